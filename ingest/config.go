@@ -31,7 +31,7 @@ type Config struct {
 	SpillDir   string `kong:"-"` // where blocks go when memory is short; empty: bins are cut early instead
 
 	DrainBudget  time.Duration `help:"Longest time that a shutdown spends on storing open bins." default:"5s"`
-	CatalogBytes int64         `name:"catalog-memory-mb" help:"Memory for catalogs, by which ingest recognizes new devices and metrics, in MiB. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
+	CatalogBytes int64         `name:"catalog-memory-mb" help:"Memory for cached catalogs, in MiB. Ingest compares readings with them to find new devices and metrics. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 
 	MemoryBytes int64         `name:"memory-mb" help:"Most memory of open bins, in MiB." type:"mib" default:"1024"`
 	Session     time.Duration `name:"session-timeout" help:"Time after which the group gives the partitions of a process that does not answer to others." default:"30s"`

@@ -29,7 +29,7 @@ type Directory interface {
 }
 
 type DeadLetterWriter interface {
-	// Publish returns nil when the broker has acknowledged all letters. After an error some may have been published: they
+	// Publish returns nil when the broker has acknowledged all of them. After an error some may have been published: they
 	// are published again.
 	Publish(ctx context.Context, letters []worker.DeadLetter) error
 }
@@ -119,28 +119,28 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 	case *worker.Create:
 		return "create", e.create(ctx, j)
 	case *worker.Publish:
-		return "bury", e.stores.DeadLetters.Publish(ctx, j.DeadLetters)
+		return "publish", e.stores.DeadLetters.Publish(ctx, j.DeadLetters)
 	case *worker.CatalogUpdate:
-		return "note", e.updateCatalog(ctx, j)
+		return "update catalog", e.updateCatalog(ctx, j)
 	case *worker.LabelLookup:
-		return "census", e.labelValues(ctx, j)
+		return "read labels", e.labelValues(ctx, j)
 	case *worker.Stamp:
-		return "stamp", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
+		return "write mark", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
 	case *worker.Append:
 		j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
 		return "append", err
 	}
-	panic(fmt.Sprintf("ingest: no way to do a %T", job))
+	panic(fmt.Sprintf("ingest: unknown job %T", job))
 }
 
-// Run does one job and keeps at it until it is done. It returns an error only when the context has ended.
+// Run repeats one job until it is done. It returns an error only when the context has ended.
 func (e *Executor) Run(ctx context.Context, job worker.Job) error {
 	return e.persist(ctx, "job", func() error {
 		if err := e.Try(ctx, job); err != nil {
 			return err
 		}
 		if r := job.Outcome(); r.Fault != worker.None && r.Fault != worker.Rejected {
-			return fmt.Errorf("the attempt ended with %s", r.Fault)
+			return fmt.Errorf("the attempt failed: %s", r.Fault)
 		}
 		return nil
 	})
@@ -169,7 +169,7 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 
 // create writes a document, or finds out which one has its id (rule W6).
 func (e *Executor) create(ctx context.Context, j *worker.Create) error {
-	// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that
+	// Nothing is stored in a container that this process's snapshot lacks: heads list all of them (rule R1). One that
 	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
 	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
 		return err

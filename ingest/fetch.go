@@ -39,7 +39,7 @@ func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
 			return b, err
 		case r.missing:
 			b.Release()
-			return b, fmt.Errorf("%w: the topic was not there for a while", errRetake)
+			return b, fmt.Errorf("%w: the topic was missing for a while", errRetake)
 		}
 		epoch := r.epoch
 		if len(b.Records) > 0 {

@@ -190,7 +190,7 @@ func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
 	var owners sync.WaitGroup
 	for _, at := range t.partitions {
 		owners.Go(func() {
-			defer leave() // the tenure ends when one partition does
+			defer leave() // the generation ends when one partition does
 			in.runPartition(ctx, t, at)
 		})
 	}

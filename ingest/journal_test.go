@@ -319,7 +319,7 @@ func TestJournalDeletedAndRecreated(t *testing.T) {
 		patience, time.Millisecond)
 	values, _ := held(t, in)
 	require.Equal(t, r.want, values)
-	require.True(t, said.has("bins come from the journal"))
+	require.True(t, said.has("bins loaded from the journal"))
 	require.Equal(t, int64(0), r.committed(0), "nothing is stored")
 	require.Zero(t, r.Chunks.Calls(storetest.Create))
 }

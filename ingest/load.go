@@ -99,4 +99,4 @@ func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log Bloc
 }
 
 // errNoBlocks means that the journal has records by its bounds, and returned none.
-var errNoBlocks = errors.New("the journal returns no records although it has some")
+var errNoBlocks = errors.New("the journal has records and returns none")

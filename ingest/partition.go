@@ -44,7 +44,7 @@ type partition struct {
 
 	// Owned by run.
 	pace        pace
-	committed   int64  // last offset committed in this tenure, -1 none
+	committed   int64  // last offset committed in this generation, -1 none
 	metadata    string // that went with it
 	first, end  int64  // of the log, as far as is known
 	trimmed     bool   // the log has lost records at its begin since the takeover
@@ -465,7 +465,7 @@ func (p *partition) drain(within time.Duration, busy func() bool) error {
 		case <-look.C:
 		case <-budget.C:
 			spent = true
-			p.log.Info("drain budget is spent: the rest will be read again from Kafka")
+			p.log.Info("drain budget is spent: the rest will be read from Kafka again")
 		}
 		look.Stop()
 	}

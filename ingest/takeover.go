@@ -30,7 +30,7 @@ func (in *Ingester) runPartition(ctx context.Context, as *generation, at topicPa
 		if !errors.Is(err, errRetake) {
 			return
 		}
-		in.log.Warn("partition is taken over anew", "topic", at.topic, "partition", at.partition, "error", err)
+		in.log.Warn("taking the partition over again", "topic", at.topic, "partition", at.partition, "error", err)
 		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
 		reached = p.worker.Position()
 		if tail, ok := p.worker.Suspect(); ok {
@@ -122,7 +122,7 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 	err := p.load(ctx, c, commit.Offset)
 	switch {
 	case err == nil:
-		p.log.Info("bins come from the journal", "blocks", c.To-c.From, "bins", p.worker.OpenBins(), "committed",
+		p.log.Info("bins loaded from the journal", "blocks", c.To-c.From, "bins", p.worker.OpenBins(), "committed",
 			commit.Offset, "goes_on_at", p.worker.Position(), "took", in.cfg.Now().Sub(begun))
 		return p, nil
 	case ctx.Err() != nil:

@@ -153,5 +153,5 @@ func TestGapsHeadError(t *testing.T) {
 	all := verdicts(t, q, telemetry.Range{From: begins[0], To: noon.UnixMilli()})
 	require.Len(t, all, 1)
 	require.Equal(t, gaps.Replaying, all[0].Verdict)
-	require.Contains(t, all[0].Detail, "not all rows of partition telemetry/0 are answered")
+	require.Contains(t, all[0].Detail, "some rows in memory of partition telemetry/0 are missing")
 }

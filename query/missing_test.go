@@ -121,7 +121,7 @@ func TestLaggingReplicaIsReread(t *testing.T) {
 			require.True(t, res.Complete, "%v", res.Incomplete)
 			require.Len(t, rows, 3, "by the second read")
 		} else { // rows behind it may be out already
-			require.Equal(t, []string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"},
+			require.Equal(t, []string{"the store returned a chunk of device m1, day 20261120, too late: repeat the query"},
 				res.Incomplete)
 		}
 		lags = 1000

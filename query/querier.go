@@ -56,7 +56,7 @@ type Config struct {
 
 	// Timeout begins when it is the query's turn. An answer that is streamed may take longer as long as the client takes
 	// more of it.
-	Timeout time.Duration `name:"query-timeout" help:"How long one query may take. A request may ask for less (timeout)." default:"30s"`
+	Timeout time.Duration `name:"query-timeout" help:"Longest time that a query may run. A request can set a shorter time (timeout)." default:"30s"`
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
 	Limits   control.QueryLimits `kong:"embed,prefix='tenant-'"`

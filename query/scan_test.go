@@ -226,7 +226,7 @@ func TestGapsInChains(t *testing.T) {
 		{"once, read again", nil, whole, 1, 12, nil},
 		{"twice", nil, whole, 2, 10, gap},
 		{"of one device, whose rows are out already", []string{"m1"}, whole, 1, 4,
-			[]string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"}},
+			[]string{"the store returned a chunk of device m1, day 20261120, too late: repeat the query"}},
 		{"of one device, twice", []string{"m1"}, whole, 2, 4, gap},
 		{"not the whole day, once", nil, part, 1, 12, nil},
 		{"not the whole day, twice", nil, part, 2, 10, gap},

@@ -35,7 +35,7 @@ type commands struct {
 	Rollups     rollupsCommand     `cmd:"" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
 	Tenant      tenantCommand      `cmd:"" help:"Manage tenants and their tokens."`
 	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
-	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or dead letters again."`
+	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
 	Provision   provisionCommand   `cmd:"" help:"Create containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Compare three data layouts under one load: hot partitions, and how they are avoided."`
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`

@@ -2,12 +2,12 @@ package main
 
 import "binnacle/internal/app"
 
-// rollupsCommand is the role that makes rollups, and what operators do about them.
+// rollupsCommand is the role that makes rollups, and the commands of operators for them.
 type rollupsCommand struct {
-	Run     rollupsRunCommand     `cmd:"" default:"withargs" help:"Make rollups and keep them right, until it is stopped."`
-	List    rollupsListCommand    `cmd:"" help:"List the rollups of tenants, by day and metric, with what they take."`
-	Rebuild rollupsRebuildCommand `cmd:"" help:"Make rollups anew, within --rollup-budget, while everything goes on."`
-	Drop    rollupsDropCommand    `cmd:"" help:"Take rollups away: their days are answered from chunks."`
+	Run     rollupsRunCommand     `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`
+	List    rollupsListCommand    `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
+	Rebuild rollupsRebuildCommand `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
+	Drop    rollupsDropCommand    `cmd:"" help:"Delete rollups. Queries over their days then read chunks."`
 }
 
 type rollupsRunCommand struct {
@@ -30,9 +30,8 @@ type rollupsListCommand struct {
 }
 
 func (rollupsListCommand) Help() string {
-	return `It reads the rollups to measure them, within --rollup-budget: "read RU" is what that is charged, and what a panel over
-the whole day pays when it reads all families, "write RU" what storing them once costs by the published prices. Beside it
-stand the queries of the last week that rollups of the metric could answer, and the request units that they have saved.
+	return `The command reads the rollups, within --rollup-budget. "read RU" is the charge of that read: a panel over the whole day pays
+it if it reads all families. "write RU" is the published price of storing them once.
 
 Examples:
   binnacle rollups list --tenant acme --from 2026-11-20 --to 2026-11-20`

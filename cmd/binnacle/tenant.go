@@ -94,7 +94,7 @@ type tokenAddCommand struct {
 	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
 	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
 	Expires time.Duration   `help:"Lifetime of the token, such as 90d. Default: unlimited."`
-	Note    string          `help:"Note that token list shows, such as who uses the token."`
+	Note    string          `help:"Note that token list shows, such as the user of the token."`
 
 	Config app.TokenConfig `kong:"embed"`
 }

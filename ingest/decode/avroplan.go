@@ -24,7 +24,7 @@ func compileAvro(s Schema) (*avroNode, error) {
 	cache := &avro.SchemaCache{}
 	for _, text := range s.References {
 		if _, err := avro.ParseWithCache(text, "", cache); err != nil {
-			return nil, fmt.Errorf("a schema that it refers to: %w", err)
+			return nil, fmt.Errorf("a referenced schema: %w", err)
 		}
 	}
 	parsed, err := avro.ParseWithCache(s.Text, "", cache)

@@ -34,7 +34,7 @@ func NewLoader(c Commit, floor, begin, end int64) (*Loader, error) {
 	case end < c.To:
 		return nil, fmt.Errorf("%w: it ends at %d, and the last block that counts stood at %d", ErrNotWhole, end, c.To-1)
 	case c.F < floor:
-		return nil, fmt.Errorf("%w: it carries on at %d, below the committed offset %d", ErrNotWhole, c.F, floor)
+		return nil, fmt.Errorf("%w: its journal continues at %d, below the committed offset %d", ErrNotWhole, c.F, floor)
 	}
 	return l, nil
 }

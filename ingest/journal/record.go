@@ -135,10 +135,10 @@ func ParseRecord(value []byte) (Record, error) {
 	case p.Err == nil && (r.Tenant == "" || r.Device == ""):
 		p.Err = errors.New("it names no tenant or device")
 	case p.Err == nil && r.Rows == 0 && len(r.Data) > 0:
-		p.Err = errors.New("it says that it has no rows, and has some")
+		p.Err = errors.New("it claims to have no rows, and has some")
 	}
 	if p.Err != nil {
-		return Record{}, fmt.Errorf("%w: a record is none of the journal's: %w", ErrNotWhole, p.Err)
+		return Record{}, fmt.Errorf("%w: a record is not of the journal: %w", ErrNotWhole, p.Err)
 	}
 	return r, nil
 }

@@ -71,7 +71,7 @@ func (f named) Close() error {
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("look for left segments: %w", err)
+		return fmt.Errorf("find old segments: %w", err)
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), suffix) && e.Type().IsRegular() {

@@ -11,7 +11,7 @@ import (
 // AccessConfig sets how callers of the query API are identified.
 type AccessConfig struct {
 	Issuer      string   `name:"oidc-issuer" help:"URL of the OpenID Connect provider whose tokens are accepted. Default: none." placeholder:"URL"`
-	Audiences   []string `name:"oidc-audience" help:"What a token of it must be made for; one of several, parted by commas." placeholder:"NAME"`
+	Audiences   []string `name:"oidc-audience" help:"Audiences, separated by commas. A token of the provider must have one of them." placeholder:"NAME"`
 	TenantClaim string   `name:"oidc-tenant-claim" help:"Claim of its tokens with the tenant or a list of tenants." default:"tenant" placeholder:"CLAIM"`
 	ScopeClaim  string   `name:"oidc-scope-claim" help:"Claim of its tokens with the scopes. A token without the claim may read." default:"scope" placeholder:"CLAIM"`
 	ScopePrefix string   `name:"oidc-scope-prefix" help:"Prefix of scopes in its tokens, such as binnacle. Default: none." placeholder:"PREFIX"`

@@ -109,7 +109,7 @@ func (p *process) start() {
 func (p *process) onClose(what string, close func() error) {
 	p.opened = append(p.opened, func() {
 		if err := close(); err != nil {
-			p.Logger.Error("not closed cleanly", "what", what, "error", err)
+			p.Logger.Error("cannot close cleanly", "what", what, "error", err)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/topics"
 )
 
-var errMissing = errors.New("the role lacks something that it needs")
+var errMissing = errors.New("some checks failed: see the lines above that are not ok")
 
 // checkTimeout bounds each step of a check.
 const checkTimeout = 15 * time.Second

@@ -27,7 +27,7 @@ type DevConfig struct {
 
 	Admin    AdminConfig             `kong:"embed"`
 	Query    QueryConfig             `kong:"embed,group='Queries'"`
-	Access   AccessConfig            `kong:"embed,group='Who may ask',set='trusted_proxies=127.0.0.0/8,::1'"`
+	Access   AccessConfig            `kong:"embed,group='Authentication',set='trusted_proxies=127.0.0.0/8,::1'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=5m'"`
 	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`

@@ -53,7 +53,7 @@ func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 	}
 	var e httpapi.Explanation
 	if err := json.Unmarshal(body, &e); err != nil {
-		return fmt.Errorf("explain: what the API answers is no explanation: %w", err)
+		return fmt.Errorf("explain: the answer of the API is no explanation: %w", err)
 	}
 	return printExplanation(env.Stdout, e)
 }

@@ -43,7 +43,7 @@ func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
 func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	fmt.Fprintf(w, "%s\n", admin)
 	if len(l.Exceeded) == 0 && len(l.Deferred) == 0 {
-		_, err := fmt.Fprintln(w, "\n  no limit was passed")
+		_, err := fmt.Fprintln(w, "\n  no limit was exceeded")
 		return err
 	}
 	rows := [][]string{{"waits in Kafka: tenant", "device", "limit", "topic", "partition", "offset", "since", "for"}}

@@ -37,12 +37,12 @@ type PolicyConfig struct {
 	WarmRUs int `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
 	ColdRUs int `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
-	ViewsRUs int `name:"rollup-rus" help:"Most RU/s, by autoscale, of a container of lanes, one beside each container of chunks; 0 makes none." default:"2000"`
+	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 }
 
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
-	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.ViewsRUs
+	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs
 	return p
 }
 
@@ -130,7 +130,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		}
 		steps, err := made.Once(ctx)
 		if err != nil {
-			p.Logger.Warn("the first round is not complete", "error", err) // the next one follows
+			p.Logger.Warn("the first round failed in part, will retry", "error", err) // the next one follows
 		}
 		return provision.Print(p.Stdout, steps)
 	})

@@ -138,11 +138,11 @@ type QueryRoleConfig struct {
 	Topics  []string      `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete." default:"telemetry" placeholder:"TOPIC"`
 
 	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
-	Messages    decode.Options `kong:"embed,group='Messages, as the ingesters have it: they tell whose a dead letter is'"`
+	Messages    decode.Options `kong:"embed,group='Messages (set these as for the ingesters; dead letters get their tenant from them)'"`
 
 	Heads  HeadsConfig  `kong:"embed,group='Heads'"`
 	Query  QueryConfig  `kong:"embed,group='Queries'"`
-	Access AccessConfig `kong:"embed,group='Who may ask'"`
+	Access AccessConfig `kong:"embed,group='Authentication'"`
 	Admin  AdminConfig  `kong:"embed"`
 
 	Check bool `help:"Check that everything the role needs exists, and exit."`
@@ -210,7 +210,7 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 type ServeConfig struct {
 	Ingest    IngestConfig  `kong:"embed"`
 	Query     QueryConfig   `kong:"embed,group='Queries'"`
-	Access    AccessConfig  `kong:"embed,group='Who may ask'"`
+	Access    AccessConfig  `kong:"embed,group='Authentication'"`
 	Azure     AzureConfig   `kong:"embed,group='Cosmos DB'"`
 	Provision bool          `help:"Create containers ahead of time and set their throughput by age. One of several processes should." default:"true" negatable:""`
 	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`

@@ -19,7 +19,7 @@ import (
 
 // RollupsConfig is what a process has that may make rollups beside other roles.
 type RollupsConfig struct {
-	Rollups bool           `help:"Make rollups: what panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
+	Rollups bool           `help:"Make rollups, which panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
 	Maker   rollups.Config `kong:"embed"`
 }
 
@@ -107,7 +107,7 @@ type RollupsOfConfig struct {
 	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
 	Rollups rollups.Config `kong:"embed,group='Rollups'"`
 
-	Tenant string    `help:"This tenant's only."`
+	Tenant string    `help:"Only this tenant. Default: all."`
 	From   time.Time `help:"First day, such as 2026-11-01. Default: --rollup-days back from today." format:"2006-01-02" placeholder:"DAY"`
 	To     time.Time `help:"Last day. Default: today." format:"2006-01-02" placeholder:"DAY"`
 }
@@ -197,7 +197,7 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 		return err
 	}
 	if len(targets) == 0 {
-		return errors.New("no tenant has such days")
+		return errors.New("no tenant has rollups of these days")
 	}
 	action := control.Action{Verb: verb, Object: "rollups", Tenant: cfg.Tenant, Detail: map[string]string{
 		"from": targets[0].Day.String(), "to": targets[len(targets)-1].Day.String()}}

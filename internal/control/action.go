@@ -85,7 +85,7 @@ func (s *Actions) Begin(ctx context.Context, a Action) (*StartedAction, error) {
 	b := &StartedAction{by: s, action: a, stored: OutcomeBegun}
 	var err error
 	if b.etag, err = s.docs.Create(ctx, a.document()); err != nil {
-		return nil, fmt.Errorf("%s %s is not begun, for it can't be stored that it is: %w", a.Verb,
+		return nil, fmt.Errorf("%s %s was not begun, because its record can't be stored: %w", a.Verb,
 			cmp.Or(a.Object, a.Tenant), err)
 	}
 	return b, nil

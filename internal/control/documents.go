@@ -14,7 +14,7 @@ var (
 	ErrExists  = errors.New("a control document with this id exists")
 	ErrChanged = errors.New("the document was changed by someone else")
 	// ErrMonthLimit: the tenant's readings have asked for as many months as they may by themselves.
-	ErrMonthLimit = errors.New("the tenant's readings have asked for too many months")
+	ErrMonthLimit = errors.New("the tenant's readings need too many months")
 )
 
 // The kinds of control documents.

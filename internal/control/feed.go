@@ -62,7 +62,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 			return v, err
 		}
 		d.docs = nil // some of what has changed may be in it and not in the snapshot
-		d.cfg.Logger.Warn("changes of control documents not read, everything is read instead", "error", err)
+		d.cfg.Logger.Warn("cannot read changes of control documents: reading all of them instead", "error", err)
 	}
 	d.following.Store(false)
 	whole := &documentsOf{byKind: map[string]map[string]Document{}, from: began}

@@ -83,7 +83,7 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 
 func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 	if _, _, ok := sharding.ParseContainer(container); !ok {
-		return fmt.Errorf("ask for container %q: not the container of a month", container)
+		return fmt.Errorf("request container %q: not the container of a month", container)
 	}
 	if d.Snapshot().HasContainer(container) {
 		return nil
@@ -111,7 +111,7 @@ func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 		err = ErrMonthLimit
 	}
 	if err != nil {
-		return fmt.Errorf("ask for container %s: %w", container, err)
+		return fmt.Errorf("request container %s: %w", container, err)
 	}
 	return nil
 }

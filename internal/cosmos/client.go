@@ -192,7 +192,7 @@ func (c *Client) renew(failed *connection) {
 	}
 	az, err := c.dial()
 	if err != nil {
-		c.cfg.Logger.Warn("cosmos client not renewed", "error", err) // it was made from the same settings before
+		c.cfg.Logger.Warn("cannot renew the cosmos client", "error", err) // it was made from the same settings before
 		return
 	}
 	c.az.Store(az)
@@ -204,7 +204,7 @@ func (c *Client) renew(failed *connection) {
 func (c *Client) rekey(refused *connection) bool {
 	another, err := c.ring.refuse(refused.key)
 	if err != nil {
-		c.cfg.Logger.Warn("account keys not read again", "error", err)
+		c.cfg.Logger.Warn("cannot read the account keys again", "error", err)
 	}
 	if !another {
 		return false
@@ -219,7 +219,7 @@ func (c *Client) rekey(refused *connection) bool {
 		c.cfg.Logger.Error("the next account key can't be used", "error", err)
 		return false
 	}
-	c.cfg.Logger.Info("the service refuses the account key in use, going on with another one")
+	c.cfg.Logger.Info("the account refuses the key in use: using the next one")
 	c.az.Store(az)
 	return true
 }

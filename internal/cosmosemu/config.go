@@ -42,7 +42,7 @@ type Config struct {
 	// Model is how item sizes are charged.
 	Model ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
+	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
 	// Unlimited counts charges as always.
 	Unlimited bool `help:"Count request units without ever answering 429."`
 	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has

@@ -90,7 +90,7 @@ func (f *Fleet) keepUp(now time.Time) {
 	switch late := now.Sub(f.due(f.next)); {
 	case late > memory:
 		first := f.firstAfter(now.Add(-memory))
-		f.log.Warn("readings lost: devices keep a minute", "readings", first-f.next, "late", late)
+		f.log.Warn("readings lost: devices buffer only a minute", "readings", first-f.next, "late", late)
 		f.next = first
 	case late < -2*f.cfg.Interval:
 		f.next = f.firstAfter(now)
@@ -121,7 +121,7 @@ func (f *Fleet) publish(ctx context.Context, batch []Record) {
 		left, err := f.publisher.Publish(ctx, batch)
 		if len(left) == 0 {
 			if pauses.Count() > 0 {
-				f.log.Info("readings are published again")
+				f.log.Info("publishing readings works again")
 			}
 			return
 		}
@@ -129,7 +129,7 @@ func (f *Fleet) publish(ctx context.Context, batch []Record) {
 			return
 		}
 		if pauses.Count() == 0 {
-			f.log.Warn("readings can't be published, trying again", "readings", len(left), "error", err)
+			f.log.Warn("cannot publish readings, will retry", "readings", len(left), "error", err)
 		}
 		batch = left
 		if pauses.Wait(ctx) != nil {

@@ -174,7 +174,7 @@ func TestUndeliveredMessagesAreRetried(t *testing.T) {
 		}, 30*time.Second)
 		require.Equal(t, []int{3, 3, 3, 1, 1, 1, 1, 1}, offered[:8])
 		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("broker down")), "an outage is one line, not one a try")
-		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("published again")))
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("publishing readings works again")))
 		seen := map[string]bool{}
 		last := map[string]int64{}
 		for _, got := range m.arrived {

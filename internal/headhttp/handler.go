@@ -65,7 +65,7 @@ func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
 		}
 		x := &exchange{w: w, r: r, control: http.NewResponseController(w), stall: cfg.StallTimeout}
 		if err := serve(x); err != nil && r.Context().Err() == nil {
-			cfg.Logger.Warn("heads not answered in full", "peer", r.RemoteAddr, "error", err)
+			cfg.Logger.Warn("cannot send all rows of the head", "peer", r.RemoteAddr, "error", err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (b *Broker) ensureTopic(ask *client, topic string) error {
 		b.log.Info("topic grows", "topic", topic, "partitions", want, "before", have)
 		return ask.grow(topic, want)
 	default:
-		b.log.Warn("topic keeps its partitions: it can only grow, by a whole multiple",
+		b.log.Warn("topic keeps its partitions: they can only be multiplied by an integer",
 			"topic", topic, "partitions", have, "asked", want)
 	}
 	return nil

@@ -23,7 +23,7 @@ type Config struct {
 	Seed  uint64        `help:"Seed of the readings." default:"1"`
 	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
+	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`

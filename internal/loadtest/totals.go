@@ -24,7 +24,7 @@ type totals struct {
 	taken        int     // readings offered until then
 }
 
-// newTotals returns the tally of a time in which the load was put on a layout.
+// newTotals returns the totals of a period of load on a layout.
 func newTotals(l *load, from, to time.Time) totals {
 	return totals{seconds: to.Sub(from).Seconds(), offered: l.between(from, to)}
 }

@@ -104,7 +104,7 @@ func (p *Provisioner) report(ctx context.Context, s Step) {
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
 	case s.Waits != "" || s.Action == None:
 	default:
-		p.cfg.Logger.InfoContext(ctx, "container", "action", s.Action, "container", s.Container, "tier", s.Tier,
+		p.cfg.Logger.InfoContext(ctx, "container changed", "action", s.Action, "container", s.Container, "tier", s.Tier,
 			"rus_before", s.Now.RUs, "rus_after", s.after().RUs)
 	}
 }

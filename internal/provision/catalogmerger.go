@@ -55,7 +55,7 @@ func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 func (k *CatalogMerger) Run(ctx context.Context) error {
 	for {
 		if err := k.Round(ctx); err != nil && ctx.Err() == nil {
-			k.cfg.Logger.Warn("catalogs not kept in full, the next round goes on", "error", err)
+			k.cfg.Logger.Warn("some catalogs were not merged: the next round continues", "error", err)
 		}
 		if retry.Pause(ctx, k.cfg.Every) != nil {
 			return nil
@@ -264,7 +264,7 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 		}
 		for id := range maps.Keys(wanted) {
 			if !read[id] {
-				return fmt.Errorf("page %s is gone: somebody else merges", id)
+				return fmt.Errorf("page %s is gone: another process merges", id)
 			}
 		}
 		if err := use(x); err != nil {

@@ -82,7 +82,7 @@ func printCardinality(w io.Writer, a *query.Cardinality) error {
 		section(w, rows("tag", a.Tags), a.Names.Tags), section(w, rows("label", a.Labels), a.Names.Labels),
 		section(w, devices, a.Devices))
 	for _, why := range a.Incomplete {
-		_, e := fmt.Fprintf(w, "not all is known: %s\n", why)
+		_, e := fmt.Fprintf(w, "incomplete: %s\n", why)
 		err = errors.Join(err, e)
 	}
 	return err

@@ -138,7 +138,7 @@ func (a *answer) print(w io.Writer) error {
 		return err
 	}
 	for _, why := range a.Incomplete {
-		if _, err := fmt.Fprintf(w, "not all is known: %s\n", why); err != nil {
+		if _, err := fmt.Fprintf(w, "incomplete: %s\n", why); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (a *answer) printFleet(w io.Writer) error {
 		return err
 	}
 	for _, why := range a.Incomplete {
-		if _, err := fmt.Fprintf(w, "not all is known: %s\n", why); err != nil {
+		if _, err := fmt.Fprintf(w, "incomplete: %s\n", why); err != nil {
 			return err
 		}
 	}

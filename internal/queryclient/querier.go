@@ -82,7 +82,10 @@ func (q Querier) get(ctx context.Context, path string, values url.Values, answer
 	}
 	if res.StatusCode != http.StatusOK {
 		var problem struct{ Detail string }
-		_ = json.Unmarshal(body, &problem) // what is none has no detail
+		_ = json.Unmarshal(body, &problem) // an answer of a proxy has no detail
+		if res.StatusCode == http.StatusUnauthorized {
+			problem.Detail += " (see --tenant and --token-file)"
+		}
 		return nil, fmt.Errorf("%s answers %s: %s", q.At, res.Status, problem.Detail)
 	}
 	if err := json.Unmarshal(body, answer); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // DeadLetters says which dead letters are published again, and with what mended. Its tags are package settings's.
 type DeadLetters struct {
-	FromDLQ     bool     `name:"from-dlq" help:"Publish dead letters again instead of a file, each to the partition of its record. Letters that were published again before are skipped."`
+	FromDLQ     bool     `name:"from-dlq" help:"Publish dead letters again instead of a file, each to the partition of its record. Dead letters that an earlier replay published are skipped."`
 	DeadLetters string   `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
 	Reasons     []string `name:"reason" help:"Publish dead letters with this reason only. It can be repeated. Default: any reason." placeholder:"REASON"`
 	Since       string   `help:"Publish dead letters refused since then: a duration before now such as 2h or 7d, or a time such as 2026-11-20T10:00:00Z. Default: all." placeholder:"TIME"`
@@ -78,7 +78,7 @@ func (l DeadLetters) names() (names decode.Names, err error) {
 		case "device":
 			names.Device, err = value, telemetry.CheckDevice(value)
 		default:
-			err = errors.New("what can be set is tenant and device")
+			err = errors.New("only tenant and device can be set")
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("--set %.160s: %w", pair, err))

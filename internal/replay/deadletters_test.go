@@ -337,7 +337,7 @@ func TestDeadLetterSelection(t *testing.T) {
 		{func(c *replay.Config) { c.DeadLetters.Reasons = []string{"sloth"} }, "--reason \"sloth\""},
 		{func(c *replay.Config) { c.DeadLetters.Since = "yesterday" }, "--since \"yesterday\""},
 		{func(c *replay.Config) { c.DeadLetters.Set = []string{"tenant=A"} }, "--set tenant=A"},
-		{func(c *replay.Config) { c.DeadLetters.Set = []string{"colour=red"} }, "what can be set"},
+		{func(c *replay.Config) { c.DeadLetters.Set = []string{"colour=red"} }, "can be set"},
 		{func(c *replay.Config) { c.DeadLetters.DeadLetters = "nowhere" }, "nowhere"},
 		{func(c *replay.Config) { c.Topic = "" }, "--topic"},
 	} {

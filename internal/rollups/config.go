@@ -33,14 +33,14 @@ type Config struct {
 	Hold time.Duration `name:"rollup-hold" help:"Longest time from the end of an hour until its chunks are stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
 	Margin    time.Duration `kong:"-"`
-	RUs       float64       `name:"rollup-budget" help:"Most request units a second of making rollups, on average. 0 is no limit." default:"200"`
+	RUs       float64       `name:"rollup-budget" help:"Request units a second for making rollups, on average. 0 is no limit." default:"200"`
 	Every     time.Duration `name:"rollup-every" help:"Time between checks for hours that can be built." default:"1m"`
 	LateEvery time.Duration `name:"rollup-late-every" help:"Time between checks of yesterday for late chunks. A day that is N days old is checked N times less often." default:"10m"`
 	Days      int           `name:"rollup-days" help:"Days back from today of which rollups are made and corrected. Older days: binnacle rollups rebuild." default:"7"`
 
-	MaxMetrics int      `name:"rollup-metrics" help:"Most metrics of a tenant that get rollups. Where it has more: those of --rollup-first, then by name. The others are answered from chunks." default:"64"`
+	MaxMetrics int      `name:"rollup-metrics" help:"Most metrics of a tenant that get rollups: those of --rollup-first, then by name. Queries read the others from chunks." default:"64"`
 	First      []string `name:"rollup-first" help:"Metrics that get rollups first where there are more than --rollup-metrics." placeholder:"METRIC"`
-	Families   string   `name:"rollup-families" help:"What rollups hold of a bucket: L count and last, F first and counter resets (for rate), S sums, M minimum and maximum. Default: LFSM, and L with a hold of three hours or more." placeholder:"LFSM"`
+	Families   string   `name:"rollup-families" help:"Aggregates that rollups have of a bucket: L count and last, F first and counter resets (for rate), S sums, M minimum and maximum. Default: LFSM, and L with a hold of three hours or more." placeholder:"LFSM"`
 	Without    []string `name:"rollup-without" help:"Tenants that get no rollups." placeholder:"TENANT"`
 
 	// RebuildDevices is the number of devices, at least a quarter of all, from which their hours are rebuilt instead of

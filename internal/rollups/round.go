@@ -313,7 +313,7 @@ func (r *round) remove(ctx context.Context, b *rollup.Batch) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)
 		r.WriteRUs += receipt.RUs
 		if err != nil || r.pacer.Wait(ctx, receipt.RUs) != nil {
-			r.cfg.Logger.Warn("a rollup that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
+			r.cfg.Logger.Warn("cannot delete an unused rollup document", "shard", r.TenantShard, "id", ref.ID, "error", err)
 			return
 		}
 	}

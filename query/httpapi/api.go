@@ -128,7 +128,7 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		}
 		p := problemOf(err)
 		if w.broken != nil {
-			a.cfg.Logger.Warn("answer broken off: the client does not take it",
+			a.cfg.Logger.Warn("answer aborted: the client does not read it",
 				"path", r.URL.Path, "tenant", tenant, "error", w.broken)
 		} else {
 			LogFailure(a.cfg.Logger.With("path", r.URL.Path, "tenant", tenant), p.Status, err)

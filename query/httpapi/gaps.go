@@ -100,8 +100,8 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if ms := ruling.Expect.Milliseconds(); ms > 0 {
 		out.Expect = &ms
 	} else if !c.Range.Empty() {
-		out.Incomplete = append(out.Incomplete, "there are too few readings to learn how often the device reports: say it "+
-			"by expect")
+		out.Incomplete = append(out.Incomplete, "too few readings to estimate how often the device reports: "+
+			"set the parameter expect")
 	}
 	if c.DeadLetters != "" {
 		out.Incomplete = append(out.Incomplete, c.DeadLetters)

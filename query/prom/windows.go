@@ -125,15 +125,15 @@ func (w *windows) ones(out []float64) {
 }
 
 func (w *windows) resets(out []float64) {
-	w.tally(out, func(before, v float64) bool { return v < before })
+	w.count(out, func(before, v float64) bool { return v < before })
 }
 
 func (w *windows) changes(out []float64) {
-	w.tally(out, func(before, v float64) bool { return v != before && !(math.IsNaN(v) && math.IsNaN(before)) })
+	w.count(out, func(before, v float64) bool { return v != before && !(math.IsNaN(v) && math.IsNaN(before)) })
 }
 
-// tally counts in each window the samples that are something beside the one before them in the window.
-func (w *windows) tally(out []float64, is func(before, v float64) bool) {
+// count counts in each window the samples for which is holds with the sample before them.
+func (w *windows) count(out []float64, is func(before, v float64) bool) {
 	w.marks = w.marks[:0]
 	for i := 1; i < len(w.values); i++ {
 		if is(w.values[i-1], w.values[i]) {

@@ -125,7 +125,7 @@ func ParsePositions(values []string, most int) (ends []store.LogEnd, err error) 
 		ends = append(ends, e)
 	}
 	if len(ends) > most {
-		return nil, fmt.Errorf("has %d positions; up to %d may be", len(ends), most)
+		return nil, fmt.Errorf("has %d positions; at most %d are allowed", len(ends), most)
 	}
 	return ends, nil
 }

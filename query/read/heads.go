@@ -124,7 +124,7 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 		var err error
 		if ends, err = q.r.awaitLogEnd(ctx, q.req); err != nil {
 			// The error may name what is other tenants'.
-			q.r.headErrors.Do(func() { q.r.cfg.Logger.Warn("log ends not read", "error", err) })
+			q.r.headErrors.Do(func() { q.r.cfg.Logger.Warn("cannot read the ends of the logs", "error", err) })
 			q.unread = append(q.unread, "the log's end is not known")
 		}
 	} else {
@@ -190,9 +190,9 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 	lack := func(err error) {
 		q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
 		if q.r.isOthers(h.Topic, q.req.Tenant) {
-			q.miss("not all rows that ingesters hold are answered")
+			q.miss("some rows in ingesters' memory are missing")
 		} else {
-			q.miss("not all rows of partition %s/%d are answered", h.Topic, h.Partition)
+			q.miss("some rows in memory of partition %s/%d are missing", h.Topic, h.Partition)
 		}
 		q.unread = append(q.unread, q.missing[len(q.missing)-1])
 	}
@@ -235,7 +235,7 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 }
 
 // errOmittedRows says that a head has left out rows as known that are not known here.
-var errOmittedRows = errors.New("a head has left out rows that are not known here")
+var errOmittedRows = errors.New("a head left out rows that this querier does not have")
 
 // addRows hands on rows of a head if some lie within the range.
 func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error {

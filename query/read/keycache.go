@@ -70,7 +70,7 @@ type sharedRead struct {
 
 // errReaderGone says that the query that read for others was cancelled or passed a limit of its own: another one must
 // read.
-var errReaderGone = errors.New("who read for this query has ended")
+var errReaderGone = errors.New("the query that read for this one has ended")
 
 // errLongerRead says that a much longer range of the key is being read: a scan without the cache is faster.
 var errLongerRead = errors.New("a longer range is being read")

@@ -67,7 +67,7 @@ func (r *Reader) refreshPartitions(ctx context.Context) {
 	ends, err := r.cfg.Log.LogEnds(asked)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.cfg.Logger.Warn("log ends not read", "error", err)
+			r.cfg.Logger.Warn("cannot read the ends of the logs", "error", err)
 		}
 		return
 	}

@@ -20,7 +20,7 @@ func (q *Query) checkChains(ctx context.Context, w *chainCheck, r telemetry.Rang
 			continue
 		}
 		if q.cost.reread == maxReread {
-			q.miss("the store answers a part of the chunks of many devices")
+			q.miss("the store returns only some chunks of many devices")
 			return nil
 		}
 		q.cost.reread++
@@ -50,7 +50,7 @@ func (q *Query) checkChains(ctx context.Context, w *chainCheck, r telemetry.Rang
 			q.missingChunks = append(q.missingChunks, MissingChunks{s.device, s.day, detail})
 		}
 		if found > 0 && late == nil && lacking == nil {
-			q.miss("%s was answered too late by the store: ask again", chunks(found, s))
+			q.miss("the store returned %s too late: repeat the query", chunks(found, s))
 		}
 	}
 	return nil

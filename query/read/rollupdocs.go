@@ -67,7 +67,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
 		}
 		if err != nil { // its day is read from chunks
-			j.r.cfg.Logger.Warn("manifest not read", "key", j.target.TenantShard, "error", err)
+			j.r.cfg.Logger.Warn("cannot read a manifest", "key", j.target.TenantShard, "error", err)
 			return nil
 		}
 		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc))}
@@ -173,7 +173,7 @@ func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 		err := j.fetch(ctx, w, kept)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
-			j.r.cfg.Logger.Warn("rollups not read", "key", j.target.TenantShard, "rollup", w.rollup, "error", err)
+			j.r.cfg.Logger.Warn("cannot read rollups", "key", j.target.TenantShard, "rollup", w.rollup, "error", err)
 			return true, nil
 		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
 			return true, nil

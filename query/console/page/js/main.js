@@ -441,17 +441,17 @@ function flip() {
 query.addEventListener("change", () => shown && drawShown());
 
 const shortcuts = {
-  "/": ["to the query", () => focus("query")],
-  m: ["to the metrics", () => focus("metric-filter")],
-  d: ["to the devices", () => focus("device-filter")],
+  "/": ["focus the query", () => focus("query")],
+  m: ["focus the metrics", () => focus("metric-filter")],
+  d: ["focus the devices", () => focus("device-filter")],
   t: ["range of time", () => times.toggle()],
-  r: ["ask again", () => again()],
+  r: ["refresh", () => again()],
   b: ["back", () => depth() > 0 && history.back()],
   1: ["chart", () => change({ view: "chart" })],
   2: ["newest values", () => change({ view: "latest" })],
-  e: ["take it along: link, PromQL, curl, CSV", () => offer()],
+  e: ["share and export: link, PromQL, curl, CSV", () => offer()],
   l: ["light or dark", () => flip()],
-  "?": ["these keys", () => keys()],
+  "?": ["all keys", () => keys()],
 };
 
 function keys() {

@@ -7,7 +7,7 @@ const unit = { ms: 1, s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 };
 /** presets are the ranges that end now. */
 export const presets = ["5m", "15m", "1h", "3h", "6h", "12h", "1d", "2d", "7d", "30d"];
 
-/** refreshes are how often a page can ask again, in seconds; 0 is never. */
+/** refreshes lists the intervals of automatic refresh, in seconds; 0 is off. */
 export const refreshes = [0, 5, 10, 30, 60, 300];
 
 // Steps that people can count in.

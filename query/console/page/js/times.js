@@ -1,4 +1,4 @@
-// The controls of time: ranges, back, ask again, how often.
+// The controls of time: ranges, back, refresh, and its interval.
 
 import { fill, h, icon } from "./dom.js";
 import { instant, length } from "./format.js";
