@@ -104,10 +104,10 @@ func (f *Forecaster) Add(b *OpenBin, s *Shape) {
 	if b.Bytes >= limit {
 		limit = max(b.Cutting.Alone, b.Bytes)
 	}
-	f.day(chain{keys: b.Keys, pace: pace, from: now, end: b.DayEnd, due: b.Due, fill: b.Bytes,
+	f.day(chain{keys: b.Keys, pace: pace, from: now, began: b.Began, end: b.DayEnd, due: b.Due, fill: b.Bytes,
 		limit: limit, cutting: b.Cutting}, s)
 	if b.Tomorrow != nil && b.DayEnd < f.out.Start(ForecastHours) {
-		f.day(chain{keys: b.Tomorrow, pace: pace, from: b.DayEnd, end: b.DayEnd + Day, due: b.Due + Day,
+		f.day(chain{keys: b.Tomorrow, pace: pace, from: b.DayEnd, began: b.DayEnd, end: b.DayEnd + Day, due: b.Due + Day,
 			limit: b.Cutting.Target, cutting: b.Cutting}, s)
 	}
 }
@@ -117,6 +117,7 @@ type chain struct {
 	keys        []Key
 	pace        float64
 	from        int64 // ms
+	began       int64 // ms, of the open bin
 	end, due    int64 // ms, of the day and of its last cut
 	fill, limit float64
 	cutting     Cutting
@@ -143,13 +144,15 @@ func (f *Forecaster) day(c chain, s *Shape) {
 		}
 		at += max(1, need)
 		c.fill = c.limit
-		if rest := c.fill + c.pace*s.Weight(at, c.end); c.limit < c.cutting.Alone && rest <= c.cutting.Alone {
+		// Ingesters go by the pace of the bin so far, whatever the shape.
+		day := c.fill * float64(c.end-c.began) / float64(max(1, at-c.began))
+		if c.limit < c.cutting.Alone && day <= c.cutting.Alone {
 			c.limit = c.cutting.Alone
 			continue
 		}
 		width := int64(leastBlur + blurred*float64(at-c.from))
 		cut(Span{From: at - width, To: at + width})
-		c.fill, c.limit = 0, c.cutting.Target
+		c.fill, c.began, c.limit = 0, at, c.cutting.Target
 	}
 	if c.fill > 0 && c.end < horizon {
 		cut(Span{From: c.due, To: c.due})
