@@ -41,6 +41,7 @@ type commands struct {
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
 	Audit       auditCommand       `cmd:"" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
 	Limits      limitsCommand      `cmd:"" help:"Show which tenants exceed their ingest limits, and which readings wait."`
+	Partitions  partitionsCommand  `cmd:"" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
 	Bins        binsCommand        `cmd:"" help:"Show the open bins of ingesters by partition, tenant and device."`
 	Gaps        gapsCommand        `cmd:"" help:"Find gaps in a device's readings and their causes."`
 	Cardinality cardinalityCommand `cmd:"" help:"Show the metrics, tags and labels of a tenant with the most series and values."`

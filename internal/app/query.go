@@ -106,6 +106,8 @@ func (p *process) newQuery(r queryRole) error {
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
+	heats := heatSource{a.client, a.directory.Snapshot}
+	p.adminMux.Handle("GET "+partitionsPath, heats.servePartitions())
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
 		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/epk"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
@@ -71,6 +72,16 @@ func ScratchDollars() float64 { return ru.DollarsPerMonth(float64(scratchThrough
 func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
 	spans, err := c.readRanges(ctx, container)
 	return len(spans), err
+}
+
+// RangesOf returns the physical partitions of a container, in their order, as they are now.
+func (c *Client) RangesOf(ctx context.Context, container string) ([]epk.Range, error) {
+	spans, err := c.readRanges(ctx, container)
+	if is(err, http.StatusNotFound) {
+		err = store.ErrNoContainer
+	}
+	slices.SortFunc(spans, func(a, b epk.Range) int { return epk.Compare(a.Min, b.Min) })
+	return spans, err
 }
 
 // Examine measures some forty operations on a container that it makes, in the layout of chunks, and drops again. It

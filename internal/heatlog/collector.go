@@ -126,13 +126,13 @@ func (c *Collector) Run(ctx context.Context, docs store.HeatWriter) error {
 			return nil
 		}
 		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-		c.round(bounded, docs, next)
+		c.Round(bounded, docs, next)
 		cancel()
 	}
 }
 
-// round writes what is due at the end of a minute.
-func (c *Collector) round(ctx context.Context, docs store.HeatWriter, now time.Time) {
+// Round writes what is due at the end of a minute. Run calls it.
+func (c *Collector) Round(ctx context.Context, docs store.HeatWriter, now time.Time) {
 	c.budget = min(c.budget+60*c.cfg.BudgetRUs, burstMinutes*60*c.cfg.BudgetRUs)
 	c.writeFrames(ctx, docs, now.UnixMilli(), false)
 	if now.Truncate(weightsEvery).Equal(now) {

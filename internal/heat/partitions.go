@@ -1,0 +1,117 @@
+package heat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"binnacle/internal/epk"
+	"binnacle/sharding"
+)
+
+// Partition is the heat of a physical partition, or of any range of the partition hash space.
+type Partition struct {
+	Range    epk.Range
+	Sum      Amount
+	Busiest  float64 // RU of the column that has most
+	Expected [ForecastHours]float64
+	Keys     []KeySum // the hottest first
+}
+
+// KeySum is what a key took in a partition.
+type KeySum struct {
+	Key
+	Amount
+}
+
+// OnPartitions returns the heat of ranges: of the rows of a grid, and of what is expected. A key lies in the range of
+// its hash; where a split has cut inside it, its heat is spread evenly over its ranges. Keys without a name are spread
+// over their slot.
+func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
+	out := make([]Partition, len(ranges))
+	columns := make([][]float64, len(ranges))
+	for i, r := range ranges {
+		out[i].Range, columns[i] = r, make([]float64, g.Columns)
+	}
+	for i := range g.Rows {
+		row := &g.Rows[i]
+		total := row.Total()
+		for p, part := range partsOf(row.Key, ranges) {
+			if part == 0 {
+				continue
+			}
+			share := total.times(part)
+			out[p].Sum.Add(&share)
+			out[p].Keys = append(out[p].Keys, KeySum{row.Key, share})
+			for c := range row.Amounts {
+				columns[p][c] += part * row.Amounts[c].Total()
+			}
+		}
+	}
+	for _, e := range expected {
+		for p, part := range partsOf(e.Key, ranges) {
+			for h, rus := range e.RUs {
+				out[p].Expected[h] += part * rus
+			}
+		}
+	}
+	for p := range out {
+		if g.Columns > 0 {
+			out[p].Busiest = slices.Max(columns[p])
+		}
+		slices.SortStableFunc(out[p].Keys, func(a, b KeySum) int { return cmp.Compare(b.Total(), a.Total()) })
+	}
+	return out
+}
+
+// times returns a part of an amount.
+func (a *Amount) times(part float64) (out Amount) {
+	for k, r := range a.RUs {
+		out.RUs[k] = r * part
+	}
+	out.Bytes, out.Throttled = int64(math.Round(float64(a.Bytes)*part)), int64(math.Round(float64(a.Throttled)*part))
+	return out
+}
+
+// partsOf returns which part of a key lies in each range.
+func partsOf(k Key, ranges []epk.Range) []float64 {
+	parts := make([]float64, len(ranges))
+	sum := 0.0
+	if k.Shard == "" {
+		from, to := float64(k.Slot)/sharding.Slots, float64(k.Slot+1)/sharding.Slots
+		for i, r := range ranges {
+			parts[i] = max(0, min(to, point(r.Max))-max(from, point(r.Min)))
+			sum += parts[i]
+		}
+	} else {
+		prefix := epk.MultiHash(epk.String(k.Shard))
+		all := epk.Range{Min: prefix, Max: prefix + epk.Max}
+		for i, r := range ranges {
+			if r.Overlaps(all) {
+				parts[i] = 1
+				sum++
+			}
+		}
+	}
+	if sum > 0 {
+		for i := range parts {
+			parts[i] /= sum
+		}
+	}
+	return parts
+}
+
+// point returns where an effective partition key lies in the space, 0 to 1.
+func point(key string) float64 {
+	if key == epk.Max {
+		return 1
+	}
+	const digits = 13 // what a float64 holds
+	head := (key + "0000000000000")[:digits]
+	n, err := strconv.ParseUint(head, 16, 64)
+	if err != nil {
+		return 0 // no key that the service makes
+	}
+	return math.Ldexp(float64(n), 2-4*digits)
+}
