@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: xray fmt vet staticcheck deadcode arch full
+.PHONY: balance xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
 
@@ -40,6 +40,9 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
+
+balance: ## The forecast of the load, held to its bar over 100 seeds: error by hour and physical partition
+	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
 	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
