@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance xray fmt vet staticcheck deadcode arch full
-.PHONY: azcosmos-conformance kafka-it production-it prometheus-it console-test console-it readers-it producers-it
+.PHONY: azcosmos-conformance python-conformance javascript-conformance
+.PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
 
 # The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
@@ -136,6 +137,12 @@ arch: ## The architecture test: who may import whom, and what the tree has agree
 
 azcosmos-conformance: ## The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`
 	bash .ci/azcosmos-conformance
+
+python-conformance: ## The tests of azure-cosmos for Python against `binnacle emulator`; SHORT=1 for the main files, FILES="crud query" for some
+	bash .ci/python-conformance
+
+javascript-conformance: ## Cases of @azure/cosmos, from its documentation, against `binnacle emulator`
+	bash .ci/javascript-conformance
 
 kafka-it: ## The tests that can run on Apache Kafka, on Apache Kafka; needs Java and Maven
 	bash .ci/kafka-it

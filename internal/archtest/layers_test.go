@@ -93,6 +93,7 @@ var alone = map[string][]string{
 	"internal/cosmosemu/sql":       {"internal/cosmosemu/jsonvalue"},
 	"internal/cosmosemu/budget":    {},
 	"internal/cosmosemu/fault":     {},
+	"internal/cosmosemu/recording": {},
 	"internal/cosmosemu/jsonvalue": {},
 	"internal/kafkaemu":            {},
 	"internal/kafka":               {"internal/retry", "internal/settings", "internal/store", "internal/topics"},

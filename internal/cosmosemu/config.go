@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/cosmosemu/engine"
+	"binnacle/internal/cosmosemu/recording"
 	"binnacle/internal/ru"
 )
 
@@ -63,6 +64,8 @@ type Config struct {
 
 	// SweepEvery is how often Run looks for expired items. Default 5 s.
 	SweepEvery time.Duration `kong:"-"`
+	// Record is written every exchange that gets as far as a resource. Default: none is.
+	Record *recording.Writer `kong:"-"`
 	// Logger takes what the storage engine reports. Default: nowhere.
 	Logger *slog.Logger `kong:"-"`
 	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests

@@ -24,6 +24,7 @@ type exchange struct {
 	request *http.Request
 	route   route
 	now     time.Time
+	query   string // its text, once it is known
 
 	advertise string // endpoint that the account document names; "": the one that the client has used
 }
@@ -99,8 +100,17 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
-	if s.faults.On() {
-		if e, hit := s.faults.Match(x.faultRequest()); hit {
+	rep, err := x.attempt(serve)
+	if s.cfg.Record != nil {
+		x.record(rep, err)
+	}
+	return rep, err
+}
+
+// attempt serves the request, unless a fault hits it.
+func (x *exchange) attempt(serve handler) (reply, error) {
+	if x.faults.On() {
+		if e, hit := x.faults.Match(x.faultRequest()); hit {
 			return x.fail(e, serve)
 		}
 	}

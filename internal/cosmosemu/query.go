@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ func (x *exchange) parseQuery(co *engine.Container) (sentQuery, error) {
 	} else if err := json.Unmarshal(body, &in); err != nil {
 		return sentQuery{}, refusal.BadRequest("the body is not a query: %v", err)
 	}
+	x.query = in.Query
 	params := make(map[string]sql.Value, len(in.Parameters))
 	for _, p := range in.Parameters {
 		_, twice := params[p.Name]
@@ -71,8 +73,11 @@ func (x *exchange) parseQuery(co *engine.Container) (sentQuery, error) {
 	return sentQuery{body, b}, err
 }
 
-// plan returns the plan of the query.
-func (q sentQuery) plan() []byte { return q.bound.Plan().Text() }
+// plan returns the plan of a query, for what the client says that it can merge.
+func (x *exchange) plan(q sentQuery) []byte {
+	features := x.request.Header.Get("X-Ms-Cosmos-Supported-Query-Features")
+	return q.bound.Plan(strings.Contains(features, "MultipleAggregates")).Text()
+}
 
 // parameterName is what parameters of queries may be called.
 var parameterName = regexp.MustCompile(`^@[A-Za-z_][A-Za-z0-9_]*$`)
@@ -82,6 +87,9 @@ func isPlan(h http.Header) bool { return isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan
 
 // hIndexUse carries which indexes a query has used, and which it could: base64 of JSON, SDKs decode both.
 const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
+
+// hIndexUseV2 asks for it in the other form, JSON escaped as in a URL.
+const hIndexUseV2 = "X-Ms-Cosmos-Populateindexmetrics-V2"
 
 // queryItems serves one page of a query over items.
 func (x *exchange) queryItems() (reply, error) {
@@ -101,7 +109,7 @@ func (x *exchange) planQuery() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusOK, body: sent.plan(), items: -1, gateway: true}, nil
+	return reply{status: http.StatusOK, body: x.plan(sent), items: -1, gateway: true}, nil
 }
 
 // readItems serves one page of all items, without a query: what some SDKs offer as reading all items.
@@ -133,10 +141,10 @@ func (x *exchange) pageOf(parse func(*engine.Container) (sentQuery, error)) (rep
 		return reply{}, err
 	}
 	q := engine.Query{
-		Bound: sent.bound, Limit: limit, Plan: sent.plan, Sent: sent.sent, Scope: x.scope(),
+		Bound: sent.bound, Limit: limit, Plan: func() []byte { return x.plan(sent) }, Sent: sent.sent, Scope: x.scope(),
 		Continuation: h.Get(hContinuation),
 		Cross:        x.request.Method != http.MethodPost || isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")),
-		IndexUse:     isTrue(h.Get("X-Ms-Cosmos-Populateindexmetrics")),
+		IndexUse:     isTrue(h.Get("X-Ms-Cosmos-Populateindexmetrics")) || isTrue(h.Get(hIndexUseV2)),
 	}
 	page, err := co.Query(x.request.Context(), x.call(), q)
 	if err != nil {
@@ -148,7 +156,11 @@ func (x *exchange) pageOf(parse func(*engine.Container) (sentQuery, error)) (rep
 			"indexUtilizationRatio=%.2f", page.Loaded, page.LoadedBytes, page.Count, len(page.Rows), usefulness(page)),
 	}}
 	if q.IndexUse {
-		rep.header[hIndexUse] = []string{base64.StdEncoding.EncodeToString(page.IndexUse)}
+		text := base64.StdEncoding.EncodeToString(page.IndexUse)
+		if isTrue(h.Get(hIndexUseV2)) {
+			text = url.PathEscape(string(page.IndexUse))
+		}
+		rep.header[hIndexUse] = []string{text}
 	}
 	return rep, nil
 }

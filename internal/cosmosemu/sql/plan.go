@@ -45,8 +45,9 @@ const orderFilter = "{documentdb-formattableorderbyquery-filter}"
 // aggregateNames are what plans call the aggregates.
 var aggregateNames = map[string]string{"COUNT": "Count", "SUM": "Sum", "AVG": "Average", "MIN": "Min", "MAX": "Max"}
 
-// Plan returns the plan of a query. Of its parameters it contains those of TOP, OFFSET and LIMIT.
-func (b *Bound) Plan() *Plan {
+// Plan returns the plan of a query. Of its parameters it contains those of TOP, OFFSET and LIMIT. counts reports that
+// the client wants the number of values with each minimum and maximum.
+func (b *Bound) Plan(counts bool) *Plan {
 	q, s := b.query, b.query.text
 	p := &Plan{Version: 2, Ranges: []planned{{Max: "FF", HasMin: true}}}
 	p.Info = planInfo{
@@ -54,7 +55,7 @@ func (b *Bound) Plan() *Plan {
 		OrderBy: []string{}, OrderByTexts: []string{}, GroupByTexts: []string{}, GroupByAliases: []string{},
 		Aggregates: []string{}, AggregateTypes: map[string]*string{}, HasValue: s.Value != nil,
 	}
-	w := rewriting{q, s, b, &p.Info}
+	w := rewriting{q, s, b, &p.Info, counts}
 	switch {
 	case q.Grouped || q.Aggregate && s.Value == nil:
 		w.grouped()
@@ -94,6 +95,8 @@ type rewriting struct {
 	s     *statement
 	bound *Bound
 	info  *planInfo
+
+	counts bool // MIN and MAX come with the number of their values
 }
 
 // list returns the select list as it was sent.
@@ -170,15 +173,18 @@ func (w rewriting) aggregate() {
 	if t := sole(w.s.Value); t != nil && t.Call != nil {
 		name := strings.ToUpper(t.Call.Name)
 		w.info.Aggregates = append(w.info.Aggregates, aggregateNames[name])
-		call = partial(name, call, printList(t.Call.Args, (*expr).print))
+		call = w.partial(name, call, printList(t.Call.Args, (*expr).print))
 	}
 	w.info.Rewritten = w.rest(`SELECT VALUE [{"item": ` + call + `}]`)
 }
 
 // partial returns an aggregate as one partition has to tell it: an average as its sum and count.
-func partial(name, call, args string) string {
-	if name == "AVG" {
+func (w rewriting) partial(name, call, args string) string {
+	switch {
+	case name == "AVG":
 		return `{"sum": SUM(` + args + `), "count": COUNT(` + args + `)}`
+	case w.counts && (name == "MIN" || name == "MAX"):
+		return `{"` + strings.ToLower(name) + `": ` + call + `, "count": COUNT(` + args + `)}`
 	}
 	return call
 }
@@ -197,7 +203,7 @@ func (w rewriting) grouped() {
 			called := aggregateNames[strings.ToUpper(t.Call.Name)]
 			kind = &called
 			args := printList(t.Call.Args, (*expr).print)
-			text = `{"item": ` + partial(strings.ToUpper(t.Call.Name), text, args) + `}`
+			text = `{"item": ` + w.partial(strings.ToUpper(t.Call.Name), text, args) + `}`
 		}
 		w.info.GroupByAliases = append(w.info.GroupByAliases, name)
 		w.info.AggregateTypes[name] = kind
