@@ -90,8 +90,12 @@ func (x *exchange) batchBody() (steps []engine.Write, keys []string, err error) 
 		return nil, nil, refusal.BadRequest("the body of a batch is not an array")
 	}
 	list := v.GetArray()
-	if len(list) == 0 || len(list) > maxBatchOps {
-		return nil, nil, refusal.BadRequest("a batch has 1 to %d operations, not %d", maxBatchOps, len(list))
+	switch n := len(list); {
+	case n == 0:
+		return nil, nil, refusal.BadRequest("Batch request has no operations.")
+	case n > maxBatchOps:
+		return nil, nil, refusal.BadRequest("Batch request has more operations than what is supported. %d, of at most %d",
+			n, maxBatchOps)
 	}
 	steps = make([]engine.Write, len(list))
 	keys = make([]string, len(list))

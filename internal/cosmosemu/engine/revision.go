@@ -22,7 +22,7 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 	case !ok:
 		return r.UndefinedKey(), nil
 	case len(key) < r.Levels():
-		return nil, refusal.KeyMismatch("the partition key has %d of %d components", len(key), r.Levels())
+		return nil, refusal.KeyMismatch(mismatch+": it has %d of %d components", len(key), r.Levels())
 	}
 	return key, r.checkLevels(key)
 }
@@ -30,7 +30,7 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 // keyOf reads the partition key of a request that names an item by its id: it must be there.
 func (r *revision) keyOf(p *fastjson.Parser, text string) (schema.Key, error) {
 	if text == "" {
-		return nil, refusal.KeyMismatch("the partition key has 0 of %d components", r.Levels())
+		return nil, refusal.KeyMismatch(mismatch+": it has 0 of %d components", r.Levels())
 	}
 	return r.fullKey(p, text)
 }
@@ -42,3 +42,7 @@ func (r *revision) checkLevels(key schema.Key) error {
 	}
 	return nil
 }
+
+// mismatch is what the service says of a partition key that cannot be that of an item.
+const mismatch = "Partition key provided either doesn't correspond to definition in the collection or doesn't match " +
+	"partition key field values specified in the document"
