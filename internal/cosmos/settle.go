@@ -108,6 +108,8 @@ func Settle(all []Measurement) []Settled {
 			}
 		case a.Name == ru.ItemBytes:
 			s.Shown, s.Finding = f.itemBytes()
+		case a.Name == ru.CountedRows:
+			s.Shown, s.Finding = f.counted()
 		case shown[a.Name] != nil:
 			if n, ok = shown[a.Name](); ok {
 				s.Shown, s.Finding = fmt.Sprintf("%.3f %s", n, a.Unit), a.Weigh(n)
@@ -130,6 +132,21 @@ func (f findings) per(n float64, operation, beyond string, known float64) (rus f
 // sizes describes a verdict.
 func (f findings) sizes(v Verdict) string {
 	return fmt.Sprintf("writes: %s, reads: %s, within %.0f %%", v.Writes, v.Reads, 100*v.Tolerance)
+}
+
+// counted compares a count with a query of the same chunk and with one that finds nothing.
+func (f findings) counted() (shown, finding string) {
+	count, ok := f.charged("query of a key, a chunk of 32 KB counted")
+	loaded, okLoaded := f.charged("query of a key, a chunk of 32 KB")
+	nothing, okNothing := f.charged("query of a key, nothing")
+	if !ok || !okLoaded || !okNothing {
+		return "", "not measured"
+	}
+	shown = fmt.Sprintf("%.2f RU, %.2f where it is loaded", count, loaded)
+	if count < (nothing+loaded)/2 {
+		return shown, "as taken"
+	}
+	return shown, "counted items are loaded"
 }
 
 // itemBytes compares a create of 32 KB with one of 31, of which only the smaller has room below the row for system

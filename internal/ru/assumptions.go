@@ -34,6 +34,7 @@ const (
 	FurtherSeek  = "a second value, range or level of a key in a condition"
 	FeedPage     = "a page of the change feed"
 	KeyLevel     = "a level of a hierarchical key"
+	CountedRows  = "an item that a condition selects and that is counted"
 )
 
 // Assumptions returns all that the model takes without a recording.
@@ -50,6 +51,9 @@ func Assumptions() []Assumption {
 			"one published query: 3.19 RU for 9.7 KB", "a query of one chunk of 32 KB", "RU a KB", extraKB},
 		{FurtherSeek, "0.1 RU", "0.1 RU", "0.2 RU",
 			"recorded between 0.1 and 0.2", "queries of a key and of all, nothing found", "RU", nextSeek},
+		{CountedRows, "nothing: the index counts", "the same", "as in a query of them",
+			"recorded of a whole range; an article of 2019 was charged as for loading", "a count of one chunk of 32 KB", "",
+			assumed{}},
 		{"a query of a prefix of a hierarchical key", "the physical partitions that it touches", "the same",
 			"all physical partitions", "documented so, none is recorded", "-", "", assumed{}},
 		{FeedPage, "1 RU for none and for one item, 0.014 for another", "1 RU", "a query's",

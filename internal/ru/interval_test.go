@@ -19,7 +19,7 @@ func TestTheIntervalHoldsBothModels(t *testing.T) {
 		m := []ru.Model{ru.Stepped, ru.Sloped}[r.IntN(2)].Corrected(ru.Factors{Read: r.Float64() * 2, Write: r.Float64() * 2})
 		size, old, index := r.IntN(3<<20), r.IntN(3<<20), r.IntN(20)-1
 		w := ru.QueryWork{Seeks: r.IntN(5), Columns: r.IntN(3), Docs: r.IntN(100), Scattered: r.IntN(100),
-			ExtraKB: 50 * r.Float64()}
+			ExtraKB: 50 * r.Float64(), Counted: r.IntN(4) == 0}
 		sum := ru.Certain(ru.Refused)
 		for _, charge := range []func(ru.Model) float64{
 			func(m ru.Model) float64 { return m.Read(size) },

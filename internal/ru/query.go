@@ -13,7 +13,7 @@ type QueryWork struct {
 	Scattered int
 	// ExtraKB is the sum over the loaded items of max(0, size in KB - 1).
 	ExtraKB float64
-	// Counted reports that items were counted from the index.
+	// Counted reports that items were counted from the index: those loaded cost nothing then, but at the most.
 	Counted bool
 }
 
@@ -49,6 +49,9 @@ func (m Model) Query(w QueryWork) float64 {
 	}
 	if w.Counted {
 		charge += counting
+	}
+	if w.Counted && m.end != most {
+		return charge * factor(m.factors.Query)
 	}
 	perRow := wholeRow
 	if w.Columns > 0 {

@@ -154,7 +154,7 @@ func (a *answer) collected(keepUndefined bool) error {
 			return goOn, firstError(a.scan.row.err, err)
 		})
 		work.Counted = a.bound.Query().Counts() && len(a.scan.residual) == 0
-		if a.cursor.Rows > 0 || work.Counted {
+		if a.cursor.Rows > 0 {
 			a.scan.loaded = nil
 		}
 		a.tally(work, math.MaxUint64)
