@@ -155,7 +155,7 @@ func TestBinAgreesWithRows(t *testing.T) {
 	require.Greater(t, told, 100)
 }
 
-// What is told of a bin is bounded, whatever it says of itself.
+// The report of a bin is bounded, whatever the bin holds.
 func TestBlockRefusesTooManyReadings(t *testing.T) {
 	run := chunk.Run{Sets: []telemetry.Labels{nil}}
 	run.Offsets, run.Times = make([]int64, chunk.MaxRows), make([]int64, chunk.MaxRows)
@@ -291,7 +291,7 @@ func TestBlockIsSelfContained(t *testing.T) {
 	require.ErrorIs(t, err, chunk.ErrCorrupt)
 }
 
-// What goes to a shelf together is one piece there, and whoever reads all of it gets it once.
+// What goes to a shelf together is one piece there, and a reader of all of it gets it once.
 func TestBlocksShareAPieceOfTheShelf(t *testing.T) {
 	s, shelf := binning.NewSchemas(), &memoryShelf{}
 	bin := binning.NewBin(binning.NewNames())
@@ -318,7 +318,7 @@ func TestBlocksShareAPieceOfTheShelf(t *testing.T) {
 	require.Len(t, shelf.kept, 1, "nothing is left")
 }
 
-// A shelf that is full leaves everything where it is; one that has lost its blocks is told of.
+// A shelf that is full leaves everything where it is; one that has lost its blocks returns an error.
 func TestShelfFails(t *testing.T) {
 	s := binning.NewSchemas()
 	rows := takenOf(rand.New(rand.NewPCG(5, 5)), 100, false)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process whose credentials are no good any more ends and says so; one that was refused for a moment goes on.
+// A process with revoked credentials ends with an error; one that was refused for a moment goes on.
 func TestDeniedAccessEndsTheIngester(t *testing.T) {
 	r := newRig(t, 1)
 	denied := func(storetest.Op) *storetest.Fault {

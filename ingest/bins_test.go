@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is held is told by partition, tenant and device: what was published and is not stored, and how far each
+// Open bins are listed by partition, tenant and device: what was published and is not stored, and how far each
 // partition is. The offset that a bin holds back is that of its first reading.
 func TestBins(t *testing.T) {
 	r := newRig(t, 2)

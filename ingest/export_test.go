@@ -18,7 +18,7 @@ func NewSticky(generation int32, has, known map[string][]int) kafkago.GroupBalan
 	return s
 }
 
-// ReplayOf estimates what whoever goes on from a commit has to do.
+// ReplayOf estimates the work of a process that continues from a commit.
 func ReplayOf(end, floor int64, c journal.Commit, perSecond float64) Replay {
 	return replay(BinsPartition{End: end, Floor: floor}, c, perSecond)
 }

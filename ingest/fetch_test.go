@@ -180,7 +180,7 @@ func TestLogMismatchAffectsOnePartition(t *testing.T) {
 	require.Equal(t, map[uint32]int64{1: 0, 2: 0}, r.streams(1))
 }
 
-// scripted is a broker whose one log is what a test says, leader epochs included.
+// scripted is a broker with one log, which a test sets, leader epochs included.
 type scripted struct {
 	*kfake.Cluster
 	log     []int32 // the epoch of each record

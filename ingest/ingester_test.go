@@ -27,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever does not answer, a process ends soon after it is told to.
+// Whatever does not answer, a process ends soon after its context.
 func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 	down := errors.New("down")
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestShutdownWithHangingBroker(t *testing.T) {
 	r.whole()
 }
 
-// proxy stands between client and broker, and hangs when it is told to.
+// proxy stands between client and broker, and hangs on command.
 type proxy struct {
 	addr string
 	mu   sync.Mutex

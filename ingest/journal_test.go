@@ -174,7 +174,7 @@ func TestShortMemorySpillsToDisk(t *testing.T) {
 	r.whole()
 }
 
-// slowBlocks is a journal that answers when it is told to.
+// slowBlocks is a journal that answers on command.
 type slowBlocks struct {
 	ingest.Blocks
 	asked, open chan struct{}
@@ -199,7 +199,7 @@ func (l *slowLog) Each(ctx context.Context, from, to int64, f func(offset int64,
 	return l.BlockLog.Each(ctx, from, to, f)
 }
 
-// While the journal is loaded a head tells no position above what is committed, and shows nothing: no answer that needs
+// While the journal is loaded a head shows no position above the committed one, and shows nothing: no answer that needs
 // more is complete. A process that is stopped meanwhile has changed nothing.
 func TestHeadsWhileTheJournalIsLoaded(t *testing.T) {
 	r := newRig(t, 1)
@@ -253,7 +253,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// A journal that can't serve is told by what is wrong with it, and stops nobody.
+// A journal that can't serve is logged with its fault, and stops nobody.
 func TestUnfitJournalIsLogged(t *testing.T) {
 	r := newRig(t, 2)
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 )
 
 // What is above a rate stays in the log while others go on, and is read from there again when it has been paid for:
-// in batches of all sizes, beside a partition of others, and by whoever takes the partition over.
+// in batches of all sizes, beside a partition of others, and by the next owner of the partition.
 func TestDeferredReadingsAreReadAgain(t *testing.T) {
 	for _, journal := range []bool{false, true} {
 		t.Run(fmt.Sprint("journal ", journal), func(t *testing.T) {

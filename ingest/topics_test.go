@@ -234,7 +234,7 @@ func TestTopicBoundToATenant(t *testing.T) {
 	}, got)
 }
 
-// buried is ingest.DeadLetterWriter for who looks at letters.
+// buried is an ingest.DeadLetterWriter that keeps the dead letters.
 type buried chan worker.DeadLetter
 
 // Publish is ingest.DeadLetterWriter.
@@ -295,7 +295,7 @@ func TestStickyWithSeveralTopics(t *testing.T) {
 		rnd.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		share(2, ids, all)
 		require.Equal(t, before, map[string]map[string][]int(has), "nobody came or went")
-		share(3, ids, nil) // a topic is missing, and so the broker tells none
+		share(3, ids, nil) // a topic is missing, and so the broker lists none
 		require.Equal(t, before, map[string]map[string][]int(has))
 		share(4, append(ids, "new"), all)
 		share(5, ids, all)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// after is a context whose answers include records.
+// after returns a context for answers that include records.
 func after(t *testing.T, positions ...string) context.Context {
 	t.Helper()
 	ends, err := query.ParsePositions(positions, 10)

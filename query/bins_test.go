@@ -49,7 +49,7 @@ func (o *openBins) take(r querytest.Record) {
 	o.head.Position = r.Position.Offset + 1
 }
 
-// cut stores the first rows of a bin, whose rest is another one.
+// cut stores the first rows of a bin; the rest is another one.
 func (o *openBins) cut(name string, n int) {
 	o.w.Chunk(o.rows[name][:n]...)
 	if o.rows[name] = o.rows[name][n:]; len(o.rows[name]) == 0 {
@@ -74,8 +74,8 @@ func (o *openBins) show() {
 	o.w.Heads.SetOnly(o.head, all...)
 }
 
-// Whatever bins take and however they are cut, whoever owns them, asked for whatever: an answer with what was read of
-// them before is what it is without.
+// Whatever bins take, however they are cut, whichever process owns them, for every query: an answer with what was read
+// of them before is what it is without.
 func TestCachedBinsMatchModel(t *testing.T) {
 	for seed := range seeds(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestCacheKeysAreUnambiguous(t *testing.T) {
 	require.Empty(t, ask("a\x00b"))
 }
 
-// Heads are told of as many bins as a request has room for, and of none that nobody has asked for in a long time.
+// Heads get as many known bins as a request has room for, and of none that nobody has asked for in a long time.
 func TestKnownBinsInHeadRequests(t *testing.T) {
 	w := querytest.New(t, noon)
 	q := newQuerier(t, w, nil)
@@ -264,7 +264,7 @@ func TestCachedBinCorrections(t *testing.T) {
 	}
 }
 
-// forgetful are heads that leave out more rows than they were told to.
+// forgetful are heads that leave out more rows than they should.
 type forgetful struct {
 	truthful
 	by int64

@@ -112,7 +112,7 @@ func TestCacheDropsReplacedAndDeletedChunks(t *testing.T) {
 	w.Now = w.Now.Add(10 * time.Minute)
 	w.Store.Damage(last.Key, last.ID, nil)
 	third, _ := seriesOf(t, q, r)
-	require.Equal(t, second, third, "nothing tells that it is gone")
+	require.Equal(t, second, third, "nothing shows that it is gone")
 	w.Now = w.Now.Add(40 * time.Minute)
 	fourth, res := seriesOf(t, q, r)
 	require.Equal(t, 2, res.Stats.Documents, "an hour after it was read it is all read again")
@@ -247,7 +247,7 @@ func TestCacheSharesReads(t *testing.T) {
 	})
 }
 
-// Who reads for others may go: one of them reads then. And the store is not read for nobody.
+// The query that reads for others may end: one of them reads then. And the store is not read for nobody.
 func TestCacheSharedReadSurvivesCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
@@ -322,8 +322,8 @@ func TestCacheShortRangeDoesNotWaitForLongOne(t *testing.T) {
 	})
 }
 
-// Who waits to read a short range does not read a long one for others that have come to wait too, under limits of its
-// own.
+// A query that waits for a short range does not read a long one for others that have come to wait too, under limits of
+// its own.
 func TestCacheShortRangeIsNotWidened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)

@@ -49,7 +49,7 @@ func TestCacheIgnoresQuerierClock(t *testing.T) {
 	}
 }
 
-// A chunk expires by the service's clock too: a querier whose clock is ahead shows it as long as it is stored.
+// A chunk expires by the service's clock too: a querier with a clock that is ahead shows it as long as it is stored.
 func TestCacheExpiresByServiceClock(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1"}, 1, 2)

@@ -193,7 +193,7 @@ func TestStrictWaitsForLogEnd(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.False(t, res.Complete)
-			require.Len(t, rows, 1, "what there is")
+			require.Len(t, rows, 1, "the rows that could be read")
 			require.InDelta(t, seconds, time.Since(began).Seconds(), 0.01)
 		}
 	})

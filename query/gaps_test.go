@@ -76,7 +76,7 @@ func TestGapsMissingChunk(t *testing.T) {
 	}
 }
 
-// Days whose retention is over are not held against anybody, nor is what is missing before a device was there.
+// Expired days are not a gap, nor is what is missing before a device was there.
 func TestGapsExpiredDays(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Retention: 24 * time.Hour,
@@ -131,7 +131,7 @@ func TestGapsUnreadLog(t *testing.T) {
 // theHeads is what heads are called that are a part of others.
 type theHeads = querytest.Heads
 
-// brokenOff are heads whose rows do not come.
+// brokenOff are heads without their rows.
 type brokenOff struct{ *theHeads }
 
 func (h brokenOff) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {

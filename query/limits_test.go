@@ -96,7 +96,7 @@ func TestTotalMemoryLimit(t *testing.T) {
 	require.Len(t, rows, 2000, "and gives it back")
 }
 
-// A query whose caller has gone does not go on with what heads hold.
+// A query without a caller does not go on with what heads hold.
 func TestCancelEndsHeadRead(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0), record(1, "m1", noon.Add(-time.Minute), float("x", 1)),
@@ -199,7 +199,7 @@ func TestAdmissionIsFair(t *testing.T) {
 	})
 }
 
-// Who waits in vain, or goes, leaves the line.
+// A query that waits in vain, or ends, leaves the queue.
 func TestAdmissionTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// without is a querier whose store never answers one chunk of a chain.
+// without returns a querier with a store that never returns one chunk of a chain.
 func without(t *testing.T, w *querytest.World, number uint32) *query.Querier {
 	return newQuerier(t, w, func(c *query.Config) {
 		c.Log = w.Log
@@ -91,7 +91,7 @@ func TestMissingChunkIsIncomplete(t *testing.T) {
 }
 
 // A replica that lags shows a chunk later than it was stored, and no session token makes it hurry. The ingester that
-// stored it tells its tail: what the first read lacks is read again, and as long as it lacks, the answer says so.
+// stored it shows its tail: what the first read lacks is read again, and as long as it lacks, the answer says so.
 func TestLaggingReplicaIsReread(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Log.Set(9)
@@ -152,7 +152,7 @@ func TestChunksOutsideRangeAreNotRequired(t *testing.T) {
 	require.True(t, res.Complete, "%v", res.Incomplete)
 }
 
-// dropping is a store whose container goes after some documents.
+// dropping is a store with a container that is dropped after some documents.
 type dropping struct {
 	store.Reader
 	after int // documents, -1 never

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quotaOf is the error of a query whose tenant has had what it may have.
+// quotaOf returns the error of a query of a tenant at its limit.
 func quotaOf(t *testing.T, err error) *query.QuotaError {
 	t.Helper()
 	var over *query.QuotaError

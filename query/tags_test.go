@@ -95,7 +95,7 @@ func TestCatalogIsCached(t *testing.T) {
 	require.Equal(t, "hall", site(t, tags, "m002"))
 	g.tag("new", "shed")
 	g.tag("m001", "dock")
-	g.world.Heads.SetUpdates("acme") // they were told
+	g.world.Heads.SetUpdates("acme") // they were written
 	tags = g.Tags("acme")
 	require.Equal(t, "shed", site(t, tags, "new"), "the version has the catalog read again")
 	require.Equal(t, "dock", site(t, tags, "m001"))
@@ -116,7 +116,7 @@ func TestTagsAreStableWithinAnswer(t *testing.T) {
 	require.Equal(t, "hall", site(t, tags, "m001"))
 }
 
-// Answers that begin while the catalog is read wait for it. If who reads fails or goes, another one reads.
+// Answers that begin while the catalog is read wait for it. If the reading query fails or ends, another one reads.
 func TestCatalogReadIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTagged(t, 3, func(c *query.Config) { c.Now = time.Now })

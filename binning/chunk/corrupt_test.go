@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openAll reads a document to its end and tells the first error, which must be ErrCorrupt.
+// openAll reads a document to its end and returns the first error, which must be ErrCorrupt.
 func openAll(t testing.TB, doc []byte) error {
 	c, err := chunk.Parse(doc)
 	if err == nil {

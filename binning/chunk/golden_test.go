@@ -150,7 +150,7 @@ func goldenSmall() chunk.Frame {
 	return frameOf(points)
 }
 
-// goldenWide is a chunk of packs: two label sets, all kinds, gaps, and numbers whose statistics are odd.
+// goldenWide is a chunk of packs: two label sets, all kinds, gaps, and numbers with odd statistics.
 func goldenWide() chunk.Frame {
 	n := noise(3)
 	var f chunk.Frame

@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// randomFrame is a valid frame of up to so many rows: several label sets, clocks, kinds, gaps, and metrics whose kind
-// changes.
+// randomFrame is a valid frame of up to so many rows: several label sets, clocks, kinds, gaps, and metrics with a kind
+// that changes.
 func randomFrame(r *rand.Rand, rows int) chunk.Frame {
 	var f chunk.Frame
 	day := telemetry.Day(20_000 + r.IntN(1000))

@@ -274,7 +274,7 @@ func decodeAll(doc []byte) error {
 	return nil
 }
 
-// Damage is told, or goes unseen; it breaks nothing.
+// Damage is an error or has no effect; it breaks nothing.
 func TestDamagedDocuments(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

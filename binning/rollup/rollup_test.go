@@ -352,7 +352,7 @@ func TestMergeAgreesWithMap(t *testing.T) {
 	}
 }
 
-// randomFrames are frames that overlap, and what a map holds that is told of their values one after the other.
+// randomFrames are frames that overlap, and what a map holds that gets their values one after the other.
 func randomFrames(rnd *rand.Rand) (frames []chunk.Frame, want map[string]float64) {
 	type cell struct {
 		v    float64

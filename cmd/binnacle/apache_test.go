@@ -32,7 +32,7 @@ func (c *chaos) startApache(libs string) string {
 	return server.Addr()
 }
 
-// killApache ends Apache Kafka by kill -9 and starts it again; who tends sees when it is back.
+// killApache ends Apache Kafka by kill -9 and starts it again; tend sees when it is back.
 func (c *chaos) killApache() {
 	back := make(chan error, 1)
 	c.starting = back

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a tenant has the most of is told from a terminal, of all devices and of some.
+// A terminal shows what a tenant has the most of, of all devices and of some.
 func TestCardinality(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0")
@@ -98,6 +98,6 @@ $`)
 		p := run(t, time.Minute, "tenant", "sizes", "--cosmos="+d.cosmos)
 		require.Zero(t, p.code, p.stderr.String())
 		return sizes.MatchString(p.stdout.String())
-	}, "the store has been told of all, a little later than queriers were")
+	}, "the catalog has all, a little later than queriers")
 	refused(t, []string{"tenant", "sizes", "--top=0", "--cosmos=" + d.cosmos}, "--top 0 is not above 0")
 }

@@ -202,7 +202,7 @@ func (c *chaos) injectFaults(ctx context.Context) {
 	}
 }
 
-// tend starts and wakes who is due, and finds those who have ended without having been told to.
+// tend starts and wakes processes that are due, and finds those that have ended by themselves.
 func (c *chaos) tend(now time.Time) {
 	select {
 	case err := <-c.starting:

@@ -98,7 +98,7 @@ func TestProvisionShowsItsMetrics(t *testing.T) {
 	soon(t, time.Minute, func() bool {
 		_, body := get("/metrics")
 		return sold.MatchString(body)
-	}, "the throughput of this month's container is told")
+	}, "the throughput of this month's container is shown")
 	status, _ := get("/readyz")
 	require.Equal(t, http.StatusOK, status)
 	p.stop(syscall.SIGTERM)

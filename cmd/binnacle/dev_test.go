@@ -161,7 +161,7 @@ func (d *dev) body(tenant, path string) string {
 	return string(b)
 }
 
-// The admin endpoint tells health, metrics and profiles.
+// The admin endpoint serves health, metrics and profiles.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=2")

@@ -28,7 +28,7 @@ func (c *chaos) diagnose(ctx context.Context, o observation, older int, about js
 		o.seen, o.row, o.acked, older, about)
 	c.describeHeads(ctx, o.row)
 	if err := c.describeChunks(ctx, o.row); err != nil {
-		c.t.Logf("the chunks are not told: %v", err)
+		c.t.Logf("cannot list the chunks: %v", err)
 	}
 	again, complete := c.answered(ctx, o.row.device)
 	c.t.Logf("asked again: number %d, complete %v", numberOf(again.readings[o.row]), complete)

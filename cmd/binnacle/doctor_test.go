@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A doctor tells what is missing; of an emulator that has all he finds that it charges by the model.
+// The doctor reports what is missing; of an emulator that has all he finds that it charges by the model.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())

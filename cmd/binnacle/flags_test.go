@@ -20,7 +20,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// The error about --rows tells which value counted: flags go before the environment, that before the file, that
+// The error about --rows shows which value counted: flags go before the environment, that before the file, that
 // before the default.
 func TestPrecedenceOfSettings(t *testing.T) {
 	flat := file(t, "flat.yaml", "rows: -3\n")

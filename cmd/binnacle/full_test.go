@@ -59,7 +59,7 @@ func mounted(t *testing.T, dir string) bool {
 	return true
 }
 
-// newFull is a system with few devices, whose bins are short.
+// newFull returns a system with few devices and short bins.
 func newFull(t *testing.T, target, dir string) (c *chaos) {
 	if seed := seedOf(t, 0); target == "dev" {
 		c = newDevIn(t, seed, dir, []string{"1s"})

@@ -18,8 +18,8 @@ func (d *dev) gaps(args ...string) *process {
 	return p
 }
 
-// Readings that were never sent, that were refused and that came late are told apart, from memory and from the store;
-// what is published again is no gap any more.
+// Readings that were never sent, that were refused and that came late have verdicts of their own, from memory and from
+// the store; what is published again is no gap any more.
 func TestGapsOfADevice(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=300ms")

@@ -107,7 +107,7 @@ func (c *chaos) chunks() (items int) {
 	return items
 }
 
-// overview is what the emulator tells of itself.
+// overview is the state that the emulator shows.
 type overview struct {
 	items    map[string]int // by container
 	requests map[string]int

@@ -37,7 +37,7 @@ func TestBackfillOfArchive(t *testing.T) {
 	d.answers("acme", want, "device=m1&strict=true&from=2018-01-01T00:00:00Z&to=2020-01-01T00:00:00Z")
 	require.Len(t, d.deadLetters(), days)
 
-	// A device whose clock is wrong, in the same year.
+	// A device with a wrong clock, in the same year.
 	late := filepath.Join(t.TempDir(), "late.csv")
 	require.NoError(t, os.WriteFile(late, []byte(strings.Join(strings.SplitN(text, "\n", 3)[:2], "\n")+"\n"), 0o600))
 	d.replay(late, []string{"--tenant=acme", "--device=m2", "--time-column=time"}, "records 1")

@@ -39,7 +39,7 @@ var (
 // TestIngestBesidePeers is a benchmark: the same readings, one a record and ten values a reading, lie in Kafka before
 // the clock starts, in JSON and in line protocol. What consumes them, what serves them and what stores them are
 // processes of their own, so that CPU is the consumer's alone, fetching and unpacking included. Beside it runs a fixed
-// piece of work, which tells what the machine is worth meanwhile.
+// piece of work, which shows the speed of the machine meanwhile.
 func TestIngestBesidePeers(t *testing.T) {
 	if *peersDevices == 0 {
 		t.Skip("a benchmark: see make bench-peers")
@@ -267,7 +267,7 @@ func scraped(at string) map[string]float64 {
 	return sums
 }
 
-// cpuOf is the seconds of CPU that a process has taken, of one that runs as Linux tells it.
+// cpuOf is the seconds of CPU that a process has taken, of a running one as Linux reports it.
 func cpuOf(p *process) float64 {
 	select {
 	case <-p.ended:

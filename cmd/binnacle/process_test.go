@@ -69,7 +69,7 @@ func startProgram(t *testing.T, env []string, program string, args ...string) *p
 	require.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the exit code tells
+		_ = p.cmd.Wait() // the exit code has the result
 		p.code = p.cmd.ProcessState.ExitCode()
 	}()
 	t.Cleanup(func() {

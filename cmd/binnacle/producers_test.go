@@ -260,7 +260,7 @@ func points(want table, x pmetric.Metric, device string, labels map[string]strin
 	}
 }
 
-// pumped is what a program measures of itself: a gauge and a histogram, and a sum of what came since it told last.
+// pumped is what a program measures of itself: a gauge and a histogram, and a sum of what came since its last report.
 func pumped(now time.Time) pmetric.Metrics {
 	m := pmetric.NewMetrics()
 	r := m.ResourceMetrics().AppendEmpty()

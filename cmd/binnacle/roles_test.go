@@ -125,7 +125,7 @@ func TestPrintConfig(t *testing.T) {
 	}
 }
 
-// One run tells all that is wrong, by the names of the flags.
+// One run reports every fault, by the names of the flags.
 func TestAllFaultsAreReported(t *testing.T) {
 	t.Parallel()
 	for command, wrong := range map[string][]string{
@@ -203,7 +203,7 @@ func TestRolesAsProcesses(t *testing.T) {
 	published := make(chan table, 1)
 	go func() { published <- publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(seed, 2))) }()
 	rnd := mathrand.New(mathrand.NewPCG(seed, 1))
-	// Nobody is killed while the group finds together: the embedded broker keeps a member whose connection ended then
+	// Nobody is killed while the group finds together: the embedded broker keeps a member without a connection then
 	// until the group does so again.
 	settled := func() {
 		soon(t, time.Minute, func() bool { return asks.complete("acme") }, "the others have what the one had that is gone")

@@ -84,7 +84,7 @@ func TestRollingRestart(t *testing.T) {
 			require.InDelta(t, 0, n, 1e-6, series)
 		}
 	}
-	// The catalog's pages are read, which have hundreds of devices each, and are told of readings before a device's
+	// The catalog's pages are read, which have hundreds of devices each, and get readings before a device's
 	// first.
 	require.Less(t, catalog/float64(len(ingesters)), 10+0.1*float64(len(devices)), "a device takes a part of an RU")
 	v := c.judge()
@@ -178,7 +178,7 @@ func (c *chaos) holding() (all []*member) {
 	return all
 }
 
-// steady waits until the catalog has all devices, and no head tells of any.
+// steady waits until the catalog has all devices, and no head lists any.
 func (c *chaos) steady() {
 	require.NotEmpty(c.t, c.headsAt)
 	soon(c.t, time.Minute, func() bool {
@@ -206,7 +206,7 @@ func (c costs) sum(metric string) (sum float64) {
 	return sum
 }
 
-// metrics is what a member tells, by series.
+// metrics is what a member exports, by series.
 func (c *chaos) metrics(m *member) map[string]float64 {
 	resp, err := http.Get("http://" + m.printed(`(?m)^ +admin +http://(\S+)`) + "/metrics")
 	require.NoError(c.t, err)

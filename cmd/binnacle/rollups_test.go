@@ -51,11 +51,11 @@ func storeHour(t *testing.T, cosmosAt string, day telemetry.Day, device string) 
 	require.NoError(t, err)
 }
 
-// The role makes rollups of days whose chunks are there, by itself; operators list, drop and rebuild them, all or those
+// The role makes rollups of days with chunks by itself; operators list, drop and rebuild them, all or those
 // days that lack a metric.
 func TestRollups(t *testing.T) {
 	t.Parallel()
-	var ago atomic.Int64 // how far the store's clock is behind: what it was told just now is not built
+	var ago atomic.Int64 // how far the store's clock is behind: chunks of just now are not built
 	ago.Store(int64(time.Hour))
 	emulator, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true,
 		Now: func() time.Time { return time.Now().Add(-time.Duration(ago.Load())) }})

@@ -185,7 +185,7 @@ func (a *answer) wide(body io.Reader) {
 	}
 }
 
-// isLabel tells the label columns of the tests' readings.
+// isLabel reports whether a column is a label of the tests' readings.
 func isLabel(column string) bool {
 	return slices.Contains([]string{"axle", "device_version", "region", "datacenter", "rack", "os", "arch", "team",
 		"service", "service_version", "service_environment"}, column)

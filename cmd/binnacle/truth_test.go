@@ -118,7 +118,7 @@ func (c *chaos) watch(ctx context.Context) {
 		if !c.look(ctx, fmt.Sprintf("p%d-%d", i%4, i/4%c.truth.devices)) {
 			select {
 			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond): // whom it asks is broken on purpose
+			case <-time.After(50 * time.Millisecond): // the process that it asks is broken on purpose
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func (c *chaos) refused(want int) int {
 // readLog is all records of a topic.
 func (c *chaos) readLog(topic string) (all []kafka.Message) {
 	var ids []int
-	soon(c.t, time.Minute, func() bool { ids = c.partitionsOf(topic); return len(ids) > 0 }, "the broker tells partitions")
+	soon(c.t, time.Minute, func() bool { ids = c.partitionsOf(topic); return len(ids) > 0 }, "the broker lists partitions")
 	for _, partition := range ids {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -29,7 +29,7 @@ var (
 	freshFor  = flag.Duration("fresh.duration", 2*time.Second, "for how long")
 )
 
-// While a fleet publishes, ingest and query being two processes, what was acknowledged is there: for who asks strictly
+// While a fleet publishes, ingest and query being two processes, what was acknowledged is there: for strict queries
 // at once, and for others soon. How soon is logged, and nothing that this test asks for: make bench-fresh shows it.
 func TestReadingsAreVisibleSoon(t *testing.T) {
 	t.Parallel()

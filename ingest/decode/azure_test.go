@@ -76,7 +76,7 @@ func TestHubBodies(t *testing.T) {
 	}}, got.Readings)
 }
 
-// Who has sent a message was proved to IoT Hub; who the body says it was, was not.
+// IoT Hub has authenticated the sender of a message, but not the device that the body names.
 func TestHubDeviceNamesOnlyItself(t *testing.T) {
 	r := hub(`{"device":"m2","temperature":1}`, "iothub-connection-device-id", "m1")
 	got := decode.New(decode.Options{Tenant: "acme"}).Decode(r)

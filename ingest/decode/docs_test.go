@@ -123,7 +123,7 @@ func TestTelegrafGuide(t *testing.T) {
 	require.Equal(t, decode.Tenant, d.Decode(decode.Record{Value: []byte("mem,host=gw-7 a=1")}).Bad[0].Reason,
 		"no tenant, and no default")
 	elsewhere := decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "serial"}}.ForTopic("telegraf")
-	require.Equal(t, "serial", elsewhere.DeviceTag, "what is told counts")
+	require.Equal(t, "serial", elsewhere.DeviceTag, "a tag that is set counts")
 }
 
 // The configuration of the guide is YAML that leads metrics to Kafka, and its list of attributes is the one that

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is remembered of devices is bounded by bytes. Those of a large partition fit, those who come when it is full are
-// read like others, and when they go on coming it is they who are remembered.
+// What is remembered of devices is bounded by bytes. Those of a large partition fit, those that come when it is full
+// are read like others, and when they go on coming they are remembered.
 func TestDeviceInterningIsBounded(t *testing.T) {
 	d := decode.New(decode.Options{Tenant: "acme"})
 	one := func(device string) {

@@ -163,7 +163,7 @@ func TestLineTemplatesMatchSimilarLines(t *testing.T) {
 	require.Greater(t, d.LineFits(), 120)
 }
 
-// Who never writes a line as the one before does not have templates tried for each.
+// A device that never repeats the form of a line does not have templates tried for each.
 func TestLineTemplatesPauseWithoutMatches(t *testing.T) {
 	d := decode.New(lineOptions[0].opts)
 	for i := range 2000 {

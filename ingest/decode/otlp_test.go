@@ -165,7 +165,7 @@ func TestOTLPPlace(t *testing.T) {
 		gauge(metrics, "b", "", 1)
 		got := both(t, c.opts, m)
 		if len(got.Readings) == 0 {
-			require.Len(t, got.Bad, 1, "a resource without a place is told once")
+			require.Len(t, got.Bad, 1, "a resource without a place is one fault")
 			require.Equal(t, c.want, string(got.Bad[0].Reason), "%v: %s", c.attributes, got.Bad[0].Detail)
 			continue
 		}

@@ -226,7 +226,7 @@ func TestRemoteWriteBombs(t *testing.T) {
 	refused(snappy.Encode(nil, b), write2, decode.Undecodable)
 }
 
-// The header that Prometheus sends with version 1.0 names no message: the encoding tells it from OTLP.
+// The header that Prometheus sends with version 1.0 names no message: the encoding distinguishes it from OTLP.
 func TestProtobufFormatFromHeaders(t *testing.T) {
 	r := version1(t, []sent{{labels: label("__name__", "up", "instance", "m1"),
 		samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}}})

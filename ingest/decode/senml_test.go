@@ -161,7 +161,7 @@ func TestBadSenML(t *testing.T) {
 	}
 }
 
-// A record whose base fields are not taken refuses every later one that needs them, until they are given again.
+// A record with refused base fields refuses every later one that needs them, until they are given again.
 func TestSenMLRefusedBaseFields(t *testing.T) {
 	type readings = map[string]float64
 	const dev1 = `{"bn":"dev1/","bt":1763640000,"n":"temp","v":1}`
@@ -232,7 +232,7 @@ func TestSenMLPackIsRefused(t *testing.T) {
 		refused(decode.Record{Value: b, ContentType: cborType}, fmt.Sprint(twice))
 	}
 	got := d.Decode(decode.Record{Value: []byte("[" + good + "]"), ContentType: senmlType})
-	require.Equal(t, []decode.Unit{{Tenant: "acme", Metric: "temp", Unit: "V"}}, got.Units, "a refused pack has told it")
+	require.Equal(t, []decode.Unit{{Tenant: "acme", Metric: "temp", Unit: "V"}}, got.Units, "of a refused pack")
 	got = bothSenML(t, decode.Options{Tenant: "acme"}, `[{"bn":"dev1/","bver":10,"9":1,"v":1},{"bver":5,"n":"a","v":2}]`)
 	require.Empty(t, got.Bad)
 }

@@ -60,7 +60,7 @@ func TestTelegrafJSONTimes(t *testing.T) {
 	}
 }
 
-// What is wrong with such a metric is told, and what only begins like one is a message as any other.
+// A fault of such a metric is reported, and what only begins like one is a message as any other.
 func TestWrongTelegrafJSON(t *testing.T) {
 	for payload, want := range map[string]decode.Reason{
 		strings.Replace(disk, `"host"`, `"machine"`, 1):              decode.Device,

@@ -145,7 +145,7 @@ func TestTemplatesRejectBadText(t *testing.T) {
 	}
 }
 
-// Who never writes a message as the one before does not have templates tried for each.
+// A device that never repeats the form of a message does not have templates tried for each.
 func TestTemplatesPauseWithoutMatches(t *testing.T) {
 	opts := decode.Options{Tenant: "acme"}
 	d := decode.New(opts)
@@ -202,7 +202,7 @@ func TestTemplatesSkipLongTexts(t *testing.T) {
 	}
 	for frame := range 8 {
 		for body := range 16 {
-			for range 4 { // who only learns runs out of luck
+			for range 4 { // a device that only learns runs out of tries
 				require.Len(t, d.Decode(message(frame, body, `\\`)).Readings, 1)
 			}
 		}

@@ -94,7 +94,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 	require.Equal(t, most, got)
 }
 
-// Whoever finds metadata that is not this version's starts at the committed offset.
+// A process that finds metadata of another version starts at the committed offset.
 func TestParseForeignMetadata(t *testing.T) {
 	require.Empty(t, journal.Commit{F: 5}.Metadata())
 	for _, m := range []string{

@@ -92,8 +92,8 @@ func hundreds(offset int64, tenant string, n int) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: []byte("[" + b.String()[1:] + "]")}
 }
 
-// One record with readings of hundreds of months, whose times any producer can make up, asks for a few: its other
-// readings are dead letters, those of others are stored, and the map is read once, not for each of them.
+// One record with readings of hundreds of months, which any producer can make up, requests a few: its other
+// readings are dead letters, those of others are stored, and the snapshot is read once, not for each of them.
 func TestMonthsAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Past = -1 })
@@ -119,11 +119,11 @@ func TestMonthsAreBounded(t *testing.T) {
 	require.Len(t, months(t, w), 13, "another tenant has a bound of its own")
 }
 
-// A backfill lets in what it covers, and no more; who is not in the map yet is looked up.
+// A backfill lets in what it covers, and no more; a tenant that the snapshot lacks is looked up.
 func TestBackfill(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(nil)
-	require.NoError(t, l.Take(t.Context(), of(0, "acme", "d0", start))) // the map is read before the grant is written
+	require.NoError(t, l.Take(t.Context(), of(0, "acme", "d0", start))) // the snapshot is read before the grant is written
 	old := int64(start) - 2000*telemetry.DayMillis
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err := dir.Refresh(t.Context())

@@ -80,7 +80,7 @@ func catalogCalls(w *world) map[string]int {
 	return calls
 }
 
-// Who takes a partition over compares what it sees with the catalog, which it reads once, and writes nothing that is
+// The next owner of a partition compares what it sees with the catalog, which it reads once, and writes nothing that is
 // not new: the times wait for their turn, which comes over the interval, and hold nothing back meanwhile.
 func TestTakeoverDoesNotRewriteCatalog(t *testing.T) {
 	const n, every = 300, 6 * time.Hour
@@ -110,11 +110,11 @@ func TestTakeoverDoesNotRewriteCatalog(t *testing.T) {
 	until(every)
 	before, _ := w.Catalog.Entry("acme", "d00007")
 	require.NotZero(t, calls[controltest.OpCreate])
-	require.LessOrEqual(t, calls[controltest.OpCreate], n, "each is told once in the interval")
+	require.LessOrEqual(t, calls[controltest.OpCreate], n, "each is written once in the interval")
 	require.Equal(t, w.now.Add(-every-35*time.Minute).UnixMilli(), before.Last)
 }
 
-// What is new of many devices is told together: at once when nothing was told for a while, then together with what
+// News of many devices is written together: at once when nothing was written for a while, then together with what
 // comes within the wait.
 func TestCatalogUpdatesAreBatched(t *testing.T) {
 	w := newWorld(t, nil)
@@ -140,7 +140,7 @@ func TestCatalogUpdatesAreBatched(t *testing.T) {
 	require.Equal(t, 2*4096+1+60, w.Catalog.Index("acme").Len(), "many wait for no others")
 }
 
-// More tenants than are told at once do not wait for others' devices too: the next are told when the first have been.
+// More tenants than are written at once do not wait for others' devices too: the next are written after the first.
 func TestCatalogUpdatesOfManyTenants(t *testing.T) {
 	const n = 100
 	w := newWorld(t, nil)
@@ -157,7 +157,7 @@ func TestCatalogUpdatesOfManyTenants(t *testing.T) {
 	}
 }
 
-// What could not be told is told again after the pause of a failure: it does not wait for others as well, or what was
+// A failed update is repeated after the pause of a failure: it does not wait for others as well, or what was
 // read meanwhile could not be committed for as long.
 func TestFailedCatalogUpdateRetriesWithoutWait(t *testing.T) {
 	w := newWorld(t, nil)
@@ -179,8 +179,8 @@ func TestFailedCatalogUpdateRetriesWithoutWait(t *testing.T) {
 	require.Equal(t, 3, w.Catalog.Index("acme").Len())
 }
 
-// What the catalog may not show yet is told by the head: until it is told, and for a while longer. The version tells of
-// each change.
+// What the catalog may not show yet is listed by the head: until it is written, and for a while longer. The version
+// shows each change.
 func TestHeadListsPendingUpdates(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.CommitEvery = time.Hour, time.Second })
@@ -211,7 +211,7 @@ func TestHeadListsPendingUpdates(t *testing.T) {
 	require.Equal(t, after.Version, l.CatalogPending("acme").Version)
 }
 
-// Units are in the catalog as soon as a device has told one, also one that was known before it.
+// Units are in the catalog as soon as a device has sent one, also one that was known before it.
 func TestCatalogHasUnits(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.Decode.Tenant = time.Hour, "acme" })
@@ -266,7 +266,7 @@ func TestCatalogTimesOfReplayedRows(t *testing.T) {
 	}
 }
 
-// When the head stops telling of a device, the version changes: who read the catalog while it was told may have read a
+// When the head stops listing a device, the version changes: a reader of the catalog before then may have read a
 // replica that lagged, and must not go on with that.
 func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	w := newWorld(t, nil)
@@ -285,7 +285,7 @@ func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	take("d0")
 	changed("news of d0")
 	attempt(t, l)
-	changed("d0 told")
+	changed("d0 written")
 	w.now = w.now.Add(10 * time.Second)
 	attempt(t, l)
 	require.Empty(t, l.CatalogPending("acme").Devices)
@@ -298,13 +298,13 @@ func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	take("d1")
 	changed("news of d1, of the tenant that was gone")
 	attempt(t, l)
-	changed("d1 told")
+	changed("d1 written")
 	w.now = w.now.Add(10 * time.Second)
 	attempt(t, l)
 	changed("d1 shown")
 }
 
-// A device with more metrics or labels than find room in its entry says so there: who looks for devices by what they
+// A device with more metrics or labels than find room in its entry says so there: a search for devices by what they
 // have must not take its entry for all of it.
 func TestEntryOverflow(t *testing.T) {
 	for name, message := range map[string]string{
@@ -342,8 +342,8 @@ func TestEntryOverflow(t *testing.T) {
 	}
 }
 
-// A reading before all others of its device is told soon, and one that is far ahead of what was told, as when a past is
-// sent: who lists the devices of a range must find them in all of it.
+// A reading before all others of its device is written soon, and one that is far ahead of the written time, as when a
+// past is sent: a list of the devices of a range must have them in all of it.
 func TestCatalogTimesFarOff(t *testing.T) {
 	const day = 24 * time.Hour
 	w := newWorld(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A producer whose clock is a day ahead stamps its records so: what it sends is a dead letter, and nobody waits for
-// it. A map that is not fresh is read once more before that.
+// A producer with a clock that is a day ahead stamps its records so: what it sends is a dead letter, and nobody waits
+// for it. A map that is not fresh is read once more before that.
 func TestFutureTimesFromClockAhead(t *testing.T) {
 	message := func(at int64) []byte {
 		return fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)

@@ -58,8 +58,8 @@ func TestLongHoldCutsAfterDayEnd(t *testing.T) {
 	require.Equal(t, devices, discard.Chunks, "one each")
 }
 
-// A bin that is full, of a device whose day's rest still fits the document, waits for it: two chunks of the same size
-// are cheaper than two at the target and a small one.
+// A bin that is full, of a device with a rest of the day that still fits the document, waits for it: two chunks of the
+// same size are cheaper than two at the target and a small one.
 func TestFullBinTakesRestOfDay(t *testing.T) {
 	w := newWorld(t, nil)
 	w.now = time.UnixMilli(telemetry.DayOf(start).End())

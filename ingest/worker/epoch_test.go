@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every operation outside fails in turn, done or not, and before it is repeated the partition belongs to somebody
-// else, who reads from the committed offset to the end. The first owner never learns of it: it repeats what has failed,
+// Every operation outside fails in turn, done or not, and before it is repeated the partition belongs to somebody else,
+// which reads from the committed offset to the end. The first owner never learns of it: it repeats what has failed,
 // goes on to the end of the log and writes what it has; only its commits are refused. What is stored is what a plain
 // map has, each reading once, at every moment of what is committed: without a journal, with one, and while readings
 // wait.

@@ -37,7 +37,7 @@ func fairly(c *ingest.Config) {
 	c.Hold, c.CatalogEvery, c.CommitEvery, c.FairAfter = time.Hour, 6*time.Hour, time.Second, 500*time.Millisecond
 }
 
-// Who keeps others waiting is passed over once they have waited for so long as is set, and goes on when nobody waits
+// A tenant that delays others is deferred once they have waited for so long as is set, and goes on when nobody waits
 // any more: nothing of it is refused, and its readings stay in order.
 func TestFairnessDefersTheNoisyTenant(t *testing.T) {
 	w := newWorld(t, nil)
@@ -64,8 +64,8 @@ func TestFairnessDefersTheNoisyTenant(t *testing.T) {
 	w.CheckChains()
 }
 
-// Nobody is passed over who has no more than the others, or no others, or in the time that it takes to catch up after a
-// takeover, or where that is off.
+// No tenant is deferred that has no more than the others, or no others, or in the time that it takes to catch up after
+// a takeover, or where that is off.
 func TestFairnessDefersNobodyInBalance(t *testing.T) {
 	one := map[string]int{"loud": 8, "two": 1, "three": 1}
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ type crowdOf struct {
 	heldFor time.Duration
 }
 
-// random returns a crowd whose loud tenants alone make it more than can be taken.
+// random returns a crowd in which loud tenants alone make it more than can be taken.
 func random(rnd *rand.Rand) crowdOf {
 	c := crowdOf{takes: 5 * time.Millisecond, lasts: 12 * time.Second, heldFor: time.Minute}
 	n := 2 + rnd.IntN(6)
@@ -82,8 +82,8 @@ func (c *crowdOf) fill(w *world, rnd *rand.Rand) (of []int) {
 // turn is how many records are taken before it is asked what is to be read again, of which a quarter as many are.
 const turn = 8
 
-// No record of a tenant that sends no more than an even share waits for longer than a bound, whoever else sends how
-// much, however rarely it reports itself, as long as what remains can be taken: until the partition counts as late,
+// No record of a tenant that sends no more than an even share waits for longer than a bound, whatever others send and
+// how much, however rarely it reports itself, as long as what remains can be taken: until the partition counts as late,
 // until that is noticed and counted, and for a turn. Nothing is lost, stored twice, refused or reordered, and the floor
 // is held for --held-for at most, and for what it takes to read again what waits.
 func TestTenantBelowShareIsServedSoon(t *testing.T) {

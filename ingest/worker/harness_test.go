@@ -39,7 +39,7 @@ type world struct {
 	held        time.Duration      // HeldFor
 	seldom      bool               // the catalog follows with times once a week
 	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
-	fair        bool               // the log has been there for long, and who has most of it is passed over
+	fair        bool               // the log has been there for long, and the tenant with the most of it is deferred
 	waited      int                // steps after which something waited for a limit
 	dir         *control.Directory // of the process that began last
 	whole       int                // takeovers that loaded blocks
@@ -141,7 +141,7 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 	})
 }
 
-// process returns a worker whose stores may be others too.
+// process returns a worker with stores that may be others too.
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
 	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}

@@ -22,7 +22,7 @@ func holdings(l *ingest.Local, tenant string) (by map[string]worker.Holding, rea
 	return by, readings
 }
 
-// What is held is told by device until it is stored, rows that are blocks with those that are not, and not what
+// Held rows are listed by device until they are stored, rows that are blocks with those that are not, and not what
 // lingers.
 func TestHoldings(t *testing.T) {
 	w := newWorld(t, nil)
@@ -48,5 +48,5 @@ func TestHoldings(t *testing.T) {
 	require.Empty(t, none)
 	require.NoError(t, l.Finish(ctx))
 	by, _ = holdings(l, "acme")
-	require.Empty(t, by, "what is stored is still told of")
+	require.Empty(t, by, "stored rows are still listed")
 }

@@ -70,7 +70,7 @@ func (b *blockLog) Each(_ context.Context, from, to int64, f func(int64, []byte)
 	return nil
 }
 
-// withJournal gives a world a journal, whose appends are operations outside.
+// withJournal gives a world a journal with appends as operations outside.
 func withJournal(w *world) *world {
 	w.blocks = &blockLog{fault: w.op}
 	return w
@@ -117,7 +117,7 @@ func TestJournalRestoresBins(t *testing.T) {
 	require.Equal(t, devices, w.Chunks.Calls(storetest.Create), "a chunk each")
 }
 
-// Leaving: everything goes to the journal, and whoever comes next reads nothing of the log again.
+// Leaving: everything goes to the journal, and the next owner reads nothing of the log again.
 func TestFlushLeavesNothingToReplay(t *testing.T) {
 	w := withJournal(newWorld(t, logOf(4, 300)))
 	l, ctx := w.worker(long), ingesttest.Deadline(t)
@@ -138,8 +138,8 @@ func TestFlushLeavesNothingToReplay(t *testing.T) {
 	w.check()
 }
 
-// Processes come and go more often than times are told: each goes on with the bins of the one before, and the catalog's
-// times are never much further behind than the interval.
+// Processes come and go more often than times are written: each goes on with the bins of the one before, and the
+// catalog's times are never much further behind than the interval.
 func TestCatalogTimesAcrossRestarts(t *testing.T) {
 	const devices, day = 20, 24 * time.Hour
 	w := withJournal(newWorld(t, nil))

@@ -70,7 +70,7 @@ func TestLimitSharesFollowPartitionCount(t *testing.T) {
 	require.Equal(t, 501, has(l, "acme")-taken)
 }
 
-// A head tells of what waits to those who ask for it, and to nobody else.
+// A head shows deferrals to those who ask for them, and to nobody else.
 func TestHeadReadListsDeferrals(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, nil)
@@ -147,7 +147,7 @@ func TestPayloadLimitIsInclusive(t *testing.T) {
 	require.Equal(t, int64(1), w.deadLetters[0].Record.Offset)
 }
 
-// Whoever goes over a limit most is named however many others did before.
+// The device that exceeds a limit most is named however many others did before.
 func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Labels: 1, Payload: 1}, nil)

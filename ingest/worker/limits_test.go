@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limited returns a process whose tenants have limits, if they say nothing else.
+// limited returns a process in which tenants have limits, unless they set others.
 func (w *world) limited(l control.IngestLimits, change func(*ingest.Config)) *ingest.Local {
 	return w.worker(func(c *ingest.Config) {
 		c.Limits, c.Hold, c.CatalogEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
@@ -223,7 +223,7 @@ func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 }
 
 // A record with more refused readings than have letters of their own: none of them is passed by a chunk of its chain
-// before the letter that speaks for it is acknowledged. Else whoever reads the record again after a crash would take it
+// before its dead letter is acknowledged. Else a process that reads the record again after a crash would take it
 // for stored.
 func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	w := newWorld(t, nil)

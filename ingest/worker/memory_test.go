@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alone returns a worker whose stores keep nothing: what grows is its own.
+// alone returns a worker with stores that keep nothing: only its own memory grows.
 func (w *world) alone(change func(*ingest.Config)) (*ingesttest.Discard, *ingest.Local) {
 	discard := &ingesttest.Discard{}
 	return discard, w.process(func(c *ingest.Config, s *ingest.Stores) {

@@ -24,11 +24,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The walk drives real Workers through the steps of the protocol's model, at random: several that all believe they
-// own the partition, none of whom learns otherwise; creates that are applied while their answer is lost, or that land
+// The walk drives real Workers through the steps of the protocol's model, at random: several that all believe they own
+// the partition, and none of them learns otherwise; creates that are applied while their answer is lost, or that land
 // long after their sender gave up; lookups that miss the newest chunks; dead letters acknowledged late or twice;
 // commits that are delayed or refused; partitions that come back to a worker; chains that are forgotten; an operator
-// who sets the group back. The invariants are checked after every step.
+// that sets the group back. The invariants are checked after every step.
 type walk struct {
 	*world
 	rnd     *rand.Rand
@@ -78,7 +78,7 @@ func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.In
 	return k
 }
 
-// countingLog returns a log whose values say at which offset they stand: instants repeat, devices and days mix, records
+// countingLog returns a log with the offset as value: instants repeat, devices and days mix, records
 // have several readings, and some are bad.
 func countingLog(seed uint64, n int) []worker.Record {
 	rnd := rand.New(rand.NewPCG(seed, 4))
@@ -209,7 +209,7 @@ func (k *walk) handOn() {
 	}
 }
 
-// damage takes something away from the journal under whoever writes it, has an older binary commit, or has an owner
+// damage takes something away from the journal under its writer, has an older binary commit, or has an owner
 // journal all that it holds.
 func (k *walk) damage() string {
 	b := k.blocks

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noise returns a message whose text does not compress, and fills a third of a document.
+// noise returns a message with text that does not compress, and fills a third of a document.
 func noise(offset int64, device string) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset,
@@ -158,7 +158,7 @@ func TestBinsBelowRetentionAreStored(t *testing.T) {
 	require.Equal(t, 3, w.Chunks.Calls(storetest.Create))
 }
 
-// A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out
+// A fleet with bins that begin together does not lag together: what holds back the floor by too many records goes out
 // evenly.
 func TestFleetDoesNotLagTogether(t *testing.T) {
 	const devices, behind = 200, 4000
@@ -180,7 +180,7 @@ func TestFleetDoesNotLagTogether(t *testing.T) {
 	require.Less(t, most, 4*devices*devices/behind, "chunks a second, of 200 devices in twenty seconds")
 }
 
-// A create whose answer was lost meets its own chunk: the rows stay in the head for a moment all the same (rule R1).
+// A create with a lost answer meets its own chunk: the rows stay in the head for a moment all the same (rule R1).
 func TestStoredRowsLinger(t *testing.T) {
 	w := newWorld(t, nil)
 	lost := true
@@ -206,7 +206,7 @@ func TestStoredRowsLinger(t *testing.T) {
 	require.Zero(t, heldRows(t, l))
 }
 
-// A partition that comes back may have been read further by others, who have answered from it: it counts as caught up
+// A partition that comes back may have been read further by others, which have answered from it: it counts as caught up
 // only when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
 func TestResume(t *testing.T) {
 	w := newWorld(t, nil)
@@ -324,7 +324,7 @@ func TestExpiredContainer(t *testing.T) {
 	require.Len(t, w.Chunks.Documents(), 1)
 }
 
-// A map that has grown old is read again before a reading is placed or refused (rule W1).
+// A snapshot that has grown old is read again before a reading is placed or refused (rule W1).
 func TestStaleSnapshot(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
@@ -347,7 +347,7 @@ func TestStaleSnapshot(t *testing.T) {
 	require.Positive(t, lists)
 }
 
-// Readings of tenants that nobody has registered do not have the map read again for each of them.
+// Readings of tenants that nobody has registered do not have the snapshot read again for each of them.
 func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), ingesttest.Deadline(t)
@@ -535,7 +535,8 @@ func TestNewDayNeedsNoLookup(t *testing.T) {
 	require.Zero(t, w.Chunks.Calls(storetest.Last))
 }
 
-// A reading whose retention was over when it was published is a dead letter, by the record's timestamp (rule W10).
+// A reading with a retention that was over when it was published is a dead letter, by the record's timestamp (rule
+// W10).
 func TestExpiredReadingIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := ingesttest.Deadline(t)

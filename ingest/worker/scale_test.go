@@ -57,7 +57,7 @@ func TestWorkDoesNotDependOnHowManyBinsAreOpen(t *testing.T) {
 	require.Less(t, many, 3*few+10)
 }
 
-// Who asks for positions, or for a tenant that is not here, has nobody looked at, nor does a device among many.
+// A query for positions, or for a tenant that is not here, visits no device, nor does a device among many.
 func TestHeadReadVisitsRequestedDevices(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
@@ -83,7 +83,7 @@ func TestHeadReadVisitsRequestedDevices(t *testing.T) {
 	}
 }
 
-// A fleet whose days all begin at midnight does not come due together, neither then nor a hold later: in the first
+// A fleet with days that begin at midnight does not come due together, neither then nor a hold later: in the first
 // hold, when each device has two bins to write, no minute has more than three times the mean.
 func TestMidnightDoesNotSynchronizeFleet(t *testing.T) {
 	const devices, hold = 300, 20 * time.Minute

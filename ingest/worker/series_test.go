@@ -38,8 +38,9 @@ func (w *world) refused() (out []int64) {
 	return out
 }
 
-// A tenant's devices together have as many series in a day as they may. Who would have one more is refused, by a letter
-// that names also the device that has most of them; what is known goes on, and so do other days and other tenants.
+// A tenant's devices together have as many series in a day as they may. A reading with one more is refused, by a dead
+// letter that names also the device that has most of them; what is known goes on, and so do other days and other
+// tenants.
 func TestTotalSeriesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{TotalSeries: 6}, nil)

@@ -40,11 +40,11 @@ var soak = struct {
 	flag.Bool("soak.spill", false, "blocks go to a spill file when the bound is near"),
 }
 
-// next is how much of the second hold after midnight belongs to a soak: who came in step at midnight is together there.
+// next is how much of the second hold after midnight belongs to a soak: devices in step at midnight are together there.
 const next = 2 * time.Minute
 
-// A fleet reports for two holds with a midnight between them, by a clock of its own, to one Worker whose stores keep
-// nothing. What is printed is flat: memory, CPU per value, and creates per minute, but for the hold that follows
+// A fleet reports for two holds with a midnight between them, by a clock of its own, to one Worker with stores that
+// keep nothing. What is printed is flat: memory, CPU per value, and creates per minute, but for the hold that follows
 // midnight, in which every device has two bins to write: that of the day that is over, and the first of the new one.
 func TestSoak(t *testing.T) {
 	s := newSoaker(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// at returns a record of a device and an instant whose value is its offset.
+// at returns a record of a device and an instant with its offset as value.
 func at(offset int64, device string, instant int64) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, start+instant, offset)}
@@ -58,9 +58,9 @@ func jobOf(device string) func(worker.Job) bool {
 }
 
 // A process journals some rows of a chain, stores them together with later ones that never come to the journal, and
-// dies while another chain holds the committed offset back. Whoever loads the journal has the older rows and not the
-// later ones: what it reads from there on does not lift the older ones above those that are stored, neither in its own
-// head nor, out of the journal, in that of who comes after it (rules J4, R5).
+// dies while another chain holds the committed offset back. A process that loads the journal has the older rows and not
+// the later ones: what it reads from there on does not lift the older ones above those that are stored, neither in its
+// own head nor, out of the journal, in that of the next owner (rules J4, R5).
 func TestLoadedRowsDoNotWinOverLaterChunks(t *testing.T) {
 	for _, later := range []int{1, 200} {
 		w := withJournal(newWorld(t, []worker.Record{at(0, "d1", 0), at(1, "d0", 0), at(2, "d0", 5)}))
@@ -114,7 +114,7 @@ func TestLoadedRowsDoNotWinOverLaterChunks(t *testing.T) {
 		w.checkAnswer(second)
 		third.Drain()
 		left := do(t, third, third.Due(), jobOf("d0"))
-		w.checkAnswer(third) // what the look-up told lingers
+		w.checkAnswer(third) // the result of the lookup lingers
 		do(t, third, left, all)
 		require.NoError(t, third.Finish(ctx))
 		w.checkAnswer(third)

@@ -110,7 +110,7 @@ func TestFailingTenantDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Creates whose answer never comes keep their slots, but not those of others.
+// Creates without an answer keep their slots, but not those of others.
 func TestHangingCreatesLeaveSlots(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.MaxWrites = 32 })

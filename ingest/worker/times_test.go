@@ -159,7 +159,7 @@ func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
 }
 
 // A partition goes to another process, which stores more and dies, and comes back: the first process has the times of
-// the other one too, and leaves them to whoever is next.
+// the other one too, and leaves them to the next owner.
 func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 	w := withJournal(newWorld(t, comeAndGo(5, 120, false)))
 	w.hold, w.seldom = 20*time.Second, true

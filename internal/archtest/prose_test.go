@@ -1,7 +1,9 @@
 package archtest_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +42,28 @@ func three(ctx context.Context, a, b int, c string) {}
 func four(a, b int, c, d string) {}`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"x.go:3:1: four has 4 parameters beside its context"}, faults)
+}
+
+// Tests of the rooms that a newcomer reads first keep the rules for words, not yet that of a comment's opening.
+func TestTestsAreInPlainWords(t *testing.T) {
+	var faults []string
+	rooms := []string{"cmd", "binning", "ingest", "query", "sharding"}
+	for _, f := range tracked(t) {
+		room, _, _ := strings.Cut(f, "/")
+		if !strings.HasSuffix(f, "_test.go") || !slices.Contains(rooms, room) {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(root, f))
+		require.NoError(t, err)
+		found, err := ProseFaults(f, string(source))
+		require.NoError(t, err)
+		for _, fault := range found {
+			if !strings.Contains(fault, "does not open with its name") {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	require.Empty(t, faults)
 }
 
 // The tree keeps the rules for comments. Functions with many parameters become fewer, never more.

@@ -96,7 +96,7 @@ func TestPageIsServed(t *testing.T) {
 	}
 }
 
-// A browser that has a file already is told so; one that takes gzip gets it, under a name of its own.
+// A browser that has a file already gets a 304; one that takes gzip gets it, under a name of its own.
 func TestCachingAndCompression(t *testing.T) {
 	h := handler(t)
 	for at, text := range page(t) {
@@ -128,7 +128,7 @@ func TestCachingAndCompression(t *testing.T) {
 	}
 }
 
-// The page takes / and what is below its prefix; all other paths are left to whoever has them.
+// The page takes / and what is below its prefix; all other paths are left to others.
 func TestOtherPathsAreNotServed(t *testing.T) {
 	h := handler(t)
 	for at, want := range map[string]int{
@@ -162,7 +162,7 @@ func TestPageLoadsNothingElse(t *testing.T) {
 		}
 		ours := strings.ReplaceAll(text, "http://www.w3.org/2000/svg", "") // the name of SVG, which nobody asks
 		if strings.Contains(at, "/vendor/") {
-			ours = regexp.MustCompile(`(?s)/\*!.*?\*/`).ReplaceAllString(ours, "") // who made it, and where
+			ours = regexp.MustCompile(`(?s)/\*!.*?\*/`).ReplaceAllString(ours, "") // its author and home
 		}
 		require.Empty(t, elsewhere.FindString(ours), at)
 		for _, m := range addressed.FindAllStringSubmatch(ours, -1) {

@@ -181,7 +181,7 @@ func TestVerdictsMatchModel(t *testing.T) {
 		require.InDelta(t, expect, ruling.Expect.Milliseconds(), float64(expect)/10)
 		found := make([]int, len(h.segments))
 		for _, g := range ruling.Gaps {
-			at := slices.IndexFunc(h.segments, func(s segment) bool { // the one in whose middle it is
+			at := slices.IndexFunc(h.segments, func(s segment) bool { // the one with it in its middle
 				middle := (g.From + g.To) / 2
 				return begin+int64(s.first-1)*expect <= middle && middle < begin+int64(s.first+s.n+1)*expect
 			})
@@ -273,7 +273,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// An interval that is far too short has more holes than anybody reads: that is said, and none is told.
+// An interval that is far too short has more holes than anybody reads: that is reported, and none is listed.
 func TestTooManyGaps(t *testing.T) {
 	var times []int64
 	for i := range int64(gaps.MaxGaps) + 1 {

@@ -71,8 +71,8 @@ func (n *counting) judge() []gaps.Gap {
 	return gaps.Diagnose(n.c).Gaps
 }
 
-// Holes are made at random, by messages that are lost and by silence, and told apart by their numbers, which may begin
-// anew after a byte, two or four: how many are lost is exact, and no device is blamed wrongly.
+// Holes are made at random, by messages that are lost and by silence, and distinguished by their numbers, which may
+// begin anew after a byte, two or four: how many are lost is exact, and no device is blamed wrongly.
 func TestSequenceNumbersSeparateLostFromSilent(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -188,7 +188,7 @@ func TestUnusableSequenceNumbers(t *testing.T) {
 	some.send(20)
 	require.Equal(t, []gaps.Verdict{gaps.Silent}, verdicts(some))
 
-	before := newCounting(1, 0, 3) // nothing tells of what is before the first number
+	before := newCounting(1, 0, 3) // nothing is known before the first number
 	before.c.Known = begin - 1
 	before.slot = 10
 	before.send(20)

@@ -196,8 +196,8 @@ func TestScansEndWithClient(t *testing.T) {
 	}
 }
 
-// waiting is a store that answers nothing until its caller leaves. Who has left may still come to the next key: of that
-// it tells nobody.
+// waiting is a store that answers nothing until its caller leaves. A caller that has left may still come to the next
+// key: of that it reports nothing.
 type waiting struct{ began, ended chan struct{} }
 
 func (w waiting) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error) (store.Usage, error) {

@@ -138,7 +138,7 @@ func TestLimitAndBusyAnswers(t *testing.T) {
 	require.Equal(t, "1", a.header.Get("Retry-After"))
 }
 
-// pipes is a listener whose connections hold nothing: what is written waits for its reader.
+// pipes is a listener with connections that hold nothing: what is written waits for its reader.
 type pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
@@ -209,7 +209,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// local is a pipe whose other end is on this machine.
+// local is a pipe with its other end on this machine.
 type local struct{ net.Conn }
 
 // RemoteAddr is net.Conn.

@@ -23,7 +23,7 @@ var endpoints = []string{
 	"/api/v1/gaps?device=m1&expect=1h", "/api/v1/attendance",
 }
 
-// A tenant that has had what it may have is told so by every endpoint: what to narrow, and when to ask again.
+// Every endpoint refuses a tenant at its limit: what to narrow, and when to ask again.
 func TestEveryEndpointLimitsTenants(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
 		q.Limits.RUsOfDay = 5

@@ -101,7 +101,7 @@ func TestReaderGuides(t *testing.T) {
 	}
 }
 
-// A reader that is not Go's finds in a file of Parquet what there is in CSV.
+// A reader that is not Go's finds in a file of Parquet the rows of CSV.
 func TestParquetForOtherReaders(t *testing.T) {
 	if *python == "" {
 		t.Skip("there is no Python")
@@ -119,7 +119,7 @@ func TestParquetForOtherReaders(t *testing.T) {
 	require.Contains(t, string(said), "10 values are the same")
 }
 
-// What Power Query is told to ask is answered with the columns that it is told to convert.
+// The request of the Power Query guide returns the columns that the guide converts.
 func TestExcelGuide(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Chunk(record(1, "truck-0000", noon.Add(-time.Minute), nil, float("velocity", 50)))

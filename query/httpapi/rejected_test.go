@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusals are two of acme's, and one of which nobody knows whose it is.
+// refusals are two of acme's, and one without a known tenant.
 type refusals struct{}
 
 func (refusals) Rejected(q rejected.Request) rejected.Answer {

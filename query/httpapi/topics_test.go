@@ -41,7 +41,7 @@ func (l twoLogs) LogEnds(context.Context) ([]store.LogEnd, error) {
 		{Topic: "fleet-globex", Partition: 0, End: 48_300_123}}, l.err
 }
 
-// What a tenant is told of partitions names none of a topic that is bound to another tenant: not which there are, nor
+// An answer to a tenant names no partition of a topic that is bound to another tenant: not which there are, nor
 // how far they are read. A topic of others is answered as one that does not exist.
 func TestTopicsOfOtherTenantsAreHidden(t *testing.T) {
 	set, err := topics.Parse([]string{"/fleet-(.*)/=$1"}, "")

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Over all of the time that devices have reported, what the catalog tells of series, names and values is what their
+// Over all of the time that devices have reported, what the catalog has of series, names and values is what their
 // readings do.
 func TestCatalogListsEqualReadings(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

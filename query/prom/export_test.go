@@ -146,7 +146,7 @@ func (w Window) computed(b *buckets) (out []float64, certain bool) {
 }
 
 // Known is a list of the tenant's names (""), values of a label, or series ("series"), each as it is spelt: as the
-// catalog tells it, if it can, and as readings do.
+// catalog has it, if it can, and as readings do.
 func (r *Readings) Known(ctx context.Context, what string, matchers []*labels.Matcher) (known, read []string, ok bool,
 	err error) {
 	q, err := r.Querier(0, telemetry.MaxMillis-1)

@@ -84,7 +84,7 @@ func suiteWithPushdowns(t *testing.T, stored func(testing.TB) storage.Storage) *
 	return engine
 }
 
-// suite runs the files that it is told to, and returns how many evaluations they have.
+// suite runs the files that it gets, and returns how many evaluations they have.
 func suite(t *testing.T, engine promql.QueryEngine, stored func(testing.TB) storage.Storage,
 	wanted func(file string) bool) (evals int) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}",

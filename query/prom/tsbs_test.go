@@ -65,7 +65,7 @@ func TestTSBSQueries(t *testing.T) {
 			}
 			require.Equal(t, 13, asked)
 			if name == "generated" {
-				require.Empty(t, empty, "an answer with nothing in it tells nothing")
+				require.Empty(t, empty, "an empty answer proves nothing")
 			}
 			require.LessOrEqual(t, len(empty), 3, "%v", empty)
 		})

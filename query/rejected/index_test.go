@@ -53,8 +53,8 @@ func newIndex(c rejected.Config) *rejected.Index {
 	return x
 }
 
-// What a payload says decides whose a letter is, and a tenant sees of it what is its own. Each payload that is not its
-// alone holds the word secret.
+// The payload decides the tenant of a dead letter, and a tenant sees of it what is its own. Each payload that is not
+// its alone holds the word secret.
 func TestClassify(t *testing.T) {
 	const ours = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":1}}`
 	const theirs = `{"tenant":"globex","device":"secret","ts":2000,"values":{"secret":2}}`
