@@ -2,16 +2,20 @@ package app
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/heatlog"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/topics"
 	"binnacle/query"
 	"binnacle/query/console"
+	"binnacle/query/heatmap"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
 	"binnacle/query/rejected"
@@ -125,8 +129,26 @@ func (p *process) newQuery(r queryRole) error {
 	}
 	mux := http.NewServeMux()
 	page.Register(mux)
+	page.RegisterHeat(p.adminMux)
+	p.adminMux.Handle("GET /api/v1/heat", heatmap.NewHandler(heatmap.Config{
+		Source: heatlog.NewReader(a.client.Heat()), Ranges: a.client.RangesOf,
+		Marks: func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) }, Now: time.Now,
+	}))
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)
 	r.api.serve(httpapi.Explained(mux))
 	return nil
+}
+
+// epochMarks returns when epochs of tenants begin that have chunks in a container.
+func epochMarks(known *control.Snapshot, container string) (marks []heatmap.Mark) {
+	for _, t := range known.Tenants() {
+		for _, e := range t.Placement.Epochs()[1:] {
+			if t.Placement.Key("", e.From, 0).Container == container {
+				marks = append(marks, heatmap.Mark{At: e.From.Start(), Kind: "epoch",
+					Text: fmt.Sprintf("%s has %d slots from %s on", t.Name, len(e.Slots), e.From)})
+			}
+		}
+	}
+	return marks
 }

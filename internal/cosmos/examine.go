@@ -77,7 +77,7 @@ func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
 // RangesOf returns the physical partitions of a container, in their order, as they are now.
 func (c *Client) RangesOf(ctx context.Context, container string) ([]epk.Range, error) {
 	spans, err := c.readRanges(ctx, container)
-	if is(err, http.StatusNotFound) {
+	if is(err, http.StatusNotFound) || asError(err) != nil && asError(err).Status == http.StatusNotFound {
 		err = store.ErrNoContainer
 	}
 	slices.SortFunc(spans, func(a, b epk.Range) int { return epk.Compare(a.Min, b.Min) })

@@ -58,7 +58,7 @@ func TestRunExplainsWhatItCannotSee(t *testing.T) {
 	path := config("filled")
 	path.DevicePath = "/nowhere/at/all"
 	_, err = xray.Run(t.Context(), path, w.client)
-	require.ErrorContains(t, err, "--device-path /nowhere/at/all: no document of the sample has a string or a number there")
+	require.ErrorContains(t, err, "--device-path /nowhere/at/all: no document of the sample has a string or a number")
 }
 
 // The sample stays within any budget that it accepts, and says before what it may take. A document at the top of a

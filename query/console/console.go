@@ -20,6 +20,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
+// HeatPath is the path of the page of the load, which is for operators.
+const HeatPath = "/heat"
+
 // Prefix is where everything but the page itself is.
 const Prefix = "/console/"
 
@@ -92,8 +95,11 @@ func New() (*Handler, error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		at := Prefix + strings.TrimPrefix(name, "page/")
-		if at == Prefix+"index.html" {
+		switch at {
+		case Prefix + "index.html":
 			at = "/"
+		case Prefix + "heat.html":
+			at = HeatPath
 		}
 		h.files[at] = f
 		return nil
@@ -131,6 +137,12 @@ func newFile(extension string, content []byte) (file, error) {
 // Register adds the paths of the page to a mux, and no others.
 func (h *Handler) Register(mux *http.ServeMux) {
 	mux.Handle("/{$}", h)
+	mux.Handle(Prefix, h)
+}
+
+// RegisterHeat adds the paths of the page of the load to a mux of operators.
+func (h *Handler) RegisterHeat(mux *http.ServeMux) {
+	mux.Handle(HeatPath, h)
 	mux.Handle(Prefix, h)
 }
 

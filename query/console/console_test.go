@@ -32,6 +32,8 @@ func page(t *testing.T) map[string]string {
 	}))
 	out["/"] = out[console.Prefix+"index.html"]
 	delete(out, console.Prefix+"index.html")
+	out[console.HeatPath] = out[console.Prefix+"heat.html"]
+	delete(out, console.Prefix+"heat.html")
 	require.Greater(t, len(out), 15)
 	return out
 }
@@ -42,6 +44,7 @@ func handler(t *testing.T) http.Handler {
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	h.Register(mux)
+	mux.Handle(console.HeatPath, h)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	return mux
 }
@@ -219,4 +222,17 @@ func TestVendoredFiles(t *testing.T) {
 		require.Equal(t, row[2], hex.EncodeToString(sum[:]), row[1])
 	}
 	require.Contains(t, files["/console/vendor/uplot/LICENSE"], "MIT License")
+}
+
+// The page of the load is where operators are, and not beside the queries.
+func TestHeatPageIsForOperators(t *testing.T) {
+	h, err := console.New()
+	require.NoError(t, err)
+	queries, operators := http.NewServeMux(), http.NewServeMux()
+	h.Register(queries)
+	h.RegisterHeat(operators)
+	require.Equal(t, 404, ask(queries, http.MethodGet, console.HeatPath, nil).StatusCode)
+	require.Equal(t, 200, ask(operators, http.MethodGet, console.HeatPath, nil).StatusCode)
+	require.Equal(t, 200, ask(operators, http.MethodGet, console.Prefix+"js/heat.js", nil).StatusCode)
+	require.Equal(t, 404, ask(operators, http.MethodGet, "/", nil).StatusCode)
 }

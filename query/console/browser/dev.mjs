@@ -21,7 +21,7 @@ export async function startDev() {
   const lines = createInterface({ input: process_.stdout });
   const found = {};
   for await (const line of lines) {
-    const m = /^  (page|kafka)\s+(\S+)/.exec(line);
+    const m = /^  (page|kafka|admin)\s+(\S+)/.exec(line);
     if (m) found[m[1]] = m[2];
     if (line.startsWith("Ctrl-C")) break;
   }
@@ -31,7 +31,7 @@ export async function startDev() {
     await ended;
     rmSync(directory, { recursive: true, force: true });
   };
-  return { url: new URL(found.page).origin, kafka: found.kafka, directory, stop };
+  return { url: new URL(found.page).origin, admin: found.admin, kafka: found.kafka, directory, stop };
 }
 
 /** publish sends readings, messages as devices send them, by `binnacle replay`, and waits until queries see them. */

@@ -1,0 +1,120 @@
+package heatmap
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Row is the heat of keys that are neighbours in the hash: at first one key, after Compact maybe several.
+type Row struct {
+	First string    // the first key; "" for keys without a name
+	Last  string    // the last key, First where there is one
+	Keys  int       // how many
+	Range int       // physical partition, of those of the map
+	At    float64   // where the first key lies in the space of the hash, 0 to 1
+	Sums  []float64 // by column
+}
+
+// total returns the sum of the row.
+func (r *Row) total() (sum float64) {
+	for _, v := range r.Sums {
+		sum += v
+	}
+	return sum
+}
+
+// Compact merges neighbours until there are at most so many rows. Nothing is dropped: each column keeps its sum. The
+// coldest neighbours are merged first, so that what is hot stays by itself; rows of different physical partitions
+// are not merged, which leaves one for each of these.
+func Compact(rows []Row, most int) []Row {
+	nodes := make([]node, len(rows))
+	for i := range rows {
+		nodes[i] = node{Row: rows[i], total: rows[i].total(), before: i - 1, after: i + 1}
+	}
+	p := pairs{}
+	for i := range nodes[:max(0, len(nodes)-1)] {
+		p.offer(nodes, i)
+	}
+	for left := len(nodes); left > most && p.Len() > 0; {
+		next := heap.Pop(&p).(pair)
+		a, b := &nodes[next.first], &nodes[next.second]
+		if a.gone || b.gone || a.version+b.version != next.version {
+			continue
+		}
+		sums := slices.Clone(a.Sums)
+		for i, v := range b.Sums {
+			sums[i] += v
+		}
+		a.Sums, a.total, a.Last, a.Keys = sums, a.total+b.total, cmp.Or(b.Last, a.Last), a.Keys+b.Keys
+		a.First = cmp.Or(a.First, b.First)
+		a.after, b.gone = b.after, true
+		a.version += b.version + 1
+		if a.after < len(nodes) {
+			nodes[a.after].before = next.first
+		}
+		left--
+		p.offer(nodes, next.first)
+		if a.before >= 0 {
+			p.offer(nodes, a.before)
+		}
+	}
+	var out []Row
+	for i := range nodes {
+		if !nodes[i].gone {
+			out = append(out, nodes[i].Row)
+		}
+	}
+	return out
+}
+
+// node is a row among its neighbours.
+type node struct {
+	Row
+	total         float64
+	before, after int
+	version       int // grows with each merge
+	gone          bool
+}
+
+// pair is two neighbours that may be merged.
+type pair struct {
+	first, second int
+	total         float64
+	version       int // of both when they were weighed
+}
+
+// pairs are the pairs, the coldest first.
+type pairs []pair
+
+// offer adds a node and its neighbour, if they lie in the same physical partition.
+func (p *pairs) offer(nodes []node, first int) {
+	a := &nodes[first]
+	if a.after >= len(nodes) || nodes[a.after].Range != a.Range {
+		return
+	}
+	b := &nodes[a.after]
+	heap.Push(p, pair{first, a.after, a.total + b.total, a.version + b.version})
+}
+
+// Len implements heap.Interface.
+func (p pairs) Len() int { return len(p) }
+
+// Less implements heap.Interface.
+func (p pairs) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(p[i].total, p[j].total), cmp.Compare(p[i].first, p[j].first)) < 0
+}
+
+// Swap implements heap.Interface.
+func (p pairs) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+
+// Push implements heap.Interface.
+func (p *pairs) Push(x any) { *p = append(*p, x.(pair)) }
+
+// Pop implements heap.Interface.
+func (p *pairs) Pop() any {
+	old := *p
+	last := old[len(old)-1]
+	*p = old[:len(old)-1]
+	return last
+}
