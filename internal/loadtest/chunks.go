@@ -43,7 +43,8 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
 		return totals{}, err
 	}
-	w := &counting{Writer: a.client.Chunks()}
+	var all, window stored
+	w := counting{a.client.Chunks(), func(sharding.Key) []*stored { return []*stored{&all, &window} }}
 	b, err := p.worker(ctx, a, w)
 	if err != nil {
 		return totals{}, err
@@ -56,14 +57,14 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	a.server.ResetStats()
-	w.reset()
+	window = stored{}
 	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now()
 	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
 		return totals{}, err
 	}
 	t := newTotals(b.load, opened, a.clock.now())
-	t.stored, t.chunks, t.bytes = w.window, w.chunks, w.bytes
+	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.partitions(container); err != nil {
 		return totals{}, err
@@ -75,7 +76,7 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	if err := b.local.Finish(ctx); err != nil {
 		return totals{}, err
 	}
-	t.taken, t.drained = b.load.next, w.all
+	t.taken, t.drained = b.load.next, all.readings
 	return t, nil
 }
 
@@ -91,8 +92,17 @@ type ingester struct {
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
-	docs := a.client.Documents()
-	log := slog.New(slog.DiscardHandler)
+	blocks := &journal{}
+	local, err := a.ingest(ctx, worker.Config{Hold: p.cfg.Hold, CommitEvery: commitEvery},
+		ingest.Stores{Chunks: w, DeadLetters: noLetters{}, Journal: blocks})
+	return &ingester{
+		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick, local: local,
+	}, err
+}
+
+// ingest returns an ingester of a partition, with the directory, the catalog and the streams of the account.
+func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.Stores) (*ingest.Local, error) {
+	docs, log := a.client.Documents(), slog.New(slog.DiscardHandler)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: a.clock.now, Logger: log})
 	if _, err := dir.Refresh(ctx); err != nil {
 		return nil, err
@@ -102,18 +112,10 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 	if err != nil {
 		return nil, err
 	}
-	cfg := ingest.Config{
-		Config: worker.Config{Topic: topic, Register: true, Hold: p.cfg.Hold, CommitEvery: commitEvery},
-		Now:    a.clock.now, Logger: log,
-	}
-	blocks := &journal{}
-	stores := ingest.Stores{
-		Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, DeadLetters: noLetters{}, Journal: blocks,
-	}
-	return &ingester{
-		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick,
-		local: ingest.NewLocal(cfg, stores, worker.Assignment{Stream: stream.Number}),
-	}, nil
+	cfg.Topic, cfg.Register = topic, true
+	stores.Directory, stores.Catalog, stores.Streams = dir, a.client.Catalog(), streams
+	return ingest.NewLocal(ingest.Config{Config: cfg, Now: a.clock.now, Logger: log}, stores,
+		worker.Assignment{Stream: stream.Number}), nil
 }
 
 // until takes the readings as they are published, and does once a second what is due, until it is the end. A
@@ -143,19 +145,20 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// counting counts what is stored, beside storing it.
+// stored is what was stored in chunks.
+type stored struct {
+	readings, chunks, bytes int // bytes of documents
+	rus                     float64
+}
+
+// counting counts what is stored, beside storing it. of returns where the chunks of a key count.
 type counting struct {
 	store.Writer
-	all int // readings
-
-	// Since the reset:
-	window int // readings
-	chunks int
-	bytes  int // of documents
+	of func(sharding.Key) []*stored
 }
 
 // Create implements store.Writer.
-func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	receipt, err := w.Writer.Create(ctx, key, id, doc)
 	if err != nil {
 		return receipt, err
@@ -164,16 +167,16 @@ func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc 
 	if err != nil {
 		return receipt, fmt.Errorf("count the readings of chunk %s: %w", id, err)
 	}
-	w.all += c.Header.Readings
-	w.window += c.Header.Readings
-	w.chunks++
-	w.bytes += len(doc)
+	for _, s := range w.of(key) {
+		s.readings += c.Header.Readings
+		s.chunks++
+		s.bytes += len(doc)
+		s.rus += receipt.RUs
+	}
 	return receipt, nil
 }
 
-func (w *counting) reset() { w.window, w.chunks, w.bytes = 0, 0, 0 }
-
-// noDeadLetters is the end of a fleet that sends nothing wrong.
+// noLetters is the end of a fleet that sends nothing wrong.
 type noLetters struct{}
 
 // Publish implements ingest.DeadLetterWriter.

@@ -3,16 +3,13 @@ package loadtest
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -34,8 +31,7 @@ type floodRun struct {
 	second         time.Time // when the floor is committed next
 
 	floor  int64
-	rus    [2]float64 // of the neighbours' chunks, and of the loud one's
-	stored [2]int     // readings in them
+	stored [2]stored // of the neighbours, and of the loud one
 
 	visible []int64 // of the neighbours' readings while the flood lasts: ns from the log to the head
 	r       FloodResult
@@ -48,31 +44,23 @@ func newFloodRun(ctx context.Context, cfg Config, of string, a *account) (*flood
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: unlimitedRUs}); err != nil {
 		return nil, err
 	}
-	quiet := slog.New(slog.DiscardHandler)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.client.Documents(), Now: a.clock.now, Logger: quiet})
-	if _, err := dir.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	streams := control.NewStreams(a.client.Documents())
-	stream, err := streams.Find(ctx, "loadtest", topic, 1)
-	if err != nil {
-		return nil, err
-	}
 	fair := time.Duration(-1)
 	if of == floodFair {
 		fair = 0 // as it is by default
 	}
-	s.local = ingest.NewLocal(ingest.Config{
-		Config: worker.Config{
-			Topic: topic, Register: true, Hold: floodHold, Limits: cfg.Flood.limits(of), HeldFor: cfg.Flood.HeldFor,
-			FairAfter: fair,
-		},
-		Now: a.clock.now, Logger: quiet,
-	}, ingest.Stores{
-		Chunks: countingWriter{a.client.Chunks(), s}, Directory: dir, Catalog: a.client.Catalog(), Streams: streams,
-		DeadLetters: s,
-	}, worker.Assignment{Stream: stream.Number})
-	return s, nil
+	var err error
+	s.local, err = a.ingest(ctx, worker.Config{
+		Hold: floodHold, Limits: cfg.Flood.limits(of), HeldFor: cfg.Flood.HeldFor, FairAfter: fair,
+	}, ingest.Stores{Chunks: counting{a.client.Chunks(), s.storedOf}, DeadLetters: s})
+	return s, err
+}
+
+// storedOf returns where the chunks of a key count.
+func (s *floodRun) storedOf(key sharding.Key) []*stored {
+	if strings.HasPrefix(key.TenantShard, loudTenant+"~") {
+		return []*stored{&s.stored[1]}
+	}
+	return []*stored{&s.stored[0]}
 }
 
 // run makes turns until everything that was reported is stored or refused.
@@ -126,7 +114,7 @@ func (s *floodRun) finish(ctx context.Context) error {
 	if s.floor != int64(len(s.log.records)) {
 		return fmt.Errorf("flood, %s: of %d records %d are committed", s.of, len(s.log.records), s.floor)
 	}
-	if n := s.stored[0] + s.stored[1] + s.r.Refused + s.r.DeadLetters; n != len(s.log.records) {
+	if n := s.stored[0].readings + s.stored[1].readings + s.r.Refused + s.r.DeadLetters; n != len(s.log.records) {
 		return fmt.Errorf("flood, %s: of %d records %d are stored or refused", s.of, len(s.log.records), n)
 	}
 	return nil
@@ -271,31 +259,6 @@ func (s *floodRun) Publish(_ context.Context, letters []worker.DeadLetter) error
 	return nil
 }
 
-// countingWriter counts the readings and the charges of chunks.
-type countingWriter struct {
-	store.Writer
-	*floodRun
-}
-
-// Create implements store.Writer.
-func (w countingWriter) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
-	receipt, err := w.Writer.Create(ctx, key, id, doc)
-	if err != nil {
-		return receipt, err
-	}
-	who := 0
-	if strings.HasPrefix(key.TenantShard, loudTenant+"~") {
-		who = 1
-	}
-	w.rus[who] += receipt.RUs
-	c, err := chunk.Parse(doc)
-	if err != nil {
-		return receipt, fmt.Errorf("chunk %s: %w", id, err)
-	}
-	w.stored[who] += c.Header.Readings
-	return receipt, nil
-}
-
 func (s *floodRun) result() FloodResult {
 	slices.Sort(s.visible)
 	at := func(share float64) float64 {
@@ -306,8 +269,8 @@ func (s *floodRun) result() FloodResult {
 	}
 	r := s.r
 	r.Neighbours, r.P50, r.P99, r.Longest = len(s.visible), at(0.5), at(0.99), at(1)
-	r.PerMillion = s.rus[0] / float64(s.stored[0]*floodValues) * 1e6
-	r.Deferred, r.Stored = s.local.Counts.Deferred, s.stored[1]
+	r.PerMillion = s.stored[0].rus / float64(s.stored[0].readings*floodValues) * 1e6
+	r.Deferred, r.Stored = s.local.Counts.Deferred, s.stored[1].readings
 	if slices.Contains(s.log.loud, true) {
 		r.Sent = s.cfg.Flood.Rate
 	}
