@@ -109,6 +109,9 @@ kills: ## `binnacle dev` killed at random for DURATION=1m with SEED=0 and HOLDS=
 	  -kills.seed $(SEED) -kills.holds $(or $(HOLDS),12h) -kills.report $$line; code=$$?; cat $$line; rm -f $$line; \
 	  exit $$code
 
+balance: ## The balancer over random fleets and 90 days: hottest/mean of physical partitions, epochs; SEEDS=5, tables into TABLES
+	go test ./internal/balance -run 'TestSettled|TestSeason' -timeout 2h -balance.seeds $(or $(SEEDS),5) $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
+
 random-queries: ## 10,000 random PromQL queries: pushdowns against the plain engine, rollups against chunks; 4,000 cases of buckets a function; SEED=0
 	go test -count=1 -timeout 0 -run 'Equal(Engine|Chunks|Samples)' -v ./query/prom -prom.queries 10000 -prom.rollups 10000 -prom.buckets 4000 \
 	  -prom.seed $(SEED)

@@ -5,14 +5,17 @@ import (
 	"time"
 
 	"binnacle/internal/app"
+	"binnacle/internal/balance"
 	"binnacle/internal/control"
 )
 
 type tenantCommand struct {
-	List  tenantListCommand  `cmd:"" help:"List tenants with their settings."`
-	Sizes tenantSizesCommand `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
-	Set   tenantSetCommand   `cmd:"" help:"Change settings of a tenant. Roles apply them within half a minute."`
-	Token struct {
+	List    tenantListCommand    `cmd:"" help:"List tenants with their settings."`
+	Sizes   tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
+	Set     tenantSetCommand     `cmd:"" help:"Change settings of a tenant. Roles apply them within half a minute."`
+	Explain tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
+	Pin     tenantPinCommand     `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
+	Token   struct {
 		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`
 		Revoke tokenRevokeCommand `cmd:"" help:"Revoke a token. Roles apply it within half a minute."`
@@ -88,6 +91,48 @@ func (c *tenantSetCommand) Run(e *env) error {
 		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
 	return c.Config.SetTenant(e.ctx, c.Tenant, changes, e.app())
+}
+
+type tenantExplainCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tenantExplainCommand) Help() string {
+	return `Examples:
+  binnacle tenant explain acme`
+}
+
+func (c *tenantExplainCommand) Run(e *env) error {
+	return app.ExplainTenant(e.ctx, c.Config, c.Tenant, e.app())
+}
+
+type tenantPinCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Keys   int    `help:"Number of first-level keys, from the next day that is decided on. The balancer chooses where they are." xor:"pin" placeholder:"N"`
+	Keep   bool   `help:"Keep the keys as they are." xor:"pin"`
+	Free   bool   `help:"Leave all to the balancer again." xor:"pin"`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tenantPinCommand) Help() string {
+	return `Examples:
+  binnacle tenant pin acme --keys 20
+  binnacle tenant pin acme --keep
+  binnacle tenant pin acme --free`
+}
+
+func (c *tenantPinCommand) Run(e *env) error {
+	if c.Keys == 0 && !c.Keep && !c.Free {
+		return errors.New("nothing to pin: give --keys, --keep or --free")
+	}
+	pin, err := control.PinChange(balance.Pin{Keep: c.Keep, Keys: c.Keys})
+	if err != nil {
+		return err
+	}
+	return c.Config.SetTenant(e.ctx, c.Tenant, []control.Change{pin}, e.app())
 }
 
 type tokenAddCommand struct {

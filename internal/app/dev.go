@@ -33,6 +33,7 @@ type DevConfig struct {
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
 	Rollups  RollupsConfig           `kong:"embed,group='Rollups'"`
+	Balance  BalanceConfig           `kong:"embed,group='Placement',set='balance=on',set='balance_from=0s'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
 	Listener EmulatorListener        `kong:"embed,group='Embedded Cosmos DB'"`
@@ -139,13 +140,14 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	cfg := d.cfg.Tenants
+	d.cfg.Balance.Future = max(d.cfg.Balance.Future, d.cfg.Ingest.Future)
 	cfg.Lead = lead(d.cfg.Ingest.Future)
 	a, err := d.openAccount(ctx, client, cfg, client.EnsureBase)
 	if err != nil {
 		return err
 	}
 	d.start()
-	asked, err := d.provisionFor(a)
+	asked, err := d.provisionFor(a, d.cfg.Balance)
 	if err != nil {
 		return err
 	}

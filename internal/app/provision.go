@@ -21,6 +21,7 @@ type ProvisionConfig struct {
 	Azure   AzureConfig   `kong:"embed,group='Cosmos DB'"`
 	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
 	Journal JournalConfig `kong:"embed,group='Journal'"`
+	Balance BalanceConfig `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
 
 	DryRun bool          `help:"Print the plan without applying it."`
 	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
@@ -188,20 +189,21 @@ const devRollupsRUs = 4000
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once.
-func (p *process) provisionFor(a account) (ingest.Directory, error) {
+func (p *process) provisionFor(a account, balance BalanceConfig) (ingest.Directory, error) {
 	policy := provision.DevPolicy()
 	policy.RollupsRUs = devRollupsRUs
 	containers, err := provision.New(provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
 		Poll:   30 * time.Second, // ingest in this process wakes it
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
-		Actions: actionsOf(a.client, "provision", p.partLogger("provision")),
+		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
+	p.addBalancer(balance, a.client, a.directory)
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 
@@ -217,17 +219,19 @@ func (p *process) provisionAlways(
 		return nil, err
 	}
 	log := p.partLogger("provision")
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger})
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger,
+		Lead: cfg.Balance.lead()})
 	made, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory,
+		Directory: directory, Lease: provisionLease(c),
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)
+	p.addBalancer(cfg.Balance, c, directory)
 	return made, nil
 }
 

@@ -109,6 +109,7 @@ func (p *process) newQuery(r queryRole) error {
 		Topics:   from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)
+	p.adminMux.HandleFunc("GET "+placementPath, servePlacement(a.client))
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, heats.servePartitions())

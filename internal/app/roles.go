@@ -215,6 +215,7 @@ type ServeConfig struct {
 	Provision bool          `help:"Create containers ahead of time and set their throughput by age. One of several processes should." default:"true" negatable:""`
 	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`
 	Rollups   RollupsConfig `kong:"embed,group='Rollups'"`
+	Balance   BalanceConfig `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
 	Others    []string      `name:"heads" help:"All ingesters of the group, this one included, as --heads of binnacle query. Default: this one alone." placeholder:"NAME"`
 }
 
@@ -272,7 +273,8 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		return err
 	}
 	if cfg.Provision {
-		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy}
+		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance}
+		made.Balance.Future = max(made.Balance.Future, in.Ingest.Future)
 		if _, err := p.provisionAlways(ctx, client, made); err != nil {
 			return err
 		}

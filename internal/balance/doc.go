@@ -56,8 +56,8 @@ type Key struct {
 
 // Pin is what an operator has decided. The zero Pin leaves all to the balancer.
 type Pin struct {
-	Keep bool // no epochs
-	Keys int  // so many keys; 0: as the balancer finds right
+	Keep bool `json:"keep,omitempty"` // no epochs
+	Keys int  `json:"keys,omitempty"` // so many keys; 0: as the balancer finds right
 }
 
 // FullKey is a full key, first level and device, that may pass the limit of a logical partition.
@@ -71,6 +71,7 @@ type FullKey struct {
 type Decision struct {
 	Day           telemetry.Day `json:"day"`
 	Partitions    int           `json:"partitions"`
+	Load          float64       `json:"-"` // RU of the day, as forecast
 	Before, After float64       `json:"-"` // hottest physical partition over mean, as forecast
 	Changes       []Change      `json:"changes"`
 }

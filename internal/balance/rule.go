@@ -28,7 +28,7 @@ type balancer struct {
 func Decide(in Input) Decision {
 	b := newBalancer(&in)
 	d := Decision{Day: in.Day, Partitions: len(b.load), Before: b.hottest()}
-	d.After, b.before = d.Before, d.Before
+	d.After, b.before, d.Load = d.Before, d.Before, b.total
 	if b.total <= 0 || len(b.load) == 0 {
 		return d
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"binnacle/internal/balance"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
@@ -22,6 +23,7 @@ type Tenant struct {
 	// samples, where rollups tell no more.
 	NearestAverages bool
 	Ingest          *TenantIngest // nil: nothing is said
+	Pin             balance.Pin   // what an operator has decided of the placement
 }
 
 // Expired reports whether the retention of a day's readings is over at now, in ms since 1970.
@@ -51,6 +53,7 @@ type tenantBody struct {
 	LookbackSeconds  int64          `json:"lookbackSeconds,omitempty"`
 	Averages         Averages       `json:"averages,omitempty"`
 	Limits           *limitsBody    `json:"limits,omitempty"`
+	Pin              balance.Pin    `json:"pin,omitzero"`
 }
 
 // epochBody is an epoch document: docs/format/control.md.
@@ -95,6 +98,7 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 			Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
 
 			NearestAverages: b.Averages == NearestAverages,
+			Pin:             b.Pin,
 		}
 		if b.Limits != nil {
 			tenant.Queries = b.Limits.Query

@@ -62,6 +62,7 @@ type Config struct {
 	Recheck time.Duration
 	// Actions records what is done to containers; nil for none.
 	Actions    Actions
+	Lease      Lease                 // one process makes months and decides epochs; nil for none
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // none
 }
@@ -132,14 +133,28 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: p.cfg.Logger, Failing: "provision round not complete",
 		Over: "provision round complete again"}
 	for {
-		if _, err := p.Once(ctx); ctx.Err() == nil {
-			trouble.Report(err)
+		if p.held(ctx) {
+			if _, err := p.Once(ctx); ctx.Err() == nil {
+				trouble.Report(err)
+			}
 		}
 		if !p.wait(ctx, round.C, poll.C) {
 			return nil
 		}
 	}
 }
+
+// held reports whether this process makes months. Where the lease can't be read it does: two that do are harmless.
+func (p *Provisioner) held(ctx context.Context) bool {
+	if p.cfg.Lease == nil {
+		return true
+	}
+	held, err := p.cfg.Lease.Take(ctx, LeaseName, leaseLength)
+	return held || err != nil
+}
+
+// leaseLength is how long another process waits for one that has died.
+const leaseLength = 2 * time.Minute
 
 // wait returns true when it is time for a round, false when ctx has ended.
 func (p *Provisioner) wait(ctx context.Context, round, poll <-chan time.Time) bool {

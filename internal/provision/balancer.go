@@ -1,0 +1,210 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"binnacle/internal/balance"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Epochs is the control documents as the balancer uses them; *control.Directory is one.
+type Epochs interface {
+	Refresh(ctx context.Context) (*control.Snapshot, error)
+	AddEpoch(ctx context.Context, tenant string, e sharding.Epoch) error
+}
+
+// Lease keeps two processes from doing the same; *control.Leases is one.
+type Lease interface {
+	Take(ctx context.Context, name string, length time.Duration) (held bool, err error)
+}
+
+// BalancerConfig is what a Balancer needs. Epochs, Decisions and Loads have no default.
+type BalancerConfig struct {
+	Epochs    Epochs
+	Decisions *control.Decisions
+	Loads     Loads
+	Lease     Lease         // nil for none
+	Actions   Actions       // nil for none
+	Advise    bool          // decisions are stored, and no epoch is
+	From      time.Duration // of the day UTC, from when on the next day is decided
+	Lead      time.Duration // before their day, by which epochs are stored; 4 h
+	Every     time.Duration // between two rounds, 5 min
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Balancer has epochs of tomorrow decided, and stores them. A decision is stored before its epochs, and both are only
+// ever created: a process that dies at any step leaves the rest to the next one, and two at once do no harm.
+type Balancer struct{ cfg BalancerConfig }
+
+// NewBalancer returns a Balancer.
+func NewBalancer(cfg BalancerConfig) *Balancer {
+	if cfg.Lead <= 0 {
+		cfg.Lead = 4 * time.Hour
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = 5 * time.Minute
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Balancer{cfg}
+}
+
+// LeaseName is the lease of the process that makes months and decides epochs.
+const LeaseName = "provision"
+
+// Run does a round now and then, until ctx ends; then it returns nil.
+func (b *Balancer) Run(ctx context.Context) error {
+	trouble := retry.Trouble{Log: b.cfg.Logger, Failing: "placement of tomorrow not decided in full",
+		Over: "placement of tomorrow is decided"}
+	for {
+		if err := b.Round(ctx); ctx.Err() == nil {
+			trouble.Report(err)
+		}
+		if retry.Pause(ctx, b.cfg.Every) != nil {
+			return nil
+		}
+	}
+}
+
+// Round decides the next day that can be decided now, of each container, and stores the epochs that are missing.
+func (b *Balancer) Round(ctx context.Context) error {
+	now := b.cfg.Now().UTC()
+	today := telemetry.DayOf(now.UnixMilli())
+	day := today + 1
+	start := time.UnixMilli(day.Start()).UTC()
+	since := now.Sub(time.UnixMilli(today.Start()).UTC())
+	if since < b.cfg.From || now.After(start.Add(-b.cfg.Lead)) {
+		return nil // it is too early, or the epochs would be known too late
+	}
+	if b.cfg.Lease != nil {
+		held, err := b.cfg.Lease.Take(ctx, LeaseName, leaseLength)
+		if err != nil || !held {
+			return err
+		}
+	}
+	v, err := b.cfg.Epochs.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	byContainer := map[string][]control.Tenant{}
+	for _, t := range v.Tenants() {
+		name := sharding.Container("", day.Month())
+		if t.Placement.EpochOn(day).Dedicated {
+			name = sharding.Container(t.Name, day.Month())
+		}
+		byContainer[name] = append(byContainer[name], t)
+	}
+	var faults []error
+	for name, tenants := range byContainer {
+		if err := b.container(ctx, placing{name, day, today, tenants}); err != nil {
+			faults = append(faults, fmt.Errorf("placement in %s from %s: %w", name, day, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// placing is a container and a day to be decided.
+type placing struct {
+	container  string
+	day, today telemetry.Day
+	tenants    []control.Tenant
+}
+
+func (b *Balancer) container(ctx context.Context, at placing) error {
+	like := control.Decision{Container: at.container, Day: at.day, Advice: b.cfg.Advise}
+	d, found, err := b.cfg.Decisions.Find(ctx, like)
+	if err != nil {
+		return err
+	}
+	if !found {
+		var known bool
+		if d, known, err = b.decide(ctx, at); err != nil || !known {
+			return err
+		}
+		err = b.cfg.Decisions.Store(ctx, d)
+		if errors.Is(err, control.ErrExists) { // another process was faster
+			d, found, err = b.cfg.Decisions.Find(ctx, like)
+			if err == nil && !found {
+				err = errors.New("the decision of another process can't be read yet")
+			}
+		}
+		if err != nil {
+			return err
+		}
+		b.cfg.Logger.InfoContext(ctx, "placement decided", "container", at.container, "from", at.day, "advice", d.Advice,
+			"tenants", len(d.Changes), "hottest_before", d.Before, "hottest_after", d.After)
+	}
+	if d.Advice {
+		return nil
+	}
+	return b.apply(ctx, d, at)
+}
+
+// decide returns a new decision; known is false where nothing is known of the load yet.
+func (b *Balancer) decide(ctx context.Context, at placing) (d control.Decision, known bool, err error) {
+	d = control.Decision{Container: at.container, Day: at.day, Created: b.cfg.Now().UnixMilli(), Advice: b.cfg.Advise}
+	in, err := b.cfg.Loads.input(ctx, at, b.cfg.Now())
+	if errors.Is(err, store.ErrNoContainer) {
+		return d, false, nil // it is made when it is needed, or its month has not come
+	}
+	if err != nil {
+		return d, false, err
+	}
+	out := balance.Decide(in)
+	d.Partitions, d.Before, d.After, d.Changes = out.Partitions, out.Before, out.After, out.Changes
+	return d, out.Load > 0, nil
+}
+
+// apply stores the epochs of a decision that are not stored yet.
+func (b *Balancer) apply(ctx context.Context, d control.Decision, at placing) error {
+	stored := make(map[string]bool, len(at.tenants))
+	for _, t := range at.tenants {
+		stored[t.Name] = t.Placement.EpochOn(d.Day).From == d.Day
+	}
+	var faults []error
+	for _, c := range d.Changes {
+		has, known := stored[c.Tenant]
+		if has || !known {
+			continue
+		}
+		if err := b.add(ctx, c); err != nil && !errors.Is(err, control.ErrExists) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// add stores an epoch, and has it known as an action.
+func (b *Balancer) add(ctx context.Context, c balance.Change) error {
+	if b.cfg.Actions == nil {
+		return b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
+	}
+	begun, err := b.cfg.Actions.Begin(ctx, control.Action{Verb: "epoch add", Object: c.Epoch.From.String(),
+		Tenant: c.Tenant, Detail: map[string]string{
+			"reason": c.Reason, "keys": strconv.Itoa(c.KeysAfter), "keys_before": strconv.Itoa(c.KeysBefore),
+			"hottest_before": fmt.Sprintf("%.3g", c.Before), "hottest_after": fmt.Sprintf("%.3g", c.After),
+		}})
+	if err != nil {
+		return err
+	}
+	err = b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
+	failed := err
+	if errors.Is(err, control.ErrExists) {
+		failed = nil
+	}
+	return errors.Join(err, begun.End(ctx, failed))
+}
