@@ -42,7 +42,9 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
 
-balance: ## The forecast of the load, held to its bar over 100 seeds: error by hour and physical partition
+balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets and 90 days, held to their bars; SEEDS=5 of the balancer, tables into TABLES
+	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories)$$' ./internal/balance -balance.seeds $(or $(SEEDS),5) \
+	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
@@ -108,9 +110,6 @@ kills: ## `binnacle dev` killed at random for DURATION=1m with SEED=0 and HOLDS=
 	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestKillsOfDev$$' -v ./cmd/binnacle -kills.duration $(DURATION) \
 	  -kills.seed $(SEED) -kills.holds $(or $(HOLDS),12h) -kills.report $$line; code=$$?; cat $$line; rm -f $$line; \
 	  exit $$code
-
-balance: ## The balancer over random fleets and 90 days: hottest/mean of physical partitions, epochs; SEEDS=5, tables into TABLES
-	go test ./internal/balance -run 'TestSettled|TestSeason' -timeout 2h -balance.seeds $(or $(SEEDS),5) $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
 
 random-queries: ## 10,000 random PromQL queries: pushdowns against the plain engine, rollups against chunks; 4,000 cases of buckets a function; SEED=0
 	go test -count=1 -timeout 0 -run 'Equal(Engine|Chunks|Samples)' -v ./query/prom -prom.queries 10000 -prom.rollups 10000 -prom.buckets 4000 \

@@ -136,7 +136,8 @@ func newChaos(t *testing.T, seed uint64, holds []string) *chaos {
 	}
 	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults").
 		printed(`(?m)^ +endpoint +http://([^/\s]+)`)
-	c.add("provision", "--every=1s", "--journal-of=telemetry", servers[0], servers[1])
+	c.add("provision", "--every=1s", "--balance=on", "--balance-from=0s", "--balance-every=1s",
+		"--journal-of=telemetry", servers[0], servers[1])
 	soon(t, time.Minute, func() bool {
 		return run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...).code == 0
 	}, "provision makes what is missing")

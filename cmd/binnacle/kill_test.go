@@ -28,7 +28,7 @@ func TestKillWhileDevicesPublish(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	start := func() *dev { return launchDev(t, dir, "--fleet=0", "--hold=400ms") }
+	start := func() *dev { return launchDev(t, dir, "--fleet=0", "--hold=400ms", "--balance-every=1s") }
 	d := start()
 	d.becomesReady()
 	var broker atomic.Pointer[string]

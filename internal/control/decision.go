@@ -16,7 +16,7 @@ import (
 const KindDecision = "decision"
 
 // Decision is what the balancer has decided of a container and a day. It is stored before any of its epochs is, and
-// never changes: whoever finds it goes on with it.
+// never changes: a process that finds it goes on with it.
 type Decision struct {
 	Container  string           `json:"container"`
 	Day        telemetry.Day    `json:"day"`     // that the epochs begin on

@@ -90,7 +90,8 @@ func byTenant(g heat.Grid) map[string][]balance.Key {
 		}
 		sum := row.Total()
 		writes := sum.RUs[heat.ChunkWrites]
-		out[row.Tenant()] = append(out[row.Tenant()], balance.Key{Shard: row.Shard, Writes: writes, Others: sum.Total() - writes})
+		out[row.Tenant()] = append(out[row.Tenant()],
+			balance.Key{Shard: row.Shard, Writes: writes, Others: sum.Total() - writes})
 	}
 	return out
 }
