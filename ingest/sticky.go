@@ -25,17 +25,14 @@ type stickyBalancer struct {
 // claim is what a member says when it joins.
 type claim struct {
 	Generation int32            `json:"generation"`
-	Partitions []int            `json:"partitions"` // of its topic, where it has one alone
-	Topics     map[string][]int `json:"topics,omitempty"`
+	Topics     map[string][]int `json:"topics,omitempty"` // partitions of each
+	partitions []int            // of the topic that is being shared out
 }
 
 func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	own := claim{Generation: generation, Topics: map[string][]int{}}
 	for _, p := range places {
 		own.Topics[p.topic] = append(own.Topics[p.topic], p.partition)
-	}
-	if len(own.Topics) == 1 {
-		own.Partitions = own.Topics[places[0].topic]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +97,7 @@ func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 		claims := map[string]claim{}
 		for _, m := range members {
 			if slices.Contains(m.Topics, topic) {
-				claims[m.ID] = claimOf(m.UserData, topic, len(m.Topics) == 1)
+				claims[m.ID] = claimOf(m.UserData, topic)
 			}
 		}
 		for id, share := range shareOut(claims, topics[topic], has) {
@@ -114,16 +111,12 @@ func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	return out
 }
 
-// claimOf returns what a member has sent of a topic, which may be its only one. Data that is not understood claims
-// nothing.
-func claimOf(data []byte, topic string, only bool) (c claim) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if d.Decode(&c) != nil {
+// claimOf returns what a member has sent of a topic. Data that is not understood claims nothing.
+func claimOf(data []byte, topic string) (c claim) {
+	if json.NewDecoder(bytes.NewReader(data)).Decode(&c) != nil {
 		return claim{}
 	}
-	if c.Topics != nil || !only { // without topics it is of a release that has one alone
-		c.Partitions = c.Topics[topic]
-	}
+	c.partitions = c.Topics[topic]
 	return c
 }
 
@@ -137,7 +130,7 @@ func shareOut(claims map[string]claim, partitions []int, given map[string]int) m
 	}
 	owner := map[int]string{}
 	for _, id := range ids {
-		for _, p := range claims[id].Partitions {
+		for _, p := range claims[id].partitions {
 			if had, ok := owner[p]; !ok || claims[had].Generation < claims[id].Generation {
 				owner[p] = id
 			}

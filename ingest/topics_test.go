@@ -302,27 +302,6 @@ func TestStickyWithSeveralTopics(t *testing.T) {
 	}
 }
 
-// A member of a release that reads one topic says what it has without naming that.
-func TestStickyWithSingleTopicMember(t *testing.T) {
-	one := func(id, data string, topics ...string) kafkago.GroupMember {
-		return kafkago.GroupMember{ID: id, Topics: topics, UserData: []byte(data)}
-	}
-	var all []kafkago.Partition
-	for _, topic := range []string{"a", "b"} {
-		for p := range 2 {
-			all = append(all, kafkago.Partition{Topic: topic, ID: p})
-		}
-	}
-	got := ingest.NewSticky(0, nil, nil).AssignGroups([]kafkago.GroupMember{
-		one("new", `{"generation":4,"partitions":[],"topics":{"a":[0],"b":[0,1]}}`, "a", "b"),
-		one("old", `{"generation":4,"partitions":[1]}`, "a"),
-	}, all)
-	require.Equal(t, kafkago.GroupMemberAssignments{"new": {"a": {0}, "b": {0, 1}}, "old": {"a": {1}}}, got)
-	data, err := ingest.NewSticky(4, map[string][]int{"a": {1}}, nil).UserData()
-	require.NoError(t, err)
-	require.JSONEq(t, `{"generation":4,"partitions":[1],"topics":{"a":[1]}}`, string(data), "for members that know one")
-}
-
 // Of several topics each begins at an ordinal of its own: together they give each partition to one process, and topics
 // of one partition do not all lie with the first.
 func TestAssignmentOfSeveralTopics(t *testing.T) {

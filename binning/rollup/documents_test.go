@@ -223,29 +223,6 @@ func TestGoldenDocuments(t *testing.T) {
 	require.Equal(t, string(golden), string(l))
 }
 
-// Rollups that were written before they said how large values are stay readable: any size is possible.
-func TestSumsWithoutSizes(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("testdata", "v1-minutes-S-without-size.json"))
-	require.NoError(t, err)
-	d, err := rollup.Parse(doc)
-	require.NoError(t, err)
-	for _, rows := range []int{3, 4} { // the section's own table, and one in which it lies elsewhere
-		table := rollup.NewTable(rows, 120, rollup.AllFamilies)
-		require.NoError(t, d.Sections[0].Decode(table, 0, []int32{0, 1, 2}, nil))
-		now, err := rollup.Parse(goldenDocuments(t)["v1-minutes-S"])
-		require.NoError(t, err)
-		same := rollup.NewTable(rows, 120, rollup.AllFamilies)
-		require.NoError(t, now.Sections[0].Decode(same, 0, []int32{0, 1, 2}, nil))
-		require.Equal(t, same.Hi, table.Hi)
-		require.Equal(t, same.Lo, table.Lo)
-		require.InDelta(t, 128, same.Size[0].MaxMagnitude(), 64)
-		for i := range 3 * 120 {
-			require.Equal(t, math.Inf(1), table.Size[i].MaxMagnitude())
-			require.False(t, table.Size[i].Whole())
-		}
-	}
-}
-
 // The service adds properties, and gives them in another order.
 func TestUnknownPropertiesAreSkipped(t *testing.T) {
 	doc := goldenDocuments(t)["v1-minutes-L"]

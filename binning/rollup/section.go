@@ -312,7 +312,7 @@ func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
 	case First:
 		err = d.first()
 	case Sum:
-		err = errors.Join(d.pair(t.Hi, t.Lo), d.sizes())
+		err = errors.Join(d.pair(t.Hi, t.Lo), putInts(&d, t.Size, d.columns[2], maxSize))
 	case Extremes:
 		err = d.pair(t.Min, t.Max)
 	}
@@ -397,19 +397,6 @@ func (d *sectionDecoder) rowOf(cell int) int { return cell / d.Buckets }
 
 func (d *sectionDecoder) pair(a, b []float64) error {
 	return errors.Join(putFloats(d, a, d.columns[0]), putFloats(d, b, d.columns[1]))
-}
-
-// sizes reads the sizes of the values. Documents of older releases have none.
-func (d *sectionDecoder) sizes() error {
-	if d.columns[2] != nil {
-		return putInts(d, d.t.Size, d.columns[2], maxSize)
-	}
-	v := make([]Size, d.Series*d.Buckets)
-	for i := range v {
-		v[i] = unknown
-	}
-	scatter(d, d.t.Size, v)
-	return nil
 }
 
 // cells returns where in the table's columns the cells of the i-th series stand, not ok if nowhere.

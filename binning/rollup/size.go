@@ -10,8 +10,7 @@ type Size uint32
 const (
 	fraction  Size = 1
 	unbounded Size = 2048 << 1
-	unknown        = unbounded | fraction // of what older releases have written
-	maxSize        = int64(unknown)
+	maxSize        = int64(unbounded | fraction)
 	bias           = 1022
 )
 

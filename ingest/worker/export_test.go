@@ -129,7 +129,7 @@ func CountedLabels(w *Worker) (n int) {
 // the burials that it hands out when there is something to bury of every kind.
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
-	w := New(Config{}, Assignment{}, Process{Memory: NewMemory(1 << 30), Now: now})
+	w := New(Config{}, Assignment{}, Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
 	w.publisher.refused.add(DeadLetter{})
 	w.publisher.deferred.add(DeadLetter{})
 	for i := range 2 * maxPublications {

@@ -96,17 +96,14 @@ type Assignment struct {
 
 // Process is what the workers of a process share, and the time.
 type Process struct {
-	Memory   *Memory  // that what they hold counts towards
-	Observer Observer // nil: nothing is counted
+	Memory   *Memory // that what they hold counts towards
+	Observer Observer
 	Now      time.Time
 }
 
 // New returns a Worker for a partition that is taken over now.
 func New(cfg Config, a Assignment, p Process) *Worker {
 	o, now := p.Observer, p.Now
-	if o == nil {
-		o = silent{}
-	}
 	cfg = cfg.WithDefaults()
 	w := &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1,
