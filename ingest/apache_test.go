@@ -136,8 +136,8 @@ func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *in
 // nobody is ingest.DeadLetterWriter where nothing is refused.
 type nobody struct{ t *testing.T }
 
-func (n nobody) Publish(_ context.Context, letters []worker.DeadLetter) error {
-	n.t.Errorf("%d records were refused", len(letters))
+func (n nobody) Publish(_ context.Context, deadLetters []worker.DeadLetter) error {
+	n.t.Errorf("%d records were refused", len(deadLetters))
 	return nil
 }
 

@@ -26,35 +26,35 @@ const (
 )
 
 // Publish implements DeadLetterWriter.
-func (u *TopicDeadLetterWriter) Publish(ctx context.Context, letters []worker.DeadLetter) error {
+func (u *TopicDeadLetterWriter) Publish(ctx context.Context, deadLetters []worker.DeadLetter) error {
 	partitions, err := u.topic.Partitions(ctx)
 	if err != nil {
-		return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+		return fmt.Errorf("publish %d dead letters: %w", len(deadLetters), err)
 	}
 	byPartition := map[int][]*worker.DeadLetter{}
-	for i := range letters {
-		p := kafka.PartitionOf(letters[i].Record.Key, partitions)
-		byPartition[p] = append(byPartition[p], &letters[i])
+	for i := range deadLetters {
+		p := kafka.PartitionOf(deadLetters[i].Record.Key, partitions)
+		byPartition[p] = append(byPartition[p], &deadLetters[i])
 	}
 	for _, p := range partitions {
 		if err := u.publish(ctx, p, byPartition[p]); err != nil {
-			return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+			return fmt.Errorf("publish %d dead letters: %w", len(deadLetters), err)
 		}
 	}
 	return nil
 }
 
 // publish publishes the dead letters of one partition. One that is too large for the broker is truncated.
-func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, letters []*worker.DeadLetter) error {
-	messages := make([]kafka.Message, len(letters))
-	for i, l := range letters {
+func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, deadLetters []*worker.DeadLetter) error {
+	messages := make([]kafka.Message, len(deadLetters))
+	for i, l := range deadLetters {
 		messages[i] = message(l)
 	}
 	for done := 0; done < len(messages); {
 		n, err := u.topic.Produce(ctx, partition, messages[done:])
 		done += n
 		if errors.Is(err, kafka.ErrTooLarge) {
-			_, err = u.topic.Produce(ctx, partition, []kafka.Message{truncated(letters[done])})
+			_, err = u.topic.Produce(ctx, partition, []kafka.Message{truncated(deadLetters[done])})
 			done++
 		}
 		if err != nil {

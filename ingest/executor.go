@@ -31,7 +31,7 @@ type Directory interface {
 type DeadLetterWriter interface {
 	// Publish returns nil when the broker has acknowledged all of them. After an error some may have been published: they
 	// are published again.
-	Publish(ctx context.Context, letters []worker.DeadLetter) error
+	Publish(ctx context.Context, deadLetters []worker.DeadLetter) error
 }
 
 // Journal takes blocks.

@@ -524,7 +524,7 @@ func TestLargeRecordsAndCompressedBatches(t *testing.T) {
 	r.whole()
 }
 
-// A record that a broker takes only just can be buried all the same.
+// A record that a broker takes only just can become a dead letter all the same.
 func TestOversizedDeadLettersAreTruncated(t *testing.T) {
 	r := newRig(t, 1)
 	u := ingest.NewTopicDeadLetterWriter(r.cluster.Topic(letter))

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files of the version in the works")
 
-var roster = []rollup.Series{
+var seriesIndex = []rollup.Series{
 	{Device: "Gerät 2:ß"}, {Device: "truck-0001"},
 	{Device: "truck-0001", Labels: telemetry.Labels{{Name: "wheel", Value: "left"}}}, {Device: "truck-0002"},
 }
@@ -28,14 +28,14 @@ func TestSeriesIndexRoundTrip(t *testing.T) {
 	h := rollup.Header{TenantShard: "acme~cg", Key: rollup.SeriesIndexKey, Day: day, Batch: "b1", Part: 3,
 		From: 2, To: 24, TTL: 9}
 	h.ID = rollup.ID(h.Key, day, h.From, h.Part, h.Batch)
-	d, err := rollup.Parse(rollup.AppendSeriesIndex(nil, h, roster))
+	d, err := rollup.Parse(rollup.AppendSeriesIndex(nil, h, seriesIndex))
 	require.NoError(t, err)
-	require.Equal(t, roster, d.SeriesIndex)
+	require.Equal(t, seriesIndex, d.SeriesIndex)
 	require.Equal(t, h, d.Header)
-	for i, s := range roster {
-		require.Equal(t, i, rollup.FindSeries(roster, s))
+	for i, s := range seriesIndex {
+		require.Equal(t, i, rollup.FindSeries(seriesIndex, s))
 	}
-	require.Equal(t, -1, rollup.FindSeries(roster, rollup.Series{Device: "truck-0003"}))
+	require.Equal(t, -1, rollup.FindSeries(seriesIndex, rollup.Series{Device: "truck-0003"}))
 }
 
 func TestDocumentNames(t *testing.T) {
@@ -184,14 +184,14 @@ func goldenDocuments(t testing.TB) map[string][]byte {
 	b.Add("velocity", rollup.Last, rollup.HalfHour, rollup.Slice{Table: coarse, Rows: []int32{0, 2}, To: 48, At0: at0})
 	doc, err := b.End()
 	add("v1-half-hours", doc, err)
-	b.Begin(head(rollup.CorrectionsKey, 3, 4), roster[:3])
+	b.Begin(head(rollup.CorrectionsKey, 3, 4), seriesIndex[:3])
 	for _, f := range rollup.AllFamilies {
 		b.Add("velocity", f, rollup.Minute, rollup.Slice{Table: table, Rows: []int32{0, 2}, From: 180, To: 240})
 		b.Add("velocity", f, rollup.HalfHour, rollup.Slice{Table: coarse, Rows: []int32{0, 2}, From: 6, To: 8})
 	}
 	doc, err = b.End()
 	add("v1-correction", doc, err)
-	add("v1-series-index", rollup.AppendSeriesIndex(nil, head(rollup.SeriesIndexKey, 0, 24), roster), nil)
+	add("v1-series-index", rollup.AppendSeriesIndex(nil, head(rollup.SeriesIndexKey, 0, 24), seriesIndex), nil)
 	return out
 }
 
@@ -276,7 +276,7 @@ func TestDamagedDocuments(t *testing.T) {
 	require.NoError(t, err)
 	table := rollup.NewTable(1, 60, rollup.AllFamilies)
 	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0}, nil), rollup.ErrCorrupt,
-		"three series in a roster of two")
+		"three series in a series index of two")
 	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0, 9}, nil), rollup.ErrCorrupt, "a row beyond the table")
 }
 
@@ -329,7 +329,7 @@ func TestBuilderRefusesBeyondLimits(t *testing.T) {
 	h.ID = rollup.ID(h.Key, day, 0, 0, h.Batch)
 	makes := func(family rollup.Family, n int, table *rollup.Table, sections int) error {
 		var b rollup.Builder
-		b.Begin(h, roster)
+		b.Begin(h, seriesIndex)
 		for range sections {
 			b.Add("m", family, rollup.HalfHour, rollup.Slice{Table: table, Rows: rows(n), To: table.Buckets})
 		}

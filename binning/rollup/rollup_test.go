@@ -163,13 +163,13 @@ func TestSectionsKeepEveryBit(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 12 {
-		roster := make([]rollup.Series, 1+rnd.IntN(6))
-		days := make([][]sample, len(roster))
-		whole := rollup.NewTable(len(roster), rollup.Minute.PerDay(), rollup.AllFamilies)
-		at0 := make([]rollup.Sample, len(roster))
+		seriesIndex := make([]rollup.Series, 1+rnd.IntN(6))
+		days := make([][]sample, len(seriesIndex))
+		whole := rollup.NewTable(len(seriesIndex), rollup.Minute.PerDay(), rollup.AllFamilies)
+		at0 := make([]rollup.Sample, len(seriesIndex))
 		var rows []int32
-		for i := range roster {
-			roster[i].Device = fmt.Sprintf("truck-%02d", i)
+		for i := range seriesIndex {
+			seriesIndex[i].Device = fmt.Sprintf("truck-%02d", i)
 			if rnd.IntN(5) == 0 {
 				continue // it has no such metric
 			}
@@ -184,12 +184,12 @@ func TestSectionsKeepEveryBit(t *testing.T) {
 
 		// Back into a table in which everything lies elsewhere.
 		const before = 7
-		order := make([]int32, len(roster))
-		for i, row := range rnd.Perm(len(roster)) {
+		order := make([]int32, len(seriesIndex))
+		for i, row := range rnd.Perm(len(seriesIndex)) {
 			order[i] = int32(row)
 		}
-		back := rollup.NewTable(len(roster), before+rollup.Minute.PerDay()-11, rollup.AllFamilies)
-		backAt0 := make([]rollup.Sample, len(roster))
+		back := rollup.NewTable(len(seriesIndex), before+rollup.Minute.PerDay()-11, rollup.AllFamilies)
+		backAt0 := make([]rollup.Sample, len(seriesIndex))
 		for _, i := range rnd.Perm(len(docs)) {
 			d, err := rollup.Parse(docs[i])
 			require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestSectionsKeepEveryBit(t *testing.T) {
 				require.NoError(t, d.Sections[k].Decode(back, before+d.From*60, order, backAt0))
 			}
 		}
-		for i := range roster {
+		for i := range seriesIndex {
 			row := int(order[i])
 			require.Equal(t, math.Float64bits(at0[i].V), math.Float64bits(backAt0[row].V))
 			require.Equal(t, at0[i].Present, backAt0[row].Present)

@@ -137,7 +137,7 @@ func TestLoaderDetectsLoss(t *testing.T) {
 
 // writer is one that appends to a journal without knowing of others.
 type writer struct {
-	ledger journal.BlockIndex
+	blocks journal.BlockIndex
 	live   map[int64]string // offsets of its blocks, as it believes, and what they hold
 }
 
@@ -148,7 +148,7 @@ func (w *writer) records(random *rand.Rand, next *int64) []journal.Record {
 		out[i] = block(nonce, *next, *next)
 		*next++
 	}
-	if last, ok := w.ledger.Before(); ok {
+	if last, ok := w.blocks.Before(); ok {
 		out[0] = linked(out[0], last.Offset, last.Nonce)
 	}
 	return out
@@ -156,7 +156,7 @@ func (w *writer) records(random *rand.Rand, next *int64) []journal.Record {
 
 // landed takes an answer.
 func (w *writer) landed(at int64, records []journal.Record) {
-	if w.ledger.Appended(at, len(records), records[0].Nonce) {
+	if w.blocks.Appended(at, len(records), records[0].Nonce) {
 		clear(w.live) // to be journaled again
 		return
 	}
@@ -169,7 +169,7 @@ func (w *writer) landed(at int64, records []journal.Record) {
 func (w *writer) stored(random *rand.Rand) {
 	for _, at := range slices.Sorted(maps.Keys(w.live)) {
 		if random.IntN(4) == 0 {
-			w.ledger.Remove(at)
+			w.blocks.Remove(at)
 			delete(w.live, at)
 		}
 	}
@@ -205,7 +205,7 @@ func TestLoaderAgainstRandomJournals(t *testing.T) {
 			}
 		}
 		w := writers[0]
-		c := w.ledger.Commit(1, next)
+		c := w.blocks.Commit(1, next)
 		require.Equal(t, len(w.live) > 0, c.Counts(), "seed %d", seed)
 		if !c.Counts() {
 			continue
@@ -228,12 +228,12 @@ func TestLoaderAgainstRandomJournals(t *testing.T) {
 func TestBlockIndexLowestOffset(t *testing.T) {
 	const seed = 7
 	random := rand.New(rand.NewPCG(seed, 2))
-	var ledger journal.BlockIndex
+	var blocks journal.BlockIndex
 	there := map[int64]bool{}
 	at := int64(1_000_000)
 	for range 5_000 {
 		if n := 1 + random.IntN(90); random.IntN(2) == 0 {
-			require.False(t, ledger.Appended(at, n, 1))
+			require.False(t, blocks.Appended(at, n, 1))
 			for range n {
 				there[at] = true
 				at++
@@ -242,12 +242,12 @@ func TestBlockIndexLowestOffset(t *testing.T) {
 		}
 		for _, x := range slices.Sorted(maps.Keys(there)) {
 			if random.IntN(3) == 0 {
-				ledger.Remove(x)
+				blocks.Remove(x)
 				delete(there, x)
 			}
 		}
-		ledger.Remove(at + 5)
-		c := ledger.Commit(1, 0)
+		blocks.Remove(at + 5)
+		c := blocks.Commit(1, 0)
 		require.Equal(t, len(there) > 0, c.Counts(), "seed %d", seed)
 		if c.Counts() {
 			require.Equal(t, slices.Min(slices.Collect(maps.Keys(there))), c.From, "seed %d", seed)
@@ -257,21 +257,21 @@ func TestBlockIndexLowestOffset(t *testing.T) {
 
 // What was loaded may begin below what this writer has appended.
 func TestBlockIndexResumesAfterLoad(t *testing.T) {
-	var ledger journal.BlockIndex
-	_, ok := ledger.Before()
+	var blocks journal.BlockIndex
+	_, ok := blocks.Before()
 	require.False(t, ok)
-	ledger.Loaded(500)
-	ledger.Loaded(130)
-	ledger.Resume(journal.Link{Offset: 600, Nonce: 4})
-	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 130, To: 601, Mark: 4}, ledger.Commit(2, 9))
-	require.False(t, ledger.Appended(700, 2, 5))
-	ledger.Remove(130)
-	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 500, To: 702, Mark: 5}, ledger.Commit(2, 9))
-	last, ok := ledger.Before()
+	blocks.Loaded(500)
+	blocks.Loaded(130)
+	blocks.Resume(journal.Link{Offset: 600, Nonce: 4})
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 130, To: 601, Mark: 4}, blocks.Commit(2, 9))
+	require.False(t, blocks.Appended(700, 2, 5))
+	blocks.Remove(130)
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 500, To: 702, Mark: 5}, blocks.Commit(2, 9))
+	last, ok := blocks.Before()
 	require.True(t, ok)
 	require.Equal(t, journal.Link{Offset: 701, Nonce: 5}, last)
-	require.True(t, ledger.Appended(650, 1, 6), "the end was lost")
-	require.False(t, ledger.Commit(2, 9).Counts(), "what has landed names an append that is gone")
-	require.False(t, ledger.Appended(651, 1, 7))
-	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, ledger.Commit(2, 9))
+	require.True(t, blocks.Appended(650, 1, 6), "the end was lost")
+	require.False(t, blocks.Commit(2, 9).Counts(), "what has landed names an append that is gone")
+	require.False(t, blocks.Appended(651, 1, 7))
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, blocks.Commit(2, 9))
 }

@@ -40,8 +40,8 @@ const (
 //	 │              │                │ ▲                  │
 //	 │              │           fail │ │ resume           │
 //	 │              │                ▼ │                  │
-//	 │              │        burying ◀▶ stalled ◀─────────┘ fail; resume: asked
-//	 │              │           │  buried
+//	 │              │     publishing ◀▶ stalled ◀─────────┘ fail; resume: asked
+//	 │              │           │  published
 //	 │              │                │                    │
 //	 │ no rows      │ rows           │ stored, conflict   │ found
 //	 └──────────────┴── (settle) ────┴────────────────────┘
@@ -61,7 +61,7 @@ type chain struct {
 	// What the head shows: these change under the Worker's lock.
 	number uint32 // of the next chunk
 	bin    binning.Bin
-	flight *flight // while creating or burying, and what is to be created or buried again when stalled
+	flight *flight // while creating or publishing, and what is to be created or published again when stalled
 	linger []lingering
 	tail   int64 // through of the last one, -1 none
 	span   span  // of the last one

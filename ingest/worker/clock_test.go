@@ -35,8 +35,8 @@ func TestFutureTimesFromClockAhead(t *testing.T) {
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.Stored(), 2)
 	require.Len(t, w.deadLetters, 2)
-	for i, letter := range w.deadLetters {
-		require.Equal(t, decode.Future, letter.Bad.Reason)
-		require.EqualValues(t, 2*i, letter.Record.Offset)
+	for i, deadLetter := range w.deadLetters {
+		require.Equal(t, decode.Future, deadLetter.Bad.Reason)
+		require.EqualValues(t, 2*i, deadLetter.Record.Offset)
 	}
 }

@@ -126,7 +126,7 @@ func CountedLabels(w *Worker) (n int) {
 }
 
 // MostOtherJobs returns how many jobs of a Worker may be under way beside writes: those for which there is a bound, and
-// the burials that it hands out when there is something to bury of every kind.
+// the publications that it hands out when there are dead letters of every kind.
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
 	w := New(Config{}, Assignment{}, Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
@@ -137,6 +137,6 @@ func MostOtherJobs() int {
 		c.flight = &flight{}
 		w.rejectFlight(c, "never", now)
 	}
-	const census, stamp, journal = 1, 1, 1
-	return len(w.publications(nil, now)) + catalogupdates.MaxRunning + census + stamp + journal
+	const lookup, stamp, journal = 1, 1, 1
+	return len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
 }

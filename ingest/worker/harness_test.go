@@ -112,10 +112,10 @@ func (w *world) op() (applied bool, err error) {
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (w *world) Publish(_ context.Context, letters []worker.DeadLetter) error {
+func (w *world) Publish(_ context.Context, all []worker.DeadLetter) error {
 	applied, err := w.op()
 	if applied {
-		w.deadLetters = append(w.deadLetters, letters...)
+		w.deadLetters = append(w.deadLetters, all...)
 	}
 	return err
 }

@@ -303,7 +303,7 @@ func TestJournalBlocksWaitForDeadLetters(t *testing.T) {
 	require.NoError(t, l.Take(ctx, one(3, "d1")))
 	l.Flush()
 	left := do(t, l, l.Due(), not(isPublish))
-	require.Len(t, w.blocks.values, 1, "what lies below the letter")
+	require.Len(t, w.blocks.values, 1, "what lies below the dead letter")
 	r, err := journal.ParseRecord(w.blocks.values[0])
 	require.NoError(t, err)
 	require.Zero(t, r.Through)

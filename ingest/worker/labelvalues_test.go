@@ -32,8 +32,8 @@ func (w *world) label(l *ingest.Local, device, name, value string) bool {
 	return len(w.deadLetters) == refused
 }
 
-// A label has as many values as it may; a reading with one more is refused, by a letter that names label, value and
-// device, whichever device it is of and however long nothing was new. Readings with known values go on.
+// A label has as many values as it may; a reading with one more is refused, by a dead letter that names label, value
+// and device, whichever device it is of and however long nothing was new. Readings with known values go on.
 func TestLabelValuesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{LabelValues: 3}, nil)
@@ -152,7 +152,7 @@ func TestLabelValuesLimitIsLifted(t *testing.T) {
 	set(1)
 	require.True(t, w.label(l, "d", "trip", "1"))
 	require.False(t, w.label(l, "d", "trip", strings.Repeat("x", 200)))
-	require.Less(t, len(w.deadLetters[0].Bad.Detail), 220, "a letter is no place for long values")
+	require.Less(t, len(w.deadLetters[0].Bad.Detail), 220, "a dead letter is no place for long values")
 	set(control.Unset)
 	require.True(t, w.label(l, "d", "trip", "2"))
 	w.now = w.now.Add(time.Minute)

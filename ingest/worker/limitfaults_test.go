@@ -74,7 +74,7 @@ func TestDeathAtRandomWithLimits(t *testing.T) {
 }
 
 // Readings that wait for too long are refused, and the process dies all the time: each reading is stored or in the dead
-// letters, at every moment of what is below the committed offset.
+// dead letters, at every moment of what is below the committed offset.
 func TestDeathWhileDeferredIsRefused(t *testing.T) {
 	const seed = 41
 	t.Logf("seed %d", seed)

@@ -110,13 +110,13 @@ func TestSeriesPerDayCount(t *testing.T) {
 	}
 	w.read(l)
 	var refused []int64
-	for _, letter := range w.deadLetters {
-		refused = append(refused, letter.Record.Offset)
+	for _, deadLetter := range w.deadLetters {
+		refused = append(refused, deadLetter.Record.Offset)
 	}
 	require.Equal(t, []int64{2, 3}, refused)
 }
 
-// A letter of what had waited says which element of its record it is about.
+// A dead letter of what had waited says which element of its record it is about.
 func TestDeferredDeadLettersNameElement(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, func(c *ingest.Config) { c.HeldFor = time.Second })
@@ -130,8 +130,8 @@ func TestDeferredDeadLettersNameElement(t *testing.T) {
 	w.now = w.now.Add(3 * time.Second)
 	w.read(l)
 	require.NotEmpty(t, w.deadLetters)
-	for _, letter := range w.deadLetters {
-		require.Equal(t, 1, letter.Bad.Index)
+	for _, deadLetter := range w.deadLetters {
+		require.Equal(t, 1, deadLetter.Bad.Index)
 	}
 }
 

@@ -190,10 +190,10 @@ func TestDeferredTooLongIsRefused(t *testing.T) {
 	require.Equal(t, 42, has(l, "loud"), "what has been paid for is taken, however old")
 	require.Len(t, w.deadLetters, 58)
 	require.Empty(t, l.Throttle().Deferrals(""))
-	for i, letter := range w.deadLetters {
-		require.Equal(t, decode.Limit, letter.Bad.Reason)
-		require.Equal(t, int64(42+i), letter.Record.Offset)
-		require.Contains(t, letter.Bad.Detail, "the limit readings of the tenant is passed by device l")
+	for i, deadLetter := range w.deadLetters {
+		require.Equal(t, decode.Limit, deadLetter.Bad.Reason)
+		require.Equal(t, int64(42+i), deadLetter.Record.Offset)
+		require.Contains(t, deadLetter.Bad.Detail, "the limit readings of the tenant is passed by device l")
 	}
 	require.Equal(t, int64(58), l.Throttle().Excesses("loud")[0].Refused)
 	require.Equal(t, "l", l.Throttle().Excesses("loud")[0].TopDevices[0].Device)
@@ -247,7 +247,7 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	require.NoError(t, l.Take(ctx, w.at(401)))
 	require.Empty(t, l.Throttle().Deferrals(""))
 	l.Drain()
-	var letters []worker.Job
+	var deadLetters []worker.Job
 	chunk := func() (created bool) {
 		for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 			for _, j := range jobs {
@@ -255,9 +255,9 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 				case ok:
 					created = created || c.Key.Device == "d1005"
 				default:
-					if b, ok := j.(*worker.Publish); ok && len(letters) == 0 {
+					if b, ok := j.(*worker.Publish); ok && len(deadLetters) == 0 {
 						require.NotEmpty(t, b.DeadLetters)
-						letters = append(letters, b)
+						deadLetters = append(deadLetters, b)
 						continue
 					}
 				}
@@ -266,9 +266,9 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 		}
 		return created
 	}
-	require.False(t, chunk(), "nobody has acknowledged the letters")
-	require.Len(t, letters, 1)
-	require.NoError(t, l.Do(ctx, letters[0]))
+	require.False(t, chunk(), "nobody has acknowledged the dead letters")
+	require.Len(t, deadLetters, 1)
+	require.NoError(t, l.Do(ctx, deadLetters[0]))
 	require.True(t, chunk())
 	require.False(t, l.Busy())
 	require.Equal(t, int64(402), l.Floor())
@@ -322,14 +322,14 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 	w.takeDeferred(l)
 	require.Empty(t, l.Throttle().Deferrals(""))
 	w.now = w.now.Add(time.Hour) // all bins are due
-	var bury *worker.Publish
+	var publish *worker.Publish
 	stored := map[string]bool{}
 	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 		for _, j := range jobs {
 			switch j := j.(type) {
 			case *worker.Publish:
-				require.Nil(t, bury)
-				bury = j
+				require.Nil(t, publish)
+				publish = j
 				continue
 			case *worker.Create:
 				stored[j.Key.Device] = true
@@ -337,12 +337,12 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 			require.NoError(t, l.Do(ctx, j))
 		}
 	}
-	require.NotNil(t, bury)
+	require.NotNil(t, publish)
 	require.Equal(t, map[string]bool{"q": true}, stored)
-	require.LessOrEqual(t, l.Floor(), bury.DeadLetters[0].Record.Offset)
-	bury.Failed(worker.Result{Fault: worker.Unknown})
-	l.Done(bury, w.now)
-	require.LessOrEqual(t, l.Floor(), bury.DeadLetters[0].Record.Offset)
+	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
+	publish.Failed(worker.Result{Fault: worker.Unknown})
+	l.Done(publish, w.now)
+	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
 	w.now = w.now.Add(time.Second)
 	require.NoError(t, l.Step(ctx))
 	require.Equal(t, int64(len(w.log)), l.Floor())
@@ -362,9 +362,9 @@ func TestReadingsOverRateAreRefused(t *testing.T) {
 	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Equal(t, 4+11, has(l, "loud")-7)
 	require.NotEmpty(t, w.deadLetters)
-	for _, letter := range w.deadLetters {
-		require.Equal(t, decode.Limit, letter.Bad.Reason)
-		require.Contains(t, letter.Bad.Detail, "the limit device-readings of the tenant is passed by device")
+	for _, deadLetter := range w.deadLetters {
+		require.Equal(t, decode.Limit, deadLetter.Bad.Reason)
+		require.Contains(t, deadLetter.Bad.Detail, "the limit device-readings of the tenant is passed by device")
 	}
 	w.now = w.now.Add(10 * time.Second)
 	w.publish("loud", "l", w.now, 1)
@@ -460,8 +460,8 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	}
 	w.read(l)
 	why := map[string]int{}
-	for _, letter := range w.deadLetters {
-		why[fmt.Sprintf("%s %d", letter.Bad.Reason, letter.Record.Offset)]++
+	for _, deadLetter := range w.deadLetters {
+		why[fmt.Sprintf("%s %d", deadLetter.Bad.Reason, deadLetter.Record.Offset)]++
 	}
 	require.Equal(t, map[string]int{"past 0": 1, "future 3": 1, "future 6": 1, "future 7": 1}, why)
 	for range 20 {

@@ -59,7 +59,7 @@ func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 			offset += 3
 		}
 		w.now = w.now.Add(100 * time.Millisecond)
-		// A letter is acknowledged only when the next ones are waiting.
+		// A dead letter is acknowledged only when the next ones are waiting.
 		burials := do(t, l, l.Due(), not(isPublish))
 		left = do(t, l, left, func(worker.Job) bool { return true })
 		left = append(left, burials...)
@@ -187,7 +187,7 @@ func TestLingeringRowsAreFreed(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// Dead letters that can't be published count: with them memory fills, and reading pauses.
+// Dead dead letters that can't be published count: with them memory fills, and reading pauses.
 func TestDeadLettersCountAsMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(nil)
@@ -200,7 +200,7 @@ func TestDeadLettersCountAsMemory(t *testing.T) {
 	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
 }
 
-// A record of nothing but bad elements has a bounded number of letters, and they a bounded size; none is left out.
+// A record of nothing but bad elements has a bounded number of dead letters, and they a bounded size; none is left out.
 func TestRecordOfBadElements(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)

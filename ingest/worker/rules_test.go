@@ -479,7 +479,7 @@ func TestNoChunkPassesDeadLetter(t *testing.T) {
 	}
 	feed(one(0, "d0"), bad(1), one(2, "d0"))
 	settle()
-	require.Empty(t, w.Headers(), "letter 1 is under way")
+	require.Empty(t, w.Headers(), "dead letter 1 is under way")
 	feed(one(3, "d0"), bad(4), one(5, "d0"))
 	settle()
 	require.Empty(t, w.Headers())
@@ -489,7 +489,7 @@ func TestNoChunkPassesDeadLetter(t *testing.T) {
 	do(t, l, first, all)
 	settle()
 	require.Len(t, w.Headers(), 1, "what was to be cut goes out, whatever came since")
-	require.LessOrEqual(t, w.Headers()[0].Through, int64(3), "letter 4 is under way")
+	require.LessOrEqual(t, w.Headers()[0].Through, int64(3), "dead letter 4 is under way")
 	do(t, l, burials, all)
 	burials = nil
 	settle()

@@ -32,8 +32,8 @@ func (w *world) send(device string, at time.Time, label string, metrics ...strin
 
 // refused returns the offsets of the dead letters.
 func (w *world) refused() (out []int64) {
-	for _, letter := range w.deadLetters {
-		out = append(out, letter.Record.Offset)
+	for _, deadLetter := range w.deadLetters {
+		out = append(out, deadLetter.Record.Offset)
 	}
 	return out
 }

@@ -172,27 +172,27 @@ func TestRejectedChunkBecomesDeadLetter(t *testing.T) {
 			}
 			return nil
 		}
-		letters := &letterbox{down: &down}
-		l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.DeadLetters = letters })
+		deadLetters := &deadLetterSink{down: &down}
+		l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.DeadLetters = deadLetters })
 		for i := range 3 {
 			require.NoError(t, l.Take(t.Context(), one(int64(i), "d0")))
 		}
 		w.now = w.now.Add(time.Minute)
 		attempt(t, l)
-		require.Empty(t, letters.got)
-		require.Zero(t, l.Floor(), "the letters are not acknowledged")
+		require.Empty(t, deadLetters.got)
+		require.Zero(t, l.Floor(), "the dead letters are not acknowledged")
 		require.Equal(t, 3, rowsOf(l), "the head shows them meanwhile")
 
 		down = false
 		w.now = w.now.Add(time.Minute)
 		attempt(t, l)
 		require.EqualValues(t, 3, l.Floor())
-		require.Len(t, letters.got, 3)
-		for i, letter := range letters.got {
-			require.Equal(t, decode.Unstorable, letter.Bad.Reason)
-			require.EqualValues(t, i, letter.Record.Offset)
-			require.Equal(t, "acme/d0", string(letter.Record.Key))
-			again := decode.New(decode.Options{}).Decode(decode.Record{Value: letter.Record.Value,
+		require.Len(t, deadLetters.got, 3)
+		for i, deadLetter := range deadLetters.got {
+			require.Equal(t, decode.Unstorable, deadLetter.Bad.Reason)
+			require.EqualValues(t, i, deadLetter.Record.Offset)
+			require.Equal(t, "acme/d0", string(deadLetter.Record.Key))
+			again := decode.New(decode.Options{}).Decode(decode.Record{Value: deadLetter.Record.Value,
 				ContentType: "application/json"})
 			require.Empty(t, again.Bad)
 			require.Len(t, again.Readings, 1)
@@ -213,17 +213,17 @@ func TestRejectedChunkBecomesDeadLetter(t *testing.T) {
 }
 
 // letterbox takes dead letters, unless it is down.
-type letterbox struct {
+type deadLetterSink struct {
 	down *bool
 	got  []worker.DeadLetter
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (b *letterbox) Publish(_ context.Context, letters []worker.DeadLetter) error {
+func (b *deadLetterSink) Publish(_ context.Context, deadLetters []worker.DeadLetter) error {
 	if *b.down {
 		return errors.New("the broker is away")
 	}
-	b.got = append(b.got, letters...)
+	b.got = append(b.got, deadLetters...)
 	return nil
 }
 
@@ -287,11 +287,11 @@ type flaky struct {
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (f flaky) Publish(ctx context.Context, letters []worker.DeadLetter) error {
+func (f flaky) Publish(ctx context.Context, deadLetters []worker.DeadLetter) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.DeadLetterWriter.Publish(ctx, letters)
+	return f.DeadLetterWriter.Publish(ctx, deadLetters)
 }
 
 // newer shows an older release the chunks as a newer one has written them: with a version and properties that it does
