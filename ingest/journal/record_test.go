@@ -54,7 +54,7 @@ func TestParseRecordErrors(t *testing.T) {
 	require.ErrorContains(t, err, "its version is 9")
 	r.Rows = 0
 	_, err = journal.ParseRecord(r.Append(nil))
-	require.ErrorContains(t, err, "it says that it has no rows")
+	require.ErrorContains(t, err, "it claims to have no rows")
 	r.Data, r.Values = nil, 0
 	times, err := journal.ParseRecord(r.Append(nil))
 	require.NoError(t, err)
