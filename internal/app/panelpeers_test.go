@@ -36,7 +36,7 @@ import (
 
 var panelPeers = flag.String("panels.peers", "", "programs of TestPanelsBesidePeers, by commas; empty: it is skipped")
 
-// TestPanelsBesidePeers is a benchmark: the same samples in an embedded Cosmos DB with lanes, in VictoriaMetrics and
+// TestPanelsBesidePeers is a benchmark: the same samples in an embedded Cosmos DB with rollups, in VictoriaMetrics and
 // in Prometheus, and the same questions.
 func TestPanelsBesidePeers(t *testing.T) {
 	if *panelPeers == "" {
@@ -60,10 +60,10 @@ func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who stri
 	p.fill(t, p.first, p.day-1, time.Minute, 1, min(2, len(p.names)))
 	p.fill(t, p.day, p.day, 10*time.Second, 24, len(p.names))
 	p.now = p.now.Add(time.Hour)
-	_, lanes := p.seal(t, p.first, p.day)
+	_, sealed := p.seal(t, p.first, p.day)
 	p.now = p.now.Add(time.Hour)
-	t.Logf("%d devices, %.1f M values; binnacle: %.2f B/value in chunks, %.2f in lanes, base64 and JSON included",
-		p.devices, float64(p.values)/1e6, float64(p.bytes)/float64(p.values), float64(lanes)/float64(p.values))
+	t.Logf("%d devices, %.1f M values; binnacle: %.2f B/value in chunks, %.2f in rollups, base64 and JSON included",
+		p.devices, float64(p.values)/1e6, float64(p.bytes)/float64(p.values), float64(sealed)/float64(p.values))
 	rows := [][]string{{"", "who", "CPU-ms cold", "warm", "wall ms cold", "warm", "series", "source"}}
 	measure := func(who string, panel panel, begin func() (base string, cpu func() time.Duration, end func())) {
 		base, cpu, end := begin()

@@ -209,11 +209,11 @@ func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes 
 }
 
 // server answers PromQL, without rollups or with them.
-func (p *panels) server(t *testing.T, lanes bool) *httptest.Server {
+func (p *panels) server(t *testing.T, withRollups bool) *httptest.Server {
 	cfg := query.Config{Reader: p.client.Chunks(), Heads: nobody{}, Directory: p.directory, Catalog: p.client.Catalog(),
 		Now: func() time.Time { return p.now }, MemoryBytes: 1 << 30, TotalMemoryBytes: 2 << 30, CacheBytes: 1 << 30,
 		MaxRUs: 1e7}
-	if lanes {
+	if withRollups {
 		cfg.Rollups = p.client.Rollups()
 	}
 	q, err := query.New(cfg)
@@ -293,10 +293,10 @@ func TestPanels(t *testing.T) {
 	p.now = p.now.Add(time.Hour)
 	made, _ := p.seal(t, p.first, p.day)
 	p.now = p.now.Add(time.Hour)
-	t.Logf("%d devices, lanes of %d days made for %.0f modelled RU", p.devices, *panelDays, made)
+	t.Logf("%d devices, rollups of %d days made for %.0f modelled RU", p.devices, *panelDays, made)
 	p.possible(t)
 	day, end, long := p.day.Start(), p.day.End(), p.first.Start()
-	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU (possible)", "chunks cold/warm", "lanes cold/warm", "source")
+	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU (possible)", "chunks cold/warm", "rollups cold/warm", "source")
 	for _, panel := range []panel{
 		{name: "avg by fleet, 24 h", text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
 		{name: "rate by fleet, 24 h", text: "sum by (fleet) (rate(km_total[5m]))", from: day, to: end, step: 5 * time.Minute},
@@ -309,8 +309,8 @@ func TestPanels(t *testing.T) {
 		line := fmt.Sprintf("%-20s", panel.name)
 		var rus [2]float64
 		var source string
-		for n, lanes := range []bool{false, true} {
-			s := p.server(t, lanes)
+		for n, withRollups := range []bool{false, true} {
+			s := p.server(t, withRollups)
 			primed := panel
 			primed.text = "nothing" // what tags devices have is known from now on
 			ask(t, s.URL+prom.Prefix, primed)
@@ -327,7 +327,7 @@ func TestPanels(t *testing.T) {
 				line += fmt.Sprintf(" %5d (%5d) %7.0f %s", cpu.Milliseconds(), wall.Milliseconds(), spent, p.possible(t))
 				source = header.Get(query.SourceHeader)
 			}
-			if *panelAsks > 0 && lanes {
+			if *panelAsks > 0 && withRollups {
 				line += " " + warm(t, s.URL+prom.Prefix, panel)
 			}
 			s.Close()

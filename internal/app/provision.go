@@ -184,7 +184,7 @@ func missingBase(steps []provision.Step) (missing []provision.Step) {
 	return missing
 }
 
-// devRollupsRUs is the throughput of the containers of lanes in one process with everything else.
+// devRollupsRUs is the throughput of the containers of rollups in one process with everything else.
 const devRollupsRUs = 4000
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest

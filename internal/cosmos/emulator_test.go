@@ -59,7 +59,7 @@ func TestRollupsOnTheEmulator(t *testing.T) {
 		clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Now: clock.Now}, nil)
 		return storetest.RollupFixture{
-			Views:           c.Rollups(),
+			Rollups:         c.Rollups(),
 			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
 			Now:             clock.Now,
 			Wait:            func(d time.Duration) { require.NoError(t, clock.Sleep(t.Context(), d)) },

@@ -29,7 +29,7 @@ func TestMetricsByUse(t *testing.T) {
 	w.now = w.now.Add(48 * time.Hour)
 	writer := func(first ...string) *rollups.Writer {
 		writer, err := rollups.New(rollups.Config{
-			Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+			Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
 			Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Hour, MaxMetrics: 1, Days: 30, First: first,
 			Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 			Sleep: func(context.Context, time.Duration) error { return nil },
@@ -76,7 +76,7 @@ func TestMetricsByUse(t *testing.T) {
 				other := map[string]string{"velocity": "odometer", "odometer": "velocity"}[step.want]
 				key := store.RollupKey{Container: "rollups-2026-11", TenantShard: target.TenantShard,
 					Name: rollup.Key(other, family, rollup.Minute)}
-				_, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: key,
+				_, err := w.rollups.ScanRollups(t.Context(), store.RollupScan{Key: key,
 					Range: telemetry.Range{From: day.Start(), To: day.End() + 1}},
 					func([]byte) error { return errors.New("documents of a metric that lost its rollups") })
 				require.NoError(t, err)

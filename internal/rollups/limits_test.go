@@ -54,7 +54,7 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 	w.calm = true
 	w.now = time.UnixMilli(day.End()).Add(time.Hour)
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Nanosecond,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },
@@ -98,7 +98,7 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"level": "LSM", "other": "LFSM"}, families)
 	for _, g := range []rollup.Grid{rollup.Minute, rollup.HalfHour} {
-		usage, err := w.views.ScanRollups(t.Context(), store.RollupScan{
+		usage, err := w.rollups.ScanRollups(t.Context(), store.RollupScan{
 			Key:   rollupKey(target, rollup.Key("level", rollup.First, g)),
 			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func([]byte) error { return nil })
 		require.NoError(t, err)
@@ -129,15 +129,15 @@ func TestFailedRounds(t *testing.T) {
 	}
 	w.now = time.UnixMilli(day.End()).Add(13 * time.Hour)
 	failing := true
-	w.views.Fault = func(op storetest.RollupOp) *storetest.Fault {
-		if failing && op.Kind == storetest.CreateView &&
+	w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+		if failing && op.Kind == storetest.CreateRollup &&
 			op.Key.Name == rollup.Key("weight", rollup.Extremes, rollup.HalfHour) {
 			return &storetest.Fault{Err: store.ErrDenied}
 		}
 		return nil
 	}
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour, Days: 1, Every: time.Minute,
 		LateEvery: 10 * time.Minute, Families: "LFSM",
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
@@ -147,7 +147,7 @@ func TestFailedRounds(t *testing.T) {
 	target := writer.TargetsOf(day)[0]
 	_, err = writer.Round(t.Context(), target)
 	require.ErrorIs(t, err, store.ErrDenied)
-	require.Greater(t, w.views.Calls(storetest.CreateView), 10)
+	require.Greater(t, w.rollups.Calls(storetest.CreateRollup), 10)
 	keys := []string{rollup.SeriesIndexKey}
 	for _, metric := range []string{"odometer", "velocity", "weight"} {
 		for _, f := range rollup.AllFamilies {
@@ -155,7 +155,7 @@ func TestFailedRounds(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		_, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, key),
+		_, err := w.rollups.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, key),
 			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func(doc []byte) error { return errFault })
 		require.NoError(t, err, key)
 	}
@@ -183,7 +183,7 @@ func TestRollupsOfLastFamilyAlone(t *testing.T) {
 	w.put("m1", countersWithResets("velocity", "", 100))
 	w.now = w.now.Add(13 * time.Hour)
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },

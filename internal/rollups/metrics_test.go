@@ -21,7 +21,7 @@ import (
 func watched(w *world, slept func()) (*rollups.Writer, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Hour, Days: 1, RUs: 1, Metrics: registry,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { slept(); return nil },
@@ -81,7 +81,7 @@ func TestSlowWriterLags(t *testing.T) {
 func TestMissingContainerIsNoError(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(1, 1)))
 	v := storetest.NewRollups(t)
-	v.Now, w.views = w.views.Now, v
+	v.Now, w.rollups = w.rollups.Now, v
 	writer, r := watched(w, func() {})
 	writer.Once(t.Context())
 	require.NoError(t, testutil.GatherAndCompare(r, strings.NewReader(fmt.Sprintf(`

@@ -133,13 +133,13 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 		return rows[key]
 	}
 	owners := make(map[string]string)
-	decode := func(d *rollup.Document, roster []rollup.Series) error {
+	decode := func(d *rollup.Document, index []rollup.Series) error {
 		for i := range d.Sections {
 			s := &d.Sections[i]
 			if s.Grid != rollup.Minute {
 				continue
 			}
-			for place, series := range roster {
+			for place, series := range index {
 				places, err := s.SeriesNumbers()
 				if err != nil {
 					return err
@@ -147,7 +147,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 				if !slices.Contains(places, int32(place)) {
 					continue
 				}
-				to := make([]int32, len(roster))
+				to := make([]int32, len(index))
 				for k := range to {
 					to[k] = -1
 				}

@@ -56,7 +56,7 @@ func TestRollupsAgreeWithChunks(t *testing.T) {
 		}
 	}
 	t.Logf("%v", total)
-	for _, what := range []string{"from rollups", "raw", "died", "lost", "sealed", "folded", "late", "old ledger",
+	for _, what := range []string{"from rollups", "raw", "died", "lost", "sealed", "folded", "late", "old manifest",
 		"erased"} {
 		require.Positive(t, total[what], what)
 	}
@@ -129,7 +129,7 @@ func (w *walk) stepQuery() {
 	var cached *rollup.Manifest
 	if w.cached != nil && w.cached.TenantShard == target.TenantShard && w.now.Sub(w.at) < margin && w.rnd.IntN(2) == 0 {
 		cached = w.cached
-		w.seen["old ledger"]++
+		w.seen["old manifest"]++
 	}
 	a.start(func(ctx context.Context) func() {
 		out, l, err := a.query(ctx, target, cached)
@@ -295,13 +295,13 @@ func (w *walk) halves(target rollups.Target, l *rollup.Manifest) {
 		}
 		for _, ref := range w.halfDocuments(b) {
 			d := w.document(target, ref)
-			roster := d.SeriesIndex
+			index := d.SeriesIndex
 			if !b.Correction {
-				roster = w.document(target, b.SeriesIndexes(day)[ref.Part]).SeriesIndex
+				index = w.document(target, b.SeriesIndexes(day)[ref.Part]).SeriesIndex
 			}
 			for k := range d.Sections {
 				if s := &d.Sections[k]; s.Grid == rollup.HalfHour && s.Family == rollup.Last {
-					w.putHalves(have, b, s, roster)
+					w.putHalves(have, b, s, index)
 				}
 			}
 		}
@@ -343,7 +343,7 @@ func (w *walk) halves(target rollups.Target, l *rollup.Manifest) {
 }
 
 func (w *walk) document(target rollups.Target, ref rollup.Ref) *rollup.Document {
-	v, _, _, err := w.views.ReadRollup(w.t.Context(), rollupKey(target, ref.Key), ref.ID)
+	v, _, _, err := w.rollups.ReadRollup(w.t.Context(), rollupKey(target, ref.Key), ref.ID)
 	require.NoError(w.t, err)
 	d, err := rollup.Parse(v.Doc)
 	require.NoError(w.t, err)
@@ -360,11 +360,11 @@ func (w *walk) halfDocuments(b *rollup.Batch) (out []rollup.Ref) {
 	return out
 }
 
-func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Section, roster []rollup.Series) {
+func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Section, index []rollup.Series) {
 	places, err := s.SeriesNumbers()
 	require.NoError(w.t, err)
 	for _, place := range places {
-		to := make([]int32, len(roster))
+		to := make([]int32, len(index))
 		for k := range to {
 			to[k] = -1
 		}
@@ -373,8 +373,8 @@ func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Sectio
 		require.NoError(w.t, s.Decode(t, b.From*2, to, nil))
 		for k := range t.Buckets {
 			if t.N[k] > 0 {
-				series := fmt.Sprint(roster[place].Labels, s.Metric)
-				have[half{roster[place].Device, series, k}] = fmt.Sprint(t.N[k], t.LastT[k], t.Last[k])
+				series := fmt.Sprint(index[place].Labels, s.Metric)
+				have[half{index[place].Device, series, k}] = fmt.Sprint(t.N[k], t.LastT[k], t.Last[k])
 			}
 		}
 	}
@@ -420,7 +420,7 @@ func TestFailedRequestFailsRound(t *testing.T) {
 			}
 			w.now = time.UnixMilli(day.End()).Add(time.Hour)
 			n, hit := 0, false
-			w.views.Fault = func(op storetest.RollupOp) *storetest.Fault {
+			w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
 				if n++; n == call {
 					hit = true
 					return &storetest.Fault{Applied: applied, Err: errFault}
@@ -442,7 +442,7 @@ func TestFailedRequestFailsRound(t *testing.T) {
 					a.step(goOn)
 				}
 			}
-			w.views.Fault = nil
+			w.rollups.Fault = nil
 			if !hit {
 				return
 			}
@@ -455,7 +455,7 @@ func TestFailedRequestFailsRound(t *testing.T) {
 func TestNoRoundWithoutContainer(t *testing.T) {
 	world := newWorld(t, rand.New(rand.NewPCG(1, 1)))
 	v := storetest.NewRollups(t)
-	v.Now, world.views = world.views.Now, v
+	v.Now, world.rollups = world.rollups.Now, v
 	a := &actor{w: world}
 	writer := a.writer()
 	a.start(func(ctx context.Context) func() {
@@ -465,5 +465,5 @@ func TestNoRoundWithoutContainer(t *testing.T) {
 	for a.running {
 		a.step(goOn)
 	}
-	require.Zero(t, v.Calls(storetest.CreateView))
+	require.Zero(t, v.Calls(storetest.CreateRollup))
 }

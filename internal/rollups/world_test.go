@@ -31,17 +31,17 @@ const (
 
 // world is a tenant's chunks of a day, a store whose replicas lag and whose clocks differ, and what was stored when.
 type world struct {
-	t      *testing.T
-	rnd    *rand.Rand
-	now    time.Time
-	chunks *storetest.Memory
-	views  *storetest.Rollups
-	tenant control.Tenant
-	stored []record
-	chains map[string]uint32
-	names  int
-	calm   bool // nothing lags
-	erased map[string]time.Time
+	t       *testing.T
+	rnd     *rand.Rand
+	now     time.Time
+	chunks  *storetest.Memory
+	rollups *storetest.Rollups
+	tenant  control.Tenant
+	stored  []record
+	chains  map[string]uint32
+	names   int
+	calm    bool // nothing lags
+	erased  map[string]time.Time
 }
 
 // record is a chunk as it was stored.
@@ -61,9 +61,9 @@ func newWorld(t *testing.T, rnd *rand.Rand) *world {
 		erased: make(map[string]time.Time)}
 	clock := func() time.Time { return w.now }
 	w.chunks = storetest.NewMemory(t, "chunks-2026-11")
-	w.views = storetest.NewRollups(t, "rollups-2026-11")
-	w.chunks.Now, w.views.Now, w.chunks.Expiry = clock, clock, true
-	w.chunks.Behind, w.views.Behind = w.upTo(lagged), w.upTo(lagged)
+	w.rollups = storetest.NewRollups(t, "rollups-2026-11")
+	w.chunks.Now, w.rollups.Now, w.chunks.Expiry = clock, clock, true
+	w.chunks.Behind, w.rollups.Behind = w.upTo(lagged), w.upTo(lagged)
 	w.chunks.Skew = w.upTo(skewed)
 	e := sharding.FirstEpoch("acme", 2)
 	e.Heavy = map[string][]sharding.Slot{"heavy": sharding.Spread("heavy", 2)}
@@ -306,7 +306,7 @@ func (a *actor) ReadRollup(ctx context.Context, k store.RollupKey, id string) (s
 	if err != nil {
 		return store.Rollup{}, time.Time{}, store.Receipt{}, err
 	}
-	v, now, r, err := a.w.views.ReadRollup(ctx, k, id)
+	v, now, r, err := a.w.rollups.ReadRollup(ctx, k, id)
 	return v, now, r, after(err)
 }
 
@@ -316,7 +316,7 @@ func (a *actor) ScanRollups(ctx context.Context, s store.RollupScan, yield func(
 	if err != nil {
 		return store.Usage{}, err
 	}
-	u, err := a.w.views.ScanRollups(ctx, s, yield)
+	u, err := a.w.rollups.ScanRollups(ctx, s, yield)
 	return u, after(err)
 }
 
@@ -331,21 +331,21 @@ func (a *actor) write(do func() (store.Receipt, error)) (store.Receipt, error) {
 
 // CreateRollup is store.RollupWriter in turns.
 func (a *actor) CreateRollup(ctx context.Context, k store.RollupKey, id string, doc []byte) (store.Receipt, error) {
-	return a.write(func() (store.Receipt, error) { return a.w.views.CreateRollup(ctx, k, id, doc) })
+	return a.write(func() (store.Receipt, error) { return a.w.rollups.CreateRollup(ctx, k, id, doc) })
 }
 
 // ReplaceRollup is store.RollupWriter in turns.
 func (a *actor) ReplaceRollup(ctx context.Context, k store.RollupKey, id, etag string, doc []byte) (store.Receipt,
 	error) {
-	return a.write(func() (store.Receipt, error) { return a.w.views.ReplaceRollup(ctx, k, id, etag, doc) })
+	return a.write(func() (store.Receipt, error) { return a.w.rollups.ReplaceRollup(ctx, k, id, etag, doc) })
 }
 
 // DeleteRollup is store.RollupWriter in turns.
 func (a *actor) DeleteRollup(ctx context.Context, k store.RollupKey, id string) (store.Receipt, error) {
-	return a.write(func() (store.Receipt, error) { return a.w.views.DeleteRollup(ctx, k, id) })
+	return a.write(func() (store.Receipt, error) { return a.w.rollups.DeleteRollup(ctx, k, id) })
 }
 
-// writer is a views.Writer in turns.
+// writer is a rollups.Writer in turns.
 func (a *actor) writer() *rollups.Writer {
 	w, err := rollups.New(rollups.Config{
 		Chunks: a, Rollups: a, Tenants: func() []control.Tenant { return []control.Tenant{a.w.tenant} },

@@ -48,7 +48,7 @@ func New(cfg Config) (*Writer, error) {
 		return nil, err
 	}
 	if cfg.Chunks == nil || cfg.Rollups == nil || cfg.Tenants == nil {
-		return nil, errors.New("views: chunks, views and tenants must be set")
+		return nil, errors.New("rollups: chunks, rollups and tenants must be set")
 	}
 	cfg.defaults()
 	families, err := rollup.ParseFamilies(cfg.Families)

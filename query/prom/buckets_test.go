@@ -123,7 +123,7 @@ func TestBucketsEqualSamplesBitForBit(t *testing.T) {
 			got, certain := w.FromBuckets(times, values)
 			same("samples", got, certain)
 			got, certain = w.FromRollups(day, times, values)
-			same("lanes", got, certain)
+			same("rollups", got, certain)
 		}
 		t.Logf("%-18s %d cases, %d points, %d cases unsure", function, *bucketCases, points, unsure)
 		require.Greater(t, points, *bucketCases)

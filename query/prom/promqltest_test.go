@@ -57,7 +57,7 @@ func TestPrometheusSuiteWithPushdowns(t *testing.T) {
 	require.Zero(t, engine.laned)
 }
 
-// And it holds with all that is loaded in chunks, and lanes made of it after each load.
+// And it holds with all that is loaded in chunks, and rollups made of it after each load.
 func TestPrometheusSuiteFromRollups(t *testing.T) {
 	engine := suiteWithPushdowns(t, newRollupStorage)
 	require.Greater(t, engine.planted, 500)
@@ -172,37 +172,37 @@ type suiteStorage struct {
 	readings        *prom.Readings
 	offset          int64
 	open            []querytest.Record         // of heads
-	seal            func(days []telemetry.Day) // makes lanes; nil: there are none, and half of all is in heads
+	seal            func(days []telemetry.Day) // makes rollups; nil: there are none, and half of all is in heads
 }
 
 func newSuiteStorage(t testing.TB) storage.Storage { return suiteStorageOf(t, nil) }
 
-func suiteStorageOf(t testing.TB, lanes store.RollupReader) *suiteStorage {
+func suiteStorageOf(t testing.TB, stored store.RollupReader) *suiteStorage {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
-		Rollups: lanes, Now: func() time.Time { return w.Now }})
+		Rollups: stored, Now: func() time.Time { return w.Now }})
 	require.NoError(t, err)
 	w.Heads.Set(store.PartitionHead{Stream: 1, Partition: 1})
 	return &suiteStorage{world: w, readings: prom.Over(q, "acme")}
 }
 
 func newRollupStorage(t testing.TB) storage.Storage {
-	lanes := storetest.NewRollups(t)
-	s := suiteStorageOf(t, lanes)
-	lanes.Now = func() time.Time { return s.world.Now }
+	stored := storetest.NewRollups(t)
+	s := suiteStorageOf(t, stored)
+	stored.Now = func() time.Time { return s.world.Now }
 	tenant := s.world.Tenant("acme")
 	batches := 0
 	w, err := rollups.New(rollups.Config{
-		Chunks: s.world.Store, Rollups: lanes, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
-		Now: lanes.Now, Sleep: func(context.Context, time.Duration) error { return nil },
+		Chunks: s.world.Store, Rollups: stored, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+		Now: stored.Now, Sleep: func(context.Context, time.Duration) error { return nil },
 		Name: func() string { batches++; return fmt.Sprintf("b%d", batches) },
 	})
 	require.NoError(t, err)
 	s.seal = func(days []telemetry.Day) {
 		s.world.Now = s.world.Now.Add(10 * time.Minute)
 		for _, day := range days {
-			lanes.CreateContainer(sharding.RollupsContainer(sharding.Container("", day.Month())))
+			stored.CreateContainer(sharding.RollupsContainer(sharding.Container("", day.Month())))
 			for _, target := range w.TargetsOf(day) {
 				if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
 					require.NoError(t, err)

@@ -55,7 +55,7 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 			}
 		}
 	}
-	lanes := c.writer(t, s)
+	writer := c.writer(t, s)
 	first, last := telemetry.DayOf(end.Add(-4*time.Hour).UnixMilli()), telemetry.DayOf(end.UnixMilli()-1)
 	var days []telemetry.Day
 	for day := first; day <= last; day++ {
@@ -96,8 +96,8 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 		}
 		if c.IntN(6) == 0 {
 			for _, day := range days {
-				for _, target := range lanes.TargetsOf(day) {
-					if _, err := lanes.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
+				for _, target := range writer.TargetsOf(day) {
+					if _, err := writer.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
 						require.NoError(t, err)
 					}
 				}
@@ -115,7 +115,7 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 	s.world.Now = s.world.Now.Add(time.Minute)
 }
 
-// writer makes lanes of the world, by the world's clock.
+// writer makes rollups of the world, by the world's clock.
 func (c chance) writer(t testing.TB, s server) *rollups.Writer {
 	tenant, batches := s.world.Tenant("acme"), 0
 	month := telemetry.DayOf(noon.UnixMilli()).Month()
@@ -151,7 +151,7 @@ func (c chance) world(t testing.TB) *querytest.World {
 	return w
 }
 
-// gridded is a query that lanes may answer, as a rule.
+// gridded is a query that rollups may answer, as a rule.
 func (c chance) gridded() string {
 	metric := pick(c, "km_total", "starts", "velocity", "wide", "odd", "zeros", "far", "mixed")
 	moved := pick(c, "", "", "", " offset 10m", " offset -30m")
@@ -164,7 +164,7 @@ func (c chance) gridded() string {
 	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)"), of)
 }
 
-// What queries answer does not depend on whether there are lanes, whatever came late, twice, corrected, or is in heads:
+// What queries answer does not depend on whether there are rollups, whatever came late, twice, corrected, or is in heads:
 // not in one bit.
 func TestRollupsEqualChunks(t *testing.T) {
 	seed := *randomSeed
@@ -184,7 +184,7 @@ func TestRollupsEqualChunks(t *testing.T) {
 			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
 			Now: func() time.Time { return s.world.Now }})
 		require.NoError(t, err)
-		plain, lanes := prom.Over(s.query, "acme"), prom.Over(with, "acme")
+		plain, withRollups := prom.Over(s.query, "acme"), prom.Over(with, "acme")
 		for range each {
 			text := c.gridded()
 			opts := promql.NewPrometheusQueryOpts(false, pick(c, 0, 0, 90*time.Second, 12*time.Minute))
@@ -197,7 +197,7 @@ func TestRollupsEqualChunks(t *testing.T) {
 					return e.NewRangeQuery(t.Context(), r, opts, text, at, until, step)
 				}, text)
 			}
-			want, got := ask(plain), ask(lanes)
+			want, got := ask(plain), ask(withRollups)
 			for range 30 {
 				if want == got {
 					break
@@ -206,12 +206,12 @@ func TestRollupsEqualChunks(t *testing.T) {
 					restless++
 					break
 				}
-				got = ask(lanes)
+				got = ask(withRollups)
 			}
 			if acme := s.world.Tenant("acme"); acme.Expired(telemetry.DayOf(at.UnixMilli()), s.world.Now.UnixMilli()) {
 				expired++
 			}
-			if lanes.Cost().Rollups+lanes.Cost().RollupsCached > 0 {
+			if withRollups.Cost().Rollups+withRollups.Cost().RollupsCached > 0 {
 				shown++
 			}
 			queries++
@@ -229,7 +229,7 @@ func TestRollupsEqualChunks(t *testing.T) {
 	require.Less(t, restless, queries/50+1)
 }
 
-// sealedDay stores two metrics of three devices for the two hours before a midnight, and makes their lanes.
+// sealedDay stores two metrics of three devices for the two hours before a midnight, and makes their rollups.
 func sealedDay(t *testing.T, s server, end time.Time) {
 	offset := int64(1)
 	for d := range 3 {
@@ -270,10 +270,10 @@ func TestRollupsAcrossEpochs(t *testing.T) {
 	}
 	w.Now = w.Now.Add(10 * time.Minute)
 	engine := engineOf()
-	ask := func(lanes store.RollupReader, text string) (string, query.Explained) {
+	ask := func(withRollups store.RollupReader, text string) (string, query.Explained) {
 		t.Helper()
 		q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Log: w.Log, Directory: w.Directory,
-			Catalog: w.Catalog, Rollups: lanes, Now: func() time.Time { return w.Now }})
+			Catalog: w.Catalog, Rollups: withRollups, Now: func() time.Time { return w.Now }})
 		require.NoError(t, err)
 		over := prom.Over(q, "acme")
 		ctx, e := query.WithExplanation(t.Context())
@@ -299,7 +299,7 @@ func TestRollupsAcrossEpochs(t *testing.T) {
 	require.LessOrEqual(t, len(read.Scans), 2*len(keys))
 }
 
-// What a query from rollups is expected to cost is what it is charged, once their ledgers are known.
+// What a query from rollups is expected to cost is what it is charged, once their manifests are known.
 func TestRollupsAreEstimated(t *testing.T) {
 	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
 	sealedDay(t, s, end)
@@ -320,7 +320,7 @@ func TestRollupsAreEstimated(t *testing.T) {
 		return e.Reads()[0]
 	}
 	first := ask("max_over_time(starts[5m])")
-	require.True(t, first.Estimate.Guessed, "no ledger was read")
+	require.True(t, first.Estimate.Guessed, "no manifest was read")
 	require.NotEmpty(t, first.RollupScans)
 	require.Positive(t, first.Estimate.RequestUnits)
 	fits := func(r query.Explained) {
@@ -344,9 +344,9 @@ func TestSumsFromRollups(t *testing.T) {
 	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
 	sealedDay(t, s, end)
 	s.world.Now = s.world.Now.Add(10 * time.Minute)
-	over := func(lanes store.RollupReader) *prom.Readings {
+	over := func(withRollups store.RollupReader) *prom.Readings {
 		q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
-			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: lanes,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: withRollups,
 			Now: func() time.Time { return s.world.Now }})
 		require.NoError(t, err)
 		return prom.Over(q, "acme")
@@ -361,7 +361,7 @@ func TestSumsFromRollups(t *testing.T) {
 	}
 	for _, c := range []struct {
 		text  string
-		alone bool // lanes are enough
+		alone bool // rollups are enough
 	}{
 		{"sum_over_time(starts[5m])", true},
 		{"avg_over_time(starts[5m])", true},
@@ -413,7 +413,7 @@ func TestCatalogGapsWarnFromRollups(t *testing.T) {
 	}
 }
 
-// Where matchers leave few of many devices, no others are read where lanes show nothing.
+// Where matchers leave few of many devices, no others are read where rollups show nothing.
 func TestFewDevicesAreReadFromChunks(t *testing.T) {
 	s := newServer(t, nil)
 	for d := range 64 {
@@ -441,7 +441,7 @@ func TestFewDevicesAreReadFromChunks(t *testing.T) {
 	}
 }
 
-// What is read of a key's other devices, where lanes show nothing, is not decoded: it counts in no limit.
+// What is read of a key's other devices, where rollups show nothing, is not decoded: it counts in no limit.
 func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
 	s := newServer(t, nil)
 	var named []string

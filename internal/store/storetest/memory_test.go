@@ -29,7 +29,7 @@ func TestRollups(t *testing.T) {
 		v := storetest.NewRollups(t)
 		now := time.Unix(1_795_176_000, 0)
 		v.Now = func() time.Time { return now }
-		return storetest.RollupFixture{Views: v, CreateContainer: v.CreateContainer, Now: v.Now,
+		return storetest.RollupFixture{Rollups: v, CreateContainer: v.CreateContainer, Now: v.Now,
 			Wait: func(d time.Duration) { now = now.Add(d) }}
 	})
 }

@@ -18,11 +18,11 @@ import (
 
 // The operations of a store of rollups.
 const (
-	ReadView    Kind = "read view"
-	CreateView  Kind = "create view"
-	ReplaceView Kind = "replace view"
-	DeleteView  Kind = "delete view"
-	ScanRollups Kind = "scan rollups"
+	ReadRollup    Kind = "read rollup"
+	CreateRollup  Kind = "create rollup"
+	ReplaceRollup Kind = "replace rollup"
+	DeleteRollup  Kind = "delete rollup"
+	ScanRollups   Kind = "scan rollups"
 )
 
 // RollupOp is one call of a store of rollups, as a fault is asked for.
@@ -137,7 +137,7 @@ func (v *Rollups) visible(states []rollupState, as time.Time) (doc []byte, etag 
 // ReadRollup implements store.RollupReader.
 func (v *Rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {
-	f, as := v.call(ctx, RollupOp{Kind: ReadView, Key: key, ID: id})
+	f, as := v.call(ctx, RollupOp{Kind: ReadRollup, Key: key, ID: id})
 	receipt := store.Receipt{RUs: 1}
 	if f.Err != nil {
 		return store.Rollup{}, time.Time{}, receipt, f.Err
@@ -158,7 +158,7 @@ func (v *Rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string
 // CreateRollup implements store.RollupWriter.
 func (v *Rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
 	v.check(key, id, doc)
-	return v.write(ctx, RollupOp{Kind: CreateView, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
+	return v.write(ctx, RollupOp{Kind: CreateRollup, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
 		at := rollupPlace{key, id}
 		if now, _ := v.visible(docs[at], v.now()); now != nil {
 			return &store.ExistsError{Session: session}
@@ -175,7 +175,7 @@ func (v *Rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 	if key.Name != rollup.ManifestKey {
 		v.t.Errorf("replace %s: rollups are immutable", id)
 	}
-	return v.write(ctx, RollupOp{Kind: ReplaceView, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
+	return v.write(ctx, RollupOp{Kind: ReplaceRollup, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
 		at := rollupPlace{key, id}
 		if _, now := v.visible(docs[at], v.now()); now == "" || now != etag {
 			return store.ErrChanged
@@ -187,7 +187,7 @@ func (v *Rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 
 // DeleteRollup implements store.RollupWriter.
 func (v *Rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
-	return v.write(ctx, RollupOp{Kind: DeleteView, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
+	return v.write(ctx, RollupOp{Kind: DeleteRollup, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
 		if at := (rollupPlace{key, id}); len(docs[at]) > 0 {
 			v.put(docs, at, nil)
 		}

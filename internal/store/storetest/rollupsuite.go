@@ -18,7 +18,7 @@ import (
 
 // RollupFixture is a store of rollups under test, without any container.
 type RollupFixture struct {
-	Views           store.RollupWriter
+	Rollups         store.RollupWriter
 	CreateContainer func(name string)
 	Now             func() time.Time      // the store's clock
 	Wait            func(d time.Duration) // moves it
@@ -77,7 +77,7 @@ func rollupDoc(metric, batch string, from, to int, ttl int64) (store.RollupKey, 
 
 func readAsOf(t *testing.T, f RollupFixture) (asOf int64, etag string) {
 	t.Helper()
-	v, _, _, err := f.Views.ReadRollup(t.Context(), manifestKey, manifestID)
+	v, _, _, err := f.Rollups.ReadRollup(t.Context(), manifestKey, manifestID)
 	require.NoError(t, err)
 	l, err := rollup.ParseManifest(v.Doc)
 	require.NoError(t, err)
@@ -86,38 +86,38 @@ func readAsOf(t *testing.T, f RollupFixture) (asOf int64, etag string) {
 
 func rollupCreate(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
-	_, _, _, err := f.Views.ReadRollup(t.Context(), manifestKey, manifestID)
+	_, _, _, err := f.Rollups.ReadRollup(t.Context(), manifestKey, manifestID)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	receipt, err := f.Views.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(7))
+	receipt, err := f.Rollups.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(7))
 	require.NoError(t, err)
 	require.Positive(t, receipt.RUs)
 	asOf, etag := readAsOf(t, f)
 	require.EqualValues(t, 7, asOf)
 	require.NotEmpty(t, etag)
-	_, err = f.Views.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(8))
+	_, err = f.Rollups.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(8))
 	require.ErrorIs(t, err, store.ErrExists)
 	asOf, _ = readAsOf(t, f)
 	require.EqualValues(t, 7, asOf)
 	key, id, doc := rollupDoc("velocity", "b1", 8, 10, 0)
-	_, err = f.Views.CreateRollup(t.Context(), key, id, doc)
+	_, err = f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.NoError(t, err)
-	_, err = f.Views.CreateRollup(t.Context(), key, id, doc)
+	_, err = f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.ErrorIs(t, err, store.ErrExists)
 }
 
 func rollupReplace(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
-	_, err := f.Views.ReplaceRollup(t.Context(), manifestKey, manifestID, `"none"`, manifestDoc(1))
+	_, err := f.Rollups.ReplaceRollup(t.Context(), manifestKey, manifestID, `"none"`, manifestDoc(1))
 	require.ErrorIs(t, err, store.ErrChanged)
-	_, err = f.Views.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(1))
+	_, err = f.Rollups.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(1))
 	require.NoError(t, err)
 	_, first := readAsOf(t, f)
-	_, err = f.Views.ReplaceRollup(t.Context(), manifestKey, manifestID, first, manifestDoc(2))
+	_, err = f.Rollups.ReplaceRollup(t.Context(), manifestKey, manifestID, first, manifestDoc(2))
 	require.NoError(t, err)
 	asOf, second := readAsOf(t, f)
 	require.EqualValues(t, 2, asOf)
 	require.NotEqual(t, first, second)
-	_, err = f.Views.ReplaceRollup(t.Context(), manifestKey, manifestID, first, manifestDoc(3))
+	_, err = f.Rollups.ReplaceRollup(t.Context(), manifestKey, manifestID, first, manifestDoc(3))
 	require.ErrorIs(t, err, store.ErrChanged)
 	asOf, _ = readAsOf(t, f)
 	require.EqualValues(t, 2, asOf)
@@ -125,14 +125,14 @@ func rollupReplace(t *testing.T, f RollupFixture) {
 
 func rollupRace(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
-	_, err := f.Views.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(0))
+	_, err := f.Rollups.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(0))
 	require.NoError(t, err)
 	_, etag := readAsOf(t, f)
 	const n = 8
 	results := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := f.Views.ReplaceRollup(context.Background(), manifestKey, manifestID, etag, manifestDoc(int64(i+1)))
+			_, err := f.Rollups.ReplaceRollup(context.Background(), manifestKey, manifestID, etag, manifestDoc(int64(i+1)))
 			results <- err
 		}()
 	}
@@ -150,12 +150,12 @@ func rollupRace(t *testing.T, f RollupFixture) {
 func rollupDelete(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 0)
-	_, err := f.Views.CreateRollup(t.Context(), key, id, doc)
+	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.NoError(t, err)
 	for range 2 {
-		_, err = f.Views.DeleteRollup(t.Context(), key, id)
+		_, err = f.Rollups.DeleteRollup(t.Context(), key, id)
 		require.NoError(t, err)
-		_, _, _, err = f.Views.ReadRollup(t.Context(), key, id)
+		_, _, _, err = f.Rollups.ReadRollup(t.Context(), key, id)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
 }
@@ -163,7 +163,7 @@ func rollupDelete(t *testing.T, f RollupFixture) {
 func rollupExpiry(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 60)
-	_, err := f.Views.CreateRollup(t.Context(), key, id, doc)
+	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.NoError(t, err)
 	require.Len(t, scanned(t, f, store.RollupScan{Key: key, Range: telemetry.Range{From: day.Start(), To: day.End()}}), 1)
 	f.Wait(62 * time.Second)
@@ -175,7 +175,7 @@ func scanned(t *testing.T, f RollupFixture, s store.RollupScan) (out []string) {
 	t.Helper()
 	charged := 0.0
 	s.Charge = func(rus float64) error { charged += rus; return nil }
-	usage, err := f.Views.ScanRollups(t.Context(), s, func(doc []byte) error {
+	usage, err := f.Rollups.ScanRollups(t.Context(), s, func(doc []byte) error {
 		d, err := rollup.Parse(doc)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.ETag)
@@ -196,7 +196,7 @@ func rollupScan(t *testing.T, f RollupFixture) {
 		for _, batch := range []string{"b1", "b2"} {
 			for hour := 0; hour < 24; hour += 2 {
 				k, id, doc := rollupDoc(metric, batch, hour, hour+2, 0)
-				_, err := f.Views.CreateRollup(t.Context(), k, id, doc)
+				_, err := f.Rollups.CreateRollup(t.Context(), k, id, doc)
 				require.NoError(t, err)
 				key = k
 			}
@@ -216,21 +216,21 @@ func rollupScan(t *testing.T, f RollupFixture) {
 	require.Empty(t, scanned(t, f, store.RollupScan{Key: other, Range: hours(0, 24)}))
 
 	stop := errors.New("enough")
-	_, err := f.Views.ScanRollups(t.Context(), store.RollupScan{Key: key, Range: hours(0, 24)},
+	_, err := f.Rollups.ScanRollups(t.Context(), store.RollupScan{Key: key, Range: hours(0, 24)},
 		func([]byte) error { return stop })
 	require.Equal(t, stop, err, "as it is")
-	_, err = f.Views.ScanRollups(t.Context(), store.RollupScan{Key: key, Range: hours(0, 24),
+	_, err = f.Rollups.ScanRollups(t.Context(), store.RollupScan{Key: key, Range: hours(0, 24),
 		Charge: func(float64) error { return stop }}, func([]byte) error { return nil })
 	require.Equal(t, stop, err, "as it is")
 }
 
 func rollupNoContainer(t *testing.T, f RollupFixture) {
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 0)
-	_, err := f.Views.CreateRollup(t.Context(), key, id, doc)
+	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.ErrorIs(t, err, store.ErrNoContainer)
-	_, _, _, err = f.Views.ReadRollup(t.Context(), key, id)
+	_, _, _, err = f.Rollups.ReadRollup(t.Context(), key, id)
 	require.ErrorIs(t, err, store.ErrNoContainer)
-	_, err = f.Views.ScanRollups(t.Context(), store.RollupScan{Key: key}, func([]byte) error { return nil })
+	_, err = f.Rollups.ScanRollups(t.Context(), store.RollupScan{Key: key}, func([]byte) error { return nil })
 	require.ErrorIs(t, err, store.ErrNoContainer)
 }
 
@@ -240,11 +240,11 @@ func rollupClock(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
 	for i := range 3 {
 		key, id, doc := rollupDoc(fmt.Sprintf("m%d", i), "b1", 0, 1, 0)
-		_, before, _, err := f.Views.ReadRollup(t.Context(), key, id)
+		_, before, _, err := f.Rollups.ReadRollup(t.Context(), key, id)
 		require.ErrorIs(t, err, store.ErrNotFound)
-		_, err = f.Views.CreateRollup(t.Context(), key, id, doc)
+		_, err = f.Rollups.CreateRollup(t.Context(), key, id, doc)
 		require.NoError(t, err)
-		v, after, _, err := f.Views.ReadRollup(t.Context(), key, id)
+		v, after, _, err := f.Rollups.ReadRollup(t.Context(), key, id)
 		require.NoError(t, err)
 		var stamped struct {
 			At int64 `json:"_ts"`
@@ -262,10 +262,10 @@ func rollupEnded(t *testing.T, f RollupFixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 0)
-	_, err := f.Views.CreateRollup(ctx, key, id, doc)
+	_, err := f.Rollups.CreateRollup(ctx, key, id, doc)
 	require.ErrorIs(t, err, context.Canceled)
-	_, _, _, err = f.Views.ReadRollup(ctx, key, id)
+	_, _, _, err = f.Rollups.ReadRollup(ctx, key, id)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = f.Views.ScanRollups(ctx, store.RollupScan{Key: key}, func([]byte) error { return nil })
+	_, err = f.Rollups.ScanRollups(ctx, store.RollupScan{Key: key}, func([]byte) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
 }
