@@ -296,7 +296,8 @@ func TestPanels(t *testing.T) {
 	t.Logf("%d devices, rollups of %d days made for %.0f modelled RU", p.devices, *panelDays, made)
 	p.possible(t)
 	day, end, long := p.day.Start(), p.day.End(), p.first.Start()
-	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU (possible)", "chunks cold/warm", "rollups cold/warm", "source")
+	t.Logf("%-20s %50s %50s %s", "CPU-ms (wall), modelled RU (possible)", "chunks cold/warm",
+		"rollups cold/warm", "source")
 	for _, panel := range []panel{
 		{name: "avg by fleet, 24 h", text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
 		{name: "rate by fleet, 24 h", text: "sum by (fleet) (rate(km_total[5m]))", from: day, to: end, step: 5 * time.Minute},

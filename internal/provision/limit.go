@@ -12,7 +12,7 @@ const accountFull = "the account has no container left"
 // Limit puts the steps in the order in which they are done, and marks those that must wait: creates beyond
 // the containers that the account has left, and changes of throughput beyond so many. What is
 // dropped makes room; what is raised goes before what is lowered; the newest month is made first.
-func Limit(steps []Step, p Policy, room, changes int) []Step {
+func (p Policy) Limit(steps []Step, room, changes int) []Step {
 	out := slices.Clone(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(monthOf(b.Container), monthOf(a.Container)))

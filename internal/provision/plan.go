@@ -11,19 +11,25 @@ import (
 	"binnacle/sharding"
 )
 
-// Plan says what to do with every container: those that are there, those that were asked for, and those that
+// Found is what a plan is made of.
+type Found struct {
+	Containers []store.ContainerState // that the account has
+	Months     []control.Month        // that were asked for
+	Tenants    []control.Tenant
+}
+
+// Plan returns what to do with every container: those that are there, those that were asked for, and those that
 // the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
 // which order they are done, and which must wait, is Limit's.
-func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control.Month,
-	tenants []control.Tenant) []Step {
-	pl := planner{now: now, policy: p, tenants: tenants, seen: make(map[string]store.ContainerState),
+func (p Policy) Plan(now time.Time, of Found) []Step {
+	pl := planner{now: now, policy: p, tenants: of.Tenants, seen: make(map[string]store.ContainerState),
 		months: make(map[string]control.Month)}
 	var names []string
-	for _, s := range seen {
+	for _, s := range of.Containers {
 		pl.seen[s.Name] = s
 		names = append(names, s.Name)
 	}
-	for _, m := range months {
+	for _, m := range of.Months {
 		pl.months[m.Container] = m
 		names = append(names, m.Container)
 	}

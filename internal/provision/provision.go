@@ -197,11 +197,11 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	now := p.cfg.Now()
-	steps := Plan(now, p.cfg.Policy, seen, v.Containers(), v.Tenants())
+	steps := p.cfg.Policy.Plan(now, Found{seen, v.Containers(), v.Tenants()})
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
 	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen)
-	return Limit(steps, p.cfg.Policy, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
+	return p.cfg.Policy.Limit(steps, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
 }
 
 // Once plans and applies. The steps are what was planned; one that failed is in the error, and the others

@@ -164,8 +164,8 @@ func (c chance) gridded() string {
 	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)"), of)
 }
 
-// What queries answer does not depend on whether there are rollups, whatever came late, twice, corrected, or is in heads:
-// not in one bit.
+// What queries answer does not depend on whether there are rollups, whatever came late, twice, corrected, or is in
+// heads: not in one bit.
 func TestRollupsEqualChunks(t *testing.T) {
 	seed := *randomSeed
 	if seed == 0 {
