@@ -26,7 +26,7 @@ type Config struct {
 	Group       string        `help:"Consumer group of the ingesters." default:"binnacle"`
 	Assign      string        `help:"Read partitions ORDINAL, ORDINAL+COUNT and so on without joining the group, so that a restart moves no partition of another process. auto/COUNT takes the ordinal from the end of the host name, as in a StatefulSet. All processes of the group need it, each with its own ordinal. Default: join the group." placeholder:"ORDINAL/COUNT"`
 
-	// UseJournal is on or off; Worker's own Journal follows from it.
+	// UseJournal is on or off; it sets Worker.Journal.
 	UseJournal string `name:"journal" help:"on: rows of open bins also go to the journal, a topic named like theirs with .journal, so that a restart neither cuts nor replays them. off: no journal, and a hold of 30m unless --hold is set." enum:"on,off" default:"on"`
 	SpillDir   string `kong:"-"` // where blocks go when memory is short; empty: bins are cut early instead
 
@@ -35,8 +35,8 @@ type Config struct {
 
 	MemoryBytes int64         `name:"memory-mb" help:"Most memory of open bins, in MiB." type:"mib" default:"1024"`
 	Session     time.Duration `name:"session-timeout" help:"Time after which the group gives the partitions of a process that does not answer to others." default:"30s"`
-	// WatchEvery is how often it is looked for topics and partitions that were added, GoneAfter when a topic that is
-	// missing is taken for deleted.
+	// WatchEvery is the time between checks for new topics and partitions. GoneAfter is the time after which a topic
+	// that is missing counts as deleted.
 	WatchEvery time.Duration `kong:"-" default:"5s"`
 	GoneAfter  time.Duration `kong:"-" default:"30s"`
 	// how long one attempt at a write may take: then its outcome is unknown

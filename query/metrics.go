@@ -39,12 +39,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		requestUnits: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_request_units_total",
-			Help: "Request units charged for queries, of the tenants that asked last.",
+			Help: "Request units charged for queries, for the tenants with the latest queries.",
 		}, []string{"tenant"}),
 		tenants: recent.Names[string]{Most: maxTenants},
 		refused: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_refused_total",
-			Help: "Queries refused or ended by a limit of their tenant, of the tenants that asked last.",
+			Help: "Queries refused or ended by a limit of their tenant, for the tenants with the latest queries.",
 		}, []string{"tenant"}),
 		documents: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_documents_total", Help: "Chunks read for queries."}),
@@ -65,7 +65,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		timeouts: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_timeouts_total",
-			Help: "Queries that took longer than they may (--query-timeout), by what they waited for: store, other.",
+			Help: "Queries that exceeded --query-timeout, by what they waited for: store, other.",
 		}, []string{"waiting_for"}),
 		memory: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_query_peak_bytes", Help: "The most bytes of chunks and columns that a query held.",

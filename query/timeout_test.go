@@ -223,7 +223,7 @@ func TestSilentStoreIsReported(t *testing.T) {
 		require.Contains(t, log.String(), `msg="the store does not answer" read="read chunks of \"acme~`)
 		require.ErrorIs(t, q.Admit(t.Context(), "acme", hang), context.DeadlineExceeded)
 		require.NoError(t, testutil.GatherAndCompare(registry, bytes.NewBufferString(`
-			# HELP binnacle_query_timeouts_total Queries that took longer than they may (--query-timeout), by what they waited for: store, other.
+			# HELP binnacle_query_timeouts_total Queries that exceeded --query-timeout, by what they waited for: store, other.
 			# TYPE binnacle_query_timeouts_total counter
 			binnacle_query_timeouts_total{waiting_for="other"} 1
 			binnacle_query_timeouts_total{waiting_for="store"} 3

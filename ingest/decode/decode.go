@@ -31,7 +31,8 @@ type Result struct {
 	Bad      []Bad
 	Units    []Unit // of metrics, where this Decoder has not reported the same unit before
 
-	// Unknown is the schema without which the record can't be decoded, nil if there is none. Then nothing else is said.
+	// Unknown is the schema without which the record can't be decoded, nil if there is none. With one the Result has
+	// nothing else.
 	Unknown *UnknownSchema
 }
 

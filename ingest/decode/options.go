@@ -15,7 +15,8 @@ type Options struct {
 	Tenant string `name:"default-tenant" help:"Tenant of messages that name none. Default: such messages become dead letters." placeholder:"TENANT"`
 	Device string `name:"default-device" help:"Device of messages that name none. Default: such messages become dead letters." placeholder:"DEVICE"`
 
-	// Sequence is a metric, too, that readings get which have a number in their message's property or record's header.
+	// Sequence names the property of a message, or the header of a record, with its number. Readings get it as a
+	// metric.
 	Sequence string `name:"sequence" help:"Name of the sequence number of a device's messages: a property of JSON messages beside values, or a header of the record. It is stored as a metric, from which gaps sees what was lost before Kafka. Default: none." placeholder:"NAME"`
 
 	Lines    `kong:"embed"`
@@ -27,8 +28,8 @@ type Options struct {
 	Gateways bool    `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
 	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
 
-	// Bound is the tenant to which the topic belongs; empty: to none. What names no tenant is its, what names another is
-	// bad.
+	// Bound is the tenant to which the topic belongs; empty: to none. A reading without a tenant is its; one that
+	// names another is bad.
 	Bound string `kong:"-"`
 
 	// Set says what counts whatever a message names: for records that were refused for what they name.

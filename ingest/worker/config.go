@@ -23,9 +23,9 @@ type Config struct {
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 
-	// Hold is 12 h with a journal and 30 min without unless it is set.
+	// Hold defaults to 12 h with a journal and to 30 min without.
 	Hold time.Duration `help:"Longest time that a reading waits in memory before it is stored. From 12h on the time begins at the end of the reading's day." default:"${hold=0s}" placeholder:"${hold=12h}"`
-	// Journal is whether the rows of open bins go to a journal.
+	// Journal has the rows of open bins go to a journal.
 	Journal      bool          `kong:"-"`
 	JournalEvery time.Duration `help:"Longest time until a reading is in the journal." default:"15m"`
 	// Shelf takes blocks when memory is short. nil: they are written early instead.
@@ -33,11 +33,11 @@ type Config struct {
 	// Nonce makes numbers that nobody else makes, of chance. It must be set where there is a journal.
 	Nonce func() uint64 `kong:"-"`
 
-	// Limits are those of tenants that say nothing else.
+	// Limits apply to tenants without limits of their own.
 	Limits  control.IngestLimits `kong:"embed,prefix='tenant-'"`
 	HeldFor time.Duration        `help:"Longest time that readings above their tenant's rate limit wait in Kafka before they are refused. After a crash, records above the oldest of them are read again." default:"15m"`
 
-	// FairAfter is off when it is negative.
+	// FairAfter disables fairness when it is negative.
 	FairAfter time.Duration `help:"Lag of a partition from which on the tenant that sends the most is deferred, so that others need not wait. Deferred readings are read later; none is refused. Negative disables it." default:"500ms"`
 
 	Future time.Duration `help:"Furthest that an event time may lie after the Kafka timestamp of its record." default:"10m"`

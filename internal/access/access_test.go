@@ -92,7 +92,7 @@ func TestTokenAuthenticatesItsTenant(t *testing.T) {
 	}
 }
 
-// Another tenant's name is answered alike, whether it is one or not: nothing tells which there are.
+// Another tenant's name is answered alike, whether it exists or not: nothing shows which exist.
 func TestForbiddenRevealsNothing(t *testing.T) {
 	d := newDoor(t, access.Config{Proxies: access.Loopback})
 	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
@@ -188,7 +188,7 @@ func TestTokensSurviveStoreOutage(t *testing.T) {
 	require.ErrorIs(t, why, d.broken)
 }
 
-// Only who is at the other end of the connection counts, not what headers say of it.
+// Only the address of the connection counts, not what headers say of it.
 func TestTrustedProxy(t *testing.T) {
 	d := newDoor(t, access.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"),
 		netip.MustParsePrefix("fd00::/8")}})
@@ -243,7 +243,7 @@ func TestDamagedTokenIsSkipped(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log.String(), "can't be read"), log.String())
 	require.Contains(t, log.String(), "aaaaaaaaaa")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
-# HELP binnacle_access_damaged_tokens Token documents that can't be read, and are good for nothing.
+# HELP binnacle_access_damaged_tokens Token documents that can't be read. Nobody can use such a token.
 # TYPE binnacle_access_damaged_tokens gauge
 binnacle_access_damaged_tokens 2
 `)))

@@ -185,7 +185,7 @@ func TestCanceledClientStopsNoOther(t *testing.T) {
 	good := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"tenant": "acme"}))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = d.Caller(good.WithContext(gone)) // whatever it would have been told
+	_, _ = d.Caller(good.WithContext(gone)) // whatever it returns
 	c, err := d.Caller(good)
 	require.NoError(t, err)
 	require.Equal(t, "acme", c.Tenant)

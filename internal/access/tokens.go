@@ -37,7 +37,7 @@ func newTokens(cfg Config) *tokenCache {
 		list: cfg.Tokens, now: cfg.Now, every: cfg.Every, stale: cfg.Stale, log: cfg.Logger,
 		damaged: promauto.With(cfg.Registerer).NewGauge(prometheus.GaugeOpts{
 			Name: "binnacle_access_damaged_tokens",
-			Help: "Token documents that can't be read, and are good for nothing.",
+			Help: "Token documents that can't be read. Nobody can use such a token.",
 		}),
 	}
 }

@@ -73,7 +73,7 @@ func TestEveryStoreCallFails(t *testing.T) {
 		for k, name := range slices.Sorted(maps.Keys(storeFailures)) {
 			failure := storeFailures[name]
 			if call.Container == "" && (name == gone || name == silent) {
-				continue // the account is there; and the SDK asks for it without the context of who needs it
+				continue // the account is there; and the SDK asks for it without the context of its caller
 			}
 			for _, applied := range []bool{false, true} {
 				if !*allFaults && applied != ((i+k)%2 == 0) {

@@ -35,7 +35,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// findableWithin is how soon after its first record was acknowledged a device is in all lists, whoever is asked.
+// findableWithin is how soon after its first record was acknowledged a device is in all lists, on every querier.
 const findableWithin = 2 * time.Second
 
 // A device that was never seen is found by whoever is asked, in the ingester's process or in another one, within two

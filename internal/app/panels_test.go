@@ -272,7 +272,7 @@ func rusage(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// warm is what a panel takes that is asked again and again.
+// warm is the cost of a panel that is repeated.
 func warm(t *testing.T, base string, p panel) string {
 	var all []time.Duration
 	sum := time.Duration(0)

@@ -43,7 +43,7 @@ type rig struct {
 
 func newRig(t *testing.T, seed uint64) *rig { return newRigOf(t, seed, "cluster") }
 
-// newRigOf is a rig whose stream is of a cluster.
+// newRigOf returns a rig with a stream of a cluster.
 func newRigOf(t *testing.T, seed uint64, cluster string) *rig {
 	r := &rig{t: t, memory: storetest.NewMemory(t, month, next), docs: controltest.NewDocuments(t),
 		places: make(map[string]*sharding.Placement)}
@@ -266,7 +266,7 @@ func (r *rig) lastOf() (last storetest.Stored) {
 	return last
 }
 
-// The end of a chain is not told by the chain: without the log nothing shows that its last chunk is gone.
+// A chain does not show its end: without the log nothing shows that its last chunk is gone.
 func TestMissingLastChunkNeedsTheLog(t *testing.T) {
 	r := newRig(t, 3)
 	s := r.lastOf()

@@ -169,7 +169,7 @@ func TestMergedPagesAreEquivalent(t *testing.T) {
 	require.Equal(t, x.Len(), again.Len())
 }
 
-// A device that is forgotten is gone, wherever the page that says so comes, and back when it was told of later.
+// A device that is forgotten is gone, wherever the page that says so comes, and back with a later page.
 func TestForgottenDevices(t *testing.T) {
 	told := func(at int64, devices ...string) catalog.Page {
 		p := catalog.Page{Updated: at}
@@ -219,7 +219,7 @@ func TestDiff(t *testing.T) {
 		after, _ := x.Entry(e.Device)
 		for _, tag := range e.Tags {
 			got, _ := after.TagLabels().Get(tag.Name)
-			require.Equal(t, tag.Value, got, "what is told last counts, though the clock stood still")
+			require.Equal(t, tag.Value, got, "the last value counts, though the clock stood still")
 		}
 		before.Merge(catalog.Entry{First: e.First, Last: e.Last, Metrics: e.Metrics, Labels: e.Labels})
 		for _, m := range before.Metrics {

@@ -203,7 +203,7 @@ func (c DeviceCount) Compare(o DeviceCount) int {
 	return cmp.Or(o.Metrics-c.Metrics, o.Labels-c.Labels, strings.Compare(c.Device, o.Device))
 }
 
-// Largest returns the devices of a set of which there is the most, at most so many.
+// Largest returns the largest devices of a set, at most so many.
 func (s *Set) Largest(limit int) (out []DeviceCount) {
 	metrics := make([]int, len(s.x.metricSets.list))
 	for i, set := range s.x.metricSets.list {

@@ -87,7 +87,7 @@ func TestRegister(t *testing.T) {
 	require.ErrorContains(t, err, "reserved")
 }
 
-// A create whose answer was lost is an error for the caller; asked again, the tenant is there.
+// A create with a lost answer is an error for the caller; a second call finds the tenant.
 func TestRegisterAfterAnUnknownOutcome(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		d, docs, _ := newDirectory(t)

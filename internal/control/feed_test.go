@@ -90,7 +90,7 @@ func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 	})
 }
 
-// Who asks for what is stored now gets it from the feed as well.
+// A refresh gets what is stored now from the feed as well.
 func TestRefreshFollowsTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
@@ -145,7 +145,7 @@ func TestUnreadableChangeIsNotSkipped(t *testing.T) {
 	}
 }
 
-// Whatever is stored, and whatever fails meanwhile, who follows has the copy that reading everything gives.
+// Whatever is stored, and whatever fails meanwhile, the feed gives the same copy as a full read.
 func TestFeedAndFullReadAgree(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -47,7 +47,7 @@ type Token struct {
 	Created time.Time
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: it is not
-	Damage  error     // why its document can't be read; such a token is good for nothing
+	Damage  error     // why its document can't be read; nobody can use such a token
 
 	hash [sha256.Size]byte
 	etag string

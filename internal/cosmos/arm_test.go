@@ -197,7 +197,7 @@ func TestARMContainers(t *testing.T) {
 	require.ErrorIs(t, a.SetThroughput(ctx, "chunks-2026-11", store.Throughput{RUs: 400}), store.ErrNoContainer)
 }
 
-// Who lacks a role is told which action it must have, and where.
+// An identity without a role gets an error with the action that it lacks, and where.
 func TestARMDeniedActions(t *testing.T) {
 	m := newManager(t)
 	m.denied = true

@@ -180,7 +180,7 @@ func TestThrottledWritesWaitOnEmulator(t *testing.T) {
 	require.InDelta(t, took, throttled, 1.01, "one wait a second")
 }
 
-// A chunk whose physical partition has no budget left waits for a moment, and comes back: others have better use for
+// A chunk of a physical partition without budget waits for a moment, and comes back: others have better use for
 // the time.
 func TestThrottledChunkReturnsBusyError(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
@@ -218,7 +218,7 @@ func TestThrottledChunkReturnsBusyError(t *testing.T) {
 	}
 }
 
-// Whoever has the wrong key is told so, whatever is asked.
+// A client with the wrong key gets that error for every request.
 func TestWrongKeyIsDenied(t *testing.T) {
 	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="),

@@ -129,7 +129,7 @@ func TestThrottledPartitionGetsNoRequests(t *testing.T) {
 	for range 20 {
 		var held *store.BusyError
 		require.ErrorAs(t, p.create(hot), &held)
-		require.Equal(t, busy.RetryAfter, held.RetryAfter, "it is told when to come again")
+		require.Equal(t, busy.RetryAfter, held.RetryAfter, "it says when to try again")
 	}
 	_, _, err := p.client.Chunks().Last(t.Context(), hot, store.Chain{Day: 20777, Stream: 1})
 	require.ErrorIs(t, err, store.ErrBusy)
@@ -254,7 +254,7 @@ func TestRangeMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// What is charged is told by tenant, for a bounded number of them.
+// Charges are counted by tenant, for a bounded number of them.
 func TestChargesByTenant(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := &script{}

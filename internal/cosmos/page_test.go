@@ -80,7 +80,7 @@ func TestInvalidPages(t *testing.T) {
 	}
 }
 
-// accounts is a script that keeps what it has answered to who looks at the account.
+// accounts is a script that keeps its answers to reads of the account.
 type accounts struct {
 	*script
 	mu   sync.Mutex
@@ -113,7 +113,7 @@ func (a *accounts) Do(r *http.Request) (*http.Response, error) {
 }
 
 // The SDK looks at the account before the first request and every five minutes, with the context of what is asked just
-// then. What it is told is no page of a query, and is read by the SDK.
+// then. That answer is no page of a query, and is read by the SDK.
 func TestAccountAnswerIsNotTakenForPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queries = 4

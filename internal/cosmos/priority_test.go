@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who gives way says so in every request; who does not says nothing, so that an account without priorities sees none.
+// A client with low priority sends it in every request; others send nothing, so that an account without priorities sees
+// none.
 func TestPriorityHeader(t *testing.T) {
 	day := telemetry.DayOf(time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC).UnixMilli())
 	late := cosmos.Priority{LowAfter: 48 * time.Hour}

@@ -238,7 +238,7 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// An SDK client whose first contact failed answers that failure for five minutes; ours starts afresh.
+// An SDK client with a failed first contact returns that failure for five minutes; ours starts afresh.
 func TestUnreachableAccount(t *testing.T) {
 	s := &script{account: errors.New("connection refused"), answers: []answer{created("5")}}
 	c, _ := client(t, s, nil)

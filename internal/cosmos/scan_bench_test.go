@@ -89,7 +89,7 @@ func chunkOf(b *testing.B, key sharding.Key, hour uint32) (string, []byte) {
 }
 
 // BenchmarkScan reads a day of a fleet, an hour a chunk, by the first level of its key: from the emulator in the same
-// process, whose work counts, and from answers that are at hand.
+// process, which works for its answers, and from answers that are at hand.
 func BenchmarkScan(b *testing.B) {
 	const devices = 100
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})

@@ -57,7 +57,7 @@ func TestTemplatesMatchExport(t *testing.T) {
 	require.EqualError(t, err, `there is no export as "pulumi"; there are arm, bicep, terraform`)
 }
 
-// In Terraform a container whose key has several levels says so after it was made: the kind can't be mended.
+// In Terraform a container with a key of several levels is checked after it was made: the kind can't be mended.
 func TestTerraformAssertsHierarchicalKeys(t *testing.T) {
 	text, err := cosmos.Export("terraform")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func readRules(t *testing.T) []rule {
 	return all
 }
 
-// Every rule is one that Prometheus takes, on metrics that there are, and says who is to be woken and what to read.
+// Every rule is one that Prometheus takes, on metrics that there are, and names severity and runbook.
 func TestAlerts(t *testing.T) {
 	c := readCode(t)
 	seen := map[string]bool{}

@@ -107,7 +107,7 @@ func config(t *testing.T, all map[string]map[string]any, role string) map[string
 	return file[role]
 }
 
-// Who makes lanes gets the account alone, neither Kafka's password nor the secret of heads, waits as long as ingesters
+// The rollup role gets only the account, neither Kafka's password nor the secret of heads, waits as long as ingesters
 // hold, may be several, and is watched and kept like the others.
 func TestChartRollups(t *testing.T) {
 	all := render(t, `

@@ -61,7 +61,7 @@ var metricName = regexp.MustCompile(`^binnacle_[a-z_]+$`)
 // known are metrics that Prometheus and its clients have themselves.
 var known = map[string]bool{"up": true}
 
-// valued are labels whose values are constants of the code.
+// valued are labels with values that are constants of the code.
 var valued = map[string]bool{"reason": true, "fault": true, "kind": true, "action": true, "tier": true}
 
 // check holds that an expression parses, and that the code has the metrics and label values that it names.

@@ -47,7 +47,7 @@ func parse(t *testing.T, value []byte) message {
 	return m
 }
 
-// memory is a Publisher that answers as told.
+// memory is a Publisher with scripted answers.
 type memory struct {
 	t      *testing.T
 	answer func(attempt int, records []fleet.Record) ([]fleet.Record, error)

@@ -273,7 +273,7 @@ func TestTargetIsAnotherServer(t *testing.T) {
 	require.ErrorContains(t, err, "not an answer of a head")
 }
 
-// A process that is set back to a release before refuses to be told what is known of its bins. The question after that
+// A process that is set back to a release before refuses a list of known bins. The question after that
 // does not tell it.
 func TestTargetIsDowngraded(t *testing.T) {
 	p := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3, Owner: 7}}}
@@ -366,7 +366,7 @@ func TestTruncatedAnswer(t *testing.T) {
 	}
 }
 
-// noisy is a process that holds bins of noise, of which it tells blocks to who takes them: so many devices, of so many
+// noisy is a process with bins of noise, and sends their blocks to queriers that take them: so many devices, of so many
 // readings of the instants from 0 on.
 func noisy(t testing.TB, random *rand.Rand, devices, readings int) *process {
 	p := &process{heads: []store.PartitionHead{{Topic: "telemetry", Owner: 7, Position: 1 << 30}, {Topic: "telemetry",
@@ -395,7 +395,7 @@ func noisy(t testing.TB, random *rand.Rand, devices, readings int) *process {
 	return p
 }
 
-// Blocks that are told as they are become the rows that they are made of, of the instants that were asked for, as they
+// Blocks that are sent as they are become their rows, of the instants that were asked for, as they
 // do where a querier knows nothing of blocks.
 func TestBlocksDecodeToRows(t *testing.T) {
 	p := noisy(t, rand.New(rand.NewPCG(4, 4)), 40, 700)

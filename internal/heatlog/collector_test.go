@@ -81,7 +81,7 @@ func TestWhatIsCountedIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A store that takes nothing for long has what was counted lost, not told as of a time when it did not happen.
+// A store that takes nothing for long has what was counted lost, not written as of a time when it did not happen.
 func TestLongOutageIsLostAndSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{fail: store.ErrNoContainer}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hours and days have the sums of what they are made of, also after the minutes have expired, whoever makes them and
-// however often.
+// Hours and days have the sums of what they are made of, also after the minutes have expired, whichever process makes
+// them and however often.
 func TestThinningKeepsSums(t *testing.T) {
 	m := &memory{}
 	const hours = 50

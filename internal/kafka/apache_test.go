@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every mechanism lets in who has the right secret, over TLS, and tells who has not that it is so.
+// Every mechanism accepts a client with the right secret, over TLS, and refuses others with an error.
 func TestApacheKafkaAuthenticates(t *testing.T) {
 	server := apache.Server(t)
 	at := target{addr: server.Addr()}

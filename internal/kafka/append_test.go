@@ -23,7 +23,7 @@ func several(n int, value string) []kafka.Message {
 	return all
 }
 
-// Append tells where the messages stand, by every codec, and also when others append between.
+// Append returns where the messages stand, by every codec, and also when others append between.
 func appendReturnsTheOffset(t *testing.T, at target) {
 	next := int64(0)
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
@@ -55,7 +55,7 @@ func appendReturnsTheOffset(t *testing.T, at target) {
 	}
 	require.Equal(t, want, offsets)
 
-	// With room for one answer at a time: each is given back, also when whoever reads wants no more.
+	// With room for one answer at a time: each is given back, also when the reader wants no more.
 	tight := connect(t, kafka.Config{Brokers: []string{at.addr}, MaxFetchedBytes: 1}).Topic(at.topic)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -96,7 +96,7 @@ func appendRefusesWhatDoesNotFit(t *testing.T, at target) {
 	require.Error(t, err)
 }
 
-// dropping is a dialler whose connections are deaf from the produce request on, so that nobody hears the answer,
+// dropping is a dialler with connections that are deaf from the produce request on, so that nobody hears the answer,
 // however soon it comes.
 type dropping struct {
 	on   atomic.Bool

@@ -23,7 +23,7 @@ func eventually(t *testing.T, attempt func() error) {
 	require.NoError(t, err)
 }
 
-// What a group has committed is told by partition, with its metadata; what it hasn't is left out.
+// The commits of a group are returned by partition, with its metadata; what it hasn't is left out.
 func whatAGroupHasCommitted(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	var all map[int]kafka.Committed
@@ -39,7 +39,7 @@ func whatAGroupHasCommitted(t *testing.T, at target) {
 	require.Equal(t, map[int]kafka.Committed{1: {Offset: 2, Metadata: "carries on at 7"}}, commits(at.group))
 	require.Empty(t, commits(at.group+"-other"))
 
-	c.Offset, c.Metadata = 3, "" // whoever commits without metadata takes it away
+	c.Offset, c.Metadata = 3, "" // a commit without metadata removes it
 	require.NoError(t, of.Commit(t.Context(), c))
 	require.Equal(t, map[int]kafka.Committed{1: {Offset: 3}}, commits(at.group))
 
@@ -86,7 +86,7 @@ func join(t *testing.T, at target, member string) *kafkago.JoinGroupResponse {
 	return res
 }
 
-// A member commits in its own generation; who has lost the partition is told so, each by an error of its own.
+// A member commits in its own generation; one that has lost the partition gets an error for each cause.
 func aCommitOfAnotherGeneration(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	eventually(t, func() error { _, err := of.Commits(t.Context(), at.group); return err })

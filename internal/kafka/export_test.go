@@ -22,7 +22,7 @@ func ReadLog(max int, set []byte, aborted []Aborted, from int64) (Batch, error) 
 	return LogReader(max)(set, aborted, from)
 }
 
-// ErrChecksum is what a damaged answer is told by.
+// ErrChecksum marks a damaged answer.
 var ErrChecksum = errChecksum
 
 // MemoryBudget is what bounds fetched batches: Hold waits for so much of it, and returns a Batch that keeps a part.

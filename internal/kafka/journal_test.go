@@ -81,7 +81,7 @@ func aJournalGrows(t *testing.T, at target) {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// What keeps too little is told by name and made right; what others may have meant is left alone.
+// A setting that keeps too little is named and changed; settings that others may have chosen stay.
 func aJournalThatCantServe(t *testing.T, at target) {
 	for name, other := range map[string]struct {
 		configs map[string]string

@@ -239,7 +239,7 @@ func pack(t testing.TB, codec compress.Compression, plain []byte) []byte {
 	return out.Bytes()
 }
 
-// A batch that would take more memory than a batch may is passed over and told, whatever makes it large; reading goes
+// A batch that would take more memory than a batch may is skipped and reported, whatever makes it large; reading goes
 // on behind it, and memory stays bounded meanwhile.
 func TestDecompressionBombIsRefused(t *testing.T) {
 	zeros := one(0, nil, make([]byte, 16<<20), 0)
@@ -298,7 +298,7 @@ func TestDecompressionBombInMessageSet(t *testing.T) {
 	require.EqualValues(t, 1, got.Next)
 }
 
-// Damage that the checksum does not tell is the sender's own: it is passed over. Damage that it tells is tried again.
+// Damage that the checksum does not show is the sender's own: it is skipped. Damage that it shows is read again.
 func TestDamagedBatches(t *testing.T) {
 	good := one(0, nil, []byte("x"), 0)
 	for name, b := range map[string]batch{
@@ -340,7 +340,7 @@ func TestCompactedBatch(t *testing.T) {
 	require.Equal(t, kafka.Batch{Next: 8}, got)
 }
 
-// Who begins to read in the middle of a batch that can't be read is told of the rest of it alone.
+// A reader that begins in the middle of an unreadable batch gets only the rest of it.
 func TestDamagedRecordRefusesRestOfBatch(t *testing.T) {
 	b := batch{base: 7, last: 9, count: 10, attributes: 6, records: one(0, nil, []byte("x"), 0)}
 	got, err := kafka.ReadLog(bound, b.bytes(), nil, 12)
@@ -360,7 +360,7 @@ func TestBatchWithNegativeOffsetDelta(t *testing.T) {
 	require.EqualValues(t, 8, got.Next)
 }
 
-// A broker without transactions tells no last stable offset: what may be read ends at the high watermark.
+// A broker without transactions has no last stable offset: what may be read ends at the high watermark.
 func TestBrokerWithoutLastStableOffset(t *testing.T) {
 	b, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func broker(t *testing.T) *kafkaemu.Broker {
 	return b
 }
 
-// connect is a client whose connections end with the test.
+// connect returns a client with connections that end with the test.
 func connect(t *testing.T, cfg kafka.Config) *kafka.Client {
 	t.Helper()
 	if cfg.MetadataAge == 0 {

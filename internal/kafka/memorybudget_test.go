@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was fetched and not given back has a bound: who finds no room waits for it.
+// What was fetched and not given back has a bound: a fetch without room waits for it.
 func TestFetchedBatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		room := kafka.NewMemoryBudget(100)

@@ -66,7 +66,7 @@ func fake(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// works tells what becomes of a message and of a consumer group, whose connections are made beside the client's.
+// works checks a message, and a consumer group, which has connections of its own.
 func works(t *testing.T, c *kafka.Client) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

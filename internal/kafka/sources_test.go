@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logEndsOfSeveralTopics are found by name and by pattern, come and go, and their ends are told together.
+// logEndsOfSeveralTopics are found by name and by pattern, come and go, and their ends are returned together.
 func logEndsOfSeveralTopics(t *testing.T, at target) {
 	other := at.topicOf(t, nil)
 	journal := other + ".journal"

@@ -17,7 +17,7 @@ type target struct{ addr, topic, group string }
 var targetTests = map[string]func(t *testing.T, at target){
 	"a topic by every codec":           aTopicByEveryCodec,
 	"transactions":                     transactions,
-	"append tells the offset":          appendReturnsTheOffset,
+	"append returns the offset":        appendReturnsTheOffset,
 	"append refuses what does not fit": appendRefusesWhatDoesNotFit,
 	"what a group has committed":       whatAGroupHasCommitted,
 	"brokers refuse long metadata":     brokersRefuseLongMetadata,

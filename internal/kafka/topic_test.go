@@ -99,14 +99,15 @@ func transactions(t *testing.T, at target) {
 	require.Equal(t, kafka.Batch{Next: 8, End: 8}, got)
 
 	require.NoError(t, producer.EndTransaction(t.Context(), kgo.TryAbort))
-	require.Eventually(t, func() bool { // a coordinator that has answered has not told all partitions yet
+	require.Eventually(t, func() bool { // a coordinator that has answered does not have all partitions yet
 		_, end, err := of.Bounds(t.Context(), 0)
 		return err == nil && end == 13
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"good0", "good1", "good2", "behind"}, values(t, of, 0, 0))
 }
 
-// What does not fit one request goes in several; what fits none is told, and what comes before it is there.
+// What does not fit one request goes in several; a message that fits none is an error, and what comes before it is
+// there.
 func TestRequestsTimeOut(t *testing.T) {
 	b := broker(t)
 	half := string(bytes.Repeat([]byte("x"), 450_000))

@@ -41,7 +41,7 @@ func open(t *testing.T, cfg kafkaemu.Config) *kafkaemu.Broker {
 	return b
 }
 
-// client is a kafka-go client whose connections end with the test.
+// client returns a kafka-go client with connections that end with the test.
 func client(t *testing.T, b *kafkaemu.Broker) *kafka.Client {
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -30,7 +30,7 @@ const (
 	fillerAt  = "KAFKAEMU_TEST_FILLER_AT" // its first number
 )
 
-// full is the exit code of a filler whose broker cannot write.
+// full is the exit code of a filler with a broker that cannot write.
 const full = 3
 
 // fill opens a broker and fills it until that ends the process. It prints whatever was acknowledged.

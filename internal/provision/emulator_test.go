@@ -118,7 +118,7 @@ func (s *service) found(t *testing.T, tenant string, day telemetry.Day) int {
 	return usage.Documents
 }
 
-// Five months of an account whose tenant keeps for 40 days: a month is made ahead of time, heats up, cools
+// Five months of an account with a retention of 40 days: a month is made ahead of time, heats up, cools
 // down, its readings vanish one day at a time, and it goes.
 func TestMonthLifecycle(t *testing.T) {
 	s := newService(t, "2026-11-20 12:00", 40*day, provision.DevPolicy())

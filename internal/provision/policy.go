@@ -56,7 +56,7 @@ type Policy struct {
 
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
 	MaxContainers int
-	// Others is how many of them belong to somebody else.
+	// Others is the number of them that other applications have.
 	Others int
 	// MaxChanges is the most changes of throughput in any ChangesWithin: 25 in 5 minutes for an account (same source).
 	MaxChanges    int

@@ -54,10 +54,10 @@ type Config struct {
 	Now func() time.Time // time.Now
 	// Every is the time between two rounds, 1 min.
 	Every time.Duration
-	// Poll is how often the control documents are read for containers that others ask for, 2 s. Callers in the same
-	// process call Wake.
+	// Poll is the time between reads of the control documents for containers that other processes request, 2 s.
+	// Callers in the same process call Wake.
 	Poll time.Duration
-	// Recheck is how long what is known of a container's throughput is believed, 10 min: reading it takes three
+	// Recheck is the age at which a container's throughput is read again, 10 min: reading it takes three
 	// requests of a scarce kind.
 	Recheck time.Duration
 	// Actions records what is done to containers; nil for none.

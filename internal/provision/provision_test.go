@@ -328,7 +328,7 @@ func TestNewTenantKeepsExpiredContainer(t *testing.T) {
 	}
 }
 
-// Whoever asks in the same process wakes it; others are heard at the next poll.
+// A request of the same process wakes it; others are found at the next poll.
 func TestRequestedMonthIsCreatedPromptly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Now, nil)

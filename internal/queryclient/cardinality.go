@@ -14,7 +14,7 @@ import (
 	"binnacle/query"
 )
 
-// Cardinality asks a querier of which of a tenant's devices, metrics, tags and labels there is the most. Its tags are
+// Cardinality requests the largest metrics, tags, labels and devices of a tenant. Its tags are
 // package settings's.
 type Cardinality struct {
 	Prefix string   `help:"Count only devices with this prefix."`

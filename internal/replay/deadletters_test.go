@@ -195,7 +195,7 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 	require.Equal(t, copies, o.copies())
 }
 
-// What a record's own headers say of dead letters counts for nothing: who sends records can't have those of others left
+// What a record's own headers say of dead letters does not count: a producer can't have those of others left
 // out, nor its own taken for something that is never published, nor stop the replay.
 func TestDeadLetterWithReceiptHeaders(t *testing.T) {
 	for name, forged := range map[string]string{
@@ -469,13 +469,13 @@ func TestConcurrentDeadLetterReplays(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, round*3+i))
 			var mu sync.Mutex
 			cfg := o.cfg
-			cfg.Now = func() time.Time { // due at once, or so late that what there is goes out
+			cfg.Now = func() time.Time { // due at once, or so late that everything goes out
 				mu.Lock()
 				defer mu.Unlock()
 				return time.Now().Add(-time.Duration(random.IntN(2)) * 6 * time.Millisecond)
 			}
 			wait.Go(func() {
-				first := sync.OnceFunc(func() { // none begins before all have read what there is
+				first := sync.OnceFunc(func() { // none begins before all have read everything
 					ready.Done()
 					ready.Wait()
 				})

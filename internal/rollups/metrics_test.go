@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watched is a writer of a world, alone, whose metrics are read. slept is called for each of its pauses.
+// watched is a writer of a world, alone, with metrics that are read. slept is called for each of its pauses.
 func watched(w *world, slept func()) (*rollups.Writer, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	writer, err := rollups.New(rollups.Config{

@@ -13,7 +13,7 @@ import (
 	"binnacle/sharding"
 )
 
-// result is what a query tells of a key: per device the answer, and whether it came from chunks.
+// result is the answer of a query for a key: per device the answer, and whether it came from chunks.
 type result struct {
 	answers  map[string]answer
 	raw      map[string]bool

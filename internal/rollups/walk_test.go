@@ -451,7 +451,7 @@ func TestFailedRequestFailsRound(t *testing.T) {
 	}
 }
 
-// A container that is missing is told, and nothing is made up.
+// A missing container is reported, and nothing is made.
 func TestNoRoundWithoutContainer(t *testing.T) {
 	world := newWorld(t, rand.New(rand.NewPCG(1, 1)))
 	v := storetest.NewRollups(t)

@@ -29,7 +29,7 @@ const (
 	skewed = 4 * time.Second // clocks, at most
 )
 
-// world is a tenant's chunks of a day, a store whose replicas lag and whose clocks differ, and what was stored when.
+// world is a tenant's chunks of a day, a store with replicas that lag and clocks that differ, and what was stored when.
 type world struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -168,7 +168,7 @@ func (w *world) visible(device string, replica, now time.Time) (out []record) {
 	return out
 }
 
-// answer is what is told of a device: per series and bucket all that its rollups would say.
+// answer is the result for a device: per series and bucket all that its rollups would say.
 type answer map[string]string
 
 // raw is the answer that chunks give, over some hours.

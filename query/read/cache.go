@@ -132,7 +132,7 @@ func newCache(cfg Config) *cache {
 				[]string{"result"}),
 			evictions: f.NewCounter(prometheus.CounterOpts{
 				Name: "binnacle_query_cache_evictions_total",
-				Help: "Keys, and other documents, that were evicted from the chunk cache for want of room."}),
+				Help: "Keys, and other documents, that were evicted from the chunk cache to make room."}),
 			shared: f.NewCounter(prometheus.CounterOpts{
 				Name: "binnacle_query_cache_shared_total", Help: "Reads of a key that were shared with another query."}),
 			headRows: f.NewCounterVec(prometheus.CounterOpts{
