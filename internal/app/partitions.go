@@ -110,19 +110,31 @@ func (r *heatRequest) check(now time.Time) error {
 	return nil
 }
 
-// report returns the report of a container. It reads the container's physical partitions from the account: after a
-// split they are others, and unequal.
+// report returns the report of a container.
 func (s heatSource) report(ctx context.Context, req heatRequest, now time.Time) (heat.Report, error) {
 	if err := req.check(now); err != nil {
 		return heat.Report{}, err
 	}
+	facts, err := s.facts(ctx, req, now)
+	if err == nil {
+		facts.Devices, err = s.devices(ctx, heatlog.NewReader(s.client.Heat()), req.container, now)
+	}
+	if err != nil {
+		return heat.Report{}, err
+	}
+	return heat.NewReport(facts), nil
+}
+
+// facts returns what a report is made of, without devices. It reads the container's physical partitions from the
+// account: after a split they are others, and unequal.
+func (s heatSource) facts(ctx context.Context, req heatRequest, now time.Time) (heat.Facts, error) {
 	ranges, err := s.client.RangesOf(ctx, req.container)
 	if err != nil {
-		return heat.Report{}, fmt.Errorf("read the physical partitions of %s: %w", req.container, err)
+		return heat.Facts{}, fmt.Errorf("read the physical partitions of %s: %w", req.container, err)
 	}
 	bought, err := s.client.Containers().ReadThroughput(ctx, req.container)
 	if err != nil {
-		return heat.Report{}, err
+		return heat.Facts{}, err
 	}
 	step := heat.Minute
 	if req.since > hourlySteps {
@@ -133,18 +145,11 @@ func (s heatSource) report(ctx context.Context, req heatRequest, now time.Time) 
 	reader := heatlog.NewReader(s.client.Heat())
 	grid, err := reader.Grid(ctx, req.container, span)
 	if err != nil {
-		return heat.Report{}, err
+		return heat.Facts{}, err
 	}
 	forecast, err := reader.Forecast(ctx, now)
-	if err != nil {
-		return heat.Report{}, err
-	}
-	devices, err := s.devices(ctx, reader, req.container, now)
-	if err != nil {
-		return heat.Report{}, err
-	}
-	return heat.NewReport(heat.Facts{Grid: grid, To: span.To, Forecast: forecast, Ranges: ranges,
-		BoughtRUs: bought.Throughput.RUs, Autoscale: bought.Throughput.Autoscale, Devices: devices}), nil
+	return heat.Facts{Grid: grid, To: span.To, Forecast: forecast, Ranges: ranges,
+		BoughtRUs: bought.Throughput.RUs, Autoscale: bought.Throughput.Autoscale}, err
 }
 
 // devices returns the devices that took most of a container of chunks in what was last written of devices, today or

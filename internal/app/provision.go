@@ -238,6 +238,7 @@ func (p *process) provisionAlways(
 // keepCatalogs adds the stages that merge the pages of catalogs, and thin heat.
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	p.add("heat thinning", heatlog.NewThinner(c.Heat(), time.Now, p.partLogger("heat")).Run)
+	p.watchPartitions(heatSource{c, directory.Snapshot})
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
 		Tenants: func(ctx context.Context) ([]string, error) {

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"binnacle/internal/heat"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// watchPartitionsEvery is how often the metrics of physical partitions are made anew, and the time that they are of.
+const watchPartitionsEvery = 5 * time.Minute
+
+// partitionGauges are the metrics of the physical partitions of this month's containers.
+type partitionGauges struct {
+	rus, expected, used, throttled *prometheus.GaugeVec
+	hottest                        *prometheus.GaugeVec
+}
+
+func newPartitionGauges(r prometheus.Registerer) partitionGauges {
+	f := promauto.With(r)
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_heat_" + name, Help: help},
+			append([]string{"container"}, labels...))
+	}
+	return partitionGauges{
+		rus: gauge("partition_request_units", "Request units a second that a physical partition took in five minutes, of all "+
+			"processes. Partitions are numbered by their place in the key space.", "partition"),
+		expected: gauge("partition_expected_request_units", "Request units a second that writes of chunks are expected to "+
+			"take in the next clock hour.", "partition"),
+		used: gauge("partition_busiest_ratio", "Request units of the busiest minute, of what is bought for the partition.",
+			"partition"),
+		throttled: gauge("partition_throttled", "Requests that a physical partition answered 429 in five minutes.",
+			"partition"),
+		hottest: gauge("hottest_partition_ratio", "Request units of the hottest physical partition over the mean of all."),
+	}
+}
+
+// watchPartitions adds the stage that keeps the metrics of physical partitions.
+func (p *process) watchPartitions(s heatSource) {
+	gauges := newPartitionGauges(p.metrics)
+	trouble := retry.Trouble{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made",
+		Over: "metrics of physical partitions are made again"}
+	p.add("partitions", func(ctx context.Context) error {
+		for retry.Pause(ctx, watchPartitionsEvery) == nil {
+			chunks := sharding.Container("", telemetry.MonthOf(time.Now().UnixMilli()))
+			var faults []error
+			for _, container := range []string{chunks, sharding.RollupsContainer(chunks)} {
+				err := gauges.update(ctx, s, container)
+				if !errors.Is(err, store.ErrNoContainer) {
+					faults = append(faults, err)
+				}
+			}
+			if ctx.Err() == nil {
+				trouble.Report(errors.Join(faults...))
+			}
+		}
+		return nil
+	})
+}
+
+// update makes the metrics of a container anew.
+func (g partitionGauges) update(ctx context.Context, s heatSource, container string) error {
+	facts, err := s.facts(ctx, heatRequest{container, watchPartitionsEvery}, time.Now())
+	if err != nil {
+		return err
+	}
+	r := heat.NewReport(facts)
+	for _, v := range []*prometheus.GaugeVec{g.rus, g.expected, g.used, g.throttled, g.hottest} {
+		v.DeletePartialMatch(prometheus.Labels{"container": container})
+	}
+	hottest := 0.0
+	for _, part := range r.Partitions {
+		name := strconv.Itoa(part.Partition)
+		g.rus.WithLabelValues(container, name).Set(part.RUs)
+		g.expected.WithLabelValues(container, name).Set(part.ExpectedRUs[1])
+		g.used.WithLabelValues(container, name).Set(part.BusiestUsed)
+		g.throttled.WithLabelValues(container, name).Set(float64(part.Throttled))
+		hottest = max(hottest, part.Share*float64(len(r.Partitions)))
+	}
+	g.hottest.WithLabelValues(container).Set(hottest)
+	return nil
+}
