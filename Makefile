@@ -85,6 +85,9 @@ soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20
 
+partitioning: ## Table and picture of docs/partitioning.md, measured anew
+	go test -count=1 -run '^TestPartitioningPage$$' ./internal/xray -update
+
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
 	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)
 
