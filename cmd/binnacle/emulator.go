@@ -36,9 +36,6 @@ Examples:
 func (c *emulatorRunCommand) Run(e *env) error { return app.Emulator(e.ctx, c.Config, e.app()) }
 
 type emulatorDiffCommand struct {
-	Before string `arg:"" type:"path" help:"Recording from before the change: a file of --record."`
-	After  string `arg:"" type:"path" help:"Recording from after it."`
-
 	Config app.EmulatorDiffConfig `kong:"embed"`
 }
 
@@ -53,6 +50,4 @@ Examples:
   binnacle emulator diff --json before.jsonl after.jsonl`
 }
 
-func (c *emulatorDiffCommand) Run(e *env) error {
-	return app.EmulatorDiff(c.Config, c.Before, c.After, e.app())
-}
+func (c *emulatorDiffCommand) Run(e *env) error { return app.EmulatorDiff(c.Config, e.app()) }

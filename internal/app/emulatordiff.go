@@ -11,18 +11,20 @@ import (
 
 // EmulatorDiffConfig sets `binnacle emulator diff`.
 type EmulatorDiffConfig struct {
+	Before    string  `arg:"" type:"path" help:"Recording from before the change: a file of --record."`
+	After     string  `arg:"" type:"path" help:"Recording from after it."`
 	Tolerance float64 `help:"Per cent by which all requests together, and a request on average, may cost more." default:"5"`
 	JSON      bool    `name:"json" help:"Print JSON."`
 }
 
 // EmulatorDiff compares two recordings of the embedded Cosmos DB. It fails when something costs more than the tolerance
 // allows.
-func EmulatorDiff(cfg EmulatorDiffConfig, before, after string, env Env) error {
+func EmulatorDiff(cfg EmulatorDiffConfig, env Env) error {
 	if cfg.Tolerance < 0 {
 		return fmt.Errorf("--tolerance %v is negative", cfg.Tolerance)
 	}
 	var lists [2][]recording.Exchange
-	for i, name := range []string{before, after} {
+	for i, name := range []string{cfg.Before, cfg.After} {
 		file, err := os.Open(name)
 		if err != nil {
 			return fmt.Errorf("read a recording: %w", err)

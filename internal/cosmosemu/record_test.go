@@ -28,7 +28,8 @@ func TestExchangesAreRecorded(t *testing.T) {
 	require.NoError(t, err)
 	var lines []string
 	for _, e := range got {
-		lines = append(lines, fmt.Sprint(e.Kind, " ", e.Method, " ", e.Path, " ", e.Status, "/", e.Substatus, " ", e.RU, e.Query))
+		lines = append(lines,
+			fmt.Sprint(e.Kind, " ", e.Method, " ", e.Path, " ", e.Status, "/", e.Substatus, " ", e.RU, e.Query))
 	}
 	require.Equal(t, []string{
 		"metadata POST dbs 201/0 1",

@@ -58,18 +58,21 @@ func TestDiff(t *testing.T) {
 		}
 		return out
 	}
+	with := func(create, query float64) []recording.Exchange {
+		return append(exchanges("create", "a", 10, create), exchanges("query", "a", 2, query)...)
+	}
 	for name, c := range map[string]struct {
 		after []recording.Exchange
 		want  []string
 	}{
 		"the same":                  {before, nil},
-		"dearer":                    {append(exchanges("create", "a", 10, 6.5), exchanges("query", "a", 2, 3)...), []string{"all", "create POST a 200"}},
-		"dearer, within":            {append(exchanges("create", "a", 10, 6.2), exchanges("query", "a", 2, 3)...), nil},
-		"one dearer, all within":    {append(exchanges("create", "a", 10, 6), exchanges("query", "a", 2, 4)...), []string{"query POST a 200"}},
-		"more requests":             {append(exchanges("create", "a", 12, 6), exchanges("query", "a", 2, 3)...), []string{"all"}},
+		"dearer":                    {with(6.5, 3), []string{"all", "create POST a 200"}},
+		"dearer, within":            {with(6.2, 3), nil},
+		"one dearer, all within":    {with(6, 4), []string{"query POST a 200"}},
+		"more requests":             {append(with(6, 3), exchanges("create", "a", 2, 6)...), []string{"all"}},
 		"others instead, as cheap":  {append(exchanges("upsert", "a", 10, 6), exchanges("query", "a", 2, 3)...), nil},
 		"cheaper":                   {exchanges("create", "a", 10, 5), nil},
-		"less than charges can say": {append(exchanges("create", "a", 10, 6), exchanges("query", "a", 2, 3.009)...), nil},
+		"less than charges can say": {with(6, 3.009), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := recording.Diff(before, c.after, 5)
