@@ -139,3 +139,27 @@ func TestKeysAreTakenAwayAsAPeriodBegins(t *testing.T) {
 		require.Equal(t, want, fewer, "%s", day)
 	}
 }
+
+// A tenant that grows tenfold overnight finds its keys spread: it was not known of before that day.
+func TestTenfoldGrowthFindsItsKeys(t *testing.T) {
+	for _, n := range []int{10, 20} {
+		for share, most := range map[float64]float64{0.01: 1.5, 0.05: 1.45, 0.1: 1.25} {
+			var ratios []float64
+			for seed := range 2 {
+				rest := (1 - share) / 9
+				shares := append([]float64{share}, rest, rest, rest, rest, rest, rest, rest, rest, rest)
+				w := newWorld(uint64(seed), shares, 20_000, 0)
+				w.ranges = epk.Split(n)
+				for range 3 {
+					_, known := w.live()
+					w.decide(known)
+				}
+				w.tenants[0].level = 10
+				ratio, _ := w.live()
+				ratios = append(ratios, ratio)
+			}
+			t.Logf("%d partitions, %.0f %%: %.2f", n, 100*share, ratios)
+			require.LessOrEqual(t, quantile(ratios, 0.5), most, "%d partitions, %.0f %%", n, 100*share)
+		}
+	}
+}

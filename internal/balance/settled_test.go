@@ -143,3 +143,27 @@ func table(t *testing.T, lines []string) {
 	_, err = fmt.Fprintln(f, strings.Join(lines, "\n"))
 	require.NoError(t, errors.Join(err, f.Close()))
 }
+
+// Devices with several keys have no rollups, so there must be few of them: docs/adr has what they cost.
+func TestSpreadDevicesAreFew(t *testing.T) {
+	for _, c := range []struct{ devices, n, most int }{{1000, 20, 130}, {5000, 10, 0}, {5000, 20, 1}, {20_000, 20, 0}} {
+		w := newWorld(1, mixes[0].shares, c.devices, 0)
+		w.ranges = epk.Split(c.n)
+		for range 4 {
+			_, known := w.live()
+			w.decide(known)
+		}
+		spread, load, whole := 0, 0.0, 0.0
+		for _, x := range w.tenants {
+			heavy := x.placement.EpochOn(w.day).Heavy
+			for _, d := range x.devices {
+				if whole += d.rate; len(heavy[d.name]) > 1 {
+					spread, load = spread+1, load+d.rate
+				}
+			}
+		}
+		t.Logf("%d devices, %d partitions: %d have several keys, with %.0f %% of the chunks", c.devices, c.n, spread,
+			100*load/whole)
+		require.LessOrEqual(t, spread, c.most, "%d devices, %d partitions", c.devices, c.n)
+	}
+}
