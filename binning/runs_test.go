@@ -55,8 +55,9 @@ func TestRowsThroughBlocks(t *testing.T) {
 		for from := 0; from < rows.Readings(); {
 			to := min(rows.Readings(), from+1+r.IntN(80))
 			run := rows.Run(from, to)
-			b, err := chunk.AppendBlock(nil, &run)
+			own, err := chunk.AppendRows(nil, &run)
 			require.NoError(t, err)
+			b := chunk.AppendSplit(nil, chunk.AppendSchema(nil, &run), own)
 			schema, data, err := chunk.SplitBlock(b)
 			require.NoError(t, err)
 			s, err := chunk.ParseSchema(schema)

@@ -248,18 +248,12 @@ func (s *Schema) readColumns(d *decoder, r *Run, w wanted) error {
 	return d.closePacket()
 }
 
-// AppendBlock appends schema and rows of a run in one, as the journal takes them.
-func AppendBlock(dst []byte, r *Run) ([]byte, error) {
-	schema := AppendSchema(nil, r)
-	return AppendRows(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), r)
-}
-
 // AppendSplit appends a block of which schema and rows are there already: what SplitBlock takes apart.
 func AppendSplit(dst, schema, rows []byte) []byte {
 	return append(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), rows...)
 }
 
-// SplitBlock returns schema and rows of a block that AppendBlock wrote; both alias b.
+// SplitBlock returns schema and rows of a block that AppendSplit wrote; both alias b.
 func SplitBlock(b []byte) (schema, rows []byte, err error) {
 	r := bytesread.Reader{Rest: b}
 	if schema = r.Bytes(); r.Err != nil {

@@ -66,22 +66,12 @@ type Config struct {
 // WithDefaults returns the config with a value in every field.
 func (c Config) WithDefaults() Config {
 	settings.Defaults(&c)
-	c.Hold, c.MaxBehind = cmp.Or(c.Hold, c.defaultHold()), cmp.Or(c.MaxBehind, c.defaultBehind())
+	hold, behind := 30*time.Minute, int64(10_000_000)
+	if c.Journal {
+		hold, behind = LongHold, math.MaxInt64/4 // sums with offsets must not overflow
+	}
+	c.Hold, c.MaxBehind = cmp.Or(c.Hold, hold), cmp.Or(c.MaxBehind, behind)
 	return c
-}
-
-func (c Config) defaultHold() time.Duration {
-	if c.Journal {
-		return LongHold
-	}
-	return 30 * time.Minute
-}
-
-func (c Config) defaultBehind() int64 {
-	if c.Journal {
-		return math.MaxInt64 / 4 // sums with offsets must not overflow
-	}
-	return 10_000_000
 }
 
 // retry returns the pauses between attempts at a job.
