@@ -55,9 +55,6 @@ const learnRows = 20
 // mostWindows bounds how many times the sample looks at.
 const mostWindows = 8
 
-// pageBytes is the most that a page of the service holds.
-const pageBytes = 4 << 20
-
 func (s *sampler) left() float64 { return s.cfg.MaxRUs - s.source.Charged() }
 
 // read reads the sample.

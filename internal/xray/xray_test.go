@@ -77,7 +77,6 @@ func (r reading) body(key []string, id string) []byte {
 
 // crowd is devices with random loads.
 type crowd struct {
-	tenants []string
 	devices []member
 	several bool // tenants
 }

@@ -50,7 +50,6 @@ type Handler struct {
 // seenRanges is the physical partitions that a process has seen last, and the splits between.
 type seenRanges struct {
 	ranges []epk.Range
-	at     time.Time
 	splits []Mark
 }
 
@@ -222,7 +221,7 @@ func (h *Handler) splits(container string, ranges []epk.Range, now time.Time) []
 		known.splits = append(known.splits, Mark{At: now.UnixMilli(), Kind: "split",
 			Text: fmt.Sprintf("%d physical partitions became %d", len(known.ranges), len(ranges))})
 	}
-	known.ranges, known.at = ranges, now
+	known.ranges = ranges
 	h.seen[container] = known
 	return slices.Clone(known.splits)
 }
