@@ -36,11 +36,10 @@ func (i Interval) Each(f func(float64) float64) Interval {
 	return Interval{f(i.Low), f(i.Likely), f(i.Other), f(i.High)}
 }
 
-// The ends of an Interval, as a Model's end.
+// The ends of an Interval, as a Model's end. The likely is 0.
 const (
-	least  = -1
-	likely = 0
-	most   = 1
+	least = -1
+	most  = 1
 )
 
 // assumed is a part of a charge that no recording shows: the least, the likely and the most that it may be.
