@@ -17,10 +17,8 @@ type world struct {
 	rnd     *rand.Rand
 	ranges  []epk.Range
 	tenants []*tenant
-	buckets map[string]int // of devices
 	day     telemetry.Day
 	others  float64 // part of the RU that queries, rollups and backfills take
-	peaks   bool
 	epochs  int
 }
 
@@ -30,10 +28,7 @@ type tenant struct {
 	devices   []device
 	level     float64
 	reads     float64 // RU of queries, rollups and backfills to one of chunk writes
-	fan       float64
 	weekend   float64
-	growth    float64
-	born      int
 	days      []float64
 	spots     map[string][]part
 }
@@ -41,7 +36,6 @@ type tenant struct {
 type device struct {
 	name  string
 	rate  float64 // RU of a day
-	hash  [2]uint64
 	today float64
 	last  []float64 // of the last seven days
 }
