@@ -112,7 +112,7 @@ func (w *Worker) abandon(over int64, now time.Time) {
 	w.index.acting.UpTo(func(*chain) bool { return true }, func(c *chain) {
 		if c.phase == stalled && c.doomed() {
 			over -= int64(size(&c.flight.rows))
-		} else if c.phase == stalled && w.isHopeless(c, now) {
+		} else if c.phase == stalled && w.queue.isHopeless(c, w.success, now) {
 			hold = append(hold, c)
 		}
 	})
@@ -142,14 +142,14 @@ func (w *Worker) abandon(over int64, now time.Time) {
 	}
 }
 
-// isHopeless reports whether a chain that has stalled had better give way.
-func (w *Worker) isHopeless(c *chain, now time.Time) bool {
+// isHopeless reports whether a chain that has stalled had better give way; success is the time of the last write.
+func (q *writeQueue) isHopeless(c *chain, success, now time.Time) bool {
 	switch c.stall.fault {
 	case KeyFull:
 		return true
 	case NoContainer:
-		l := w.queue.queueOf(c)
-		return now.Sub(l.since) >= hopeless && w.success.After(l.since) && !w.queue.troubled()
+		l := q.queueOf(c)
+		return now.Sub(l.since) >= hopeless && success.After(l.since) && !q.troubled()
 	}
 	return false
 }
