@@ -44,7 +44,7 @@ type commands struct {
 	Partitions  partitionsCommand  `cmd:"" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
 	Bins        binsCommand        `cmd:"" help:"Show the open bins of ingesters by partition, tenant and device."`
 	Gaps        gapsCommand        `cmd:"" help:"Find gaps in a device's readings and their causes."`
-	Cardinality cardinalityCommand `cmd:"" help:"Show the metrics, tags and labels of a tenant with the most series and values."`
+	Cardinality cardinalityCommand `cmd:"" help:"Show what has the most series and values in a tenant."`
 	Doctor      doctorCommand      `cmd:"" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
 	Xray        xrayCommand        `cmd:"" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk as text."`

@@ -7,7 +7,7 @@ type rollupsCommand struct {
 	Run     rollupsRunCommand     `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`
 	List    rollupsListCommand    `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
 	Rebuild rollupsRebuildCommand `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
-	Drop    rollupsDropCommand    `cmd:"" help:"Delete rollups. Queries over their days then read chunks."`
+	Drop    rollupsDropCommand    `cmd:"" help:"Delete rollups: queries then read chunks."`
 }
 
 type rollupsRunCommand struct {
