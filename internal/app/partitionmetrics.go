@@ -32,8 +32,8 @@ func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 			append([]string{"container"}, labels...))
 	}
 	return partitionGauges{
-		rus: gauge("partition_request_units", "Request units a second that a physical partition took in five minutes, of all "+
-			"processes. Partitions are numbered by their place in the key space.", "partition"),
+		rus: gauge("partition_request_units", "Request units a second that a physical partition took in five minutes, of "+
+			"all processes. Partitions are numbered by their place in the key space.", "partition"),
 		expected: gauge("partition_expected_request_units", "Request units a second that writes of chunks are expected to "+
 			"take in the next clock hour.", "partition"),
 		used: gauge("partition_busiest_ratio", "Request units of the busiest minute, of what is bought for the partition.",

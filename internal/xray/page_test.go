@@ -76,7 +76,9 @@ func pageLayouts() []layout {
 	level2 := func(t, d string) []string { return []string{t, fmt.Sprint(d, "~", hashOf(d)%10)} }
 	out = append(out, fixed("suffix of 10 on level 2: `/tenant`, `/device~s`", level2,
 		func(t string) [][]string { return [][]string{{t}} }),
-		fixed("hash of the device: `/hash`", func(_, d string) []string { return []string{fmt.Sprintf("%x", hashOf(d)%1000)} }, nil))
+		fixed("hash of the device: `/hash`", func(_, d string) []string {
+			return []string{fmt.Sprintf("%x", hashOf(d)%1000)}
+		}, nil))
 	for _, n := range []int{sharding.DefaultSlots, pagePartitions} {
 		name := fmt.Sprintf("Binnacle, %d slots", n)
 		if n == pagePartitions {
@@ -94,7 +96,8 @@ func pageLayouts() []layout {
 func TestPartitioningPage(t *testing.T) {
 	var rows, bars strings.Builder
 	layouts := pageLayouts()
-	fmt.Fprintf(&rows, "| layout | hottest/mean | keys of a device | RU | keys of the whale | RU |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(&rows, "| layout | hottest/mean | keys of a device | RU | keys of the whale | RU |\n",
+		"|---|---|---|---|---|---|\n")
 	ratios := map[string]float64{}
 	for i, l := range layouts {
 		ratio, shares, device, tenant := measure(t, l)
@@ -103,8 +106,8 @@ func TestPartitioningPage(t *testing.T) {
 		if l.tenant != nil {
 			keys = fmt.Sprint(len(l.tenant("whale")))
 		}
-		fmt.Fprintf(&rows, "| %s | %.2f | %d | %.1f | %s | %.0f |\n", l.name, ratio, len(l.device("whale", "truck-0007")), device,
-			keys, tenant)
+		fmt.Fprintf(&rows, "| %s | %.2f | %d | %.1f | %s | %.0f |\n",
+			l.name, ratio, len(l.device("whale", "truck-0007")), device, keys, tenant)
 		y := 20 + i*34
 		fmt.Fprintf(&bars, `<text x="8" y="%d">%s</text>`+"\n", y+16, strings.ReplaceAll(l.name, "`", ""))
 		for p, share := range shares {
@@ -186,5 +189,6 @@ func measure(t *testing.T, l layout) (ratio float64, shares []float64, device, t
 	if l.tenant != nil {
 		prefixes = l.tenant("whale")
 	}
-	return ratio, shares, ask(l.device("whale", "truck-0007"), "deviceId", "truck-0007"), ask(prefixes, "tenantId", "whale")
+	device = ask(l.device("whale", "truck-0007"), "deviceId", "truck-0007")
+	return ratio, shares, device, ask(prefixes, "tenantId", "whale")
 }
