@@ -18,6 +18,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -387,6 +388,11 @@ func TestLogTrimmedBeyondTheCommittedOffset(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 200 }, patience,
 		time.Millisecond)
+	streams := control.NewStreams(r.Docs)
+	require.Eventually(t, func() bool {
+		_, _, marked, err := streams.Of(t.Context(), r.broker.ClusterID(), topic, 1, 0)
+		return err == nil && marked
+	}, patience, time.Millisecond, "without a mark, what is committed is of an older log")
 	stop()
 	require.Zero(t, r.committed(0))
 	require.EqualValues(t, 200, r.metadata(0).F)

@@ -28,19 +28,24 @@ type partitionGauges struct {
 func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 	f := promauto.With(r)
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_heat_" + name, Help: help},
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
 			append([]string{"container"}, labels...))
 	}
 	return partitionGauges{
-		rus: gauge("partition_request_units", "Request units a second that a physical partition took in five minutes, of "+
-			"all processes. Partitions are numbered by their place in the key space.", "partition"),
-		expected: gauge("partition_expected_request_units", "Request units a second that writes of chunks are expected to "+
-			"take in the next clock hour.", "partition"),
-		used: gauge("partition_busiest_ratio", "Request units of the busiest minute, of what is bought for the partition.",
+		rus: gauge("binnacle_heat_partition_request_units",
+			"Request units a second that a physical partition took in five minutes, of "+
+				"all processes. Partitions are numbered by their place in the key space.", "partition"),
+		expected: gauge("binnacle_heat_partition_expected_request_units",
+			"Request units a second that writes of chunks are expected to "+
+				"take in the next clock hour.", "partition"),
+		used: gauge("binnacle_heat_partition_busiest_ratio",
+			"Request units of the busiest minute, of what is bought for the partition.",
 			"partition"),
-		throttled: gauge("partition_throttled", "Requests that a physical partition answered 429 in five minutes.",
+		throttled: gauge("binnacle_heat_partition_throttled",
+			"Requests that a physical partition answered 429 in five minutes.",
 			"partition"),
-		hottest: gauge("hottest_partition_ratio", "Request units of the hottest physical partition over the mean of all."),
+		hottest: gauge("binnacle_heat_hottest_partition_ratio",
+			"Request units of the hottest physical partition over the mean of all."),
 	}
 }
 
