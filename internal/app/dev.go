@@ -220,7 +220,7 @@ func (d *dev) announce() {
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
-	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /debug/pprof/\n", d.admin.addr())
+	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /heat /debug/pprof/\n", d.admin.addr())
 	fmt.Fprintf(&b, "  data    %s\n", d.cfg.DataDir)
 	if d.cfg.Fleet.Devices > 0 {
 		fmt.Fprintf(&b, "  fleet   %s\n", fleetLine(d.cfg.Fleet))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/internal/duration"
 	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
@@ -159,7 +160,7 @@ func spanOf(q url.Values, now time.Time) (heat.Span, error) {
 	from := time.Time{}
 	var err error
 	if text := q.Get("to"); text != "" {
-		if to, err = instant("to", text); err != nil {
+		if to, err = instant("to", text, now); err != nil {
 			return heat.Span{}, err
 		}
 	}
@@ -168,7 +169,7 @@ func spanOf(q url.Values, now time.Time) (heat.Span, error) {
 	}
 	from = to.Add(-defaultSpan)
 	if text := q.Get("from"); text != "" {
-		if from, err = instant("from", text); err != nil {
+		if from, err = instant("from", text, now); err != nil {
 			return heat.Span{}, err
 		}
 	}
@@ -197,14 +198,22 @@ func spanOf(q url.Values, now time.Time) (heat.Span, error) {
 	return heat.Span{From: first, To: max(first+ms, (to.UnixMilli()+ms-1)/ms*ms), Step: ms}, nil
 }
 
-// instant reads a time: ms since 1970, or RFC 3339.
-func instant(name, text string) (time.Time, error) {
-	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 && ms < 1<<47 {
+// instant reads a time: RFC 3339, a number since 1970 in the unit that telemetry.ParseEpoch finds, now, or a duration
+// before now.
+func instant(name, text string, now time.Time) (time.Time, error) {
+	if text == "now" {
+		return now, nil
+	}
+	if ago, ok := strings.CutPrefix(text, "-"); ok {
+		if d, err := duration.Parse(ago); err == nil && d >= 0 {
+			return now.Add(-d), nil
+		}
+	} else if ms, ok := telemetry.ParseEpoch(text); ok && ms <= telemetry.MaxMillis {
 		return time.UnixMilli(ms), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 6000 {
-		return time.Time{}, wrong(name, "%.40q is neither ms since 1970 nor a time such as 2026-11-23T04:00:00Z", text)
+		return time.Time{}, wrong(name, "%.40q is no time such as 2026-11-23T04:00:00Z, -6h or 1795406400000", text)
 	}
 	return t, nil
 }

@@ -201,6 +201,13 @@ func TestHandlerAnswers(t *testing.T) {
 	now = now.Add(time.Minute)
 	_, text = ask("to=" + fmt.Sprint(now.Add(time.Hour).UnixMilli()))
 	require.Contains(t, text, "2 physical partitions became 3")
+	var before, after heatmap.Map
+	_, text = ask("from=-1h&to=now")
+	require.NoError(t, json.Unmarshal([]byte(text), &before))
+	_, text = ask(fmt.Sprintf("from=%d&to=%d", now.Unix()-3600, now.UnixMilli()))
+	require.NoError(t, json.Unmarshal([]byte(text), &after))
+	require.Equal(t, before.From, after.From, "seconds since 1970 are recognised")
+	require.Equal(t, now.Add(-time.Hour).Truncate(time.Minute).UnixMilli(), after.From)
 	_, text = ask("from=2026-10-24T00:00:00Z")
 	require.NoError(t, json.Unmarshal([]byte(text), &m))
 	require.Equal(t, 6*heat.Hour, m.Step)

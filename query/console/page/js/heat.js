@@ -1,6 +1,7 @@
 // The heat page: its state, what it asks for, and who shows it.
 
 import { $, fill, h, icon } from "./dom.js";
+import { count } from "./format.js";
 import { Heatmap, svg } from "./heatmap.js";
 import { colours, valueAt } from "./heatscale.js";
 import { fragment, initial, kinds, parse, request, spans } from "./heatstate.js";
@@ -111,7 +112,7 @@ async function run() {
     draw();
     const last = new Date(map.from + map.step * map.columns);
     say(
-      `${map.container}: ${map.keys} keys in ${map.ranges.length} physical partitions, ${clock(new Date(map.from))} to ` +
+      `${map.container}: ${count(map.keys, "key")} in ${count(map.ranges.length, "physical partition")}, ${clock(new Date(map.from))} to ` +
         `${clock(last)}, a column is ${length(map.step)}.`,
     );
   } catch (e) {
