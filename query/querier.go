@@ -149,7 +149,7 @@ func New(cfg Config) (*Querier, error) {
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
 	}
-	q.quotas = newQuotas(q.limits, 1/float64(cfg.Queriers), cfg.Now)
+	q.quotas = newQuotas(q.Limits, 1/float64(cfg.Queriers), cfg.Now)
 	q.admission = newAdmission(cfg, q.places)
 	return q, nil
 }
@@ -157,15 +157,15 @@ func New(cfg Config) (*Querier, error) {
 // Timeout returns how long one query may take.
 func (q *Querier) Timeout() time.Duration { return q.cfg.Timeout }
 
-// limits returns what a tenant may take, of all queriers together.
-func (q *Querier) limits(tenant string) control.QueryLimits {
+// Limits returns what a tenant's queries may take, of all queriers together.
+func (q *Querier) Limits(tenant string) control.QueryLimits {
 	known, _ := q.Tenant(tenant)
 	return known.Queries.Or(q.cfg.Limits)
 }
 
 // places returns how many queries of a tenant may run at the same time by its limits, at least one; 0 for no bound.
 func (q *Querier) places(tenant string) int {
-	n, bounded := q.limits(tenant).Concurrency.Of()
+	n, bounded := q.Limits(tenant).Concurrency.Of()
 	if !bounded {
 		return 0
 	}
@@ -246,7 +246,7 @@ func (q *Querier) countRefused(tenant string, err error) error {
 }
 
 func (q *Querier) newQuery(r read.Request) *read.Query {
-	if n, bounded := q.limits(r.Tenant).Samples.Of(); bounded {
+	if n, bounded := q.Limits(r.Tenant).Samples.Of(); bounded {
 		r.Samples = int64(n)
 	}
 	r.Continue = func() error { return q.quotas.mayContinue(r.Tenant) }

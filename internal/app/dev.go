@@ -19,6 +19,7 @@ import (
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/topics"
+	"binnacle/query/httpapi"
 )
 
 // DevConfig sets `binnacle dev`: the settings of all roles, some with other defaults.
@@ -131,6 +132,15 @@ func (d *dev) open(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
+// publishing returns where devices publish to the embedded broker; nil where topics have no names but patterns.
+func (d *dev) publishing() *httpapi.Publishing {
+	named := d.topics.Named()
+	if len(named) == 0 {
+		return nil
+	}
+	return &httpapi.Publishing{Kafka: d.broker.Addr(), Topic: named[0]}
+}
+
 func (d *dev) compose(ctx context.Context) error {
 	client, err := d.connectTo(d.emulator)
 	if err != nil {
@@ -166,7 +176,7 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
-		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api})
+		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api, publish: d.publishing()})
 	if err != nil {
 		return err
 	}

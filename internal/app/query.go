@@ -85,6 +85,7 @@ type queryRole struct {
 	heads   store.Heads
 	from    deadLetterSource
 	api     listener
+	publish *httpapi.Publishing // nil: callers are not told where devices publish
 }
 
 func (p *process) newQuery(r queryRole) error {
@@ -113,7 +114,7 @@ func (p *process) newQuery(r queryRole) error {
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, heats.servePartitions())
-	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
+	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Publish: r.publish,
 		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {
 		return err

@@ -53,6 +53,9 @@ type TenantIngest struct {
 // Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
 func (l TenantIngest) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "ingest") }
 
+// Bounds returns what the tenant document bounds, as QueryLimits.Bounds does. The ingesters' own limits are not in it.
+func (l TenantIngest) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l), map[string]any{}) }
+
 // String returns what is set, in the order of the flags; empty for nothing.
 func (l TenantIngest) String() string {
 	var parts []string

@@ -110,6 +110,24 @@ func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits { return orDefaults(l
 // Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
 func (l QueryLimits) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "query") }
 
+// Bounds returns what is bounded, by the name of its flag: numbers, lengths of time in seconds, and what happens above a rate.
+func (l QueryLimits) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l), map[string]any{}) }
+
+func boundsOf(limits reflect.Value, into map[string]any) map[string]any {
+	for i := range limits.NumField() {
+		field, value := limits.Type().Field(i), limits.Field(i)
+		if field.Anonymous {
+			boundsOf(value, into)
+			continue
+		}
+		stored := value.Interface().(limitField).stored()
+		if stored != nil && !value.IsZero() && fmt.Sprint(stored) != Unbounded.String() {
+			into[field.Tag.Get("name")] = stored
+		}
+	}
+	return into
+}
+
 // limitField is the type of each field of QueryLimits, IngestLimits and TenantIngest. A limit is declared by its field
 // alone: its flag, its help, its property in the tenant document and its default are the field's tags.
 type limitField interface {

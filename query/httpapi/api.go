@@ -34,6 +34,7 @@ const DefaultWriteTimeout = 30 * time.Second
 type Config struct {
 	Querier      *query.Querier
 	Rejected     Rejected         // what was refused; nil leaves /api/v1/rejected and gaps out
+	Publish      *Publishing      // what /api/v1/tenant names; nil: nothing
 	Sequence     string           // metric that has the numbers of devices' messages; empty: none
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now

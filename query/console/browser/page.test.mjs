@@ -115,7 +115,10 @@ test("a chart has the values, their band, and the gap", async () => {
   await shoot(page, "gap-light");
   await page.getByRole("button", { name: "m2", exact: true }).click();
   await becomes(() => drawn(page), { curves: 2, hatched: false });
-  assert.match(await page.locator("#answer").innerText(), /complete\s+[0-9.]+ RU\s+[0-9]+ documents?/);
+  assert.match(await page.locator("#answer").innerText(), /complete\s+[0-9.]+ RU\s+[0-9]+ ms\s+details/);
+  await page.locator("#answer summary").click();
+  assert.match(await page.locator("#answer dl").innerText(), /documents read\s+[0-9]+[^]*this page so far\s+[0-9.]+ RU/);
+  await page.locator("#answer summary").click();
   await shoot(page, "chart-light");
   await close(page);
 });
@@ -296,7 +299,9 @@ test("another tenant sees nothing of the first", async () => {
 test("a tenant without readings is told how to publish one", async () => {
   const page = await open("tenant=newcomer");
   await answered(page);
-  assert.match(await page.locator("#view").innerText(), /newcomer has no readings yet[^]*kcat -P[^]*newcomer\/m1/);
+  const said = await page.locator("#view").innerText();
+  assert.match(said, /newcomer has no readings yet[^]*kcat -P[^]*newcomer\/m1/);
+  assert.ok(said.includes(`-b ${dev.kafka} -t telemetry`), "the broker's address of this run");
   await shoot(page, "first-steps-light");
   await close(page);
 });
@@ -306,8 +311,14 @@ test("errors are shown as the service says them", async () => {
   await answered(page);
   const shown = page.getByRole("alert");
   assert.match(await shown.innerText(), /400 bad data[^]*parse error/);
+  assert.equal(await shown.getByRole("button").count(), 0, "the same query fails again");
   await shoot(page, "error-light");
   await close(page, 400);
+
+  const middle = await open(`tenant=acme&q=${encodeURIComponent("sum(temperature) by (site) foo")}&${range}`);
+  await answered(middle);
+  assert.equal(await middle.locator(".fault mark").innerText(), "foo");
+  await close(middle, 400);
 
   const wrong = await open("tenant=Not%20One");
   await answered(wrong);
@@ -323,7 +334,7 @@ test("where tenants are not believed a token is asked for, and kept as long as t
   await page.route("**/api/v1/**", (route) => {
     const { authorization } = route.request().headers();
     asked.push(authorization);
-    const empty = { metrics: [], devices: [], truncated: false };
+    const empty = { metrics: [], devices: [], truncated: false, tenant: "acme", known: true, limits: {} };
     if (authorization === "Bearer bn_good") route.fulfill({ json: empty });
     else {
       const problem = {
@@ -338,10 +349,14 @@ test("where tenants are not believed a token is asked for, and kept as long as t
   });
   page.faults.length = 0;
   await page.goto(dev.url + "/");
+  await page.getByLabel("Bearer token").fill("bn_wrong");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByRole("alert").filter({ hasText: "401 Unauthorized" }).waitFor();
   await page.getByLabel("Bearer token").fill("bn_good");
   assert.equal(await page.getByLabel("Bearer token").getAttribute("type"), "password");
   await page.keyboard.press("Enter");
-  await page.getByText("has no readings yet").waitFor();
+  await page.getByText("acme has no readings yet").waitFor();
+  assert.equal(await page.locator("#tenant").innerText(), "acme", "the tenant of the token");
   assert.ok(asked.includes("Bearer bn_good"));
   assert.doesNotMatch(await address(page), /bn_good/);
   assert.deepEqual(await page.evaluate(() => [{ ...sessionStorage }, { ...localStorage }]), [
@@ -450,6 +465,51 @@ test("every control has a name, and each that has the focus shows it", async () 
   for (const id of ["skip", "tenant", "range", "again", "share", "theme", "metric-filter", "query", "tab-chart"])
     assert.ok(seen.has(id), id);
   await close(page);
+});
+
+test("a curve that is hidden stays hidden when the page asks again", async () => {
+  const page = await open(`tenant=acme&metric=temperature&${range}&step=1m`);
+  await settled(page, legend(page));
+  await page.getByRole("button", { name: "m2", exact: true }).click();
+  await becomes(() => drawn(page), { curves: 1, hatched: true });
+  await page.locator("#again").click();
+  await settled(page, legend(page));
+  assert.equal(await page.getByRole("button", { name: "m2", exact: true }).getAttribute("aria-pressed"), "false");
+  await becomes(() => drawn(page), { curves: 1, hatched: true });
+  await close(page);
+});
+
+test("large values, long names and texts", async () => {
+  const long = (n) => `compressor-of-the-northern-hall-in-building-0${n}`;
+  const messages = [];
+  for (let t = noon; t < noon + 30 * minute; t += 60e3) {
+    const n = (t - noon) / 60e3;
+    for (const i of [1, 2]) {
+      const values = { ticks: 4e12 + n * 10 + i, serial: 9007199254740000 + n, phase: n % 2 ? "idle" : "busy" };
+      messages.push({ tenant: "wide", device: long(i), ts: t, values });
+    }
+  }
+  await publish(dev, messages);
+  const page = await open(`tenant=wide&metric=ticks&metric=serial&metric=phase&by=all&${range}&step=1m`, {
+    viewport: { width: 390, height: 800 },
+  });
+  await settled(page, legend(page));
+  assert.match(await page.locator("#view").innerText(), /phase is text: no chart shows it\.\s+Newest values/);
+  const cells = await legend(page).nth(1).locator("td").allInnerTexts();
+  assert.equal(cells[1].trim(), "9007199254740029", "all digits of an integer");
+  await page.locator("#view").getByRole("button", { name: "Newest values" }).click();
+  await settled(page, page.locator("table.data tbody tr"));
+  const head = (await page.locator("table.data thead th").allInnerTexts()).map((t) => t.replace(/[ ↓↑]/g, ""));
+  assert.deepEqual(head, ["Device", "Metric", "Value", "Age"]);
+  await close(page);
+  const each = await open(`tenant=wide&metric=ticks&by=device&${range}&step=1m`, { viewport: { width: 390, height: 800 } });
+  await settled(each, legend(each));
+  const ends = await each.locator(".legend .name-cut span:last-child").evaluateAll((spans) =>
+    spans.map((s) => [s.textContent, s.getBoundingClientRect().right <= s.closest("td").getBoundingClientRect().right + 1]),
+  );
+  assert.deepEqual(ends, [1, 2].map((i) => [long(i).slice(-12), true]), "the end of a name is not cut off");
+  await shoot(each, "wide-light-390");
+  await close(each);
 });
 
 test("it asks again by itself, and shows what has come in", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, charge, count, instant, length, number, roughly, short } from "../page/js/format.js";
+import { ago, charge, count, instant, length, number, parts, roughly, ticks } from "../page/js/format.js";
 
 test("numbers are as exact as one reads them", () => {
   for (const [v, text] of [
@@ -12,7 +12,10 @@ test("numbers are as exact as one reads them", () => {
     [1 / 3, "0.333333"],
     [123456.789, "123457"],
     [1234567.891, "1234567.89"],
-    [1e15, "1.000e15"],
+    [1e15, "1000000000000000"],
+    [9007199254740992, "9007199254740992"],
+    [1.5e18, "1.5e18"],
+    [1e300, "1e300"],
     [0.00001234, "1.234e-5"],
     [NaN, "NaN"],
     [Infinity, "+Inf"],
@@ -25,17 +28,27 @@ test("numbers are as exact as one reads them", () => {
   }
 });
 
-test("axes have short numbers", () => {
-  for (const [v, text] of [
-    [9999, "9999"],
-    [10000, "10k"],
-    [-2.5e6, "−2.5M"],
-    [3e9, "3G"],
-    [4e12, "4T"],
-    [0.5, "0.5"],
+test("axes have short numbers that differ", () => {
+  for (const [splits, labels] of [
+    [[0, 5000, 9999], ["0", "5000", "9999"]],
+    [[0, 10000, 20000], ["0", "10k", "20k"]],
+    [[-2.5e6, 0, null], ["−2.5M", "0", ""]],
+    [[1e9, 3e9], ["1G", "3G"]],
+    [[0, 0.5], ["0", "0.5"]],
+    [[4e12, 4.1e12], ["4T", "4.1T"]],
+    [[4000000000000, 4000000000100], ["4000000000000", "4000000000100"]],
+    [[4e6 + 0.001, 4e6 + 0.002], ["4000000.001", "4000000.002"]],
+    [[], []],
   ]) {
-    assert.equal(short(v), text);
+    assert.deepEqual(ticks(splits), labels);
   }
+});
+
+test("long names are cut before their end", () => {
+  assert.deepEqual(parts("truck-0042"), ["truck-0042", ""]);
+  const [head, tail] = parts("compressor-of-the-northern-hall-01");
+  assert.equal(head + tail, "compressor-of-the-northern-hall-01");
+  assert.equal(tail, "hern-hall-01");
 });
 
 test("lengths of time", () => {

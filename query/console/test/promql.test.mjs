@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { banded, label, line, literal, matchers, oneOf, quoted, selector } from "../page/js/promql.js";
+import { banded, faultAt, label, line, literal, matchers, oneOf, quoted, selector } from "../page/js/promql.js";
 
 test("strings and expressions are escaped", () => {
   assert.equal(quoted('a"b\\c\n'), '"a\\"b\\\\c\\n"');
@@ -37,4 +37,20 @@ test("bands", () => {
       'label_replace(max by (fleet) (max_over_time(v[1m])), "__band", "max", "", "")',
     ].join("\nor "),
   );
+});
+
+test("a message says where a query is wrong", () => {
+  assert.deepEqual(faultAt("sum(x) foo", '1:8: parse error: unexpected identifier "foo"'), {
+    line: "sum(x) foo",
+    from: 7,
+    to: 10,
+  });
+  assert.deepEqual(faultAt("a +\n)", 'invalid parameter "query": 2:1: parse error: unexpected ")"'), {
+    line: ")",
+    from: 0,
+    to: 1,
+  });
+  assert.deepEqual(faultAt("avg(", "1:5: parse error: unclosed left parenthesis"), { line: "avg(", from: 4, to: 4 });
+  assert.equal(faultAt("x", "the query takes too long"), null);
+  assert.equal(faultAt("x", "7:1: parse error: elsewhere"), null);
 });

@@ -2,7 +2,7 @@
 // ready from series.js; this file knows pixels.
 
 import { h } from "./dom.js";
-import { count, instant, number, short } from "./format.js";
+import { count, instant, number, ticks } from "./format.js";
 import { common, gapsOf } from "./gaps.js";
 import { faded, inkOf, palette } from "./palette.js";
 import { table } from "./series.js";
@@ -21,10 +21,10 @@ const mostTips = 10;
 export class Chart {
   /**
    * panel is {title, curves, step, range, exact}: exact says that each step has a value where there is one at all, as
-   * answers of PromQL have. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
+   * answers of PromQL have; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
    */
-  constructor(panel, page) {
-    Object.assign(this, { panel, page, hidden: new Set(), lit: -1 });
+  constructor(panel, page, hidden = new Set()) {
+    Object.assign(this, { panel, page, hidden, lit: -1 });
     const { curves, step, range, exact } = panel;
     this.height = page.panels > 1 ? low : tall;
     const until = Math.min(range.to, page.now);
@@ -125,7 +125,7 @@ export class Chart {
       },
       axes: [
         { ...axis, space: 72, values: clock() },
-        { ...axis, size: 56, space: 34, values: (_, splits) => splits.map((v) => (v === null ? "" : short(v))) },
+        { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits) },
       ],
       series: [
         {},
@@ -308,6 +308,19 @@ export function swatch(mode, n) {
   const e = h("span", { class: "swatch" + (dash.length === 0 ? "" : dash[0] > 2 ? " dashed" : " dotted") });
   e.style.borderTopColor = stroke;
   return e;
+}
+
+// wide returns the width of an axis: that of its longest label.
+function wide(font) {
+  return (u, labels) => {
+    if (!labels) return 56;
+    const { ctx } = u;
+    ctx.save();
+    ctx.font = font;
+    const longest = Math.max(0, ...labels.map((l) => ctx.measureText(l).width));
+    ctx.restore();
+    return Math.max(56, Math.ceil(longest) + 16);
+  };
 }
 
 function hatch(ctx, x, y, w, height, colour, ratio) {

@@ -46,9 +46,11 @@ function open(title, large, ...content) {
 
 /**
  * connect asks whose readings to show. needs is "tenant" where the service believes it, "token" otherwise; session what
- * is known; problem why it is asked again. It calls done with {tenant, token}.
+ * is known; problem why it is asked again. It calls done with {tenant, token} once check, which returns why a session may
+ * not read or null, lets it pass: a wrong token leaves the dialog open.
  */
-export function connect({ needs, session, problem, done }) {
+export function connect({ needs, session, problem, check, done }) {
+  const refusal = h("div", {}, problem);
   const tenant = h("input", {
     class: "field",
     name: "tenant",
@@ -84,17 +86,24 @@ export function connect({ needs, session, problem, done }) {
   const dialog = open(
     needs === "tenant" ? "Which tenant?" : "Sign in",
     false,
-    problem,
+    refusal,
     h(
       "form",
       {
         class: "inner",
         method: "dialog",
         on: {
-          submit: (e) => {
+          submit: async (e) => {
             e.preventDefault();
+            const next = { tenant: tenant.value.trim(), token: needs === "tenant" ? "" : token.value.trim() };
+            const why = await check(next);
+            if (!dialog.open) return;
+            if (why) {
+              fill(refusal, why);
+              return;
+            }
             dialog.close();
-            done({ tenant: tenant.value.trim(), token: needs === "tenant" ? "" : token.value.trim() });
+            done(next);
           },
         },
       },
@@ -163,21 +172,25 @@ export function help(groups) {
   open("Keys", true, h("div", { class: "groups" }, groups.map(section)));
 }
 
-/** firstSteps says how a tenant gets its first reading. */
-export function firstSteps(element, tenant, again) {
-  const key = `${tenant || "acme"}/m1`;
+/** firstSteps says how a tenant gets its first reading. about is {tenant, publish}: publish is absent where it is not told. */
+export function firstSteps(element, { tenant, publish }, again) {
+  const key = `${tenant}/m1`;
   const message = `{"tenant":"${tenant}","device":"m1","ts":'$(date +%s)'000,"values":{"temperature":21.5}}`;
   fill(
     element,
     h(
       "div",
       { class: "panel empty" },
-      h("h3", {}, `${tenant || "This tenant"} has no readings yet`),
-      h("p", {}, "Publish one with kcat, to the address of Kafka that binnacle dev prints:"),
+      h("h3", {}, `${tenant} has no readings yet`),
+      h(
+        "p",
+        {},
+        publish ? "Publish one with kcat:" : "Publish one with kcat. Ask your operator for the address of Kafka:",
+      ),
       h(
         "pre",
         { class: "wide", tabIndex: 0 },
-        `echo '${message}' |\n  kcat -P -b 127.0.0.1:9092 -t telemetry -k ${key} -X partitioner=murmur2_random`,
+        `echo '${message}' |\n  kcat -P -b ${publish?.kafka ?? "$KAFKA"} -t ${publish?.topic ?? "telemetry"} -k ${key} -X partitioner=murmur2_random`,
       ),
       h("div", { class: "some" }, h("button", { class: "primary", on: { click: again } }, "Check again")),
     ),

@@ -1,6 +1,6 @@
 // How numbers, instants, lengths of time and charges are written. It knows nothing of the page.
 
-/** number returns a value as a person reads it: six significant digits at most; integers and bigints whole. */
+/** number returns a value as a person reads it: six significant digits at most; integers below 1e17 and bigints whole. */
 export function number(v) {
   if (v === null || v === undefined) return "–";
   if (typeof v === "bigint") return v.toString();
@@ -8,8 +8,8 @@ export function number(v) {
   if (Number.isNaN(v)) return "NaN";
   if (!Number.isFinite(v)) return v > 0 ? "+Inf" : "−Inf";
   const size = Math.abs(v);
-  if (size !== 0 && (size >= 1e15 || size < 1e-4)) return minus(v.toExponential(3).replace("e+", "e"));
-  if (Number.isInteger(v)) return minus(String(v));
+  if (Number.isInteger(v) && size < 1e17) return minus(String(v));
+  if (size !== 0 && (size >= 1e15 || size < 1e-4)) return minus(v.toExponential(5).replace(/\.?0*e\+?/, "e"));
   return minus(String(Number(v.toPrecision(size >= 1e6 ? 9 : 6))));
 }
 
@@ -24,14 +24,25 @@ const multiples = [
   [1e3, "k"],
 ];
 
-/** short returns a number for an axis, with k, M, G and T from 10,000 on. */
-export function short(v) {
-  const size = Math.abs(v);
-  if (size < 1e4) return number(v);
-  for (const [unit, sign] of multiples) {
-    if (size >= unit && size < 1e15) return number(Number((v / unit).toPrecision(6))) + sign;
+/**
+ * ticks returns the labels of an axis: with k, M, G and T from 10,000 on where that keeps neighbours apart, else with all
+ * their digits. A split that is null has no label.
+ */
+export function ticks(splits) {
+  const values = splits.filter((v) => v !== null);
+  const most = Math.max(0, ...values.map(Math.abs));
+  const [unit, sign] = most < 1e4 || most >= 1e15 ? [1, ""] : multiples.find(([u]) => most >= u);
+  for (const scaled of [(v) => number(Number((v / unit).toPrecision(6))) + (v === 0 ? "" : sign), number, String]) {
+    const labels = values.map(scaled);
+    if (new Set(labels).size === new Set(values).size) return splits.map((v) => (v === null ? "" : scaled(v)));
   }
-  return number(v);
+  return splits.map((v) => (v === null ? "" : String(v)));
+}
+
+/** parts returns a name in two: what may be cut, and the end that is always shown. */
+export function parts(name) {
+  const end = Math.min(12, Math.floor(name.length / 2));
+  return name.length <= 24 ? [name, ""] : [name.slice(0, -end), name.slice(-end)];
 }
 
 const lengths = [

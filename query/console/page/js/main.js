@@ -13,7 +13,7 @@ import { needed, remember, remembered } from "./session.js";
 import { rangeOf } from "./time.js";
 import { live, Times } from "./times.js";
 import { drawLatest, latestOf } from "./newest.js";
-import { drawAnswer, drawCharts, notes, panelsOf, problem } from "./views.js";
+import { drawAnswer, drawCharts, marked, notes, panelsOf, problem } from "./views.js";
 
 const mostLatest = 500;
 const catalogAge = 30e3; // ms, after which asking again reads the catalog again
@@ -26,11 +26,13 @@ let state = initial();
 let session = { tenant: "", token: "" };
 let catalog = nothing();
 let charted = []; // what is to be destroyed before the next answer
+let about = null; // what the service says of the tenant: {tenant, known, limits, publish}
 let shown = null; // the answer on the page: {plan, panels, requests}
 let spent = 0; // RU
 let running = null; // AbortController
 let timer = 0;
-let sorted = { column: 4, down: true };
+let sorted = { column: "Age", down: true };
+let hidden = new Map(); // by panel, the names of the curves that are hidden, so that a refresh keeps them so
 
 function nothing() {
   return { metrics: [], devices: [], truncated: false, loaded: false, at: 0 };
@@ -53,11 +55,17 @@ const page = {
   set sorted(s) {
     sorted = s;
   },
+  hiddenOf(panel) {
+    const key = panel.promql || panel.title;
+    if (!hidden.has(key)) hidden.set(key, new Set());
+    return hidden.get(key);
+  },
   zoom: ({ from, to }) => change({ from: Math.max(0, Math.round(from)), to: Math.round(to), refresh: 0 }),
   range: (range) => change({ range, from: null, to: null }),
   say: (text) => {
     $("said").textContent = text;
   },
+  latest: () => change({ view: "latest" }),
   device: (device) => change({ devices: [device], q: "" }),
   metric: (metric, device) =>
     change({ metrics: [metric], devices: device ? [device] : state.devices, q: "", view: "chart" }),
@@ -135,7 +143,8 @@ function show() {
     tab.setAttribute("aria-selected", String(state.view === view));
     tab.tabIndex = state.view === view ? 0 : -1;
   }
-  fill(who, icon("tenant"), h("span", {}, session.tenant || (session.token ? "token" : "no tenant")));
+  const name = session.tenant || about?.tenant || (session.token ? "token" : "no tenant");
+  fill(who, icon("tenant"), h("span", {}, name));
 }
 
 // How many points a chart has room for.
@@ -152,7 +161,11 @@ $("who").append(who);
 function enter(next) {
   const other = next.tenant !== session.tenant || next.token !== session.token;
   const first = session.tenant === "" && session.token === "";
-  if (other) catalog = nothing();
+  if (other) {
+    catalog = nothing();
+    about = null;
+    hidden = new Map();
+  }
   if (other && !first) shown = null;
   session = next;
   remember(session);
@@ -169,7 +182,17 @@ function enter(next) {
 // login asks for another tenant or token.
 async function login(why = null) {
   const needs = await needed(ways());
-  if (!document.querySelector("dialog")) connect({ needs, session, problem: why && problem(why, []), done: enter });
+  if (!document.querySelector("dialog")) connect({ needs, session, problem: why && problem(why, []), check, done: enter });
+}
+
+// check returns why a session may not read, as an element; null if it may.
+async function check(session) {
+  try {
+    await ask(toRequest("/api/v1/tenant", []), session, ways());
+    return null;
+  } catch (e) {
+    return problem(asProblem(e), []);
+  }
 }
 
 // What ask() needs of the browser.
@@ -203,7 +226,7 @@ async function run() {
     if (now() - catalog.at > catalogAge) await load(asked);
     if (catalog.metrics.length === 0 && state.q === "") {
       clear();
-      firstSteps($("view"), session.tenant, again);
+      firstSteps($("view"), about, again);
     } else if (state.view === "latest") await runLatest(asked);
     else await runCharts(asked);
   } catch (e) {
@@ -222,10 +245,12 @@ function tick() {
 }
 
 async function load(asked) {
-  const [metrics, devices] = await Promise.all([
+  const [tenant, metrics, devices] = await Promise.all([
+    asked(toRequest("/api/v1/tenant", [])),
     asked(toRequest("/api/v1/metrics", [["limit", 5000]])),
     asked(toRequest("/api/v1/devices", [["limit", 1000]])),
   ]);
+  about = tenant.body;
   catalog = {
     metrics: metrics.body.metrics,
     devices: devices.body.devices,
@@ -246,7 +271,7 @@ async function runCharts(asked) {
   }
   const all = await Promise.all(requests.map(asked));
   const answers = new Map(requests.map((r, i) => [r, all[i]]));
-  shown = { plan, panels: panelsOf(plan, answers), requests, said: together(all) };
+  shown = { plan, panels: panelsOf(plan, answers, catalog), requests, said: together(all) };
   drawShown();
 }
 
@@ -293,14 +318,24 @@ function clear() {
 
 // failed shows an error in the place of the answer, or above it while the page asks again by itself.
 function failed(e) {
-  const p = e instanceof Problem ? e : new Problem({ status: 0, title: "Error in this page", detail: String(e) });
-  if (!(e instanceof Problem)) console.error(e);
+  const p = asProblem(e);
+  if (!catalog.loaded) {
+    catalog.failed = true;
+    show();
+  }
   const kept = live(state) && shown !== null && !p.denied;
   if (!kept) clear();
   const retry = h("button", { on: { click: () => again() } }, "Try again");
   const other = h("button", { class: "primary", on: { click: () => login(p) } }, "Another tenant or token");
   const below = kept ? [...$("view").children].filter((c) => !c.matches(".bad")) : [];
-  fill($("view"), problem(p, p.denied ? [other, retry] : [retry]), below);
+  const wrong = p.status === 400 && state.q !== "" ? marked(state.q, p.detail) : null;
+  fill($("view"), problem(p, wrong ? [] : p.denied ? [other, retry] : [retry], wrong), below);
+}
+
+function asProblem(e) {
+  if (e instanceof Problem) return e;
+  console.error(e);
+  return new Problem({ status: 0, title: "Error in this page", detail: String(e) });
 }
 
 function blank() {

@@ -22,9 +22,9 @@ export function latestOf(body) {
 const columns = [
   ["Device", (r) => r.device],
   ["Metric", (r) => r.metric],
-  ["Labels", (r) => labelled(r.labels)],
   ["Value", (r) => r.value, "n"],
   ["Age", (r) => -r.ts, "n"],
+  ["Labels", (r) => labelled(r.labels)],
 ];
 
 function labelled(labels) {
@@ -33,7 +33,7 @@ function labelled(labels) {
     .join(" ");
 }
 
-/** drawLatest puts the table of newest values into an element. page has sorted {column, down}, which it changes. */
+/** drawLatest puts the table of newest values into an element. page has sorted {column, down}, column by its title, which it changes. */
 export function drawLatest(element, rows, page) {
   if (rows.length === 0) {
     fill(
@@ -49,35 +49,35 @@ export function drawLatest(element, rows, page) {
   }
   const { sorted } = page;
   const shown = columns
-    .map(([title, of, cls], i) => ({ title, of, cls, i }))
-    .filter(({ of, i }) => i > 2 || rows.some((r) => of(r) !== ""));
-  const by = columns[sorted.column][1];
+    .map(([title, of, cls]) => ({ title, of, cls }))
+    .filter(({ of }) => rows.some((r) => of(r) !== ""));
+  const by = columns.find(([title]) => title === sorted.column)[1];
   const order = new Intl.Collator("en", { numeric: true }).compare;
   const compare = (a, b) =>
     typeof by(a) === "string" || typeof by(b) === "string"
       ? order(String(by(a)), String(by(b)))
       : Number(by(a)) - Number(by(b));
   const list = [...rows].sort((a, b) => (sorted.down ? compare(b, a) : compare(a, b)));
-  const head = shown.map(({ title, cls, i }) =>
+  const head = shown.map(({ title, cls }) =>
     h(
       "th",
       {
         class: cls,
         scope: "col",
-        "aria-sort": sorted.column === i ? (sorted.down ? "descending" : "ascending") : "none",
+        "aria-sort": sorted.column === title ? (sorted.down ? "descending" : "ascending") : "none",
       },
       h(
         "button",
         {
           on: {
             click: () => {
-              page.sorted = { column: i, down: sorted.column === i && !sorted.down };
+              page.sorted = { column: title, down: sorted.column === title && !sorted.down };
               drawLatest(element, rows, page);
-              element.querySelectorAll("thead button")[shown.findIndex((s) => s.i === i)].focus();
+              element.querySelectorAll("thead button")[shown.findIndex((s) => s.title === title)].focus();
             },
           },
         },
-        title + (sorted.column === i ? (sorted.down ? " ↓" : " ↑") : ""),
+        title + (sorted.column === title ? (sorted.down ? " ↓" : " ↑") : ""),
       ),
     ),
   );
@@ -97,9 +97,9 @@ export function drawLatest(element, rows, page) {
             h(
               "tr",
               {},
-              shown.map(({ i, of, cls }) => {
-                switch (i) {
-                  case 0:
+              shown.map(({ title, of, cls }) => {
+                switch (title) {
+                  case "Device":
                     return h(
                       "td",
                       {},
@@ -111,7 +111,7 @@ export function drawLatest(element, rows, page) {
                           )
                         : "",
                     );
-                  case 1:
+                  case "Metric":
                     return h(
                       "td",
                       {},
@@ -127,9 +127,9 @@ export function drawLatest(element, rows, page) {
                           )
                         : "",
                     );
-                  case 3:
+                  case "Value":
                     return h("td", { class: "n" }, typeof r.value === "string" ? r.value : number(r.value));
-                  case 4:
+                  case "Age":
                     return h("td", { class: "n", title: instant(r.ts, page.utc) }, ago(r.ts, page.now));
                 }
                 return h("td", { class: cls }, of(r));

@@ -141,7 +141,7 @@ export class Picker {
           count(m.devices, "device"),
           (on) => this.change({ metrics: toggled(state.metrics, m.metric, on) }),
         ),
-      !catalog.loaded ? "Loading…" : wanted ? "No metric matches." : "No metrics yet.",
+      !catalog.loaded ? loading(catalog) : wanted ? "No metric matches." : "No metrics yet.",
     );
     this.metricsHint.textContent = catalog.loaded ? String(catalog.metrics.length) : "";
     this.clearMetrics.hidden = state.metrics.length === 0;
@@ -163,7 +163,7 @@ export class Picker {
             .join("  "),
           (on) => this.change({ devices: toggled(state.devices, d.device, on) }),
         ),
-      !catalog.loaded ? "Loading…" : "No device matches.",
+      !catalog.loaded ? loading(catalog) : "No device matches.",
     );
     const of = `${catalog.devices.length.toLocaleString("en")}${catalog.truncated ? "+" : ""}`;
     this.devicesHint.textContent = !catalog.loaded
@@ -325,6 +325,10 @@ export class Picker {
       .sort()
       .slice(0, 200);
   }
+}
+
+function loading(catalog) {
+  return catalog.failed ? "Not loaded." : "Loading…";
 }
 
 function toggled(list, item, on) {

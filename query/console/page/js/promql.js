@@ -56,6 +56,20 @@ export function oneOf(texts) {
   return texts.map(literal).join("|");
 }
 
+/**
+ * faultAt returns where a query is wrong, of a message such as "1:5: parse error: …": {line, from, to}, line as a text and
+ * the part of it that is meant; null where the message has no place.
+ */
+export function faultAt(query, message) {
+  const m = /(?:^|\s)(\d+):(\d+): parse error/.exec(message);
+  if (!m) return null;
+  const line = query.split("\n")[Number(m[1]) - 1];
+  if (line === undefined) return null;
+  const from = Math.min(Number(m[2]) - 1, line.length);
+  const word = /^(?:\w+|"[^"]*"?|'[^']*'?|[^\s])/.exec(line.slice(from));
+  return { line, from, to: from + (word ? word[0].length : 0) };
+}
+
 /** matchers returns the matchers of what is picked of devices: those of labels, then the devices one by one. */
 export function matchers({ match, devices }) {
   const out = match.filter((m) => m.label !== "");

@@ -2,11 +2,17 @@
 
 import { Chart, swatch } from "./chart.js";
 import { fill, h } from "./dom.js";
-import { charge, count, instant, length, number } from "./format.js";
+import { charge, count, instant, length, number, parts } from "./format.js";
+import { faultAt } from "./promql.js";
 import { fromAggregates, fromMatrix, summary } from "./series.js";
 
-/** panelsOf returns the panels of a plan with the curves of their answers. answers has one for each request. */
-export function panelsOf(plan, answers) {
+/**
+ * panelsOf returns the panels of a plan with the curves of their answers. answers has one for each request; catalog says
+ * which metrics are texts, which PromQL does not answer.
+ */
+export function panelsOf(plan, answers, catalog) {
+  const types = new Map(catalog.metrics.map((m) => [m.metric, m.types]));
+  const isText = (metric) => types.get(metric)?.every((t) => t === "text") ?? false;
   return plan.panels.map((p) => {
     const answer = answers.get(p.request);
     const base = { title: p.title, promql: p.promql, step: plan.step, range: plan.range };
@@ -21,7 +27,7 @@ export function panelsOf(plan, answers) {
         curves: curves.filter((c) => !c.text),
       };
     }
-    return { ...base, exact: true, texts: 0, curves: matrix(body.data, plan.all) };
+    return { ...base, exact: true, texts: isText(p.title) ? 1 : 0, curves: matrix(body.data, plan.all) };
   });
 }
 
@@ -46,17 +52,19 @@ function drawPanel(panel, page) {
   const { curves, title } = panel;
   const name = title || "Result";
   if (curves.length === 0) {
-    const why = panel.texts > 0 ? "These are texts: see Latest." : "Nothing was reported in this range.";
+    const why = panel.texts > 0 ? `${name} is text: no chart shows it.` : "Nothing was reported in this range.";
+    const instead =
+      panel.texts > 0 ? h("button", { on: { click: () => page.latest() } }, "Newest values") : widen(page);
     return {
       element: h(
         "section",
         { class: "panel", "aria-label": name },
         title ? h("h3", {}, title) : null,
-        h("div", { class: "empty" }, h("p", {}, why), h("div", { class: "some" }, widen(page))),
+        h("div", { class: "empty" }, h("p", {}, why), h("div", { class: "some" }, instead)),
       ),
     };
   }
-  const chart = new Chart(panel, page);
+  const chart = new Chart(panel, page, hiddenIn(panel, page.hiddenOf(panel)));
   const legend = new Legend(panel, chart, page);
   const holes = chart.gaps.reduce((n, g) => n + g.length, 0);
   const band = curves.some((c) => c.min.some((v) => v !== null)) && chart.bands();
@@ -84,15 +92,27 @@ function drawPanel(panel, page) {
   };
 }
 
+/** middleCut returns a name that is cut in its middle where there is no room, so that names that differ at the end differ. */
+export function middleCut(name) {
+  const [head, tail] = parts(name);
+  return h("span", { class: "name-cut" }, h("span", {}, head), h("span", {}, tail));
+}
+
 /** widen returns buttons that ask for a longer range. */
 export function widen(page) {
   return page.presets.map((p) => h("button", { on: { click: () => page.range(p) } }, `Last ${p}`));
 }
 
+// hiddenIn returns the numbers of the curves whose names are hidden. Names that no curve of this answer has are kept.
+function hiddenIn({ curves }, names) {
+  const found = new Set(curves.map((_, i) => i).filter((i) => names.has(curves[i].name)));
+  return found.size === curves.length ? new Set() : found;
+}
+
 // The curves of a panel with figures. A click hides or shows one; with shift, all others.
 class Legend {
   constructor(panel, chart, page) {
-    Object.assign(this, { panel, chart, page, hidden: new Set() });
+    Object.assign(this, { panel, chart, page, names: page.hiddenOf(panel) });
     this.body = h("tbody", {});
     this.element = h(
       "div",
@@ -131,7 +151,7 @@ class Legend {
       this.body,
       curves.map((c, n) => {
         const s = summary(c);
-        const off = this.hidden.has(n);
+        const off = this.names.has(c.name);
         const mark = swatch(this.page.mode, n);
         mark.classList.toggle("off", off);
         const labels = Object.entries(c.labels)
@@ -150,6 +170,7 @@ class Legend {
               "button",
               {
                 class: "series",
+                "aria-label": c.name,
                 "aria-pressed": String(!off),
                 title: labels || c.name,
                 on: {
@@ -157,7 +178,7 @@ class Legend {
                 },
               },
               mark,
-              h("span", {}, c.name),
+              middleCut(c.name),
             ),
           ),
           ["last", "min", "avg", "max"].map((k) => h("td", { class: k === "last" ? "n" : "n optional" }, number(s[k]))),
@@ -167,13 +188,17 @@ class Legend {
   }
 
   toggle(n, alone) {
-    const { curves } = this.panel;
-    const others = curves.map((_, i) => i).filter((i) => i !== n);
-    if (alone) this.hidden = others.every((i) => this.hidden.has(i)) ? new Set() : new Set(others);
-    else if (!this.hidden.delete(n)) this.hidden.add(n);
-    if (this.hidden.size === curves.length) this.hidden = new Set();
+    const { names } = this;
+    const all = this.panel.curves.map((c) => c.name);
+    const others = all.filter((_, i) => i !== n);
+    const already = others.every((name) => names.has(name)) && !names.has(all[n]);
+    if (alone) {
+      names.clear();
+      if (!already) for (const name of others) names.add(name);
+    } else if (!names.delete(all[n])) names.add(all[n]);
+    if (all.every((name) => names.has(name))) names.clear();
     this.draw();
-    this.chart.show(this.hidden);
+    this.chart.show(hiddenIn(this.panel, names));
     this.body.querySelectorAll("button")[n].focus();
   }
 }
@@ -248,15 +273,32 @@ export function drawAnswer(element, a, spent) {
       ? h("span", { class: "dot" }, "complete")
       : h("span", { class: "dot warn", title: a.why.join("\n") }, "incomplete"),
   );
-  if (a.cost) {
-    facts.push(h("span", { title: `this page so far: ${charge(spent)}` }, h("b", {}, charge(a.cost.request_units))));
-    facts.push(h("span", {}, count(a.cost.documents, "document") + (a.cost.cached ? ` + ${a.cost.cached} known` : "")));
-    if (a.cost.head_rows) facts.push(h("span", { class: "optional" }, `${count(a.cost.head_rows, "row")} from memory`));
-  }
-  if (a.source) facts.push(h("span", { title: "where the answer came from" }, `from ${a.source}`));
+  if (a.cost) facts.push(h("b", {}, charge(a.cost.request_units)));
   facts.push(h("span", { class: "optional" }, `${Math.round(a.took)} ms`));
-  if (a.cost) facts.push(h("span", { class: "optional" }, `${charge(spent)} so far`));
-  fill(element, facts);
+  const open = element.querySelector("details[open]") !== null;
+  fill(element, facts, details(a, spent, open));
+}
+
+// details says where an answer came from: what operators want to know, and what a click shows everybody else.
+function details(a, spent, open) {
+  const lines = [];
+  if (a.cost) {
+    lines.push(["documents read", a.cost.documents.toLocaleString("en")]);
+    lines.push(["documents kept from before", (a.cost.cached ?? 0).toLocaleString("en")]);
+    lines.push(["rows from ingesters' memory", (a.cost.head_rows ?? 0).toLocaleString("en")]);
+  }
+  for (const part of a.source ? a.source.split(", ") : []) {
+    const [name, n] = part.split("=");
+    if (name === "rollups") lines.push(["of these, rollups", n]);
+  }
+  if (a.cost) lines.push(["this page so far", charge(spent)]);
+  if (lines.length === 0) return null;
+  return h(
+    "details",
+    { class: "about", open },
+    h("summary", {}, "details"),
+    h("dl", { class: "pop" }, lines.map(([what, n]) => [h("dt", {}, what), h("dd", {}, n)])),
+  );
 }
 
 /** notes returns what there is to say above the answer: why it is incomplete, what was left out, warnings. */
@@ -285,14 +327,24 @@ function note(kind, title, ...texts) {
   );
 }
 
-/** problem returns an error as the service says it, with what can be done about it. */
-export function problem(p, actions) {
+/** marked returns a query with a mark where a message says that it is wrong; null where the message has no place. */
+export function marked(query, message) {
+  const at = faultAt(query, message);
+  if (!at) return null;
+  const { line, from, to } = at;
+  const here = to > from ? line.slice(from, to) : "\u2038"; // a caret where something is missing
+  return h("pre", { class: "fault" }, line.slice(0, from), h("mark", {}, here), line.slice(to));
+}
+
+/** problem returns an error as the service says it, with what can be done about it, and where it is. */
+export function problem(p, actions, where_ = null) {
   const where = p.parameter ? ` (${p.parameter})` : "";
   return h(
     "div",
     { class: "box-note bad", role: "alert" },
     h("h3", {}, p.status ? `${p.status} ${p.title}${where}` : p.title),
     h("p", {}, p.message),
-    h("div", { class: "foot" }, actions),
+    where_,
+    actions.length > 0 ? h("div", { class: "foot" }, actions) : null,
   );
 }

@@ -1,0 +1,29 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"binnacle/internal/control"
+	"binnacle/query"
+	"binnacle/query/httpapi"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A credential learns its tenant's name, what bounds it, and where devices publish where the service says that.
+func TestTenant(t *testing.T) {
+	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
+		q.Limits = control.QueryLimits{Rate: 50, Samples: control.Unbounded}
+		c.Publish = &httpapi.Publishing{Kafka: "127.0.0.1:9092", Topic: "telemetry"}
+	})
+	s.fill()
+	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{"query-rate":50},
+		"publish":{"kafka":"127.0.0.1:9092","topic":"telemetry"}}`, s.get(t, "/api/v1/tenant").body)
+	require.Equal(t, 400, s.get(t, "/api/v1/tenant?device=m1").status)
+
+	var silent struct{ Publish *httpapi.Publishing }
+	other := newServer(t, func(*query.Config, *httpapi.Config) {})
+	require.NoError(t, json.Unmarshal([]byte(other.get(t, "/api/v1/tenant").body), &silent))
+	require.Nil(t, silent.Publish)
+}
