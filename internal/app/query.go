@@ -85,7 +85,7 @@ type queryRole struct {
 	heads   store.Heads
 	from    deadLetterSource
 	api     listener
-	publish *httpapi.Publishing // nil: callers are not told where devices publish
+	publish *httpapi.Publishing // nil: /api/v1/tenant does not name it
 }
 
 func (p *process) newQuery(r queryRole) error {

@@ -110,7 +110,8 @@ func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits { return orDefaults(l
 // Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
 func (l QueryLimits) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "query") }
 
-// Bounds returns what is bounded, by the name of its flag: numbers, lengths of time in seconds, and what happens above a rate.
+// Bounds returns what is bounded, by the name of its flag: numbers, lengths of time in seconds, and the action above a
+// rate.
 func (l QueryLimits) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l), map[string]any{}) }
 
 func boundsOf(limits reflect.Value, into map[string]any) map[string]any {
