@@ -8,34 +8,30 @@ import (
 
 const containerPrefix = "chunks-"
 
-// monthDigits is the length of a month in a container's name.
-const monthDigits = len("2026-11")
-
-// Container returns the container of a month's chunks: shared by tenants when tenant is empty, else the tenant's own.
-func Container(tenant string, m telemetry.Month) string {
+// Container returns the container of the chunks of a span: shared by tenants when tenant is empty, else the tenant's
+// own.
+func Container(tenant string, s Span) string {
 	if tenant == "" {
-		return containerPrefix + m.String()
+		return containerPrefix + s.String()
 	}
-	return containerPrefix + tenant + "-" + m.String()
+	return containerPrefix + tenant + "-" + s.String()
 }
 
 // ParseContainer returns the inverse of Container; ok is false for a name that Container does not make.
-func ParseContainer(name string) (tenant string, m telemetry.Month, ok bool) {
+func ParseContainer(name string) (tenant string, s Span, ok bool) {
 	rest, ok := strings.CutPrefix(name, containerPrefix)
-	if !ok || len(rest) < monthDigits {
-		return "", 0, false
+	if !ok {
+		return "", Span{}, false
 	}
-	tenant, month := rest[:len(rest)-monthDigits], rest[len(rest)-monthDigits:]
-	m, err := telemetry.ParseMonth(month)
-	if err != nil {
-		return "", 0, false
+	if tenant, s, ok = cutSpan(rest); !ok {
+		return "", Span{}, false
 	}
 	if tenant == "" {
-		return "", m, true
+		return "", s, true
 	}
 	tenant, ok = strings.CutSuffix(tenant, "-")
 	if !ok || telemetry.CheckTenant(tenant) != nil {
-		return "", 0, false
+		return "", Span{}, false
 	}
-	return tenant, m, true
+	return tenant, s, true
 }

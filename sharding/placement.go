@@ -16,10 +16,12 @@ type Key struct {
 	Device      string // second level
 }
 
-// Placement is one tenant's epochs, ready for use. It is immutable and safe for any number of callers.
+// Placement is one tenant's epochs, and the periods of containers, ready for use. It is immutable and safe for any
+// number of callers.
 type Placement struct {
-	tenant string
-	epochs []compiled // by From; the first one covers everything before the second
+	tenant  string
+	epochs  []compiled    // by From; the first one covers everything before the second
+	periods []PeriodEpoch // by From, from day 0
 }
 
 type compiled struct {
@@ -28,12 +30,17 @@ type compiled struct {
 }
 
 // NewPlacement makes a tenant's placement of its epochs, in any order. There must be at least one;
-// the earliest is taken to cover all days before the next, whatever its From is.
-func NewPlacement(tenant string, epochs []Epoch) (*Placement, error) {
+// the earliest is taken to cover all days before the next, whatever its From is. Periods, in any order, say how long
+// containers are; none means months.
+func NewPlacement(tenant string, epochs []Epoch, periods ...PeriodEpoch) (*Placement, error) {
 	if len(epochs) == 0 {
 		return nil, fmt.Errorf("tenant %q has no epoch", tenant)
 	}
-	p := &Placement{tenant: tenant}
+	sortedPeriods, err := sortPeriods(periods)
+	if err != nil {
+		return nil, fmt.Errorf("tenant %q: %w", tenant, err)
+	}
+	p := &Placement{tenant: tenant, periods: sortedPeriods}
 	shards := make(map[Slot]string)
 	sorted := slices.SortedFunc(slices.Values(epochs), func(a, b Epoch) int { return cmp.Compare(a.From, b.From) })
 	for i, e := range sorted {
@@ -98,14 +105,14 @@ func (p *Placement) Tenant() string { return p.tenant }
 func (p *Placement) Key(device string, day telemetry.Day, number uint32) Key {
 	e := p.on(day)
 	slots := e.slotsOf(device)
-	return Key{p.containerOf(e, day.Month()), e.shards[slots[int(number)%len(slots)]], device}
+	return Key{p.containerOf(e, day), e.shards[slots[int(number)%len(slots)]], device}
 }
 
 // Keys returns every key under which chunks of a device and day may live, in the order of the numbers that they take:
 // one for most devices.
 func (p *Placement) Keys(device string, day telemetry.Day) []Key {
 	e := p.on(day)
-	container := p.containerOf(e, day.Month())
+	container := p.containerOf(e, day)
 	var out []Key
 	for _, s := range e.slotsOf(device) {
 		out = append(out, Key{container, e.shards[s], device})
@@ -127,14 +134,14 @@ func (p *Placement) Spread(day telemetry.Day) (devices []string) {
 // share its first level.
 func (p *Placement) Holds(key Key, device string, day telemetry.Day) bool {
 	e := p.on(day)
-	return key.Container == p.containerOf(e, day.Month()) &&
+	return key.Container == p.containerOf(e, day) &&
 		slices.ContainsFunc(e.slotsOf(device), func(s Slot) bool { return e.shards[s] == key.TenantShard })
 }
 
 // Uses reports whether chunks of any device and a day may live under the first level of a key.
 func (p *Placement) Uses(key Key, day telemetry.Day) bool {
 	e := p.on(day)
-	return key.Container == p.containerOf(e, day.Month()) &&
+	return key.Container == p.containerOf(e, day) &&
 		slices.ContainsFunc(e.allSlots(), func(s Slot) bool { return e.shards[s] == key.TenantShard })
 }
 
@@ -162,12 +169,9 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	for r := r; !r.Empty(); {
 		day := telemetry.DayOf(r.From)
 		e := p.on(day)
-		end := min(r.To, day.Month().Range().To)
-		if next, ok := p.after(day); ok {
-			end = min(end, next.Start())
-		}
+		end := min(r.To, p.until(day).Start())
 		part := telemetry.Range{From: r.From, To: end}
-		container := p.containerOf(e, day.Month())
+		container := p.containerOf(e, day)
 		if devices == nil {
 			for _, s := range e.allSlots() {
 				add(Key{container, e.shards[s], ""}, part)
@@ -185,24 +189,32 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 
 // on returns the epoch that covers a day.
 func (p *Placement) on(day telemetry.Day) compiled {
-	i, found := slices.BinarySearchFunc(p.epochs, day, func(e compiled,
-		d telemetry.Day) int {
-		return cmp.Compare(e.From, d)
-	})
-	if !found {
-		i--
-	}
-	return p.epochs[max(i, 0)]
+	i := firstAfter(p.epochs, day, func(e compiled) telemetry.Day { return e.From })
+	return p.epochs[max(i-1, 0)]
 }
 
-// after returns the day on which the epoch that follows the one of day begins.
-func (p *Placement) after(day telemetry.Day) (telemetry.Day, bool) {
-	for _, e := range p.epochs[1:] {
-		if e.From > day {
-			return e.From, true
-		}
+// SpanOn returns the span that a day's container is named for.
+func (p *Placement) SpanOn(day telemetry.Day) Span { return periodOn(p.periods, day).Of(day) }
+
+// ContainerOn returns the container of the chunks of a day.
+func (p *Placement) ContainerOn(day telemetry.Day) string { return p.containerOf(p.on(day), day) }
+
+// until returns the first day after one from which on another epoch or container counts.
+func (p *Placement) until(day telemetry.Day) telemetry.Day {
+	end := p.SpanOn(day).End()
+	if i := firstAfter(p.epochs[1:], day, func(e compiled) telemetry.Day { return e.From }); i < len(p.epochs)-1 {
+		end = min(end, p.epochs[1+i].From)
 	}
-	return 0, false
+	if i := firstAfter(p.periods, day, PeriodEpoch.from); i < len(p.periods) {
+		end = min(end, p.periods[i].From)
+	}
+	return end
+}
+
+// firstAfter returns the index of the first element that begins after a day, of elements in the order of their days.
+func firstAfter[E any](all []E, day telemetry.Day, from func(E) telemetry.Day) int {
+	i, _ := slices.BinarySearchFunc(all, day+1, func(e E, d telemetry.Day) int { return cmp.Compare(from(e), d) })
+	return i
 }
 
 // slotsOf returns the slots of one device, in the order in which its chunks take them.
@@ -229,10 +241,10 @@ func (e compiled) allSlots() []Slot {
 	})
 }
 
-// containerOf returns the container of the chunks of a month in an epoch.
-func (p *Placement) containerOf(e compiled, m telemetry.Month) string {
+// containerOf returns the container of the chunks of a day in an epoch.
+func (p *Placement) containerOf(e compiled, day telemetry.Day) string {
 	if e.Dedicated {
-		return Container(p.tenant, m)
+		return Container(p.tenant, p.SpanOn(day))
 	}
-	return Container("", m)
+	return Container("", p.SpanOn(day))
 }

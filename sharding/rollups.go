@@ -1,10 +1,6 @@
 package sharding
 
-import (
-	"strings"
-
-	"binnacle/internal/telemetry"
-)
+import "strings"
 
 const rollupsPrefix = "rollups-"
 
@@ -15,10 +11,10 @@ func RollupsContainer(chunks string) string {
 }
 
 // ParseRollupsContainer returns ParseContainer for containers of rollups.
-func ParseRollupsContainer(name string) (tenant string, m telemetry.Month, ok bool) {
+func ParseRollupsContainer(name string) (tenant string, s Span, ok bool) {
 	rest, ok := strings.CutPrefix(name, rollupsPrefix)
 	if !ok {
-		return "", 0, false
+		return "", Span{}, false
 	}
 	return ParseContainer(containerPrefix + rest)
 }

@@ -84,7 +84,13 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 			}
 			epochs = append(epochs, e)
 		}
-		p, err := sharding.NewPlacement(tenant, epochs)
+		var periods []sharding.PeriodEpoch
+		for from := base - 20; rnd.IntN(4) > 0; {
+			from += telemetry.Day(1 + rnd.IntN(30))
+			periods = append(periods,
+				sharding.PeriodEpoch{From: from, Period: sharding.Periods[rnd.IntN(len(sharding.Periods))]})
+		}
+		p, err := sharding.NewPlacement(tenant, epochs, periods...)
 		require.NoError(t, err)
 		r := telemetry.Range{From: base.Start() - rnd.Int64N(40*telemetry.DayMillis), To: base.Start() +
 			rnd.Int64N(90*telemetry.DayMillis)}
@@ -96,6 +102,9 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 			at := r.From + rnd.Int64N(r.To-r.From)
 			day, number := telemetry.DayOf(at), rnd.Uint32N(20)
 			key := p.Key(device, day, number)
+			_, of, ok := sharding.ParseContainer(key.Container)
+			require.True(t, ok && of.Range().Contains(at), "round %d: %s holds its day", round, key.Container)
+			require.Equal(t, p.ContainerOn(day), key.Container)
 			require.Contains(t, p.Keys(device, day), key)
 			for _, v := range append(all, some...) {
 				v.Device = device
@@ -183,16 +192,33 @@ func TestVisitsOfManyEpochsAreFew(t *testing.T) {
 }
 
 func TestContainerNames(t *testing.T) {
-	nov, _ := telemetry.ParseMonth("2026-11")
-	for _, tenant := range []string{"", "acme", "a-2020-01", "2020"} {
-		name := sharding.Container(tenant, nov)
-		got, month, ok := sharding.ParseContainer(name)
-		require.True(t, ok, name)
-		require.Equal(t, tenant, got)
-		require.Equal(t, nov, month)
+	day, err := telemetry.ParseDay("20261123")
+	require.NoError(t, err)
+	require.Equal(t, "chunks-2026-11", sharding.Container("", sharding.Month.Of(day)))
+	require.Equal(t, "chunks-acme-2026", sharding.Container("acme", sharding.Year.Of(day)))
+	require.Equal(t, "chunks-2026-Q4", sharding.Container("", sharding.Quarter.Of(day)))
+	require.Equal(t, "chunks-2026-W48", sharding.Container("", sharding.Week.Of(day)))
+	require.Equal(t, "chunks-2026-11-23", sharding.Container("", sharding.Day.Of(day)))
+	names := map[string]bool{}
+	for _, tenant := range []string{"", "acme", "a-2020-01", "2020", "2020-11", "1-2", "a-2026-w48", "q4"} {
+		for _, period := range sharding.Periods {
+			of := period.Of(day)
+			name := sharding.Container(tenant, of)
+			require.False(t, names[name], name)
+			names[name] = true
+			got, span, ok := sharding.ParseContainer(name)
+			require.True(t, ok, name)
+			require.Equal(t, tenant, got)
+			require.Equal(t, of, span)
+			got, span, ok = sharding.ParseRollupsContainer(sharding.RollupsContainer(name))
+			require.True(t, ok, name)
+			require.Equal(t, tenant, got)
+			require.Equal(t, of, span)
+		}
 	}
 	for _, bad := range []string{"control", "chunks-", "chunks-2026-13", "chunks-acme2026-11", "chunks--2026-11",
-		"chunks-Acme-2026-11"} {
+		"chunks-Acme-2026-11", "chunks-2026-W54", "chunks-2026-W00", "chunks-2026-Q5", "chunks-2026-Q0", "chunks-2026-02-30",
+		"chunks-1969", "chunks-acme2026", "chunks-Q4", "chunks--W48", "chunks-2026-q4"} {
 		_, _, ok := sharding.ParseContainer(bad)
 		require.False(t, ok, bad)
 	}
@@ -210,4 +236,46 @@ func TestEpochsAreChecked(t *testing.T) {
 		_, err := sharding.NewPlacement("acme", bad)
 		require.Error(t, err)
 	}
+}
+
+// The spans of a period follow each other without a gap, and each day lies in the span that its name says.
+func TestSpansCoverAllDays(t *testing.T) {
+	for _, period := range sharding.Periods {
+		of := period.Of(10000)
+		for day := telemetry.Day(10000); day < 25000; day++ {
+			if day == of.End() {
+				require.Equal(t, day, of.Next().First)
+				of = of.Next()
+				_, back, ok := sharding.ParseContainer(sharding.Container("", of))
+				require.True(t, ok && back == of, of.String())
+			}
+			if period.Of(day) != of {
+				t.Fatalf("%s is not in %s", day, of)
+			}
+		}
+	}
+}
+
+// A period counts from its day on; what was stored before stays where it is, under the names that it had.
+func TestPeriodsChangeFromADayOn(t *testing.T) {
+	day := func(text string) telemetry.Day {
+		d, err := telemetry.ParseDay(text)
+		require.NoError(t, err)
+		return d
+	}
+	p, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", 1)},
+		sharding.PeriodEpoch{From: day("20261210"), Period: sharding.Month},
+		sharding.PeriodEpoch{From: day("20261202"), Period: sharding.Week})
+	require.NoError(t, err)
+	for text, want := range map[string]string{"19700101": "chunks-1970-01", "20261130": "chunks-2026-11",
+		"20261201": "chunks-2026-12", "20261202": "chunks-2026-W49", "20261209": "chunks-2026-W50",
+		"20261210": "chunks-2026-12", "20270101": "chunks-2027-01"} {
+		require.Equal(t, want, p.ContainerOn(day(text)), text)
+	}
+	visits := p.Visits([]string{"m"}, telemetry.Range{From: day("20261130").Start(), To: day("20261212").Start()})
+	require.Len(t, visits, 4, "the month is visited once for the days before and after the weeks")
+	_, err = sharding.NewPlacement("acme", p.Epochs(), sharding.PeriodEpoch{From: 5, Period: "fortnight"})
+	require.ErrorContains(t, err, "fortnight")
+	_, err = sharding.NewPlacement("acme", p.Epochs(), sharding.PeriodEpoch{From: 5}, sharding.PeriodEpoch{From: 5})
+	require.Error(t, err)
 }

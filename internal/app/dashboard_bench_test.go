@@ -54,7 +54,7 @@ func BenchmarkDashboard(b *testing.B) {
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
 	view, err := directory.Register(b.Context(), "acme")
 	require.NoError(b, err)
-	container := sharding.Container("", day.Month())
+	container := sharding.Container("", sharding.Month.Of(day))
 	require.NoError(b, client.Containers().Create(b.Context(), container, store.Throughput{RUs: 400}))
 	require.NoError(b, directory.AskMonth(b.Context(), container))
 	tenant, _ := view.Tenant("acme")

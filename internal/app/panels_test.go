@@ -97,7 +97,7 @@ func newPanels(t *testing.T, devices, days int, of reported) *panels {
 	view, err := p.directory.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	p.tenant, _ = view.Tenant("acme")
-	for m := p.first.Month(); m <= p.day.Month(); m++ {
+	for m := sharding.Month.Of(p.first); m.First <= p.day; m = m.Next() {
 		container := sharding.Container("", m)
 		for _, name := range []string{container, sharding.RollupsContainer(container)} {
 			require.NoError(t, p.client.Containers().Create(t.Context(), name, store.Throughput{RUs: 400}))
@@ -176,7 +176,7 @@ func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Durati
 // possible returns the least and the most that reading chunks and rollups may have been charged since the last call.
 func (p *panels) possible(t *testing.T) string {
 	var sum ru.Interval
-	for m := p.first.Month(); m <= p.day.Month(); m++ {
+	for m := sharding.Month.Of(p.first); m.First <= p.day; m = m.Next() {
 		container := sharding.Container("", m)
 		for _, name := range []string{container, sharding.RollupsContainer(container)} {
 			parts, err := p.account.Partitions(store.Database, name)

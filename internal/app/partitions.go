@@ -97,7 +97,7 @@ var errHeatRequest = errors.New("partitions")
 
 // check fills in what is not set, and returns the first fault.
 func (r *heatRequest) check(now time.Time) error {
-	r.container = cmp.Or(r.container, sharding.Container("", telemetry.MonthOf(now.UnixMilli())))
+	r.container = cmp.Or(r.container, sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli()))))
 	_, _, chunks := sharding.ParseContainer(r.container)
 	_, _, rollups := sharding.ParseRollupsContainer(r.container)
 	switch {

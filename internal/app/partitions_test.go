@@ -43,7 +43,7 @@ func TestPartitionsAfterASplit(t *testing.T) {
 	require.NoError(t, err)
 	tenant, _ := snapshot.Tenant("acme")
 	day := telemetry.DayOf(now.UnixMilli())
-	container := sharding.Container("", day.Month())
+	container := sharding.Container("", sharding.Month.Of(day))
 	require.NoError(t, client.Containers().Create(ctx, container, store.Throughput{RUs: 24_000}))
 
 	var total, hot float64

@@ -50,7 +50,8 @@ func TestCatalogCostOfSteadyFleet(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))
-	require.NoError(t, client.Containers().Create(t.Context(), sharding.Container("", telemetry.MonthOf(now.UnixMilli())),
+	require.NoError(t, client.Containers().Create(t.Context(),
+		sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli()))),
 		store.Throughput{RUs: 400}))
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
 	_, err = dir.Register(t.Context(), "acme")

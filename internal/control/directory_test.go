@@ -373,7 +373,8 @@ func TestMonthsAskedByReadingsAreBounded(t *testing.T) {
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
 	ctx := t.Context()
 	month := func(i int) string {
-		return sharding.Container("", telemetry.MonthOf(noon.UnixMilli())-telemetry.Month(i))
+		m := telemetry.MonthOf(noon.UnixMilli()) - telemetry.Month(i)
+		return sharding.Container("", sharding.Month.Of(m.FirstDay()))
 	}
 	for i := range 3 {
 		require.NoError(t, d.AskMonthFor(ctx, month(i), "acme"))

@@ -34,7 +34,7 @@ const ampleRUs = physicalPartitions * ru.PartitionRUs
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
 func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
-	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
+	container := sharding.Container("", sharding.Month.Of(telemetry.DayOf(midnight.UnixMilli())))
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
 		return totals{}, err
 	}

@@ -40,7 +40,7 @@ type floodRun struct {
 func newFloodRun(ctx context.Context, cfg Config, of string, a *account) (*floodRun, error) {
 	s := &floodRun{cfg: cfg, of: of, log: newFloodLog(cfg, of == floodQuiet), clock: a.clock, second: midnight}
 	s.r.Case = of
-	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
+	container := sharding.Container("", sharding.Month.Of(telemetry.DayOf(midnight.UnixMilli())))
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: unlimitedRUs}); err != nil {
 		return nil, err
 	}

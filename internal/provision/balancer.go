@@ -102,10 +102,7 @@ func (b *Balancer) Round(ctx context.Context) error {
 	}
 	byContainer := map[string][]control.Tenant{}
 	for _, t := range v.Tenants() {
-		name := sharding.Container("", day.Month())
-		if t.Placement.EpochOn(day).Dedicated {
-			name = sharding.Container(t.Name, day.Month())
-		}
+		name := t.Placement.ContainerOn(day)
 		byContainer[name] = append(byContainer[name], t)
 	}
 	var faults []error

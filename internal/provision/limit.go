@@ -15,7 +15,7 @@ const accountFull = "the account has no container left"
 func (p Policy) Limit(steps []Step, room, changes int) []Step {
 	out := slices.Clone(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(monthOf(b.Container), monthOf(a.Container)))
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(firstDay(b.Container), firstDay(a.Container)))
 	})
 	for i := range out {
 		s := &out[i]

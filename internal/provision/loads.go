@@ -48,7 +48,7 @@ func (l Loads) input(ctx context.Context, at placing, now time.Time) (in balance
 		return in, err
 	}
 	owner, _, _ := sharding.ParseContainer(at.container)
-	measured := sharding.Container(owner, at.today.Month())
+	measured := sharding.Container(owner, at.tenants[0].Placement.SpanOn(at.today))
 	hour := now.UnixMilli() / heat.Hour * heat.Hour
 	span := heat.Span{From: hour + heat.Hour - heat.Day, To: hour + heat.Hour, Step: heat.Minute}
 	hours, err := l.Heat.Frames(ctx, span)

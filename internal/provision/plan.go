@@ -2,6 +2,7 @@ package provision
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -50,24 +51,25 @@ func (p Policy) Plan(now time.Time, of Found) []Step {
 			steps = append(steps, step)
 		}
 	}
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(monthOf(a.Container), monthOf(b.Container)) })
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(firstDay(a.Container), firstDay(b.Container)) })
 	return steps
 }
 
 // chunksOf returns the container of the chunks that a container of rollups is beside; any other is itself.
 func chunksOf(container string) string {
-	if owner, m, ok := sharding.ParseRollupsContainer(container); ok {
-		return sharding.Container(owner, m)
+	if owner, s, ok := sharding.ParseRollupsContainer(container); ok {
+		return sharding.Container(owner, s)
 	}
 	return container
 }
 
-func monthOf(container string) telemetry.Month {
-	_, m, ok := sharding.ParseContainer(chunksOf(container))
+// firstDay returns the first day of a container, or one before all of them for a base container.
+func firstDay(container string) telemetry.Day {
+	_, s, ok := sharding.ParseContainer(chunksOf(container))
 	if !ok {
-		return -1
+		return math.MinInt32
 	}
-	return m
+	return s.First
 }
 
 type planner struct {
@@ -84,8 +86,8 @@ func (pl *planner) neededSoon() []string {
 	ahead := telemetry.Range{From: at, To: at + max(pl.policy.Ahead.Milliseconds(), 1)}
 	var names []string
 	if len(pl.tenants) == 0 { // the first tenant will come to the shared ones
-		for m := telemetry.MonthOf(ahead.From); m <= telemetry.MonthOf(ahead.To-1); m++ {
-			names = append(names, sharding.Container("", m))
+		for s := sharding.Month.Of(telemetry.DayOf(ahead.From)); s.First.Start() < ahead.To; s = s.Next() {
+			names = append(names, sharding.Container("", s))
 		}
 	}
 	for _, t := range pl.tenants {
@@ -100,15 +102,15 @@ func (pl *planner) neededSoon() []string {
 func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	month, known := pl.months[name]
-	owner, m, ofChunks := sharding.ParseContainer(name)
+	owner, of, ofChunks := sharding.ParseContainer(name)
 	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
 		return pl.rollupsStep(name, chunksOf(name), soon)
 	}
 	if !ofChunks {
 		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
 	}
-	tier := pl.policy.Tier(m, pl.now)
-	if !soon && pl.over(owner, m, month) {
+	tier := pl.policy.Tier(of, pl.now)
+	if !soon && pl.over(owner, of, month) {
 		tier = Expired
 	}
 	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput}
@@ -166,19 +168,19 @@ func (pl *planner) stays(chunks string, soon bool) bool {
 // over reports whether a container is nobody's any more: the retention of all tenants with an epoch in it is
 // over, for its last day and the grace. Where no tenant has one the answer is no: a container is
 // dropped for what is known, not for what is not. One that was asked for lately is kept as well.
-func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bool {
+func (pl *planner) over(owner string, of sharding.Span, month control.Month) bool {
 	grace := pl.policy.Grace
 	if pl.now.Before(month.Asked.Add(grace)) {
 		return false
 	}
-	lastDay := (m + 1).FirstDay() - 1
-	name, any := sharding.Container(owner, m), false
+	lastDay := of.End() - 1
+	name, any := sharding.Container(owner, of), false
 	for _, t := range pl.tenants {
 		if owner != "" && t.Name != owner {
 			continue
 		}
 		expired := t.Expired(lastDay, pl.now.Add(-grace).UnixMilli())
-		if expired && any || !has(t, name, m) {
+		if expired && any || !has(t, name, of) {
 			continue
 		}
 		if !expired {
@@ -189,8 +191,8 @@ func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bo
 	return any
 }
 
-// has reports whether a tenant has an epoch in a container of a month.
-func has(t control.Tenant, name string, m telemetry.Month) bool {
-	return slices.ContainsFunc(t.Placement.Visits(nil, m.Range()),
+// has reports whether a tenant has an epoch in a container of a span.
+func has(t control.Tenant, name string, of sharding.Span) bool {
+	return slices.ContainsFunc(t.Placement.Visits(nil, of.Range()),
 		func(v sharding.Visit) bool { return v.Container == name })
 }

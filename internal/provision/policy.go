@@ -14,7 +14,7 @@ import (
 
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
 // Tier is the throughput class of a container by the age of its month.
@@ -119,9 +119,9 @@ func (p Policy) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Tier returns the tier of a container of a month at now, as far as age decides.
-func (p Policy) Tier(m telemetry.Month, now time.Time) Tier {
-	r, at := m.Range(), now.UnixMilli()
+// Tier returns the tier of a container of a span at now, as far as age decides.
+func (p Policy) Tier(of sharding.Span, now time.Time) Tier {
+	r, at := of.Range(), now.UnixMilli()
 	hotUntil := r.To + p.HotFor.Milliseconds()
 	switch {
 	case at < r.From-p.RaiseBefore.Milliseconds():

@@ -17,7 +17,7 @@ import (
 func Print(w io.Writer, steps []Step) error {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(monthOf(a.Container), monthOf(b.Container)), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(cmp.Compare(firstDay(a.Container), firstDay(b.Container)), cmp.Compare(a.Container, b.Container))
 	})
 	rows := [][]string{{"CONTAINER", "TIER", "RU/S NOW", "WANTED", "ACTION", "$/MONTH NOW", "AFTER"}}
 	var now, after, nowRUs, afterRUs, restNow, restAfter float64

@@ -109,7 +109,7 @@ func (h *Handler) read(ctx context.Context, q url.Values) (Input, error) {
 	}
 	container := q.Get("container")
 	if container == "" {
-		container = sharding.Container("", telemetry.MonthOf(now.UnixMilli()))
+		container = sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli())))
 	}
 	if len(container) > 255 || strings.ContainsAny(container, `/\?#`) {
 		return in, wrong("container", "is no name of a container")

@@ -202,7 +202,7 @@ func newRollupStorage(t testing.TB) storage.Storage {
 	s.seal = func(days []telemetry.Day) {
 		s.world.Now = s.world.Now.Add(10 * time.Minute)
 		for _, day := range days {
-			stored.CreateContainer(sharding.RollupsContainer(sharding.Container("", day.Month())))
+			stored.CreateContainer(sharding.RollupsContainer(sharding.Container("", sharding.Month.Of(day))))
 			for _, target := range w.TargetsOf(day) {
 				if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
 					require.NoError(t, err)

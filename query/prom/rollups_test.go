@@ -118,7 +118,7 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 // writer makes rollups of the world, by the world's clock.
 func (c chance) writer(t testing.TB, s server) *rollups.Writer {
 	tenant, batches := s.world.Tenant("acme"), 0
-	month := telemetry.DayOf(noon.UnixMilli()).Month()
+	month := sharding.Month.Of(telemetry.DayOf(noon.UnixMilli()))
 	s.world.Rollups.CreateContainer(sharding.RollupsContainer(sharding.Container("", month)))
 	w, err := rollups.New(rollups.Config{
 		Chunks: s.world.Store, Rollups: s.world.Rollups, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },

@@ -83,8 +83,9 @@ func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) 
 	devices := possible(req.Devices)
 	months := make(map[telemetry.Month]bool)
 	for _, c := range v.ContainersOf(req.Tenant, req.Range) {
-		if _, m, ok := sharding.ParseContainer(c); ok {
-			months[m] = true
+		_, of, ok := sharding.ParseContainer(c)
+		for at := within(of.Range(), req.Range); ok && !at.Empty(); at.From = telemetry.MonthOf(at.From).Range().To {
+			months[telemetry.MonthOf(at.From)] = true
 		}
 	}
 	order := slices.Sorted(maps.Keys(months))

@@ -451,8 +451,8 @@ func (m *Memory) check(key sharding.Key, id string, doc []byte) {
 	if p.TTL != nil && *p.TTL < 1 {
 		m.t.Errorf("create %s: ttl %d", id, *p.TTL)
 	}
-	if _, month, ok := sharding.ParseContainer(key.Container); !ok || month != parsed.Day.Month() {
-		m.t.Errorf("create %s: %s is not a container of its month", id, key.Container)
+	if _, of, ok := sharding.ParseContainer(key.Container); !ok || !of.Range().Contains(p.From) {
+		m.t.Errorf("create %s: %s is not a container of its day", id, key.Container)
 	}
 	m.checkChain(key, parsed, p)
 }
