@@ -45,6 +45,7 @@ PANELS := 100
 balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets and 90 days, held to their bars; SEEDS=5 of the balancer, tables into TABLES
 	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories)$$' ./internal/balance -balance.seeds $(or $(SEEDS),5) \
 	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
+	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/loadtest -balanced.days
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS

@@ -18,13 +18,13 @@ type loadtestCommand struct {
 }
 
 func (loadtestCommand) Help() string {
-	return `The same readings go through three layouts, each on an embedded Cosmos DB with five physical partitions: a document per
-reading by date, one by tenant and device, and Binnacle. It uses nothing outside of the process. Request units are
-modelled.
+	return `The same readings go through three layouts, each on an embedded Cosmos DB with several physical partitions: a document per
+reading by date, one by tenant and device, and Binnacle, before and after its balancer has seen the load. It uses nothing
+outside of the process. Request units are modelled.
 
 Examples:
   binnacle loadtest
-  binnacle loadtest --scenario whale --seed 7
+  binnacle loadtest --scenario whale --partitions 20
   binnacle loadtest --scenario paces --hold 12h
   binnacle loadtest --devices 100 --hold 12h
   binnacle loadtest --scenario flood --flood-limit 1000

@@ -21,13 +21,16 @@ type account struct {
 // first day have no chunks yet, as it knows of all days that begin while it is up.
 const warm = time.Minute
 
+// evening is how long before the fleet's first day its account is made, and epochs of that day are stored.
+const evening = 4 * time.Hour
+
 // open makes an account with the database and Binnacle's own containers in it. Unlimited, it counts what
 // is charged and answers no 429.
 func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
-	a := &account{clock: newClock(midnight.Add(-warm))}
+	a := &account{clock: newClock(midnight.Add(-evening))}
 	var err error
 	a.server, err = cosmosemu.Open(cosmosemu.Config{
-		InMemory: true, Now: a.clock.now, PhysicalPartitions: physicalPartitions, Unlimited: unlimited, Model: cfg.Model,
+		InMemory: true, Now: a.clock.now, PhysicalPartitions: cfg.Partitions, Unlimited: unlimited, Model: cfg.Model,
 	})
 	if err != nil {
 		return nil, err

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// partitionBars shows for each layout how its request units are spread over the physical partitions.
+// partitionBars shows for each physical partition its share of the request units, in each layout.
 func partitionBars(b *bytes.Buffer, r Report, o Outcome) {
 	title := fmt.Sprintf("where the RU go, modelled (even: %s)", percent(1/float64(r.PhysicalPartitions)))
 	left := len(title)
-	for _, l := range layouts {
-		left = max(left, len(l.about()))
-	}
-	fmt.Fprintf(b, "  %-*s ", left, title)
-	for i := range r.PhysicalPartitions {
-		fmt.Fprintf(b, "  %-*s", barColumnWidth, fmt.Sprintf("partition %d", i))
+	fmt.Fprintf(b, "  %s ", title)
+	for _, x := range o.Results {
+		fmt.Fprintf(b, "  %-*s", x.barColumn(), x.Layout.about())
 	}
 	trim(b)
-	for _, x := range o.Results {
-		fmt.Fprintf(b, "  %-*s ", left, x.Layout.about())
-		for _, share := range x.Spread {
-			fmt.Fprintf(b, "  %s %5s", bar(share), percent(share))
+	for i := range r.PhysicalPartitions {
+		fmt.Fprintf(b, "  %-*s ", left, fmt.Sprintf("physical partition %d", i))
+		for _, x := range o.Results {
+			fmt.Fprintf(b, "  %-*s", x.barColumn(), fmt.Sprintf("%s %5s", bar(x.Spread[i]), percent(x.Spread[i])))
 		}
 		trim(b)
 	}
 }
+
+// barColumn returns the width of a layout's bars.
+func (r Result) barColumn() int { return max(barColumnWidth, len(r.Layout.about())) }
 
 // The width of a partition's bar, and of the bar with its figure.
 const (

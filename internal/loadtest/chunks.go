@@ -23,9 +23,6 @@ const topic = "telemetry"
 // committed here, so it does so no more often than it must.
 const commitEvery = 10 * time.Second
 
-// ampleRUs is the most that the physical partitions of a container serve.
-const ampleRUs = physicalPartitions * ru.PartitionRUs
-
 // chunks takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its
 // Executor writes the chunks through the adapter.
 //
@@ -40,11 +37,17 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
 	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
-		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
+		store.Throughput{RUs: p.cfg.Partitions * ru.PartitionRUs, Autoscale: true}); err != nil {
 		return totals{}, err
 	}
 	var all, window stored
-	w := counting{a.client.Chunks(), func(sharding.Key) []*stored { return []*stored{&all, &window} }}
+	seen := map[sharding.Key]*stored{}
+	w := counting{a.client.Chunks(), func(key sharding.Key) []*stored {
+		if seen[key] == nil {
+			seen[key] = &stored{}
+		}
+		return []*stored{&all, &window, seen[key]}
+	}}
 	b, err := p.worker(ctx, a, w)
 	if err != nil {
 		return totals{}, err
@@ -58,6 +61,7 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	}
 	a.server.ResetStats()
 	window = stored{}
+	clear(seen)
 	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now()
 	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
@@ -73,6 +77,11 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	t.base += before
+	if p.layout == Binnacle && p.rus == 0 {
+		if t.decision, err = a.decide(ctx, container, seen); err != nil {
+			return totals{}, err
+		}
+	}
 	if err := b.local.Finish(ctx); err != nil {
 		return totals{}, err
 	}
@@ -103,7 +112,7 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 // ingest returns an ingester of a partition, with the directory, the catalog and the streams of the account.
 func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.Stores) (*ingest.Local, error) {
 	docs, log := a.client.Documents(), slog.New(slog.DiscardHandler)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: a.clock.now, Logger: log})
+	dir := a.directory()
 	if _, err := dir.Refresh(ctx); err != nil {
 		return nil, err
 	}

@@ -17,9 +17,12 @@ import (
 func conclusions(r Report, o Outcome) []string {
 	var out []string
 	for _, x := range o.Results {
-		if x.Layout == Binnacle {
+		switch x.Layout {
+		case Binnacle:
 			out = append(out, x.binnacle(o), x.journal(r))
-		} else {
+		case Balanced:
+			out = append(out, x.balanced())
+		default:
 			out = append(out, x.hot(r))
 		}
 	}
@@ -50,14 +53,11 @@ func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }
 
 // binnacle compares Binnacle with the cheapest of the others.
 func (r Result) binnacle(o Outcome) string {
-	accepted := "all readings are accepted"
-	if r.lost() >= 0.005 && r.Throttled > 0 { // without a 429 less is written than came because bins came due unevenly
-		accepted = percent(r.lost()) + " of the readings are not accepted"
-	}
-	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest, accepted)
+	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest,
+		r.accepted())
 	var others []float64
 	for _, x := range o.Results {
-		if x.Layout != Binnacle {
+		if !x.Layout.chunked() {
 			others = append(others, x.PerMillion)
 		}
 	}
@@ -65,11 +65,36 @@ func (r Result) binnacle(o Outcome) string {
 		text += fmt.Sprintf(" A value takes 1/%s of the RU (modelled) that it takes in a document per reading.",
 			number(slices.Min(others)/r.PerMillion))
 	}
-	if r.Needed < r.Bought {
-		text += fmt.Sprintf(" The %s RU/s bought would do for about %s such readings/s.", number(r.Bought),
-			number(digits(r.bears(r.Bought), 2)))
+	return text + r.spare()
+}
+
+// accepted returns how many of Binnacle's readings are accepted, in words.
+func (r Result) accepted() string {
+	if r.lost() >= 0.005 && r.Throttled > 0 { // without a 429 less is written than came because bins came due unevenly
+		return percent(r.lost()) + " of the readings are not accepted"
 	}
-	return text
+	return "all readings are accepted"
+}
+
+// spare returns what else the throughput would do for, in words.
+func (r Result) spare() string {
+	if r.Needed >= r.Bought {
+		return ""
+	}
+	return fmt.Sprintf(" The %s RU/s bought would do for about %s such readings/s.", number(r.Bought),
+		number(digits(r.bears(r.Bought), 2)))
+}
+
+// balanced says what the balancer changes, and what that gains.
+func (r Result) balanced() string {
+	if r.Keys == nil {
+		return "Binnacle, balanced: the load is even enough that the balancer changes nothing."
+	}
+	text := fmt.Sprintf("Binnacle, balanced: after a day of this load the balancer gives %s other keys, %s with %s of "+
+		"the RU %d instead of %d. ", plural(r.Epochs, "tenant"), r.Keys.Tenant, percent(r.Keys.Share), r.Keys.After,
+		r.Keys.Before)
+	return text + fmt.Sprintf("From the next day on the hottest physical partition has %.2f times the mean, and %s.",
+		r.Hottest, r.accepted()) + r.spare()
 }
 
 // journal says what the journal costs in Kafka: bytes that are written there, and kept for as long as bins are open.

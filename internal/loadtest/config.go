@@ -12,12 +12,14 @@ import (
 
 // Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
-	Scenarios []Scenario    `kong:"-"`
-	Paces     []Pace        `kong:"-"`
-	Devices   int           `help:"Number of simulated trucks of all tenants." default:"800"`
-	Interval  time.Duration `help:"Time between two readings of a truck." default:"10s"`
-	Window    time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
-	Sample    time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"2m"`
+	Scenarios []Scenario `kong:"-"`
+	Paces     []Pace     `kong:"-"`
+	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
+	// Partitions are those of every container.
+	Partitions int           `help:"Number of physical partitions of each layout's container, 2 to 100." default:"5"`
+	Interval   time.Duration `help:"Time between two readings of a truck." default:"10s"`
+	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
+	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"2m"`
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
 	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
 	Seed  uint64        `help:"Seed of the readings." default:"1"`
@@ -37,9 +39,6 @@ func DefaultConfig() Config {
 	settings.Defaults(&c)
 	return c
 }
-
-// physicalPartitions is how many every layout's container has.
-const physicalPartitions = 5
 
 // midnight is when the fleet starts to report. All ends in the same month, so Binnacle has one container; a window that
 // is shorter than a day ends before the next midnight.
@@ -74,6 +73,9 @@ func (c Config) Validate() error {
 	}
 	if c.Devices < minDevices || c.Devices > maxDevices {
 		fault("%d devices: %d to %d are allowed", c.Devices, minDevices, maxDevices)
+	}
+	if c.Partitions < minPartitions || c.Partitions > maxPartitions {
+		fault("%d physical partitions: %d to %d are allowed", c.Partitions, minPartitions, maxPartitions)
 	}
 	if c.Interval < time.Millisecond {
 		fault("an interval of %s: 1ms or more is allowed", c.Interval)
@@ -116,6 +118,12 @@ const (
 	maxDevices = 100_000
 )
 
+// The bounds of physical partitions: from about 100 on ranges are narrower than slots.
+const (
+	minPartitions = 2
+	maxPartitions = 100
+)
+
 // perSecond returns how many readings the fleet reports in a second.
 func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
 
@@ -125,7 +133,7 @@ func (c Config) opens() time.Time { return midnight.Add(c.Hold) }
 // measured returns how long a layout is measured. A layout that keeps nothing back does the same in every interval of
 // the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
 func (c Config) measured(l Layout) time.Duration {
-	if l == Binnacle {
+	if l.chunked() {
 		return c.Window
 	}
 	return min(c.Sample, c.Window)
@@ -136,7 +144,7 @@ func (c Config) seconds() int64 {
 	seconds := 0.0
 	for _, l := range layouts {
 		seconds += 2 * c.measured(l).Seconds()
-		if l == Binnacle {
+		if l.chunked() {
 			seconds += 2 * c.Hold.Seconds()
 		}
 	}

@@ -1,6 +1,10 @@
 package loadtest
 
-import "context"
+import (
+	"context"
+
+	"binnacle/internal/balance"
+)
 
 // Layout is one way to keep readings in Cosmos DB.
 type Layout string
@@ -9,10 +13,15 @@ type Layout string
 const (
 	ByDate   Layout = "date"          // a document per reading; partition key /date
 	ByDevice Layout = "tenant-device" // a document per reading; hierarchical partition key /tenant, /device
-	Binnacle Layout = "binnacle"      // chunks under slot-placed keys
+	Binnacle Layout = "binnacle"      // chunks under slot-placed keys, four a tenant
+	// Balanced is Binnacle after the balancer has seen a day of the load.
+	Balanced Layout = "binnacle-balanced"
 )
 
-var layouts = []Layout{ByDate, ByDevice, Binnacle}
+var layouts = []Layout{ByDate, ByDevice, Binnacle, Balanced}
+
+// chunked reports whether a layout is Binnacle's.
+func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 
 // about says what a layout has a document for.
 func (l Layout) about() string {
@@ -21,6 +30,8 @@ func (l Layout) about() string {
 		return "reading, by date"
 	case ByDevice:
 		return "reading, by tenant, device"
+	case Balanced:
+		return "chunk: Binnacle, balanced"
 	}
 	return "chunk: Binnacle"
 }
@@ -33,6 +44,8 @@ type pass struct {
 	metrics  int // in a reading
 	rus      int // what the container gets, in RU/s; 0: as much as it asks for
 	tick     func()
+
+	placed []balance.Change // what the balancer has decided, for Balanced
 }
 
 // unlimitedRUs is the throughput of a container without budgets.
@@ -51,7 +64,10 @@ func (p pass) run(ctx context.Context) (totals, error) {
 		return totals{}, err
 	}
 	defer a.close()
-	if p.layout == Binnacle {
+	if p.layout.chunked() {
+		if err := a.place(ctx, p.placed); err != nil {
+			return totals{}, err
+		}
 		return p.chunks(ctx, a)
 	}
 	return p.documents(ctx, a)

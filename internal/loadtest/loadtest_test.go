@@ -1,6 +1,7 @@
 package loadtest_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -12,10 +13,12 @@ import (
 
 const day = 24 * time.Hour
 
+var days = flag.Bool("balanced.days", false, "TestBalancerEvensTheWhale measures whole days, with a hold of half a day")
+
 // small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
 func small(change func(*loadtest.Config)) loadtest.Config {
 	cfg := loadtest.Config{
-		Scenarios: loadtest.AllScenarios(), Devices: 100, Interval: 10 * time.Second,
+		Scenarios: loadtest.AllScenarios(), Devices: 100, Interval: 10 * time.Second, Partitions: 5,
 		Window: 2 * time.Minute, Sample: 30 * time.Second, Hold: 2 * time.Minute, Seed: 3,
 	}
 	if change != nil {
@@ -31,8 +34,11 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 	require.NoError(t, err)
 	require.Len(t, r.Outcomes, len(cfg.Scenarios))
 	for _, o := range r.Outcomes {
-		require.Equal(t, []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle},
-			[]loadtest.Layout{o.Results[0].Layout, o.Results[1].Layout, o.Results[2].Layout})
+		var got []loadtest.Layout
+		for _, r := range o.Results {
+			got = append(got, r.Layout)
+		}
+		require.Equal(t, []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle, loadtest.Balanced}, got)
 	}
 	return r
 }
@@ -41,14 +47,15 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Paces = []loadtest.Scenario{loadtest.Whale}, nil
+	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
 	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	results := run(t, cfg).Outcomes[0].Results
-	byDate, byDevice, binnacle := results[0], results[1], results[2]
+	byDate, byDevice, binnacle, balanced := results[0], results[1], results[2], results[3]
 
 	require.GreaterOrEqual(t, byDate.Hottest, 4.5)
 	require.GreaterOrEqual(t, byDevice.Hottest, 3.5)
 	require.LessOrEqual(t, binnacle.Hottest, 1.5)
+	require.LessOrEqual(t, balanced.Hottest, 1.15)
 	require.LessOrEqual(t, binnacle.PerMillion, byDate.PerMillion/200)
 	require.LessOrEqual(t, binnacle.PerMillion, byDevice.PerMillion/200)
 
@@ -182,6 +189,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*loadtest.Config){
 		`scenario "x": uniform and whale are known`: func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{"x"} },
 		"5 devices: 100 to 100000 are allowed":      func(c *loadtest.Config) { c.Devices = 5 },
+		"1 physical partitions: 2 to 100":           func(c *loadtest.Config) { c.Partitions = 1 },
 		"an interval of 0s":                         func(c *loadtest.Config) { c.Interval = 0 },
 		"a hold of 5s: whole seconds":               func(c *loadtest.Config) { c.Hold = 5 * time.Second },
 		"a measured time of -1m0s":                  func(c *loadtest.Config) { c.Window = -time.Minute },
@@ -194,5 +202,28 @@ func TestConfigIsChecked(t *testing.T) {
 	} {
 		_, err := loadtest.Run(t.Context(), small(change))
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// The balancer evens what four keys a tenant leave uneven, whatever the number of physical partitions. Each device
+// writes a chunk a hold of nearly the same size, so that a hold is as good as a day; -balanced.days measures days.
+func TestBalancerEvensTheWhale(t *testing.T) {
+	for _, partitions := range []int{5, 10, 20} {
+		cfg := small(func(c *loadtest.Config) {
+			c.Scenarios, c.Devices, c.Partitions = []loadtest.Scenario{loadtest.Whale}, 400, partitions
+			c.Interval, c.Sample, c.Hold, c.Window = 30*time.Second, 30*time.Second, time.Minute, time.Minute
+			if *days {
+				c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 800, time.Minute, time.Minute, 12*time.Hour, day
+			}
+		})
+		results := run(t, cfg).Outcomes[0].Results
+		before, after := results[2], results[3]
+		t.Logf("%d physical partitions: %.2f, balanced %.2f, %+v", partitions, before.Hottest, after.Hottest, after.Keys)
+		require.Greater(t, before.Hottest, 1.15)
+		require.LessOrEqual(t, after.Hottest, 1.15)
+		require.Len(t, after.Spread, partitions)
+		require.Equal(t, before.PerMillion, after.PerMillion, "a key that is longer by a letter costs nothing")
+		require.Equal(t, "tenant-0", after.Keys.Tenant)
+		require.Equal(t, 2*partitions, after.Keys.After)
 	}
 }

@@ -167,7 +167,7 @@ func seconds(s float64) string {
 // one leaves the number out of "1 minute".
 func one(s string) string { return strings.TrimPrefix(s, "1 ") }
 
-func plural(n time.Duration, unit string) string {
+func plural[N ~int | ~int64](n N, unit string) string {
 	if n == 1 {
 		return "1 " + unit
 	}

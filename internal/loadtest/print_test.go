@@ -47,6 +47,14 @@ func TestPrint(t *testing.T) {
 				DollarsByModel: ru.Certain(23.36),
 				SecondHolds:    5.9, Journaled: 0.95, Published: 25.9, Throttled: 0.002,
 			},
+			{
+				Layout: loadtest.Balanced, Offered: 1200, Accepted: 1200, PerMillion: 380,
+				Spread: []float64{0.198, 0.204, 0.2, 0.199, 0.199}, Hottest: 1.02, Needed: 5.7, Bought: 400, Dollars: 23.36,
+				ByModel:        ru.Interval{Low: 255, Likely: 380, Other: 260, High: 384.4},
+				DollarsByModel: ru.Certain(23.36),
+				SecondHolds:    5.9, Journaled: 0.95, Published: 25.9,
+				Epochs: 2, Keys: &loadtest.Keys{Tenant: "tenant-0", Share: 0.803, Before: 4, After: 10},
+			},
 		}}},
 		Paces: []loadtest.PaceResult{
 			{Devices: 10, Metrics: 10, IntervalSeconds: 1, PerDay: 19.04, Readings: 4548.4, DocumentBytes: 35.2 * 1024,

@@ -54,6 +54,9 @@ type Result struct {
 	Journaled    float64 `json:"journal_bytes_per_value,omitempty"`   // in Kafka, without copies
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
+
+	Epochs int   `json:"epochs_by_the_balancer,omitempty"`
+	Keys   *Keys `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
 }
 
 // utilisation is the share of what is bought that the load takes on average.
@@ -102,11 +105,11 @@ func newResult(l Layout, free, bound totals) Result {
 		return round(ru.DollarsPerMonth(buy(round(needed)), false))
 	})
 	r.Dollars = r.DollarsByModel.Likely
-	r.SecondHolds = round(r.Bought / physicalPartitions / (rus.Likely / float64(writes)))
+	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(writes)))
 	for _, p := range free.partitions {
 		share := round(p.RUs / rus.Likely)
 		r.Spread = append(r.Spread, share)
-		r.Hottest = max(r.Hottest, round(share*physicalPartitions))
+		r.Hottest = max(r.Hottest, round(share*float64(len(free.partitions))))
 	}
 	return r
 }

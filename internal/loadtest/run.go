@@ -23,7 +23,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		WindowSeconds: cfg.Window.Seconds(),
 		SampleSeconds: cfg.measured(ByDate).Seconds(),
 		Seed:          cfg.Seed, Model: cfg.Model.String(), OtherModel: cfg.Model.Other().String(),
-		Factors: cfg.Factors, PhysicalPartitions: physicalPartitions,
+		Factors: cfg.Factors, PhysicalPartitions: cfg.Partitions,
 		Paces: make([]PaceResult, len(cfg.Paces)),
 	}
 	bar := progress.New(cfg.Progress, "seconds of fleet time", cfg.seconds())
@@ -35,9 +35,12 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		results := make([]Result, len(layouts))
 		report.Outcomes = append(report.Outcomes, Outcome{s, results})
 		for i, l := range layouts {
+			if l == Balanced {
+				continue // it follows from what Binnacle has done
+			}
 			work.Go(func() (err error) {
 				p := pass{cfg: cfg, scenario: s, layout: l, metrics: metrics, tick: tick}
-				if results[i], err = p.measure(ctx); err != nil {
+				if err = p.fill(ctx, results[i:]); err != nil {
 					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
 				}
 				return nil
@@ -67,24 +70,41 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// measure runs the pass twice: without budgets, to see what the load asks for, and with what is then bought.
-func (p pass) measure(ctx context.Context) (Result, error) {
-	free, err := p.run(ctx)
+// fill measures the layout of the pass, and, of Binnacle, once more as the balancer then places its tenants.
+func (p pass) fill(ctx context.Context, results []Result) error {
+	free, err := p.free(ctx)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	if err := free.check(); err != nil {
-		return Result{}, err
+	if results[0], err = p.measure(ctx, free); err != nil || p.layout != Binnacle {
+		return err
 	}
+	p.layout, p.placed = Balanced, free.decision.Changes
+	if free, err = p.free(ctx); err != nil {
+		return err
+	}
+	results[1], err = p.measure(ctx, free)
+	results[1].Epochs, results[1].Keys = len(p.placed), largest(p.placed)
+	return err
+}
+
+// free runs the pass without budgets, to see what the load asks for.
+func (p pass) free(ctx context.Context) (totals, error) {
+	t, err := p.run(ctx)
+	if err == nil {
+		err = t.check()
+	}
+	return t, err
+}
+
+// measure runs the pass with what is bought for a load.
+func (p pass) measure(ctx context.Context, free totals) (Result, error) {
 	p.rus = int(buy(free.need()))
 	bound, err := p.run(ctx)
-	if err != nil {
-		return Result{}, err
+	if err == nil {
+		err = bound.whole()
 	}
-	if err := bound.whole(); err != nil {
-		return Result{}, err
-	}
-	return newResult(p.layout, free, bound), nil
+	return newResult(p.layout, free, bound), err
 }
 
 var errNothing = errors.New("nothing was written in the time that was measured: measure longer")

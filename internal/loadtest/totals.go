@@ -3,6 +3,7 @@ package loadtest
 import (
 	"time"
 
+	"binnacle/internal/balance"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/ru"
 )
@@ -22,6 +23,8 @@ type totals struct {
 	base         float64 // charged to Binnacle's containers control and catalog, in the window and before, RU
 	drained      int     // readings in the store after the last bin was cut, those before the window included
 	taken        int     // readings offered until then
+
+	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
 }
 
 // newTotals returns the totals of a period of load on a layout.

@@ -95,7 +95,7 @@ func pageLayouts() []layout {
 // and read.
 func TestPartitioningPage(t *testing.T) {
 	var rows, bars strings.Builder
-	layouts := pageLayouts()
+	layouts := append(pageLayouts(), balancedLayout(t))
 	fmt.Fprint(&rows, "| layout | hottest/mean | keys of a device | RU | keys of the whale | RU |\n",
 		"|---|---|---|---|---|---|\n")
 	ratios := map[string]float64{}
@@ -111,18 +111,19 @@ func TestPartitioningPage(t *testing.T) {
 		y := 20 + i*34
 		fmt.Fprintf(&bars, `<text x="8" y="%d">%s</text>`+"\n", y+16, strings.ReplaceAll(l.name, "`", ""))
 		for p, share := range shares {
-			red := min(255, int(60+195*share/0.3))
-			fmt.Fprintf(&bars, `<rect x="%d" y="%d" width="36" height="22" fill="rgb(%d,90,%d)"><title>%.1f %%</title></rect>`+"\n",
-				370+p*39, y, red, max(40, 200-red/2), 100*share)
+			fmt.Fprintf(&bars, `<rect x="%d" y="%d" width="36" height="22" fill="%s"><title>%.1f %%</title></rect>`+"\n",
+				370+p*39, y, pageColour(share), 100*share)
 		}
 		fmt.Fprintf(&bars, `<text x="768" y="%d">%.2f</text>`+"\n", y+16, ratio)
 	}
 	require.Greater(t, ratios[layouts[0].name], 7.5, "one first-level key is in one physical partition")
 	require.Greater(t, ratios[layouts[4].name], 7.5, "a suffix on the second level changes nothing")
 	require.Less(t, ratios["Binnacle, a slot for each partition"], ratios["Binnacle, 4 slots"])
+	require.Less(t, ratios["Binnacle, with the balancer"], 1.1)
 	picture := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 820 %d" font-family="sans-serif" font-size="12" `+
 		`fill="#6b7580"><title>RU of each of %d physical partitions by layout</title>`+"\n%s</svg>\n", 30+len(layouts)*34,
 		pagePartitions, bars.String())
+	pictures := map[string]string{"partitioning.svg": picture, "partitioning-epochs.svg": epochsPicture(t)}
 	const begin, end = "<!-- make partitioning: begin -->\n", "<!-- make partitioning: end -->"
 	page, err := os.ReadFile("../../docs/partitioning.md")
 	require.NoError(t, err)
@@ -132,13 +133,24 @@ func TestPartitioningPage(t *testing.T) {
 	require.True(t, ok)
 	if *update {
 		require.NoError(t, os.WriteFile("../../docs/partitioning.md", []byte(before+begin+rows.String()+end+after), 0o644))
-		require.NoError(t, os.WriteFile("../../docs/partitioning.svg", []byte(picture), 0o644))
-		return
+	} else {
+		require.Equal(t, rows.String(), was, "make partitioning writes it anew")
 	}
-	require.Equal(t, rows.String(), was, "make partitioning writes it anew")
-	drawn, err := os.ReadFile("../../docs/partitioning.svg")
-	require.NoError(t, err)
-	require.Equal(t, picture, string(drawn), "make partitioning writes it anew")
+	for name, picture := range pictures {
+		name = "../../docs/" + name
+		if *update {
+			require.NoError(t, os.WriteFile(name, []byte(picture), 0o644))
+		}
+		drawn, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, picture, string(drawn), "make partitioning writes it anew")
+	}
+}
+
+// pageColour returns the colour of a physical partition with a share of the RU.
+func pageColour(share float64) string {
+	red := min(255, int(60+195*share/0.3))
+	return fmt.Sprintf("rgb(%d,90,%d)", red, max(40, 200-red/2))
 }
 
 // measure writes a layout and returns hottest over mean, the share of each physical partition, and what reads of a
@@ -147,15 +159,12 @@ func measure(t *testing.T, l layout) (ratio float64, shares []float64, device, t
 	w := newWorld(t, pagePartitions)
 	defer w.close()
 	r := rand.New(rand.NewPCG(5, 5))
-	w.container("other", len(l.key("t", "d", r)))
+	w.container("other", len(l.key("whale", "truck-0000", r)))
 	var all []reading
 	for n := range pageDocuments * pageDevices {
 		d := n % pageDevices
-		owner := "whale"
-		if d%5 == 4 {
-			owner = fmt.Sprint("tenant-", d/5%9)
-		}
-		all = append(all, reading{began.Add(time.Duration(n) * 20 * time.Second), owner, fmt.Sprintf("truck-%04d", d), 400})
+		owner, device := pageDevice(d)
+		all = append(all, reading{began.Add(time.Duration(n) * 20 * time.Second), owner, device, 400})
 	}
 	w.write("other", all, func(t, d string, _ time.Time) []string { return l.key(t, d, r) })
 	parts, err := w.server.Partitions(store.Database, "other")
