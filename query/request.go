@@ -85,6 +85,7 @@ type Result struct {
 	Truncated  bool     // there are more rows than Limit
 	Complete   bool     // every reading before the positions reached is in the answer (rule R3)
 	Incomplete []string // why it is not Complete, a sentence each
+	Hints      []string // why an answer is empty, a sentence each, where names are not known
 	Stats      Stats
 }
 

@@ -4,5 +4,4 @@ package main
 var (
 	Run       = run
 	RedactURL = redactURL
-	Nearest   = nearest
 )

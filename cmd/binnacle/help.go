@@ -1,14 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"binnacle/internal/app"
+	"binnacle/internal/nearest"
 
 	"github.com/alecthomas/kong"
 )
@@ -98,30 +97,8 @@ func suggest(err error) error {
 	for _, level := range parse.Context.Flags() {
 		names = append(names, level.Name)
 	}
-	if near := nearest(match[1], names); near != "" {
+	if near := nearest.Name(match[1], names); near != "" {
 		return fmt.Errorf("%w, did you mean \"--%s\"?", err, near)
 	}
 	return fmt.Errorf("%w (see --help-all)", err)
-}
-
-// nearest returns the name that shares the largest part of its letter pairs with a text, if that is half or more of
-// the pairs of the shorter one; empty: none does.
-func nearest(text string, names []string) string {
-	share := func(name string) float64 {
-		shared, shorter := 0, min(len(text), len(name))-1
-		for i := range len(text) - 1 {
-			if strings.Contains(name, text[i:i+2]) {
-				shared++
-			}
-		}
-		// A small part for the difference in length, so that of two names with the same pairs the closer one wins.
-		return float64(min(shared, shorter))/float64(max(1, shorter)) - 0.01*float64(max(len(text), len(name))-shorter)
-	}
-	best := ""
-	for _, name := range names {
-		if s := share(name); s >= 0.5 && (best == "" || cmp.Compare(s, share(best)) > 0) {
-			best = name
-		}
-	}
-	return best
 }

@@ -27,14 +27,3 @@ func TestRedactURL(t *testing.T) {
 		require.Equal(t, want, main.RedactURL(text), text)
 	}
 }
-
-func TestNearestFlag(t *testing.T) {
-	t.Parallel()
-	flags := []string{"kafka", "kafka-client-id", "memory-mb", "queries-memory-mb", "admin-token-file", "hold", "topic"}
-	for given, want := range map[string]string{
-		"kafka-brokers": "kafka", "tokenfile": "admin-token-file", "memory": "memory-mb", "kafka-clientid": "kafka-client-id",
-		"topics": "topic", "nosuch": "", "x": "", "max-hold": "hold",
-	} {
-		require.Equal(t, want, main.Nearest(given, flags), given)
-	}
-}

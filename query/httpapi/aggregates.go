@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
+	"binnacle/query/merge"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -30,11 +32,12 @@ var aggregatesSchema = arrow.NewSchema([]arrow.Field{
 func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
 	q := a.request(p, tenant)
+	p.align(&q.Range)
 	if p.isGrouped() {
 		return a.grouped(w, p, q)
 	}
 	step := p.step()
-	list := records{w: w, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
+	list := records{w: w, asked: q, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
 	if p.err == nil && step > 0 && (q.Range.To-q.Range.From)/step.Milliseconds() >= maxBuckets {
 		p.fail("step", "divides the range into more than %d buckets; choose a longer step", maxBuckets)
@@ -52,6 +55,22 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 				func(t *batched) error { return t.appendAggregate(&s) })
 		})
 	})
+}
+
+// align widens a range to multiples of the step since 1970 UTC, where align=step asks for it: then buckets of several
+// requests join.
+func (p *params) align(r *telemetry.Range) {
+	if p.word("align", "range", "step") == "range" || p.err != nil {
+		return
+	}
+	if !p.values.Has("step") || slices.Contains(merge.Units, merge.Unit(p.values.Get("step"))) || p.values.Has("tz") {
+		p.fail("align", "is allowed only with a step that is a duration: days, weeks and months of the calendar are aligned")
+		return
+	}
+	if step := p.step().Milliseconds(); p.err == nil {
+		r.From -= r.From % step
+		r.To = min(r.To+(step-r.To%step)%step, telemetry.MaxMillis)
+	}
 }
 
 // figure is a number of a statistic, none if there is nothing to say.

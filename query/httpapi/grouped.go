@@ -66,7 +66,7 @@ func (p *params) isGrouped() bool {
 // grouped answers aggregates of groups.
 func (a *api) grouped(w *response, p *params, q query.Request) error {
 	ask, by := p.aggregation(&q)
-	list := records{w: w, name: "aggregates"}
+	list := records{w: w, asked: q, name: "aggregates"}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
 	if p.err != nil {
 		return p.err

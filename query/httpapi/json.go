@@ -100,8 +100,9 @@ func (w *response) endWithMembers(b []byte, r query.Result, next string) error {
 		Next       string   `json:"next,omitempty"`
 		Complete   bool     `json:"complete"`
 		Incomplete []string `json:"incomplete,omitempty"`
+		Warnings   []string `json:"warnings,omitempty"`
 		Stats      stats    `json:"stats"`
-	}{r.Truncated, next, r.Complete, r.Incomplete, statsOf(r)})
+	}{r.Truncated, next, r.Complete, r.Incomplete, r.Hints, statsOf(r)})
 	if err != nil {
 		return fmt.Errorf("encode stats: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 func (a *api) latest(w *response, r *http.Request, tenant string) error {
 	p := parse(r, latestParameters, "device", "metric")
 	q := a.request(p, tenant)
-	list := records{w: w, name: "latest", head: "time,device,labels,metric,value", schema: valueSchema}
+	list := records{w: w, asked: q, name: "latest", head: "time,device,labels,metric,value", schema: valueSchema}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
 	if p.err != nil {
 		return p.err

@@ -143,3 +143,55 @@ func TestDevicePageIsBounded(t *testing.T) {
 	require.True(t, page.Truncated)
 	require.Contains(t, s.get(t, "/api/v1/devices?limit=1000000&after="+page.Next).body, `"truncated":false`)
 }
+
+// An empty answer says which names the catalog has never seen, and the nearest ones that it has.
+func TestHints(t *testing.T) {
+	s := listing(t)
+	for path, want := range map[string][]string{
+		"/api/v1/readings?metric=Tmp&from=-1h":                    {`no metric "Tmp"`},
+		"/api/v1/readings?metric=Temps&from=-1h":                  {`no metric "Temps"; there is "temp"`},
+		"/api/v1/latest?device=n77&metric=temp":                   {`no device "n77"`},
+		"/api/v1/latest?metric=other":                             {`no metric "other"`}, // it is globex's
+		"/api/v1/aggregates?metric=Hott&from=-1h&aggregate=p95":   {`no metric "Hott"; there is "hot"`},
+		"/api/v1/aggregates?device=m1&from=-100d&to=-99d":         nil,
+		"/api/v1/aggregates?metric=temp&metric=foo&from=-1h":      nil, // it is not empty
+		"/api/v1/readings?from=-100d&to=-99d":                     nil,
+		"/api/v1/readings?metric=Temps&from=-100d&to=-99d":        {`no metric "Temps"; there is "temp"`},
+		"/api/v1/aggregates?metric=Temps&from=-100d&to=-99d":      {`no metric "Temps"; there is "temp"`},
+		"/api/v1/aggregates?metric=msg&aggregate=avg&to=-99d":     nil,
+		"/api/v1/latest?metric=temp&device=m9&device=m8&from=-1h": {`no device "m9"`, `no device "m8"`},
+	} {
+		a := s.get(t, path)
+		var body struct{ Warnings []string }
+		require.NoError(t, json.Unmarshal([]byte(a.body), &body), a.body)
+		require.Equal(t, want, body.Warnings, path)
+	}
+}
+
+// A date is its midnight in UTC, and aligned buckets begin at multiples of their step.
+func TestDatesAndAlignedBuckets(t *testing.T) {
+	s := newServer(t, nil)
+	s.fill()
+	starts := func(query string) (out []int64) {
+		var body struct{ Aggregates []struct{ Start, End int64 } }
+		a := s.get(t, "/api/v1/aggregates?device=m1&metric=temp&"+query)
+		require.NoError(t, json.Unmarshal([]byte(a.body), &body), a.body)
+		for _, x := range body.Aggregates {
+			require.Zero(t, x.Start%600_000)
+			out = append(out, x.Start)
+		}
+		return out
+	}
+	day := noon.Truncate(24 * time.Hour)
+	whole := "step=10m&from=" + day.Format(time.DateOnly) + "&to=" + day.AddDate(0, 0, 1).Format(time.DateOnly)
+	from := noon.Add(-40*time.Minute + time.Second).UnixMilli()
+	to := noon.Add(-7 * time.Minute).UnixMilli()
+	for _, form := range []string{"", "&aggregate=avg", "&aggregate=avg&closed=right"} {
+		require.NotEmpty(t, starts(whole+form))
+		require.Equal(t, starts(whole+form), starts(fmt.Sprintf("align=step&step=10m&from=%d&to=%d", from, to)+form))
+	}
+	for _, bad := range []string{"align=step", "align=step&step=day", "align=step&step=1d&tz=Europe/Berlin", "align=up&step=1m"} {
+		require.Equal(t, 400, s.get(t, "/api/v1/aggregates?"+bad).status, bad)
+	}
+	require.Equal(t, 400, s.get(t, "/api/v1/readings?from=2026-13-01").status)
+}

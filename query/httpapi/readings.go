@@ -67,6 +67,11 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
+	if rows, ok := f.(*jsonRows); ok && rows.rows == 0 && !rows.lines {
+		if result.Hints, err = a.cfg.Querier.Hints(r.Context(), q.Request); err != nil {
+			return err
+		}
+	}
 	return f.end(result)
 }
 

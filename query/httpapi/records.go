@@ -16,6 +16,7 @@ type records struct {
 	head   string        // of the CSV
 	schema *arrow.Schema // of batches; nil where the list has no such format
 	limit  int           // 0 for none
+	asked  query.Request // for the names of an answer without records
 
 	more func() ([]byte, error) // an object with the members that follow the array; nil for none
 
@@ -112,6 +113,11 @@ func (a *api) list(l *records, r *http.Request, run func() (query.Result, error)
 	res, err := run()
 	if err != nil {
 		return err
+	}
+	if l.count == 0 && l.format == "json" {
+		if res.Hints, err = a.cfg.Querier.Hints(r.Context(), l.asked); err != nil {
+			return err
+		}
 	}
 	return l.end(res)
 }

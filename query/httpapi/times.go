@@ -10,8 +10,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// parseInstant returns the ms since 1970 of RFC 3339, of a number since 1970 in the unit that telemetry.ParseEpoch
-// finds, of now, or of a duration before now. It rounds up, and clamps to the times that readings can have.
+// parseInstant returns the ms since 1970 of RFC 3339, of a date's midnight in UTC, of a number since 1970 in the unit that
+// telemetry.ParseEpoch finds, of now, or of a duration before now. It rounds up, and clamps to the times that readings can have.
 func parseInstant(s string, now time.Time) (int64, error) {
 	if s == "now" {
 		return clamp(now), nil
@@ -27,6 +27,9 @@ func parseInstant(s string, now time.Time) (int64, error) {
 		if negative, ok := telemetry.ParseEpoch("-" + s); ok { // so it rounds up
 			return min(-negative, telemetry.MaxMillis), nil
 		}
+	}
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return clamp(day), nil
 	}
 	// In a URL an unescaped + is a space; nothing else can be meant by one.
 	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"binnacle/internal/catalog"
 	"binnacle/query"
@@ -70,6 +71,59 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 	}
 	warnings.Merge(catalogGap(known))
 	return warnings, nil
+}
+
+// found returns what find finds. A metric or device that the catalog has never seen is not looked for, which costs
+// nothing; a hint says so, as it does where find finds nothing.
+func (s *selector) found(ctx context.Context, matchers []*labels.Matcher,
+	find func() ([]*series, annotations.Annotations, error)) (
+	out []*series, warnings annotations.Annotations, err error) {
+	names := namesIn(matchers)
+	known, unknown, err := s.lacks(ctx, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !unknown {
+		if out, warnings, err = find(); err != nil || len(out) > 0 {
+			return out, warnings, err
+		}
+		if known, err = s.tags.Known(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, hint := range known.Hints(names) {
+		if !slices.Contains(s.hints, hint) {
+			s.hints = append(s.hints, hint)
+		}
+	}
+	return out, warnings, nil
+}
+
+// lacks reports whether no device of the tenant is, or has, what the names say.
+func (s *selector) lacks(ctx context.Context, names query.Wanted) (known *query.Known, unknown bool, err error) {
+	if names.Metrics == nil && names.Devices == nil {
+		return nil, false, nil
+	}
+	if err := s.querier.Await(ctx, s.tenant); err != nil {
+		return nil, false, err
+	}
+	if known, err = s.tags.Known(ctx); err != nil {
+		return nil, false, err
+	}
+	return known, known.Gap() == nil && !known.HasAny(names) && !known.Changed(ctx), nil
+}
+
+// namesIn returns the names that matchers ask for.
+func namesIn(matchers []*labels.Matcher) query.Wanted {
+	of := query.Wanted{Numbers: true,
+		Metrics: equalTo(matchers, model.MetricNameLabel), Devices: equalTo(matchers, deviceLabel)}
+	for _, m := range matchers {
+		isName := m.Name == model.MetricNameLabel || m.Name == deviceLabel || strings.HasPrefix(m.Name, exported)
+		if !isName && !m.Matches("") {
+			of.Labels = append(of.Labels, m.Name)
+		}
+	}
+	return of
 }
 
 // catalogGap returns a warning for each reason why devices may be missing.

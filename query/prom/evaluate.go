@@ -96,6 +96,9 @@ func (a *api) evaluate(ctx context.Context, c *call,
 		return answer{}, engineError(res.Err)
 	}
 	out := answer{warnings: res.Warnings, query: text}
+	for _, hint := range c.hints {
+		out.warnings.Add(errors.New(hint))
+	}
 	if limit > 0 && truncate(res, limit) {
 		out.warnings.Add(errTruncated)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// instant returns a time in seconds since 1970 or in RFC 3339.
+// instant returns a time in seconds since 1970, in RFC 3339, or of a date's midnight in UTC.
 func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	s := c.Form.Get(name)
 	if s == "" && !otherwise.IsZero() {
@@ -24,6 +24,9 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 		const most = telemetry.MaxMillis / 1000
 		seconds = max(-most, min(most, seconds))
 		return time.UnixMilli(int64(math.Round(seconds * 1000))).UTC(), nil
+	}
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return day, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

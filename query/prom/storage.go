@@ -36,6 +36,7 @@ type tenantStorage struct {
 	pushdowns pushdowns
 	cost      query.Stats // of all reads so far
 	growth    labelSize   // of the labels of each series that is read
+	hints     []string    // why selectors found nothing
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -57,13 +58,19 @@ func (*selector) Close() error { return nil }
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	if l := s.pushdowns.of(matchers); l != nil {
-		return &set{find: func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) }}
+		return &set{find: func() ([]*series, annotations.Annotations, error) {
+			return s.found(ctx, l.matchers, func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
+		}}
 	}
 	r := s.request(matchers)
 	if hints != nil {
 		r.Range = rangeOf(max(s.mint, hints.Start), min(s.maxt, hints.End))
 	}
-	return &set{find: func() ([]*series, annotations.Annotations, error) { return s.collect(ctx, r, matchers) }}
+	return &set{find: func() ([]*series, annotations.Annotations, error) {
+		return s.found(ctx, matchers, func() ([]*series, annotations.Annotations, error) {
+			return s.collect(ctx, r, matchers)
+		})
+	}}
 }
 
 // request returns the request for what the matchers may match.
