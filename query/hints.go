@@ -17,8 +17,8 @@ type Wanted struct {
 	Numbers          bool     // texts are no answer
 }
 
-// Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks the store for
-// nothing that the last Config.TagsAge has read. Errors are those of Known.
+// Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks the store
+// for nothing that was read within Config.TagsAge. Errors are those of Known.
 func (q *Querier) Hints(ctx context.Context, r Request) ([]string, error) {
 	if r.Metrics == nil && r.Devices == nil {
 		return nil, nil

@@ -190,7 +190,8 @@ func TestDatesAndAlignedBuckets(t *testing.T) {
 		require.NotEmpty(t, starts(whole+form))
 		require.Equal(t, starts(whole+form), starts(fmt.Sprintf("align=step&step=10m&from=%d&to=%d", from, to)+form))
 	}
-	for _, bad := range []string{"align=step", "align=step&step=day", "align=step&step=1d&tz=Europe/Berlin", "align=up&step=1m"} {
+	for _, bad := range []string{"align=step", "align=step&step=day", "align=step&step=1d&tz=Europe/Berlin",
+		"align=up&step=1m"} {
 		require.Equal(t, 400, s.get(t, "/api/v1/aggregates?"+bad).status, bad)
 	}
 	require.Equal(t, 400, s.get(t, "/api/v1/readings?from=2026-13-01").status)

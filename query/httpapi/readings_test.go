@@ -44,8 +44,10 @@ func TestJSON(t *testing.T) {
 func TestEmptyAnswer(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100})
-	for _, path := range []string{"?device=none", "?metric=none", "?from=now&to=now", "?device=not/possible"} {
-		require.JSONEq(t, `{"readings":[],"truncated":false,"complete":true,
+	for path, warnings := range map[string]string{"?device=none": `"warnings":["no device \"none\""],`,
+		"?metric=none": `"warnings":["no metric \"none\""],`, "?from=now&to=now": "",
+		"?device=not/possible": `"warnings":["no device \"not/possible\""],`} {
+		require.JSONEq(t, `{"readings":[],"truncated":false,"complete":true,`+warnings+`
 			"stats":{"request_units":0,"documents":0,"keys":0,"containers":0,"head_rows":0}}`, s.get(t, "/api/v1/readings"+path).body, path)
 	}
 	a, err := s.do(t, http.MethodGet, "/api/v1/readings?format=csv&metric=b&metric=a&metric=b",

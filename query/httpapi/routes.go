@@ -14,8 +14,8 @@ type route struct {
 }
 
 var (
-	aggregatesParameters = []string{"device", "metric", "from", "to", "step", "align", "tz", "closed", "aggregate", "by", "fill",
-		"limit", "format", "strict", "timeout", "as_of"}
+	aggregatesParameters = []string{"device", "metric", "from", "to", "step", "align", "tz", "closed", "aggregate", "by",
+		"fill", "limit", "format", "strict", "timeout", "as_of"}
 	latestParameters = []string{"device", "metric", "from", "to", "limit", "format", "strict", "timeout", "as_of"}
 	diffParameters   = []string{"device", "metric", "from", "to", "since", "until", "change", "limit", "format", "timeout"}
 )

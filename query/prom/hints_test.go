@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A metric or device that the catalog has never seen is not looked for; a warning names the nearest one. So does one for
-// labels, and for metrics that have only texts.
+// A metric or device that the catalog has never seen is not looked for; a warning names the nearest one. So does one
+// for labels, and for metrics that have only texts.
 func TestHints(t *testing.T) {
 	s := newServer(t, nil)
 	at := noon.Add(-10 * time.Minute)
