@@ -35,6 +35,7 @@ var wrong = map[string][]string{
 	"order":   {"", "up", "ASC"}, "format": {"", "xml", "JSON", "json,csv"}, "layout": {"", "tall"},
 	"strict": {"", "1", "yes", "TRUE"}, "cursor": {"", "x", "e30", strings.Repeat("A", 5000)},
 	"tz":        {"", "Local", "Mars/Base", "../../etc/passwd", "+01:00"},
+	"align":     {"", "up", "step"},
 	"closed":    {"", "both"},
 	"aggregate": {"", "mean", "p", "p101", "p-1", "pNaN", "p1e1", "avg,", strings.Repeat("avg,", 20) + "avg"},
 	"by":        {"", "fleet", "tag", "tag:", "label:", "device:m1", "device,"},

@@ -23,7 +23,7 @@ func TestHints(t *testing.T) {
 		`Temp`:                                  {`no metric "Temp"; there is "temp"`},
 		`sum(rate(Temp[5m]))`:                   {`no metric "Temp"; there is "temp"`},
 		`avg_over_time(temp{device="n9"}[30m])`: {`no device "n9"`},
-		`temp{axies="x"}`:                        {`no tag or label "axies"; there is "axis"`},
+		`temp{axies="x"}`:                       {`no tag or label "axies"; there is "axis"`},
 		`state`:                                 {`metric "state" has only texts: ask /api/v1/latest or /api/v1/readings`},
 		`temp`:                                  nil,
 		`temp{axis="y"}`:                        nil,
