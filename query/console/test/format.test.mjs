@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, charge, count, instant, length, number, parts, roughly, ticks } from "../page/js/format.js";
+import { ago, charge, count, incomplete, instant, length, number, parts, roughly, ticks } from "../page/js/format.js";
 
 test("numbers are as exact as one reads them", () => {
   for (const [v, text] of [
@@ -70,4 +70,21 @@ test("instants, charges, counts", () => {
   assert.equal(charge(12345.6), "12,346 RU");
   assert.equal(count(1, "gap"), "1 gap");
   assert.equal(count(1200, "gap"), "1,200 gaps");
+});
+
+test("what an answer lacks, without names of partitions", () => {
+  assert.deepEqual(incomplete(["no ingester answers for partition telemetry/0", "no ingester answers for partition telemetry/3"]), [
+    "Readings that are not stored yet may be missing: no ingester answers for 2 partitions.",
+  ]);
+  assert.deepEqual(incomplete(["partition telemetry/1 is being replayed: offset 3 of 9", "not all ingesters answer"]), [
+    "The newest readings of 1 partition follow: an ingester is catching up.",
+  ]);
+  assert.deepEqual(incomplete(["not all ingesters answer"]), [
+    "Readings that are not stored yet may be missing: not all ingesters answer.",
+  ]);
+  const waits = "the tenant's readings from offset 7 on wait for the limit ingest-readings";
+  assert.deepEqual(incomplete([`partition telemetry/0: ${waits}`, `partition telemetry/1: ${waits}`]), [waits]);
+  assert.deepEqual(incomplete(["the store returns only some chunks of many devices"]), [
+    "the store returns only some chunks of many devices",
+  ]);
 });

@@ -115,3 +115,18 @@ export function charge(rus) {
 export function count(n, one, many = one + "s") {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }
+
+/** incomplete says what an answer may lack, of the reasons that the service gives, without the names of partitions. */
+export function incomplete(why) {
+  const of = (pattern) => why.filter((w) => pattern.test(w)).length;
+  const said = [];
+  const silent = of(/^no ingester answers for partition/);
+  const behind = of(/^partition \S+ is (being replayed|behind)/);
+  const missing = "Readings that are not stored yet may be missing";
+  if (silent > 0) said.push(`${missing}: no ingester answers for ${count(silent, "partition")}.`);
+  if (behind > 0) said.push(`The newest readings of ${count(behind, "partition")} follow: an ingester is catching up.`);
+  const known = /^(no ingester answers for partition|partition \S+ is (being replayed|behind)|not all ingesters answer)/;
+  const rest = why.filter((w) => !known.test(w)).map((w) => w.replace(/^partition \S+: /, ""));
+  if (said.length + rest.length === 0) said.push(`${missing}: not all ingesters answer.`);
+  return [...said, ...new Set(rest)];
+}

@@ -2,7 +2,7 @@
 
 import { Chart, swatch } from "./chart.js";
 import { fill, h } from "./dom.js";
-import { charge, count, instant, length, number, parts } from "./format.js";
+import { charge, count, incomplete, instant, length, number, parts } from "./format.js";
 import { faultAt } from "./promql.js";
 import { fromAggregates, fromMatrix, summary } from "./series.js";
 
@@ -271,7 +271,7 @@ export function drawAnswer(element, a, spent) {
   facts.push(
     a.complete
       ? h("span", { class: "dot" }, "complete")
-      : h("span", { class: "dot warn", title: a.why.join("\n") }, "incomplete"),
+      : h("span", { class: "dot warn", title: incomplete(a.why).join("\n") }, "incomplete"),
   );
   if (a.cost) facts.push(h("b", {}, charge(a.cost.request_units)));
   facts.push(h("span", { class: "optional" }, `${Math.round(a.took)} ms`));
@@ -304,7 +304,18 @@ function details(a, spent, open) {
 /** notes returns what there is to say above the answer: why it is incomplete, what was left out, warnings. */
 export function notes(a, left) {
   const out = [];
-  if (!a.complete) out.push(note("warn", "This answer is incomplete", ...a.why));
+  if (!a.complete) {
+    const warning = note("warn", "This answer is incomplete", ...incomplete(a.why));
+    warning.append(
+      h(
+        "details",
+        { class: "why" },
+        h("summary", {}, "details for operators"),
+        a.why.map((w) => h("p", {}, w)),
+      ),
+    );
+    out.push(warning);
+  }
   if (left > 0)
     out.push(
       note(
