@@ -57,6 +57,8 @@ type chain struct {
 	phase      phase
 	full       bool // its partition key was found full, which has been said
 	begun      bool // a bin has been opened since the chain is known here
+	queued     bool // period is set: it stays the same for as long as the chain is known here
+	period     telemetry.Day
 
 	// What the head shows: these change under the Worker's lock.
 	number uint32 // of the next chunk

@@ -91,6 +91,7 @@ func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 // Jobs decides what is to be cut and returns what is to be done outside. It is called after records were fed,
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
+	w.queue.snapshot = snapshot
 	w.wake(now)
 	w.relieve(now)
 	ticked := now.Sub(w.ticked) >= w.cfg.CommitEvery

@@ -4,18 +4,19 @@ import (
 	"time"
 
 	"binnacle/ingest/queue"
+	"binnacle/internal/control"
 	"binnacle/internal/retry"
-
 	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
-// queueKey names chains that share their fate: the chunks of a tenant's month go to one container, as a rule.
+// queueKey names chains that share their fate: the chunks of a tenant's period go to one container, as a rule.
 type queueKey struct {
 	tenant string
-	month  telemetry.Month
+	period telemetry.Day // the first one of the period
 }
 
-// tenantQueue is the chains of a tenant and month that are to go on, in the order in which they asked.
+// tenantQueue is the chains of a tenant and period that are to go on, in the order in which they asked.
 type tenantQueue struct {
 	key     queueKey
 	waiting queue.FIFO[*chain]
@@ -46,7 +47,7 @@ func (l *tenantQueue) pop() *chain {
 }
 
 // writeQueue hands out chains that are to go on, as far as writes may be in flight, and fairly: tenants' queues take
-// turns, neither a tenant nor a month takes all writes, a queue that fails takes few, and one without a container takes
+// turns, neither a tenant nor a period takes all writes, a queue that fails takes few, and one without a container takes
 // one, now and then. So what can't be written never delays what can.
 type writeQueue struct {
 	max     int
@@ -54,23 +55,38 @@ type writeQueue struct {
 	queues  map[queueKey]*tenantQueue
 	ring    queue.FIFO[*tenantQueue] // those with chains that wait, in the order of their turns
 	tenants map[string]int
-	months  map[telemetry.Month]int
+	periods map[telemetry.Day]int
+
+	snapshot *control.Snapshot // the newest one that the Worker was given
 }
 
 func newWriteQueue(max int) writeQueue {
 	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{},
-		months: map[telemetry.Month]int{}}
+		periods: map[telemetry.Day]int{}}
 }
 
 // queueOf returns that of a chain.
 func (q *writeQueue) queueOf(c *chain) *tenantQueue {
-	k := queueKey{c.device.tenant.Name, c.day.Month()}
+	if !c.queued {
+		c.period, c.queued = q.periodOf(c), true
+	}
+	k := queueKey{c.device.tenant.Name, c.period}
 	l := q.queues[k]
 	if l == nil {
 		l = &tenantQueue{key: k}
 		q.queues[k] = l
 	}
 	return l
+}
+
+// periodOf returns the first day of the period that a chain's container is for.
+func (q *writeQueue) periodOf(c *chain) telemetry.Day {
+	if q.snapshot != nil {
+		if t, ok := q.snapshot.Tenant(c.device.tenant.Name); ok {
+			return t.Placement.SpanOn(c.day).First
+		}
+	}
+	return sharding.Month.Of(c.day).First
 }
 
 // push appends a chain to its tenant's queue, which it returns. A chain that does not want to go on any more may still
@@ -140,7 +156,7 @@ func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 		most = share(1, 4)
 	}
 	return l.retry.Open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) &&
-		q.months[l.key.month] < share(3, 4)
+		q.periods[l.key.period] < share(3, 4)
 }
 
 // began counts a write of a chain.
@@ -159,8 +175,8 @@ func (q *writeQueue) count(l *tenantQueue, n int) {
 	if q.tenants[l.key.tenant] += n; q.tenants[l.key.tenant] == 0 {
 		delete(q.tenants, l.key.tenant)
 	}
-	if q.months[l.key.month] += n; q.months[l.key.month] == 0 {
-		delete(q.months, l.key.month)
+	if q.periods[l.key.period] += n; q.periods[l.key.period] == 0 {
+		delete(q.periods, l.key.period)
 	}
 }
 

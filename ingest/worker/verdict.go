@@ -238,8 +238,8 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	}
 	if !v.served(tenant, r, f.Snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
-			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
-				telemetry.DayOf(r.Time).Month())}
+			Detail: fmt.Sprintf("the tenant's readings have asked for as many containers as they may; %s is not among them",
+				containerOf(tenant, r))}
 	}
 	if f.oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
 		return &decode.Bad{Reason: decode.TooLarge,

@@ -165,6 +165,7 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	if result.Unknown != nil {
 		return result.Unknown
 	}
+	w.queue.snapshot = snapshot
 	f := newFeed(&rec, snapshot, now)
 	f.Readings, f.index = result.Readings, result.Index
 	if err := w.verdicts.placeable(&f); err != nil {

@@ -117,6 +117,9 @@ func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, e
 	if v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch)); err != nil {
 		return nil, err
 	}
+	if v.periods, err = periodsOf(docs.list(KindEpoch)); err != nil {
+		return nil, err
+	}
 	for _, t := range v.tenants {
 		v.limited = v.limited || t.Ingest != nil
 	}

@@ -14,18 +14,23 @@ import (
 // snapshot that has it. The tenant document holds the first epoch, so both appear at once. The snapshot was read after
 // the document was stored: a writer for the new tenant sees which containers were expired before.
 func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, error) {
-	if v := d.Snapshot(); v.has(tenant) {
-		return v, nil
+	known := d.Snapshot()
+	if known.has(tenant) {
+		return known, nil
 	}
 	if err := telemetry.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
 	now := d.cfg.Now()
-	_, err := d.cfg.Documents.Create(ctx, newDocument(KindTenant, tenant, tenantBody{
+	body := tenantBody{
 		Created:          now.UnixMilli(),
 		RetentionSeconds: int64((d.cfg.Retention + time.Second - 1) / time.Second),
 		Epoch:            sharding.FirstEpoch(tenant, d.cfg.Slots),
-	}))
+	}
+	if p := known.Period(); p != sharding.Month {
+		body.Period = p
+	}
+	_, err := d.cfg.Documents.Create(ctx, newDocument(KindTenant, tenant, body))
 	if err != nil && !errors.Is(err, ErrExists) {
 		return nil, fmt.Errorf("register tenant %s: %w", tenant, err)
 	}

@@ -18,6 +18,7 @@ type Snapshot struct {
 	placeable time.Duration // how far after ReadAt event times may be placed
 	tenants   map[string]Tenant
 	months    map[string]Month
+	periods   []sharding.PeriodEpoch
 
 	limited   bool // a tenant says something of its readings
 	maxMonths int

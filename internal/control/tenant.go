@@ -50,10 +50,12 @@ type tenantBody struct {
 	Created          int64          `json:"created"`
 	RetentionSeconds int64          `json:"retentionSeconds"`
 	Epoch            sharding.Epoch `json:"epoch"`
-	LookbackSeconds  int64          `json:"lookbackSeconds,omitempty"`
-	Averages         Averages       `json:"averages,omitempty"`
-	Limits           *limitsBody    `json:"limits,omitempty"`
-	Pin              balance.Pin    `json:"pin,omitzero"`
+	// Period is that of containers on all days before the first period that is stored for all tenants.
+	Period          sharding.Period `json:"period,omitempty"`
+	LookbackSeconds int64           `json:"lookbackSeconds,omitempty"`
+	Averages        Averages        `json:"averages,omitempty"`
+	Limits          *limitsBody     `json:"limits,omitempty"`
+	Pin             balance.Pin     `json:"pin,omitzero"`
 }
 
 // epochBody is an epoch document: docs/format/control.md.
@@ -66,11 +68,18 @@ type epochBody struct {
 // epochID sorts by tenant and day. A tenant's name has no dot.
 func epochID(tenant string, from telemetry.Day) string { return tenant + "." + from.String() }
 
-// tenantsOf joins tenant documents with their epochs. Epochs of tenants that are not among them are
-// left out: their tenant document was written while these were being read.
+// tenantsOf joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
+// not among them are left out: their tenant document was written while these were being read.
 func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 	later := make(map[string][]sharding.Epoch)
+	periods, err := periodsOf(epochs)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range epochs {
+		if isPeriod(d) {
+			continue
+		}
 		var b epochBody
 		if err := decode(d, &b); err != nil {
 			return nil, err
@@ -86,7 +95,8 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		p, err := sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch))
+		p, err := sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch),
+			append([]sharding.PeriodEpoch{{Period: b.Period}}, periods...)...)
 		if err != nil {
 			return nil, err
 		}
