@@ -47,8 +47,8 @@ func (l *tenantQueue) pop() *chain {
 }
 
 // writeQueue hands out chains that are to go on, as far as writes may be in flight, and fairly: tenants' queues take
-// turns, neither a tenant nor a period takes all writes, a queue that fails takes few, and one without a container takes
-// one, now and then. So what can't be written never delays what can.
+// turns, neither a tenant nor a period takes all writes, a queue that fails takes few, and one without a container one,
+// now and then. So what can't be written never delays what can.
 type writeQueue struct {
 	max     int
 	busy    int // writes under way

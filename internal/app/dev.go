@@ -35,6 +35,7 @@ type DevConfig struct {
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
 	Rollups  RollupsConfig           `kong:"embed,group='Rollups'"`
 	Balance  BalanceConfig           `kong:"embed,group='Placement',set='balance=on',set='balance_from=0s'"`
+	Shape    ShapeConfig             `kong:"embed,group='Placement'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
 	Listener EmulatorListener        `kong:"embed,group='Embedded Cosmos DB'"`
@@ -157,7 +158,7 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	d.start()
-	asked, err := d.provisionFor(a, d.cfg.Balance)
+	asked, err := d.provisionFor(ctx, a, d.cfg)
 	if err != nil {
 		return err
 	}

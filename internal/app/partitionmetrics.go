@@ -56,7 +56,7 @@ func (p *process) watchPartitions(s heatSource) {
 		Over: "metrics of physical partitions are made again"}
 	p.add("partitions", func(ctx context.Context) error {
 		for retry.Pause(ctx, watchPartitionsEvery) == nil {
-			chunks := sharding.Container("", sharding.Month.Of(telemetry.DayOf(time.Now().UnixMilli())))
+			chunks := s.snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))
 			var faults []error
 			for _, container := range []string{chunks, sharding.RollupsContainer(chunks)} {
 				err := gauges.update(ctx, s, container)

@@ -41,7 +41,7 @@ const listedDevices = 10
 type PartitionsConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
-	Container string        `help:"Container of chunks or rollups. Default: the chunks of this month that tenants share." placeholder:"NAME"`
+	Container string        `help:"Container of chunks or rollups. Default: the chunks of today that tenants share." placeholder:"NAME"`
 	Since     time.Duration `help:"How far back." default:"1h"`
 	Watch     bool          `help:"Print it again every minute, until it is stopped."`
 	JSON      bool          `name:"json" help:"Print JSON, a report a line."`
@@ -96,8 +96,10 @@ type heatRequest struct {
 var errHeatRequest = errors.New("partitions")
 
 // check fills in what is not set, and returns the first fault.
-func (r *heatRequest) check(now time.Time) error {
-	r.container = cmp.Or(r.container, sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli()))))
+func (r *heatRequest) check(known *control.Snapshot, now time.Time) error {
+	if r.container == "" {
+		r.container = known.SharedOn(telemetry.DayOf(now.UnixMilli()))
+	}
 	_, _, chunks := sharding.ParseContainer(r.container)
 	_, _, rollups := sharding.ParseRollupsContainer(r.container)
 	switch {
@@ -112,7 +114,7 @@ func (r *heatRequest) check(now time.Time) error {
 
 // report returns the report of a container.
 func (s heatSource) report(ctx context.Context, req heatRequest, now time.Time) (heat.Report, error) {
-	if err := req.check(now); err != nil {
+	if err := req.check(s.snapshot(), now); err != nil {
 		return heat.Report{}, err
 	}
 	facts, err := s.facts(ctx, req, now)

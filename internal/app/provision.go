@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"binnacle/internal/heatlog"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/sharding"
 )
 
 // ProvisionConfig is what `binnacle provision` runs with.
@@ -22,6 +24,7 @@ type ProvisionConfig struct {
 	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
 	Journal JournalConfig `kong:"embed,group='Journal'"`
 	Balance BalanceConfig `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
+	Shape   ShapeConfig   `kong:"embed,group='Throughput'"`
 
 	DryRun bool          `help:"Print the plan without applying it."`
 	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
@@ -45,6 +48,11 @@ func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
 	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs
 	return p
+}
+
+// ShapeConfig sets which containers there are.
+type ShapeConfig struct {
+	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`
 }
 
 // AzureConfig sets the account in Azure Resource Manager, through which an identity creates containers.
@@ -152,7 +160,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		return err
 	}
 	p, err := provision.New(provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger,
+		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger, Period: sharding.Period(cfg.Shape.Period),
 		Actions:   actionsOf(client, "", env.Logger),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	})
@@ -161,6 +169,9 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	}
 	var steps []provision.Step
 	if cfg.DryRun {
+		if err := printPeriod(ctx, p, env.Stdout); err != nil {
+			return err
+		}
 		steps, err = p.Plan(ctx)
 		steps = append(missingBase(steps), steps...)
 	} else {
@@ -168,6 +179,16 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	}
 	if err == nil || len(steps) > 0 {
 		err = errors.Join(err, provision.Print(env.Stdout, steps))
+	}
+	return err
+}
+
+// printPeriod writes how long containers would be from a day on, if that would change.
+func printPeriod(ctx context.Context, p *provision.Provisioner, w io.Writer) error {
+	e, changes, err := p.NextPeriod(ctx)
+	if err == nil && changes {
+		_, err = fmt.Fprintf(w, "containers of a %s from %s on; what is stored stays where it is\n\n", e.Period,
+			time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly))
 	}
 	return err
 }
@@ -189,21 +210,25 @@ const devRollupsRUs = 4000
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once.
-func (p *process) provisionFor(a account, balance BalanceConfig) (ingest.Directory, error) {
+func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (ingest.Directory, error) {
 	policy := provision.DevPolicy()
 	policy.RollupsRUs = devRollupsRUs
 	containers, err := provision.New(provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
 		Poll:   30 * time.Second, // ingest in this process wakes it
+		Period: sharding.Period(cfg.Shape.Period),
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
 		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
 	})
 	if err != nil {
 		return nil, err
 	}
+	if err := containers.SetPeriod(ctx); err != nil { // before tenants come, which begin with it
+		return nil, err
+	}
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
-	p.addBalancer(balance, a.client, a.directory)
+	p.addBalancer(cfg.Balance, a.client, a.directory)
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 
@@ -224,10 +249,13 @@ func (p *process) provisionAlways(
 	made, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory, Lease: provisionLease(c),
+		Directory: directory, Lease: provisionLease(c), Period: sharding.Period(cfg.Shape.Period),
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := made.SetPeriod(ctx); errors.Is(err, provision.ErrPeriod) {
+		return nil, err // rounds try again where it fails for another reason
 	}
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)

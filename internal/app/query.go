@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/heatlog"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
 	"binnacle/query"
 	"binnacle/query/console"
@@ -134,7 +135,8 @@ func (p *process) newQuery(r queryRole) error {
 	page.RegisterHeat(p.adminMux)
 	p.adminMux.Handle("GET /api/v1/heat", heatmap.NewHandler(heatmap.Config{
 		Source: heatlog.NewReader(a.client.Heat()), Ranges: a.client.RangesOf,
-		Marks: func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) }, Now: time.Now,
+		Shared: func(day telemetry.Day) string { return a.directory.Snapshot().SharedOn(day) },
+		Marks:  func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) }, Now: time.Now,
 	}))
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)

@@ -216,6 +216,7 @@ type ServeConfig struct {
 	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`
 	Rollups   RollupsConfig `kong:"embed,group='Rollups'"`
 	Balance   BalanceConfig `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
+	Shape     ShapeConfig   `kong:"embed,group='Throughput'"`
 	Others    []string      `name:"heads" help:"All ingesters of the group, this one included, as --heads of binnacle query. Default: this one alone." placeholder:"NAME"`
 }
 
@@ -273,7 +274,8 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		return err
 	}
 	if cfg.Provision {
-		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance}
+		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance,
+			Shape: cfg.Shape}
 		made.Balance.Future = max(made.Balance.Future, in.Ingest.Future)
 		if _, err := p.provisionAlways(ctx, client, made); err != nil {
 			return err

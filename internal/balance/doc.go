@@ -21,6 +21,14 @@ type Input struct {
 	Full     []FullKey
 }
 
+// span returns the span of the container of a day: the same for all tenants.
+func (in Input) span(day telemetry.Day) sharding.Span {
+	if len(in.Tenants) == 0 {
+		return sharding.Month.Of(day)
+	}
+	return in.Tenants[0].Placement.SpanOn(day)
+}
+
 // Tenant is one tenant: where it is placed, and its load on the measured day.
 type Tenant struct {
 	Name      string

@@ -93,7 +93,7 @@ func newPlan(t *Tenant, in *Input, l layout) *plan {
 		p.used[spots[0].at]++
 	}
 	p.splitDevices(l)
-	if in.Measured.Month() == in.Day.Month() {
+	if in.span(in.Measured) == in.span(in.Day) {
 		p.fixed = p.strangers()
 	}
 	for _, w := range p.groups {

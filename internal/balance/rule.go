@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -224,7 +223,7 @@ func (b *balancer) halveGroups() bool {
 }
 
 // begins reports whether the day is the first of its container.
-func (b *balancer) begins() bool { return b.in.Day == telemetry.DayOf(b.in.Day.Month().Range().From) }
+func (b *balancer) begins() bool { return b.in.span(b.in.Day-1) != b.in.span(b.in.Day) }
 
 // gatherDevices takes the slots of devices away that have become light, as a period begins.
 func (b *balancer) gatherDevices(p *plan) {
@@ -298,14 +297,14 @@ func (p *plan) slotIn(at int, l layout, but []sharding.Slot) (sharding.Slot, boo
 
 // splitFullKeys spreads devices with chunks that would fill a logical partition before the period ends.
 func (b *balancer) splitFullKeys() {
-	end := telemetry.DayOf(b.in.Day.Month().Range().To)
+	end := b.in.span(b.in.Day).End()
 	for _, f := range b.in.Full {
 		p := b.byName[f.Tenant]
 		if p == nil || p.t.Pin.Keep {
 			continue
 		}
 		bytes := f.Bytes + f.Growth*float64(end-b.in.Day)
-		if b.in.Measured.Month() != b.in.Day.Month() {
+		if b.in.span(b.in.Measured) != b.in.span(b.in.Day) {
 			bytes = f.Growth * float64(end-b.in.Day)
 		}
 		pieces := min(1+int(bytes/fullBytes), sharding.Slots)

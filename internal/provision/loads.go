@@ -186,7 +186,7 @@ func (d *deviceLoads) add(w heat.Weights, index map[string]int, newest bool) {
 // fullKeys returns the devices that may fill a logical partition. What they store follows from what they are charged:
 // no document stores more for a request unit than a full one.
 func fullKeys(t control.Tenant, devices []balance.Device, today telemetry.Day) (out []balance.FullKey) {
-	elapsed := float64(today - telemetry.DayOf(today.Month().Range().From))
+	elapsed := float64(today - t.Placement.SpanOn(today).First)
 	for _, d := range devices {
 		if growth := max(d.Usual, d.RUs) * bytesPerRU; growth > fullGrowth {
 			out = append(out, balance.FullKey{Tenant: t.Name, Device: d.Name, Bytes: growth * elapsed, Growth: growth})

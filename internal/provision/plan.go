@@ -17,13 +17,14 @@ type Found struct {
 	Containers []store.ContainerState // that the account has
 	Months     []control.Month        // that were asked for
 	Tenants    []control.Tenant
+	Period     sharding.Period // of the containers of new tenants; the zero one is a month
 }
 
 // Plan returns what to do with every container: those that are there, those that were asked for, and those that
 // the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
 // which order they are done, and which must wait, is Limit's.
 func (p Policy) Plan(now time.Time, of Found) []Step {
-	pl := planner{now: now, policy: p, tenants: of.Tenants, seen: make(map[string]store.ContainerState),
+	pl := planner{now: now, policy: p, tenants: of.Tenants, period: of.Period, seen: make(map[string]store.ContainerState),
 		months: make(map[string]control.Month)}
 	var names []string
 	for _, s := range of.Containers {
@@ -76,6 +77,7 @@ type planner struct {
 	now     time.Time
 	policy  Policy
 	tenants []control.Tenant
+	period  sharding.Period
 	seen    map[string]store.ContainerState
 	months  map[string]control.Month
 }
@@ -86,7 +88,7 @@ func (pl *planner) neededSoon() []string {
 	ahead := telemetry.Range{From: at, To: at + max(pl.policy.Ahead.Milliseconds(), 1)}
 	var names []string
 	if len(pl.tenants) == 0 { // the first tenant will come to the shared ones
-		for s := sharding.Month.Of(telemetry.DayOf(ahead.From)); s.First.Start() < ahead.To; s = s.Next() {
+		for s := pl.period.Of(telemetry.DayOf(ahead.From)); s.First.Start() < ahead.To; s = s.Next() {
 			names = append(names, sharding.Container("", s))
 		}
 	}

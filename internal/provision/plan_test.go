@@ -177,7 +177,8 @@ func TestPlan(t *testing.T) {
 			[]string{"chunks-2026-11 hot - 2000->2000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, lines(provision.DevPolicy().Plan(at(c.now), provision.Found{c.seen, c.months, c.tenants})))
+			require.Equal(t, c.want, lines(provision.DevPolicy().Plan(at(c.now),
+				provision.Found{Containers: c.seen, Months: c.months, Tenants: c.tenants})))
 		})
 	}
 }
@@ -188,16 +189,16 @@ func TestNextMonthStartsWithFullThroughput(t *testing.T) {
 	p.HotRUs = 35_000
 	have := []store.ContainerState{seen("chunks-2026-11", 35_000)}
 	months := []control.Month{asked("chunks-2026-11"), asked("chunks-2026-12")}
-	steps := p.Plan(at("2026-11-29 00:00"), provision.Found{have, months, nil})
+	steps := p.Plan(at("2026-11-29 00:00"), provision.Found{Containers: have, Months: months, Tenants: nil})
 	require.Equal(t, "chunks-2026-12 next create 0->18100", lines(steps)[1], "4 partitions of 6,000")
 
 	have = append(have, store.ContainerState{Name: "chunks-2026-12", Throughput: steps[1].Wanted, MinRUs: 400})
-	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{have, months, nil})
+	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{Containers: have, Months: months, Tenants: nil})
 	require.Equal(t, "chunks-2026-12 next scale 18100->400", lines(steps)[1])
 
 	p.Autoscale, p.NextRUs, p.HotRUs, p.WarmRUs, p.ColdRUs = true, 1000, 35_000, 1000, 1000
 	require.NoError(t, p.Validate())
-	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{have[:1], months, nil})
+	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{Containers: have[:1], Months: months})
 	require.Equal(t, store.Throughput{RUs: 31_000, Autoscale: true}, steps[1].Wanted, "4 partitions of 10,000")
 }
 
@@ -239,7 +240,8 @@ func TestPrint(t *testing.T) {
 		inState("chunks-2026-09", control.MonthExpired), asked("chunks-2026-08")}
 	p := provision.DevPolicy()
 	p.Grace = 0
-	steps := p.Plan(at("2026-11-28 12:00"), provision.Found{have, months, []control.Tenant{tenant(t, "globex", 58*day)}})
+	steps := p.Plan(at("2026-11-28 12:00"), provision.Found{Containers: have, Months: months,
+		Tenants: []control.Tenant{tenant(t, "globex", 58*day)}})
 	var out strings.Builder
 	require.NoError(t, provision.Print(&out, p.Limit(steps, 1, 1)))
 	var got []string
@@ -277,7 +279,8 @@ func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 	now := at("2026-11-20 12:00")
 	plan := func(have []store.ContainerState, months ...control.Month) map[string]provision.Action {
 		out := make(map[string]provision.Action)
-		for _, s := range p.Plan(now, provision.Found{have, months, []control.Tenant{tenant(t, "acme", 30*day)}}) {
+		for _, s := range p.Plan(now, provision.Found{Containers: have, Months: months,
+			Tenants: []control.Tenant{tenant(t, "acme", 30*day)}}) {
 			out[s.Container] = s.Action
 			if s.Container == "rollups-2026-11" && s.Action == provision.Create {
 				require.Equal(t, store.Throughput{RUs: 2000, Autoscale: true}, s.Wanted)
@@ -286,7 +289,8 @@ func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 		return out
 	}
 	require.Equal(t, provision.Create, plan(nil)["rollups-2026-11"], "in one round with that of the chunks")
-	steps := p.Limit(p.Plan(now, provision.Found{nil, nil, []control.Tenant{tenant(t, "acme", 0)}}), 1, 1)
+	steps := p.Limit(p.Plan(now, provision.Found{Containers: nil, Months: nil,
+		Tenants: []control.Tenant{tenant(t, "acme", 0)}}), 1, 1)
 	require.Equal(t, []string{"chunks-2026-11 hot create 0->2000", "rollups-2026-11 base create 0->2000 waits"},
 		lines(steps), "chunks come first")
 	chunks := seen("chunks-2026-11", 2000)

@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -35,6 +36,8 @@ type Containers interface {
 type Directory interface {
 	Refresh(ctx context.Context) (*control.Snapshot, error)
 	AskMonth(ctx context.Context, container string) error
+	NextPeriod(v *control.Snapshot, period sharding.Period, now time.Time) (e sharding.PeriodEpoch, ok bool)
+	SetPeriod(ctx context.Context, period sharding.Period) error
 	Expire(ctx context.Context, container string) error
 	Keep(ctx context.Context, container string) error
 	Dropped(ctx context.Context, container string) error
@@ -50,6 +53,8 @@ type Config struct {
 	Containers Containers
 	Directory  Directory
 	Policy     Policy
+	// Period is how long containers are to be; the zero one leaves it as it is.
+	Period sharding.Period
 
 	Now func() time.Time // time.Now
 	// Every is the time between two rounds, 1 min.
@@ -197,7 +202,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	now := p.cfg.Now()
-	steps := p.cfg.Policy.Plan(now, Found{seen, v.Containers(), v.Tenants()})
+	steps := p.cfg.Policy.Plan(now, Found{seen, v.Containers(), v.Tenants(), v.Period()})
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
 	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen)
@@ -207,11 +212,14 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 // Once plans and applies. The steps are what was planned; one that failed is in the error, and the others
 // were done all the same.
 func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
+	var faults []error
+	if err := p.SetPeriod(ctx); err != nil {
+		faults = append(faults, fmt.Errorf("provision: %w", err)) // containers are needed all the same
+	}
 	steps, err := p.Plan(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(append(faults, err)...)
 	}
-	var faults []error
 	clear(p.served)
 	for i := range steps {
 		s := &steps[i]

@@ -18,7 +18,6 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 )
 
 // Source is what is known of the load.
@@ -36,7 +35,9 @@ type Config struct {
 	Ranges func(ctx context.Context, container string) ([]epk.Range, error)
 	// Marks returns what else happened in a container: epochs that begin.
 	Marks func(container string) []Mark
-	Now   func() time.Time
+	// Shared returns the container that tenants share on a day.
+	Shared func(day telemetry.Day) string
+	Now    func() time.Time
 }
 
 // Handler serves maps as JSON. It is for operators: the listener that it stands on turns others away. It is safe for
@@ -109,7 +110,7 @@ func (h *Handler) read(ctx context.Context, q url.Values) (Input, error) {
 	}
 	container := q.Get("container")
 	if container == "" {
-		container = sharding.Container("", sharding.Month.Of(telemetry.DayOf(now.UnixMilli())))
+		container = h.cfg.Shared(telemetry.DayOf(now.UnixMilli()))
 	}
 	if len(container) > 255 || strings.ContainsAny(container, `/\?#`) {
 		return in, wrong("container", "is no name of a container")

@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/query/heatmap"
 	"binnacle/sharding"
 
@@ -171,7 +172,9 @@ func TestHandlerAnswers(t *testing.T) {
 	s := &source{}
 	n := 2
 	var failed error
-	h := heatmap.NewHandler(heatmap.Config{Source: s, Now: func() time.Time { return now },
+	h := heatmap.NewHandler(heatmap.Config{Source: s,
+		Shared: func(day telemetry.Day) string { return sharding.Container("", sharding.Month.Of(day)) },
+		Now:    func() time.Time { return now },
 		Ranges: func(context.Context, string) ([]epk.Range, error) { return epk.Split(n), failed },
 		Marks:  func(string) []heatmap.Mark { return []heatmap.Mark{{At: now.UnixMilli() - 1, Kind: "epoch"}, {At: 5}} }})
 	ask := func(query string) (int, string) {

@@ -1,0 +1,104 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/sharding"
+)
+
+// ErrPeriod says that the period that is set is refused.
+var ErrPeriod = errors.New("the period of containers can't be set")
+
+// endless is the retention that is counted with of tenants that keep their readings for ever.
+const endless = 10 * 365 * 24 * time.Hour
+
+// leastDays is the fewest days that a container of a period has.
+var leastDays = map[sharding.Period]int{sharding.Year: 365, sharding.Quarter: 90, sharding.Month: 28, sharding.Week: 7,
+	sharding.Day: 1}
+
+// CheckPeriod returns an error if the containers of a period would be more than the account may have, once tenants have
+// had them for as long as they keep readings.
+func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, others int) error {
+	room := p.MaxContainers - p.Others - others
+	if n := p.containers(period, tenants); n > room {
+		return fmt.Errorf("%w: containers of a %s would be %d, for as long as tenants keep readings (for ever counts as ten "+
+			"years): the account has room for %d; take a longer period, or a shorter retention", ErrPeriod, period, n, room)
+	}
+	return nil
+}
+
+// containers returns how many containers of a period there will be: those of the longest retention among tenants that
+// share them, those of each tenant that has its own, and those of rollups beside each.
+func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int {
+	shared, all := time.Duration(0), 0
+	spans := func(retention time.Duration) int {
+		const around = 3 // the one of now, the next one, and the one that the oldest day lies in
+		return int((retention+p.Grace).Hours()/24)/leastDays[period] + around
+	}
+	for _, t := range tenants {
+		kept := t.Retention
+		if kept <= 0 {
+			kept = endless
+		}
+		if epochs := t.Placement.Epochs(); epochs[len(epochs)-1].Dedicated {
+			all += spans(kept)
+		} else {
+			shared = max(shared, kept)
+		}
+	}
+	all += spans(shared)
+	if p.RollupsRUs > 0 {
+		all *= 2
+	}
+	return all
+}
+
+// NextPeriod returns how long containers are to be, and from which day on, if a round would change that now.
+func (p *Provisioner) NextPeriod(ctx context.Context) (e sharding.PeriodEpoch, ok bool, err error) {
+	if p.cfg.Period == "" {
+		return e, false, nil
+	}
+	v, err := p.cfg.Directory.Refresh(ctx)
+	if err != nil {
+		return e, false, err
+	}
+	if e, ok = p.cfg.Directory.NextPeriod(v, p.cfg.Period, p.cfg.Now().UTC()); !ok {
+		return e, false, nil
+	}
+	seen, err := p.cfg.Containers.List(ctx)
+	if err != nil {
+		return e, false, err
+	}
+	others := 1 // the database
+	for _, name := range seen {
+		if owner, _, ok := sharding.ParseContainer(chunksOf(name)); !ok {
+			others++
+		} else if _, known := v.Tenant(owner); !known && owner != "" {
+			others++
+		}
+	}
+	return e, true, p.cfg.Policy.CheckPeriod(e.Period, v.Tenants(), others)
+}
+
+// SetPeriod stores the period that is set, unless it was decided already. It fails with ErrPeriod if the account has no
+// room for it.
+func (p *Provisioner) SetPeriod(ctx context.Context) error {
+	e, ok, err := p.NextPeriod(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	if p.cfg.Actions == nil {
+		return p.cfg.Directory.SetPeriod(ctx, e.Period)
+	}
+	begun, err := p.cfg.Actions.Begin(ctx, control.Action{Verb: "period set", Object: e.From.String(),
+		Detail: map[string]string{"period": string(e.Period)}})
+	if err != nil {
+		return err
+	}
+	err = p.cfg.Directory.SetPeriod(ctx, e.Period)
+	return errors.Join(err, begun.End(ctx, err))
+}
