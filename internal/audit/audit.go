@@ -38,6 +38,7 @@ type auditor struct {
 	pacer      retry.RUPacer
 	all        chains // of all days, while the log is still to be read
 	sum        Summary
+	outside    unaudited
 }
 
 // Run audits what the configuration says, and reports each finding as it is found. The summary is right as far as the

@@ -118,18 +118,25 @@ func (r *rig) with(doc []byte, name string, value any) []byte {
 
 func (r *rig) audit(change func(*audit.Config)) (found []audit.Finding, sum audit.Summary) {
 	r.t.Helper()
-	cfg := audit.Config{From: "2026-11-20", To: "2026-11-21", NoKafka: true, Topics: []string{"telemetry"}}
+	cfg := config()
 	if change != nil {
 		change(&cfg)
 	}
-	stores := audit.Stores{Headers: r.memory, Containers: containers{month, "control", next}, Documents: r.docs}
-	sum, err := audit.Run(r.t.Context(), cfg, stores, func(f audit.Finding) error {
+	sum, err := audit.Run(r.t.Context(), cfg, r.stores(), func(f audit.Finding) error {
 		found = append(found, f)
 		return nil
 	})
 	require.NoError(r.t, err)
 	require.Equal(r.t, len(found), sum.Findings)
 	return found, sum
+}
+
+func config() audit.Config {
+	return audit.Config{From: "2026-11-20", To: "2026-11-21", NoKafka: true, Topics: []string{"telemetry"}}
+}
+
+func (r *rig) stores() audit.Stores {
+	return audit.Stores{Headers: r.memory, Containers: containers{month, "control", next}, Documents: r.docs}
 }
 
 func TestCleanStore(t *testing.T) {

@@ -2,7 +2,7 @@
 // overlap, each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk
 // or in the dead letters. docs/guides/audit.md is its manual.
 //
-// It only reads. It runs beside ingest and queries, at the rate of request units that it is given.
+// It only reads, but for Config.SetBack. It runs beside ingest and queries, at the rate of request units that it is given.
 package audit
 
 import (
@@ -29,6 +29,7 @@ type Config struct {
 
 	Columns bool `help:"Read whole chunks and decode their columns. Default: only their headers."`
 	Log     bool `help:"Also read Kafka: every reading in the log must be in a chunk or a dead letter."`
+	SetBack bool `name:"set-back" help:"Set the group back to the first lost reading of each partition, so that ingesters store what is lost again. With --log, while ingesters are stopped."`
 	NoKafka bool `name:"no-kafka" help:"Audit without Kafka: only the store."`
 	JSON    bool `name:"json" help:"Print findings as JSON, one a line."`
 
@@ -82,6 +83,9 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 	}
 	if c.Log && c.NoKafka {
 		faults = append(faults, errors.New("--log needs Kafka: not with --no-kafka"))
+	}
+	if c.SetBack && (!c.Log || c.Tenant != "" || c.Device != "") {
+		faults = append(faults, errors.New("--set-back needs --log, without --tenant and --device: a group is set back for all"))
 	}
 	if _, err := c.set(); err != nil {
 		faults = append(faults, err)

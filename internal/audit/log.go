@@ -29,6 +29,7 @@ type topicAudit struct {
 	partitions []partitionLog
 	refusals   *refusals
 	lost       map[chain]*Finding // open stretches of lost readings
+	setBack    map[int]*lostLog   // by partition
 }
 
 // partitionLog is one partition of the topic.
@@ -68,7 +69,7 @@ func (l *logAudit) open(ctx context.Context) error {
 	}
 	for _, name := range found.Names() {
 		t := &topicAudit{auditor: l.auditor, topic: l.client.Topic(name), messages: l.Messages.ForTopic(name),
-			lost: make(map[chain]*Finding)}
+			lost: make(map[chain]*Finding), setBack: make(map[int]*lostLog)}
 		t.messages.Bound = found.Tenants[name]
 		if err := t.open(ctx, found.Cluster, found.Partitions[name]); err != nil {
 			return err
@@ -140,6 +141,9 @@ func (l *logAudit) check(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if l.SetBack {
+		return l.setBackAll(ctx)
 	}
 	return nil
 }
@@ -271,8 +275,11 @@ func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Re
 // reading holds one reading of the log against chunks and dead letters.
 func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	day := telemetry.DayOf(r.Time)
-	if r.Time < 0 || day < l.first || day > l.last || l.Tenant != "" && r.Tenant != l.Tenant ||
-		l.Device != "" && r.Device != l.Device {
+	if l.Tenant != "" && r.Tenant != l.Tenant || l.Device != "" && r.Device != l.Device {
+		return
+	}
+	if r.Time < 0 || day < l.first || day > l.last {
+		l.leaveOut(r, day, at)
 		return
 	}
 	refused := l.refusals.has(at)
@@ -296,6 +303,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	if len(p.streams) > 0 {
 		c.stream = p.streams[0]
 	}
+	l.lose(c, at.offset)
 	f := l.lost[c]
 	if f == nil {
 		made := c.finding(Finding{Kind: Lost, Number: -1, First: at.offset, Through: at.offset,
@@ -304,6 +312,14 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 		return
 	}
 	f.Through = at.offset
+}
+
+// leaveOut notes a reading of a day that is not audited, unless nothing has to be stored of it.
+func (l *topicAudit) leaveOut(r telemetry.Reading, day telemetry.Day, at element) {
+	tenant, known := l.snapshot.Tenant(r.Tenant)
+	if r.Time >= 0 && !l.refusals.has(at) && !(known && tenant.Expired(day, l.Now().UnixMilli())) {
+		l.outside.add(day)
+	}
 }
 
 // reportLost reports the readings of a partition that were lost, by chain.

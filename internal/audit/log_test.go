@@ -192,3 +192,44 @@ func deleteRecords(t *testing.T, broker string, below int64) {
 	require.NoError(t, answer.ReadFrom(body))
 	require.Zero(t, answer.Topics[0].Partitions[0].ErrorCode)
 }
+
+// The group is set back to the first lost reading, once all days of the log were audited and nothing that is lost lies
+// below a later chunk.
+func TestSetBack(t *testing.T) {
+	r, log := logRig(t)
+	good := r.memory.Documents()
+	set := func(lost int, from string) (audit.Summary, error) {
+		for _, s := range good {
+			r.memory.Damage(s.Key, s.ID, s.Doc)
+		}
+		r.memory.Damage(good[lost].Key, good[lost].ID, nil)
+		cfg := config()
+		log(&cfg)
+		cfg.SetBack, cfg.From, cfg.To = true, from, today.String()
+		return audit.Run(t.Context(), cfg, r.stores(), func(audit.Finding) error { return nil })
+	}
+	committed := func() int64 {
+		var cfg audit.Config
+		log(&cfg)
+		client, err := kafka.New(cfg.Kafka)
+		require.NoError(t, err)
+		defer client.Close()
+		at, err := client.Topic("telemetry").Commits(t.Context(), "binnacle", 0)
+		require.NoError(t, err)
+		return at[0].Offset
+	}
+	_, err := set(2, today.String())
+	require.ErrorContains(t, err, "readings in the log (1) are of days that were not audited: --from")
+	_, err = set(0, (today - 9).String())
+	require.ErrorContains(t, err, "lost readings of telemetry/0 (2) lie below chunks that were written later")
+	require.EqualValues(t, 10, committed())
+	sum, err := set(2, (today - 9).String())
+	require.NoError(t, err)
+	require.Equal(t, []audit.SetBack{{Topic: "telemetry", Partition: 0, From: 10, To: 5}}, sum.SetBack)
+	require.EqualValues(t, 5, committed())
+
+	cfg := config()
+	cfg.SetBack = true
+	_, err = audit.Run(t.Context(), cfg, r.stores(), nil)
+	require.ErrorContains(t, err, "--set-back needs --log")
+}

@@ -20,6 +20,7 @@ type Summary struct {
 	Unread      int64         `json:"unread"`   // of those, records with a schema in a registry, which is not read
 	DeadLetters int64         `json:"letters"`  // dead letters that were read
 	Findings    int           `json:"findings"`
+	SetBack     []SetBack     `json:"setBack,omitempty"`
 	RUs         float64       `json:"rus"`
 	Took        time.Duration `json:"-"`
 }
@@ -39,6 +40,10 @@ func (s Summary) Print(w io.Writer, asJSON bool) error {
 	}
 	if s.Unread > 0 {
 		rows = append(rows, []string{"records without a schema", fmt.Sprint(s.Unread)})
+	}
+	for _, b := range s.SetBack {
+		rows = append(rows, []string{fmt.Sprintf("set back %s/%d", b.Topic, b.Partition),
+			fmt.Sprintf("from %d to %d", b.From, b.To)})
 	}
 	rows = append(rows, []string{"request units", fmt.Sprintf("%.0f", s.RUs)},
 		[]string{"time", s.Took.Round(time.Millisecond).String()}, []string{"findings", fmt.Sprint(s.Findings)})
