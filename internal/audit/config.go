@@ -2,7 +2,8 @@
 // overlap, each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk
 // or in the dead letters. docs/guides/audit.md is its manual.
 //
-// It only reads, but for Config.SetBack. It runs beside ingest and queries, at the rate of request units that it is given.
+// It only reads, but for Config.SetBack. It runs beside ingest and queries, at the rate of request units that it is
+// given.
 package audit
 
 import (
@@ -85,7 +86,8 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 		faults = append(faults, errors.New("--log needs Kafka: not with --no-kafka"))
 	}
 	if c.SetBack && (!c.Log || c.Tenant != "" || c.Device != "") {
-		faults = append(faults, errors.New("--set-back needs --log, without --tenant and --device: a group is set back for all"))
+		faults = append(faults, errors.New(
+			"--set-back needs --log, without --tenant and --device: a group is set back for all"))
 	}
 	if _, err := c.set(); err != nil {
 		faults = append(faults, err)

@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// SetBack is a partition whose group was set back, so that ingesters read again what is lost.
+// SetBack says how far the group was set back in a partition, so that ingesters read again what is lost.
 type SetBack struct {
 	Topic     string `json:"topic"`
 	Partition int    `json:"partition"`
