@@ -61,8 +61,8 @@ func (l *logAudit) setBackAll(ctx context.Context) error {
 		faults = append(faults, fmt.Errorf("records with a schema in a registry (%d) were not read", n))
 	}
 	if u := l.outside; u.readings > 0 {
-		faults = append(faults, fmt.Errorf("readings in the log (%d) are of days that were not audited: --from %s --to %s "+
-			"covers all", u.readings, dayText(min(u.first, l.first)), dayText(max(u.last, l.last))))
+		faults = append(faults, fmt.Errorf("readings in the log (%d) are of days that were not audited: --from %s "+
+			"--to %s covers all", u.readings, dayText(min(u.first, l.first)), dayText(max(u.last, l.last))))
 	}
 	for _, t := range l.topics {
 		for _, p := range t.partitions {
