@@ -53,8 +53,8 @@ func (l *topicAudit) lose(c chain, offset int64) {
 }
 
 // setBackAll commits, for each partition with lost readings, the first record of them. Ingesters then store these
-// readings at their own positions, in the chunks that are missing, and drop what is stored already (rule W4). Nothing is
-// committed where that can't be right.
+// readings at their own positions, in the chunks that are missing, and drop what is stored already (rule W4). Nothing
+// is committed where that can't be right.
 func (l *logAudit) setBackAll(ctx context.Context) error {
 	var faults []error
 	if n := l.sum.Unread; n > 0 {
