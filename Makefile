@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance xray fmt vet staticcheck deadcode arch full
+.PHONY: balance report xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
@@ -88,6 +88,9 @@ ACCOUNTS := 20
 
 partitioning: ## Table and picture of docs/partitioning.md, measured anew
 	go test -count=1 -run '^TestPartitioningPage$$' ./internal/xray -update
+
+report: ## The load test's page that the guide links, made anew
+	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
 	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"binnacle/internal/loadtest"
@@ -14,6 +17,7 @@ type loadtestCommand struct {
 	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; or all." enum:"uniform,whale,paces,flood,all" default:"all"`
 	Minutes  int             `help:"Measured fleet time of uniform and whale, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
+	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices of uniform and whale to FILE. It loads nothing else." placeholder:"FILE"`
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
 }
 
@@ -24,7 +28,7 @@ outside of the process. Request units are modelled.
 
 Examples:
   binnacle loadtest
-  binnacle loadtest --scenario whale --partitions 20
+  binnacle loadtest --scenario whale --partitions 20 --html report.html
   binnacle loadtest --scenario paces --hold 12h
   binnacle loadtest --devices 100 --hold 12h
   binnacle loadtest --scenario flood --flood-limit 1000
@@ -44,6 +48,10 @@ func (c *loadtestCommand) Run(e *env) error {
 	default:
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 	}
+	if c.HTML != "" && len(cfg.Scenarios) == 0 {
+		return fmt.Errorf("--html with scenario %s: the page shows uniform and whale", c.Scenario)
+	}
+	cfg.Traced = c.HTML != ""
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		cfg.Progress = e.stderr
 	}
@@ -51,10 +59,28 @@ func (c *loadtestCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.HTML != "" {
+		report.Command = cfg.Command(c.Scenario)
+		if err := writePage(c.HTML, report); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return printJSON(e.stdout, report)
 	}
 	return loadtest.Print(e.stdout, report)
+}
+
+// writePage writes the page of a report into a file.
+func writePage(name string, report loadtest.Report) error {
+	var page bytes.Buffer
+	if err := loadtest.HTML(&page, report); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the page of the load test: %w", err)
+	}
+	return nil
 }
 
 func printJSON(w io.Writer, v any) error {

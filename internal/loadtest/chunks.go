@@ -10,9 +10,10 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/epk"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -31,13 +32,8 @@ const commitEvery = 10 * time.Second
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
 func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
-	container := sharding.Container("", sharding.Month.Of(telemetry.DayOf(midnight.UnixMilli())))
-	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
-		return totals{}, err
-	}
-	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
-	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
-		store.Throughput{RUs: p.cfg.Partitions * ru.PartitionRUs, Autoscale: true}); err != nil {
+	container := sharding.Container("", sharding.Month.Of(firstDay))
+	if err := p.buy(ctx, a, container); err != nil {
 		return totals{}, err
 	}
 	var all, window stored
@@ -48,7 +44,8 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		}
 		return []*stored{&all, &window, seen[key]}
 	}}
-	b, err := p.worker(ctx, a, w)
+	recorded := &recording{Writer: w, clock: a.clock}
+	b, err := p.worker(ctx, a, recorded)
 	if err != nil {
 		return totals{}, err
 	}
@@ -64,10 +61,21 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	clear(seen)
 	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now()
+	recorded.recorder, err = newRecorder(p, opened, func() ([]cosmosemu.PartitionStats, error) {
+		return a.partitions(container)
+	})
+	if err != nil {
+		return totals{}, err
+	}
+	b.recorder = recorded.recorder
 	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
 		return totals{}, err
 	}
 	t := newTotals(b.load, opened, a.clock.now())
+	if t.trace, err = b.recorder.end(b.load); err != nil {
+		return totals{}, err
+	}
+	recorded.recorder = nil
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.partitions(container); err != nil {
@@ -89,6 +97,16 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	return t, nil
 }
 
+// buy makes the container of chunks, and gives it and the catalog their throughput.
+func (p pass) buy(ctx context.Context, a *account, container string) error {
+	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
+		return err
+	}
+	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
+	return a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
+		store.Throughput{RUs: p.cfg.Partitions * ru.PartitionRUs, Autoscale: true})
+}
+
 // ingester is Binnacle's ingest of the load, driven by fleet time.
 type ingester struct {
 	clock *clock
@@ -98,6 +116,7 @@ type ingester struct {
 
 	journal   *journal
 	published int // bytes of keys and messages, since the window opened
+	recorder  *recorder
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -132,6 +151,9 @@ func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.S
 func (b *ingester) until(ctx context.Context, end time.Time) error {
 	for b.clock.now().Before(end) {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.recorder.advance(b.clock.now()); err != nil {
 			return err
 		}
 		second := b.clock.now().Truncate(time.Second).Add(time.Second)
@@ -182,6 +204,35 @@ func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc [
 		s.bytes += len(doc)
 		s.rus += receipt.RUs
 	}
+	return receipt, nil
+}
+
+// recording records what is stored, and how long it waited for throughput.
+type recording struct {
+	store.Writer
+	clock    *clock
+	recorder *recorder // nil while nothing is recorded
+}
+
+// Create implements store.Writer.
+func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	before := w.clock.now()
+	receipt, err := w.Writer.Create(ctx, key, id, doc)
+	if w.recorder == nil || err != nil {
+		return receipt, err
+	}
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return receipt, fmt.Errorf("record chunk %s: %w", id, err)
+	}
+	now, fate := w.clock.now(), StoredAtOnce
+	if now.After(before) { // only a 429 moves the clock here
+		fate = StoredLate
+	}
+	of := tracedWrite{now, key.TenantShard, epk.MultiHash(epk.String(key.TenantShard)), receipt.RUs, c.Header.Readings}
+	w.recorder.write(of)
+	w.recorder.waited(now, now.Sub(before))
+	w.recorder.mark(of, fate)
 	return receipt, nil
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`
 
+	Traced   bool      `kong:"-"` // results have their Trace
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }
 

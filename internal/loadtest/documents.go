@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/epk"
 	"binnacle/internal/store"
 )
 
@@ -29,10 +31,16 @@ type document struct {
 	key  []string
 	id   string
 	body []byte
+
+	at    time.Time // of the reading
+	first string    // effective partition key of its first level
+	mark  int       // of the reading, -1 for none
+	tried bool
 }
 
 func (l Layout) document(m message) document {
-	d := document{key: []string{m.tenant, m.device}, id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10)}
+	d := document{key: []string{m.tenant, m.device}, id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10),
+		at: m.at, mark: -1}
 	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
 	if l == ByDate {
 		date := m.at.Format(time.DateOnly)
@@ -50,7 +58,13 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	if err := a.client.Containers().CreateAs(ctx, layout, store.Throughput{RUs: p.throughput()}); err != nil {
 		return totals{}, err
 	}
-	w := writer{items: a.client.Items(layout.Name)}
+	rec, err := newRecorder(p, p.cfg.opens(), func() ([]cosmosemu.PartitionStats, error) {
+		return a.partitions(layout.Name)
+	})
+	if err != nil {
+		return totals{}, err
+	}
+	w := writer{items: a.client.Items(layout.Name), now: a.clock.now, rec: rec}
 	l := newLoad(p.cfg, p.scenario, p.metrics)
 	for l.due().Before(p.cfg.opens()) { // only Binnacle has to settle
 		l.skip()
@@ -59,21 +73,29 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	closes := p.cfg.opens().Add(p.cfg.measured(p.layout))
 	for at := p.cfg.opens(); at.Before(closes); at = at.Add(time.Second) {
 		a.clock.reach(at)
+		if err := rec.advance(at); err != nil {
+			return totals{}, err
+		}
 		if err := w.retry(ctx, again); err != nil {
 			return totals{}, err
 		}
 		for l.due().Before(at.Add(time.Second)) {
 			m := l.take()
 			a.clock.reach(m.at)
-			if err := w.write(ctx, p.layout.document(m)); err != nil {
+			d := p.layout.document(m)
+			w.offer(&d)
+			if err := w.write(ctx, d); err != nil {
 				return totals{}, err
 			}
 		}
+		rec.waited(at, w.longest())
 		p.tick()
 	}
 	t := newTotals(l, p.cfg.opens(), closes)
 	t.stored = w.stored
-	var err error
+	if t.trace, err = rec.end(l); err != nil {
+		return t, err
+	}
 	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 {
 		return t, err
 	}
@@ -107,16 +129,48 @@ type writer struct {
 	items   *cosmos.Items
 	waiting []document // the longest untried first
 	stored  int
+
+	now func() time.Time
+	rec *recorder // nil where nothing is recorded
+}
+
+// offer records a reading that is due.
+func (w *writer) offer(d *document) {
+	if w.rec == nil {
+		return
+	}
+	if d.first = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
+		d.first = epk.MultiHash(epk.String(d.key[0]))
+	}
+	d.mark = w.rec.mark(tracedWrite{at: d.at, epk: d.first, readings: 1}, Refused)
+}
+
+// longest returns how long the document waits that waits for longest.
+func (w *writer) longest() (d time.Duration) {
+	if w.rec == nil {
+		return 0
+	}
+	for i := range w.waiting {
+		d = max(d, w.now().Sub(w.waiting[i].at))
+	}
+	return d
 }
 
 // write tries to store a document.
 func (w *writer) write(ctx context.Context, d document) error {
-	_, err := w.items.Create(ctx, d.key, d.id, d.body)
+	receipt, err := w.items.Create(ctx, d.key, d.id, d.body)
 	var answer *cosmos.Error
 	switch {
 	case err == nil:
 		w.stored++
+		fate := StoredAtOnce
+		if d.tried {
+			fate = StoredLate
+		}
+		w.rec.write(tracedWrite{w.now(), d.key[0], d.first, receipt.RUs, 1})
+		w.rec.settle(d.mark, fate)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
+		d.tried = true
 		w.waiting = append(w.waiting, d)
 	default:
 		return fmt.Errorf("write a reading of %s: %w", d.id, err)

@@ -44,6 +44,7 @@ type pass struct {
 	metrics  int // in a reading
 	rus      int // what the container gets, in RU/s; 0: as much as it asks for
 	tick     func()
+	traced   bool
 
 	placed []balance.Change // what the balancer has decided, for Balanced
 }

@@ -20,6 +20,8 @@ type Report struct {
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
 
+	Command string `json:"-"` // that makes the report again
+
 	Paces []PaceResult `json:"paces,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
 }
@@ -55,8 +57,9 @@ type Result struct {
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
 
-	Epochs int   `json:"epochs_by_the_balancer,omitempty"`
-	Keys   *Keys `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
+	Epochs int    `json:"epochs_by_the_balancer,omitempty"`
+	Trace  *Trace `json:"-"`
+	Keys   *Keys  `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
 }
 
 // utilisation is the share of what is bought that the load takes on average.
@@ -96,6 +99,7 @@ func newResult(l Layout, free, bound totals) Result {
 		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),
 		Published:    round(float64(free.published) / float64(free.offered*metrics)),
 		Base:         round(free.base),
+		Trace:        bound.trace,
 	}
 	if n := admitted + throttled; n > 0 {
 		r.Throttled = round(float64(throttled) / float64(n))

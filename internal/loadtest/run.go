@@ -99,7 +99,7 @@ func (p pass) free(ctx context.Context) (totals, error) {
 
 // measure runs the pass with what is bought for a load.
 func (p pass) measure(ctx context.Context, free totals) (Result, error) {
-	p.rus = int(buy(free.need()))
+	p.rus, p.traced = int(buy(free.need())), p.cfg.Traced
 	bound, err := p.run(ctx)
 	if err == nil {
 		err = bound.whole()

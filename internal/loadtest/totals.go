@@ -24,6 +24,7 @@ type totals struct {
 	drained      int     // readings in the store after the last bin was cut, those before the window included
 	taken        int     // readings offered until then
 
+	trace    *Trace
 	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
 }
 

@@ -1,0 +1,192 @@
+package loadtest
+
+import (
+	"bytes"
+	_ "embed" // the page
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"binnacle/internal/ru"
+	"binnacle/query/console"
+)
+
+//go:embed page/report.html
+var pageMarkup string
+
+//go:embed page/report.css
+var pageStyle string
+
+//go:embed page/report.js
+var pageScript string
+
+// page is what the template of the page shows.
+type page struct {
+	Heading, Command, Text string
+	Style                  template.CSS
+	Script                 template.JS
+	Outcomes               []pageOutcome
+}
+
+// pageOutcome is one scenario on the page.
+type pageOutcome struct {
+	Name    Scenario   `json:"name"`
+	About   string     `json:"-"`
+	Lead    string     `json:"-"`
+	Verdict []string   `json:"-"`
+	Panels  []panel    `json:"panels"`
+	Costs   []costLine `json:"costs"`
+	Rates   []float64  `json:"rates"` // readings/s of the cost lines
+	Offered float64    `json:"offered"`
+}
+
+// panel is a layout on the page: Binnacle's has a part before and one after the balancer's epochs.
+type panel struct {
+	Name  string `json:"name"`
+	Parts []part `json:"parts"`
+}
+
+type part struct {
+	Name    string  `json:"name"`
+	Epoch   string  `json:"epoch,omitempty"` // what the balancer has changed before it
+	Budget  float64 `json:"budget"`          // RU/s of a physical partition
+	Hottest float64 `json:"hottest"`
+	Trace   *Trace  `json:"trace"`
+}
+
+// costLine is what a layout costs by the readings it is to accept.
+type costLine struct {
+	Name    string     `json:"name"`
+	Bought  float64    `json:"bought"`  // dollars a month, of the run
+	Enough  *float64   `json:"enough"`  // to accept all of the run's readings; none: nothing that is sold does
+	Dollars []*float64 `json:"dollars"` // by Rates
+}
+
+// HTML writes a report of traced scenarios as one page that needs nothing else. The same report gives the same page.
+func HTML(w io.Writer, r Report) error {
+	var text bytes.Buffer
+	if err := Print(&text, r); err != nil {
+		return err
+	}
+	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}
+	for _, o := range r.Outcomes {
+		p.Outcomes = append(p.Outcomes, newPageOutcome(r, o))
+	}
+	var err error
+	if p.Style, p.Script, err = pageAssets(p.Outcomes); err != nil {
+		return err
+	}
+	t, err := template.New("report").Parse(pageMarkup)
+	if err != nil {
+		return fmt.Errorf("page of the report: %w", err)
+	}
+	return t.Execute(w, p)
+}
+
+// pageAssets returns the style and the script of the page: the console's modules, without their exports, and uPlot.
+func pageAssets(data []pageOutcome) (template.CSS, template.JS, error) {
+	var css, js strings.Builder
+	plots, err := console.File("vendor/uplot/uPlot.min.css")
+	if err != nil {
+		return "", "", err
+	}
+	css.Write(plots)
+	css.WriteString(pageStyle)
+	figures, err := json.Marshal(data)
+	if err != nil {
+		return "", "", fmt.Errorf("figures of the page: %w", err)
+	}
+	for _, name := range []string{
+		"vendor/uplot/LICENSE", "vendor/uplot/uPlot.iife.min.js", "js/heatscale.js", "js/palette.js",
+	} {
+		b, err := console.File(name)
+		if err != nil {
+			return "", "", err
+		}
+		if strings.HasSuffix(name, "LICENSE") {
+			b = slices.Concat([]byte("/*!\n"), b, []byte("*/"))
+		}
+		js.WriteString(strings.ReplaceAll(string(b), "\nexport function", "\nfunction"))
+		js.WriteByte('\n')
+	}
+	fmt.Fprintf(&js, "const outcomes = %s;\n%s", figures, pageScript)
+	if strings.Contains(js.String(), "</script") {
+		return "", "", fmt.Errorf("the script of the page ends early")
+	}
+	return template.CSS(css.String()), template.JS(js.String()), nil
+}
+
+func newPageOutcome(r Report, o Outcome) pageOutcome {
+	out := pageOutcome{Name: o.Scenario, About: o.Scenario.about(), Lead: lead(o), Verdict: verdict(r, o)}
+	for _, x := range o.Results {
+		out.Offered = max(out.Offered, x.Offered)
+		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(r.PhysicalPartitions), Hottest: x.Hottest,
+			Trace: x.Trace}
+		if x.Layout == Balanced {
+			y.Epoch = x.balanced()
+			last := &out.Panels[len(out.Panels)-1]
+			last.Parts = append(last.Parts, y)
+			continue
+		}
+		name := "A document per reading, " + strings.TrimPrefix(x.Layout.about(), "reading, ")
+		if x.Layout == Binnacle {
+			name = "Binnacle: a chunk per device and hold"
+		}
+		out.Panels = append(out.Panels, panel{name, []part{y}})
+	}
+	for rate := 10.0; rate <= 1e6; rate *= math.Sqrt2 {
+		out.Rates = append(out.Rates, digits(rate, 3))
+	}
+	for _, x := range o.Results {
+		line := costLine{Name: x.Layout.about(), Bought: x.Dollars, Enough: x.priceOf(r, x.Offered)}
+		for _, rate := range out.Rates {
+			line.Dollars = append(line.Dollars, x.priceOf(r, rate))
+		}
+		out.Costs = append(out.Costs, line)
+	}
+	return out
+}
+
+// priceOf returns what throughput costs a month that accepts so many readings a second, or nil where a physical
+// partition would have to serve more than any does.
+func (x Result) priceOf(r Report, rate float64) *float64 {
+	rus := buy(x.Needed * rate / x.Offered * x.Hottest)
+	if rus/float64(r.PhysicalPartitions) > ru.PartitionRUs {
+		return nil
+	}
+	dollars := round(ru.DollarsPerMonth(rus, false))
+	return &dollars
+}
+
+// lead returns a scenario's outcome in a few sentences.
+func lead(o Outcome) string {
+	var out []string
+	for _, x := range o.Results {
+		key := strings.TrimPrefix(x.Layout.about(), "reading, ")
+		switch {
+		case x.Layout == Balanced:
+			out = append(out, fmt.Sprintf("With the balancer its hottest physical partition has %.2f times the mean.",
+				x.Hottest))
+		case x.Layout == Binnacle:
+			out = append(out, fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
+				number(x.PerMillion), number(o.Results[0].PerMillion)))
+		case x.lost() < 0.005:
+			out = append(out, fmt.Sprintf("With a document per reading, keyed %s, all readings are accepted.", key))
+		default:
+			out = append(out, fmt.Sprintf("With a document per reading, keyed %s, one physical partition takes %s of the load, "+
+				"and %s of the readings are not accepted.", key, percent(slices.Max(x.Spread)), percent(x.lost())))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// verdict returns what a scenario shows, first what matters most.
+func verdict(r Report, o Outcome) []string {
+	all := conclusions(r, o)
+	// The journal's line is about Kafka.
+	return slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "The journal:") })
+}

@@ -1,0 +1,241 @@
+package loadtest
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/epk"
+)
+
+// Trace is what a layout was charged and refused over time, with what is bought. The page draws it.
+type Trace struct {
+	StepSeconds float64           `json:"step"` // of a column
+	Partitions  []TracedPartition `json:"partitions"`
+	Offered     []float64         `json:"offered"` // readings/s, by column
+	Stored      []float64         `json:"stored"`  // readings/s
+	Waited      []float64         `json:"waited"`  // longest time that a write waited for throughput, in seconds
+	Marks       []Mark            `json:"marks"`
+}
+
+// TracedPartition is one physical partition by column.
+type TracedPartition struct {
+	RUs       []float64   `json:"rus"`       // RU/s charged
+	Throttled []float64   `json:"throttled"` // requests/s answered 429
+	Keys      []TracedKey `json:"keys"`      // in the order of the space
+}
+
+// TracedKey is a first-level key, or the partition key of a layout with one level.
+type TracedKey struct {
+	Name string    `json:"name"`
+	RUs  []float64 `json:"rus"`
+
+	at string // effective partition key
+}
+
+// Fate is what has become of a reading.
+type Fate int
+
+// The fates of readings.
+const (
+	StoredAtOnce Fate = iota
+	StoredLate        // after a 429
+	Refused           // each attempt was answered 429
+)
+
+// Mark is one reading of a sample: its time since the window opened, its physical partition, and its fate. Binnacle's
+// readings stand where their chunk was written.
+type Mark [3]float64
+
+// The most that a trace has.
+const (
+	traceColumns = 60
+	traceMarks   = 400
+)
+
+// recorder makes the Trace of a pass. All methods of a nil recorder do nothing.
+type recorder struct {
+	from   time.Time
+	step   time.Duration
+	trace  *Trace
+	ranges []epk.Range
+	keys   map[string]*TracedKey
+	owners map[string]int // partition of a key
+	stats  func() ([]cosmosemu.PartitionStats, error)
+
+	last  []cosmosemu.PartitionStats
+	at    int // the column that is being recorded
+	every int // each so many readings one is marked
+	count int
+}
+
+// newRecorder returns a recorder of a window that opens now.
+func newRecorder(p pass, from time.Time, stats func() ([]cosmosemu.PartitionStats, error)) (*recorder, error) {
+	if !p.traced {
+		return nil, nil
+	}
+	window := p.cfg.measured(p.layout)
+	step := (window/traceColumns + time.Second - 1).Truncate(time.Second)
+	columns := int((window + step - 1) / step)
+	now, err := stats()
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{from: from, step: step, stats: stats, last: now, keys: map[string]*TracedKey{},
+		owners: map[string]int{}, trace: &Trace{StepSeconds: step.Seconds()}}
+	for range now {
+		r.trace.Partitions = append(r.trace.Partitions,
+			TracedPartition{RUs: make([]float64, columns), Throttled: make([]float64, columns)})
+	}
+	for _, p := range now {
+		r.ranges = append(r.ranges, epk.Range{Min: p.Min, Max: p.Max})
+	}
+	r.trace.Offered, r.trace.Stored, r.trace.Waited = make([]float64, columns), make([]float64, columns),
+		make([]float64, columns)
+	readings := p.cfg.perSecond() * window.Seconds()
+	r.every = max(1, int(math.Ceil(readings/traceMarks)))
+	for gcd(r.every, p.cfg.Devices*(tenants-1)) > 1 { // else the same devices or tenants are marked each time
+		r.every++
+	}
+	return r, nil
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// column returns the column of an instant.
+func (r *recorder) column(at time.Time) int {
+	return min(max(0, int(at.Sub(r.from)/r.step)), len(r.trace.Stored)-1)
+}
+
+// advance closes the columns that end by now.
+func (r *recorder) advance(now time.Time) error {
+	if r == nil || r.column(now) == r.at {
+		return nil
+	}
+	if err := r.read(); err != nil {
+		return err
+	}
+	r.at = r.column(now)
+	return nil
+}
+
+// read adds what partitions have done since it was called last to the column.
+func (r *recorder) read() error {
+	stats, err := r.stats()
+	if err != nil {
+		return err
+	}
+	for i, s := range stats {
+		p := &r.trace.Partitions[i]
+		p.RUs[r.at] += (s.RUs - r.last[i].RUs) / r.step.Seconds()
+		p.Throttled[r.at] += float64(s.Throttled-r.last[i].Throttled) / r.step.Seconds()
+	}
+	r.last = stats
+	return nil
+}
+
+// tracedWrite is a document that was stored.
+type tracedWrite struct {
+	at       time.Time
+	key, epk string // the first level, and its effective partition key
+	rus      float64
+	readings int
+}
+
+// write records what was stored and charged.
+func (r *recorder) write(w tracedWrite) {
+	if r == nil {
+		return
+	}
+	k := r.keys[w.key]
+	if k == nil {
+		k = &TracedKey{w.key, make([]float64, len(r.trace.Stored)), w.epk}
+		r.keys[w.key], r.owners[w.key] = k, r.partition(w.epk)
+	}
+	c := r.column(w.at)
+	k.RUs[c] += w.rus / r.step.Seconds()
+	r.trace.Stored[c] += float64(w.readings) / r.step.Seconds()
+}
+
+// partition returns the physical partition of an effective partition key.
+func (r *recorder) partition(at string) int {
+	return max(0, slices.IndexFunc(r.ranges, func(x epk.Range) bool { return x.Contains(at) }))
+}
+
+// waited records that a write has waited for throughput for so long by now.
+func (r *recorder) waited(now time.Time, d time.Duration) {
+	if r != nil {
+		w := &r.trace.Waited[r.column(now)]
+		*w = max(*w, d.Seconds())
+	}
+}
+
+// mark marks each so many readings of a write, with a fate. It returns the index of the last mark, or -1.
+func (r *recorder) mark(w tracedWrite, fate Fate) int {
+	if r == nil {
+		return -1
+	}
+	before := r.count / r.every
+	r.count += w.readings
+	if r.count/r.every == before {
+		return -1
+	}
+	for range r.count/r.every - before {
+		r.trace.Marks = append(r.trace.Marks, Mark{w.at.Sub(r.from).Seconds(), float64(r.partition(w.epk)), float64(fate)})
+	}
+	return len(r.trace.Marks) - 1
+}
+
+// settle records the fate of a marked reading.
+func (r *recorder) settle(mark int, fate Fate) {
+	if r != nil && mark >= 0 {
+		r.trace.Marks[mark][2] = float64(fate)
+	}
+}
+
+// end returns the trace of a window of load.
+func (r *recorder) end(l *load) (*Trace, error) {
+	if r == nil {
+		return nil, nil
+	}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	for i := range r.trace.Offered {
+		from := r.from.Add(time.Duration(i) * r.step)
+		r.trace.Offered[i] = float64(l.between(from, from.Add(r.step))) / r.step.Seconds()
+	}
+	for name, k := range r.keys {
+		p := &r.trace.Partitions[r.owners[name]]
+		p.Keys = append(p.Keys, *k)
+	}
+	for i := range r.trace.Partitions {
+		p := &r.trace.Partitions[i]
+		slices.SortFunc(p.Keys, func(a, b TracedKey) int {
+			return cmp.Or(epk.Compare(a.at, b.at), cmp.Compare(a.Name, b.Name))
+		})
+		each(p.RUs)
+		each(p.Throttled)
+		for _, k := range p.Keys {
+			each(k.RUs)
+		}
+	}
+	each(r.trace.Offered)
+	each(r.trace.Stored)
+	each(r.trace.Waited)
+	return r.trace, nil
+}
+
+// each rounds figures that are drawn.
+func each(figures []float64) {
+	for i, f := range figures {
+		figures[i] = math.Round(f*1e3) / 1e3
+	}
+}
