@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance report xray fmt vet staticcheck deadcode arch full
-.PHONY: azcosmos-conformance python-conformance javascript-conformance
+.PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
 
@@ -152,6 +152,9 @@ python-conformance: ## The tests of azure-cosmos for Python against `binnacle em
 
 javascript-conformance: ## Cases of @azure/cosmos, from its documentation, against `binnacle emulator`
 	bash .ci/javascript-conformance
+
+java-conformance: ## Cases of azure-cosmos for Java, from its documentation, against `binnacle emulator`; ONLY="feed" for some
+	bash .ci/java-conformance
 
 kafka-it: ## The tests that can run on Apache Kafka, on Apache Kafka; needs Java and Maven
 	bash .ci/kafka-it

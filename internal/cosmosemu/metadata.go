@@ -13,19 +13,26 @@ import (
 
 // metadata returns the answer about a database, container or offer that was read.
 func (x *exchange) metadata(r engine.Resource) reply {
-	return reply{status: http.StatusOK, body: r.Body, etag: r.ETag, charge: ru.MetadataRead, items: -1}
+	return x.within(r, reply{status: http.StatusOK, charge: ru.MetadataRead})
 }
 
 // made returns the answer about one that was made.
-func made(r engine.Resource) reply {
-	return reply{
-		status: http.StatusCreated, body: r.Body, etag: r.ETag, charge: ru.MetadataCreate, lsn: r.LSN, items: -1,
-	}
+func (x *exchange) made(r engine.Resource) reply {
+	return x.within(r, reply{status: http.StatusCreated, charge: ru.MetadataCreate, lsn: r.LSN})
 }
 
 // changed returns the answer about one that was replaced or deleted.
-func changed(status int, r engine.Resource) reply {
-	return reply{status: status, body: r.Body, etag: r.ETag, charge: ru.MetadataChange, items: -1}
+func (x *exchange) changed(status int, r engine.Resource) reply {
+	return x.within(r, reply{status: status, charge: ru.MetadataChange})
+}
+
+// within fills an answer with the resource, and with where it is: of that Java's client makes the path of a container.
+func (x *exchange) within(r engine.Resource, rep reply) reply {
+	rep.body, rep.etag, rep.items = r.Body, r.ETag, -1
+	if r.In != "" {
+		rep.rid, rep.path = r.In, "dbs/"+x.route.database
+	}
+	return rep
 }
 
 func (x *exchange) decodeBody(into any) error {
@@ -54,7 +61,7 @@ func (x *exchange) createDatabase() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return made(db), nil
+	return x.made(db), nil
 }
 
 func (x *exchange) readDatabase() (reply, error) {
@@ -69,7 +76,7 @@ func (x *exchange) deleteDatabase() (reply, error) {
 	if err := x.account.DeleteDatabase(x.route.database); err != nil {
 		return reply{}, err
 	}
-	return changed(http.StatusNoContent, engine.Resource{}), nil
+	return x.changed(http.StatusNoContent, engine.Resource{}), nil
 }
 
 func (x *exchange) createContainer() (reply, error) {
@@ -85,7 +92,7 @@ func (x *exchange) createContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return made(co.Resource()), nil
+	return x.made(co.Resource()), nil
 }
 
 func (x *exchange) readContainer() (reply, error) {
@@ -145,12 +152,12 @@ func (x *exchange) replaceContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return changed(http.StatusOK, co), nil
+	return x.changed(http.StatusOK, co), nil
 }
 
 func (x *exchange) deleteContainer() (reply, error) {
 	if err := x.account.DeleteContainer(x.route.database, x.route.container); err != nil {
 		return reply{}, err
 	}
-	return changed(http.StatusNoContent, engine.Resource{}), nil
+	return x.changed(http.StatusNoContent, engine.Resource{}), nil
 }

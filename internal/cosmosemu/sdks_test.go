@@ -1,6 +1,7 @@
 package cosmosemu_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -221,4 +222,33 @@ func TestHeadersAreLowerCase(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(raw), "\r\nx-ms-request-charge: 2\r\n")
 	require.NotContains(t, string(raw), "X-Ms-")
+}
+
+func TestVersionsOfThePartitionKey(t *testing.T) {
+	r := withContainer(t, "")
+	answer := r.do(201, "POST", "dbs/d/colls", "colls", "dbs/d",
+		`{"id":"j","partitionKey":{"paths":["/pk"],"kind":"Hash","version":"V2"}}`)
+	require.Contains(t, answer, `"version":2`, "as Java's client sends it")
+	for version, status := range map[string]int{`2`: 201, `"V1"`: 501, `"x"`: 400, `true`: 400} {
+		r.do(status, "POST", "dbs/d/colls", "colls", "dbs/d",
+			`{"id":"k","partitionKey":{"paths":["/pk"],"kind":"Hash","version":`+version+`}}`)
+	}
+}
+
+// Java's client makes the path of a container of this header, and refuses resource ids that are not those of items.
+func TestWhatJavaAsksOfAnAnswer(t *testing.T) {
+	r := withContainer(t, "")
+	resp, body := send(t, r.s, "GET", "dbs/d/colls/c", "colls", "dbs/d/colls/c", "")
+	var co struct {
+		Self string `json:"_self"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &co))
+	require.Equal(t, "dbs/d", resp.Header.Get("x-ms-alt-content-path"))
+	require.Equal(t, strings.Split(co.Self, "/")[1], resp.Header.Get("x-ms-content-path"))
+	for i := range 3 {
+		rid := r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))["_rid"].(string)
+		raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(rid, "-", "/"))
+		require.NoError(t, err)
+		require.Zero(t, raw[15]>>4, "the kind of resource: an item")
+	}
 }

@@ -45,7 +45,7 @@ func (c *Container) ItemID(key, rid string) (id string, err error) {
 	if len(raw) != containerRID+8 {
 		return "", nil
 	}
-	made := binary.BigEndian.Uint64(raw[containerRID:])
+	made := binary.LittleEndian.Uint64(raw[containerRID:])
 	err = c.headers(key, func(name string, h *header) {
 		if h.created == made {
 			id = name

@@ -145,7 +145,7 @@ func (c *cursor) read(name, text string) bool {
 		if len(raw) != containerRID+8 {
 			return false
 		}
-		c.rid, c.Made = raw[:containerRID], binary.BigEndian.Uint64(raw[containerRID:])
+		c.rid, c.Made = raw[:containerRID], binary.LittleEndian.Uint64(raw[containerRID:])
 	case "RT":
 		c.Pages, err = strconv.Atoi(text)
 	case "TRC":

@@ -23,6 +23,7 @@ func (a *Account) partitions(t Throughput) int {
 type Resource struct {
 	Body []byte
 	ETag string
+	In   string // of a container: the resource id of its database
 	LSN  uint64 // of the partition after its making, where containers share throughput; 0: not known
 }
 
@@ -264,5 +265,5 @@ func (r databaseRecord) resource() Resource {
 // Resource returns the container as it is on the wire.
 func (c *Container) Resource() Resource {
 	def := c.current.Load()
-	return Resource{Body: def.Document(), ETag: def.JSON.ETag, LSN: c.record.LSN}
+	return Resource{Body: def.Document(), ETag: def.JSON.ETag, In: ridText(c.rid[:ridOfDatabase]), LSN: c.record.LSN}
 }

@@ -39,11 +39,12 @@ func ridBytes(text string) []byte {
 	return b
 }
 
-// appendItemRID appends the resource id of the item that was created with that sequence number.
+// appendItemRID appends the resource id of the item that was created with that sequence number. The low byte comes
+// first: the upper half of the last one is the kind of resource, 0 for an item (6 for a function, as recorded).
 func appendItemRID(dst, container []byte, created uint64) []byte {
 	var raw [containerRID + 8]byte
 	copy(raw[:], container)
-	binary.BigEndian.PutUint64(raw[containerRID:], created)
+	binary.LittleEndian.PutUint64(raw[containerRID:], created)
 	return ridEncoding.AppendEncode(dst, raw[:])
 }
 

@@ -2,8 +2,10 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"binnacle/internal/cosmosemu/index"
@@ -68,7 +70,20 @@ type JSON struct {
 type keyJSON struct {
 	Paths   []string `json:"paths"`
 	Kind    string   `json:"kind"`
-	Version int      `json:"version,omitempty"`
+	Version version  `json:"version,omitempty"`
+}
+
+// version is the version of a partition key. Java's client sends 2 as "V2".
+type version int
+
+// UnmarshalJSON reads a number, or the name of one in Java.
+func (v *version) UnmarshalJSON(text []byte) error {
+	n, err := strconv.Atoi(strings.TrimPrefix(strings.Trim(string(text), `"`), "V"))
+	if err != nil && string(text) != "null" {
+		return fmt.Errorf("the version of a partition key, %s, is no number", text)
+	}
+	*v = version(n)
+	return nil
 }
 
 // New checks a definition and fills its defaults.
