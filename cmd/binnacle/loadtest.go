@@ -22,9 +22,9 @@ type loadtestCommand struct {
 }
 
 func (loadtestCommand) Help() string {
-	return `The same readings go through three layouts, each on an embedded Cosmos DB with several physical partitions: a document per
-reading by date, one by tenant and device, and Binnacle, before and after its balancer has seen the load. It uses nothing
-outside of the process. Request units are modelled.
+	return `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: a document per
+reading by date, by date and suffix, by tenant and device, and by device; 100 readings as JSON; and Binnacle, before and
+after its balancer has seen the load. It uses nothing outside of the process. Request units are modelled.
 
 Examples:
   binnacle loadtest

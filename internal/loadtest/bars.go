@@ -3,21 +3,32 @@ package loadtest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // partitionBars shows for each physical partition its share of the request units, in each layout.
 func partitionBars(b *bytes.Buffer, r Report, o Outcome) {
+	for some := range slices.Chunk(o.Results, barsAbreast) {
+		barsOf(b, r, some)
+		b.WriteByte('\n')
+	}
+}
+
+// barsAbreast is how many layouts stand side by side.
+const barsAbreast = 4
+
+func barsOf(b *bytes.Buffer, r Report, results []Result) {
 	title := fmt.Sprintf("where the RU go, modelled (even: %s)", percent(1/float64(r.PhysicalPartitions)))
 	left := len(title)
 	fmt.Fprintf(b, "  %s ", title)
-	for _, x := range o.Results {
+	for _, x := range results {
 		fmt.Fprintf(b, "  %-*s", x.barColumn(), x.Layout.about())
 	}
 	trim(b)
 	for i := range r.PhysicalPartitions {
 		fmt.Fprintf(b, "  %-*s ", left, fmt.Sprintf("physical partition %d", i))
-		for _, x := range o.Results {
+		for _, x := range results {
 			fmt.Fprintf(b, "  %-*s", x.barColumn(), fmt.Sprintf("%s %5s", bar(x.Spread[i]), percent(x.Spread[i])))
 		}
 		trim(b)

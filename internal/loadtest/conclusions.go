@@ -56,14 +56,22 @@ func (r Result) binnacle(o Outcome) string {
 	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest,
 		r.accepted())
 	var others []float64
+	binned := 0.0
 	for _, x := range o.Results {
-		if !x.Layout.chunked() {
+		if x.Layout == Hundred {
+			binned = x.PerMillion
+		}
+		if !x.Layout.chunked() && x.Layout != Hundred {
 			others = append(others, x.PerMillion)
 		}
 	}
 	if len(others) > 0 {
 		text += fmt.Sprintf(" A value takes 1/%s of the RU (modelled) that it takes in a document per reading.",
 			number(slices.Min(others)/r.PerMillion))
+	}
+	if binned > 0 {
+		text += fmt.Sprintf(" In a document of %d readings as JSON it takes %s times as much.", hundred,
+			number(binned/r.PerMillion))
 	}
 	return text + r.spare()
 }
@@ -157,7 +165,7 @@ func footnotes(b *bytes.Buffer, r Report) {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
 	}
-	if len(indexed) > 0 {
+	if indexed[ByDate] > 0 && indexed[ByDevice] > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, "+
 			"which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by "+
 			"tenant and device.",

@@ -13,6 +13,7 @@ import (
 // Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
 	Scenarios []Scenario `kong:"-"`
+	Layouts   []Layout   `kong:"-"` // that are compared; none: those of each scenario
 	Paces     []Pace     `kong:"-"`
 	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
 	// Partitions are those of every container.
@@ -134,7 +135,7 @@ func (c Config) opens() time.Time { return midnight.Add(c.Hold) }
 // measured returns how long a layout is measured. A layout that keeps nothing back does the same in every interval of
 // the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
 func (c Config) measured(l Layout) time.Duration {
-	if l.chunked() {
+	if l.chunked() || l == Hundred {
 		return c.Window
 	}
 	return min(c.Sample, c.Window)
@@ -143,13 +144,14 @@ func (c Config) measured(l Layout) time.Duration {
 // seconds returns the fleet time of all passes together.
 func (c Config) seconds() int64 {
 	seconds := 0.0
-	for _, l := range layouts {
-		seconds += 2 * c.measured(l).Seconds()
-		if l.chunked() {
-			seconds += 2 * c.Hold.Seconds()
+	for _, s := range c.Scenarios {
+		for _, l := range c.layouts(s) {
+			seconds += 2 * c.measured(l).Seconds()
+			if l.chunked() {
+				seconds += 2 * c.Hold.Seconds()
+			}
 		}
 	}
-	seconds *= float64(len(c.Scenarios))
 	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
 	if c.Floods {
 		seconds += c.Flood.window().Seconds() * float64(len(floodCases))

@@ -1,4 +1,4 @@
-// Package loadtest shows hot partitions, and how Binnacle avoids them: the same readings go through three
+// Package loadtest shows hot partitions, and how Binnacle avoids them: the same readings go through several
 // layouts, each on an embedded Cosmos DB of its own with several physical partitions, and what
 // happened is put side by side. docs/guides/loadtest.md says how to read it.
 //

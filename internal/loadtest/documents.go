@@ -13,18 +13,30 @@ import (
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/epk"
 	"binnacle/internal/store"
+	"binnacle/sharding"
 )
 
 // container returns how a layout with a document per reading is keyed and indexed: by its key and by what a reader
 // looks for, and nothing else, as Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
-	if l == ByDate {
-		return cosmos.Layout{Name: "readings", Key: []string{"/date"},
-			Indexed: []string{"/date", "/tenant", "/device", "/ts"}}
+	out := cosmos.Layout{Name: "readings", Indexed: []string{"/tenant", "/device", "/ts"}}
+	switch l {
+	case ByDate, BySuffix:
+		out.Key = []string{"/date"}
+		if l == BySuffix {
+			out.Key = []string{"/dateSuffix"}
+		}
+		out.Indexed = append(out.Key[:1:1], out.Indexed...)
+	case Device:
+		out.Key = []string{"/device"}
+	default:
+		out.Key = []string{"/tenant", "/device"}
 	}
-	return cosmos.Layout{Name: "readings", Key: []string{"/tenant", "/device"},
-		Indexed: []string{"/tenant", "/device", "/ts"}}
+	return out
 }
+
+// suffixes is how many suffixes a date has in BySuffix: the guidance's example is date_hash%15.
+const suffixes = 15
 
 // document is a reading that is to be stored: the message itself, with an id.
 type document struct {
@@ -32,20 +44,26 @@ type document struct {
 	id   string
 	body []byte
 
-	at    time.Time // of the reading
-	first string    // effective partition key of its first level
-	mark  int       // of the reading, -1 for none
-	tried bool
+	at       time.Time // of the newest reading
+	readings int
+	first    string // effective partition key of its first level
+	marks    [2]int // of its readings: from the first until before the second
+	tried    bool
 }
 
 func (l Layout) document(m message) document {
 	d := document{key: []string{m.tenant, m.device}, id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10),
-		at: m.at, mark: -1}
+		at: m.at, readings: 1}
 	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
-	if l == ByDate {
-		date := m.at.Format(time.DateOnly)
+	switch date := m.at.Format(time.DateOnly); l {
+	case ByDate:
 		d.key = []string{date}
 		d.body = append(d.body, `"date":"`+date+`",`...)
+	case BySuffix:
+		d.key = []string{date + "_" + strconv.Itoa(sharding.GroupOf(m.device, suffixes))}
+		d.body = append(d.body, `"dateSuffix":"`+d.key[0]+`",`...)
+	case Device:
+		d.key = []string{m.device}
 	}
 	d.body = append(d.body, m.json[1:]...)
 	return d
@@ -66,8 +84,13 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	}
 	w := writer{items: a.client.Items(layout.Name), now: a.clock.now, rec: rec}
 	l := newLoad(p.cfg, p.scenario, p.metrics)
-	for l.due().Before(p.cfg.opens()) { // only Binnacle has to settle
-		l.skip()
+	bins := newJSONBins(p.cfg)
+	for l.due().Before(p.cfg.opens()) { // only bins have to settle
+		if p.layout == Hundred {
+			bins.add(l.take())
+		} else {
+			l.skip()
+		}
 	}
 	again := int(math.Ceil(p.cfg.perSecond()))
 	closes := p.cfg.opens().Add(p.cfg.measured(p.layout))
@@ -82,7 +105,13 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 		for l.due().Before(at.Add(time.Second)) {
 			m := l.take()
 			a.clock.reach(m.at)
-			d := p.layout.document(m)
+			d, full := p.layout.document(m), true
+			if p.layout == Hundred {
+				d, full = bins.add(m)
+			}
+			if !full {
+				continue
+			}
 			w.offer(&d)
 			if err := w.write(ctx, d); err != nil {
 				return totals{}, err
@@ -96,7 +125,7 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	if t.trace, err = rec.end(l); err != nil {
 		return t, err
 	}
-	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 {
+	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
 		return t, err
 	}
 	t.defaultIndex, err = p.indexed(ctx, a, l)
@@ -142,7 +171,7 @@ func (w *writer) offer(d *document) {
 	if d.first = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
 		d.first = epk.MultiHash(epk.String(d.key[0]))
 	}
-	d.mark = w.rec.mark(tracedWrite{at: d.at, epk: d.first, readings: 1}, Refused)
+	d.marks = w.rec.mark(tracedWrite{at: d.at, epk: d.first, readings: d.readings}, Refused)
 }
 
 // longest returns how long the document waits that waits for longest.
@@ -162,13 +191,13 @@ func (w *writer) write(ctx context.Context, d document) error {
 	var answer *cosmos.Error
 	switch {
 	case err == nil:
-		w.stored++
+		w.stored += d.readings
 		fate := StoredAtOnce
 		if d.tried {
 			fate = StoredLate
 		}
-		w.rec.write(tracedWrite{w.now(), d.key[0], d.first, receipt.RUs, 1})
-		w.rec.settle(d.mark, fate)
+		w.rec.write(tracedWrite{w.now(), d.key[0], d.first, receipt.RUs, d.readings})
+		w.rec.settle(d.marks, fate)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
 		d.tried = true
 		w.waiting = append(w.waiting, d)

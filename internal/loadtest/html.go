@@ -132,7 +132,7 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 			last.Parts = append(last.Parts, y)
 			continue
 		}
-		name := "A document per reading, " + strings.TrimPrefix(x.Layout.about(), "reading, ")
+		name := "A document per " + x.Layout.about()
 		if x.Layout == Binnacle {
 			name = "Binnacle: a chunk per device and hold"
 		}
@@ -166,7 +166,6 @@ func (x Result) priceOf(r Report, rate float64) *float64 {
 func lead(o Outcome) string {
 	var out []string
 	for _, x := range o.Results {
-		key := strings.TrimPrefix(x.Layout.about(), "reading, ")
 		switch {
 		case x.Layout == Balanced:
 			out = append(out, fmt.Sprintf("With the balancer its hottest physical partition has %.2f times the mean.",
@@ -174,11 +173,9 @@ func lead(o Outcome) string {
 		case x.Layout == Binnacle:
 			out = append(out, fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
 				number(x.PerMillion), number(o.Results[0].PerMillion)))
-		case x.lost() < 0.005:
-			out = append(out, fmt.Sprintf("With a document per reading, keyed %s, all readings are accepted.", key))
-		default:
-			out = append(out, fmt.Sprintf("With a document per reading, keyed %s, one physical partition takes %s of the load, "+
-				"and %s of the readings are not accepted.", key, percent(slices.Max(x.Spread)), percent(x.lost())))
+		case x.lost() >= 0.005 && x.Throttled > 0:
+			out = append(out, fmt.Sprintf("With a document per %s, one physical partition takes %s of the load, and %s of the "+
+				"readings are not accepted.", x.Layout.about(), percent(slices.Max(x.Spread)), percent(x.lost())))
 		}
 	}
 	return strings.Join(out, " ")

@@ -12,13 +12,25 @@ type Layout string
 // The layouts that are compared.
 const (
 	ByDate   Layout = "date"          // a document per reading; partition key /date
+	BySuffix Layout = "date-suffix"   // a document per reading; partition key /dateSuffix: the date and one of 15 suffixes
 	ByDevice Layout = "tenant-device" // a document per reading; hierarchical partition key /tenant, /device
+	Device   Layout = "device"        // a document per reading; partition key /device
+	Hundred  Layout = "hundred"       // 100 readings of a device in a document; hierarchical key /tenant, /device
 	Binnacle Layout = "binnacle"      // chunks under slot-placed keys, four a tenant
 	// Balanced is Binnacle after the balancer has seen a day of the load.
 	Balanced Layout = "binnacle-balanced"
 )
 
-var layouts = []Layout{ByDate, ByDevice, Binnacle, Balanced}
+// layouts returns what a scenario compares.
+func (c Config) layouts(s Scenario) []Layout {
+	switch {
+	case len(c.Layouts) > 0:
+		return c.Layouts
+	case s == Uniform || s == Whale:
+		return []Layout{ByDate, BySuffix, ByDevice, Device, Hundred, Binnacle, Balanced}
+	}
+	return []Layout{ByDevice, Device, Binnacle, Balanced}
+}
 
 // chunked reports whether a layout is Binnacle's.
 func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
@@ -28,8 +40,14 @@ func (l Layout) about() string {
 	switch l {
 	case ByDate:
 		return "reading, by date"
+	case BySuffix:
+		return "reading, by date and suffix"
 	case ByDevice:
 		return "reading, by tenant, device"
+	case Device:
+		return "reading, by device"
+	case Hundred:
+		return "100 readings, by tenant, device"
 	case Balanced:
 		return "chunk: Binnacle, balanced"
 	}

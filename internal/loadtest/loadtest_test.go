@@ -15,10 +15,13 @@ const day = 24 * time.Hour
 
 var days = flag.Bool("balanced.days", false, "TestBalancerEvensTheWhale measures whole days, with a hold of half a day")
 
+// four are the layouts of most tests.
+var four = []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle, loadtest.Balanced}
+
 // small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
 func small(change func(*loadtest.Config)) loadtest.Config {
 	cfg := loadtest.Config{
-		Scenarios: loadtest.AllScenarios(), Devices: 100, Interval: 10 * time.Second, Partitions: 5,
+		Scenarios: loadtest.AllScenarios(), Layouts: four, Devices: 100, Interval: 10 * time.Second, Partitions: 5,
 		Window: 2 * time.Minute, Sample: 30 * time.Second, Hold: 2 * time.Minute, Seed: 3,
 	}
 	if change != nil {
@@ -38,7 +41,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 		for _, r := range o.Results {
 			got = append(got, r.Layout)
 		}
-		require.Equal(t, []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle, loadtest.Balanced}, got)
+		require.Equal(t, cfg.Layouts, got)
 	}
 	return r
 }
@@ -48,6 +51,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
 	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
+	cfg.Layouts = four
 	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	results := run(t, cfg).Outcomes[0].Results
 	byDate, byDevice, binnacle, balanced := results[0], results[1], results[2], results[3]
@@ -87,6 +91,26 @@ func TestUniform(t *testing.T) {
 	require.InDelta(t, 5, results[0].Hottest, 1e-9)
 	require.InDelta(t, 2, results[1].Hottest, 0.01, "four of the ten names fall into one partition")
 	require.Less(t, results[2].Hottest, 1.6)
+}
+
+// What else people do: a suffix of few values is as uneven as those fall, a key by device is even and as dear as any
+// document per reading, and 100 readings of JSON in a document are cheaper, and as hot as their tenant.
+func TestOtherLayouts(t *testing.T) {
+	cfg := small(func(c *loadtest.Config) {
+		c.Scenarios, c.Devices, c.Sample = []loadtest.Scenario{loadtest.Whale}, 200, 5*time.Second
+		c.Layouts = []loadtest.Layout{loadtest.BySuffix, loadtest.ByDevice, loadtest.Device, loadtest.Hundred}
+		c.Interval, c.Hold, c.Window = time.Second, 100*time.Second, 100*time.Second
+	})
+	results := run(t, cfg).Outcomes[0].Results
+	suffix, byDevice, device, hundred := results[0], results[1], results[2], results[3]
+	require.Greater(t, suffix.Hottest, 1.5)
+	require.Less(t, suffix.Hottest, 3.0)
+	require.Greater(t, byDevice.Hottest, 4.0)
+	require.Less(t, device.Hottest, 1.3)
+	require.InEpsilon(t, byDevice.PerMillion, device.PerMillion, 0.1)
+	require.InEpsilon(t, byDevice.Hottest, hundred.Hottest, 0.05)
+	require.Less(t, hundred.PerMillion, byDevice.PerMillion/30)
+	require.InEpsilon(t, hundred.Offered, hundred.Accepted, 0.05, "as many readings are written as come")
 }
 
 // With the hold that is the default a fast device's documents are full, and a slow one has one a day. A document of

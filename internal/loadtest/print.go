@@ -24,7 +24,6 @@ func Print(w io.Writer, r Report) error {
 		charges(&b, r, o)
 		b.WriteByte('\n')
 		partitionBars(&b, r, o)
-		b.WriteByte('\n')
 		for _, s := range conclusions(r, o) {
 			report.Paragraph(&b, "  - ", s)
 		}

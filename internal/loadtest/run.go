@@ -32,6 +32,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other, nor do paces
 	for _, s := range cfg.Scenarios {
+		layouts := cfg.layouts(s)
 		results := make([]Result, len(layouts))
 		report.Outcomes = append(report.Outcomes, Outcome{s, results})
 		for i, l := range layouts {

@@ -177,26 +177,25 @@ func (r *recorder) waited(now time.Time, d time.Duration) {
 	}
 }
 
-// mark marks each so many readings of a write, with a fate. It returns the index of the last mark, or -1.
-func (r *recorder) mark(w tracedWrite, fate Fate) int {
+// mark marks each so many readings of a write, with a fate. It returns which.
+func (r *recorder) mark(w tracedWrite, fate Fate) (marks [2]int) {
 	if r == nil {
-		return -1
+		return marks
 	}
 	before := r.count / r.every
 	r.count += w.readings
-	if r.count/r.every == before {
-		return -1
-	}
+	marks[0] = len(r.trace.Marks)
 	for range r.count/r.every - before {
 		r.trace.Marks = append(r.trace.Marks, Mark{w.at.Sub(r.from).Seconds(), float64(r.partition(w.epk)), float64(fate)})
 	}
-	return len(r.trace.Marks) - 1
+	marks[1] = len(r.trace.Marks)
+	return marks
 }
 
-// settle records the fate of a marked reading.
-func (r *recorder) settle(mark int, fate Fate) {
-	if r != nil && mark >= 0 {
-		r.trace.Marks[mark][2] = float64(fate)
+// settle records the fate of marked readings.
+func (r *recorder) settle(marks [2]int, fate Fate) {
+	for i := marks[0]; i < marks[1]; i++ {
+		r.trace.Marks[i][2] = float64(fate)
 	}
 }
 
@@ -221,6 +220,7 @@ func (r *recorder) end(l *load) (*Trace, error) {
 		slices.SortFunc(p.Keys, func(a, b TracedKey) int {
 			return cmp.Or(epk.Compare(a.at, b.at), cmp.Compare(a.Name, b.Name))
 		})
+		p.Keys = compact(p.Keys)
 		each(p.RUs)
 		each(p.Throttled)
 		for _, k := range p.Keys {
@@ -231,6 +231,25 @@ func (r *recorder) end(l *load) (*Trace, error) {
 	each(r.trace.Stored)
 	each(r.trace.Waited)
 	return r.trace, nil
+}
+
+// compact makes neighbours one row where keys are more than a picture has lines. None is dropped.
+func compact(keys []TracedKey) (out []TracedKey) {
+	const most = 24
+	if len(keys) <= most {
+		return keys
+	}
+	for i := range most {
+		some := keys[i*len(keys)/most : (i+1)*len(keys)/most]
+		row := TracedKey{some[0].Name + " to " + some[len(some)-1].Name, make([]float64, len(some[0].RUs)), some[0].at}
+		for _, k := range some {
+			for c, v := range k.RUs {
+				row.RUs[c] += v
+			}
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 // each rounds figures that are drawn.
