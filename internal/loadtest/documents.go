@@ -125,7 +125,8 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	if t.trace, err = rec.end(l); err != nil {
 		return t, err
 	}
-	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
+	t.partitions, err = a.partitions(layout.Name)
+	if err != nil || p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
 		return t, err
 	}
 	t.defaultIndex, err = p.indexed(ctx, a, l)
