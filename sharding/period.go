@@ -170,6 +170,20 @@ func (p Period) parse(text string) (s Span, ok bool) {
 type PeriodEpoch struct {
 	From   telemetry.Day `json:"from"`
 	Period Period        `json:"period"`
+	// Shared says that containers have no throughput of their own: they share that of the database.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// ShareThroughput reports whether the containers of a span are to share the throughput of the database: as the last of
+// the periods says that is of its length and begins before its end, or else the first one of its length.
+func ShareThroughput(periods []PeriodEpoch, of Span) (shared bool) {
+	found := false
+	for _, e := range periods {
+		if e.Period == of.Period && (!found || e.From < of.End()) {
+			shared, found = e.Shared, true
+		}
+	}
+	return shared
 }
 
 // sortPeriods returns periods in the order of their days, beginning with one that covers all days before the others.

@@ -108,7 +108,10 @@ resource provisionRole 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
     permissions: [
       {
         actions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/write'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/write'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/write'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete'

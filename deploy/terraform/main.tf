@@ -92,7 +92,10 @@ resource "azurerm_role_definition" "provision" {
 
   permissions {
     actions = [
+      "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/read",
       "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/write",
+      "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/read",
+      "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/write",
       "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/read",
       "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/write",
       "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete",

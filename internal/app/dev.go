@@ -153,7 +153,8 @@ func (d *dev) compose(ctx context.Context) error {
 	cfg := d.cfg.Tenants
 	d.cfg.Balance.Future = max(d.cfg.Balance.Future, d.cfg.Ingest.Future)
 	cfg.Lead = lead(d.cfg.Ingest.Future)
-	a, err := d.openAccount(ctx, client, cfg, client.EnsureBase)
+	a, err := d.openAccount(ctx, client, cfg,
+		func(ctx context.Context) error { return d.cfg.Shape.ensure(ctx, byKey{client.Containers(), client}) })
 	if err != nil {
 		return err
 	}

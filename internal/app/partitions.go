@@ -135,6 +135,9 @@ func (s heatSource) facts(ctx context.Context, req heatRequest, now time.Time) (
 		return heat.Facts{}, fmt.Errorf("read the physical partitions of %s: %w", req.container, err)
 	}
 	bought, err := s.client.Containers().ReadThroughput(ctx, req.container)
+	if err == nil && bought.Throughput.Shared { // more than the container has, and all that can be said
+		bought, err = s.client.Containers().ReadThroughput(ctx, store.Database)
+	}
 	if err != nil {
 		return heat.Facts{}, err
 	}

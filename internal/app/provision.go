@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,32 @@ func (c PolicyConfig) policy() provision.Policy {
 
 // ShapeConfig sets which containers there are.
 type ShapeConfig struct {
+	Profile   string `help:"Whether containers share throughput. small: the database has throughput that few containers of a year share, for small fleets; it must be made so. large: containers of a month have their own, by age. auto: small at first, and large from a day on where that costs less. Default: as decided before, large at first." enum:"small,large,auto," default:"" placeholder:"PROFILE"`
+	SharedRUs int    `name:"shared-rus" help:"Least throughput that containers share, in RU/s. It follows the busiest minute of the last day." default:"400"`
+
 	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`
+}
+
+// set sets what provision decides of containers.
+func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
+	to.Period, to.Profile = sharding.Period(c.Period), provision.Profile(c.Profile)
+	to.Policy.SharedRUs = cmp.Or(c.SharedRUs, to.Policy.SharedRUs)
+	to.Base, to.Heat = cosmos.Base(), heatlog.NewReader(client.Heat())
+}
+
+// ensure makes the database and its base containers unless they exist.
+func (c ShapeConfig) ensure(ctx context.Context, m manager) error {
+	if c.shares() {
+		if err := m.EnsureShared(ctx, store.Throughput{RUs: c.SharedRUs}); err != nil {
+			return err
+		}
+	}
+	return m.EnsureBase(ctx)
+}
+
+// shares reports whether a new database has throughput for its containers to share.
+func (c ShapeConfig) shares() bool {
+	return c.Profile == string(provision.Small) || c.Profile == string(provision.Auto)
 }
 
 // AzureConfig sets the account in Azure Resource Manager, through which an identity creates containers.
@@ -73,6 +99,7 @@ func (f *faults) azure(c AzureConfig, a AccountConfig) {
 type manager interface {
 	provision.Containers
 	EnsureBase(ctx context.Context) error
+	EnsureShared(ctx context.Context, t store.Throughput) error
 }
 
 // byKey is a manager with an account key.
@@ -83,6 +110,11 @@ type byKey struct {
 
 // EnsureBase implements manager.
 func (b byKey) EnsureBase(ctx context.Context) error { return b.client.EnsureBase(ctx) }
+
+// EnsureShared implements manager.
+func (b byKey) EnsureShared(ctx context.Context, t store.Throughput) error {
+	return b.client.EnsureShared(ctx, t)
+}
 
 // manager returns the manager through Azure Resource Manager if that is set, else through the account itself.
 func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, error) {
@@ -159,21 +191,29 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err != nil {
 		return err
 	}
-	p, err := provision.New(provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger, Period: sharding.Period(cfg.Shape.Period),
+	_, fresh := documents.(noDocuments)
+	with := provision.Config{
+		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger, Fresh: fresh,
 		Actions:   actionsOf(client, "", env.Logger),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
-	})
+	}
+	cfg.Shape.set(&with, client)
+	p, err := provision.New(with)
 	if err != nil {
 		return err
 	}
 	var steps []provision.Step
 	if cfg.DryRun {
-		if err := printPeriod(ctx, p, env.Stdout); err != nil {
+		if err := printShape(ctx, p, cfg.Shape, env.Stdout); err != nil {
 			return err
 		}
 		steps, err = p.Plan(ctx)
 		steps = append(missingBase(steps), steps...)
+		for i := range steps {
+			if s := &steps[i]; fresh && s.Container == store.Database {
+				s.Action, s.Now = provision.Create, store.Throughput{}
+			}
+		}
 	} else {
 		steps, err = p.Once(ctx)
 	}
@@ -183,12 +223,27 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	return err
 }
 
-// printPeriod writes how long containers would be from a day on, if that would change.
-func printPeriod(ctx context.Context, p *provision.Provisioner, w io.Writer) error {
+// printShape writes what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
+// change.
+func printShape(ctx context.Context, p *provision.Provisioner, c ShapeConfig, w io.Writer) error {
+	if c.Profile != "" {
+		of, err := p.Compare(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "small: %d RU/s that all containers share, $%.2f a month; "+
+			"large, as it is set: $%.2f a month at rest\nbreak-even: %.0f RU/s to share; "+
+			"auto changes to large when 1.5 times the busiest minute of a day is above it\n\n",
+			of.SharedRUs, of.Small, of.Large, of.BreakEvenRUs)
+	}
 	e, changes, err := p.NextPeriod(ctx)
 	if err == nil && changes {
-		_, err = fmt.Fprintf(w, "containers of a %s from %s on; what is stored stays where it is\n\n", e.Period,
-			time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly))
+		with := "throughput of their own"
+		if e.Shared {
+			with = "shared throughput"
+		}
+		_, err = fmt.Fprintf(w, "containers of a %s with %s from %s on; what is stored stays where it is\n\n", e.Period,
+			with, time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly))
 	}
 	return err
 }
@@ -196,7 +251,11 @@ func printPeriod(ctx context.Context, p *provision.Provisioner, w io.Writer) err
 // missingBase returns the steps of a dry run for the base containers that the account lacks: an applied plan makes
 // them before it plans.
 func missingBase(steps []provision.Step) (missing []provision.Step) {
+	shares := slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == store.Database })
 	for _, base := range cosmos.Base() {
+		if shares {
+			base.Throughput = store.Throughput{Shared: true}
+		}
 		if !slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == base.Name }) {
 			missing = append(missing, provision.Step{Container: base.Name, Tier: provision.Base, Action: provision.Create,
 				Wanted: base.Throughput})
@@ -211,15 +270,15 @@ const devRollupsRUs = 4000
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once.
 func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (ingest.Directory, error) {
-	policy := provision.DevPolicy()
-	policy.RollupsRUs = devRollupsRUs
-	containers, err := provision.New(provision.Config{
-		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
+	with := provision.Config{
+		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(),
 		Poll:   30 * time.Second, // ingest in this process wakes it
-		Period: sharding.Period(cfg.Shape.Period),
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
 		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
-	})
+	}
+	with.Policy.RollupsRUs = devRollupsRUs
+	cfg.Shape.set(&with, a.client)
+	containers, err := provision.New(with)
 	if err != nil {
 		return nil, err
 	}
@@ -240,17 +299,19 @@ func (p *process) provisionAlways(
 	if err != nil {
 		return nil, err
 	}
-	if err := p.untilDone(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
+	if err := p.untilDone(ctx, "the account", func() error { return cfg.Shape.ensure(ctx, containers) }); err != nil {
 		return nil, err
 	}
 	log := p.partLogger("provision")
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger,
 		Lead: cfg.Balance.lead()})
-	made, err := provision.New(provision.Config{
+	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory, Lease: provisionLease(c), Period: sharding.Period(cfg.Shape.Period),
-	})
+		Directory: directory, Lease: provisionLease(c),
+	}
+	cfg.Shape.set(&with, c)
+	made, err := provision.New(with)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +347,7 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 // base returns the control documents for the plan. Unless it is a dry run, it first creates what they need.
 func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager) (control.Documents, error) {
 	if !cfg.DryRun {
-		if err := m.EnsureBase(ctx); err != nil {
+		if err := cfg.Shape.ensure(ctx, m); err != nil {
 			return nil, fmt.Errorf("create the database in %s: %w", cfg.Account.Cosmos, err)
 		}
 		return client.Documents(), nil

@@ -48,12 +48,13 @@ func periodsOf(epochs []Document) (out []sharding.PeriodEpoch, err error) {
 // Periods returns the periods of containers that are stored for all tenants, in the order of their days.
 func (v *Snapshot) Periods() []sharding.PeriodEpoch { return v.periods }
 
-// Period returns the period of containers that was decided last, of days to come as well. New tenants begin with it.
-func (v *Snapshot) Period() sharding.Period {
+// Period returns what was decided last of containers, for days to come as well: months at first. New tenants begin with
+// it.
+func (v *Snapshot) Period() sharding.PeriodEpoch {
 	if len(v.periods) == 0 {
-		return sharding.Month
+		return sharding.PeriodEpoch{Period: sharding.Month}
 	}
-	return v.periods[len(v.periods)-1].Period
+	return v.periods[len(v.periods)-1]
 }
 
 // SharedOn returns the container that tenants share on a day: that of the first tenant that has no containers of its
@@ -64,34 +65,35 @@ func (v *Snapshot) SharedOn(day telemetry.Day) string {
 			return t.Placement.ContainerOn(day)
 		}
 	}
-	return sharding.Container("", v.Period().Of(day))
+	return sharding.Container("", v.Period().Period.Of(day))
 }
 
-// NextPeriod returns how long containers would be, and from which day on, if a period were set at now: the first day
-// that begins the lead and the margin after it, and after all days from which on a period is stored. It is false where
-// the period was decided already.
-func (d *Directory) NextPeriod(v *Snapshot, period sharding.Period, now time.Time) (e sharding.PeriodEpoch, ok bool) {
-	if v.Period() == period {
-		return e, false
+// NextPeriod returns what would be stored of containers if it were set at now to be like another period, whatever day
+// that begins on: from the first day that begins the lead and the margin after now, and after all days from which on a
+// period is stored. It is false where it was decided already.
+func (d *Directory) NextPeriod(v *Snapshot, like sharding.PeriodEpoch, now time.Time) (sharding.PeriodEpoch, bool) {
+	last := v.Period()
+	if last.Period == like.Period && last.Shared == like.Shared {
+		return last, false
 	}
-	e = sharding.PeriodEpoch{From: telemetry.DayOf(now.Add(d.cfg.Lead+d.cfg.Margin).UnixMilli()) + 1, Period: period}
-	if n := len(v.periods); n > 0 {
-		e.From = max(e.From, v.periods[n-1].From+1)
+	like.From = telemetry.DayOf(now.Add(d.cfg.Lead+d.cfg.Margin).UnixMilli()) + 1
+	if len(v.periods) > 0 {
+		like.From = max(like.From, last.From+1)
 	}
-	return e, true
+	return like, true
 }
 
-// SetPeriod stores how long the containers of all tenants are from a day on, which NextPeriod says (rule W1). Periods
-// that are stored never change. It costs nothing where the period was decided already. After an error the outcome is
-// unknown, and the same period may be set again.
-func (d *Directory) SetPeriod(ctx context.Context, period sharding.Period) error {
-	if !slices.Contains(sharding.Periods, period) {
-		return fmt.Errorf("set the period of containers: %q is none", period)
+// SetPeriod stores how long the containers of all tenants are, and whether they share throughput, from a day on that
+// NextPeriod says (rule W1). Periods that are stored never change. It costs nothing where the same was decided already.
+// After an error the outcome is unknown, and the same may be set again.
+func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) error {
+	if !slices.Contains(sharding.Periods, like.Period) {
+		return fmt.Errorf("set the period of containers: %q is none", like.Period)
 	}
 	v, err := d.Refresh(ctx)
 	for err == nil {
 		now := d.cfg.Now().UTC()
-		e, ok := d.NextPeriod(v, period, now)
+		e, ok := d.NextPeriod(v, like, now)
 		if !ok {
 			return nil
 		}
@@ -113,7 +115,7 @@ func (d *Directory) addPeriod(ctx context.Context, e sharding.PeriodEpoch, now t
 	body := periodBody{Created: now.UnixMilli(), PeriodEpoch: e}
 	_, err := d.cfg.Documents.Create(ctx, newDocument(KindEpoch, periodID(e.From), body))
 	if err == nil {
-		d.cfg.Logger.Info("period of containers added", "from", e.From, "period", e.Period)
+		d.cfg.Logger.Info("period of containers added", "from", e.From, "period", e.Period, "shared", e.Shared)
 	}
 	return err
 }

@@ -20,15 +20,15 @@ func TestSetPeriod(t *testing.T) {
 	v, err := d.Register(ctx, "before")
 	require.NoError(t, err)
 	require.Equal(t, "chunks-2026-11", v.SharedOn(telemetry.DayOf(noon.UnixMilli())))
-	require.NoError(t, d.SetPeriod(ctx, sharding.Month), "it is so already")
+	require.NoError(t, d.SetPeriod(ctx, sharding.PeriodEpoch{Period: sharding.Month}), "it is so already")
 	require.Empty(t, d.Snapshot().Periods())
-	require.Error(t, d.SetPeriod(ctx, "fortnight"))
+	require.Error(t, d.SetPeriod(ctx, sharding.PeriodEpoch{Period: "fortnight"}))
 
-	require.NoError(t, d.SetPeriod(ctx, sharding.Week))
+	require.NoError(t, d.SetPeriod(ctx, sharding.PeriodEpoch{Period: sharding.Week}))
 	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 1
 	require.Equal(t, []sharding.PeriodEpoch{{From: tomorrow, Period: sharding.Week}}, d.Snapshot().Periods())
-	require.NoError(t, d.SetPeriod(ctx, sharding.Week), "it is decided already")
-	require.NoError(t, d.SetPeriod(ctx, sharding.Day), "what was stored stays")
+	require.NoError(t, d.SetPeriod(ctx, sharding.PeriodEpoch{Period: sharding.Week}), "it is decided already")
+	require.NoError(t, d.SetPeriod(ctx, sharding.PeriodEpoch{Period: sharding.Day}), "what was stored stays")
 	require.Equal(t, []sharding.PeriodEpoch{{From: tomorrow, Period: sharding.Week},
 		{From: tomorrow + 1, Period: sharding.Day}}, d.Snapshot().Periods())
 	_, err = d.Register(ctx, "after")
@@ -59,7 +59,7 @@ func containersAfter(t *testing.T, d *control.Directory, names ...string) []stri
 // A binary from before periods reads a period as an epoch whose id is not its own, and refuses all.
 func TestPeriodIsNoEpochOfATenant(t *testing.T) {
 	d, docs, _ := newDirectory(t)
-	require.NoError(t, d.SetPeriod(t.Context(), sharding.Year))
+	require.NoError(t, d.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Year}))
 	stored, err := docs.List(t.Context(), control.KindEpoch)
 	require.NoError(t, err)
 	require.Len(t, stored, 1)
@@ -109,7 +109,8 @@ func (h *history) run() {
 		case 0:
 			h.processes[i] = h.process()
 		case 1:
-			require.NoError(h, d.SetPeriod(h.Context(), sharding.Periods[h.rnd.IntN(len(sharding.Periods))]))
+			like := sharding.PeriodEpoch{Period: sharding.Periods[h.rnd.IntN(len(sharding.Periods))]}
+			require.NoError(h, d.SetPeriod(h.Context(), like))
 		case 2:
 			e := sharding.Epoch{From: telemetry.DayOf(h.now.Add(2*time.Hour).UnixMilli()) + 1 + telemetry.Day(h.rnd.IntN(3)),
 				Slots: sharding.Spread(tenant, 1+h.rnd.IntN(4)), Dedicated: h.rnd.IntN(2) == 0}

@@ -27,7 +27,7 @@ func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, err
 		RetentionSeconds: int64((d.cfg.Retention + time.Second - 1) / time.Second),
 		Epoch:            sharding.FirstEpoch(tenant, d.cfg.Slots),
 	}
-	if p := known.Period(); p != sharding.Month {
+	if p := known.Period().Period; p != sharding.Month {
 		body.Period = p
 	}
 	_, err := d.cfg.Documents.Create(ctx, newDocument(KindTenant, tenant, body))

@@ -76,11 +76,14 @@ type action string
 
 // The actions that provision needs; deploy has a role definition with them.
 const (
+	databaseRead    action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/read"
 	databaseWrite   action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/write"
 	containerRead   action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/read"
 	containerWrite  action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/write"
 	containerDelete action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete"
 	throughputRead  action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/read"
+	sharedRead      action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/read"
+	sharedWrite     action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/write"
 	throughputWrite action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write"
 )
 
@@ -107,22 +110,45 @@ func wait[T any](ctx context.Context, a *ARM, p *runtime.Poller[T], err error) e
 	return err
 }
 
-// EnsureBase makes the database and its base containers unless they exist.
+// EnsureBase makes the database and its base containers unless they exist, as that of Client does.
 func (a *ARM) EnsureBase(ctx context.Context) error {
+	if err := a.ensureDatabase(ctx, store.Throughput{}); err != nil {
+		return err
+	}
+	return ensureBase(ctx, a, a.create)
+}
+
+// EnsureShared makes the database, with throughput for its containers to share, unless it exists.
+func (a *ARM) EnsureShared(ctx context.Context, t store.Throughput) error {
+	_, err := a.sql.GetSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, nil)
+	if err = a.fault(err, databaseRead); !errors.Is(err, store.ErrNoContainer) {
+		return err
+	}
+	return a.ensureDatabase(ctx, t)
+}
+
+func (a *ARM) ensureDatabase(ctx context.Context, t store.Throughput) error {
 	database := &armcosmos.SQLDatabaseResource{ID: to.Ptr(store.Database)}
 	p, err := a.sql.BeginCreateUpdateSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database,
 		armcosmos.SQLDatabaseCreateUpdateParameters{
-			Properties: &armcosmos.SQLDatabaseCreateUpdateProperties{Resource: database},
+			Properties: &armcosmos.SQLDatabaseCreateUpdateProperties{Resource: database, Options: throughputOptions(t)},
 		}, nil)
 	if err := a.fault(wait(ctx, a, p, err), databaseWrite); err != nil {
 		return fmt.Errorf("create database %s: %w", store.Database, err)
 	}
-	for _, l := range baseLayouts {
-		if err := a.create(ctx, l.Layout, l.throughput); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// throughputOptions returns the throughput of what is made, nil for none of its own.
+func throughputOptions(t store.Throughput) *armcosmos.CreateUpdateOptions {
+	switch {
+	case t.Shared || t.RUs == 0:
+		return nil
+	case t.Autoscale:
+		return &armcosmos.CreateUpdateOptions{
+			AutoscaleSettings: &armcosmos.AutoscaleSettings{MaxThroughput: to.Ptr(int32(t.RUs))}}
+	}
+	return &armcosmos.CreateUpdateOptions{Throughput: to.Ptr(int32(t.RUs))}
 }
 
 // List returns the names of all containers of the database, in no order; none when the database is missing.
@@ -163,14 +189,9 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 	if len(names)+1 >= AccountLimit {
 		return fmt.Errorf("create container %s: %w", l.Name, store.ErrAccountFull)
 	}
-	options := &armcosmos.CreateUpdateOptions{Throughput: to.Ptr(int32(t.RUs))}
-	if t.Autoscale {
-		most := &armcosmos.AutoscaleSettings{MaxThroughput: to.Ptr(int32(t.RUs))}
-		options = &armcosmos.CreateUpdateOptions{AutoscaleSettings: most}
-	}
 	p, err := a.sql.BeginCreateUpdateSQLContainer(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, l.Name,
 		armcosmos.SQLContainerCreateUpdateParameters{
-			Properties: &armcosmos.SQLContainerCreateUpdateProperties{Resource: l.resource(), Options: options},
+			Properties: &armcosmos.SQLContainerCreateUpdateProperties{Resource: l.resource(), Options: throughputOptions(t)},
 		}, nil)
 	if err := a.fault(wait(ctx, a, p, err), containerWrite); err != nil {
 		return fmt.Errorf("create container %s: %w", l.Name, err)
@@ -178,17 +199,44 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 	return nil
 }
 
-// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing.
+// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing; of the name
+// store.Database what its containers share, store.ErrNoContainer when they share none.
 func (a *ARM) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
-	r, err := a.sql.GetSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
-	if err := a.fault(err, throughputRead); err != nil {
-		return store.ContainerState{}, fmt.Errorf("throughput of container %s: %w", name, err)
+	out, err := a.readThroughput(ctx, name)
+	if name == store.Database || !errors.Is(err, store.ErrNoContainer) {
+		return out, err
+	}
+	if _, ofDatabase := a.readThroughput(ctx, store.Database); ofDatabase != nil {
+		return out, err
+	}
+	names, missing := a.List(ctx)
+	if missing != nil || !slices.Contains(names, name) {
+		return out, errors.Join(err, missing)
+	}
+	return store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}, nil
+}
+
+func (a *ARM) readThroughput(ctx context.Context, name string) (store.ContainerState, error) {
+	var properties *armcosmos.ThroughputSettingsGetProperties
+	var err error
+	needs := throughputRead
+	if name == store.Database {
+		var r armcosmos.SQLResourcesClientGetSQLDatabaseThroughputResponse
+		r, err = a.sql.GetSQLDatabaseThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, name, nil)
+		properties, needs = r.Properties, sharedRead
+	} else {
+		var r armcosmos.SQLResourcesClientGetSQLContainerThroughputResponse
+		r, err = a.sql.GetSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
+		properties = r.Properties
+	}
+	if err := a.fault(err, needs); err != nil {
+		return store.ContainerState{}, fmt.Errorf("throughput of %s: %w", name, err)
 	}
 	out := store.ContainerState{Name: name}
-	if r.Properties == nil || r.Properties.Resource == nil {
-		return out, fmt.Errorf("throughput of container %s: the answer has none", name)
+	if properties == nil || properties.Resource == nil {
+		return out, fmt.Errorf("throughput of %s: the answer has none", name)
 	}
-	found := r.Properties.Resource
+	found := properties.Resource
 	out.MinRUs, _ = strconv.Atoi(text(found.MinimumThroughput)) // absent is 0: it does not tell
 	out.Pending = strings.EqualFold(text(found.OfferReplacePending), "true")
 	switch {
@@ -207,12 +255,22 @@ func (a *ARM) SetThroughput(ctx context.Context, name string, t store.Throughput
 		most := &armcosmos.AutoscaleSettingsResource{MaxThroughput: to.Ptr(int32(t.RUs))}
 		wanted = &armcosmos.ThroughputSettingsResource{AutoscaleSettings: most}
 	}
-	p, err := a.sql.BeginUpdateSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name,
-		armcosmos.ThroughputSettingsUpdateParameters{
-			Properties: &armcosmos.ThroughputSettingsUpdateProperties{Resource: wanted},
-		}, nil)
-	if err := a.fault(wait(ctx, a, p, err), throughputWrite); err != nil {
-		return fmt.Errorf("set throughput of container %s to %d RU/s: %w", name, t.RUs, err)
+	params := armcosmos.ThroughputSettingsUpdateParameters{
+		Properties: &armcosmos.ThroughputSettingsUpdateProperties{Resource: wanted},
+	}
+	var err error
+	needs := throughputWrite
+	if name == store.Database {
+		needs = sharedWrite
+		p, begun := a.sql.BeginUpdateSQLDatabaseThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, name, params, nil)
+		err = wait(ctx, a, p, begun)
+	} else {
+		p, begun := a.sql.BeginUpdateSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name,
+			params, nil)
+		err = wait(ctx, a, p, begun)
+	}
+	if err := a.fault(err, needs); err != nil {
+		return fmt.Errorf("set throughput of %s to %d RU/s: %w", name, t.RUs, err)
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ type (
 	readOptions      = armcosmos.SQLResourcesClientGetSQLContainerThroughputOptions
 	readResponse     = armcosmos.SQLResourcesClientGetSQLContainerThroughputResponse
 
+	sharedReadResponse   = armcosmos.SQLResourcesClientGetSQLDatabaseThroughputResponse
+	sharedUpdateResponse = armcosmos.SQLResourcesClientUpdateSQLDatabaseThroughputResponse
+
 	settings  = armcosmos.ThroughputSettingsGetPropertiesResource
 	responder = azfake.ErrorResponder
 )
@@ -55,11 +58,14 @@ func (m *manager) refuse(e *responder) bool {
 func (m *manager) arm() *cosmos.ARM {
 	server := &fake.SQLResourcesServer{
 		BeginCreateUpdateSQLDatabase: func(
-			_ context.Context, group, account, db string, _ armcosmos.SQLDatabaseCreateUpdateParameters, _ *databaseOptions,
+			_ context.Context, group, account, db string, p armcosmos.SQLDatabaseCreateUpdateParameters, _ *databaseOptions,
 		) (r azfake.PollerResponder[databaseResponse], e responder) {
 			if !m.refuse(&e) {
 				require.Equal(m.t, []string{"rg", "acct", store.Database}, []string{group, account, db})
 				m.database = true
+				if o := p.Properties.Options; o != nil {
+					m.throughput[db] = &settings{Throughput: o.Throughput}
+				}
 				r.SetTerminalResponse(http.StatusOK, databaseResponse{}, nil)
 			}
 			return r, e
@@ -70,6 +76,10 @@ func (m *manager) arm() *cosmos.ARM {
 			if !m.refuse(&e) {
 				require.NotContains(m.t, m.containers, name, "a container that exists would be changed")
 				m.containers[name] = p.Properties.Resource
+				if p.Properties.Options == nil {
+					r.SetTerminalResponse(http.StatusOK, createResponse{}, nil)
+					return r, e
+				}
 				m.throughput[name] = &settings{
 					Throughput: p.Properties.Options.Throughput, MinimumThroughput: to.Ptr("400"),
 				}
@@ -108,6 +118,38 @@ func (m *manager) arm() *cosmos.ARM {
 				answer.Properties = &armcosmos.ThroughputSettingsGetProperties{Resource: found}
 				r.SetResponse(http.StatusOK, answer, nil)
 			}
+			return r, e
+		},
+		GetSQLDatabase: func(
+			_ context.Context, _, _, _ string, _ *armcosmos.SQLResourcesClientGetSQLDatabaseOptions,
+		) (r azfake.Responder[armcosmos.SQLResourcesClientGetSQLDatabaseResponse], e responder) {
+			if m.refuse(&e) {
+			} else if !m.database {
+				e.SetResponseError(http.StatusNotFound, "NotFound")
+			} else {
+				r.SetResponse(http.StatusOK, armcosmos.SQLResourcesClientGetSQLDatabaseResponse{}, nil)
+			}
+			return r, e
+		},
+		GetSQLDatabaseThroughput: func(
+			_ context.Context, _, _, db string, _ *armcosmos.SQLResourcesClientGetSQLDatabaseThroughputOptions,
+		) (r azfake.Responder[sharedReadResponse], e responder) {
+			if found := m.throughput[db]; m.refuse(&e) {
+			} else if found == nil {
+				e.SetResponseError(http.StatusNotFound, "NotFound")
+			} else {
+				var answer sharedReadResponse
+				answer.Properties = &armcosmos.ThroughputSettingsGetProperties{Resource: found}
+				r.SetResponse(http.StatusOK, answer, nil)
+			}
+			return r, e
+		},
+		BeginUpdateSQLDatabaseThroughput: func(
+			_ context.Context, _, _, db string, p armcosmos.ThroughputSettingsUpdateParameters,
+			_ *armcosmos.SQLResourcesClientBeginUpdateSQLDatabaseThroughputOptions,
+		) (r azfake.PollerResponder[sharedUpdateResponse], e responder) {
+			m.throughput[db].Throughput = p.Properties.Resource.Throughput
+			r.SetTerminalResponse(http.StatusOK, sharedUpdateResponse{}, nil)
 			return r, e
 		},
 		BeginUpdateSQLContainerThroughput: func(
@@ -195,6 +237,27 @@ func TestARMContainers(t *testing.T) {
 	_, err = a.ReadThroughput(ctx, "chunks-2026-11")
 	require.ErrorIs(t, err, store.ErrNoContainer)
 	require.ErrorIs(t, a.SetThroughput(ctx, "chunks-2026-11", store.Throughput{RUs: 400}), store.ErrNoContainer)
+}
+
+// In a database with throughput, the base containers share it, and so do others that are made so.
+func TestARMSharedThroughput(t *testing.T) {
+	m := newManager(t)
+	a, ctx := m.arm(), t.Context()
+	for range 2 {
+		require.NoError(t, a.EnsureShared(ctx, store.Throughput{RUs: 400}))
+		require.NoError(t, a.EnsureBase(ctx))
+		require.NoError(t, a.Create(ctx, "chunks-2026", store.Throughput{Shared: true}))
+		require.NoError(t, a.Create(ctx, "chunks-2026-11", store.Throughput{RUs: 1000}))
+	}
+	require.NoError(t, a.SetThroughput(ctx, store.Database, store.Throughput{RUs: 600}))
+	for name, want := range map[string]store.Throughput{store.Database: {RUs: 600}, "control": {Shared: true},
+		"chunks-2026": {Shared: true}, "chunks-2026-11": {RUs: 1000}} {
+		state, err := a.ReadThroughput(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, want, state.Throughput, name)
+	}
+	_, err := a.ReadThroughput(ctx, "chunks-2027")
+	require.ErrorIs(t, err, store.ErrNoContainer)
 }
 
 // An identity without a role gets an error with the action that it lacks, and where.

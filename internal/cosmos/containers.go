@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -61,8 +62,12 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			p := throughput(t)
-			resp, err := db.CreateContainer(ctx, l.properties(), &azcosmos.CreateContainerOptions{ThroughputProperties: &p})
+			var options azcosmos.CreateContainerOptions
+			if !t.Shared {
+				p := throughput(t)
+				options.ThroughputProperties = &p
+			}
+			resp, err := db.CreateContainer(ctx, l.properties(), &options)
 			return resp.Response, err
 		})
 	switch {
@@ -89,17 +94,55 @@ func (s *Containers) full(ctx context.Context) (bool, error) {
 	return len(names)+1 >= AccountLimit, nil
 }
 
-// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing. It
-// takes three metadata requests.
+// provisioned is what has throughput: a container or a database.
+type provisioned interface {
+	ReadThroughput(ctx context.Context, o *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
+	ReplaceThroughput(ctx context.Context, t azcosmos.ThroughputProperties,
+		o *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
+}
+
+func (s *Containers) provisioned(az *azcosmos.Client, name string) (provisioned, error) {
+	if name == store.Database {
+		return az.NewDatabase(name)
+	}
+	return s.c.container(az, name)
+}
+
+// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing; of the name
+// store.Database what its containers share, store.ErrNoContainer when they share none. It takes three metadata
+// requests, and four more for a container that shares.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
-	var found azcosmos.ThroughputResponse
-	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name},
+	out, err := s.readThroughput(ctx, name)
+	if name == store.Database || !errors.Is(err, store.ErrNoContainer) {
+		return out, err
+	}
+	if _, ofDatabase := s.readThroughput(ctx, store.Database); ofDatabase != nil {
+		return out, err
+	}
+	_, missing := s.c.do(ctx, call{operation: "container_read", container: name},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 			container, err := s.c.container(az, name)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			found, err = container.ReadThroughput(ctx, nil)
+			resp, err := container.Read(ctx, nil)
+			return resp.Response, err
+		})
+	if missing != nil {
+		return out, err
+	}
+	return store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}, nil
+}
+
+func (s *Containers) readThroughput(ctx context.Context, name string) (store.ContainerState, error) {
+	var found azcosmos.ThroughputResponse
+	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			of, err := s.provisioned(az, name)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			found, err = of.ReadThroughput(ctx, nil)
 			return found.Response, err
 		})
 	if is(err, http.StatusNotFound) {
@@ -121,15 +164,16 @@ func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.Con
 	return out, nil
 }
 
-// SetThroughput changes what is provisioned for a container. Manual and autoscale can't be exchanged.
+// SetThroughput changes what is provisioned for a container, or under the name store.Database what is shared. Manual
+// and autoscale can't be exchanged.
 func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
 	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			container, err := s.c.container(az, name)
+			of, err := s.provisioned(az, name)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			resp, err := container.ReplaceThroughput(ctx, throughput(t), nil)
+			resp, err := of.ReplaceThroughput(ctx, throughput(t), nil)
 			return resp.Response, err
 		})
 	if is(err, http.StatusNotFound) {

@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -79,18 +80,52 @@ func Base() []store.ContainerState {
 	return all
 }
 
-// EnsureBase makes the database and its base containers unless they exist.
+// EnsureBase makes the database and its base containers unless they exist. Where containers can share throughput, the
+// base containers do.
 func (c *Client) EnsureBase(ctx context.Context) error {
+	if err := c.ensureDatabase(ctx, store.Throughput{}); err != nil {
+		return err
+	}
+	return ensureBase(ctx, c.Containers(), c.Containers().CreateAs)
+}
+
+// EnsureShared makes the database, with throughput for its containers to share, unless it exists: whether a database
+// has any is chosen when it is made, once and for all.
+func (c *Client) EnsureShared(ctx context.Context, t store.Throughput) error {
+	return c.ensureDatabase(ctx, t)
+}
+
+func (c *Client) ensureDatabase(ctx context.Context, t store.Throughput) error {
+	var options azcosmos.CreateDatabaseOptions
+	if t.RUs > 0 {
+		p := throughput(t)
+		options.ThroughputProperties = &p
+	}
 	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context,
 		az *azcosmos.Client) (azcosmos.Response, error) {
-		resp, err := az.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: store.Database}, nil)
+		resp, err := az.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: store.Database}, &options)
 		return resp.Response, err
 	})
 	if err != nil && !is(err, http.StatusConflict) {
 		return fmt.Errorf("create database %s: %w", store.Database, err)
 	}
+	return nil
+}
+
+// ensureBase makes the base containers in a database unless they exist.
+func ensureBase(ctx context.Context, in interface {
+	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
+}, create func(ctx context.Context, l Layout, t store.Throughput) error) error {
+	_, err := in.ReadThroughput(ctx, store.Database)
+	if err != nil && !errors.Is(err, store.ErrNoContainer) && !errors.Is(err, store.ErrDenied) {
+		return err
+	}
 	for _, l := range baseLayouts {
-		if err := c.Containers().CreateAs(ctx, l.Layout, l.throughput); err != nil {
+		t := l.throughput
+		if err == nil {
+			t = store.Throughput{Shared: true}
+		}
+		if err := create(ctx, l.Layout, t); err != nil {
 			return err
 		}
 	}

@@ -166,7 +166,7 @@ func TestTemplatesGrantProvisionActions(t *testing.T) {
 	source, err := os.ReadFile("arm.go")
 	require.NoError(t, err)
 	actions := regexp.MustCompile(`"(Microsoft\.DocumentDB/[^"]+)"`).FindAllSubmatch(source, -1)
-	require.Len(t, actions, 6)
+	require.Len(t, actions, 9)
 	for name, of := range templates {
 		text, err := os.ReadFile(of.file)
 		require.NoError(t, err)

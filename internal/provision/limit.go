@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"binnacle/internal/store"
 )
 
 // accountFull is why a create waits when the account is full.
@@ -21,7 +23,7 @@ func (p Policy) Limit(steps []Step, room, changes int) []Step {
 		s := &out[i]
 		switch {
 		case s.Waits != "":
-		case s.Action == Drop && s.Now.RUs > 0:
+		case s.Action == Drop && s.Now != (store.Throughput{}):
 			room++
 		case s.Action == Create && room <= 0:
 			s.Waits = accountFull

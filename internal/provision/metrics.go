@@ -1,6 +1,8 @@
 package provision
 
 import (
+	"binnacle/internal/store"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -49,8 +51,10 @@ func (m *metrics) round(steps []Step) {
 		if s.Waits == accountFull {
 			waiting++
 		}
-		if t := s.after(); t.RUs > 0 {
-			m.containers.WithLabelValues(string(s.Tier)).Inc()
+		if t := s.after(); t != (store.Throughput{}) {
+			if s.Container != store.Database {
+				m.containers.WithLabelValues(string(s.Tier)).Inc()
+			}
 			m.rus.WithLabelValues(string(s.Tier)).Add(float64(t.RUs))
 			price += dollars(t)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"binnacle/internal/control"
@@ -57,24 +58,46 @@ func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int
 	return all
 }
 
-// NextPeriod returns how long containers are to be, and from which day on, if a round would change that now.
+// NextPeriod returns how long containers are to be and whether they share throughput, and from which day on, if a round
+// would change that now. It fails with ErrPeriod where it can't be.
 func (p *Provisioner) NextPeriod(ctx context.Context) (e sharding.PeriodEpoch, ok bool, err error) {
-	if p.cfg.Period == "" {
+	if p.cfg.Period == "" && p.cfg.Profile == "" {
 		return e, false, nil
 	}
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {
 		return e, false, err
 	}
-	if e, ok = p.cfg.Directory.NextPeriod(v, p.cfg.Period, p.cfg.Now().UTC()); !ok {
-		return e, false, nil
+	if p.cfg.Profile != Auto {
+		if e, ok = p.nextLike(v, 0); !ok {
+			return e, false, nil
+		}
 	}
-	seen, err := p.cfg.Containers.List(ctx)
+	seen, err := p.observe(ctx)
 	if err != nil {
 		return e, false, err
 	}
+	peak, err := p.sharedPeak(ctx, seen, p.cfg.Now())
+	if err != nil {
+		return e, false, err
+	}
+	return p.nextPeriod(v, peak)
+}
+
+func (p *Provisioner) nextLike(v *control.Snapshot, peak float64) (sharding.PeriodEpoch, bool) {
+	return p.cfg.Directory.NextPeriod(v, p.like(v, peak), p.cfg.Now().UTC())
+}
+
+func (p *Provisioner) nextPeriod(v *control.Snapshot, peak float64) (e sharding.PeriodEpoch, ok bool, err error) {
+	if e, ok = p.nextLike(v, peak); !ok {
+		return e, false, nil
+	}
+	if e.Shared && p.shared.none {
+		return e, true, fmt.Errorf("%w: --profile small needs a database with throughput for its containers to share, which "+
+			"is chosen when it is made, and this one has none; --period year makes few containers here", ErrPeriod)
+	}
 	others := 1 // the database
-	for _, name := range seen {
+	for name := range p.known {
 		if owner, _, ok := sharding.ParseContainer(chunksOf(name)); !ok {
 			others++
 		} else if _, known := v.Tenant(owner); !known && owner != "" {
@@ -84,21 +107,20 @@ func (p *Provisioner) NextPeriod(ctx context.Context) (e sharding.PeriodEpoch, o
 	return e, true, p.cfg.Policy.CheckPeriod(e.Period, v.Tenants(), others)
 }
 
-// SetPeriod stores the period that is set, unless it was decided already. It fails with ErrPeriod if the account has no
-// room for it.
+// SetPeriod stores the period that is set, unless it was decided already. It fails with ErrPeriod if it can't be.
 func (p *Provisioner) SetPeriod(ctx context.Context) error {
 	e, ok, err := p.NextPeriod(ctx)
 	if err != nil || !ok {
 		return err
 	}
 	if p.cfg.Actions == nil {
-		return p.cfg.Directory.SetPeriod(ctx, e.Period)
+		return p.cfg.Directory.SetPeriod(ctx, e)
 	}
 	begun, err := p.cfg.Actions.Begin(ctx, control.Action{Verb: "period set", Object: e.From.String(),
-		Detail: map[string]string{"period": string(e.Period)}})
+		Detail: map[string]string{"period": string(e.Period), "shared": strconv.FormatBool(e.Shared)}})
 	if err != nil {
 		return err
 	}
-	err = p.cfg.Directory.SetPeriod(ctx, e.Period)
+	err = p.cfg.Directory.SetPeriod(ctx, e)
 	return errors.Join(err, begun.End(ctx, err))
 }

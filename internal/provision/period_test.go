@@ -56,7 +56,7 @@ func TestPeriodIsChanged(t *testing.T) {
 	all, err := actions.List(t.Context(), time.Time{})
 	require.NoError(t, err)
 	set := all[slices.IndexFunc(all, func(a control.Action) bool { return a.Verb == "period set" })]
-	require.Equal(t, "period set 20261124 period=week: done",
+	require.Equal(t, "period set 20261124 period=week shared=false: done",
 		set.Verb+" "+set.Object+" "+set.Details()+": "+set.Outcome)
 }
 
@@ -101,7 +101,7 @@ func TestPeriodThatNeedsTooManyContainersIsRefused(t *testing.T) {
 func TestPlanOfOtherPeriods(t *testing.T) {
 	p := provision.DevPolicy()
 	p.RollupsRUs = 1000
-	steps := p.Plan(at("2026-12-31 12:00"), provision.Found{Period: sharding.Quarter,
+	steps := p.Plan(at("2026-12-31 12:00"), provision.Found{Periods: []sharding.PeriodEpoch{{Period: sharding.Quarter}},
 		Containers: []store.ContainerState{seen("chunks-2026-Q4", 2000), seen("rollups-2026-Q4", 1000)},
 		Months:     []control.Month{asked("chunks-2026-Q4")}})
 	require.Equal(t, []string{"chunks-2026-Q4 hot - 2000->2000", "rollups-2026-Q4 base - 1000->1000",

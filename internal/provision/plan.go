@@ -17,14 +17,16 @@ type Found struct {
 	Containers []store.ContainerState // that the account has
 	Months     []control.Month        // that were asked for
 	Tenants    []control.Tenant
-	Period     sharding.Period // of the containers of new tenants; the zero one is a month
+	Periods    []sharding.PeriodEpoch // of containers, in the order of their days
+	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
+	SharedPeak float64
 }
 
 // Plan returns what to do with every container: those that are there, those that were asked for, and those that
 // the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
 // which order they are done, and which must wait, is Limit's.
 func (p Policy) Plan(now time.Time, of Found) []Step {
-	pl := planner{now: now, policy: p, tenants: of.Tenants, period: of.Period, seen: make(map[string]store.ContainerState),
+	pl := planner{now: now, policy: p, tenants: of.Tenants, of: of, seen: make(map[string]store.ContainerState),
 		months: make(map[string]control.Month)}
 	var names []string
 	for _, s := range of.Containers {
@@ -52,6 +54,7 @@ func (p Policy) Plan(now time.Time, of Found) []Step {
 			steps = append(steps, step)
 		}
 	}
+	pl.boundShared(steps)
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(firstDay(a.Container), firstDay(b.Container)) })
 	return steps
 }
@@ -77,7 +80,7 @@ type planner struct {
 	now     time.Time
 	policy  Policy
 	tenants []control.Tenant
-	period  sharding.Period
+	of      Found
 	seen    map[string]store.ContainerState
 	months  map[string]control.Month
 }
@@ -88,7 +91,11 @@ func (pl *planner) neededSoon() []string {
 	ahead := telemetry.Range{From: at, To: at + max(pl.policy.Ahead.Milliseconds(), 1)}
 	var names []string
 	if len(pl.tenants) == 0 { // the first tenant will come to the shared ones
-		for s := pl.period.Of(telemetry.DayOf(ahead.From)); s.First.Start() < ahead.To; s = s.Next() {
+		period := sharding.Month
+		if n := len(pl.of.Periods); n > 0 {
+			period = pl.of.Periods[n-1].Period
+		}
+		for s := period.Of(telemetry.DayOf(ahead.From)); s.First.Start() < ahead.To; s = s.Next() {
 			names = append(names, sharding.Container("", s))
 		}
 	}
@@ -107,6 +114,9 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	owner, of, ofChunks := sharding.ParseContainer(name)
 	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
 		return pl.rollupsStep(name, chunksOf(name), soon)
+	}
+	if name == store.Database {
+		return pl.sharedStep(seen), exists
 	}
 	if !ofChunks {
 		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
@@ -132,6 +142,11 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		step.Action, step.Wanted = Keep, seen.Throughput
 	case !exists:
 		step.Action, step.Wanted = Create, pl.policy.birth(tier)
+		if pl.shares(of) {
+			step.Wanted = store.Throughput{Shared: true}
+		}
+	case seen.Throughput.Shared:
+		step.Wanted = seen.Throughput
 	default:
 		step.Wanted = pl.policy.wanted(tier, seen)
 		if step.Wanted != step.Now {
@@ -157,6 +172,9 @@ func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bo
 		return step, false
 	default:
 		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.RollupsRUs, Autoscale: true}
+		if _, of, _ := sharding.ParseContainer(chunks); pl.shares(of) {
+			step.Wanted = store.Throughput{Shared: true}
+		}
 	}
 	return step, true
 }

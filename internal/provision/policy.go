@@ -40,6 +40,8 @@ type Policy struct {
 	ColdRUs int // queries about long ago
 	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
 	Autoscale bool
+	// SharedRUs is the least throughput that containers share, where they do.
+	SharedRUs int
 	// RollupsRUs is the autoscale maximum of the containers of rollups, one beside each of chunks; 0 makes none.
 	RollupsRUs int
 
@@ -66,7 +68,7 @@ type Policy struct {
 // DefaultPolicy returns for a small production account.
 func DefaultPolicy() Policy {
 	return Policy{
-		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400,
+		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400, SharedRUs: 400,
 		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour,
 		Grace: 24 * time.Hour, DropAfter: 10 * time.Minute,
 		MaxContainers: 500, MaxChanges: 25, ChangesWithin: 5 * time.Minute,
@@ -105,6 +107,10 @@ func (p Policy) Validate() error {
 		(p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
 		faults = append(faults, fmt.Errorf("%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, least,
 			int(ru.Step(true))))
+	}
+	if p.SharedRUs < int(ru.Floor(0, 0, false)) || p.SharedRUs%int(ru.Step(false)) != 0 {
+		faults = append(faults, fmt.Errorf("%d RU/s to share: at least %.0f in steps of %.0f", p.SharedRUs,
+			ru.Floor(0, 0, false), ru.Step(false)))
 	}
 	if p.RaiseBefore > p.Ahead {
 		faults = append(faults, fmt.Errorf("raise before %s is longer than ahead %s", p.RaiseBefore, p.Ahead))

@@ -57,6 +57,8 @@ func cents(amount float64) string { return fmt.Sprintf("%.2f", amount) }
 
 func spell(t store.Throughput) string {
 	switch {
+	case t.Shared:
+		return "shared"
 	case t.RUs == 0:
 		return "-"
 	case t.Autoscale:

@@ -36,8 +36,8 @@ type Containers interface {
 type Directory interface {
 	Refresh(ctx context.Context) (*control.Snapshot, error)
 	AskMonth(ctx context.Context, container string) error
-	NextPeriod(v *control.Snapshot, period sharding.Period, now time.Time) (e sharding.PeriodEpoch, ok bool)
-	SetPeriod(ctx context.Context, period sharding.Period) error
+	NextPeriod(v *control.Snapshot, like sharding.PeriodEpoch, now time.Time) (sharding.PeriodEpoch, bool)
+	SetPeriod(ctx context.Context, like sharding.PeriodEpoch) error
 	Expire(ctx context.Context, container string) error
 	Keep(ctx context.Context, container string) error
 	Dropped(ctx context.Context, container string) error
@@ -53,8 +53,16 @@ type Config struct {
 	Containers Containers
 	Directory  Directory
 	Policy     Policy
-	// Period is how long containers are to be; the zero one leaves it as it is.
+	// Period is how long containers are to be; the zero one leaves it to Profile.
 	Period sharding.Period
+	// Profile is how throughput is bought; the zero one leaves all as it is.
+	Profile Profile
+	// Base are the base containers of an account of profile Large, for its price.
+	Base []store.ContainerState
+	// Heat is what is known of the load; nil for nothing.
+	Heat Heat
+	// Fresh says that there is no database yet, and that the profile decides of it: a plan is to be seen.
+	Fresh bool
 
 	Now func() time.Time // time.Now
 	// Every is the time between two rounds, 1 min.
@@ -84,6 +92,7 @@ type Provisioner struct {
 	changed []time.Time                       // when throughput was changed, within Policy.ChangesWithin
 	started map[string]*control.StartedAction // what has failed and is tried again, by action and container
 	served  map[string]bool                   // containers that the last round saw or made, or has no room for
+	shared  sharedLoad
 }
 
 type known struct {
@@ -202,10 +211,20 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	now := p.cfg.Now()
-	steps := p.cfg.Policy.Plan(now, Found{seen, v.Containers(), v.Tenants(), v.Period()})
+	found := Found{Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods()}
+	if found.SharedPeak, err = p.sharedPeak(ctx, seen, now); err != nil {
+		p.cfg.Logger.WarnContext(ctx, "the load of containers that share throughput can't be read", "error", err)
+	}
+	if e, ok, err := p.nextPeriod(v, found.SharedPeak); err == nil && ok {
+		found.Periods = append(slices.Clone(found.Periods), e)
+	}
+	steps := p.cfg.Policy.Plan(now, found)
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
 	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen)
+	if isShared(seen) {
+		room++ // the database is among them
+	}
 	return p.cfg.Policy.Limit(steps, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
 }
 
@@ -244,6 +263,13 @@ func (p *Provisioner) observe(ctx context.Context) ([]store.ContainerState, erro
 	if err != nil {
 		return nil, err
 	}
+	if p.cfg.Fresh && p.cfg.Profile.shares() {
+		return []store.ContainerState{{Name: store.Database, MinRUs: p.cfg.Policy.SharedRUs,
+			Throughput: store.Throughput{RUs: p.cfg.Policy.SharedRUs}}}, nil
+	}
+	if !p.shared.none && len(names) > 0 {
+		names = append(names, store.Database)
+	}
 	now, fresh := p.cfg.Now(), make(map[string]known, len(names))
 	var out []store.ContainerState
 	for _, name := range names {
@@ -251,6 +277,7 @@ func (p *Provisioner) observe(ctx context.Context) ([]store.ContainerState, erro
 		if !ok || k.state.Pending || now.Sub(k.at) >= p.cfg.Recheck {
 			state, err := p.cfg.Containers.ReadThroughput(ctx, name)
 			if errors.Is(err, store.ErrNoContainer) {
+				p.shared.none = p.shared.none || name == store.Database
 				continue // it was deleted meanwhile
 			}
 			if err != nil {

@@ -20,9 +20,10 @@ func BaseContainers() []string { return []string{ControlContainer, CatalogContai
 type Throughput struct {
 	RUs       int  // RU/s; with Autoscale the maximum
 	Autoscale bool // chosen at creation, never changed
+	Shared    bool // the container has none of its own, and shares that of the database; chosen at creation as well
 }
 
-// ContainerState is a container as it is found.
+// ContainerState is a container as it is found, or under the name Database what the containers share.
 type ContainerState struct {
 	Name       string
 	Throughput Throughput

@@ -1,0 +1,40 @@
+package cosmos_test
+
+import (
+	"testing"
+
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/store"
+
+	"github.com/stretchr/testify/require"
+)
+
+// In a database with throughput, the base containers share it; others share it or have their own, as they are made.
+func TestSharedThroughput(t *testing.T) {
+	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true})
+	require.NoError(t, err)
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		require.NoError(t, server.Close())
+	})
+	ctx, containers := t.Context(), c.Containers()
+	for range 2 {
+		require.NoError(t, c.EnsureShared(ctx, store.Throughput{RUs: 400}))
+		require.NoError(t, c.EnsureBase(ctx))
+		require.NoError(t, containers.Create(ctx, "chunks-2026", store.Throughput{Shared: true}))
+		require.NoError(t, containers.Create(ctx, "chunks-2026-11", store.Throughput{RUs: 1000}))
+	}
+	require.NoError(t, containers.SetThroughput(ctx, store.Database, store.Throughput{RUs: 600}))
+	for name, want := range map[string]store.Throughput{store.Database: {RUs: 600}, "control": {Shared: true},
+		"chunks-2026": {Shared: true}, "chunks-2026-11": {RUs: 1000}} {
+		state, err := containers.ReadThroughput(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, want, state.Throughput, name)
+	}
+	_, err = containers.ReadThroughput(ctx, "chunks-2027")
+	require.ErrorIs(t, err, store.ErrNoContainer)
+}

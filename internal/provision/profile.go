@@ -1,0 +1,212 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/heat"
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Profile is a way to buy throughput: for all containers together, or for each.
+type Profile string
+
+// The profiles. Small has few containers, of a year each, which share throughput. Large has containers of a month with
+// throughput of their own by age. Auto begins with Small and changes to Large, from a day on, where that costs less.
+const (
+	Small Profile = "small"
+	Large Profile = "large"
+	Auto  Profile = "auto"
+)
+
+// shares reports whether a new account is made for containers that share throughput.
+func (f Profile) shares() bool { return f == Small || f == Auto }
+
+const (
+	// maxShared is the most containers that share the throughput of one database (Azure Cosmos DB docs, concepts-limits).
+	maxShared = 25
+	// headroom is the throughput that is shared, over what the busiest minute took.
+	headroom = 1.5
+	// peakEvery is the time between two looks at the load.
+	peakEvery = 10 * time.Minute
+)
+
+// sharedLoad is what a Provisioner knows of throughput that is shared. Its owner is the one of Run.
+type sharedLoad struct {
+	none bool // the database has none, and never will
+	peak float64
+	at   time.Time // when peak was read
+}
+
+// isShared reports whether containers of a database can share its throughput.
+func isShared(seen []store.ContainerState) bool {
+	return slices.ContainsFunc(seen, func(s store.ContainerState) bool { return s.Name == store.Database })
+}
+
+// like returns what containers are to be like.
+func (p *Provisioner) like(v *control.Snapshot, peak float64) sharding.PeriodEpoch {
+	last := v.Period()
+	like := last
+	switch f := p.cfg.Profile; {
+	case f == Small, f == Auto && !p.shared.none && len(v.Periods()) == 0:
+		like.Shared = true
+	case f == Large, f == Auto && (p.shared.none || peak*headroom > p.cfg.BreakEven(v.Tenants())):
+		like.Shared = false
+	}
+	switch {
+	case p.cfg.Period != "":
+		like.Period = p.cfg.Period
+	case like.Shared && !last.Shared:
+		like.Period = sharding.Year
+	case last.Shared && !like.Shared:
+		like.Period = sharding.Month
+	}
+	return like
+}
+
+// sharedPeak returns the RU/s of the busiest minute of the last day, of all containers that share throughput. What
+// control takes is in no heat: it is next to nothing.
+func (p *Provisioner) sharedPeak(ctx context.Context, seen []store.ContainerState, now time.Time) (float64, error) {
+	if p.cfg.Heat == nil || !isShared(seen) || now.Sub(p.shared.at) < peakEvery {
+		return p.shared.peak, nil
+	}
+	at := now.UnixMilli() / heat.Minute * heat.Minute
+	frames, err := p.cfg.Heat.Frames(ctx, heat.Span{From: at - heat.Day, To: at, Step: heat.Minute})
+	if err != nil {
+		if errors.Is(err, store.ErrNoContainer) {
+			err = nil // nobody has written any
+		}
+		return p.shared.peak, err
+	}
+	shared := map[string]bool{}
+	for _, s := range seen {
+		shared[s.Name] = s.Throughput.Shared
+	}
+	p.shared.peak, p.shared.at = peakOf(frames, shared), now
+	return p.shared.peak, nil
+}
+
+// peakOf returns the RU/s of the busiest minute of frames, in containers that are named. A coarser frame
+// counts as even.
+func peakOf(frames []heat.Frame, within map[string]bool) (peak float64) {
+	minutes := map[int64]float64{}
+	for _, f := range frames {
+		seconds := float64(f.To-f.From) / 1000
+		for i := range f.Cells {
+			if c := &f.Cells[i]; within[c.Container] && seconds > 0 {
+				minutes[f.From] += c.Total() / seconds
+			}
+		}
+	}
+	for _, rus := range minutes {
+		peak = max(peak, rus)
+	}
+	return peak
+}
+
+// sharedStep returns what to do with the throughput that containers share: it follows the busiest minute of the last
+// day, with headroom, and is lowered only where that saves a fifth.
+func (pl *planner) sharedStep(seen store.ContainerState) Step {
+	step := Step{Container: store.Database, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
+	unit := int(ru.Step(seen.Throughput.Autoscale))
+	need := max(int(math.Ceil(pl.of.SharedPeak*headroom)), pl.policy.SharedRUs, seen.MinRUs)
+	need = (need + unit - 1) / unit * unit
+	if need > seen.Throughput.RUs || need*5 <= seen.Throughput.RUs*4 {
+		step.Action, step.Wanted.RUs = Scale, need
+		if seen.Pending {
+			step.Waits = "a change is under way"
+		}
+	}
+	return step
+}
+
+// shares reports whether a container of a span is made to share throughput.
+func (pl *planner) shares(of sharding.Span) bool {
+	_, can := pl.seen[store.Database]
+	return can && sharding.ShareThroughput(pl.of.Periods, of)
+}
+
+// boundShared has containers made with throughput of their own that are more than may share one.
+func (pl *planner) boundShared(steps []Step) {
+	sharing := 0
+	for _, s := range pl.seen {
+		if s.Throughput.Shared {
+			sharing++
+		}
+	}
+	for i := range steps {
+		if s := &steps[i]; s.Action == Create && s.Wanted.Shared {
+			if sharing++; sharing > maxShared {
+				s.Wanted = store.Throughput{RUs: pl.policy.rus(s.Tier), Autoscale: pl.policy.Autoscale}
+			}
+		}
+	}
+}
+
+// Comparison is what profiles cost in a month, by list prices, without storage.
+type Comparison struct {
+	PeakRUs      float64 // RU/s of the busiest minute of the last day, of containers that share; 0: not known
+	SharedRUs    int     // what they need to share
+	BreakEvenRUs float64 // what they would share when Auto changes to Large
+	Small, Large float64 // dollars
+}
+
+// Compare returns what profiles cost for the tenants and the load that there are.
+func (p *Provisioner) Compare(ctx context.Context) (c Comparison, err error) {
+	v, err := p.cfg.Directory.Refresh(ctx)
+	if err != nil {
+		return c, err
+	}
+	seen, err := p.observe(ctx)
+	if err != nil {
+		return c, err
+	}
+	if c.PeakRUs, err = p.sharedPeak(ctx, seen, p.cfg.Now()); err != nil {
+		return c, err
+	}
+	pl := planner{policy: p.cfg.Policy, of: Found{SharedPeak: c.PeakRUs}}
+	c.SharedRUs = pl.sharedStep(store.ContainerState{}).Wanted.RUs
+	c.Small = ru.DollarsPerMonth(float64(c.SharedRUs), false)
+	c.Large, c.BreakEvenRUs = p.cfg.LargeDollars(v.Tenants()), p.cfg.BreakEven(v.Tenants())
+	return c, nil
+}
+
+// BreakEven returns the throughput, shared by all containers, that costs as much as the containers of Large at rest:
+// those that tenants keep, with throughput as the policy sets it. It is at most that of one physical partition:
+// beyond it a database splits, and which container's keys lie where is nobody's choice.
+func (c Config) BreakEven(tenants []control.Tenant) float64 {
+	return min(c.LargeDollars(tenants)/ru.DollarsPerMonth(1, false), ru.PartitionRUs)
+}
+
+// LargeDollars returns what the containers of Large cost in a month, at rest: the base containers, those of the months
+// that tenants keep, and the next one. For ever counts as a year.
+func (c Config) LargeDollars(tenants []control.Tenant) (sum float64) {
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	kept := time.Duration(0)
+	for _, t := range tenants {
+		if t.Retention <= 0 {
+			kept = max(kept, 365*24*time.Hour)
+		}
+		kept = max(kept, t.Retention)
+	}
+	for _, s := range c.Base {
+		sum += atRest(s.Throughput)
+	}
+	today := telemetry.DayOf(now().UnixMilli())
+	first := sharding.Month.Of(max(0, today-telemetry.Day(kept.Hours()/24)))
+	for of := first; of.First <= sharding.Month.Of(today).End(); of = of.Next() {
+		sum += dollars(store.Throughput{RUs: c.Policy.rus(c.Policy.Tier(of, now())), Autoscale: c.Policy.Autoscale})
+		sum += atRest(store.Throughput{RUs: c.Policy.RollupsRUs, Autoscale: true})
+	}
+	return sum
+}
