@@ -80,6 +80,7 @@ type Keys struct {
 	Share  float64 `json:"ru_share"` // of the container
 	Before int     `json:"keys_before"`
 	After  int     `json:"keys_after"`
+	Spread int     `json:"devices_spread,omitempty"` // of all tenants, that have several keys now
 }
 
 // largest returns what a decision makes of the tenant with most of the load, among those that it changes.
@@ -90,5 +91,9 @@ func largest(changes []balance.Change) *Keys {
 	c := slices.MaxFunc(changes, func(x, y balance.Change) int {
 		return int(1e6*x.Share) - int(1e6*y.Share)
 	})
-	return &Keys{c.Tenant, round(c.Share), c.KeysBefore, c.KeysAfter}
+	k := &Keys{c.Tenant, round(c.Share), c.KeysBefore, c.KeysAfter, 0}
+	for _, c := range changes {
+		k.Spread += c.Devices
+	}
+	return k
 }

@@ -14,7 +14,7 @@ func (c Config) Command(scenario string) string {
 		name       string
 		value, was any
 	}{
-		{"scenario", scenario, "all"},
+		{"scenario", scenario, "main"},
 		{"devices", c.Devices, d.Devices},
 		{"partitions", c.Partitions, d.Partitions},
 		{"interval", c.Interval, d.Interval},

@@ -98,9 +98,15 @@ func (r Result) balanced() string {
 	if r.Keys == nil {
 		return "Binnacle, balanced: the load is even enough that the balancer changes nothing."
 	}
+	many := fmt.Sprintf("%d instead of %d", r.Keys.After, r.Keys.Before)
+	if r.Keys.After == r.Keys.Before {
+		many = "as many as before"
+	}
 	text := fmt.Sprintf("Binnacle, balanced: after a day of this load the balancer gives %s other keys, %s with %s of "+
-		"the RU %d instead of %d. ", plural(r.Epochs, "tenant"), r.Keys.Tenant, percent(r.Keys.Share), r.Keys.After,
-		r.Keys.Before)
+		"the RU %s. ", plural(r.Epochs, "tenant"), r.Keys.Tenant, percent(r.Keys.Share), many)
+	if r.Keys.Spread > 0 {
+		text += fmt.Sprintf("It spreads %s over several keys. ", plural(r.Keys.Spread, "device"))
+	}
 	return text + fmt.Sprintf("From the next day on the hottest physical partition has %.2f times the mean, and %s.",
 		r.Hottest, r.accepted()) + r.spare()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"binnacle/internal/ru"
@@ -37,7 +38,7 @@ type Config struct {
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	c := Config{Scenarios: AllScenarios(), Paces: AllPaces(), Floods: true}
+	c := Config{Scenarios: MainScenarios(), Paces: AllPaces(), Floods: true}
 	settings.Defaults(&c)
 	return c
 }
@@ -69,8 +70,8 @@ func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for _, s := range c.Scenarios {
-		if s != Uniform && s != Whale {
-			fault("scenario %q: %s and %s are known", s, Uniform, Whale)
+		if !slices.Contains(AllScenarios(), s) {
+			fault("scenario %q: %q are known", s, AllScenarios())
 		}
 	}
 	if c.Devices < minDevices || c.Devices > maxDevices {

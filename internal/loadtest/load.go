@@ -16,17 +16,22 @@ const metrics = 10
 // interval. It is the same for every layout.
 type load struct {
 	interval time.Duration
-	metrics  int // that are reported, the first by name
-	trucks   []*fleet.Truck
-	tenants  []string // of each truck
-	next     int      // number of the next reading
+	metrics  int            // that are reported, the first by name
+	trucks   []*fleet.Truck // by turn
+	tenants  []string       // of each truck
+	next     int            // number of the next reading
 }
 
 func newLoad(cfg Config, s Scenario, metrics int) *load {
 	l := &load{interval: cfg.Interval, metrics: metrics}
-	for i := range cfg.Devices {
-		l.trucks = append(l.trucks, fleet.NewTruck(cfg.Seed, i, midnight))
+	for turn := range cfg.Devices {
+		i := s.deviceOf(turn)
 		l.tenants = append(l.tenants, s.tenantOf(i))
+		if i < turn {
+			l.trucks = append(l.trucks, l.trucks[i])
+			continue
+		}
+		l.trucks = append(l.trucks, fleet.NewTruck(cfg.Seed, i, midnight))
 	}
 	return l
 }

@@ -21,7 +21,7 @@ var four = []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnac
 // small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
 func small(change func(*loadtest.Config)) loadtest.Config {
 	cfg := loadtest.Config{
-		Scenarios: loadtest.AllScenarios(), Layouts: four, Devices: 100, Interval: 10 * time.Second, Partitions: 5,
+		Scenarios: loadtest.MainScenarios(), Layouts: four, Devices: 100, Interval: 10 * time.Second, Partitions: 5,
 		Window: 2 * time.Minute, Sample: 30 * time.Second, Hold: 2 * time.Minute, Seed: 3,
 	}
 	if change != nil {
@@ -111,6 +111,23 @@ func TestOtherLayouts(t *testing.T) {
 	require.InEpsilon(t, byDevice.Hottest, hundred.Hottest, 0.05)
 	require.Less(t, hundred.PerMillion, byDevice.PerMillion/30)
 	require.InEpsilon(t, hundred.Offered, hundred.Accepted, 0.05, "as many readings are written as come")
+}
+
+// Tenants by Zipf's law, and a device with half of all readings: neither heats a partition of Binnacle's after a day,
+// and a key by device does not help against the latter.
+func TestZipfAndHotDevice(t *testing.T) {
+	for scenario, hot := range map[loadtest.Scenario]loadtest.Layout{
+		loadtest.Zipf: loadtest.ByDevice, loadtest.HotDevice: loadtest.Device,
+	} {
+		cfg := small(func(c *loadtest.Config) {
+			c.Scenarios, c.Layouts = []loadtest.Scenario{scenario}, []loadtest.Layout{hot, loadtest.Binnacle, loadtest.Balanced}
+			c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 200, 20*time.Second, 20*time.Second, time.Minute, time.Minute
+		})
+		results := run(t, cfg).Outcomes[0].Results
+		require.Greater(t, results[0].Hottest, 1.5, "%s, %s", scenario, hot)
+		require.LessOrEqual(t, results[2].Hottest, 1.2, scenario)
+		require.InEpsilon(t, results[2].Offered, results[2].Accepted, 0.05)
+	}
 }
 
 // With the hold that is the default a fast device's documents are full, and a slow one has one a day. A document of
@@ -211,7 +228,7 @@ func TestThrottledWritesAreRetried(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, loadtest.DefaultConfig().Validate())
 	for want, change := range map[string]func(*loadtest.Config){
-		`scenario "x": uniform and whale are known`: func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{"x"} },
+		`scenario "x": ["uniform" "whale" `:         func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{"x"} },
 		"5 devices: 100 to 100000 are allowed":      func(c *loadtest.Config) { c.Devices = 5 },
 		"1 physical partitions: 2 to 100":           func(c *loadtest.Config) { c.Partitions = 1 },
 		"an interval of 0s":                         func(c *loadtest.Config) { c.Interval = 0 },
