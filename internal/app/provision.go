@@ -38,9 +38,10 @@ type ProvisionConfig struct {
 
 // PolicyConfig is the part of the policy of tiers that flags set.
 type PolicyConfig struct {
-	HotRUs  int `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s." default:"${hot_rus}"`
-	WarmRUs int `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
-	ColdRUs int `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
+	HotRUs  int  `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s. With --follow-load that of the first one." default:"${hot_rus}"`
+	Follow  bool `name:"follow-load" help:"Let the throughput of the current month's containers follow their load: up at once, down after a calm hour, never beyond what would split physical partitions."`
+	WarmRUs int  `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
+	ColdRUs int  `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 }
@@ -48,6 +49,10 @@ type PolicyConfig struct {
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
 	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs
+	if c.Follow {
+		follow := provision.DefaultFollow()
+		p.Follow = &follow
+	}
 	return p
 }
 
@@ -193,7 +198,8 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	}
 	_, fresh := documents.(noDocuments)
 	with := provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger, Fresh: fresh,
+		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(client), Logger: env.Logger,
+		Fresh:     fresh,
 		Actions:   actionsOf(client, "", env.Logger),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	}
@@ -221,6 +227,12 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		err = errors.Join(err, provision.Print(env.Stdout, steps))
 	}
 	return err
+}
+
+// containerLoads returns what reads the loads of containers.
+func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
+	reader := heatlog.NewReader(c.Heat())
+	return &provision.ContainerLoads{Ranges: c, Heat: reader, Forecasts: reader}
 }
 
 // printShape writes what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
@@ -306,7 +318,7 @@ func (p *process) provisionAlways(
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger,
 		Lead: cfg.Balance.lead()})
 	with := provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
+		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
 		Directory: directory, Lease: provisionLease(c),
 	}

@@ -65,6 +65,29 @@ func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
 	return out
 }
 
+// Needed returns, for each column of a grid, the RU that all ranges together would take if each took as much as the
+// hottest one: throughput is given to physical partitions in equal parts.
+func Needed(g Grid, ranges []epk.Range) []float64 {
+	out := make([]float64, g.Columns)
+	columns := make([][]float64, len(ranges))
+	for p := range columns {
+		columns[p] = make([]float64, g.Columns)
+	}
+	for i := range g.Rows {
+		for p, part := range partsOf(g.Rows[i].Key, ranges) {
+			for c := range g.Rows[i].Amounts {
+				columns[p][c] += part * g.Rows[i].Amounts[c].Total()
+			}
+		}
+	}
+	for c := range out {
+		for p := range columns {
+			out[c] = max(out[c], columns[p][c]*float64(len(ranges)))
+		}
+	}
+	return out
+}
+
 // times returns a part of an amount.
 func (a *Amount) times(part float64) (out Amount) {
 	for k, r := range a.RUs {

@@ -44,6 +44,9 @@ func (s *Step) action() control.Action {
 		if s.Action == Scale {
 			a.Detail["rus_before"] = strconv.Itoa(s.Now.RUs)
 		}
+		if s.Why != "" {
+			a.Detail["why"] = s.Why
+		}
 	}
 	return a
 }
@@ -58,6 +61,7 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 		err = p.create(ctx, s)
 	case Scale:
 		p.changed = append(p.changed, p.cfg.Now())
+		p.scaled[s.Container] = p.cfg.Now()
 		delete(p.known, s.Container)
 		err = p.cfg.Containers.SetThroughput(ctx, s.Container, s.Wanted)
 	case Keep:
@@ -105,6 +109,6 @@ func (p *Provisioner) report(ctx context.Context, s Step) {
 	case s.Waits != "" || s.Action == None:
 	default:
 		p.cfg.Logger.InfoContext(ctx, "container changed", "action", s.Action, "container", s.Container, "tier", s.Tier,
-			"rus_before", s.Now.RUs, "rus_after", s.after().RUs)
+			"rus_before", s.Now.RUs, "rus_after", s.after().RUs, "why", s.Why)
 	}
 }

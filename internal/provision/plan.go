@@ -20,6 +20,8 @@ type Found struct {
 	Periods    []sharding.PeriodEpoch // of containers, in the order of their days
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
+	Loads      map[string]Load      // of hot containers, by name
+	Changed    map[string]time.Time // when throughput was last changed; since the process runs at the latest
 }
 
 // Plan returns what to do with every container: those that are there, those that were asked for, and those that
@@ -141,14 +143,16 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	case leaving, exists && !known:
 		step.Action, step.Wanted = Keep, seen.Throughput
 	case !exists:
-		step.Action, step.Wanted = Create, pl.policy.birth(tier)
+		step.Action, step.Wanted = Create, pl.policy.birth(tier, pl.hotRUs(owner))
 		if pl.shares(of) {
 			step.Wanted = store.Throughput{Shared: true}
 		}
 	case seen.Throughput.Shared:
 		step.Wanted = seen.Throughput
 	default:
-		step.Wanted = pl.policy.wanted(tier, seen)
+		rus := 0
+		rus, step.Why = pl.rus(owner, tier, seen)
+		step.Wanted = pl.policy.wanted(rus, seen)
 		if step.Wanted != step.Now {
 			step.Action = Scale
 		}
@@ -157,6 +161,40 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		}
 	}
 	return step, true
+}
+
+// rus returns the throughput of a container that is there, and why it is that, where its load decides.
+func (pl *planner) rus(owner string, t Tier, seen store.ContainerState) (rus int, why string) {
+	switch {
+	case t != Hot:
+		return pl.policy.rus(t), ""
+	case pl.policy.Follow == nil:
+		return pl.policy.HotRUs, ""
+	}
+	_, of, _ := sharding.ParseContainer(seen.Name)
+	begun := of.Range().From <= pl.now.UnixMilli()
+	if load, known := pl.of.Loads[seen.Name]; known && begun {
+		return pl.policy.Follow.Wanted(pl.now, seen, load, pl.of.Changed[seen.Name])
+	}
+	if hot := pl.hotRUs(owner); !begun && hot > seen.Throughput.RUs {
+		return hot, "as the container before it"
+	}
+	return seen.Throughput.RUs, ""
+}
+
+// hotRUs returns the throughput with which a container of an owner becomes hot: that of the one that is hot now.
+func (pl *planner) hotRUs(owner string) int {
+	hot := 0
+	for name, seen := range pl.seen {
+		whose, of, ok := sharding.ParseContainer(name)
+		if ok && whose == owner && of.Range().From <= pl.now.UnixMilli() && pl.now.UnixMilli() < of.Range().To {
+			hot = max(hot, seen.Throughput.RUs)
+		}
+	}
+	if pl.policy.Follow == nil || hot == 0 {
+		return pl.policy.HotRUs
+	}
+	return hot
 }
 
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {

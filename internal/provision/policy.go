@@ -42,6 +42,8 @@ type Policy struct {
 	Autoscale bool
 	// SharedRUs is the least throughput that containers share, where they do.
 	SharedRUs int
+	// Follow lets the throughput of hot containers follow their load, from HotRUs on; nil keeps it at HotRUs.
+	Follow *Follow
 	// RollupsRUs is the autoscale maximum of the containers of rollups, one beside each of chunks; 0 makes none.
 	RollupsRUs int
 
@@ -155,11 +157,16 @@ func (p Policy) rus(t Tier) int {
 // birth returns the throughput that a container is made with. One that will be hot gets as many physical partitions as
 // that takes, since a raise beyond them would split for hours; the next round lowers it to its tier. Physical
 // partitions never go away.
-func (p Policy) birth(t Tier) store.Throughput {
+//
+// hot is the throughput that it will have when it is hot.
+func (p Policy) birth(t Tier, hot int) store.Throughput {
 	rus := p.rus(t)
+	if t == Hot {
+		rus = hot
+	}
 	if t == Next {
 		step := int(ru.Step(p.Autoscale))
-		partitions := int(math.Ceil(float64(p.HotRUs) / ru.PartitionRUs))
+		partitions := int(math.Ceil(float64(hot) / ru.PartitionRUs))
 		for ru.Partitions(float64(rus), p.Autoscale) < partitions {
 			rus += step
 		}
@@ -167,11 +174,11 @@ func (p Policy) birth(t Tier) store.Throughput {
 	return store.Throughput{RUs: rus, Autoscale: p.Autoscale}
 }
 
-// wanted returns the throughput that an existing container should have: its tier's in the steps of its own mode, and
-// not below what the service accepts.
-func (p Policy) wanted(t Tier, seen store.ContainerState) store.Throughput {
+// wanted returns throughput for an existing container: in the steps of its own mode, and not below what the service
+// accepts.
+func (p Policy) wanted(rus int, seen store.ContainerState) store.Throughput {
 	auto := seen.Throughput.Autoscale
 	step := int(ru.Step(auto))
-	rus := max(p.rus(t), seen.MinRUs, int(ru.Floor(0, 0, auto)))
+	rus = max(rus, seen.MinRUs, int(ru.Floor(0, 0, auto)))
 	return store.Throughput{RUs: (rus + step - 1) / step * step, Autoscale: auto}
 }

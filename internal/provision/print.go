@@ -27,6 +27,9 @@ func Print(w io.Writer, steps []Step) error {
 		restNow, restAfter = restNow+atRest(s.Now), restAfter+atRest(then)
 		nowRUs, afterRUs = nowRUs+float64(s.Now.RUs), afterRUs+float64(then.RUs)
 		action := string(s.Action)
+		if s.Why != "" {
+			action += ": " + s.Why
+		}
 		if s.Waits != "" {
 			action += " waits: " + s.Waits
 		}

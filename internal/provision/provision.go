@@ -73,6 +73,10 @@ type Config struct {
 	// Recheck is the age at which a container's throughput is read again, 10 min: reading it takes three
 	// requests of a scarce kind.
 	Recheck time.Duration
+	// Loads reads what hot containers are asked for, where Policy.Follow is set; nil for nothing.
+	Loads interface {
+		Of(ctx context.Context, names []string, now time.Time) (map[string]Load, error)
+	}
 	// Actions records what is done to containers; nil for none.
 	Actions    Actions
 	Lease      Lease                 // one process makes months and decides epochs; nil for none
@@ -89,6 +93,7 @@ type Provisioner struct {
 
 	// Owned by Run, or the caller of Once.
 	known   map[string]known
+	scaled  map[string]time.Time              // when the throughput of hot containers was last changed
 	changed []time.Time                       // when throughput was changed, within Policy.ChangesWithin
 	started map[string]*control.StartedAction // what has failed and is tried again, by action and container
 	served  map[string]bool                   // containers that the last round saw or made, or has no room for
@@ -125,7 +130,8 @@ func New(cfg Config) (*Provisioner, error) {
 	}
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
-		known: make(map[string]known), served: make(map[string]bool), started: make(map[string]*control.StartedAction),
+		known: make(map[string]known), scaled: make(map[string]time.Time), served: make(map[string]bool),
+		started: make(map[string]*control.StartedAction),
 	}, nil
 }
 
@@ -218,6 +224,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	if e, ok, err := p.nextPeriod(v, found.SharedPeak); err == nil && ok {
 		found.Periods = append(slices.Clone(found.Periods), e)
 	}
+	found.Loads, found.Changed = p.loads(ctx, seen, now), p.scaled
 	steps := p.cfg.Policy.Plan(now, found)
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
@@ -226,6 +233,28 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		room++ // the database is among them
 	}
 	return p.cfg.Policy.Limit(steps, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
+}
+
+// loads returns the loads of hot containers, nil where throughput does not follow them. Where they can't be read the
+// containers stay as they are.
+func (p *Provisioner) loads(ctx context.Context, seen []store.ContainerState, now time.Time) map[string]Load {
+	if p.cfg.Policy.Follow == nil || p.cfg.Loads == nil {
+		return nil
+	}
+	var hot []string
+	for _, s := range seen {
+		if _, of, ok := sharding.ParseContainer(s.Name); ok && p.cfg.Policy.Tier(of, now) == Hot {
+			hot = append(hot, s.Name)
+			if p.scaled[s.Name].IsZero() {
+				p.scaled[s.Name] = now // it may have changed a moment before this process began
+			}
+		}
+	}
+	loads, err := p.cfg.Loads.Of(ctx, hot, now)
+	if err != nil {
+		p.cfg.Logger.WarnContext(ctx, "load of containers not read: their throughput stays", "error", err)
+	}
+	return loads
 }
 
 // Once plans and applies. The steps are what was planned; one that failed is in the error, and the others

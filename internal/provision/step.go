@@ -26,6 +26,7 @@ type Step struct {
 	Now       store.Throughput // zero when the container is not there
 	Wanted    store.Throughput // zero when it is to be gone
 	Waits     string           // why the action is not done now; empty when it is
+	Why       string           // why the throughput is what it is to be, where load decides; empty: by its age
 }
 
 // ofRollups reports whether the container is one of rollups.

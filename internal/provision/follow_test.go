@@ -1,0 +1,155 @@
+package provision_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/internal/provision"
+	"binnacle/internal/store"
+
+	"github.com/stretchr/testify/require"
+)
+
+func minutes(n int, rus float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = rus
+	}
+	return out
+}
+
+// What throughput becomes of a load, of what is expected, of answers 429 and of what was changed lately.
+func TestThroughputFollowsLoad(t *testing.T) {
+	f := provision.DefaultFollow()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	long := now.Add(-2 * time.Hour)
+	atEnd := time.Date(2026, 11, 20, 12, 58, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		bought, least int
+		auto          bool
+		now           time.Time
+		load          provision.Load
+		changed       time.Time
+		want          int
+		why           string
+	}{
+		"nothing is known": {1000, 0, false, now, provision.Load{}, long, 1000, ""},
+		"enough":           {1000, 0, false, now, provision.Load{RUs: minutes(120, 900)}, long, 1000, ""},
+		"too little": {2000, 0, false, now, provision.Load{RUs: append(minutes(119, 100), 1980)}, now, 2100,
+			"1980 RU/s were used"},
+		"expected": {1000, 0, false, now, provision.Load{RUs: minutes(9, 9), Expected: []float64{680}}, now, 1800,
+			"1700 RU/s are expected"},
+		"429": {1000, 0, false, now, provision.Load{RUs: minutes(120, 900), Throttled: []int64{7, 0}}, long, 1200,
+			"7 answers 429"},
+		"429 before the last change": {1000, 0, false, now, provision.Load{RUs: minutes(120, 500), Throttled: []int64{7, 0}},
+			now.Add(-time.Minute), 1000, ""},
+		"without a split": {9000, 0, false, now, provision.Load{RUs: minutes(120, 9900), Most: 10_000}, long, 10_000,
+			"9900 RU/s were used"},
+		"never down for a split": {12_000, 0, false, now, provision.Load{RUs: minutes(120, 19_000), Most: 10_000},
+			long, 12_000,
+			"19000 RU/s were used"},
+		"calm": {4000, 0, false, atEnd, provision.Load{RUs: minutes(120, 850)}, long, 900,
+			"850 RU/s suffice for the next hour"},
+		"calm, within the hour": {4000, 0, false, now, provision.Load{RUs: minutes(120, 850)}, long, 4000, ""},
+		"calm, above its floor": {4000, 2400, false, atEnd, provision.Load{RUs: minutes(120, 850)}, long, 2400,
+			"suffice"},
+		"calm, unused": {4000, 0, false, atEnd, provision.Load{RUs: minutes(120, 0)}, long, 400,
+			"0 RU/s suffice"},
+		"calm, not for long": {4000, 0, false, atEnd, provision.Load{RUs: minutes(120, 850)},
+			atEnd.Add(-29 * time.Minute), 4000,
+			""},
+		"calm, not known": {4000, 0, false, atEnd, provision.Load{RUs: minutes(29, 850)}, long, 4000, ""},
+		"calm, bins fill": {4000, 0, false, atEnd, provision.Load{RUs: minutes(120, 850), Expected: []float64{9, 1560}},
+			long, 4000,
+			""},
+		"calm, as yesterday": {4000, 0, false, atEnd, provision.Load{RUs: minutes(26*60, 850)}, long, 900,
+			"850 RU/s suffice"},
+		"calm, busy yesterday": {4000, 0, false, atEnd, provision.Load{RUs: busyYesterday(atEnd)}, long, 4000, ""},
+		"a little less":        {1000, 0, false, atEnd, provision.Load{RUs: minutes(120, 940)}, long, 1000, ""},
+		"autoscale": {1000, 0, true, now, provision.Load{RUs: minutes(120, 1700)}, long, 2000,
+			"1700 RU/s were used"},
+	} {
+		seen := store.ContainerState{Throughput: store.Throughput{RUs: c.bought, Autoscale: c.auto}, MinRUs: c.least}
+		got, why := f.Wanted(c.now, seen, c.load, c.changed)
+		require.Equal(t, c.want, got, "%s: %s", name, why)
+		require.Contains(t, why, c.why, name)
+		require.Equal(t, c.why == "", why == "", name)
+	}
+}
+
+// busyYesterday returns a load of 850 RU/s of which the hour that follows took 5,000 the day before.
+func busyYesterday(now time.Time) []float64 {
+	load := minutes(26*60, 850)
+	begin := len(load) - now.Minute() - 24*60 + 60
+	copy(load[begin:begin+60], minutes(60, 5000))
+	return load
+}
+
+// followed is the bill of some days, by a rule and by an oracle that knew each minute.
+type followed struct{ bill, oracle, throttled float64 }
+
+// follows runs the rule over days of a load by the minute: daily and weekly seasons, waves of bins that fill in step,
+// growth, and from a day on a tenant that takes five times all others.
+func follows(f provision.Follow, random *rand.Rand, days, explodes int) (out followed) {
+	base := math.Exp(random.Float64()*3) * 300 // RU/s
+	phase, wave := random.Float64(), 0.3+0.5*random.Float64()
+	load := make([]float64, days*1440)
+	for m := range load {
+		day := float64(m) / 1440
+		x := base * (1 + 0.5*math.Sin(2*math.Pi*(day+phase))) * (1 + 0.15*math.Sin(2*math.Pi*day/7)) * (1 + 0.01*day)
+		x *= 1 + wave*math.Max(0, math.Sin(2*math.Pi*float64(m%68)/68)) + 0.1*random.Float64()
+		if explodes > 0 && m/1440 >= explodes {
+			x *= 5
+		}
+		load[m] = x
+	}
+	seen := store.ContainerState{Throughput: store.Throughput{RUs: 4000}}
+	var asked, refused, hour, need, waits float64
+	changed := time.Unix(0, 0)
+	used, throttled := make([]float64, len(load)), make([]int64, len(load))
+	for m, x := range load {
+		// What is refused waits for the next minute.
+		used[m] = min(x+waits, float64(seen.Throughput.RUs))
+		if waits += x - used[m]; waits > 0 {
+			throttled[m] = int64(waits*60/13) + 1
+			if explodes == 0 || m < explodes*1440 || m >= explodes*1440+60 {
+				refused += waits
+			}
+		}
+		asked += x
+		hour, need = max(hour, float64(seen.Throughput.RUs)), max(need, x)
+		if m%60 == 59 {
+			out.bill, out.oracle = out.bill+hour, out.oracle+max(400, math.Ceil(need/100)*100)
+			hour, need = 0, 0
+		}
+		now := time.Unix(int64(m)*60, 0)
+		known := max(0, m) // the newest minute is written when it is over
+		of := provision.Load{RUs: used[max(0, known-1560):known],
+			Throttled: throttled[max(0, known-1560):known], Most: 1_000_000}
+		if rus, _ := f.Wanted(now, seen, of, changed); rus != seen.Throughput.RUs {
+			seen.Throughput.RUs, changed = rus, now
+			hour = max(hour, float64(rus))
+		}
+	}
+	out.throttled = refused / asked
+	return out
+}
+
+// Over 30 days the bill is near that of an oracle that buys for each hour what its busiest minute takes, and almost
+// nothing is refused outside the first hour of an explosion.
+func TestFollowAgainstAnOracle(t *testing.T) {
+	const seeds = 10
+	all := 0.0
+	for seed := range uint64(seeds) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		r := follows(provision.DefaultFollow(), random, 30, int(seed%2)*15)
+		ratio := r.bill / r.oracle
+		t.Logf("seed %d: bill %.3f of the oracle's, %.4f %% refused", seed, ratio, 100*r.throttled)
+		require.Less(t, ratio, 1.3, "seed %d", seed)
+		require.Less(t, r.throttled, 0.001, "seed %d", seed)
+		all += ratio / seeds
+	}
+	require.Less(t, all, 1.18)
+}
