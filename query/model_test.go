@@ -66,6 +66,10 @@ func randomWorld(t *testing.T, rnd *rand.Rand) (*querytest.World, truth) {
 			}))
 		}
 	}
+	for w.Now = modelStart.AddDate(0, 0, -3); rnd.IntN(3) > 0; w.Now = w.Now.AddDate(0, 0, 1+rnd.IntN(12)) {
+		require.NoError(t, w.Directory.SetPeriod(t.Context(),
+			sharding.PeriodEpoch{Period: sharding.Periods[rnd.IntN(len(sharding.Periods))]}))
+	}
 	w.Now = modelStart.AddDate(0, 0, modelDays)
 	_, err := w.Directory.Refresh(t.Context())
 	require.NoError(t, err)

@@ -28,6 +28,19 @@ type service struct {
 
 func newService(t *testing.T, start string, retention time.Duration, policy provision.Policy) *service {
 	s := &service{now: at(start)}
+	s.open(t, retention)
+	require.NoError(t, s.client.EnsureBase(t.Context()))
+	var err error
+	s.Provisioner, err = provision.New(provision.Config{
+		Containers: s.client.Containers(), Directory: s.directory, Policy: policy, Now: func() time.Time { return s.now },
+		Recheck: time.Nanosecond,
+	})
+	require.NoError(t, err)
+	return s
+}
+
+// open opens the account, which is empty.
+func (s *service) open(t *testing.T, retention time.Duration) {
 	clock := func() time.Time { return s.now }
 	var err error
 	s.server, err = cosmosemu.Open(cosmosemu.Config{InMemory: true, Now: clock, Unlimited: true})
@@ -39,14 +52,51 @@ func newService(t *testing.T, start string, retention time.Duration, policy prov
 		s.client.Close()
 		require.NoError(t, s.server.Close())
 	})
-	require.NoError(t, s.client.EnsureBase(t.Context()))
 	s.directory = control.NewDirectory(control.DirectoryConfig{Documents: s.client.Documents(), Now: clock,
 		Retention: retention})
-	s.Provisioner, err = provision.New(provision.Config{
-		Containers: s.client.Containers(), Directory: s.directory, Policy: policy, Now: clock, Recheck: time.Nanosecond,
+}
+
+// shape makes the provisioner anew, of a profile, and the database if there is none.
+func (s *service) shape(t *testing.T, profile provision.Profile) {
+	p, err := provision.New(provision.Config{
+		Containers: s.client.Containers(), Directory: s.directory, Policy: provision.DefaultPolicy(), Profile: profile,
+		Now: func() time.Time { return s.now }, Recheck: time.Nanosecond,
 	})
 	require.NoError(t, err)
-	return s
+	s.Provisioner = p
+}
+
+// An account is made small and becomes large from a day on, on the service: what shares goes on sharing, new months
+// have their own, and old years go when nobody keeps them.
+func TestSmallBecomesLargeOnTheService(t *testing.T) {
+	s := &service{now: at("2026-11-23 12:00")}
+	s.open(t, 40*day)
+	require.NoError(t, s.client.EnsureShared(t.Context(), store.Throughput{RUs: 400}))
+	require.NoError(t, s.client.EnsureBase(t.Context()))
+	s.shape(t, provision.Small)
+	_, err := s.Once(t.Context())
+	require.NoError(t, err)
+	_, err = s.directory.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	s.settle(t)
+	require.Equal(t, map[string]int{"chunks-2026": 0}, s.tiers(t))
+	state, err := s.client.Containers().ReadThroughput(t.Context(), store.Database)
+	require.NoError(t, err)
+	require.Equal(t, 400, state.Throughput.RUs)
+
+	s.now = at("2026-12-10 12:00")
+	s.shape(t, provision.Large)
+	s.settle(t)
+	require.Equal(t, map[string]int{"chunks-2026": 0, "chunks-2026-12": 4000}, s.tiers(t))
+	acme, _ := s.directory.Snapshot().Tenant("acme")
+	today := telemetry.DayOf(s.now.UnixMilli())
+	require.Equal(t, "chunks-2026", acme.Placement.ContainerOn(today))
+	require.Equal(t, "chunks-2026-12", acme.Placement.ContainerOn(today+1))
+	s.now = at("2027-02-20 12:00")
+	s.settle(t)
+	s.now = s.now.Add(time.Hour)
+	s.settle(t)
+	require.Equal(t, map[string]int{"chunks-2027-02": 4000}, s.tiers(t))
 }
 
 // settle runs rounds until nothing is left to do.

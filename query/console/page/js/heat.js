@@ -31,7 +31,7 @@ $("map").append(tip);
 
 // --- controls
 
-const container = h("input", { type: "text", id: "container", placeholder: "this month's", spellcheck: false,
+const container = h("input", { type: "text", id: "container", placeholder: "today's", spellcheck: false,
   on: { change: () => change({ container: container.value.trim(), low: 0, high: 1 }) } });
 const brightness = h("input", { type: "range", min: "0", max: "1", step: "0.05", id: "brightness",
   on: { input: () => change({ brightness: Number(brightness.value) }, true) } });
