@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"binnacle/internal/loadtest"
@@ -18,6 +19,7 @@ type loadtestCommand struct {
 	Minutes  int             `help:"Measured fleet time of all but paces and flood, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
+	Check    bool            `help:"Exit with 1 unless the figures keep what Binnacle promises: hottest physical partition at most 1.2 times the mean with the balancer, at most 0.5 % of answers 429, at most a minute of waiting, 1/200 of the RU of a document per reading."`
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
 }
 
@@ -29,6 +31,7 @@ after its balancer has seen the load. It uses nothing outside of the process. Re
 Examples:
   binnacle loadtest
   binnacle loadtest --scenario whale --partitions 20 --html report.html
+  binnacle loadtest --scenario all --check
   binnacle loadtest --scenario paces --hold 12h
   binnacle loadtest --devices 100 --hold 12h
   binnacle loadtest --scenario flood --flood-limit 1000
@@ -54,7 +57,7 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.HTML != "" && len(cfg.Scenarios) == 0 {
 		return fmt.Errorf("--html with scenario %s: the page shows scenarios that compare layouts", c.Scenario)
 	}
-	cfg.Traced = c.HTML != ""
+	cfg.Traced = c.HTML != "" || c.Check
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		cfg.Progress = e.stderr
 	}
@@ -69,9 +72,14 @@ func (c *loadtestCommand) Run(e *env) error {
 		}
 	}
 	if c.JSON {
-		return printJSON(e.stdout, report)
+		err = printJSON(e.stdout, report)
+	} else {
+		err = loadtest.Print(e.stdout, report)
 	}
-	return loadtest.Print(e.stdout, report)
+	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
+		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
+	}
+	return err
 }
 
 // writePage writes the page of a report into a file.

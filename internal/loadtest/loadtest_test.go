@@ -52,8 +52,10 @@ func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
 	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
 	cfg.Layouts = four
-	cfg.Devices, cfg.Sample = 400, 20*time.Second
-	results := run(t, cfg).Outcomes[0].Results
+	cfg.Devices, cfg.Sample, cfg.Traced = 400, 20*time.Second, true
+	report := run(t, cfg)
+	require.Empty(t, report.Check(), "it keeps what Binnacle promises")
+	results := report.Outcomes[0].Results
 	byDate, byDevice, binnacle, balanced := results[0], results[1], results[2], results[3]
 
 	require.GreaterOrEqual(t, byDate.Hottest, 4.5)

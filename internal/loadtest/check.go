@@ -1,0 +1,59 @@
+package loadtest
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What Check holds a report to.
+const (
+	mostHottest   = 1.2   // hottest over mean once the balancer has decided: its bar for 1,000 devices
+	mostThrottled = 0.005 // of requests
+	mostWaited    = 60    // seconds
+	leastSaved    = 200   // times what a value takes in a document per reading, at ten seconds or less
+	leastSavedOne = 1000  // the same at a second
+	checkedPace   = 10    // seconds
+	checkedHold   = 3600  // seconds
+)
+
+// Check returns what of Binnacle's promises the figures of a traced report do not keep. Charges are only held to a bar
+// where devices report at least every ten seconds and wait for an hour: slower ones fill smaller chunks.
+func (r Report) Check() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	least := 0.0 // of a document per reading
+	for _, o := range r.Outcomes {
+		for _, x := range o.Results {
+			if x.Layout != Hundred && !x.Layout.chunked() && (least == 0 || x.PerMillion < least) {
+				least = x.PerMillion
+			}
+		}
+	}
+	for _, o := range r.Outcomes {
+		for _, x := range o.Results {
+			if !x.Layout.chunked() {
+				continue
+			}
+			of := fmt.Sprintf("%s, %s", o.Scenario, x.Layout.about())
+			if x.Layout == Balanced && x.Hottest > mostHottest {
+				fault("%s: the hottest physical partition has %.2f times the mean, more than %.2f", of, x.Hottest, mostHottest)
+			}
+			if x.Throttled > mostThrottled {
+				fault("%s: %s of the requests were answered 429, more than %s", of, percent(x.Throttled), percent(mostThrottled))
+			}
+			if x.Trace != nil && slices.Max(x.Trace.Waited) > mostWaited {
+				fault("%s: a write waited for %.0f s, more than %d s", of, slices.Max(x.Trace.Waited), mostWaited)
+			}
+			if r.IntervalSeconds <= checkedPace && r.HoldSeconds >= checkedHold && least < leastSaved*x.PerMillion {
+				fault("%s: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d", of,
+					least/x.PerMillion, leastSaved)
+			}
+		}
+	}
+	for _, p := range r.Paces {
+		if p.IntervalSeconds <= 1 && r.HoldSeconds >= checkedHold && least > 0 && least < leastSavedOne*p.PerMillion {
+			fault("%d metrics every second: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d",
+				p.Metrics, least/p.PerMillion, leastSavedOne)
+		}
+	}
+	return faults
+}

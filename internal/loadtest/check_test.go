@@ -1,0 +1,40 @@
+package loadtest_test
+
+import (
+	"testing"
+
+	"binnacle/internal/loadtest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each promise that the figures do not keep is named, and layouts that are compared with may be as they are.
+func TestCheck(t *testing.T) {
+	of := func(change func(r *loadtest.Report, balanced *loadtest.Result)) []string {
+		balanced := loadtest.Result{Layout: loadtest.Balanced, PerMillion: 2000, Hottest: 1.1,
+			Trace: &loadtest.Trace{Waited: []float64{0, 1}}}
+		r := loadtest.Report{IntervalSeconds: 10, HoldSeconds: 3600, Paces: []loadtest.PaceResult{
+			{Metrics: 10, IntervalSeconds: 1, PerMillion: 350}, {Metrics: 3, IntervalSeconds: 300, PerMillion: 9000},
+		}}
+		change(&r, &balanced)
+		r.Outcomes = []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
+			{Layout: loadtest.ByDate, PerMillion: 700_000, Hottest: 5, Throttled: 0.8},
+			{Layout: loadtest.Hundred, PerMillion: 13_000},
+			{Layout: loadtest.Binnacle, PerMillion: 2000, Hottest: 4}, balanced,
+		}}}
+		return r.Check()
+	}
+	require.Empty(t, of(func(*loadtest.Report, *loadtest.Result) {}))
+	for want, change := range map[string]func(*loadtest.Report, *loadtest.Result){
+		"1.25 times the mean": func(_ *loadtest.Report, x *loadtest.Result) { x.Hottest = 1.25 },
+		"2 % of the requests": func(_ *loadtest.Report, x *loadtest.Result) { x.Throttled = 0.02 },
+		"waited for 61 s":     func(_ *loadtest.Report, x *loadtest.Result) { x.Trace.Waited[1] = 61 },
+		"takes 1/175":         func(_ *loadtest.Report, x *loadtest.Result) { x.PerMillion = 4000 },
+		"takes 1/700":         func(r *loadtest.Report, _ *loadtest.Result) { r.Paces[0].PerMillion = 1000 },
+	} {
+		faults := of(change)
+		require.Len(t, faults, 1)
+		require.Contains(t, faults[0], want)
+	}
+	require.Empty(t, of(func(r *loadtest.Report, x *loadtest.Result) { r.IntervalSeconds, x.PerMillion = 60, 4000 }))
+}
