@@ -91,7 +91,7 @@ type swap struct {
 // something.
 func (b *balancer) even() {
 	for range 50 * len(b.load) {
-		s := b.best(func(p *plan) bool { return p.free && !p.t.Pin.Keep }, true)
+		s := b.best(false)
 		if s.gain < 0.001*b.mean {
 			return
 		}
@@ -99,25 +99,37 @@ func (b *balancer) even() {
 	}
 }
 
-// enlist moves groups of further tenants until the forecast is even enough: each makes one tenant change, and then all
-// of its groups may move.
+// enlist moves groups of further tenants until the forecast is even enough: each makes one tenant change, or two that
+// change places, and then all of their groups may move.
 func (b *balancer) enlist() {
 	for range len(b.plans) {
 		if b.hottest() <= (1+b.trigger)/2 {
 			return
 		}
-		s := b.best(func(p *plan) bool { return !p.free && !p.t.Pin.Keep }, false)
-		if s.gain < gainPart*b.mean {
+		s := b.best(true)
+		if s.gain <= 0 {
 			return
 		}
 		s.one.p.free = true
+		if s.both {
+			s.other.p.free = true
+		}
 		b.do(s)
 		b.even()
 	}
 }
 
-// best returns the move of a group of the hottest partition, or the swap with another, that gains most.
-func (b *balancer) best(may func(*plan) bool, swaps bool) (best swap) {
+// cost returns what a move of a tenant's group must gain.
+func (b *balancer) cost(p *plan) float64 {
+	if p.free {
+		return 0
+	}
+	return gainPart * b.mean
+}
+
+// best returns the move of a group of the hottest partition, or the swap with another, that gains most: of tenants that
+// change anyway, or of further ones too, each at a cost.
+func (b *balancer) best(further bool) (best swap) {
 	hot := 0
 	for at := range b.load {
 		if b.load[at] > b.load[hot] {
@@ -126,7 +138,7 @@ func (b *balancer) best(may func(*plan) bool, swaps bool) (best swap) {
 	}
 	var here, there []item
 	for _, p := range b.plans {
-		if !may(p) {
+		if p.t.Pin.Keep || !p.free && !further {
 			continue
 		}
 		for g := range p.groups {
@@ -134,15 +146,15 @@ func (b *balancer) best(may func(*plan) bool, swaps bool) (best swap) {
 				continue
 			} else if at == hot {
 				here = append(here, item{p, g})
-			} else if swaps {
+			} else {
 				there = append(there, item{p, g})
 			}
 		}
 	}
 	for _, i := range here {
-		w := i.weight()
+		w, cost := i.weight(), b.cost(i.p)
 		for at := range b.load {
-			gain := min(w, b.load[hot]-b.load[at]-w)
+			gain := min(w, b.load[hot]-b.load[at]-w) - cost
 			if at != hot && gain > best.gain && i.p.used[at] < b.most(i.p) && i.p.room(at, b.l) > 0 {
 				best = swap{one: i, to: at, gain: gain}
 			}
@@ -150,8 +162,11 @@ func (b *balancer) best(may func(*plan) bool, swaps bool) (best swap) {
 		for _, o := range there {
 			at, _ := o.at()
 			moved := w - o.weight()
-			gain := min(moved, b.load[hot]-b.load[at]-moved)
-			if gain > best.gain && (i.p == o.p || b.mayTrade(i, o, at) && b.mayTrade(o, i, hot)) {
+			gain := min(moved, b.load[hot]-b.load[at]-moved) - cost
+			if i.p != o.p {
+				gain -= b.cost(o.p)
+			}
+			if gain > best.gain && (i.p == o.p || b.mayTrade(i, at) && b.mayTrade(o, hot)) {
 				best = swap{i, o, true, at, gain}
 			}
 		}
@@ -159,7 +174,7 @@ func (b *balancer) best(may func(*plan) bool, swaps bool) (best swap) {
 	return best
 }
 
-func (b *balancer) mayTrade(i, _ item, at int) bool {
+func (b *balancer) mayTrade(i item, at int) bool {
 	return i.p.used[at] < b.most(i.p) && i.p.room(at, b.l) > 0
 }
 

@@ -80,16 +80,17 @@ func (b *balancer) bound() float64 {
 	squares, others := 0.0, 0.0
 	for _, p := range b.plans {
 		for _, k := range p.t.Keys {
-			others += k.Others
+			others += k.Others * k.Others
 		}
-		for _, w := range p.devices {
-			squares += w * w
+		for i, w := range p.devices {
+			pieces := max(1, len(p.heavy[p.t.Devices[i].Name])) // one in each partition is the same in all
+			squares += w * w * max(0, 1/float64(pieces)-1/float64(len(b.load)))
 		}
 	}
 	// Standard deviations, of a device's day and of a key's readers.
-	const ofDevice, ofReaders = 0.2, 0.03
+	const ofDevice, ofReaders = 0.2, 0.035
 	whole := max(b.total, 1e-9)
-	noise := math.Hypot(ofDevice*math.Sqrt(squares*float64(len(b.load)))/whole, ofReaders*others/whole)
+	noise := math.Sqrt(float64(len(b.load))*(ofDevice*ofDevice*squares+ofReaders*ofReaders*others)) / whole
 	return min(max(leastTrigger, 1.03+2.5*noise), mostTrigger)
 }
 
@@ -176,7 +177,7 @@ func (b *balancer) spreadDevices(p *plan, uneven bool) {
 			continue
 		}
 		pieces := min(int(math.Ceil(weight/(spreadPart*b.mean))), len(b.load))
-		if pieces < 2 {
+		if pieces < 2 || pieces <= len(p.heavy[d.Name]) {
 			continue
 		}
 		b.spreadDevice(p, d.Name, pieces)
