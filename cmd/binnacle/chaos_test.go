@@ -56,8 +56,9 @@ func TestChaos(t *testing.T) {
 
 	v := c.judge()
 	line := v.line(seed)
-	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d requests to the store; %d answers in between "+
-		"said that they were complete", c.kills+c.pauses+c.growths+c.hits, c.kills, c.pauses, c.growths, c.hits, c.said)
+	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d splits, %d requests to the store; %d answers in "+
+		"between said that they were complete", c.kills+c.pauses+c.growths+c.splits+c.hits, c.kills, c.pauses, c.growths,
+		c.splits, c.hits, c.said)
 	for _, example := range v.examples {
 		t.Log(example)
 	}
@@ -112,7 +113,7 @@ type chaos struct {
 	kafka    *kafkatest.Server // nil: a broker is among the members
 	starting chan error        // when it runs again, after a kill; nil: it runs
 
-	kills, pauses, growths, hits int
+	kills, pauses, growths, splits, hits int
 
 	diagnosed int // answers that were looked into, or would have been
 
@@ -134,13 +135,15 @@ func newChaos(t *testing.T, seed uint64, holds []string) *chaos {
 		c.add("broker", "--kafka="+kafkaAt, "--data-dir="+dir+"/kafka", "--partitions=4", "--kafka-mb=0").
 			printed(`(?m)^ +kafka +(\S+)`)
 	}
-	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults").
+	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults",
+		"--physical-partitions=5", "--split-takes=-1s").
 		printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	c.add("provision", "--every=1s", "--balance=on", "--balance-from=0s", "--balance-every=1s",
 		"--journal-of=telemetry", servers[0], servers[1])
 	soon(t, time.Minute, func() bool {
 		return run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...).code == 0
 	}, "provision makes what is missing")
+	addEpochs(t, storeAt)
 	ports := []string{freePort(t), freePort(t), freePort(t)}
 	c.headsAt = ports
 	for i, port := range ports {
@@ -236,8 +239,12 @@ func (c *chaos) breakSomething(now time.Time) {
 		c.kills++
 		return
 	}
-	if c.rnd.IntN(25) == 0 {
+	switch c.rnd.IntN(25) {
+	case 0:
 		c.grow()
+		return
+	case 1, 2:
+		c.split()
 		return
 	}
 	m := c.members[c.rnd.IntN(len(c.members))]

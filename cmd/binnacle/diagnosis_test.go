@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/cosmos"
+	"binnacle/internal/control"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 )
 
 // maxDiagnoses is how many answers are looked into that say they are complete and show older values than they should.
@@ -68,15 +67,14 @@ func (c *chaos) describeHeads(ctx context.Context, r row) {
 
 // describeChunks logs the chunks of a row's device and day.
 func (c *chaos) describeChunks(ctx context.Context, r row) error {
-	client, err := cosmos.New(cosmos.Config{Endpoint: "http://" + c.storeAt + "/", Credential: cosmos.FixedKey(publicKey)})
-	if err != nil {
-		return err
-	}
+	client := storeClient(c.t, c.storeAt)
 	defer client.Close()
-	where, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", sharding.DefaultSlots)})
+	known, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 	if err != nil {
 		return err
 	}
+	acme, _ := known.Tenant("acme")
+	where := acme.Placement
 	for _, v := range where.Visits([]string{r.device}, dayOf(r)) {
 		_, err := client.Chunks().Scan(ctx, store.Scan{Key: v.Key, Range: v.Range}, func(doc []byte) error {
 			x, err := chunk.Parse(doc)

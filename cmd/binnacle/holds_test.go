@@ -77,7 +77,8 @@ func newDevIn(t *testing.T, seed uint64, dir string, holds []string) *chaos {
 	c := &chaos{t: t, rnd: rand.New(rand.NewPCG(seed, 99)), storeAt: storeAt, apiAt: apiAt, truth: newTruth()}
 	c.brokerAt.Store(&kafkaAt)
 	c.addHolding(holds, "dev", "--fleet=0", "--kafka="+kafkaAt, "--cosmos="+storeAt, "--api="+apiAt,
-		"--admin=127.0.0.1:0", "--data-dir="+dir, "--kafka-mb=0", "--unlimited", "--query-max-rus=100000000")
+		"--admin=127.0.0.1:0", "--data-dir="+dir, "--kafka-mb=0", "--unlimited",
+		"--physical-partitions=5", "--query-max-rus=100000000")
 	return c
 }
 

@@ -28,9 +28,12 @@ func TestKillWhileDevicesPublish(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	start := func() *dev { return launchDev(t, dir, "--fleet=0", "--hold=400ms", "--balance-every=1s") }
+	start := func() *dev {
+		return launchDev(t, dir, "--fleet=0", "--hold=400ms", "--balance-every=1s", "--physical-partitions=5")
+	}
 	d := start()
 	d.becomesReady()
+	addEpochs(t, d.cosmos)
 	var broker atomic.Pointer[string]
 	broker.Store(&d.kafka)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -68,7 +68,8 @@ func newEpochRun(t *testing.T, seed uint64) *epochRun {
 	e.system.now, e.system.heat = e.now, e.collector
 	e.client = e.system.client()
 	client := e.client
-	e.directory = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: e.now, Lead: 4 * time.Hour})
+	e.directory = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: e.now,
+		Lead: 4 * time.Hour})
 	e.balancer = provision.NewBalancer(provision.BalancerConfig{Epochs: e.directory, Now: e.now,
 		Decisions: control.NewDecisions(client.Documents()), From: 18 * time.Hour,
 		Loads:   provision.Loads{Ranges: client, Heat: heatlog.NewReader(client.Heat())},
@@ -146,7 +147,8 @@ func (e *epochRun) ask(t *testing.T) {
 	e.mu.Unlock()
 	for at, v := range before {
 		if got[at] < v {
-			require.Failf(t, "a complete answer lacks what was there", "%s at %s: %v, not %v, at %s; %d of %d", at.device, time.UnixMilli(at.time).UTC(), got[at], v, e.now(), len(got), len(before))
+			require.Failf(t, "a complete answer lacks what was there", "%s at %s: %v, not %v, at %s", at.device,
+				time.UnixMilli(at.time).UTC(), got[at], v, e.now())
 		}
 	}
 }
@@ -174,7 +176,7 @@ func (e *epochRun) split(t *testing.T) {
 
 // Epochs begin while readings come, of today and late, and queries run: on five physical partitions, one of which is
 // split, and into a month that is new, the balancer gives a whale other keys each time that its load is uneven.
-// Ingesters are replaced and killed, and creates fail: no reading is lost or doubled, and no answer is wrongly complete.
+// Ingesters are replaced and killed, and creates fail: no reading is lost or doubled, no answer wrongly complete.
 func TestEpochsBeginUnderLoad(t *testing.T) {
 	t.Parallel()
 	seed, days := rand.Uint64(), 3
@@ -249,6 +251,6 @@ func (e *epochRun) balanced(t *testing.T, first telemetry.Day, days int) {
 	t.Logf("%d readings, %d complete answers in between, epochs of the whale from %v", e.n, e.said, begun)
 	require.NotEmpty(t, begun)
 	require.Greater(t, len(whale.Placement.EpochOn(begun[0]).Slots), sharding.DefaultSlots)
-	require.True(t, slices.ContainsFunc(all, func(d control.Decision) bool { return d.Partitions > 5 }), "a split was seen")
+	require.True(t, slices.ContainsFunc(all, func(d control.Decision) bool { return d.Partitions > 5 }), "after a split")
 	require.Positive(t, e.said)
 }

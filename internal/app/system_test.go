@@ -120,7 +120,8 @@ type process struct {
 
 func (s *system) process(change func(*ingest.Config)) *process {
 	t, client := s.t, s.client()
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: s.now})
+	documents := control.DirectoryConfig{Documents: client.Documents(), Now: s.now}
+	dir := control.NewDirectory(documents)
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}, Dial: s.dial})
 	require.NoError(t, err)
 	cfg := ingest.Config{
@@ -141,8 +142,8 @@ func (s *system) process(change func(*ingest.Config)) *process {
 		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
-	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir,
-		Catalog: client.Catalog(), Now: s.now})
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Now: s.now,
+		Catalog: client.Catalog(), Directory: control.NewDirectory(documents)}) // its own, as in a process of its own
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
