@@ -37,8 +37,7 @@ func storeClient(t *testing.T, storeAt string) *cosmos.Client {
 	return client
 }
 
-// split buys so much throughput for a container of chunks that a physical partition splits, unless the store is gone for
-// a moment.
+// split buys so much throughput for a container of chunks that a physical partition splits, if the store is there.
 func (c *chaos) split() {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()

@@ -163,3 +163,26 @@ func TestTenfoldGrowthFindsItsKeys(t *testing.T) {
 		}
 	}
 }
+
+// A device that has a key in each physical partition can't be spread further: however heavy it is, no epoch is made for
+// it again.
+func TestSpreadDeviceStays(t *testing.T) {
+	w := newWorld(1, equal(10), 5000, 0)
+	w.ranges = epk.Split(5)
+	heavy := &w.tenants[0].devices[0]
+	heavy.rate = 0
+	for _, x := range w.tenants {
+		for _, d := range x.devices {
+			heavy.rate += 0.4 * d.rate
+		}
+	}
+	_, known := w.live()
+	w.decide(known)
+	require.Len(t, w.tenants[0].placement.EpochOn(w.day).Heavy[heavy.name], 5)
+	for range 4 {
+		_, known := w.live()
+		for _, c := range w.decide(known).Changes {
+			require.NotContains(t, c.Reason, heavy.name)
+		}
+	}
+}

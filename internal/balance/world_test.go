@@ -36,6 +36,7 @@ type tenant struct {
 type device struct {
 	name  string
 	rate  float64 // RU of a day
+	bytes float64 // of a day's chunks
 	today float64
 	last  []float64 // of the last seven days
 }
@@ -45,8 +46,8 @@ type part struct {
 	of float64
 }
 
-// paces are the intervals of reports, in seconds, and the RU of a day's chunks.
-var paces = []struct{ part, rus float64 }{{0.1, 275}, {0.3, 33}, {0.4, 11}, {0.2, 8}}
+// paces are how many devices report how often, in seconds, and the RU of a day's chunks.
+var paces = []struct{ part, rus, seconds float64 }{{0.1, 275, 1}, {0.3, 33, 10}, {0.4, 11, 60}, {0.2, 8, 300}}
 
 func (w *world) newDevice(t *tenant, i int) device {
 	x, pace := w.rnd.Float64(), 0
@@ -54,9 +55,13 @@ func (w *world) newDevice(t *tenant, i int) device {
 		x -= paces[pace].part
 		pace++
 	}
-	return device{name: fmt.Sprintf("%s-truck-%05d", t.name, i),
-		rate: paces[pace].rus * math.Exp(0.15*w.rnd.NormFloat64())}
+	spread := math.Exp(0.15 * w.rnd.NormFloat64())
+	return device{name: fmt.Sprintf("%s-truck-%05d", t.name, i), rate: paces[pace].rus * spread,
+		bytes: bytesASecond * 86_400 / paces[pace].seconds * spread}
 }
+
+// bytesASecond is what a device stores that reports each second: ten values of 0.8 bytes.
+const bytesASecond = 8.0
 
 // start is the first day of worlds: the 3rd of a month.
 var start = telemetry.DayOf(1_793_664_000_000)
