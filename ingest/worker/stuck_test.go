@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -108,6 +109,52 @@ func TestFailingTenantDoesNotBlockOthers(t *testing.T) {
 			w.CheckChains()
 		})
 	}
+}
+
+// A container that is missing holds up the readings of its own days only, however short that period is: those of the
+// same tenant's other days in that month are written.
+func TestMissingDayDoesNotBlockItsMonth(t *testing.T) {
+	const stuck = 40
+	w := newWorld(t, nil)
+	l := w.worker(func(cfg *ingest.Config) {
+		cfg.RetryBackoff, cfg.CommitEvery, cfg.MaxWrites = 50*time.Millisecond, time.Second, 8
+	})
+	require.NoError(t, l.Take(t.Context(), of(0, "acme", "g0", start))) // registers the tenant
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
+	require.NoError(t, directory.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Day}))
+	w.now = w.now.Add(40 * time.Hour)
+	missing, today := "chunks-2026-11-21", "chunks-2026-11-22"
+	require.NoError(t, directory.AskMonth(t.Context(), missing))
+	require.NoError(t, directory.AskMonth(t.Context(), today))
+	w.Chunks.CreateContainer(today)
+	offset := int64(1)
+	for i := range stuck {
+		r := of(offset, "acme", fmt.Sprintf("d%d", i), start+telemetry.DayMillis)
+		r.Time = w.now.UnixMilli()
+		require.NoError(t, l.Take(t.Context(), r))
+		offset++
+	}
+	for range 300 {
+		r := of(offset, "acme", "g0", w.now.UnixMilli())
+		r.Time = w.now.UnixMilli()
+		require.NoError(t, l.Take(t.Context(), r))
+		offset++
+		w.now = w.now.Add(time.Second)
+		attempt(t, l)
+	}
+	written := 0
+	for _, d := range w.Chunks.Documents() {
+		if d.Key.Container == today {
+			written++
+		}
+	}
+	require.GreaterOrEqual(t, written, 25, "a chunk every ten seconds")
+	w.Chunks.CreateContainer(missing)
+	w.now = w.now.Add(7 * time.Hour)
+	attempt(t, l)
+	require.NoError(t, l.Finish(ingesttest.Deadline(t)))
+	require.Equal(t, offset, l.Floor())
+	w.CheckChains()
 }
 
 // Creates without an answer keep their slots, but not those of others.
