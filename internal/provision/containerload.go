@@ -9,6 +9,7 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
+	"binnacle/sharding"
 )
 
 // Forecasts reads what is expected of the load; *heatlog.Reader is one.
@@ -58,9 +59,36 @@ func (l *ContainerLoads) Of(ctx context.Context, names []string, now time.Time) 
 		grid := heat.NewGrid(name, span, l.frames)
 		load := Load{RUs: heat.Needed(grid, ranges), Expected: expectedOf(forecast.OfContainer(name), grid, now),
 			Most: len(ranges) * ru.PartitionRUs}
+		if err := l.before(ctx, name, span, load.RUs); err != nil {
+			return nil, err
+		}
 		out[name] = load.of(grid, l.known(span))
 	}
 	return out, nil
+}
+
+// before adds what the container of the days before was asked for, by minute of a span, before the first day of the
+// named one: a container's first hours are expected to be like those of the day before.
+func (l *ContainerLoads) before(ctx context.Context, name string, span heat.Span, rus []float64) error {
+	owner, of, ok := sharding.ParseContainer(name)
+	begin := of.Range().From
+	if !ok || begin <= span.From {
+		return nil
+	}
+	name = sharding.Container(owner, of.Period.Of(of.First-1))
+	ranges, err := l.Ranges.RangesOf(ctx, name)
+	if errors.Is(err, store.ErrNoContainer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for c, x := range heat.Needed(heat.NewGrid(name, span, l.frames), ranges) {
+		if span.From+int64(c)*span.Step < begin {
+			rus[c] += x
+		}
+	}
+	return nil
 }
 
 // read reads the frames of a span that are not known yet, and forgets those before it.

@@ -78,3 +78,21 @@ func TestContainerLoads(t *testing.T) {
 		}
 	}
 }
+
+// A container's first hours know the load of the container before it, up to its own first day.
+func TestContainerLoadsOfAFirstDay(t *testing.T) {
+	begin := time.Date(2026, 11, 30, 22, 0, 0, 0, time.UTC)
+	w := &written{begin: begin, now: begin.Add(150 * time.Minute)}
+	l := &provision.ContainerLoads{Ranges: w, Heat: w, Forecasts: w}
+	all, err := l.Of(t.Context(), []string{"chunks-2026-12"}, w.now.Add(10*time.Second))
+	require.NoError(t, err)
+	got := all["chunks-2026-12"].RUs
+	require.Len(t, got, 150)
+	for i, rus := range got {
+		want := 20.0
+		if i >= 120 {
+			want = 0
+		}
+		require.InDelta(t, want, rus, 1e-9, "minute %d", i)
+	}
+}

@@ -225,7 +225,9 @@ func (pl *planner) stays(chunks string, soon bool) bool {
 
 // over reports whether a container is nobody's any more: the retention of all tenants with an epoch in it is
 // over, for its last day and the grace. Where no tenant has one the answer is no: a container is
-// dropped for what is known, not for what is not. One that was asked for lately is kept as well.
+// dropped for what is known, not for what is not. A tenant's own container is that tenant's alone: its retention
+// decides even without an epoch, as when the container was made ahead and the tenant went back to the shared ones. One
+// that was asked for lately is kept as well.
 func (pl *planner) over(owner string, of sharding.Span, month control.Month) bool {
 	grace := pl.policy.Grace
 	if pl.now.Before(month.Asked.Add(grace)) {
@@ -238,7 +240,7 @@ func (pl *planner) over(owner string, of sharding.Span, month control.Month) boo
 			continue
 		}
 		expired := t.Expired(lastDay, pl.now.Add(-grace).UnixMilli())
-		if expired && any || !has(t, name, of) {
+		if expired && any || owner == "" && !has(t, name, of) {
 			continue
 		}
 		if !expired {
