@@ -319,7 +319,7 @@ func (w *windowed) Scan(ctx context.Context, s store.Scan, yield func([]byte) er
 	return w.Reader.Scan(ctx, s, yield)
 }
 
-// Days whose manifests are of one moment are asked for as one.
+// Days with manifests of one moment are asked for as one.
 func TestDaysOfOneMomentAreOneWindow(t *testing.T) {
 	s, midnight := newServer(t, nil), noon.Truncate(24*time.Hour)
 	for day := range 4 {

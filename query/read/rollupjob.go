@@ -203,8 +203,8 @@ func (j *rollupJob) readSince(ctx context.Context) error {
 	return nil
 }
 
-// windowsSince returns what readSince asks for. Days that follow each other and whose manifests are of one moment, as
-// after a rebuild, are one window: each window costs three conditions.
+// windowsSince returns what readSince asks for. Days that follow each other, with manifests of one moment, as after a
+// rebuild, are one window: each window costs three conditions.
 func (j *rollupJob) windowsSince() (out []store.Window) {
 	for _, d := range j.days {
 		if !d.hasRollups() {
