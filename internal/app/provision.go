@@ -64,6 +64,12 @@ type ShapeConfig struct {
 	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`
 }
 
+// newTenant returns a tenant as this process will register it.
+func newTenant(retention time.Duration) (*control.Tenant, error) {
+	where, err := sharding.NewPlacement("new", []sharding.Epoch{sharding.FirstEpoch("new", 1)})
+	return &control.Tenant{Retention: retention, Placement: where}, err
+}
+
 // set sets what provision decides of containers.
 func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
 	to.Period, to.Profile = sharding.Period(c.Period), provision.Profile(c.Profile)
@@ -170,7 +176,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		made, err := p.provisionAlways(ctx, client, cfg)
+		made, err := p.provisionAlways(ctx, client, cfg, nil)
 		if err != nil {
 			return err
 		}
@@ -290,6 +296,10 @@ func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (i
 	}
 	with.Policy.RollupsRUs = devRollupsRUs
 	cfg.Shape.set(&with, a.client)
+	var err error
+	if with.Comes, err = newTenant(cfg.Tenants.Retention); err != nil {
+		return nil, err
+	}
 	containers, err := provision.New(with)
 	if err != nil {
 		return nil, err
@@ -307,7 +317,7 @@ func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (i
 
 // provisionAlways makes the base of the account, waiting until it answers, and adds the stage that makes containers.
 func (p *process) provisionAlways(
-	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig,
+	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig, comes *control.Tenant,
 ) (*provision.Provisioner, error) {
 	containers, err := cfg.Azure.manager(c, cfg.Account)
 	if err != nil {
@@ -325,6 +335,7 @@ func (p *process) provisionAlways(
 		Directory: directory, Lease: provisionLease(c),
 	}
 	cfg.Shape.set(&with, c)
+	with.Comes = comes
 	made, err := provision.New(with)
 	if err != nil {
 		return nil, err

@@ -277,7 +277,11 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance,
 			Shape: cfg.Shape}
 		made.Balance.Future = max(made.Balance.Future, in.Ingest.Future)
-		if _, err := p.provisionAlways(ctx, client, made); err != nil {
+		comes, err := newTenant(in.Tenants.Retention)
+		if err != nil {
+			return err
+		}
+		if _, err := p.provisionAlways(ctx, client, made, comes); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,11 @@ func (p *Provisioner) nextPeriod(v *control.Snapshot, peak float64) (e sharding.
 			others++
 		}
 	}
-	return e, true, p.cfg.Policy.CheckPeriod(e.Period, v.Tenants(), others)
+	tenants := v.Tenants()
+	if p.cfg.Comes != nil {
+		tenants = append(tenants, *p.cfg.Comes)
+	}
+	return e, true, p.cfg.Policy.CheckPeriod(e.Period, tenants, others)
 }
 
 // SetPeriod stores the period that is set, unless it was decided already. It fails with ErrPeriod if it can't be.

@@ -86,6 +86,12 @@ func TestPeriodThatNeedsTooManyContainersIsRefused(t *testing.T) {
 		require.Equal(t, c.fits, err == nil, "%v: %v", c, err)
 	}
 
+	comes := tenant(t, "new", 400*day)
+	empty := newBench(t, func() time.Time { return at("2026-11-23 12:00") },
+		func(pc *provision.Config, _ *control.DirectoryConfig) {
+			pc.Period, pc.Comes, pc.Policy.RollupsRUs = sharding.Day, &comes, 1000
+		})
+	require.ErrorIs(t, empty.SetPeriod(t.Context()), provision.ErrPeriod, "tenants that come count")
 	b := newBench(t, func() time.Time { return at("2026-11-23 12:00") },
 		func(pc *provision.Config, _ *control.DirectoryConfig) { pc.Period = sharding.Day })
 	_, err := b.directory.Register(t.Context(), "acme")

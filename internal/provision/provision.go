@@ -55,6 +55,8 @@ type Config struct {
 	Policy     Policy
 	// Period is how long containers are to be; the zero one leaves it to Profile.
 	Period sharding.Period
+	// Comes is a tenant as it will be registered, for which there must be room too; nil where that is not known.
+	Comes *control.Tenant
 	// Profile is how throughput is bought; the zero one leaves all as it is.
 	Profile Profile
 	// Base are the base containers of an account of profile Large, for its price.
