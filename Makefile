@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance report xray fmt vet staticcheck deadcode arch full
+.PHONY: balance years report xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
@@ -48,6 +48,12 @@ balance: ## The forecast of the load over 100 seeds, and the balancer over rando
 	go test -count=1 -timeout 0 -run '^TestEpochsBeginUnderLoad$$' -v ./internal/app -full
 	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/loadtest -balanced.days
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
+
+# How many random fleets `make years` has.
+YEARS := 100
+
+years: ## Two years of YEARS=100 random fleets on a virtual clock, decided as in production: what is answered, the bill beside an oracle's
+	go test -count=1 -timeout 0 -run '^TestYears$$' -v ./internal/simulate -years.seeds $(YEARS)
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
 	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom

@@ -42,7 +42,7 @@ var layers = []layer{
 		"internal/catalog", "internal/deadletter", "internal/heat", "internal/recent", "internal/report", "internal/settings",
 		"internal/topics",
 	}},
-	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
+	{"tests", true, false, []string{"internal/archtest", "internal/deploytest", "internal/simulate"}},
 }
 
 // only lists imports with their permitted importers. The blog example measures a published data model with the SDK's

@@ -32,6 +32,8 @@ const (
 	loadWindow = 26 * time.Hour
 	// lateFrames is how long after its end a frame of minutes may still be written.
 	lateFrames = 10 * time.Minute
+	// indexed is the size of documents with their index over that of documents alone.
+	indexed = 1.1
 )
 
 // Of returns the loads of containers, without those that are not there; nil where the account keeps no heat.
@@ -122,9 +124,11 @@ func (l Load) of(grid heat.Grid, known int) Load {
 		l.RUs[c] /= 60
 		for i := range grid.Rows {
 			l.Throttled[c] += grid.Rows[i].Amounts[c].Throttled
+			l.Stored += indexed * float64(grid.Rows[i].Amounts[c].Bytes) / 1e9
 		}
 	}
 	l.RUs, l.Throttled = tail(l.RUs, known), tail(l.Throttled, known)
+	l.Stored *= day / float64(max(known, 1))
 	return l
 }
 

@@ -39,6 +39,7 @@ type Load struct {
 	Throttled []int64   // answers 429 of the same minutes
 	Expected  []float64 // mean RU/s by clock hour, from the present one on, as far as open bins tell
 	Most      int       // RU/s that its physical partitions can be given without a split; 0: not known
+	Stored    float64   // GB of data and index that a day adds
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 
@@ -152,4 +153,43 @@ func TestFollowAgainstAnOracle(t *testing.T) {
 		all += ratio / seeds
 	}
 	require.Less(t, all, 1.18)
+}
+
+// A container's mode costs less over its whole life than the other one: a small one rests in autoscale, one with much
+// data or none to rest for is manual. Where the load is not known for a day the policy decides.
+func TestModeByPrice(t *testing.T) {
+	p := provision.DefaultPolicy()
+	follow := provision.DefaultFollow()
+	p.Follow = &follow
+	now := at("2026-11-28 12:00")
+	for name, c := range map[string]struct {
+		load      provision.Load
+		retention time.Duration
+		auto      bool
+		why       string
+	}{
+		"small, kept for a year": {provision.Load{RUs: minutes(1560, 300)}, 400 * day, true, "autoscale $"},
+		"kept for ever":          {provision.Load{RUs: minutes(1560, 300)}, 0, true, "autoscale $"},
+		"busy, kept for a month": {provision.Load{RUs: minutes(1560, 3000)}, 30 * day, false, "manual $"},
+		"with much data":         {provision.Load{RUs: minutes(1560, 300), Stored: 20}, 400 * day, false, "manual $"},
+		"not known for a day":    {provision.Load{RUs: minutes(100, 300)}, 400 * day, false, ""},
+		"no load":                {provision.Load{}, 400 * day, false, ""},
+	} {
+		steps := p.Plan(now, provision.Found{
+			Containers: []store.ContainerState{seen("chunks-2026-11", 4000)},
+			Months:     []control.Month{asked("chunks-2026-11")},
+			Tenants:    []control.Tenant{tenant(t, "acme", c.retention)},
+			Loads:      map[string]provision.Load{"chunks-2026-11": c.load},
+			Changed:    map[string]time.Time{"chunks-2026-11": now},
+		})
+		next := steps[len(steps)-1]
+		require.Equal(t, "chunks-2026-12", next.Container, name)
+		require.Equal(t, provision.Create, next.Action, name)
+		require.Equal(t, c.auto, next.Wanted.Autoscale, "%s: %s", name, next.Why)
+		t.Logf("%s: %s", name, next.Why)
+		require.Contains(t, next.Why, c.why, name)
+		if c.auto {
+			require.Equal(t, 1000, next.Wanted.RUs, name)
+		}
+	}
 }

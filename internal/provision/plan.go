@@ -143,7 +143,9 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	case leaving, exists && !known:
 		step.Action, step.Wanted = Keep, seen.Throughput
 	case !exists:
-		step.Action, step.Wanted = Create, pl.policy.birth(tier, pl.hotRUs(owner))
+		autoscale, why := pl.autoscales(owner, of)
+		step.Action, step.Why = Create, why
+		step.Wanted = pl.policy.birth(tier, pl.hotRUs(owner), autoscale)
 		if pl.shares(of) {
 			step.Wanted = store.Throughput{Shared: true}
 		}

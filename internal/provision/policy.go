@@ -158,20 +158,21 @@ func (p Policy) rus(t Tier) int {
 // that takes, since a raise beyond them would split for hours; the next round lowers it to its tier. Physical
 // partitions never go away.
 //
-// hot is the throughput that it will have when it is hot.
-func (p Policy) birth(t Tier, hot int) store.Throughput {
+// hot is the throughput that it will have when it is hot, autoscale its mode.
+func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 	rus := p.rus(t)
 	if t == Hot {
 		rus = hot
 	}
+	step := int(ru.Step(autoscale))
+	rus = (max(rus, int(ru.Floor(0, 0, autoscale))) + step - 1) / step * step
 	if t == Next {
-		step := int(ru.Step(p.Autoscale))
 		partitions := int(math.Ceil(float64(hot) / ru.PartitionRUs))
-		for ru.Partitions(float64(rus), p.Autoscale) < partitions {
+		for ru.Partitions(float64(rus), autoscale) < partitions {
 			rus += step
 		}
 	}
-	return store.Throughput{RUs: rus, Autoscale: p.Autoscale}
+	return store.Throughput{RUs: rus, Autoscale: autoscale}
 }
 
 // wanted returns throughput for an existing container: in the steps of its own mode, and not below what the service

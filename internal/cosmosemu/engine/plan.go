@@ -64,7 +64,8 @@ func (q Query) servable() error {
 			strings.Join(list, ", "))
 	}
 	if !q.Cross {
-		return refusal.CrossDisabled()
+		return refusal.BadRequest("Cross partition query is required but disabled: " +
+			"set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
 	}
 	return nil
 }
