@@ -38,6 +38,8 @@ type container struct {
 	lateNow             float64
 	writes              float64 // what open bins tell of the next hour, mean RU/s of now and of then
 	next                float64
+	stored              float64 // GB of the last day
+	gbOfDay             float64
 	now                 hour
 	usedInHour          float64
 	hours               []hour
@@ -116,7 +118,7 @@ func (c *container) load() provision.Load {
 	others = max(0, others-c.writes)
 	return provision.Load{RUs: c.used[max(0, len(c.used)-window):],
 		Throttled: c.throttled[max(0, len(c.throttled)-window):],
-		Expected:  []float64{c.writes + others, c.next + others}, Most: c.partitions * ru.PartitionRUs}
+		Expected:  []float64{c.writes + others, c.next + others}, Most: c.partitions * ru.PartitionRUs, Stored: c.stored}
 }
 
 // floor returns the lowest throughput that the service accepts.

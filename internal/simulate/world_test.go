@@ -236,7 +236,7 @@ func (w *world) checkGone(c *container) {
 // startLate has a storm of readings of three older months come, and end.
 func (w *world) startLate() {
 	for _, c := range w.all {
-		c.lateNow = 0
+		c.lateNow, c.stored, c.gbOfDay = 0, c.gbOfDay, 0
 	}
 	day := w.minute / dayMinutes
 	if day < w.lateFrom/dayMinutes || day > w.lateTo/dayMinutes {
@@ -258,6 +258,7 @@ func (w *world) store(i, d int, gb float64, in *container) {
 	x.gb, x.in = x.gb+gb, in
 	x.until = max(x.until, w.now.UnixMilli()+1000*int64(t.TTL(of, w.now.UnixMilli())))
 	in.gb += gb
+	in.gbOfDay += gb
 }
 
 // newHour has the plan made, and what bins tell of the hours that come.

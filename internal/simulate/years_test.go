@@ -79,24 +79,27 @@ func TestYears(t *testing.T) {
 		t.Logf("seed %3d: $%6.0f (%6.0f of it storage) %s", o.seed, o.bill.all(), o.bill.storage, o)
 		require.Empty(t, o.faults[:min(5, len(o.faults))], "seed %d", o.seed)
 		require.Less(t, o.refused, 0.001*o.asked, "seed %d", o.seed)
-		require.Less(t, o.bill.all(), o.flat.all(), "seed %d: throughput for the peak costs less", o.seed)
+		require.LessOrEqual(t, o.ratio(o.bill), 1.1, "seed %d", o.seed)
 	}
 	worst := slices.MaxFunc(all, func(a, b outcome) int { return cmp.Compare(a.ratio(a.bill), b.ratio(b.bill)) })
 	t.Logf("worst: seed %d, %s", worst.seed, worst)
-	for name, of := range map[string]func(o outcome) float64{
-		"the rule":             func(o outcome) float64 { return o.ratio(o.bill) },
-		"the rule, throughput": func(o outcome) float64 { return o.bill.throughput / o.oracle.throughput },
-		"flat for the peak":    func(o outcome) float64 { return o.ratio(o.flat) },
-		"autoscale alone":      func(o outcome) float64 { return o.ratio(o.auto) },
-		"refused, percent":     func(o outcome) float64 { return 100 * o.refused / o.asked },
-		"oracle, manual alone": func(o outcome) float64 { return o.ratio(o.manual) },
+	for _, x := range []struct {
+		name string
+		of   func(o outcome) float64
+	}{
+		{"the rule", func(o outcome) float64 { return o.ratio(o.bill) }},
+		{"the rule, throughput alone", func(o outcome) float64 { return o.bill.throughput / o.oracle.throughput }},
+		{"flat for the peak", func(o outcome) float64 { return o.ratio(o.flat) }},
+		{"autoscale alone", func(o outcome) float64 { return o.ratio(o.auto) }},
+		{"oracle, manual alone", func(o outcome) float64 { return o.ratio(o.manual) }},
+		{"refused, percent", func(o outcome) float64 { return 100 * o.refused / o.asked }},
 	} {
 		var values []float64
 		for _, o := range all {
-			values = append(values, of(o))
+			values = append(values, x.of(o))
 		}
 		slices.Sort(values)
 		n := len(values)
-		t.Logf("%-25s median %.3f, p95 %.3f, worst %.3f", name, values[n/2], values[n*95/100], values[n-1])
+		t.Logf("%-27s median %.3f, p95 %.3f, worst %.3f", x.name, values[n/2], values[n*95/100], values[n-1])
 	}
 }
