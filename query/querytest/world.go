@@ -107,8 +107,8 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	_, err = w.Store.Create(context.Background(), key, h.ID.String(), doc)
 	require.NoError(w.t, err)
 	w.chains[of] = h
-	told := newBin(slices.Clone(records))
-	w.Catalog.AddPage(first.Tenant, entryOf(told)) // no chunk is stored of what the catalog does not say before long
+	// No chunk is stored of what the catalog does not say before long.
+	w.Catalog.AddPage(first.Tenant, newBin(slices.Clone(records)).entry)
 	parsed, err := chunk.Parse(doc)
 	require.NoError(w.t, err)
 	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From,
@@ -155,6 +155,7 @@ type bin struct {
 	source         store.Source
 	rows           binning.Rows
 	records        []Record
+	entry          catalog.Entry // what it shows of its device
 }
 
 // Set adds a head for a partition of Topic, with one bin per tenant, device and day of the records.
@@ -201,7 +202,9 @@ func newBin(records []Record) bin {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Position.Offset, b.Position.Offset) })
 	last := records[len(records)-1]
 	source := store.Source{Stream: last.Position.Stream, Partition: last.Position.Partition, Through: last.Position.Offset}
-	return bin{last.Tenant, last.Device, source, rowsOf(records), records}
+	b := bin{tenant: last.Tenant, device: last.Device, source: source, rows: rowsOf(records), records: records}
+	b.entry = entryOf(b)
+	return b
 }
 
 // AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was
@@ -373,7 +376,7 @@ func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUp
 	for _, x := range h.heads {
 		for _, b := range x.bins {
 			if b.tenant == tenant {
-				updates.Devices = append(updates.Devices, entryOf(b))
+				updates.Devices = append(updates.Devices, b.entry)
 			}
 		}
 	}

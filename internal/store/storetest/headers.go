@@ -46,7 +46,7 @@ func (m *Memory) ofDay(s store.HeaderScan) (docs [][]byte, ok bool) {
 	defer m.mu.Unlock()
 	in, ok := m.containers[s.Container]
 	for p, doc := range in {
-		h := parse(doc)
+		h := m.parse(doc)
 		byID := p.id >= s.Day.String()+"." && p.id < (s.Day+1).String()+"."
 		byRows := h.From < s.Day.End() && h.To >= s.Day.Start()
 		if (byID || byRows) && (s.Device == "" || p.device == s.Device) &&

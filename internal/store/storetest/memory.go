@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
@@ -82,6 +83,7 @@ type Memory struct {
 	containers map[string]map[place][]byte
 	writes     int
 	stamps     map[stamped]stamp
+	parsed     map[*byte]properties // by the first byte of the stored document
 }
 
 // stamped is a document of a container.
@@ -110,7 +112,7 @@ type Stored struct {
 // NewMemory makes a store with these containers.
 func NewMemory(t testing.TB, containers ...string) *Memory {
 	m := &Memory{t: t, calls: make(map[Kind]int), containers: make(map[string]map[place][]byte),
-		stamps: make(map[stamped]stamp)}
+		stamps: make(map[stamped]stamp), parsed: make(map[*byte]properties)}
 	for _, name := range containers {
 		m.CreateContainer(name)
 	}
@@ -285,7 +287,7 @@ func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 	for p, doc := range docs {
 		id, err := chunk.ParseID(p.id)
 		if err == nil && p.tenantShard == key.TenantShard && p.device == key.Device && chainOf(id) == chain {
-			last := parse(doc)
+			last := m.parse(doc)
 			tails = append(tails, store.Tail{Number: id.Number, Through: last.Through, From: last.From, To: last.To})
 		}
 	}
@@ -349,9 +351,9 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	var all []found
 	as := m.replicaTime()
 	for p, doc := range in {
-		h := parse(doc)
 		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) &&
 			(s.Devices == nil || slices.Contains(s.Devices, p.device)) {
+			h := m.parse(doc)
 			stamp := m.stamps[stamped{s.Key.Container, p}]
 			if !m.isVisible(stamp, h, as) || s.Before > 0 && stamp.at >= s.Before {
 				continue
@@ -416,9 +418,15 @@ type properties struct {
 	TTL         *int   `json:"ttl"`
 }
 
-func parse(doc []byte) (p properties) {
-	// What does not parse was reported when it was created.
-	_ = json.Unmarshal(doc, &p)
+// parse returns the properties of a stored document. The bytes of one never change, so that each is decoded once. The
+// caller holds mu.
+func (m *Memory) parse(doc []byte) properties {
+	key := unsafe.SliceData(doc)
+	p, ok := m.parsed[key]
+	if !ok {
+		_ = json.Unmarshal(doc, &p) // what does not parse was reported when it was created
+		m.parsed[key] = p
+	}
 	return p
 }
 
@@ -471,7 +479,7 @@ func (m *Memory) checkChain(key sharding.Key, id chunk.ID, p properties) {
 	for at, doc := range m.containers[key.Container] {
 		owner, _, _ := strings.Cut(at.tenantShard, "~")
 		if owner == tenant && at.device == key.Device && at.id == before.String() {
-			if through := parse(doc).Through; through != p.After {
+			if through := m.parse(doc).Through; through != p.After {
 				m.t.Errorf("create %s: after is %d, but %s reaches %d", id, p.After, before, through)
 			}
 			return
