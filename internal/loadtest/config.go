@@ -14,7 +14,7 @@ import (
 // Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
 	Scenarios []Scenario `kong:"-"`
-	Layouts   []Layout   `kong:"-"` // that are compared; none: those of each scenario
+	Layouts   []Layout   `kong:"-"` // that are compared, Balanced last and after Binnacle; none: those of each scenario
 	Paces     []Pace     `kong:"-"`
 	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
 	// Partitions are those of every container.

@@ -17,6 +17,7 @@ import (
 func TestPage(t *testing.T) {
 	cfg := small(func(c *loadtest.Config) {
 		c.Scenarios, c.Traced = []loadtest.Scenario{loadtest.Whale}, true
+		c.Layouts = []loadtest.Layout{loadtest.ByDate, loadtest.Binnacle, loadtest.Balanced}
 		c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 200, 10*time.Second, 20*time.Second, time.Minute, time.Minute
 	})
 	page := func() (loadtest.Report, string) {

@@ -15,13 +15,13 @@ const day = 24 * time.Hour
 
 var days = flag.Bool("balanced.days", false, "TestBalancerEvensTheWhale measures whole days, with a hold of half a day")
 
-// four are the layouts of most tests.
-var four = []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle, loadtest.Balanced}
+// three are the layouts of most tests.
+var three = []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle}
 
 // small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
 func small(change func(*loadtest.Config)) loadtest.Config {
 	cfg := loadtest.Config{
-		Scenarios: loadtest.MainScenarios(), Layouts: four, Devices: 100, Interval: 10 * time.Second, Partitions: 5,
+		Scenarios: loadtest.MainScenarios(), Layouts: three, Devices: 100, Interval: 10 * time.Second, Partitions: 5,
 		Window: 2 * time.Minute, Sample: 30 * time.Second, Hold: 2 * time.Minute, Seed: 3,
 	}
 	if change != nil {
@@ -51,17 +51,16 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
 	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
-	cfg.Layouts = four
+	cfg.Layouts = three
 	cfg.Devices, cfg.Sample, cfg.Traced = 400, 20*time.Second, true
 	report := run(t, cfg)
 	require.Empty(t, report.Check(), "it keeps what Binnacle promises")
 	results := report.Outcomes[0].Results
-	byDate, byDevice, binnacle, balanced := results[0], results[1], results[2], results[3]
+	byDate, byDevice, binnacle := results[0], results[1], results[2]
 
 	require.GreaterOrEqual(t, byDate.Hottest, 4.5)
 	require.GreaterOrEqual(t, byDevice.Hottest, 3.5)
 	require.LessOrEqual(t, binnacle.Hottest, 1.5)
-	require.LessOrEqual(t, balanced.Hottest, 1.15)
 	require.LessOrEqual(t, binnacle.PerMillion, byDate.PerMillion/200)
 	require.LessOrEqual(t, binnacle.PerMillion, byDevice.PerMillion/200)
 
@@ -123,7 +122,10 @@ func TestZipfAndHotDevice(t *testing.T) {
 	} {
 		cfg := small(func(c *loadtest.Config) {
 			c.Scenarios, c.Layouts = []loadtest.Scenario{scenario}, []loadtest.Layout{hot, loadtest.Binnacle, loadtest.Balanced}
-			c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 200, 20*time.Second, 20*time.Second, time.Minute, time.Minute
+			if c.Devices = 200; scenario == loadtest.Zipf {
+				c.Devices = 100
+			}
+			c.Interval, c.Sample, c.Hold, c.Window = 20*time.Second, 20*time.Second, time.Minute, time.Minute
 		})
 		results := run(t, cfg).Outcomes[0].Results
 		require.Greater(t, results[0].Hottest, 1.5, "%s, %s", scenario, hot)
@@ -221,8 +223,8 @@ func TestReportIsDeterministic(t *testing.T) {
 func TestThrottledWritesAreRetried(t *testing.T) {
 	r := run(t, small(func(c *loadtest.Config) {
 		c.Scenarios, c.Devices, c.Hold = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute
-		c.Window, c.Sample = time.Minute, 10*time.Second
-	})).Outcomes[0].Results[2]
+		c.Window, c.Sample, c.Layouts = time.Minute, 10*time.Second, three[2:]
+	})).Outcomes[0].Results[0]
 	require.Positive(t, r.Throttled)
 	require.InEpsilon(t, r.Offered, r.Accepted, 0.05)
 }
@@ -254,13 +256,14 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 	for _, partitions := range []int{5, 10, 20} {
 		cfg := small(func(c *loadtest.Config) {
 			c.Scenarios, c.Devices, c.Partitions = []loadtest.Scenario{loadtest.Whale}, 400, partitions
+			c.Layouts = []loadtest.Layout{loadtest.Binnacle, loadtest.Balanced}
 			c.Interval, c.Sample, c.Hold, c.Window = 30*time.Second, 30*time.Second, time.Minute, time.Minute
 			if *days {
 				c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 800, time.Minute, time.Minute, 12*time.Hour, day
 			}
 		})
 		results := run(t, cfg).Outcomes[0].Results
-		before, after := results[2], results[3]
+		before, after := results[0], results[1]
 		t.Logf("%d physical partitions: %.2f, balanced %.2f, %+v", partitions, before.Hottest, after.Hottest, after.Keys)
 		require.Greater(t, before.Hottest, 1.15)
 		require.LessOrEqual(t, after.Hottest, 1.15)

@@ -71,13 +71,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// fill measures the layout of the pass, and, of Binnacle, once more as the balancer then places its tenants.
+// fill measures the layout of the pass, and Binnacle, where Balanced follows, once more as the balancer then places its
+// tenants.
 func (p pass) fill(ctx context.Context, results []Result) error {
 	free, err := p.free(ctx)
 	if err != nil {
 		return err
 	}
-	if results[0], err = p.measure(ctx, free); err != nil || p.layout != Binnacle {
+	if results[0], err = p.measure(ctx, free); err != nil || p.layout != Binnacle || len(results) == 1 {
 		return err
 	}
 	p.layout, p.placed = Balanced, free.decision.Changes
