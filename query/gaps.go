@@ -42,7 +42,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	}
 	days := telemetry.Range{From: telemetry.DayOf(r.Range.From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
 	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
-	c.Expired = func(day telemetry.Day) bool { return tenant.Expired(day, now) }
+	c.Expired = func(day telemetry.Day) bool { return tenant.ExpiredOf(r.Device, day, now) }
 	var all []merge.Present
 	var lacking []read.MissingChunks
 	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
@@ -88,7 +88,9 @@ func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evid
 	if err != nil {
 		return err
 	}
-	if e, ok := k.Entry(r.Device); ok && e.First <= e.Last {
+	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
+	e, ok := k.Entry(r.Device)
+	if hideTimes(tenant, &e, q.cfg.Now().UnixMilli()); ok && e.First <= e.Last {
 		c.Known = e.First
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -123,7 +124,22 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 			out[i].Merge(catalog.Entry{First: h.First, Last: h.Last})
 		}
 	}
+	tenant, _ := q.cfg.Directory.Snapshot().Tenant(s.Tenant)
+	for i := range out {
+		hideTimes(tenant, &out[i], q.cfg.Now().UnixMilli())
+	}
 	return out, list, err
+}
+
+// hideTimes has an entry begin with the first visible day of its device (rule X1); without readings since it has no
+// times.
+func hideTimes(t control.Tenant, e *catalog.Entry, now int64) {
+	if !t.HidesSome() || e.First > e.Last {
+		return
+	}
+	if e.First = max(e.First, t.FirstVisible(e.Device, now).Start()); e.First > e.Last {
+		e.First, e.Last = 1, 0
+	}
 }
 
 // Metrics returns the metrics of the devices that all matchers select, by name.

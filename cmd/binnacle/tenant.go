@@ -10,12 +10,15 @@ import (
 )
 
 type tenantCommand struct {
-	List    tenantListCommand    `cmd:"" help:"List tenants with their settings."`
-	Sizes   tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
-	Set     tenantSetCommand     `cmd:"" help:"Change settings of a tenant. Roles apply them within half a minute."`
-	Explain tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
-	Pin     tenantPinCommand     `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
-	Token   struct {
+	List      tenantListCommand    `cmd:"" help:"List tenants with their settings."`
+	Sizes     tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
+	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
+	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
+	Retention struct {
+		Explain retentionExplainCommand `cmd:"" help:"Show which days of a device go when, and why."`
+	} `cmd:"" help:"Show how long readings are kept."`
+	Pin   tenantPinCommand `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
+	Token struct {
 		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`
 		Revoke tokenRevokeCommand `cmd:"" help:"Revoke a token. Roles apply it within half a minute."`
@@ -49,11 +52,12 @@ Examples:
 func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
 
 type tenantSetCommand struct {
-	Tenant   string               `arg:"" help:"Name of the tenant."`
-	Lookback *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
-	Averages control.Averages     `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." enum:"exact,nearest," default:"" placeholder:"KIND"`
-	Query    control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
-	Ingest   control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
+	Tenant    string               `arg:"" help:"Name of the tenant."`
+	Lookback  *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
+	Averages  control.Averages     `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." enum:"exact,nearest," default:"" placeholder:"KIND"`
+	Retention string               `name:"retention" help:"Retention by device: patterns with durations, such as meter-*=10y,default=400d; the first match counts. forever is without end. A shorter one hides what is older at once, for good." placeholder:"CLASSES"`
+	Query     control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
+	Ingest    control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
 
 	Config app.TokenConfig `kong:"embed"`
 }
@@ -64,6 +68,7 @@ func (tenantSetCommand) Help() string {
 Examples:
   binnacle tenant set acme --lookback 25m
   binnacle tenant set acme --averages nearest
+  binnacle tenant set acme --retention 'default=400d,meter-*=10y'
   binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
   binnacle tenant set acme --query-samples none --query-concurrency default
   binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
@@ -87,6 +92,13 @@ func (c *tenantSetCommand) Run(e *env) error {
 		}
 		changes = append(changes, averages)
 	}
+	if c.Retention != "" {
+		retention, err := control.RetentionChange(c.Retention, time.Now())
+		if err != nil {
+			return err
+		}
+		changes = append(changes, retention)
+	}
 	if len(changes) == 0 {
 		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
@@ -106,6 +118,22 @@ func (tenantExplainCommand) Help() string {
 
 func (c *tenantExplainCommand) Run(e *env) error {
 	return app.ExplainTenant(e.ctx, c.Config, c.Tenant, e.app())
+}
+
+type retentionExplainCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Device string `arg:"" help:"Id of the device."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (retentionExplainCommand) Help() string {
+	return `Examples:
+  binnacle tenant retention explain acme meter-7`
+}
+
+func (c *retentionExplainCommand) Run(e *env) error {
+	return c.Config.ExplainRetention(e.ctx, c.Tenant, c.Device, e.app())
 }
 
 type tenantPinCommand struct {

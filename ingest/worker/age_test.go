@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
@@ -179,4 +180,40 @@ func TestMonthRefusedWhileSnapshotIsFresh(t *testing.T) {
 	broken = false
 	require.NoError(t, l.Take(ingesttest.Deadline(t), one(0, "d0")))
 	require.EqualValues(t, 1, l.Position())
+}
+
+// A reading is held against the retention of its device's class and against the first day that is visible of it (rule
+// X1), and its chunk lives as long.
+func TestRetentionOfClasses(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := ingesttest.Deadline(t)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
+	_, err := dir.Register(ctx, "acme")
+	require.NoError(t, err)
+	for _, text := range []string{"d0=10d,d1=40d,default=forever", "d2=2d,d1=40d,default=forever"} {
+		change, err := control.RetentionChange(text, w.now)
+		require.NoError(t, err)
+		require.NoError(t, control.NewTenants(w.Docs).Set(ctx, "acme", change))
+	}
+	l := w.worker(func(c *ingest.Config) { c.Past = -1 })
+	old := w.now.Add(-20 * 24 * time.Hour)
+	for i, device := range []string{"d0", "d1", "d2", "d3"} {
+		require.NoError(t, l.Take(ctx, of(int64(i), "acme", device, old.UnixMilli())))
+	}
+	require.NoError(t, l.Finish(ctx))
+	var refused []int64
+	for _, x := range w.deadLetters {
+		require.Equal(t, decode.Expired, x.Bad.Reason)
+		refused = append(refused, x.Record.Offset)
+	}
+	require.ElementsMatch(t, []int64{0, 2}, refused, "d0 is kept for ever by now, but that day was hidden")
+	lives := map[string]int{}
+	for _, s := range w.Chunks.Documents() {
+		c, err := chunk.Parse(s.Doc)
+		require.NoError(t, err)
+		lives[s.Key.Device] = c.Header.TTL
+	}
+	day := telemetry.DayOf(old.UnixMilli())
+	ttl := control.Tenant{Retention: 40 * 24 * time.Hour}.TTL(day, w.now.UnixMilli())
+	require.Equal(t, map[string]int{"d1": ttl, "d3": 0}, lives)
 }

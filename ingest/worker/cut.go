@@ -241,7 +241,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	key := tenant.Placement.Key(c.device.ID, c.day, c.number)
 	header := chunk.Header{
 		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(),
-		TTL: tenant.TTL(c.day, now.UnixMilli()),
+		TTL: tenant.TTLOf(c.device.ID, c.day, now.UnixMilli()),
 	}
 	rows, rest, doc, err := w.fit(c, header)
 	if err != nil {

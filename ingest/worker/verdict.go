@@ -156,9 +156,15 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 // tooOld returns why a reading is refused for its age, nil if it is not. A backfill lets it in as far as the tenant's
 // retention does.
 func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
-	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(f.record, t.Retention, f.Now)) {
-		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention,
-			day)}
+	day := telemetry.DayOf(r.Time)
+	kept := t.RetentionOf(r.Device, day)
+	at := f.Now.UnixMilli()
+	if kept > 0 {
+		at = clock(f.record, kept, f.Now)
+	}
+	if first := t.FirstVisible(r.Device, at); day < first {
+		return &decode.Bad{Reason: decode.Expired,
+			Detail: fmt.Sprintf("the retention of %s is over for %s: the first day that is kept is %s", kept, day, first)}
 	}
 	past := v.cfg.Past
 	if t.Ingest != nil {
@@ -168,7 +174,7 @@ func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *deco
 			past = -1
 		}
 	}
-	if past == 0 && t.Retention > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.Now) {
+	if past == 0 && kept > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.Now) {
 		return nil
 	}
 	past = cmp.Or(past, defaultPast)

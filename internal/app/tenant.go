@@ -40,12 +40,45 @@ func listTenants(ctx context.Context, tenants *control.Tenants, name string, env
 	for _, t := range all {
 		if name == "" || t.Name == name {
 			l := t.Queries
-			rows = append(rows, []string{t.Name, day(t.Created), orElse(t.Retention, "for ever"), orElse(t.Lookback, "default"),
+			rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
 				averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
 				readingsOf(t)})
 		}
 	}
 	return report.List(env.Stdout, rows)
+}
+
+// retentionOf formats a tenant's retention: classes of devices if there are any.
+func retentionOf(t control.Tenant) string {
+	if len(t.RetentionClasses()) > 1 {
+		return t.RetentionText()
+	}
+	return orElse(t.Retention, "for ever")
+}
+
+// ExplainRetention prints which days of a device are gone, and when the others go.
+func (cfg TokenConfig) ExplainRetention(ctx context.Context, name, device string, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	all, err := control.NewTenants(client.Documents()).List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.Name != name {
+			continue
+		}
+		for _, line := range t.ExplainRetention(device, time.Now().UnixMilli()) {
+			if _, err := fmt.Fprintln(env.Stdout, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
 }
 
 func averagesOf(t control.Tenant) string {

@@ -217,7 +217,7 @@ func (a *auditor) place(entries []*entry) (found []Finding) {
 func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 	all, found := linkChains(entries)
 	for c, of := range all {
-		if t, known := a.snapshot.Tenant(c.tenant); !known || !t.Expired(c.day, a.Now().UnixMilli()) {
+		if t, known := a.snapshot.Tenant(c.tenant); !known || !t.ExpiredOf(c.device, c.day, a.Now().UnixMilli()) {
 			found = append(found, c.check(of)...)
 		}
 	}

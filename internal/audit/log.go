@@ -297,7 +297,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 		return
 	}
 	tenant, known := l.snapshot.Tenant(r.Tenant)
-	if refused || known && tenant.Expired(day, l.Now().UnixMilli()) {
+	if refused || known && tenant.ExpiredOf(r.Device, day, l.Now().UnixMilli()) {
 		return
 	}
 	if len(p.streams) > 0 {
@@ -317,7 +317,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 // leaveOut notes a reading of a day that is not audited, unless nothing has to be stored of it.
 func (l *topicAudit) leaveOut(r telemetry.Reading, day telemetry.Day, at element) {
 	tenant, known := l.snapshot.Tenant(r.Tenant)
-	if r.Time >= 0 && !l.refusals.has(at) && !(known && tenant.Expired(day, l.Now().UnixMilli())) {
+	if r.Time >= 0 && !l.refusals.has(at) && !(known && tenant.ExpiredOf(r.Device, day, l.Now().UnixMilli())) {
 		l.outside.add(day)
 	}
 }

@@ -177,6 +177,8 @@ type Change struct {
 	path  []string // in the tenant document
 	value any      // nil takes it out
 	named string
+
+	update func(body map[string]any) error // in place of setting the value; nil for none
 }
 
 // String returns the property and its new value.

@@ -13,8 +13,9 @@ import (
 
 // Tenant is what is stored about one tenant.
 type Tenant struct {
-	Name      string
-	Retention time.Duration // from the end of a reading's day; 0 keeps for ever
+	Name string
+	// Retention is the longest of any device, from the end of a reading's day; 0 keeps for ever.
+	Retention time.Duration
 	Placement *sharding.Placement
 	Created   time.Time
 	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
@@ -24,16 +25,18 @@ type Tenant struct {
 	NearestAverages bool
 	Ingest          *TenantIngest // nil: nothing is said
 	Pin             balance.Pin   // what an operator has decided of the placement
+
+	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
 }
 
-// Expired reports whether the retention of a day's readings is over at now, in ms since 1970.
+// Expired reports whether the retention of a day's readings is over at now for all devices, in ms since 1970.
 func (t Tenant) Expired(day telemetry.Day, now int64) bool {
 	return t.Retention > 0 && now >= t.end(day)
 }
 
-// TTL returns the time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds as Cosmos
-// DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that nothing vanishes before its
-// time.
+// TTL returns the longest time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds
+// as Cosmos DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that nothing vanishes
+// before its time.
 func (t Tenant) TTL(day telemetry.Day, now int64) int {
 	if t.Retention <= 0 {
 		return 0
@@ -56,6 +59,8 @@ type tenantBody struct {
 	Averages        Averages        `json:"averages,omitempty"`
 	Limits          *limitsBody     `json:"limits,omitempty"`
 	Pin             balance.Pin     `json:"pin,omitzero"`
+
+	Retention []retentionPolicyBody `json:"retention,omitempty"`
 }
 
 // epochBody is an epoch document: docs/format/control.md.
@@ -109,6 +114,9 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 
 			NearestAverages: b.Averages == NearestAverages,
 			Pin:             b.Pin,
+		}
+		if tenant.policies, err = policiesOf(b); err != nil {
+			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
 		}
 		if b.Limits != nil {
 			tenant.Queries = b.Limits.Query

@@ -111,7 +111,11 @@ func (t *Tenants) set(ctx context.Context, name string, changes []Change) error 
 		return fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
 	}
 	for _, c := range changes {
-		c.apply(body)
+		if c.update == nil {
+			c.apply(body)
+		} else if err := c.update(body); err != nil {
+			return err
+		}
 	}
 	changed := newDocument(KindTenant, name, body)
 	changed.ETag = d.ETag

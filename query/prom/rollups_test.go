@@ -180,6 +180,13 @@ func TestRollupsEqualChunks(t *testing.T) {
 		s := newServerIn(t, c.world(t), nil)
 		end := pick(c, noon, noon.Truncate(24*time.Hour).Add(40*time.Minute))
 		c.history(t, s, end)
+		if c.IntN(3) == 0 { // then some devices show less than others, of what rollups have of both
+			change, err := control.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"), s.world.Now)
+			require.NoError(t, err)
+			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+			_, err = s.world.Directory.Refresh(t.Context())
+			require.NoError(t, err)
+		}
 		with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
 			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
 			Now: func() time.Time { return s.world.Now }})
@@ -506,4 +513,34 @@ func TestRollupsAreBoundedInMemory(t *testing.T) {
 	got, some := ask(1 << 10)
 	require.Contains(t, got, "memory")
 	require.Equal(t, 1, some)
+}
+
+// Rollups of devices of several classes show each as far as its own retention does (rule X1).
+func TestRollupsHideDevices(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = noon.Add(time.Hour)
+	engine := engineOf()
+	q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups, CacheBytes: 1 << 20,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	for _, retention := range []string{"", "m1=1h", "default=1h,m2=forever"} {
+		if retention != "" {
+			change, err := control.RetentionChange(retention, s.world.Now)
+			require.NoError(t, err)
+			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+		}
+		_, err := s.world.Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		of := prom.Over(q, "acme")
+		answer := describe(t.Context(), func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: of}.NewRangeQuery(t.Context(), of, nil,
+				"max_over_time(starts[5m])", end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, "max_over_time(starts[5m])")
+		require.Positive(t, of.Cost().Rollups+of.Cost().RollupsCached)
+		require.Equal(t, retention != "default=1h,m2=forever", strings.Contains(answer, "m0"), retention)
+		require.Equal(t, retention == "", strings.Contains(answer, "m1"), retention)
+		require.Contains(t, answer, "m2")
+	}
 }

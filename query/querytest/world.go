@@ -97,7 +97,7 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 		h.ID.Number, h.After = before.ID.Number+1, before.Through
 	}
 	tenant := w.Tenant(first.Tenant)
-	h.TTL = tenant.TTL(day, h.Cut)
+	h.TTL = tenant.TTLOf(h.Device, day, h.Cut)
 	key := tenant.Placement.Key(first.Device, day, h.ID.Number)
 	h.TenantShard = key.TenantShard
 	require.NoError(w.t, w.Directory.AskMonth(context.Background(), key.Container))

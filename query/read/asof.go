@@ -41,7 +41,8 @@ func (q *Query) noteExpired(asOf int64) {
 	kept := first + telemetry.Day(sort.Search(int(behind-first), func(i int) bool {
 		return !tenant.Expired(first+telemetry.Day(i), now)
 	}))
-	if kept > first && !tenant.Expired(kept-1, asOf) {
+	if q.hidesIn(q.req.Range) || kept > first && !tenant.Expired(kept-1, asOf) {
+		kept = max(kept, first+1)
 		q.missing = append(q.missing, fmt.Sprintf("readings of days up to %s that were known at %s may have expired since",
 			kept-1, time.UnixMilli(asOf).UTC().Format(time.RFC3339)))
 	}

@@ -240,7 +240,7 @@ var errOmittedRows = errors.New("a head left out rows that this querier does not
 // addRows hands on rows of a head if some lie within the range.
 func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error {
 	from, to, ok := bounds(f)
-	if !ok || from >= q.req.Range.To || to < q.req.Range.From {
+	if !ok || from >= q.req.Range.To || to < q.req.Range.From || q.visible.hides(device, telemetry.DayOf(from)) {
 		return nil
 	}
 	p := &Piece{Device: device, Source: source, From: from, To: to, Frame: f, query: q, memory: q.Memory,

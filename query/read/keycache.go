@@ -103,7 +103,8 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
 	for _, s := range found {
-		if h := &s.chunk.Header; h.From >= r.To || h.To < r.From {
+		h := &s.chunk.Header
+		if h.From >= r.To || h.To < r.From || q.visible.hides(h.Device, h.ID.Day) {
 			continue
 		}
 		if s.load != ours {

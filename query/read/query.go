@@ -19,6 +19,7 @@ type Query struct {
 	req     Request
 	sink    Sink
 	plan    plan
+	visible visibility
 	tails   tails
 	inHeads map[deviceDay]bool // with rows in heads
 	bins    *cachedBins        // known when the heads were asked; nil for none
@@ -73,6 +74,7 @@ func (q *Query) Run(ctx context.Context, sink Sink) error {
 func (q *Query) run(ctx context.Context) error {
 	var s headRead
 	var err error
+	q.visible.begin(q.r, q.req.Tenant)
 	if q.req.AsOf > 0 {
 		s = q.asOfRead()
 	} else if s, err = q.readHeads(ctx); err != nil {
@@ -81,6 +83,7 @@ func (q *Query) run(ctx context.Context) error {
 	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
 		return err
 	}
+	q.visible.follow(q.plan.tenant, q.tails)
 	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
 		q.noteExpired(since)
 	}
@@ -138,5 +141,7 @@ type MissingChunks struct {
 // Stats returns what the query has read, also after an error.
 func (q *Query) Stats() Stats { return q.cost.stats() }
 
-// expired reports whether chunks of a day may vanish one by one.
-func (q *Query) expired(day telemetry.Day) bool { return q.plan.tenant.Expired(day, q.soon) }
+// expired reports whether chunks of a device and day may vanish one by one.
+func (q *Query) expired(device string, day telemetry.Day) bool {
+	return q.plan.tenant.ExpiredOf(device, day, q.soon)
+}

@@ -16,7 +16,7 @@ const maxReread = 64
 // device's day is read again. late takes the pieces that are found now; nil means that it is too late for them.
 func (q *Query) checkChains(ctx context.Context, w *chainCheck, r telemetry.Range, late func(*Piece) error) error {
 	for _, s := range w.suspects(r) {
-		if q.expired(s.day) {
+		if q.expired(s.device, s.day) {
 			continue
 		}
 		if q.cost.reread == maxReread {

@@ -274,6 +274,7 @@ func (j *rollupJob) deliver(sink RollupSink) error {
 		}
 	}
 	for _, l := range j.rollups {
+		j.hideRollups(l)
 		if err := sink.AddRollups(l); err != nil {
 			return err
 		}

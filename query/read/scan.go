@@ -55,9 +55,10 @@ func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan,
 		p, err := q.piece(t, doc)
 		switch {
 		case err != nil:
-		case q.plan.tenant.Placement.Holds(t.Key, p.Device, p.Chunk.Header.ID.Day):
+		case q.plan.tenant.Placement.Holds(t.Key, p.Device, p.Chunk.Header.ID.Day) &&
+			!q.visible.hides(p.Device, p.Chunk.Header.ID.Day):
 			err = take(p)
-		default: // another epoch has the day: the chunk is no part of the tenant's data
+		default: // another epoch has the day, or it is hidden: the chunk is no part of the tenant's data
 			p.Release()
 		}
 		own = err

@@ -1,0 +1,417 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/duration"
+	"binnacle/internal/telemetry"
+)
+
+// RetentionClass is how long the readings of some devices are kept.
+type RetentionClass struct {
+	// Devices is a pattern of ids, in which * stands for any text.
+	Devices string
+	Keep    time.Duration // from the end of a reading's day; 0 keeps for ever
+	// First is the first visible day as it was stored: earlier days are refused and not answered, and it never goes back.
+	First telemetry.Day
+}
+
+// retentionClassBody is a class in a tenant document: docs/format/control.md.
+type retentionClassBody struct {
+	Devices string        `json:"devices"`
+	Seconds int64         `json:"seconds"`
+	First   telemetry.Day `json:"first,omitempty"`
+}
+
+// retentionPolicyBody is the classes of a time in a tenant document.
+type retentionPolicyBody struct {
+	Until   int64                `json:"until,omitempty"`
+	Classes []retentionClassBody `json:"classes"`
+}
+
+// retentionPolicy is the classes that were set at one time. A device belongs to the first one that matches; the last
+// one matches all.
+type retentionPolicy struct {
+	until   int64 // ms since 1970 UTC: when the next one was set; 0 for the current one
+	classes []RetentionClass
+}
+
+const (
+	// retentionLead is how far after a change of retention a writer that does not know it may place readings (rule W1).
+	retentionLead = 2 * time.Hour
+
+	maxRetentionClasses  = 64
+	maxRetentionPolicies = 128
+
+	// allDevices is the pattern of the last class, which flags call defaultClass.
+	allDevices   = "*"
+	defaultClass = "default"
+	// forEver is no end, in flags.
+	forEver = "forever"
+)
+
+var errPolicies = errors.New("its retention was changed too often")
+
+// of returns the class of a device.
+func (p retentionPolicy) of(device string) RetentionClass {
+	for _, c := range p.classes {
+		if matches(c.Devices, device) {
+			return c
+		}
+	}
+	return RetentionClass{Devices: allDevices}
+}
+
+// coversDay reports whether chunks of a day may have been written under the policy.
+func (p retentionPolicy) coversDay(day telemetry.Day) bool { return p.until == 0 || day <= p.lastDay() }
+
+func (p retentionPolicy) lastDay() telemetry.Day {
+	return telemetry.DayOf(p.until + retentionLead.Milliseconds())
+}
+
+// firstVisible returns the first day that a class of the policy does not hide at now.
+func (p retentionPolicy) firstVisible(c RetentionClass, now int64) telemetry.Day {
+	first, since := c.First, now-c.Keep.Milliseconds()
+	if c.Keep <= 0 || since <= 0 {
+		return first
+	}
+	day := telemetry.DayOf(since)
+	if p.until > 0 {
+		day = min(day, p.lastDay()+1)
+	}
+	return max(first, day)
+}
+
+// longest returns the longest retention of any class; 0 is for ever.
+func (p retentionPolicy) longest() (longest time.Duration) {
+	for _, c := range p.classes {
+		if c.Keep <= 0 {
+			return 0
+		}
+		longest = max(longest, c.Keep)
+	}
+	return longest
+}
+
+// matches reports whether a pattern matches a whole text.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	text = text[len(first):]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return strings.HasSuffix(text, last)
+}
+
+// FirstVisible returns the first day of a device that is kept at now, ms since 1970 UTC. For any device and stored
+// retention it never goes back (rule X1).
+func (t Tenant) FirstVisible(device string, now int64) (first telemetry.Day) {
+	if t.policies == nil {
+		return retentionPolicy{}.firstVisible(RetentionClass{Keep: t.Retention}, now)
+	}
+	for _, p := range t.policies {
+		first = max(first, p.firstVisible(p.of(device), now))
+	}
+	return first
+}
+
+// ExpiredOf reports whether the retention of a day of a device is over at now.
+func (t Tenant) ExpiredOf(device string, day telemetry.Day, now int64) bool {
+	return day < t.FirstVisible(device, now)
+}
+
+// Hides reports whether readers must not answer a day of a device at now. Of a tenant with the retention that it was
+// registered with nothing has to be hidden: its chunks expire in time by themselves.
+func (t Tenant) Hides(device string, day telemetry.Day, now int64) bool {
+	return t.policies != nil && t.ExpiredOf(device, day, now)
+}
+
+// HidesAny reports whether Hides is true of a day and any device that there may be.
+func (t Tenant) HidesAny(day telemetry.Day, now int64) bool {
+	return slices.ContainsFunc(t.policies, func(p retentionPolicy) bool {
+		return slices.ContainsFunc(p.classes, func(c RetentionClass) bool { return day < p.firstVisible(c, now) })
+	})
+}
+
+// HidesSome reports whether Hides may be true.
+func (t Tenant) HidesSome() bool { return t.policies != nil }
+
+// RetentionOf returns how long a day of a device is kept after its end: the shortest retention that the device has had
+// since the day began, as its chunks may have been written with it. 0 is for ever.
+func (t Tenant) RetentionOf(device string, day telemetry.Day) (keep time.Duration) {
+	if t.policies == nil {
+		return t.Retention
+	}
+	for _, p := range t.policies {
+		if c := p.of(device); p.coversDay(day) && c.Keep > 0 && (keep == 0 || c.Keep < keep) {
+			keep = c.Keep
+		}
+	}
+	return keep
+}
+
+// TTLOf returns the time to live of a chunk of a device and day that is written at now, as TTL does.
+func (t Tenant) TTLOf(device string, day telemetry.Day, now int64) int {
+	if t.Hides(device, day, now) {
+		return 1
+	}
+	return Tenant{Retention: t.RetentionOf(device, day)}.TTL(day, now)
+}
+
+// RetentionClasses returns the tenant's classes in the order in which they are tried.
+func (t Tenant) RetentionClasses() []RetentionClass {
+	if t.policies == nil {
+		return []RetentionClass{{Devices: allDevices, Keep: t.Retention}}
+	}
+	return t.policies[len(t.policies)-1].classes
+}
+
+// RetentionText returns the tenant's retention as the flag has it.
+func (t Tenant) RetentionText() string { return retentionText(t.RetentionClasses()) }
+
+func retentionText(classes []RetentionClass) string {
+	var parts []string
+	for _, c := range classes {
+		name, keep := c.Devices, forEver
+		if name == allDevices {
+			name = defaultClass
+		}
+		if c.Keep > 0 {
+			keep = duration.String(c.Keep)
+		}
+		parts = append(parts, name+"="+keep)
+	}
+	return strings.Join(parts, ",")
+}
+
+// ExplainRetention says of a device what is hidden at now and when the rest will be, a sentence each.
+func (t Tenant) ExplainRetention(device string, now int64) (out []string) {
+	class := retentionPolicy{classes: t.RetentionClasses()}.of(device)
+	out = append(out, fmt.Sprintf("The class of the device is %s.", retentionText([]RetentionClass{class})))
+	first := t.FirstVisible(device, now)
+	if first > 0 {
+		out = append(out, fmt.Sprintf("Days before %s are gone: they are refused and not answered.", date(first)))
+	} else {
+		out = append(out, "No day is gone.")
+	}
+	today := telemetry.DayOf(now)
+	for from := first; from <= today; {
+		keep, to := t.RetentionOf(device, from), today
+		for _, p := range t.policies {
+			if p.until > 0 && p.lastDay() >= from {
+				to = min(to, p.lastDay())
+			}
+		}
+		for to < today && t.RetentionOf(device, to+1) == keep {
+			to++
+		}
+		out = append(out, explainDays(days{from, to}, keep, class.Keep))
+		from = to + 1
+	}
+	return out
+}
+
+type days struct{ first, last telemetry.Day }
+
+// explainDays says when some days that have the same retention will be gone.
+func explainDays(d days, keep, current time.Duration) string {
+	which, which2 := "Days from "+date(d.first)+" to "+date(d.last), "each "
+	if d.first == 0 {
+		which = "Days up to " + date(d.last)
+	}
+	if keep == 0 {
+		return which + " stay for ever."
+	}
+	why := "as the class says"
+	if keep != current {
+		why = "because they may have been written with that retention, which was shorter"
+	}
+	return fmt.Sprintf("%s go %s%s after its end, %s: %s at %s, %s at %s.", which, which2, duration.String(keep), why,
+		date(d.first), goes(d.first, keep), date(d.last), goes(d.last, keep))
+}
+
+func goes(day telemetry.Day, keep time.Duration) string {
+	return time.UnixMilli(day.End()).Add(keep).UTC().Format(time.RFC3339)
+}
+
+func date(day telemetry.Day) string { return time.UnixMilli(day.Start()).UTC().Format(time.DateOnly) }
+
+// RetentionChange sets how long readings are kept, by class of devices. Its text is classes with commas between, such
+// as meter-*=3650d,default=400d: a device belongs to the first one that matches, and to default if none does. A single
+// duration is that of all devices. Without default the tenant's stays. It counts from now on.
+func RetentionChange(text string, now time.Time) (Change, error) {
+	classes, hasDefault, err := parseRetention(text)
+	if err != nil {
+		return Change{}, err
+	}
+	set := retentionSetting{classes, hasDefault, now.UnixMilli()}
+	return Change{path: []string{"retention"}, named: "retention", value: text, update: set.store}, nil
+}
+
+// retentionSetting is classes that are to be the current ones from a moment on, in ms since 1970 UTC.
+type retentionSetting struct {
+	classes    []RetentionClass
+	hasDefault bool
+	at         int64
+}
+
+func parseRetention(text string) (classes []RetentionClass, hasDefault bool, err error) {
+	if !strings.Contains(text, "=") {
+		text = defaultClass + "=" + text
+	}
+	var last RetentionClass
+	for part := range strings.SplitSeq(text, ",") {
+		i := strings.LastIndex(part, "=")
+		if i <= 0 {
+			return nil, false, fmt.Errorf("retention %q is not of the form DEVICES=DURATION", part)
+		}
+		c := RetentionClass{Devices: part[:i]}
+		if c.Keep, err = parseKeep(part[i+1:]); err != nil {
+			return nil, false, err
+		}
+		if c.Devices == defaultClass {
+			c.Devices = allDevices
+		}
+		switch {
+		case c.Devices == allDevices && hasDefault, slices.ContainsFunc(classes,
+			func(x RetentionClass) bool { return x.Devices == c.Devices }):
+			return nil, false, fmt.Errorf("retention has %q twice", part[:i])
+		case c.Devices == allDevices:
+			last, hasDefault = c, true
+		default:
+			classes = append(classes, c)
+		}
+	}
+	if hasDefault {
+		classes = append(classes, last)
+	}
+	if len(classes) > maxRetentionClasses {
+		return nil, false, fmt.Errorf("retention has %d classes, and %d are allowed", len(classes), maxRetentionClasses)
+	}
+	return classes, hasDefault, nil
+}
+
+func parseKeep(text string) (time.Duration, error) {
+	if text == forEver {
+		return 0, nil
+	}
+	keep, err := duration.Parse(text)
+	if years, ok := strings.CutSuffix(text, "y"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(years, 10, 7)
+		keep = time.Duration(n) * 365 * duration.Day
+	}
+	if err != nil || keep < time.Second || keep%time.Second != 0 {
+		return 0, fmt.Errorf("a retention of %q is neither forever nor whole seconds, such as 12h, 400d or 10y", text)
+	}
+	return keep, nil
+}
+
+// store makes the classes the current ones of a tenant document, and those before former ones.
+func (x retentionSetting) store(body map[string]any) error {
+	classes, now := x.classes, x.at
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	var b tenantBody
+	if err := json.Unmarshal(text, &b); err != nil {
+		return err
+	}
+	policies, err := policiesOf(b)
+	if err != nil {
+		return err
+	}
+	if policies == nil {
+		policies = []retentionPolicy{{classes: []RetentionClass{{Devices: allDevices,
+			Keep: time.Duration(b.RetentionSeconds) * time.Second}}}}
+	}
+	before := &policies[len(policies)-1]
+	if !x.hasDefault {
+		kept := before.classes[len(before.classes)-1].Keep
+		classes = append(slices.Clone(classes), RetentionClass{Devices: allDevices, Keep: kept})
+	}
+	before.until = now
+	if n := len(policies); n > 1 { // clocks of those who change it may differ
+		before.until = max(now, policies[n-2].until)
+	}
+	for i := range policies {
+		for j := range policies[i].classes {
+			c := &policies[i].classes[j]
+			c.First = policies[i].firstVisible(*c, now)
+		}
+	}
+	current := retentionPolicy{classes: slices.Clone(classes)}
+	for i := range current.classes {
+		c := &current.classes[i]
+		c.First = current.firstVisible(*c, now)
+	}
+	policies = append(withoutRepeats(policies), current)
+	if len(policies) > maxRetentionPolicies {
+		return errPolicies
+	}
+	var stored []retentionPolicyBody
+	for _, p := range policies {
+		b := retentionPolicyBody{Until: p.until}
+		for _, c := range p.classes {
+			b.Classes = append(b.Classes, retentionClassBody{c.Devices, int64(c.Keep / time.Second), c.First})
+		}
+		stored = append(stored, b)
+	}
+	body["retention"], body["retentionSeconds"] = stored, int64(current.longest()/time.Second)
+	return nil
+}
+
+// withoutRepeats leaves out policies with the classes of the last one that keep as long or longer: that one covers more
+// days.
+func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
+	last := policies[len(policies)-1]
+	out := slices.DeleteFunc(policies[:len(policies)-1], func(p retentionPolicy) bool {
+		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
+		for i := range p.classes {
+			if same {
+				last.classes[i].First = max(last.classes[i].First, p.classes[i].First)
+			}
+		}
+		return same
+	})
+	return append(out, last)
+}
+
+// keepsAsLong reports whether c is of the same devices as other and keeps them at least as long.
+func (c RetentionClass) keepsAsLong(other RetentionClass) bool {
+	return c.Devices == other.Devices && (c.Keep == 0 || other.Keep > 0 && other.Keep <= c.Keep)
+}
+
+// policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.
+func policiesOf(b tenantBody) (out []retentionPolicy, err error) {
+	for i, p := range b.Retention {
+		x := retentionPolicy{until: p.Until}
+		for _, c := range p.Classes {
+			x.classes = append(x.classes, RetentionClass{c.Devices, time.Duration(c.Seconds) * time.Second, c.First})
+		}
+		isLast := i == len(b.Retention)-1
+		if n := len(x.classes); n == 0 || x.classes[n-1].Devices != allDevices || isLast != (p.Until == 0) {
+			return nil, fmt.Errorf("retention %d is damaged", i)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
