@@ -308,7 +308,9 @@ func (w *world) checkCommitted() {
 		return
 	}
 	for s := range values {
-		require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
+		if _, ok := stored[s]; !ok {
+			require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
+		}
 	}
 	for _, l := range w.deadLetters {
 		delete(refused, fmt.Sprintf("%d/%d", l.Record.Offset, l.Bad.Index))

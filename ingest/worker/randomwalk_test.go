@@ -371,8 +371,11 @@ func (k *walk) checkMerged(o *owner) {
 		add(d.Key.Device, store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition,
 			Through: c.Header.Through}, frame)
 	}
+	// What holds is compared plainly: testify's reflection would take most of the walk's time.
 	for s, v := range values {
-		require.Equal(k.t, newest[s], v.Float(), "I5: %v", s)
+		if newest[s] != v.Float() {
+			require.Equal(k.t, newest[s], v.Float(), "I5: %v", s)
+		}
 	}
 	if o == nil {
 		return
@@ -383,8 +386,10 @@ func (k *walk) checkMerged(o *owner) {
 	}
 	published, _ := k.published(reached)
 	for s, v := range published {
-		require.Contains(k.t, values, s, "I8: position %d", o.Position())
-		require.GreaterOrEqual(k.t, values[s].Float(), v.Float(), "I8: %v, position %d", s, o.Position())
+		if got, ok := values[s]; !ok || !(got.Float() >= v.Float()) {
+			require.Contains(k.t, values, s, "I8: position %d", o.Position())
+			require.GreaterOrEqual(k.t, got.Float(), v.Float(), "I8: %v, position %d", s, o.Position())
+		}
 	}
 }
 
