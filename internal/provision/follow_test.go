@@ -8,6 +8,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/provision"
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -186,10 +187,26 @@ func TestModeByPrice(t *testing.T) {
 		require.Equal(t, "chunks-2026-12", next.Container, name)
 		require.Equal(t, provision.Create, next.Action, name)
 		require.Equal(t, c.auto, next.Wanted.Autoscale, "%s: %s", name, next.Why)
-		t.Logf("%s: %s", name, next.Why)
 		require.Contains(t, next.Why, c.why, name)
 		if c.auto {
 			require.Equal(t, 1000, next.Wanted.RUs, name)
 		}
+	}
+}
+
+// The container after one that is near what its physical partitions take gets one more: else no load could pass it.
+func TestTheNextContainerHasRoomToGrow(t *testing.T) {
+	p := provision.DefaultPolicy()
+	follow := provision.DefaultFollow()
+	p.Follow = &follow
+	for hot, partitions := range map[int]int{4000: 1, 6600: 1, 9000: 2, 10_000: 2, 18_000: 3} {
+		steps := p.Plan(at("2026-11-28 12:00"), provision.Found{
+			Containers: []store.ContainerState{seen("chunks-2026-11", hot)},
+			Months:     []control.Month{asked("chunks-2026-11")},
+			Tenants:    []control.Tenant{tenant(t, "acme", 0)},
+		})
+		next := steps[len(steps)-1]
+		require.Equal(t, "chunks-2026-12", next.Container)
+		require.Equal(t, partitions, ru.Partitions(float64(next.Wanted.RUs), false), "%d RU/s", hot)
 	}
 }

@@ -154,6 +154,10 @@ func (p Policy) rus(t Tier) int {
 	return p.ColdRUs
 }
 
+// growthRoom is by how much a container's load may grow, within its physical partitions, over what the one before it
+// has: throughput that follows the load is not raised beyond them.
+const growthRoom = 1.5
+
 // birth returns the throughput that a container is made with. One that will be hot gets as many physical partitions as
 // that takes, since a raise beyond them would split for hours; the next round lowers it to its tier. Physical
 // partitions never go away.
@@ -167,7 +171,11 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 	step := int(ru.Step(autoscale))
 	rus = (max(rus, int(ru.Floor(0, 0, autoscale))) + step - 1) / step * step
 	if t == Next {
-		partitions := int(math.Ceil(float64(hot) / ru.PartitionRUs))
+		room := float64(hot)
+		if p.Follow != nil {
+			room *= growthRoom
+		}
+		partitions := int(math.Ceil(room / ru.PartitionRUs))
 		for ru.Partitions(float64(rus), autoscale) < partitions {
 			rus += step
 		}

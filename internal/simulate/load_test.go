@@ -140,7 +140,8 @@ func newFleet(random *rand.Rand) *fleet {
 	boom := &f.tenants[exploding]
 	boom.explodes = at(100, 600) + random.IntN(dayMinutes)
 	boom.calms = boom.explodes + at(2, 20)
-	boom.factor = min(5+25*random.Float64(), 5000/(boom.writes+boom.queries))
+	// What it takes fits into one physical partition: throughput is not raised beyond what would split them.
+	boom.factor = min(5+25*random.Float64(), 3000/((boom.writes+boom.queries)*boom.scale(boom.calms)))
 	f.tenants[leaving].to = at(200, 500)
 	f.own = 120 + random.IntN(100)
 	f.back = f.own + 60 + random.IntN(200)
