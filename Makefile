@@ -42,8 +42,8 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
 
-balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days, a surge and a live run, held to their bars; SEEDS=5 of the balancer, tables into TABLES
-	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./internal/balance -balance.seeds $(or $(SEEDS),5) \
+balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days, a surge and a live run, held to their bars; SEEDS=8 of the balancer, tables into TABLES
+	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./internal/balance -balance.seeds $(or $(SEEDS),8) \
 	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
 	go test -count=1 -timeout 0 -run '^TestEpochsBeginUnderLoad$$' -v ./internal/app -full
 	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/loadtest -balanced.days

@@ -24,7 +24,7 @@ type BalanceConfig struct {
 	Balance string        `help:"Whether tenants' keys follow the load from day to day. off: no; advise: decisions are stored and shown, and not applied; on: they are applied." enum:"off,advise,on" default:"${balance}"`
 	From    time.Duration `name:"balance-from" help:"Time of the day in UTC from which on the next day's keys are decided." default:"${balance_from}"`
 	Every   time.Duration `name:"balance-every" help:"Time between two looks of the balancer." default:"5m"`
-	Future  time.Duration `name:"balance-future" help:"Largest --future of the ingesters: keys are decided so long, and an hour, before the day that they are for, 4h at least." default:"1h"`
+	Future  time.Duration `name:"balance-future" help:"Largest --future of the ingesters of other processes: keys are decided so long, and an hour, before the day that they are for, 4h at least." default:"1h"`
 }
 
 // lead returns how long before their day epochs are stored: by 20:00, or earlier where ingesters accept readings of a

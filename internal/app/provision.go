@@ -309,7 +309,9 @@ func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (i
 	}
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
-	p.addBalancer(cfg.Balance, a.client, a.directory)
+	balance := cfg.Balance
+	balance.Future = max(balance.Future, cfg.Ingest.Future)
+	p.addBalancer(balance, a.client, a.directory)
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 

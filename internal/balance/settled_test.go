@@ -89,7 +89,7 @@ func quantile(values []float64, q float64) float64 {
 }
 
 // bars are the bounds of hottest over mean, once settled: of the median, and of the 95th percentile of seeds and days.
-var bars = map[int]struct{ median, p95 float64 }{1000: {1.2, 1.3}, 5000: {1.10, 1.15}, 50_000: {1.07, 1.10}}
+var bars = map[int]struct{ median, p95 float64 }{1000: {1.2, 1.3}, 5000: {1.10, 1.15}, 50_000: {1.055, 1.10}}
 
 // Physical partitions are evenly loaded once a container has settled, whatever the mix, the number of partitions and
 // their ranges, and whether chunks or readers make the load.
@@ -115,8 +115,12 @@ func TestSettled(t *testing.T) {
 						middle, p95 := quantile(all, 0.5), quantile(all, 0.95)
 						at := fmt.Sprintf("%s, %d devices, %d partitions and %d splits, %.0f %% readers, seeds 0 to %d", m.name,
 							devices, n, splits, 100*others, run-1)
+						median := bars[devices].median
+						if m.device > 0 {
+							median = max(median, 1.07) // few keys, each a large part of a partition
+						}
 						if !few {
-							assert.LessOrEqual(t, middle, bars[devices].median, at)
+							assert.LessOrEqual(t, middle, median, at)
 						}
 						assert.LessOrEqual(t, p95, bars[devices].p95, at)
 						cells = append(cells, fmt.Sprintf("%.2f %.2f %.2f", middle, p95, quantile(all, 1)))
