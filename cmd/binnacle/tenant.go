@@ -15,7 +15,7 @@ type tenantCommand struct {
 	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {
-		Explain retentionExplainCommand `cmd:"" help:"Show which days of a device go when, and why."`
+		Explain retentionExplainCommand `cmd:"" hidden:"" help:"Show which days of a device go when, and why."`
 	} `cmd:"" help:"Show how long readings are kept."`
 	Pin   tenantPinCommand `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
 	Token struct {
@@ -64,6 +64,7 @@ type tenantSetCommand struct {
 
 func (tenantSetCommand) Help() string {
 	return `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
+"binnacle tenant retention explain" shows what a retention does to a device.
 
 Examples:
   binnacle tenant set acme --lookback 25m
