@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/engine"
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -35,6 +36,11 @@ func (x *exchange) listOffers() (reply, error) {
 
 // listNone answers with a list of what this account never has.
 func (x *exchange) listNone() (reply, error) {
+	h := x.request.Header
+	if x.route.kind == "conflicts" && isQuery(h) && h.Get(hKey) == "" &&
+		!isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")) {
+		return reply{}, refusal.CrossDisabled()
+	}
 	rep := x.listed("", lists[x.route.kind], nil)
 	if x.route.container == "" {
 		_, err := x.account.Database(x.route.database)

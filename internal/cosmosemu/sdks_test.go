@@ -252,3 +252,61 @@ func TestWhatJavaAsksOfAnAnswer(t *testing.T) {
 		require.Zero(t, raw[15]>>4, "the kind of resource: an item")
 	}
 }
+
+// Python's suite expects these of the service.
+func TestWhatPythonExpectsOfQueries(t *testing.T) {
+	r := withContainer(t, "")
+	for i := range 3 {
+		r.create(fmt.Sprintf(`{"id":"%d","pk":"p","n":%d}`, i, i))
+	}
+	ask := func(kind, text string, header ...string) (int, string) {
+		resp, body := send(t, r.s, "POST", "dbs/d/colls/c/"+kind, kind, "dbs/d/colls/c", `{"query":"`+text+`"}`,
+			append(header, "x-ms-documentdb-isquery", "true")...)
+		return resp.StatusCode, body + resp.Header.Get("x-ms-documentdb-query-metrics")
+	}
+	key := []string{"x-ms-documentdb-partitionkey", `["p"]`}
+	cross := []string{"x-ms-documentdb-query-enablecrosspartition", "true"}
+	for _, c := range []struct {
+		kind, text string
+		header     []string
+		status     int
+		holds      string
+	}{
+		{"docs", "SELECT VALUE COUNT(1) FROM c", key, 200, "retrievedDocumentCount=0;retrievedDocumentSize=0;"},
+		{"docs", "SELECT VALUE COUNT(1) FROM c WHERE c.n > 0", key, 200, "retrievedDocumentCount=0;"},
+		{"docs", "SELECT VALUE SUM(c.n) FROM c", key, 200, "retrievedDocumentCount=3;"},
+		{"docs", "SELECT AVG(c.n) FROM c", key, 200, `"$1":1`},
+		{"docs", "SELECT VALUE AVG(c.n) FROM c WHERE c.pk = 'p'", cross, 200, `[1]`},
+		{"conflicts", "SELECT * FROM c", nil, 400, "Cross partition query is required"},
+		{"conflicts", "SELECT * FROM c", cross, 200, `"Conflicts":[]`},
+		{"conflicts", "SELECT * FROM c", key, 200, `"Conflicts":[]`},
+	} {
+		status, answer := ask(c.kind, c.text, c.header...)
+		require.Equal(t, c.status, status, c.text+answer)
+		require.Contains(t, answer, c.holds, c.text)
+	}
+}
+
+// Clients that name a range of keys may go on by the key itself.
+func TestAnOrderByRangeGoesOnByKey(t *testing.T) {
+	for _, order := range []string{"ASC", "DESC"} {
+		r := withContainer(t, "")
+		for i := range 9 {
+			r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+		}
+		where, continuation, all := []string{"x-ms-documentdb-partitionkeyrangeid", "0"}, "", ""
+		for range 3 {
+			query := `{"query":"SELECT VALUE c.id FROM c ORDER BY c.id ` + order + `"}`
+			header := append(where, "x-ms-documentdb-isquery", "true", "x-ms-max-item-count", "3",
+				"x-ms-continuation", continuation)
+			resp, body := send(t, r.s, "POST", docs, "docs", "dbs/d/colls/c", query, header...)
+			require.Equal(t, 200, resp.StatusCode, body)
+			var page struct{ Documents []string }
+			require.NoError(t, json.Unmarshal([]byte(body), &page))
+			all += strings.Join(page.Documents, "")
+			where, continuation = []string{"x-ms-documentdb-partitionkey", `["p"]`}, resp.Header.Get("x-ms-continuation")
+		}
+		require.Empty(t, continuation)
+		require.Equal(t, map[string]string{"ASC": "012345678", "DESC": "876543210"}[order], all)
+	}
+}

@@ -238,6 +238,12 @@ func TestRollupsEqualChunks(t *testing.T) {
 
 // sealedDay stores two metrics of three devices for the two hours before a midnight, and makes their rollups.
 func sealedDay(t *testing.T, s server, end time.Time) {
+	storedDay(s, end)
+	s.world.Now = s.world.Now.Add(time.Hour)
+	seal(t, s, end)
+}
+
+func storedDay(s server, end time.Time) {
 	offset := int64(1)
 	for d := range 3 {
 		var records []querytest.Record
@@ -248,7 +254,10 @@ func sealedDay(t *testing.T, s server, end time.Time) {
 		}
 		s.world.Chunk(records...)
 	}
-	s.world.Now = s.world.Now.Add(time.Hour)
+}
+
+// seal makes the rollups of the day that ends then.
+func seal(t *testing.T, s server, end time.Time) {
 	w := chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
 	for _, target := range w.TargetsOf(telemetry.DayOf(end.UnixMilli() - 1)) {
 		if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
@@ -304,6 +313,56 @@ func TestRollupsAcrossEpochs(t *testing.T) {
 	}
 	require.Equal(t, len(keys), manifests)
 	require.LessOrEqual(t, len(read.Scans), 2*len(keys))
+}
+
+// windowed notes the windows of each scan.
+type windowed struct {
+	store.Reader
+	scans [][]store.Window
+}
+
+func (w *windowed) Scan(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+	w.scans = append(w.scans, s.Windows)
+	return w.Reader.Scan(ctx, s, yield)
+}
+
+// Days with manifests of one moment are asked for as one.
+func TestDaysOfOneMomentAreOneWindow(t *testing.T) {
+	s, midnight := newServer(t, nil), noon.Truncate(24*time.Hour)
+	for day := range 4 {
+		storedDay(s, midnight.AddDate(0, 0, day-3))
+	}
+	s.world.Now = s.world.Now.Add(time.Hour)
+	for _, day := range []int{-3, -2, 0} {
+		seal(t, s, midnight.AddDate(0, 0, day))
+	}
+	s.world.Now = s.world.Now.Add(time.Hour)
+	seal(t, s, midnight.AddDate(0, 0, -1))
+	reader := &windowed{Reader: s.world.Store}
+	ask := func(withRollups store.RollupReader) string {
+		q, err := query.New(query.Config{Reader: reader, Heads: s.world.Heads, Log: s.world.Log, Fanout: 1,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: withRollups,
+			Now: func() time.Time { return s.world.Now }})
+		require.NoError(t, err)
+		over := prom.Over(q, "acme")
+		return describe(t.Context(), func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engineOf(), Over: over}.NewRangeQuery(t.Context(), over, nil,
+				"max_over_time(starts[30m])", midnight.AddDate(0, 0, -3).Add(-time.Hour), midnight, 30*time.Minute)
+		}, "max_over_time(starts[30m])")
+	}
+	want := ask(nil)
+	require.Contains(t, want, "m2")
+	reader.scans = nil
+	require.Equal(t, want, ask(s.world.Rollups))
+	var lengths []time.Duration
+	for _, windows := range reader.scans {
+		for i, w := range windows {
+			lengths = append(lengths, time.Duration(w.To-w.From)*time.Millisecond)
+			require.True(t, i == 0 || w.From == windows[i-1].To && w.Since != windows[i-1].Since)
+		}
+	}
+	require.Len(t, lengths, 4*3, "of each key two days, one, one: %v", lengths)
+	require.Greater(t, lengths[0], 24*time.Hour)
 }
 
 // What a query from rollups is expected to cost is what it is charged, once their manifests are known.

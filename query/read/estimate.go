@@ -27,7 +27,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 		e.Scans++
 		e.RequestUnits += asking(rollupSeeks) + float64(documents)*perDocument
 	}
-	unknown, sealed := 0, 0
+	unknown := 0
 	for _, d := range j.days {
 		key := manifestKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, d.day}
 		v, known := j.r.cache.get(key, manifestsAge)
@@ -37,9 +37,6 @@ func (j *rollupJob) estimate(e *Estimate) {
 		}
 		if l, _ := v.(*manifest); l != nil {
 			d.cover(l, j.req.Rollups)
-		}
-		if d.hasRollups() {
-			sealed++
 		}
 	}
 	if unknown > 0 {
@@ -63,9 +60,9 @@ func (j *rollupJob) estimate(e *Estimate) {
 	for r := range j.uncovered() {
 		j.estimateChunks(e, j.target, r)
 	}
-	for ; sealed > 0; sealed -= store.MaxScanWindows { // for what was stored since
+	for windows := len(j.windowsSince()); windows > 0; windows -= store.MaxScanWindows { // for what was stored since
 		e.Scans++
-		e.RequestUnits += asking(1 + 3*min(sealed, store.MaxScanWindows))
+		e.RequestUnits += asking(1 + 3*min(windows, store.MaxScanWindows))
 	}
 	j.estimateRaw(e)
 }

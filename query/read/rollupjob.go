@@ -190,13 +190,7 @@ func (j *rollupJob) take(p *Piece) error {
 
 // readSince reads what was stored after the manifests, and marks its devices raw: one scan for many days.
 func (j *rollupJob) readSince(ctx context.Context) error {
-	var windows []store.Window
-	for _, d := range j.days {
-		if d.hasRollups() {
-			windows = append(windows, store.Window{Range: d.asked, Since: d.manifest.AsOf})
-		}
-	}
-	for some := range slices.Chunk(windows, store.MaxScanWindows) {
+	for some := range slices.Chunk(j.windowsSince(), store.MaxScanWindows) {
 		if err := j.scanWindows(ctx, j.target, some, func(p *Piece) error {
 			if d := j.dayOf(p.Chunk.Header.ID.Day); d != nil {
 				d.raw[p.Device] = true
@@ -207,6 +201,23 @@ func (j *rollupJob) readSince(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// windowsSince returns what readSince asks for. Days that follow each other, with manifests of one moment, as after a
+// rebuild, are one window: each window costs three conditions.
+func (j *rollupJob) windowsSince() (out []store.Window) {
+	for _, d := range j.days {
+		if !d.hasRollups() {
+			continue
+		}
+		w := store.Window{Range: d.asked, Since: d.manifest.AsOf}
+		if last := len(out) - 1; last >= 0 && out[last].Since == w.Since && out[last].To == w.From {
+			out[last].To = w.To
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // readRaw reads the covered days of devices that are raw there.

@@ -177,6 +177,12 @@ func (a *answer) collected(keepUndefined bool) error {
 
 // byID returns rows in the order of ids, or against it: queries within one logical partition that order by id.
 func (a *answer) byID() error {
+	if len(a.cursor.Sorted) > 0 { // of a page over a range of keys: it names the last item, not what follows
+		a.cursor.Sorted = nil
+		if !a.scan.reverse {
+			a.cursor.At = append(a.cursor.At, 0)
+		}
+	}
 	a.resume()
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		done, err := a.scan.leg(l, a.streamed)

@@ -242,7 +242,8 @@ type loaded struct {
 }
 
 // tally counts what a scan has loaded, as far as it was made up to a number, and how much of that was not made right
-// after what was loaded before it. A query of all that a partition holds passes over nothing.
+// after what was loaded before it. A query of all that a partition holds passes over nothing. What is counted from the
+// index is charged by its entries, and is not loaded.
 func (a *answer) tally(work *ru.QueryWork, upTo uint64) {
 	list := a.scan.loaded
 	a.scan.loaded = nil
@@ -253,8 +254,10 @@ func (a *answer) tally(work *ru.QueryWork, upTo uint64) {
 			break
 		}
 		work.Add(it.size)
-		a.loaded++
-		a.loadedBytes += it.size
+		if !work.Counted {
+			a.loaded++
+			a.loadedBytes += it.size
+		}
 		if i > 0 && !follows(it.made, list[i-1].made) {
 			breaks++
 		}

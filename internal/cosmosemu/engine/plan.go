@@ -64,8 +64,7 @@ func (q Query) servable() error {
 			strings.Join(list, ", "))
 	}
 	if !q.Cross {
-		return refusal.BadRequest("Cross partition query is required but disabled: " +
-			"set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
+		return refusal.CrossDisabled()
 	}
 	return nil
 }

@@ -81,6 +81,12 @@ func BadRequest(format string, args ...any) *Error {
 	return newError(http.StatusBadRequest, 0, format, args...)
 }
 
+// CrossDisabled refuses a query over several partition keys that the client has not allowed to be one.
+func CrossDisabled() *Error {
+	return BadRequest("Cross partition query is required but disabled: " +
+		"set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
+}
+
 // KeyMismatch refuses a partition key that is not that of the item, or has too few levels.
 func KeyMismatch(format string, args ...any) *Error {
 	return newError(http.StatusBadRequest, subKeyMismatch, format, args...)
