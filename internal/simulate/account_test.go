@@ -34,19 +34,18 @@ type container struct {
 	changed    time.Time
 	gone       bool
 
-	asked, waits, late  float64 // of this minute; what did not fit; late data that waits, in RU
-	lateNow             float64
-	writes              float64 // what open bins tell of the next hour, mean RU/s of now and of then
-	next                float64
-	stored              float64 // GB of the last day
-	gbOfDay             float64
-	now                 hour
-	usedInHour          float64
-	hours               []hour
-	used                []float64
-	throttled           []int64
-	total, refused      float64
-	lateTotal, lateLeft float64
+	asked, waits, late float64 // of this minute; what did not fit; late data that waits, in RU
+	lateNow            float64
+	writes             float64 // what open bins tell of the next hour, mean RU/s of now and of then
+	next               float64
+	stored             float64 // GB of the last day
+	gbOfDay            float64
+	now                hour
+	usedInHour         float64
+	hours              []hour
+	used               []float64
+	throttled          []int64
+	total, refused     float64
 }
 
 // newContainer makes a container, as the service does.

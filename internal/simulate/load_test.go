@@ -117,7 +117,6 @@ type fleet struct {
 	// Late data comes to older months from one minute to another, RU/s for each of three months.
 	lateFrom, lateTo int
 	late             float64
-	within           float64 // part of the first hour of an explosion
 }
 
 // newFleet draws a fleet: 2,000 to 200,000 devices, and queries that take 100 to 2,000 RU/s.
