@@ -39,7 +39,7 @@ type ProvisionConfig struct {
 // PolicyConfig is the part of the policy of tiers that flags set.
 type PolicyConfig struct {
 	HotRUs  int  `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s. With --follow-load that of the first one." default:"${hot_rus}"`
-	Follow  bool `name:"follow-load" help:"Let the throughput of the current month's containers follow their load: up at once, down after a calm hour, never beyond what would split physical partitions."`
+	Follow  bool `name:"follow-load" help:"Let the throughput of the current month's containers follow their load: up at once, down at the end of an hour, never beyond what would split physical partitions."`
 	WarmRUs int  `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
 	ColdRUs int  `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 

@@ -33,9 +33,11 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 	return errors.Join(err, begun.End(ctx, err))
 }
 
+func verb(a Action) string { return fmt.Sprint("container ", a) }
+
 func (s *Step) action() control.Action {
 	tenant, _, _ := sharding.ParseContainer(s.Container)
-	a := control.Action{Verb: fmt.Sprint("container ", s.Action), Object: s.Container, Tenant: tenant,
+	a := control.Action{Verb: verb(s.Action), Object: s.Container, Tenant: tenant,
 		Detail: map[string]string{"tier": fmt.Sprint(s.Tier)}}
 	switch s.Action {
 	case Create, Scale:

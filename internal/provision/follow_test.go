@@ -1,6 +1,8 @@
 package provision_test
 
 import (
+	"context"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -209,4 +211,52 @@ func TestTheNextContainerHasRoomToGrow(t *testing.T) {
 		require.Equal(t, "chunks-2026-12", next.Container)
 		require.Equal(t, partitions, ru.Partitions(float64(next.Wanted.RUs), false), "%d RU/s", hot)
 	}
+}
+
+// idle is the load of containers that nobody uses, after a minute of 3,900 RU/s if it says so.
+type idle struct{ busy bool }
+
+func (l *idle) Of(_ context.Context, names []string, _ time.Time) (map[string]provision.Load, error) {
+	out := make(map[string]provision.Load)
+	for _, name := range names {
+		out[name] = provision.Load{RUs: minutes(120, 0), Throttled: make([]int64, 120), Most: 10_000}
+		if l.busy {
+			out[name].RUs[119] = 3900
+		}
+	}
+	return out, nil
+}
+
+// A process knows from the actions when another one changed throughput, and a round lies at each hour's end however
+// seldom there is one.
+func TestFollowingOutlivesItsProcess(t *testing.T) {
+	const hot = "chunks-2026-11"
+	now := at("2026-11-20 12:40")
+	load := &idle{busy: true}
+	var cfg provision.Config
+	b := newBench(t, func() time.Time { return now }, func(pc *provision.Config, dc *control.DirectoryConfig) {
+		follow := provision.DefaultFollow()
+		pc.Policy.Follow, pc.Loads = &follow, load
+		pc.Actions = control.NewActions(dc.Documents, "a", slog.New(slog.DiscardHandler), dc.Now)
+		cfg = *pc
+	})
+	b.containers[hot] = seen(hot, 2000)
+	require.NoError(t, b.directory.AskMonth(t.Context(), hot))
+	cfg.Containers, cfg.Directory, cfg.Registerer = b.account, b.directory, nil
+	cfg.Now = func() time.Time { return now }
+	once := func(every time.Duration) int {
+		cfg.Every = every
+		p, err := provision.New(cfg)
+		require.NoError(t, err)
+		_, err = p.Once(t.Context())
+		require.NoError(t, err)
+		return b.rus()[hot]
+	}
+	require.Equal(t, 4200, once(0))
+	load.busy = false
+	now = at("2026-11-20 12:58")
+	require.Equal(t, 4200, once(0), "another process raised it 18 minutes ago")
+	now = at("2026-11-20 13:55")
+	require.Equal(t, 4200, once(0), "the hour has not ended")
+	require.Equal(t, 400, once(5*time.Minute), "the next round would be in the next hour")
 }

@@ -46,6 +46,7 @@ type Directory interface {
 // Actions keeps what was done; *control.Actions is one.
 type Actions interface {
 	Begin(ctx context.Context, a control.Action) (*control.StartedAction, error)
+	List(ctx context.Context, from time.Time) ([]control.Action, error)
 }
 
 // Config is what a Provisioner needs. Containers, Directory and Policy have no default.
@@ -94,12 +95,14 @@ type Provisioner struct {
 	wake    chan struct{} // of size 1: a wish that was not heard yet covers later ones
 
 	// Owned by Run, or the caller of Once.
-	known   map[string]known
-	scaled  map[string]time.Time              // when the throughput of hot containers was last changed
-	changed []time.Time                       // when throughput was changed, within Policy.ChangesWithin
-	started map[string]*control.StartedAction // what has failed and is tried again, by action and container
-	served  map[string]bool                   // containers that the last round saw or made, or has no room for
-	shared  sharedLoad
+	known  map[string]known
+	scaled map[string]time.Time // when the throughput of hot containers was last changed
+	// hasRecalled reports whether scaled has the changes of the time before this process.
+	hasRecalled bool
+	changed     []time.Time                       // when throughput was changed, within Policy.ChangesWithin
+	started     map[string]*control.StartedAction // what has failed and is tried again, by action and container
+	served      map[string]bool                   // containers that the last round saw or made, or has no room for
+	shared      sharedLoad
 }
 
 type known struct {
@@ -129,6 +132,11 @@ func New(cfg Config) (*Provisioner, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Policy.Follow != nil { // so that a round lies in the last minutes of each hour
+		follow := *cfg.Policy.Follow
+		follow.Before = max(follow.Before, cfg.Every+time.Minute)
+		cfg.Policy.Follow = &follow
 	}
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
@@ -247,17 +255,46 @@ func (p *Provisioner) loads(ctx context.Context, seen []store.ContainerState, no
 	for _, s := range seen {
 		if _, of, ok := sharding.ParseContainer(s.Name); ok && p.cfg.Policy.Tier(of, now) == Hot {
 			hot = append(hot, s.Name)
-			if p.scaled[s.Name].IsZero() {
-				p.scaled[s.Name] = now // it may have changed a moment before this process began
-			}
 		}
 	}
+	p.recall(ctx, hot, now)
 	loads, err := p.cfg.Loads.Of(ctx, hot, now)
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "load of containers not read: their throughput stays", "error", err)
 	}
 	return loads
 }
+
+// recall takes what other processes, and this one before its start, have changed from the actions. Where these can't be
+// read a container may have changed a moment ago.
+func (p *Provisioner) recall(ctx context.Context, hot []string, now time.Time) {
+	var done []control.Action
+	begin := now.Add(-recalled)
+	if p.cfg.Actions != nil && !p.hasRecalled {
+		var err error
+		if done, err = p.cfg.Actions.List(ctx, begin); err != nil {
+			p.cfg.Logger.WarnContext(ctx, "changes of throughput before this process not read", "error", err)
+		}
+		p.hasRecalled = err == nil
+	}
+	for _, a := range done {
+		if a.Verb == verb(Scale) && a.Outcome == control.OutcomeDone {
+			p.scaled[a.Object] = a.At
+			p.changed = append(p.changed, a.At)
+		}
+	}
+	for _, name := range hot {
+		if p.scaled[name].IsZero() {
+			p.scaled[name] = begin
+			if !p.hasRecalled {
+				p.scaled[name] = now
+			}
+		}
+	}
+}
+
+// recalled is how far back actions are read: further back nothing depends on a change.
+const recalled = time.Hour
 
 // Once plans and applies. The steps are what was planned; one that failed is in the error, and the others
 // were done all the same.
