@@ -19,6 +19,7 @@ import (
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/topics"
+	"binnacle/query/console"
 	"binnacle/query/httpapi"
 )
 
@@ -178,7 +179,8 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
-		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api, publish: d.publishing()})
+		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api, publish: d.publishing(),
+		operators: "http://" + d.admin.addr() + console.HeatPath})
 	if err != nil {
 		return err
 	}

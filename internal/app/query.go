@@ -87,6 +87,8 @@ type queryRole struct {
 	from    deadLetterSource
 	api     listener
 	publish *httpapi.Publishing // nil: /api/v1/tenant does not name it
+	// operators is the address of the page of operators that /api/v1/tenant names; empty: none
+	operators string
 }
 
 func (p *process) newQuery(r queryRole) error {
@@ -115,8 +117,8 @@ func (p *process) newQuery(r queryRole) error {
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, heats.servePartitions())
-	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Publish: r.publish,
-		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
+	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
+		Publish: r.publish, Operators: r.operators, Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {
 		return err
 	}

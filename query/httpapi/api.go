@@ -35,6 +35,7 @@ type Config struct {
 	Querier      *query.Querier
 	Rejected     Rejected         // what was refused; nil leaves /api/v1/rejected and gaps out
 	Publish      *Publishing      // what /api/v1/tenant names; nil: nothing
+	Operators    string           // address of the page of operators that /api/v1/tenant names; empty: none
 	Sequence     string           // metric that has the numbers of devices' messages; empty: none
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now

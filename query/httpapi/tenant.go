@@ -3,6 +3,8 @@ package httpapi
 import (
 	"maps"
 	"net/http"
+
+	"binnacle/internal/telemetry"
 )
 
 // Publishing is where devices of this deployment publish.
@@ -13,7 +15,12 @@ type Publishing struct {
 
 // tenant answers which tenant a credential is for, and what bounds it.
 func (a *api) tenant(w *response, r *http.Request, tenant string) error {
-	if p := parse(r, nil); p.err != nil {
+	p := parse(r, tenantParameters)
+	device := p.values.Get("device")
+	if err := telemetry.CheckDevice(device); p.values.Has("device") && err != nil {
+		p.fail("device", "%v", err)
+	}
+	if p.err != nil {
 		return p.err
 	}
 	w.begin("application/json")
@@ -25,10 +32,16 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 	if stored.Ingest != nil {
 		maps.Copy(limits, stored.Ingest.Bounds())
 	}
+	var retention []string
+	if device != "" && known {
+		retention = stored.ExplainRetention(device, a.cfg.Now().UnixMilli())
+	}
 	return encode(w, struct {
-		Tenant  string         `json:"tenant"`
-		Known   bool           `json:"known"`
-		Limits  map[string]any `json:"limits"`
-		Publish *Publishing    `json:"publish,omitempty"`
-	}{tenant, known, limits, a.cfg.Publish})
+		Tenant    string         `json:"tenant"`
+		Known     bool           `json:"known"`
+		Limits    map[string]any `json:"limits"`
+		Retention []string       `json:"retention,omitempty"`
+		Publish   *Publishing    `json:"publish,omitempty"`
+		Operators string         `json:"operators,omitempty"`
+	}{tenant, known, limits, retention, a.cfg.Publish, a.cfg.Operators})
 }

@@ -20,7 +20,12 @@ func TestTenant(t *testing.T) {
 	s.fill()
 	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{"query-rate":50},
 		"publish":{"kafka":"127.0.0.1:9092","topic":"telemetry"}}`, s.get(t, "/api/v1/tenant").body)
-	require.Equal(t, 400, s.get(t, "/api/v1/tenant?device=m1").status)
+	require.Equal(t, 400, s.get(t, "/api/v1/tenant?metric=m1").status)
+
+	var explained struct{ Retention []string }
+	require.NoError(t, json.Unmarshal([]byte(s.get(t, "/api/v1/tenant?device=m1").body), &explained))
+	require.Len(t, explained.Retention, 3)
+	require.Equal(t, "The class of the device is default=forever.", explained.Retention[0])
 
 	var silent struct{ Publish *httpapi.Publishing }
 	other := newServer(t, func(*query.Config, *httpapi.Config) {})

@@ -82,6 +82,7 @@ test("from nothing to a chart of one's own metric", async () => {
   assert.equal(await page.getByLabel("Bearer token").count(), 0, "on loopback a tenant's name is all that is asked");
   await tenant.fill("acme");
   await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "Explore", exact: true }).click();
   await settled(page, page.getByRole("button", { name: "temperature" }));
   await shoot(page, "empty-light");
   await page.getByRole("button", { name: "temperature" }).first().click();
@@ -179,7 +180,7 @@ test("matchers and regular expressions pick devices", async () => {
 });
 
 test("completion", async () => {
-  const page = await open(`tenant=acme&${range}`);
+  const page = await open(`tenant=acme&room=explore&${range}`);
   await settled(page, page.getByRole("button", { name: "temperature" }));
   const box = page.getByRole("combobox", { name: "PromQL" });
   await box.pressSequentially("avg_o");
@@ -219,7 +220,7 @@ test("newest values, texts too, sorted and followed", async () => {
 });
 
 test("keys alone", async () => {
-  const page = await open(`tenant=acme&${range}&step=1m`);
+  const page = await open(`tenant=acme&room=explore&${range}&step=1m`);
   await settled(page, page.getByRole("button", { name: "temperature" }));
   await page.keyboard.press("m");
   await page.keyboard.type("tempera");

@@ -102,6 +102,9 @@ export function answerOf(body, headers, took) {
     const header = headers.get("Binnacle-Stats");
     cost = header ? JSON.parse(header) : null;
   }
+  // Lists say in a header alone what they cost.
+  if (!cost && headers.has("Binnacle-Request-Units"))
+    cost = { request_units: Number(headers.get("Binnacle-Request-Units")) };
   return {
     body,
     cost,

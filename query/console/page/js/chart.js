@@ -20,13 +20,13 @@ const mostTips = 10;
 /** Chart draws curves into an element of its own. */
 export class Chart {
   /**
-   * panel is {title, curves, step, range, exact}: exact says that each step has a value where there is one at all, as
-   * answers of PromQL have; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
+   * panel is {title, curves, step, range, exact, stepped, height}: exact says that each step has a value where there is one at all, as
+   * answers of PromQL have; stepped that a value holds until the next one; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
    */
   constructor(panel, page, hidden = new Set()) {
     Object.assign(this, { panel, page, hidden, lit: -1 });
     const { curves, step, range, exact } = panel;
-    this.height = page.panels > 1 ? low : tall;
+    this.height = panel.height ?? (page.panels > 1 ? low : tall);
     const until = Math.min(range.to, page.now);
     this.gaps = curves.map((c) => gapsOf(c.times, step, { factor: exact ? 1.5 : 2.5, until: exact ? null : until }));
     this.data = table(curves, this.gaps);
@@ -121,11 +121,15 @@ export class Chart {
       },
       scales: {
         x: { time: true, range: () => [range.from / 1e3, range.to / 1e3] },
-        y: { range: { min: { pad: 0.1, soft: 0, mode: 3 }, max: { pad: 0.1, soft: 0, mode: 3 } } },
+        y: this.panel.stepped
+          ? { range: [-0.15, 1.15] }
+          : { range: { min: { pad: 0.1, soft: 0, mode: 3 }, max: { pad: 0.1, soft: 0, mode: 3 } } },
       },
       axes: [
         { ...axis, space: 72, values: clock() },
-        { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits) },
+        this.panel.stepped
+          ? { ...axis, size: 56, splits: [0, 1], values: ["false", "true"] }
+          : { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits) },
       ],
       series: [
         {},
@@ -139,6 +143,7 @@ export class Chart {
               stroke: () => (this.lit >= 0 && this.lit !== n ? faded(stroke, 0.25) : stroke),
               width: 1.5,
               dash,
+              ...(this.panel.stepped ? { paths: globalThis.uPlot.paths.stepped({ align: 1 }) } : {}),
               points: { show: single(c) ? true : undefined, size: 4, fill: stroke },
             },
             edge,

@@ -3,9 +3,12 @@
 import { ask, Problem, together } from "./api.js";
 import { connect, firstSteps, help, share } from "./dialogs.js";
 import { $, fill, h, icon } from "./dom.js";
+import { Device } from "./device.js";
 import { Editor } from "./editor.js";
+import { Fleet } from "./fleet.js";
 import { length } from "./format.js";
 import { Picker } from "./picker.js";
+import { Rooms } from "./rooms.js";
 import { charts, curl, latest, picked, readings, toRequest } from "./requests.js";
 import { csv } from "./series.js";
 import { fragment, initial, parse } from "./state.js";
@@ -68,8 +71,15 @@ const page = {
   latest: () => change({ view: "latest" }),
   device: (device) => change({ devices: [device], q: "" }),
   metric: (metric, device) =>
-    change({ metrics: [metric], devices: device ? [device] : state.devices, q: "", view: "chart" }),
+    change({ room: "explore", metrics: [metric], devices: device ? [device] : state.devices, q: "", view: "chart" }),
+  change: (part) => change(part),
+  open: (device) => change({ room: "device", devices: [device] }),
+  // What charts of other rooms need, as it is now.
+  drawing: () => ({ utc: page.utc, mode: mode(), now: now(), sync: page.sync, zoom: page.zoom, say: page.say }),
 };
+
+const others = { fleet: new Fleet(page), device: new Device(page) };
+const rooms = new Rooms($("rooms"), { change: (part) => change(part) });
 
 const picker = new Picker($("picker"), { change: (part) => change({ ...part, q: "" }) });
 const editor = new Editor($("query-section"), {
@@ -133,7 +143,8 @@ function follow() {
 
 function show() {
   page.utc = state.utc;
-  document.title = [state.q || state.metrics.join(", "), session.tenant, "Binnacle"].filter(Boolean).join(" · ");
+  const subject = { fleet: "Fleet", device: state.devices[0] || "Device", explore: state.q || state.metrics.join(", ") };
+  document.title = [subject[state.room], session.tenant, "Binnacle"].filter(Boolean).join(" · ");
   const { from, to } = rangeOf(state, now());
   const plan = charts(state, catalog, { from, to }, width());
   picker.show(state, catalog, plan.by);
@@ -143,6 +154,7 @@ function show() {
     tab.setAttribute("aria-selected", String(state.view === view));
     tab.tabIndex = state.view === view ? 0 : -1;
   }
+  rooms.show(state.room, (room) => "#" + fragment({ ...state, room }, { length }), about?.operators ?? "");
   const name = session.tenant || about?.tenant || (session.token ? "token" : "no tenant");
   fill(who, icon("tenant"), h("span", {}, name));
 }
@@ -165,6 +177,7 @@ function enter(next) {
     catalog = nothing();
     about = null;
     hidden = new Map();
+    others.fleet.forget();
   }
   if (other && !first) shown = null;
   session = next;
@@ -172,7 +185,7 @@ function enter(next) {
   const keep =
     first || state.tenant === next.tenant
       ? state
-      : { ...initial(), range: state.range, view: state.view, utc: state.utc };
+      : { ...initial(), range: state.range, view: state.view, utc: state.utc, room: state.room };
   state = { ...keep, tenant: next.tenant };
   history.replaceState({ depth: depth() }, "", "#" + fragment(state, { length }));
   show();
@@ -227,7 +240,8 @@ async function run() {
     if (catalog.metrics.length === 0 && state.q === "") {
       clear();
       firstSteps($("view"), about, again);
-    } else if (state.view === "latest") await runLatest(asked);
+    } else if (others[state.room]) await runRoom(asked);
+    else if (state.view === "latest") await runLatest(asked);
     else await runCharts(asked);
   } catch (e) {
     if (mine.signal.aborted) return;
@@ -261,6 +275,17 @@ async function load(asked) {
   show();
 }
 
+async function runRoom(asked) {
+  const { room } = state;
+  const time = now();
+  const context = { state, catalog, about, range: rangeOf(state, time), now: time, width: width() };
+  const { answers, draw } = await others[room].run(asked, context);
+  if (room !== state.room) return;
+  destroy();
+  shown = { plan: null, panels: [], requests: [], said: together(answers), room: draw };
+  drawShown();
+}
+
 async function runCharts(asked) {
   const plan = charts(state, catalog, rangeOf(state, now()), width());
   const requests = [...new Set(plan.panels.map((p) => p.request).filter(Boolean))];
@@ -277,10 +302,11 @@ async function runCharts(asked) {
 
 function drawShown() {
   destroy();
-  const { panels, said, plan, rows } = shown;
+  const { panels, said, plan, rows, room } = shown;
   const below = h("div", { class: "stack" });
   fill($("view"), notes(said, plan?.left ?? 0), below);
-  if (rows) drawLatest(below, rows, page);
+  if (room) room(below);
+  else if (rows) drawLatest(below, rows, page);
   else charted = drawCharts(below, panels, page);
   drawAnswer($("answer"), said, spent);
 }
@@ -308,6 +334,7 @@ function busy(on) {
 function destroy() {
   for (const c of charted) c.destroy();
   charted = [];
+  for (const r of Object.values(others)) r.destroy();
 }
 
 function clear() {
@@ -482,8 +509,11 @@ const shortcuts = {
   t: ["range of time", () => times.toggle()],
   r: ["refresh", () => again()],
   b: ["back", () => depth() > 0 && history.back()],
-  1: ["chart", () => change({ view: "chart" })],
-  2: ["newest values", () => change({ view: "latest" })],
+  1: ["chart", () => change({ room: "explore", view: "chart" })],
+  2: ["newest values", () => change({ room: "explore", view: "latest" })],
+  F: ["the fleet", () => change({ room: "fleet" })],
+  D: ["one device", () => change({ room: "device" })],
+  X: ["explore: charts and PromQL", () => change({ room: "explore" })],
   e: ["share and export: link, PromQL, curl, CSV", () => offer()],
   l: ["light or dark", () => flip()],
   "?": ["all keys", () => keys()],
@@ -523,6 +553,7 @@ function keys() {
 }
 
 function focus(id) {
+  if (state.room !== "explore") change({ room: "explore" });
   picker.toggle(id !== "query" || picker.element.classList.contains("open"));
   const e = $(id);
   e.focus();

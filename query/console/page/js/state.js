@@ -11,10 +11,18 @@ export const aggregations = ["avg", "sum", "min", "max", "count"];
 
 const views = ["chart", "latest"];
 
+/** rooms are the parts of the page: what all devices do, what one does, and charts of what is asked. */
+export const rooms = ["fleet", "device", "explore"];
+
+// Reports of Fleet that read chunks, and so are made when they are asked for.
+const looks = ["gaps", "late"];
+
 /** initial returns the state of a page that nobody has touched. */
 export function initial() {
   return {
     tenant: "",
+    room: "fleet",
+    look: "", // a report of Fleet: "gaps" or "late"
     metrics: [],
     devices: [], // picked one by one; none: all that match
     match: [], // {label, op, value}
@@ -29,6 +37,12 @@ export function initial() {
     view: "chart",
     utc: false,
   };
+}
+
+// implied returns the room of a link that names none: links of before there were rooms are charts.
+function implied({ metrics, devices, match, by, q, view }) {
+  const asked = metrics.length + devices.length + match.length > 0 || by !== "" || q !== "" || view !== "chart";
+  return asked ? "explore" : "fleet";
 }
 
 /** parse reads the fragment of a URL, with or without #. What it does not understand is as if it were not there. */
@@ -50,6 +64,8 @@ export function parse(fragment) {
   if (refreshes.includes(Number(p.get("refresh")))) s.refresh = Number(p.get("refresh"));
   if (views.includes(p.get("view"))) s.view = p.get("view");
   s.utc = p.get("utc") === "1";
+  if (looks.includes(p.get("look"))) s.look = p.get("look");
+  s.room = rooms.includes(p.get("room")) ? p.get("room") : implied(s);
   return s;
 }
 
@@ -75,6 +91,8 @@ export function fragment(s, { length }) {
   const start = initial();
   const put = (name, value) => value !== start[name] && p.append(name, value);
   put("tenant", s.tenant);
+  if (s.room !== implied(s)) p.append("room", s.room);
+  put("look", s.look);
   for (const m of s.metrics) p.append("metric", m);
   for (const d of s.devices) p.append("device", d);
   for (const m of s.match) p.append("match", m.label + m.op + m.value);

@@ -1,0 +1,165 @@
+// The rooms of the page as a person meets them, over `binnacle dev`: all devices, one device.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { openPage, publish, shoot, startBrowser, startDev } from "./dev.mjs";
+
+const minute = 60e3;
+const now = Date.now();
+const start = now - 120 * minute;
+let dev, browser;
+
+// Twelve pumps, a value each minute for two hours. pump-3 fell silent an hour ago; pump-5 was, for twenty minutes;
+// two readings of pump-7 lie in the future, and are refused.
+before(async () => {
+  dev = await startDev();
+  browser = await startBrowser();
+  const messages = [];
+  for (let i = 0; i < 12; i++) {
+    const send = (ts, values) =>
+      messages.push({ tenant: "acme", device: `pump-${i}`, ts, tags: { site: i % 2 ? "yard" : "hall" }, values });
+    for (let n = 0; n < 120; n++) {
+      if (i === 3 && n >= 60) continue;
+      if (i === 5 && n >= 40 && n < 60) continue;
+      send(start + n * minute, { pressure: i + n / 60, running: n % 30 < 20, state: n < 80 ? "pumping" : "fault",
+        latitude: 53 + i / 10, longitude: 10 - i / 10 });
+    }
+    if (i === 7) for (const n of [1, 2]) send(now + 9 * 86400e3 + n, { pressure: 1 });
+  }
+  await publish(dev, messages);
+  const refused = async () =>
+    (await (await fetch(`${dev.url}/api/v1/rejected`, { headers: { "X-Scope-OrgID": "acme" } })).json()).rejected;
+  while ((await refused()).length === 0) await new Promise((done) => setTimeout(done, 50)); // it follows its topic
+});
+
+after(async () => {
+  await browser?.close();
+  await dev?.stop();
+});
+
+async function open(fragment, options) {
+  const page = await openPage(browser, `${dev.url}/#${fragment}`, options);
+  await page.locator('#view[aria-busy="false"]').waitFor();
+  return page;
+}
+
+async function close(page) {
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+}
+
+const panel = (page, name) => page.locator(`section[aria-label="${name}"]`);
+const address = (page) => page.evaluate(() => location.href);
+
+// colours counts the colours of a panel's canvas.
+const colours = (page, name) =>
+  panel(page, name)
+    .locator("canvas")
+    .first()
+    .evaluate((c) => {
+      const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+      const seen = new Set();
+      for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+      return seen.size;
+    });
+
+test("a tenant begins with its fleet, and the silent device is found", async () => {
+  const page = await open("tenant=acme");
+  await panel(page, "Silent devices").locator("tbody tr").first().waitFor();
+  assert.deepEqual(await page.locator(".tile").allInnerTexts().then((all) => all.map((t) => t.replace(/\s+/g, " "))),
+    ["12 devices", "11 report", "1 silent", "2 refused in a day"]);
+  assert.match(await panel(page, "Silent devices").innerText(), /pump-3\s+1 h\s+1m \(6\d times\)/);
+  assert.match(await page.locator("#answer").innerText(), /complete\s+[0-9.]+ RU/);
+  assert.ok((await colours(page, "Newest values")) >= 10, "a colour for each value");
+  assert.ok((await colours(page, "Positions")) >= 2);
+  assert.match(await panel(page, "Worst offenders").innerText(), /future\s+2\s+.*pump-7/);
+  await shoot(page, "fleet-light");
+  await panel(page, "Silent devices").getByRole("button", { name: "pump-3" }).click();
+  await page.getByRole("heading", { name: "pump-3", exact: true }).waitFor();
+  assert.match(await address(page), /room=device/);
+  await page.goBack();
+  await panel(page, "Silent devices").waitFor();
+  await close(page);
+});
+
+test("a tag narrows the fleet; the address has it, and back undoes it", async () => {
+  const page = await open("tenant=acme");
+  await panel(page, "By tag").getByRole("button", { name: "yard" }).click();
+  await page.locator(".tile", { hasText: "of 12 devices" }).waitFor();
+  assert.match(await address(page), /room=fleet.*match=site%3Dyard/);
+  await page.locator("#fleet-filter").fill("pump-1");
+  await page.keyboard.press("Enter");
+  await page.locator(".tile", { hasText: /^2\s*of 12 devices/ }).waitFor();
+  await page.goBack();
+  await page.goBack();
+  await page.locator(".tile", { hasText: /^12\s*devices/ }).waitFor();
+  await close(page);
+});
+
+test("the strip is walked with the arrow keys, and Enter opens a device", async () => {
+  const page = await open("tenant=acme&room=fleet&metric=pressure");
+  const strip = panel(page, "Newest values").locator(".cells");
+  await strip.focus();
+  for (const key of ["Home", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+  assert.match(await strip.locator(".tip").innerText(), /pump-2\s+pressure: 3\.98/);
+  assert.match(await page.locator("#said").innerText(), /pump-2, pressure/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "pump-2", exact: true }).waitFor();
+  await close(page);
+});
+
+test("hours without readings and late ones are looked for on demand", async () => {
+  const page = await open("tenant=acme&room=fleet&look=late");
+  await page.getByText("No reading was stored late").waitFor();
+  await page.getByRole("button", { name: "Hours without readings" }).click();
+  await panel(page, "Worst offenders").locator(".presence").first().or(page.getByText("No device was without readings")).waitFor();
+  assert.match(await address(page), /look=gaps/);
+  await close(page);
+});
+
+test("a device has all its metrics, and says why a chart has a hole", async () => {
+  const page = await open("tenant=acme&room=device&device=pump-5&range=3h");
+  await panel(page, "Gaps").waitFor();
+  for (const metric of ["latitude", "longitude", "pressure", "running", "state"]) await panel(page, metric).waitFor();
+  assert.match(await panel(page, "state").innerText(), /pumping 1 h/);
+  assert.ok((await colours(page, "state")) >= 2);
+  assert.match(await panel(page, "Gaps").innerText(), /21m\s+20\s+never\s+the device, or its way to Kafka/);
+  assert.match(await panel(page, "Where its readings are").innerText(), /held\s+\d+ rows[^]*kept\s+The class of the device/);
+  await shoot(page, "device-light");
+  await panel(page, "Gaps").getByTitle("Show this time").click();
+  assert.match(await address(page), /from=\d+&to=\d+/);
+  await page.goBack();
+  await panel(page, "pressure").getByRole("button", { name: "pressure" }).click();
+  await page.locator(".legend").waitFor();
+  assert.match(await address(page), /metric=pressure&device=pump-5/);
+  await close(page);
+});
+
+test("refused readings of a device have their payload and reason", async () => {
+  const page = await open("tenant=acme&room=device&device=pump-7");
+  const refused = panel(page, "Refused readings");
+  await refused.locator("summary").first().click();
+  assert.match(await refused.innerText(), /future: 2[^]*lies more than[^]*"device":"pump-7"/);
+  await close(page);
+});
+
+test("a device that is not there", async () => {
+  const page = await open("tenant=acme&room=device");
+  await page.getByRole("heading", { name: "Which device?" }).waitFor();
+  await page.locator("#device-name").fill("pump-99");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "There is no device pump-99" }).waitFor();
+  await close(page);
+});
+
+for (const colorScheme of ["light", "dark"])
+  test(`rooms at 390 px, ${colorScheme}`, async () => {
+    for (const [name, fragment] of [["fleet", "tenant=acme"], ["device", "tenant=acme&room=device&device=pump-5&range=3h"]]) {
+      const page = await open(fragment, { colorScheme, viewport: { width: 390, height: 800 } });
+      await page.locator("#view .panel").first().waitFor();
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing lies beyond the edge");
+      await shoot(page, `${name}-${colorScheme}-390`);
+      await close(page);
+    }
+  });
