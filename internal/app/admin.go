@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 
+	"binnacle/query/console"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -46,6 +48,19 @@ func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 	registerAdmin(mux, p.metrics, p.Ready)
 	d.serve(mux)
 	return d, nil
+}
+
+// operatorsPage returns the page, and serves that of operators at the admin listener, once for all roles.
+func (p *process) operatorsPage() (*console.Handler, error) {
+	if p.page == nil {
+		page, err := console.New()
+		if err != nil {
+			return nil, err
+		}
+		page.RegisterOperators(p.adminMux)
+		p.page = page
+	}
+	return p.page, nil
 }
 
 // registerAdmin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not

@@ -21,6 +21,7 @@ import (
 	"binnacle/internal/heatlog"
 	"binnacle/internal/retry"
 	"binnacle/internal/topics"
+	"binnacle/query/console"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -47,6 +48,7 @@ type process struct {
 	metrics *prometheus.Registry
 	// adminMux handles what the admin listener serves to operators only; roles add to it.
 	adminMux *http.ServeMux
+	page     *console.Handler // nil until a role serves the page of operators
 	life     *lifecycle
 	heat     *heatlog.Collector // of the requests of the process's client
 	began    time.Time          // of the first stage

@@ -180,7 +180,7 @@ func (d *dev) compose(ctx context.Context) error {
 	}
 	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
 		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api, publish: d.publishing(),
-		operators: "http://" + d.admin.addr() + console.HeatPath})
+		operators: "http://" + d.admin.addr() + console.OperatorsPath})
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (d *dev) announce() {
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
-	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /heat /debug/pprof/\n", d.admin.addr())
+	fmt.Fprintf(&b, "  admin   http://%s  /operators /heat /metrics /healthz /readyz /debug/pprof/\n", d.admin.addr())
 	fmt.Fprintf(&b, "  data    %s\n", d.cfg.DataDir)
 	if d.cfg.Fleet.Devices > 0 {
 		fmt.Fprintf(&b, "  fleet   %s\n", fleetLine(d.cfg.Fleet))

@@ -105,6 +105,9 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	p.heat.SetForecast(in.Forecast)
 	p.adminMux.Handle("GET "+binsPath, serveBins(in))
 	p.adminMux.Handle("GET "+limitsPath, serveLimits(in))
+	if _, err := p.operatorsPage(); err != nil {
+		return nil, err
+	}
 	p.readyWhen(func() error {
 		switch left := in.Loading(); {
 		case left > 0:

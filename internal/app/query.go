@@ -15,7 +15,6 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
 	"binnacle/query"
-	"binnacle/query/console"
 	"binnacle/query/heatmap"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
@@ -113,10 +112,11 @@ func (p *process) newQuery(r queryRole) error {
 		Topics:   from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)
-	p.adminMux.HandleFunc("GET "+placementPath, servePlacement(a.client))
+	p.adminMux.Handle("GET "+placementPath, charged(servePlacement(a.client)))
+	p.adminMux.Handle("GET "+actionsPath, charged(serveActions(a.client, p.partLogger("admin"))))
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
-	p.adminMux.Handle("GET "+partitionsPath, heats.servePartitions())
+	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
 		Publish: r.publish, Operators: r.operators, Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {
@@ -128,13 +128,12 @@ func (p *process) newQuery(r queryRole) error {
 	if err != nil {
 		return err
 	}
-	page, err := console.New()
+	page, err := p.operatorsPage()
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	page.Register(mux)
-	page.RegisterHeat(p.adminMux)
 	p.adminMux.Handle("GET /api/v1/heat", heatmap.NewHandler(heatmap.Config{
 		Source: heatlog.NewReader(a.client.Heat()), Ranges: a.client.RangesOf,
 		Shared: func(day telemetry.Day) string { return a.directory.Snapshot().SharedOn(day) },

@@ -20,8 +20,11 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// HeatPath is the path of the page of the load, which is for operators.
-const HeatPath = "/heat"
+// Paths of the pages that are for operators: their rooms, and the load by key and time.
+const (
+	OperatorsPath = "/operators"
+	HeatPath      = "/heat"
+)
 
 // Prefix is where everything but the page itself is.
 const Prefix = "/console/"
@@ -103,6 +106,8 @@ func New() (*Handler, error) {
 			at = "/"
 		case Prefix + "heat.html":
 			at = HeatPath
+		case Prefix + "operators.html":
+			at = OperatorsPath
 		}
 		h.files[at] = f
 		return nil
@@ -143,8 +148,9 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	mux.Handle(Prefix, h)
 }
 
-// RegisterHeat adds the paths of the page of the load to a mux of operators.
-func (h *Handler) RegisterHeat(mux *http.ServeMux) {
+// RegisterOperators adds the paths of the pages of operators to a mux of theirs.
+func (h *Handler) RegisterOperators(mux *http.ServeMux) {
+	mux.Handle(OperatorsPath, h)
 	mux.Handle(HeatPath, h)
 	mux.Handle(Prefix, h)
 }

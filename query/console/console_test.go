@@ -32,8 +32,10 @@ func page(t *testing.T) map[string]string {
 	}))
 	out["/"] = out[console.Prefix+"index.html"]
 	delete(out, console.Prefix+"index.html")
-	out[console.HeatPath] = out[console.Prefix+"heat.html"]
-	delete(out, console.Prefix+"heat.html")
+	for at, name := range map[string]string{console.HeatPath: "heat.html", console.OperatorsPath: "operators.html"} {
+		out[at] = out[console.Prefix+name]
+		delete(out, console.Prefix+name)
+	}
 	require.Greater(t, len(out), 15)
 	return out
 }
@@ -45,6 +47,7 @@ func handler(t *testing.T) http.Handler {
 	mux := http.NewServeMux()
 	h.Register(mux)
 	mux.Handle(console.HeatPath, h)
+	mux.Handle(console.OperatorsPath, h)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	return mux
 }
@@ -224,15 +227,17 @@ func TestVendoredFiles(t *testing.T) {
 	require.Contains(t, files["/console/vendor/uplot/LICENSE"], "MIT License")
 }
 
-// The page of the load is where operators are, and not beside the queries.
-func TestHeatPageIsForOperators(t *testing.T) {
+// The pages of operators are where operators are, and not beside the queries.
+func TestPagesOfOperators(t *testing.T) {
 	h, err := console.New()
 	require.NoError(t, err)
 	queries, operators := http.NewServeMux(), http.NewServeMux()
 	h.Register(queries)
-	h.RegisterHeat(operators)
-	require.Equal(t, 404, ask(queries, http.MethodGet, console.HeatPath, nil).StatusCode)
-	require.Equal(t, 200, ask(operators, http.MethodGet, console.HeatPath, nil).StatusCode)
+	h.RegisterOperators(operators)
+	for _, at := range []string{console.HeatPath, console.OperatorsPath} {
+		require.Equal(t, 404, ask(queries, http.MethodGet, at, nil).StatusCode, at)
+		require.Equal(t, 200, ask(operators, http.MethodGet, at, nil).StatusCode, at)
+	}
 	require.Equal(t, 200, ask(operators, http.MethodGet, console.Prefix+"js/heat.js", nil).StatusCode)
 	require.Equal(t, 404, ask(operators, http.MethodGet, "/", nil).StatusCode)
 }

@@ -1,0 +1,4 @@
+package app
+
+// Charged is charged, for tests.
+var Charged = charged

@@ -1,0 +1,97 @@
+// The rooms of operators over `binnacle dev`, with a load that is made up: of that of a minute there would be little.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { openPage, publish, shoot, startBrowser, startDev } from "./dev.mjs";
+
+let dev, browser;
+
+before(async () => {
+  dev = await startDev();
+  browser = await startBrowser();
+  const now = Date.now();
+  const message = (device, ts) => ({ tenant: "acme", device, ts, values: { speed: 1 } });
+  await publish(dev, [message("m1", now - 1000), message("m2", now - 2000), message("m2", now + 9 * 86400e3)]);
+  const refused = async () => (await (await fetch(`${dev.admin}/api/v1/rejected`)).json()).rejected;
+  while ((await refused()).length === 0) await new Promise((done) => setTimeout(done, 50)); // it follows its topic
+});
+
+after(async () => {
+  await browser?.close();
+  await dev?.stop();
+});
+
+const share = (key, tenant, part) => ({ key, tenant, share: part, rus: 100 * part });
+const report = {
+  container: "chunks-2026-11", from: "2026-11-23T08:43:00Z", to: "2026-11-23T09:43:00Z", bought_rus: 2000, partition_rus: 400,
+  diagnosis: "partition 3 takes 60 % of the RU",
+  partitions: [0, 1, 2, 3, 4].map((partition) => ({
+    partition, min: String(partition), max: String(partition + 1), share: partition === 3 ? 0.6 : 0.1, rus: partition === 3 ? 60 : 10,
+    busiest_rus: 90, busiest_used: partition === 3 ? 0.95 : 0.1, throttled: partition === 3 ? 12 : 0, bytes: 2 ** 20, expected_rus: [1, 2],
+    keys: partition === 3 ? [share("whale~7", "whale", 0.5), share("acme~3", "acme", 0.1)] : [share(`acme~${partition}`, "acme", 0.1)],
+  })),
+  tenants: [share("", "whale", 0.5), share("", "acme", 0.5)],
+};
+
+async function open(fragment, options) {
+  const page = await openPage(browser, "about:blank", options);
+  await page.route("**/api/v1/partitions?*", (route) => route.fulfill({ json: report, headers: { "Binnacle-Request-Units": "12.5" } }));
+  await page.goto(`${dev.admin}/operators#${fragment}`);
+  await page.locator('#view[aria-busy="false"]').waitFor();
+  return page;
+}
+
+async function close(page) {
+  assert.deepEqual(page.faults.filter((f) => !f.startsWith("asks ")), []);
+  await page.context().close();
+}
+
+const panel = (page, name) => page.locator(`section[aria-label="${name}"]`);
+const address = (page) => page.evaluate(() => location.hash);
+
+test("what makes partition 3 hot", async () => {
+  const page = await open("");
+  assert.match(await page.locator("#answer").innerText(), /[0-9.]+ RU/);
+  await panel(page, "Physical partitions").getByRole("button", { name: "3", exact: true }).click();
+  await panel(page, "Partition 3").waitFor();
+  assert.match(await panel(page, "Partition 3").innerText(),
+    /3 times its even share\. The key whale~7 alone takes 83 % of this partition: it is of the tenant whale\. 12 requests of it got a 429/);
+  assert.equal(await address(page), "#partition=3");
+  await shoot(page, "operators-partitions-light");
+  await panel(page, "Partition 3").getByRole("button", { name: "whale" }).click();
+  await panel(page, "Tenants").waitFor();
+  assert.match(await address(page), /view=tenants.*tenant=whale/);
+  await page.goBack();
+  await panel(page, "Partition 3").waitFor();
+  await close(page);
+});
+
+test("tenants, ingest, refused readings and actions", async () => {
+  const page = await open("view=ingest");
+  assert.match(await page.locator(".tiles").innerText(), /records not read[^]*not in the journal[^]*not in chunks/);
+  assert.equal(await panel(page, "Kafka partitions").locator("tbody tr").count(), 4);
+  assert.match(await panel(page, "Tenants in memory").innerText(), /acme\s+2\s+2\s+2/);
+  await shoot(page, "operators-ingest-light");
+  await page.getByRole("link", { name: "Tenants" }).click();
+  await panel(page, "Tenants").getByRole("button", { name: "acme" }).click();
+  await panel(page, "Where it writes to").waitFor();
+  await page.keyboard.press("4");
+  await panel(page, "By reason").getByText("future").first().waitFor();
+  assert.match(await panel(page, "By reason").innerText(), /future\s+1\s[^]*binnacle replay --from-dlq --reason future --dry-run/);
+  assert.match(await panel(page, "Samples").innerText(), /future, acme m2/);
+  await page.keyboard.press("5");
+  await panel(page, "Actions").getByText("container create").first().waitFor();
+  assert.match(await page.locator("#answer").innerText(), /[0-9.]+ RU/);
+  await close(page);
+});
+
+for (const colorScheme of ["light", "dark"])
+  test(`operators at 390 px, ${colorScheme}`, async () => {
+    for (const view of ["partitions", "tenants", "ingest", "rejected", "actions"]) {
+      const page = await open(`view=${view}&partition=3`, { colorScheme, viewport: { width: 390, height: 800 } });
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing lies beyond the edge");
+      await shoot(page, `operators-${view}-${colorScheme}-390`);
+      await close(page);
+    }
+  });

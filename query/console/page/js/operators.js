@@ -1,0 +1,349 @@
+// The page of operators: partitions, tenants, ingest, refused readings, actions, as the admin listener knows them.
+
+import { $, fill, h, icon } from "./dom.js";
+import { ago, charge, count, instant, length, number } from "./format.js";
+import { fragment, lags, parse, refusedBy, requests, spans, views } from "./operatorstate.js";
+import { shell } from "./requests.js";
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+const mode = () => document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
+const now = () => Date.now();
+
+let state = parse(location.hash);
+let running = null; // AbortController
+let timer = 0;
+let spent = 0; // RU
+
+// --- the frame
+
+const links = Object.entries(views).map(([view, name], i) => {
+  const a = h("a", { title: `${name} (${i + 1})`, on: { click: (e) => {
+    if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    change({ view });
+  } } }, name);
+  return [view, a];
+});
+const heat = h("a", {}, "Heat map");
+fill($("rooms"), links.map(([, a]) => a), heat);
+
+const sinceButtons = h("div", { class: "joined", role: "group", "aria-label": "Time" },
+  spans.map((s) => h("button", { "data-name": s, title: `The last ${s}`, on: { click: () => change({ since: s }) } }, s === "168h" ? "7d" : s)));
+const every = h("select", { id: "every", "aria-label": "Refresh interval", on: { change: (e) => change({ refresh: Number(e.target.value) }) } },
+  [[0, "off"], [10, "10s"], [60, "1m"]].map(([v, t]) => h("option", { value: v }, t)));
+const again = h("button", { class: "square", id: "again", title: "Refresh (r)", "aria-label": "Refresh", on: { click: () => run() } }, icon("refresh"));
+const theme = h("button", { class: "square plain", id: "theme", "aria-label": "Light or dark", title: "Light or dark (l)", on: { click: () => flip() } }, icon("theme"));
+fill($("tools"), sinceButtons, h("div", { class: "joined" }, again, every), theme);
+
+function flip() {
+  const next = mode() === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("binnacle.theme", next);
+  } catch {
+    // it lasts as long as the page
+  }
+}
+
+function change(part) {
+  const before = fragment(state);
+  state = { ...state, ...part };
+  if (fragment(state) !== before) history.pushState(null, "", "#" + fragment(state));
+  show();
+  run();
+}
+
+function show() {
+  document.title = `${views[state.view]} · Operators · Binnacle`;
+  for (const [view, a] of links) {
+    a.href = "#" + fragment({ ...state, view });
+    if (view === state.view) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+  heat.href = "/heat" + (state.container ? "#container=" + encodeURIComponent(state.container) : "");
+  for (const b of sinceButtons.children) b.setAttribute("aria-pressed", String(b.dataset.name === state.since));
+  every.value = String(state.refresh);
+}
+
+addEventListener("popstate", () => {
+  state = parse(location.hash);
+  show();
+  run();
+});
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea")) return;
+  const view = Object.keys(views)[Number(e.key) - 1];
+  if (view) change({ view });
+  else if (e.key === "r") run();
+  else if (e.key === "l") flip();
+});
+
+// --- asking
+
+async function run() {
+  clearTimeout(timer);
+  running?.abort();
+  const mine = (running = new AbortController());
+  const began = now();
+  $("progress").hidden = false;
+  $("view").setAttribute("aria-busy", "true");
+  const wanted = Object.entries(requests(state, began));
+  const answers = await Promise.all(wanted.map(async ([name, path]) => [name, await ask(path, mine.signal)]));
+  if (mine !== running) return;
+  const got = Object.fromEntries(answers);
+  const rus = answers.reduce((n, [, a]) => n + a.rus, 0);
+  spent += rus;
+  fill($("answer"), h("b", {}, charge(rus)), h("span", { class: "optional" }, `${now() - began} ms`),
+    h("span", { class: "optional" }, `this page so far ${charge(spent)}`));
+  const faults = answers.filter(([, a]) => a.fault && !a.absent);
+  fill($("view"), faults.map(([name, a]) => h("div", { class: "box-note bad", role: "alert" }, h("h3", {}, name), h("p", {}, a.fault))),
+    rooms[state.view](got));
+  $("progress").hidden = true;
+  $("view").setAttribute("aria-busy", "false");
+  if (state.refresh > 0) timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", run, { once: true }) : run()), state.refresh * 1e3);
+}
+
+// ask returns {body, rus}, or {fault, absent}: absent where this process has no such part.
+async function ask(path, signal) {
+  try {
+    const response = await fetch(path, { signal, credentials: "omit", cache: "no-store" });
+    const rus = Number(response.headers.get("Binnacle-Request-Units") ?? 0);
+    const text = await response.text();
+    if (!response.ok) return { rus, body: null, fault: text.trim() || `the service answers ${response.status}`, absent: response.status === 404 };
+    return { rus, body: JSON.parse(text) };
+  } catch (e) {
+    return { rus: 0, body: null, fault: String(e.message ?? e), absent: false };
+  }
+}
+
+// --- parts of rooms
+
+const percent = (x) => `${Math.round(100 * x)} %`;
+
+function bar(x, label) {
+  return h("span", { class: "share" }, h("meter", { min: 0, max: 1, value: Math.min(1, x), "aria-label": label }), ` ${percent(x)}`);
+}
+
+function bytes(n) {
+  const units = [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"]];
+  const [size, unit] = units.find(([s]) => n >= s) ?? [1, "B"];
+  return `${Number((n / size).toPrecision(3))} ${unit}`;
+}
+
+const whole = (n) => n.toLocaleString("en");
+
+function panel(title, hint, content, wide = true) {
+  return h("section", { class: wide ? "panel wide" : "panel", "aria-label": title }, h("h3", {}, title, hint ? h("span", { class: "hint" }, hint) : null),
+    typeof content === "string" ? h("p", { class: "none" }, content) : content);
+}
+
+// A table: columns are names, or [name, "n"] for numbers.
+function table(columns, rows) {
+  const cls = columns.map((c) => (Array.isArray(c) ? c[1] : null));
+  return h("div", { class: "scroll", tabIndex: 0 }, h("table", { class: "data" },
+    h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", class: cls[i] }, Array.isArray(c) ? c[0] : c)))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: cls[i] }, c)))))));
+}
+
+function link(text, part, title) {
+  return h("button", { class: "link", title, on: { click: () => change(part) } }, text);
+}
+
+function elsewhere(what, role, command) {
+  return h("div", { class: "panel empty" }, h("h3", {}, `This process knows nothing of ${what}`),
+    h("p", {}, `Open this page at the admin listener of ${role}, or run`), h("pre", { tabIndex: 0 }, command));
+}
+
+// --- partitions
+
+function partitions({ heat: { body, absent }, placement }) {
+  if (!body) return absent ? elsewhere("partitions", "a querier", "binnacle partitions") : null;
+  const looked = body.partitions.find((p) => String(p.partition) === state.partition);
+  const most = Math.max(1e-9, ...body.partitions.map((p) => p.rus));
+  return [
+    h("div", { class: "box-note" }, h("h3", {}, body.diagnosis.charAt(0).toUpperCase() + body.diagnosis.slice(1)),
+      h("p", {}, `${body.container}, ${when(body.from)} to ${when(body.to)}; ${whole(body.bought_rus)} RU/s are bought${body.autoscale ? " at most" : ""}, ${whole(Math.round(body.partition_rus))} for each partition.`)),
+    h("div", { class: "filters" }, containerField()),
+    panel("Physical partitions", "of the load; a click says what makes one hot", table(
+      ["Partition", "Share of the load", ["RU/s", "n"], ["busiest RU/s", "n"], ["of what is bought", "n"], ["429s", "n"], ["stored", "n"], "Hottest key"],
+      body.partitions.map((p) => [
+        link(String(p.partition), { partition: String(p.partition) }, "What makes it hot"),
+        h("span", { class: "share" }, h("meter", { min: 0, max: most, value: p.rus, "aria-label": `share of partition ${p.partition}` }), ` ${percent(p.share)}`),
+        number(Number(p.rus.toPrecision(3))), number(Number(p.busiest_rus.toPrecision(3))),
+        p.busiest_used > 0.8 ? h("span", { class: "dot warn" }, percent(p.busiest_used)) : percent(p.busiest_used),
+        p.throttled > 0 ? h("span", { class: "dot warn" }, whole(p.throttled)) : "0", bytes(p.bytes),
+        p.keys[0] ? `${keyName(p.keys[0])} ${percent(p.keys[0].share)}` : ""]))),
+    looked ? onePartition(looked, body) : null,
+    shares("Tenants", body.tenants, (s) => link(s.tenant, { view: "tenants", tenant: s.tenant })),
+    body.devices?.length > 0 ? shares("Devices", body.devices, (s) => `${s.tenant} ${s.device}`) : null,
+    decisions(placement.body, (d) => d.container === body.container),
+  ];
+}
+
+function containerField() {
+  const field = h("input", { class: "field", id: "container", value: state.container, placeholder: "today's shared container", "aria-label": "Container", spellcheck: false });
+  return h("form", { class: "filters", on: { submit: (e) => { e.preventDefault(); change({ container: field.value.trim(), partition: "" }); } } }, field, h("button", {}, "Show"));
+}
+
+const when = (text) => instant(Math.floor(Date.parse(text) / 1e3) * 1e3, true) + "Z";
+const keyName = (k) => k.key || "keys without a name";
+
+function onePartition(p, body) {
+  const named = p.keys.reduce((n, k) => n + k.share, 0);
+  const worst = p.keys[0];
+  const why = worst && worst.share >= 0.5 * p.share
+    ? `The key ${keyName(worst)} alone takes ${percent(worst.share / Math.max(1e-9, p.share))} of this partition${worst.tenant ? `: it is of the tenant ${worst.tenant}` : ""}.`
+    : `No key takes half of it: its ${p.keys.length} hottest take ${percent(named / Math.max(1e-9, p.share))}.`;
+  const mean = 1 / Math.max(1, body.partitions.length);
+  const hot = p.share > 1.2 * mean ? `It takes ${number(Number((p.share / mean).toPrecision(2)))} times its even share.` : "It takes no more than 1.2 times its even share.";
+  return panel(`Partition ${p.partition}`, `effective partition keys ${p.min || "0"} to ${p.max}`, [
+    h("p", { class: "pad" }, `${hot} ${why}${p.throttled > 0 ? ` ${count(p.throttled, "request")} of it got a 429.` : " None of its requests got a 429."}`),
+    table(["Key", "Tenant", "Share of the container", ["RU/s", "n"], ["429s", "n"]], p.keys.map((k) => [h("code", {}, keyName(k)),
+      k.tenant ? link(k.tenant, { view: "tenants", tenant: k.tenant }) : "", bar(k.share, keyName(k)), number(Number(k.rus.toPrecision(3))), whole(k.throttled ?? 0)])),
+    p.expected_rus.some((x) => x > 0) && h("p", { class: "hint pad" }, `Expected of open bins, RU/s by hour from now: ${p.expected_rus.map((x) => number(Number(x.toPrecision(2)))).join(", ")}`)]);
+}
+
+function shares(title, list, name) {
+  return panel(title, "the hottest first", table([title.slice(0, -1), "Key", "Share", ["RU/s", "n"], ["429s", "n"], ["keys tomorrow", "n"]],
+    list.slice(0, 20).map((s) => [name(s), s.key ? h("code", {}, s.key) : "", bar(s.share, s.tenant), number(Number(s.rus.toPrecision(3))), whole(s.throttled ?? 0), s.slots_tomorrow ?? ""])));
+}
+
+function decisions(placement, wanted) {
+  if (!placement) return null;
+  const list = placement.decisions.filter(wanted).sort((a, b) => b.created - a.created).slice(0, 20);
+  if (list.length === 0) return panel("Decisions of the balancer", "", "None in the last 60 days.");
+  const day = (n) => new Date(n * 86400e3).toISOString().slice(0, 10);
+  const ratio = (x) => number(Number(x.toPrecision(3)));
+  return panel("Decisions of the balancer", "hottest partition over the mean, as forecast", table(
+    ["Decided", "For the day", "Container", ["before", "n"], ["after", "n"], "Changes"],
+    list.map((d) => [ago(d.created, now()), day(d.day), d.container, ratio(d.hottestBefore), ratio(d.hottestAfter),
+      h("span", { class: "wrap" }, (d.advice ? "advice: " : "") + ((d.changes ?? []).map((c) => `${c.tenant}: ${c.keysBefore} to ${c.keysAfter} keys, ${c.reason}`).join("; ") || "none"))])));
+}
+
+// --- tenants
+
+function tenants({ heat: { body }, placement, bins, limits, rejected }) {
+  const names = new Set((placement.body?.tenants ?? []).map((t) => t.tenant));
+  for (const s of body?.tenants ?? []) names.add(s.tenant);
+  if (names.size === 0 && !body) return elsewhere("tenants", "a querier", "binnacle tenant list");
+  const load = new Map((body?.tenants ?? []).map((s) => [s.tenant, s]));
+  const held = new Map((bins.body?.tenants ?? []).map((b) => [b.tenant, b]));
+  const refused = new Map(refusedBy(rejected.body?.rejected ?? []));
+  const exceeded = limits.body?.passed ?? [];
+  const rows = [...names].filter((n) => !state.tenant || n === state.tenant)
+    .sort((a, b) => (load.get(b)?.rus ?? 0) - (load.get(a)?.rus ?? 0) || (a < b ? -1 : 1));
+  const epochs = new Map((placement.body?.tenants ?? []).map((t) => [t.tenant, t]));
+  return [
+    state.tenant ? h("div", { class: "filters" }, h("button", { class: "chip", on: { click: () => change({ tenant: "" }) } }, `tenant=${state.tenant}`, h("span", { "aria-hidden": "true" }, " ×"))) : null,
+    panel("Tenants", `load of the shared container in the last ${state.since}`, table(
+      ["Tenant", "Share", ["RU/s", "n"], ["429s", "n"], ["keys", "n"], ["devices in memory", "n"], ["memory", "n"], ["over limits", "n"], ["refused samples", "n"]],
+      rows.map((n) => {
+        const over = exceeded.filter((x) => x.tenant === n).reduce((sum, x) => sum + x.delayed_readings + x.refused_readings, 0);
+        const keys = epochs.get(n)?.epochs.at(-1)?.slots.length;
+        return [link(n, { tenant: n }), load.has(n) ? bar(load.get(n).share, n) : "", load.has(n) ? number(Number(load.get(n).rus.toPrecision(3))) : "",
+          whole(load.get(n)?.throttled ?? 0), keys ?? "", held.has(n) ? whole(held.get(n).devices ?? 0) : "", held.has(n) ? bytes(held.get(n).bytes) : "",
+          over > 0 ? h("span", { class: "dot warn" }, whole(over)) : "0", refused.get(n) ?? 0];
+      }))),
+    state.tenant ? oneTenant(state.tenant, epochs.get(state.tenant), bins.body, exceeded, placement.body) : null,
+  ];
+}
+
+function oneTenant(name, known, bins, exceeded, placement) {
+  const mine = exceeded.filter((x) => x.tenant === name);
+  const day = (n) => (n === 0 ? "the first" : new Date(n * 86400e3).toISOString().slice(0, 10));
+  return [
+    known ? panel("Where it writes to", "", table(["From the day", ["keys", "n"], "slots"], known.epochs.map((e) => [day(e.from), String(e.slots.length),
+      h("span", { class: "wrap" }, e.slots.slice(0, 64).join(", "))]))) : null,
+    mine.length > 0 ? limitsOf(mine) : null,
+    bins ? binsOf("Its largest devices in memory", bins.devices ?? []) : null,
+    decisions(placement, (d) => (d.changes ?? []).some((c) => c.tenant === name)),
+    panel("Limits, retention and tokens", "on the command line", h("pre", { class: "payload", tabIndex: 0 },
+      `binnacle tenant list ${name}\nbinnacle tenant set ${name} --query-rate 50 --retention 400d\nbinnacle tenant token list ${name}`)),
+  ];
+}
+
+function limitsOf(list) {
+  return panel("Over their limits", "since the partitions came here", table(["Tenant", "Limit", ["delayed", "n"], ["refused", "n"], "Last", "Devices"],
+    list.map((x) => [x.tenant, x.limit, whole(x.delayed_readings), whole(x.refused_readings), ago(Date.parse(x.last), now()),
+      h("span", { class: "wrap" }, (x.culprits ?? []).slice(0, 5).map((c) => `${c.device} ${whole(c.readings)}`).join(", "))])));
+}
+
+function binsOf(title, list) {
+  return panel(title, "", list.length === 0 ? "None." : table(["Device", "Tenant", ["bins", "n"], ["readings", "n"], ["memory", "n"], "Oldest reading", ["records behind", "n"]],
+    list.map((b) => [b.device ?? "", b.tenant, whole(b.bins), whole(b.readings), bytes(b.bytes), h("span", { title: when(b.from) }, ago(Date.parse(b.from), now())), whole(b.records_behind)])));
+}
+
+// --- ingest
+
+function ingest({ bins, limits }) {
+  const b = bins.body;
+  if (!b) return bins.absent ? elsewhere("open bins", "an ingester", "binnacle bins --admin HOST:7071") : null;
+  const total = b.partitions.map(lags).reduce((a, l) => ({ unread: a.unread + l.unread, unjournaled: a.unjournaled + l.unjournaled, unstored: a.unstored + l.unstored }),
+    { unread: 0, unjournaled: 0, unstored: 0 });
+  const tile = (n, what, title) => h("div", { class: "tile", title }, h("b", {}, n), h("span", {}, what));
+  return [
+    h("div", { class: "tiles", role: "group", "aria-label": "Lags" },
+      tile(whole(total.unread), "records not read", "the end of the log less what was read"),
+      tile(whole(total.unjournaled), "not in the journal", "a crash without a journal reads them again"),
+      tile(whole(total.unstored), "not in chunks", "they are in open bins"),
+      tile(`${bytes(b.memory.held)}`, `of ${bytes(b.memory.bound)} memory`), tile(length(b.hold_seconds * 1e3), "longest hold")),
+    panel("Kafka partitions", `${b.topics}; read by this process`, b.partitions.length === 0 ? "None is assigned to it." : table(
+      ["Topic", "Partition", "State", ["end", "n"], ["not read", "n"], ["not journalled", "n"], ["not in chunks", "n"], ["floor", "n"], ["journal floor", "n"], ["bins", "n"], ["a restart takes", "n"]],
+      b.partitions.map((p) => {
+        const l = lags(p);
+        return [p.topic, String(p.partition), p.loading > 0 ? `${whole(p.loading)} to load` : p.caught_up ? h("span", { class: "dot" }, "caught up") : h("span", { class: "dot warn" }, "catching up"),
+          whole(p.log_end), whole(l.unread), whole(l.unjournaled), whole(l.unstored), whole(p.floor), whole(p.journal_floor), whole(p.bins),
+          p.replay.seconds ? length(Math.max(1000, Math.round(p.replay.seconds) * 1e3)) : "?"];
+      }))),
+    limits.body?.waiting.length > 0 ? panel("Waiting for limits", "", table(["Tenant", "Device", "Limit", "Topic", ["from offset", "n"], "Since"],
+      limits.body.waiting.map((x) => [x.tenant, x.device || "all", x.limit, `${x.topic}/${x.partition}`, whole(x.offset), ago(Date.parse(x.since), now())]))) : null,
+    limits.body?.passed.length > 0 ? limitsOf(limits.body.passed) : panel("Over their limits", "", "No tenant was over a limit."),
+    panel("Tenants in memory", "", table(["Tenant", ["devices", "n"], ["bins", "n"], ["readings", "n"], ["memory", "n"], "Oldest reading", ["records behind", "n"]],
+      b.tenants.map((t) => [link(t.tenant, { view: "tenants", tenant: t.tenant }), whole(t.devices ?? 0), whole(t.bins), whole(t.readings), bytes(t.bytes), ago(Date.parse(t.from), now()), whole(t.records_behind)]))),
+    binsOf("Oldest devices in memory", b.devices ?? []),
+  ];
+}
+
+// --- refused readings
+
+function rejected({ rejected: { body, absent } }) {
+  if (!body) return absent ? elsewhere("refused readings", "a querier", "binnacle replay --from-dlq --dry-run") : null;
+  const list = body.rejected;
+  const samples = list.flatMap((r) => (r.samples ?? []).map((s) => ({ ...s, reason: r.reason }))).filter((s) => !state.tenant || s.tenant === state.tenant)
+    .sort((a, b) => b.at - a.at);
+  return [
+    body.complete ? null : h("div", { class: "box-note warn" }, h("h3", {}, "Not all is known"), (body.incomplete ?? []).map((t) => h("p", {}, t))),
+    h("div", { class: "filters" }, ["reason", "tenant"].filter((n) => state[n]).map((n) =>
+      h("button", { class: "chip", on: { click: () => change({ [n]: "" }) } }, `${n}=${state[n]}`, h("span", { "aria-hidden": "true" }, " ×")))),
+    panel("By reason", "", list.length === 0 ? "No reading was refused." : table(["Reason", ["readings", "n"], "First", "Last", "Publish them again"],
+      list.map((r) => [link(r.reason, { reason: r.reason }), whole(r.count), ago(r.first, now()), ago(r.last, now()),
+        h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]))),
+    list.length === 0 ? null : panel("By tenant", "of the newest samples of each reason", table(["Tenant", ["samples", "n"]],
+      refusedBy(list).map(([tenant, n]) => [tenant ? link(tenant, { tenant }) : "none that is known", whole(n)]))),
+    samples.length === 0 ? null : panel("Samples", "the newest first", h("div", {}, samples.slice(0, 50).map((s) => h("details", { class: "more" },
+      h("summary", {}, `${s.reason}, ${s.tenant ?? "no tenant"}${s.device ? " " + s.device : ""}, ${ago(s.at, now())}, ${s.topic}/${s.partition} offset ${s.offset}`),
+      h("p", {}, s.detail), h("pre", { class: "payload", tabIndex: 0 }, s.payload + (s.cut ? " …" : "")))))),
+  ];
+}
+
+// --- actions
+
+function actions({ actions: { body, absent }, placement }) {
+  if (!body) return absent ? elsewhere("actions", "a querier", "binnacle actions") : null;
+  const list = body.actions.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 300);
+  return [
+    panel("Actions", `what was done to the account, ${state.since === "1h" ? "the last 30 days" : "since " + state.since}`, list.length === 0 ? "None." : table(["At", "Who", "What", "Object", "Tenant", "Detail", "Outcome"],
+      list.map((a) => [when(a.at), a.who, a.verb, a.object ?? "", a.tenant ? link(a.tenant, { tenant: a.tenant }) : "",
+        h("span", { class: "wrap" }, Object.entries(a.detail ?? {}).map(([k, v]) => `${k}=${v}`).join(" ")),
+        a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)]))),
+    decisions(placement.body, () => true),
+    panel("Audit", "reads all chunks, and the log where it still has them", h("pre", { class: "payload", tabIndex: 0 },
+      `binnacle audit --from ${new Date(now() - 2 * 86400e3).toISOString().slice(0, 10)} --to ${new Date(now()).toISOString().slice(0, 10)} --log`)),
+  ];
+}
+
+const rooms = { partitions, tenants, ingest, rejected, actions };
+
+show();
+run();

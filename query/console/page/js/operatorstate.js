@@ -1,0 +1,68 @@
+// The state of the page of operators, as the address bar has it.
+
+/** views are its rooms. */
+export const views = { partitions: "Partitions", tenants: "Tenants", ingest: "Ingest", rejected: "Rejected", actions: "Actions" };
+
+/** spans are how far back a room looks. */
+export const spans = ["1h", "6h", "24h", "168h"];
+
+/** initial returns the state of a page that nobody has touched. partition is "" where none is looked at. */
+export function initial() {
+  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", reason: "", refresh: 0 };
+}
+
+/** parse reads a fragment; what it does not know is left as it is at first. */
+export function parse(hash) {
+  const q = new URLSearchParams(hash.replace(/^#/, ""));
+  const state = initial();
+  if (Object.hasOwn(views, q.get("view") ?? "")) state.view = q.get("view");
+  if (spans.includes(q.get("since"))) state.since = q.get("since");
+  if (/^\d{1,4}$/.test(q.get("partition") ?? "")) state.partition = q.get("partition");
+  for (const name of ["container", "tenant", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
+  if (["10", "60"].includes(q.get("refresh"))) state.refresh = Number(q.get("refresh"));
+  return state;
+}
+
+/** fragment returns the state without what is as at first. */
+export function fragment(state) {
+  const first = initial();
+  return new URLSearchParams(
+    Object.entries(state)
+      .filter(([name, value]) => value !== first[name])
+      .map(([name, value]) => [name, String(value)]),
+  ).toString();
+}
+
+const day = 86400e3;
+const hours = { "1h": 3600e3, "6h": 6 * 3600e3, "24h": day, "168h": 7 * day };
+
+/** requests returns what a room asks for, by name: paths of the admin listener. */
+export function requests(state, now) {
+  const path = (name, parameters) => {
+    const q = new URLSearchParams(Object.entries(parameters).filter(([, v]) => v !== "")).toString();
+    return `/api/v1/${name}${q ? "?" + q : ""}`;
+  };
+  const { since, container, tenant, reason } = state;
+  const heat = path("partitions", { since, container });
+  const rejected = path("rejected", { from: now - hours[since], reason, samples: 50 });
+  return {
+    partitions: { heat, placement: path("placement", {}) },
+    tenants: { heat, placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
+      limits: path("limits", { tenant }), rejected: path("rejected", { from: now - hours[since], samples: 100 }) },
+    ingest: { bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
+    rejected: { rejected },
+    actions: { actions: path("actions", { since: since === "1h" ? "720h" : since, tenant }), placement: path("placement", { tenant }) },
+  }[state.view];
+}
+
+/** lags returns how many records of a Kafka partition are not read, not in the journal, and not in chunks. */
+export function lags({ log_end: end, position, journal_floor: journal, floor }) {
+  return { unread: Math.max(0, end - position), unjournaled: Math.max(0, position - journal), unstored: Math.max(0, position - floor) };
+}
+
+/** refusedBy returns how many of the samples of refused readings name each tenant, the most first. */
+export function refusedBy(rejected) {
+  const by = new Map();
+  for (const { samples } of rejected) for (const { tenant = "" } of samples ?? []) by.set(tenant, (by.get(tenant) ?? 0) + 1);
+  return [...by].sort((a, b) => b[1] - a[1]);
+}
