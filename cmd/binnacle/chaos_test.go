@@ -309,11 +309,21 @@ func (c *chaos) calm() {
 			c.launch(m)
 		}
 	}
+	// Rules that were sent to a paused emulator are put when it goes on, perhaps after others were deleted.
+	well := 0
 	soon(c.t, time.Minute, func() bool {
-		c.countHits()
-		return c.faults(http.MethodDelete, nil) != nil
+		if rules, ok := c.countHits(); !ok || rules > 0 {
+			well = 0
+			c.faults(http.MethodDelete, nil)
+			return false
+		}
+		well++
+		return well == wellFor
 	}, "the store is well again")
 }
+
+// wellFor is how often in a row, ten milliseconds apart, the store must have no rules to be well again.
+const wellFor = 100
 
 // failures are what rules do. A container that seems gone is not among them: only creates may meet that, for to a
 // query it has expired.
@@ -340,14 +350,17 @@ func (c *chaos) rules() {
 	c.faults(http.MethodPut, fmt.Appendf(nil, `{"seed":%d,"rules":[%s]}`, c.rnd.IntN(1<<30), strings.Join(rules, ",")))
 }
 
-// countHits adds what the rules have hit, before they or the emulator go.
-func (c *chaos) countHits() {
+// countHits adds what the rules have hit, before they or the emulator go, and returns how many rules there are; ok is
+// false if the emulator does not answer.
+func (c *chaos) countHits() (rules int, ok bool) {
 	var state struct{ Rules []struct{ Hits int } }
-	if body := c.faults(http.MethodGet, nil); body != nil && json.Unmarshal(body, &state) == nil {
-		for _, r := range state.Rules {
-			c.hits += r.Hits
-		}
+	if body := c.faults(http.MethodGet, nil); body == nil || json.Unmarshal(body, &state) != nil {
+		return 0, false
 	}
+	for _, r := range state.Rules {
+		c.hits += r.Hits
+	}
+	return len(state.Rules), true
 }
 
 // faults speaks with the emulator about its rules. It returns nil if that cannot hear: it may be gone or paused.
