@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -98,7 +99,11 @@ const placementPath = "/api/v1/placement"
 func servePlacement(client *cosmos.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, err := placementOf(r.Context(), client, r.URL.Query().Get("tenant"))
-		if err != nil {
+		switch {
+		case errors.Is(err, control.ErrNoTenant):
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -12,7 +12,7 @@ before(async () => {
   browser = await startBrowser();
   const now = Date.now();
   const message = (device, ts) => ({ tenant: "acme", device, ts, values: { speed: 1 } });
-  await publish(dev, [message("m1", now - 1000), message("m2", now - 2000), message("m2", now + 9 * 86400e3)]);
+  await publish(dev, [{ ...message("w1", now), tenant: "whale" }, message("m1", now - 1000), message("m2", now - 2000), message("m2", now + 9 * 86400e3)]);
   const refused = async () => (await (await fetch(`${dev.admin}/api/v1/rejected`)).json()).rejected;
   while ((await refused()).length === 0) await new Promise((done) => setTimeout(done, 50)); // it follows its topic
 });
@@ -81,6 +81,7 @@ test("tenants, ingest, refused readings and actions", async () => {
   assert.match(await panel(page, "By reason").innerText(), /future\s+1\s[^]*binnacle replay --from-dlq --reason future --dry-run/);
   assert.match(await panel(page, "Samples").innerText(), /future, acme m2/);
   await page.keyboard.press("5");
+  await page.getByRole("button", { name: "tenant=acme" }).click();
   await panel(page, "Actions").getByText("container create").first().waitFor();
   assert.match(await page.locator("#answer").innerText(), /[0-9.]+ RU/);
   await close(page);

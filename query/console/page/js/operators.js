@@ -98,7 +98,7 @@ async function run() {
     h("span", { class: "optional" }, `this page so far ${charge(spent)}`));
   const faults = answers.filter(([, a]) => a.fault && !a.absent);
   fill($("view"), faults.map(([name, a]) => h("div", { class: "box-note bad", role: "alert" }, h("h3", {}, name), h("p", {}, a.fault))),
-    rooms[state.view](got));
+    chips(), rooms[state.view](got));
   $("progress").hidden = true;
   $("view").setAttribute("aria-busy", "false");
   if (state.refresh > 0) timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", run, { once: true }) : run()), state.refresh * 1e3);
@@ -118,6 +118,13 @@ async function ask(path, signal) {
 }
 
 // --- parts of rooms
+
+// What the room is narrowed to, and a way back.
+function chips() {
+  const narrowed = (state.view === "rejected" ? ["reason", "tenant"] : state.view === "partitions" ? [] : ["tenant"]).filter((n) => state[n]);
+  return narrowed.length === 0 ? null : h("div", { class: "filters" }, narrowed.map((n) =>
+    h("button", { class: "chip", title: "Drop this condition", on: { click: () => change({ [n]: "" }) } }, `${n}=${state[n]}`, h("span", { "aria-hidden": "true" }, " ×"))));
+}
 
 const percent = (x) => `${Math.round(100 * x)} %`;
 
@@ -235,7 +242,6 @@ function tenants({ heat: { body }, placement, bins, limits, rejected }) {
     .sort((a, b) => (load.get(b)?.rus ?? 0) - (load.get(a)?.rus ?? 0) || (a < b ? -1 : 1));
   const epochs = new Map((placement.body?.tenants ?? []).map((t) => [t.tenant, t]));
   return [
-    state.tenant ? h("div", { class: "filters" }, h("button", { class: "chip", on: { click: () => change({ tenant: "" }) } }, `tenant=${state.tenant}`, h("span", { "aria-hidden": "true" }, " ×"))) : null,
     panel("Tenants", `load of the shared container in the last ${state.since}`, table(
       ["Tenant", "Share", ["RU/s", "n"], ["429s", "n"], ["keys", "n"], ["devices in memory", "n"], ["memory", "n"], ["over limits", "n"], ["refused samples", "n"]],
       rows.map((n) => {
@@ -314,8 +320,6 @@ function rejected({ rejected: { body, absent } }) {
     .sort((a, b) => b.at - a.at);
   return [
     body.complete ? null : h("div", { class: "box-note warn" }, h("h3", {}, "Not all is known"), (body.incomplete ?? []).map((t) => h("p", {}, t))),
-    h("div", { class: "filters" }, ["reason", "tenant"].filter((n) => state[n]).map((n) =>
-      h("button", { class: "chip", on: { click: () => change({ [n]: "" }) } }, `${n}=${state[n]}`, h("span", { "aria-hidden": "true" }, " ×")))),
     panel("By reason", "", list.length === 0 ? "No reading was refused." : table(["Reason", ["readings", "n"], "First", "Last", "Publish them again"],
       list.map((r) => [link(r.reason, { reason: r.reason }), whole(r.count), ago(r.first, now()), ago(r.last, now()),
         h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]))),
