@@ -78,7 +78,11 @@ type (
 	ScanExplained = read.ScanExplained
 )
 
-var WithExplanation = read.WithExplanation
+// Contexts of explanations: of what queries did, and of what they would.
+var (
+	WithExplanation = read.WithExplanation
+	WithPlan        = read.WithPlan
+)
 
 // Result describes an answer beside its contents.
 type Result struct {

@@ -198,7 +198,7 @@ func TestPageLoadsNothingElse(t *testing.T) {
 }
 
 // The credential is kept as long as the tab, and nowhere else: no file but session.js touches the storage of the tab,
-// and what is stored for longer is the colours.
+// and what is stored for longer is the colours, and the queries that were typed.
 func TestPageStorageKeys(t *testing.T) {
 	for at, text := range page(t) {
 		if path.Ext(at) != ".js" || strings.Contains(at, "/vendor/") {
@@ -208,7 +208,11 @@ func TestPageStorageKeys(t *testing.T) {
 			require.NotContains(t, text, "sessionStorage", at)
 		}
 		for _, call := range regexp.MustCompile(`localStorage\.\w+\([^)]*\)`).FindAllString(text, -1) {
-			require.Contains(t, call, `"binnacle.theme"`, at)
+			if path.Base(at) == "history.js" {
+				require.Contains(t, call, `"binnacle.queries"`, at)
+			} else {
+				require.Contains(t, call, `"binnacle.theme"`, at)
+			}
 		}
 		require.NotContains(t, text, "indexedDB", at)
 	}

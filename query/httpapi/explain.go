@@ -13,11 +13,13 @@ import (
 	"binnacle/query"
 )
 
-// ExplainParameter asks, with the value true, for an explanation in the place of an answer.
+// ExplainParameter asks for an explanation in the place of an answer: with the value true of what the request did, with
+// the value plan of what it would do.
 const ExplainParameter = "explain"
 
-// Explained serves what next serves, and explanations of it: with explain=true in the URL the request is answered as
-// ever, and what is sent is which keys were asked, what that was expected to cost and what it has cost. Errors are sent
+// Explained serves what next serves, and explanations of it. With explain=true in the URL the request is answered as
+// ever, and what is sent is which keys were asked, what that was expected to cost and what it has cost. With
+// explain=plan no document is read: what is sent is which keys would be asked, and the expected cost. Errors are sent
 // as they are.
 func Explained(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,15 +29,19 @@ func Explained(next http.Handler) http.Handler {
 			return
 		}
 		switch wanted := values.Get(ExplainParameter); {
-		case wanted != "true" && wanted != "false" || len(values[ExplainParameter]) > 1:
-			e := parameterError{ExplainParameter, "is allowed once, as true or false"}
+		case wanted != "true" && wanted != "plan" && wanted != "false" || len(values[ExplainParameter]) > 1:
+			e := parameterError{ExplainParameter, "is allowed once, as true, plan or false"}
 			writeProblem(w, problem{Status: http.StatusBadRequest, Detail: e.Error(), Parameter: e.name})
 			return
 		case wanted == "false":
 			next.ServeHTTP(w, without(r, values))
 			return
 		}
-		ctx, explanation := query.WithExplanation(r.Context())
+		explain := query.WithExplanation
+		if values.Get(ExplainParameter) == "plan" {
+			explain = query.WithPlan
+		}
+		ctx, explanation := explain(r.Context())
 		answer := &unsent{header: make(http.Header), status: http.StatusOK}
 		began := time.Now()
 		next.ServeHTTP(answer, without(r, values).WithContext(context.WithValue(ctx, unsentKey{}, true)))
@@ -204,6 +210,8 @@ func rollupSummary(r *query.Explained) string {
 	case len(r.Covered) > 0:
 		return fmt.Sprintf("rollups of %d days of keys, and %d queries for what they do not cover", len(r.Covered),
 			len(r.Scans))
+	case len(r.Scans) == 0 && r.Estimate.Scans > 0:
+		return fmt.Sprintf("%d queries, which were not sent", r.Estimate.Scans)
 	case len(r.Scans) == 0:
 		return "heads alone: no container has chunks of the range"
 	case r.Scans[0].Device != "" && r.Ordered:

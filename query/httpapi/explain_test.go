@@ -123,3 +123,24 @@ func TestExplainOfFailingQuery(t *testing.T) {
 	require.Equal(t, 500, a.status, a.body)
 	require.Contains(t, parseProblem(t, a).Detail, "can't be read")
 }
+
+// A plan has the expected cost, reads no document, and leaves the answer of a later query as it is.
+func TestExplainPlan(t *testing.T) {
+	s := newServer(t, func(*query.Config, *httpapi.Config) {})
+	s.fill()
+	explained := httptest.NewServer(httpapi.Explained(s.Config.Handler))
+	t.Cleanup(explained.Close)
+	s.Server = explained
+	for _, path := range []string{"/api/v1/readings?metric=temp", "/api/v1/readings?metric=temp&limit=5",
+		"/api/v1/latest?metric=temp", "/api/v1/aggregates?metric=temp&step=5m"} {
+		var e httpapi.Explanation
+		a := s.get(t, path+"&explain=plan")
+		require.Equal(t, 200, a.status, a.body)
+		require.NoError(t, json.Unmarshal([]byte(a.body), &e), a.body)
+		require.Len(t, e.Reads, 1, path)
+		require.Positive(t, e.Reads[0].Estimated.RequestUnits, path)
+		require.Zero(t, e.Reads[0].Charged.Documents, path)
+		require.Empty(t, e.Reads[0].Scans, path)
+		require.NotContains(t, s.get(t, path).body, `":[]`, path)
+	}
+}

@@ -14,6 +14,8 @@ import (
 // Explanation is what the queries of a context did: which keys they asked, for what, the expected cost, and the real
 // one. It is safe for any number of callers.
 type Explanation struct {
+	planned bool // queries read no document, and their answers are empty
+
 	mu    sync.Mutex // guards below
 	reads []*Explained
 }
@@ -73,6 +75,13 @@ type explanationKey struct{}
 // WithExplanation returns a context that collects explanations of its queries.
 func WithExplanation(ctx context.Context) (context.Context, *Explanation) {
 	e := &Explanation{}
+	return context.WithValue(ctx, explanationKey{}, e), e
+}
+
+// WithPlan returns a context that collects what its queries would ask, and what that is expected to cost. They read
+// heads, but no document: their answers are empty, and nobody may keep them.
+func WithPlan(ctx context.Context) (context.Context, *Explanation) {
+	e := &Explanation{planned: true}
 	return context.WithValue(ctx, explanationKey{}, e), e
 }
 

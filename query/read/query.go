@@ -88,6 +88,9 @@ func (q *Query) run(ctx context.Context) error {
 		q.noteExpired(since)
 	}
 	q.beginExplanation(ctx)
+	if q.explained != nil && q.explanation.planned {
+		return nil
+	}
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
 	if q.req.Order == Unordered {
 		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() {

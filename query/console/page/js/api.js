@@ -39,7 +39,9 @@ export async function ask(request, session, { fetch, now, signal }) {
   }
   let response, text;
   try {
-    response = await fetch(request.path + (request.post || form === "" ? "" : "?" + form), options);
+    // The wish for an explanation stands in the URL, also of a POST.
+    const query = [request.explain ? `explain=${request.explain}` : "", request.post ? "" : form].filter(Boolean).join("&");
+    response = await fetch(request.path + (query === "" ? "" : "?" + query), options);
     text = await response.text();
   } catch (cause) {
     if (signal?.aborted) throw cause;

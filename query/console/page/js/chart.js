@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { count, instant, number, ticks } from "./format.js";
 import { common, gapsOf } from "./gaps.js";
 import { faded, inkOf, palette } from "./palette.js";
+import { stacked } from "./curves.js";
 import { table } from "./series.js";
 import { zoomed } from "./time.js";
 
@@ -25,11 +26,8 @@ export class Chart {
    */
   constructor(panel, page, hidden = new Set()) {
     Object.assign(this, { panel, page, hidden, lit: -1 });
-    const { curves, step, range, exact } = panel;
     this.height = panel.height ?? (page.panels > 1 ? low : tall);
-    const until = Math.min(range.to, page.now);
-    this.gaps = curves.map((c) => gapsOf(c.times, step, { factor: exact ? 1.5 : 2.5, until: exact ? null : until }));
-    this.data = table(curves, this.gaps);
+    this.measure();
     this.tip = h("div", { class: "tip", hidden: true });
     this.element = h("div", {
       class: "plot",
@@ -75,10 +73,25 @@ export class Chart {
       this.plot.setSize({ width, height: this.height });
   }
 
+  // measure finds the gaps of the curves, and lays out their columns.
+  measure() {
+    const { curves, step, range, exact } = this.panel;
+    const until = Math.min(range.to, this.page.now);
+    this.gaps = curves.map((c) => gapsOf(c.times, step, { factor: exact ? 1.5 : 2.5, until: exact ? null : until }));
+    this.plain = table(curves, this.gaps);
+    this.data = this.laid();
+  }
+
+  // The columns that are drawn: in a stack each curve stands on those before it.
+  laid() {
+    return this.panel.stack ? stacked(this.plain, this.hidden) : this.plain;
+  }
+
   /** show draws the chart without the curves whose numbers are in a set. */
   show(hidden) {
     this.hidden = hidden;
     if (hidden.has(this.lit)) this.lit = -1;
+    this.data = this.laid();
     this.draw();
   }
 
@@ -90,13 +103,26 @@ export class Chart {
     this.plot?.redraw(false);
   }
 
+  // The colour and dash of a curve: one of an earlier time has those of its pair.
+  ink(n) {
+    return inkOf(this.page.mode, this.panel.curves[n].ink ?? n);
+  }
+
+  /** update draws newer values of the same curves, without what a new chart would lose: cursor, tip, place. */
+  update(panel) {
+    this.panel = { ...panel, height: this.height };
+    this.measure();
+    this.plot?.setData(this.data);
+  }
+
   bands() {
+    if (this.panel.stack) return false;
     const shown = this.panel.curves.map((_, i) => i).filter((i) => !this.hidden.has(i));
     return shown.filter((i) => this.panel.curves[i].min.some((v) => v !== null)).length <= mostBands;
   }
 
   options() {
-    const { curves, range } = this.panel;
+    const { curves } = this.panel;
     const colours = palette(this.page.mode);
     const font = "11px system-ui, sans-serif";
     const axis = {
@@ -120,21 +146,19 @@ export class Chart {
         ...(this.page.sync ? { sync: { key: this.page.sync, setSeries: false } } : {}),
       },
       scales: {
-        x: { time: true, range: () => [range.from / 1e3, range.to / 1e3] },
-        y: this.panel.stepped
-          ? { range: [-0.15, 1.15] }
-          : { range: { min: { pad: 0.1, soft: 0, mode: 3 }, max: { pad: 0.1, soft: 0, mode: 3 } } },
+        x: { time: true, range: () => [this.panel.range.from / 1e3, this.panel.range.to / 1e3] },
+        y: this.panel.stepped ? { range: [-0.15, 1.15] } : valueScale(this.panel),
       },
       axes: [
         { ...axis, space: 72, values: clock() },
         this.panel.stepped
           ? { ...axis, size: 56, splits: [0, 1], values: ["false", "true"] }
-          : { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits) },
+          : { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits), label: this.panel.unit, labelSize: 18, labelFont: font },
       ],
       series: [
         {},
         ...curves.flatMap((c, n) => {
-          const { stroke, dash } = inkOf(this.page.mode, n);
+          const { stroke, dash } = this.ink(n);
           const show = !this.hidden.has(n);
           const edge = { show: show && banded, stroke: "transparent", width: 0, points: { show: false } };
           return [
@@ -142,7 +166,8 @@ export class Chart {
               show,
               stroke: () => (this.lit >= 0 && this.lit !== n ? faded(stroke, 0.25) : stroke),
               width: 1.5,
-              dash,
+              dash: c.before ? [2, 4] : dash,
+              ...(this.panel.stack ? { fill: faded(stroke, 0.3) } : {}),
               ...(this.panel.stepped ? { paths: globalThis.uPlot.paths.stepped({ align: 1 }) } : {}),
               points: { show: single(c) ? true : undefined, size: 4, fill: stroke },
             },
@@ -151,9 +176,9 @@ export class Chart {
           ];
         }),
       ],
-      bands: curves.map((_, n) => ({
+      bands: this.panel.stack ? this.between() : curves.map((_, n) => ({
         series: [3 * n + 2, 3 * n + 3],
-        fill: faded(inkOf(this.page.mode, n).stroke, 0.16),
+        fill: faded(this.ink(n).stroke, 0.16),
       })),
       hooks: {
         drawClear: [(u) => this.drawGaps(u)],
@@ -162,6 +187,12 @@ export class Chart {
         setSelect: [(u) => this.selected(u)],
       },
     };
+  }
+
+  // The areas of a stack, each down to the curve below it that is shown.
+  between() {
+    const shown = this.panel.curves.map((_, n) => n).filter((n) => !this.hidden.has(n));
+    return shown.slice(1).map((n, i) => ({ series: [3 * n + 1, 3 * shown[i] + 1], fill: faded(this.ink(n).stroke, 0.3) }));
   }
 
   // Where all curves that are shown have a gap it is hatched.
@@ -184,6 +215,7 @@ export class Chart {
 
   // A dotted line leads over each gap of a curve, and ends where an open one ends.
   drawBridges(u) {
+    if (this.panel.stack) return;
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
     ctx.save();
@@ -194,7 +226,7 @@ export class Chart {
     ctx.lineWidth = 1.25 * ratio;
     this.panel.curves.forEach((c, n) => {
       if (this.hidden.has(n)) return;
-      ctx.strokeStyle = faded(inkOf(this.page.mode, n).stroke, this.lit >= 0 && this.lit !== n ? 0.2 : 0.75);
+      ctx.strokeStyle = faded(this.ink(n).stroke, this.lit >= 0 && this.lit !== n ? 0.2 : 0.75);
       for (const g of this.gaps[n]) {
         const before = c.avg[c.times.indexOf(g.from)];
         const behind = g.open ? before : c.avg[c.times.indexOf(g.to)];
@@ -243,7 +275,7 @@ export class Chart {
       h(
         "tr",
         {},
-        h("td", {}, swatch(this.page.mode, v.n)),
+        h("td", {}, swatch(this.page.mode, this.panel.curves[v.n].ink ?? v.n)),
         h("td", {}, v.name),
         h(
           "td",
@@ -313,6 +345,19 @@ export function swatch(mode, n) {
   const e = h("span", { class: "swatch" + (dash.length === 0 ? "" : dash[0] > 2 ? " dashed" : " dotted") });
   e.style.borderTopColor = stroke;
   return e;
+}
+
+// valueScale returns the scale of values of a panel: logarithmic, with fixed ends, or around what is there.
+function valueScale({ log, low = null, high = null, stack }) {
+  const around = stack ? { min: { pad: 0, soft: 0, mode: 1 }, max: { pad: 0.1, soft: 0, mode: 1 } } : { min: { pad: 0.1, soft: 0, mode: 3 }, max: { pad: 0.1, soft: 0, mode: 3 } };
+  const { rangeNum, rangeLog } = globalThis.uPlot;
+  const fixed = low !== null || high !== null;
+  if (!fixed && !log) return { range: around };
+  const range = (u, least, most) => {
+    const [from, to] = least === null ? [log ? 1 : 0, 10] : log ? rangeLog(least, most, 10, true) : rangeNum(least, most, around);
+    return [low !== null && (!log || low > 0) ? low : from, high ?? to];
+  };
+  return log ? { distr: 3, range } : { range };
 }
 
 // wide returns the width of an axis: that of its longest label.

@@ -5,8 +5,8 @@ import { fill, h, icon } from "./dom.js";
 
 /** Editor calls `run` with a query that was typed, "" for what is picked; `known` is what complete() needs. */
 export class Editor {
-  constructor(element, { run, known }) {
-    Object.assign(this, { run, known, found: null, chosen: -1, follows: "" });
+  constructor(element, { run, known, typed }) {
+    Object.assign(this, { run, known, changed: typed, found: null, chosen: -1, follows: "" });
     this.text = h("textarea", {
       id: "query",
       rows: 1,
@@ -50,8 +50,9 @@ export class Editor {
       h("span", { class: "optional" }, "Typed"),
     );
     this.back.setAttribute("aria-label", "Drop the typed query, use the selection");
+    this.cost = h("span", { class: "hint price", role: "status", title: "What this query is expected to cost" });
     this.go = h("button", { class: "primary", on: { click: () => this.submit() } }, "Run");
-    fill(element, h("div", { class: "box" }, this.text, h("div", { class: "buttons" }, this.back, this.go)), this.list);
+    fill(element, h("div", { class: "box" }, this.text, h("div", { class: "buttons" }, this.cost, this.back, this.go)), this.list);
   }
 
   /** show shows the query of a state: what was typed, or what is picked. */
@@ -63,7 +64,13 @@ export class Editor {
     this.grow();
   }
 
+  /** price shows what the query in the box is expected to cost. */
+  price(text) {
+    this.cost.textContent = text;
+  }
+
   submit() {
+    this.price("");
     this.close();
     this.dirty = false;
     const value = this.text.value.trim();
@@ -77,6 +84,7 @@ export class Editor {
 
   typed() {
     this.dirty = true;
+    this.changed(this.text.value);
     this.grow();
     this.offer(false);
   }

@@ -1,22 +1,27 @@
 // The page: its state, who asks, what is asked, and who shows the answer.
 
 import { ask, Problem, together } from "./api.js";
+import { beside, topOf } from "./curves.js";
+import { Display } from "./display.js";
 import { connect, firstSteps, help, share } from "./dialogs.js";
 import { $, fill, h, icon } from "./dom.js";
 import { Device } from "./device.js";
 import { Editor } from "./editor.js";
 import { Fleet } from "./fleet.js";
+import { Further } from "./further.js";
 import { length } from "./format.js";
+import { History, noted } from "./history.js";
 import { Picker } from "./picker.js";
+import { drawJSON, drawReports, planned, priced, priceOf } from "./reports.js";
 import { Rooms } from "./rooms.js";
-import { charts, curl, latest, picked, readings, toRequest } from "./requests.js";
+import { charts, curl, earlier, latest, picked, readings, toRequest } from "./requests.js";
 import { csv } from "./series.js";
 import { fragment, initial, parse } from "./state.js";
 import { needed, remember, remembered } from "./session.js";
-import { rangeOf } from "./time.js";
+import { duration, rangeOf } from "./time.js";
 import { live, Times } from "./times.js";
 import { drawLatest, latestOf } from "./newest.js";
-import { drawAnswer, drawCharts, marked, notes, panelsOf, problem } from "./views.js";
+import { drawAnswer, drawCharts, marked, notes, panelsOf, problem, same, updateCharts } from "./views.js";
 
 const mostLatest = 500;
 const catalogAge = 30e3; // ms, after which asking again reads the catalog again
@@ -35,6 +40,7 @@ let spent = 0; // RU
 let running = null; // AbortController
 let timer = 0;
 let sorted = { column: "Age", down: true };
+let ordered = { column: "Curve", down: false }; // of legends
 let hidden = new Map(); // by panel, the names of the curves that are hidden, so that a refresh keeps them so
 
 function nothing() {
@@ -57,6 +63,18 @@ const page = {
   },
   set sorted(s) {
     sorted = s;
+  },
+  get ordered() {
+    return ordered;
+  },
+  set ordered(o) {
+    ordered = o;
+  },
+  // A chart is as tall as the window has room for beside its legend; several share it.
+  heightOf: (panels, curves) => {
+    const legend = Math.min(232, 30 + 24 * Math.min(curves, 9));
+    const room = innerHeight - $("view").getBoundingClientRect().top - scrollY - legend - 110;
+    return Math.round(Math.min(900, Math.max(panels > 1 ? 200 : 300, panels > 1 ? room / 2 : room)));
   },
   hiddenOf(panel) {
     const key = panel.promql || panel.title;
@@ -83,7 +101,11 @@ const rooms = new Rooms($("rooms"), { change: (part) => change(part) });
 
 const picker = new Picker($("picker"), { change: (part) => change({ ...part, q: "" }) });
 const editor = new Editor($("query-section"), {
-  run: (q) => (q === state.q ? again() : change({ q })),
+  run: (q) => {
+    if (q) noted(session.tenant, q);
+    return q === state.q ? again() : change({ q, also: q ? state.also : [] });
+  },
+  typed: (q) => price(q),
   known: {
     get metrics() {
       return catalog.metrics.map((m) => ({ metric: m.metric, detail: `${m.types.join(", ")}, ${m.devices} devices` }));
@@ -101,6 +123,12 @@ const editor = new Editor($("query-section"), {
             ]),
           ],
   },
+});
+const further = new Further($("further"), { change: (part) => change(part) });
+const display = new Display($("display"), { change: (part) => change(part) });
+const earlierQueries = new History($("query-section").querySelector(".buttons"), {
+  tenant: () => session.tenant,
+  run: (q) => change({ q, also: [] }),
 });
 const times = new Times($("when"), { change, back: () => history.back(), again: () => again(), now });
 
@@ -149,6 +177,8 @@ function show() {
   const plan = charts(state, catalog, { from, to }, width());
   picker.show(state, catalog, plan.by);
   editor.show(state.q, picked(state, plan));
+  further.show(state, picked(state, plan));
+  display.show(state);
   times.show(state, depth() > 0);
   for (const [view, tab] of tabs) {
     tab.setAttribute("aria-selected", String(state.view === view));
@@ -230,11 +260,7 @@ async function run() {
     return;
   }
   busy(true);
-  const asked = (request) =>
-    ask(request, session, ways(mine.signal)).then((a) => {
-      spent += a.cost?.request_units ?? 0;
-      return a;
-    });
+  const asked = (request) => ask(request, session, ways(mine.signal)).then(paid);
   try {
     if (now() - catalog.at > catalogAge) await load(asked);
     if (catalog.metrics.length === 0 && state.q === "") {
@@ -294,10 +320,95 @@ async function runCharts(asked) {
     suggest();
     return;
   }
+  if (state.view === "explain") {
+    await runExplain(asked, plan, requests);
+    return;
+  }
   const all = await Promise.all(requests.map(asked));
+  const before = await runBefore(asked, plan, requests);
   const answers = new Map(requests.map((r, i) => [r, all[i]]));
-  shown = { plan, panels: panelsOf(plan, answers, catalog), requests, said: together(all) };
+  const panels = panelsOf(plan, answers, catalog).map((panel, i) => displayed(panel, before.panels[i]));
+  const was = shown;
+  shown = { plan, panels, requests, said: together([...all, ...before.answers]), of: state };
+  if (state.view === "json") shown.room = (element) => drawJSON(element, requests, all);
+  // The same curves again, as a page that asks by itself gets them: what is drawn stays, with newer values.
+  else if (live(state) && was?.of === state && same(was.panels, panels) && quiet(was) && quiet(shown)) {
+    updateCharts(charted, panels);
+    drawAnswer($("answer"), shown.said, spent);
+    return;
+  }
   drawShown();
+}
+
+// quiet reports whether nothing is said above the charts of an answer.
+function quiet({ said, plan, room }) {
+  return !room && notes(said, plan?.left ?? 0).length === 0 && $("view").querySelector(".bad") === null;
+}
+
+// runBefore asks the same of an earlier time, if the state compares with one.
+async function runBefore(asked, plan, requests) {
+  if (!state.versus || state.view === "json") return { panels: [], answers: [] };
+  const ms = duration(state.versus);
+  const all = await Promise.all(requests.map((r) => asked(earlier(r, ms))));
+  return { panels: panelsOf(plan, new Map(requests.map((r, i) => [r, all[i]])), catalog), answers: all };
+}
+
+// displayed returns a panel as the state displays it.
+function displayed(panel, before) {
+  const { curves, total } = topOf(panel.curves, state.top);
+  const kept = new Set(curves.map((c) => c.name));
+  const others = (before?.curves ?? []).filter((c) => kept.has(c.name));
+  const { log, low, high } = state;
+  return {
+    ...panel,
+    curves: before ? beside(curves, others, { ms: duration(state.versus), name: state.versus }) : curves,
+    total,
+    unit: catalog.metrics.find((m) => m.metric === panel.title)?.units[0] ?? "",
+    log,
+    low,
+    high,
+    stack: state.draw === "stack",
+    heat: state.draw === "heat",
+  };
+}
+
+// runExplain says what the view would cost, and, once that is wanted, what it has done.
+async function runExplain(asked, plan, requests, told = false) {
+  const all = await Promise.all(requests.map((r) => asked(planned(r, told))));
+  const reports = requests.map((r, i) => ({ title: plan.panels.find((p) => p.request === r).title || "Query", report: all[i].body }));
+  const run = h("button", { class: "primary", on: { click: () => explainRun(plan, requests) } }, "Run it, and say what it did");
+  shown = { plan: null, panels: [], requests, said: together(all), room: (element) => drawReports(element, reports, told ? null : run) };
+  drawShown();
+}
+
+async function explainRun(plan, requests) {
+  busy(true);
+  const asked = (request) => ask(request, session, ways(running.signal)).then(paid);
+  await runExplain(asked, plan, requests, true).catch(failed);
+  busy(false);
+}
+
+// price says beside the box what a query that is being typed would cost, once nobody has typed for a moment.
+let pricing = 0;
+function price(q) {
+  clearTimeout(pricing);
+  editor.price("");
+  if (q.trim() === "" || (!session.tenant && !session.token)) return;
+  pricing = setTimeout(async () => {
+    const plan = charts({ ...state, q, also: [] }, catalog, rangeOf(state, now()), width());
+    try {
+      const answer = paid(await ask(planned(plan.panels[0].request), session, ways()));
+      editor.price(priced(priceOf([answer.body])));
+    } catch {
+      // it is not a query yet: what is wrong is said when it is run
+    }
+  }, 700);
+}
+
+// paid adds what an answer cost to what the page has spent.
+function paid(a) {
+  spent += a.cost?.request_units ?? 0;
+  return a;
 }
 
 function drawShown() {
@@ -328,11 +439,12 @@ async function runLatest(asked) {
 
 function busy(on) {
   $("progress").hidden = !on;
+  $("view").toggleAttribute("data-live", live(state));
   $("view").setAttribute("aria-busy", String(on));
 }
 
 function destroy() {
-  for (const c of charted) c.destroy();
+  for (const { chart } of charted) chart?.destroy();
   charted = [];
   for (const r of Object.values(others)) r.destroy();
 }
@@ -406,7 +518,9 @@ function suggest() {
 const tabs = [
   ["chart", "Chart"],
   ["latest", "Latest"],
-].map(([view, name], i) => [
+  ["json", "JSON"],
+  ["explain", "Explain"],
+].map(([view, name], i, all) => [
   view,
   h(
     "button",
@@ -418,8 +532,9 @@ const tabs = [
       on: {
         click: () => change({ view }),
         keydown: (e) => {
-          if (e.key !== "ArrowLeft" && e.key !== "ArrowRight") return;
-          const other = view === "chart" ? "latest" : "chart";
+          const by = { ArrowLeft: all.length - 1, ArrowRight: 1 }[e.key];
+          if (!by) return;
+          const [other] = all[(i + by) % all.length];
           change({ view: other });
           $("tab-" + other).focus();
         },
@@ -511,6 +626,9 @@ const shortcuts = {
   b: ["back", () => depth() > 0 && history.back()],
   1: ["chart", () => change({ room: "explore", view: "chart" })],
   2: ["newest values", () => change({ room: "explore", view: "latest" })],
+  3: ["the answer as JSON", () => change({ room: "explore", view: "json" })],
+  4: ["what the query costs, before it runs", () => change({ room: "explore", view: "explain" })],
+  h: ["earlier queries and favourites", () => earlierQueries.toggle()],
   F: ["the fleet", () => change({ room: "fleet" })],
   D: ["one device", () => change({ room: "device" })],
   X: ["explore: charts and PromQL", () => change({ room: "explore" })],

@@ -125,3 +125,26 @@ export function line(agg, by, selected, window) {
 function mark(query, name) {
   return `label_replace(${query}, "${bandLabel}", "${name}", "", "")`;
 }
+
+/** letterOf returns the name of the nth query: A, B and on. */
+export function letterOf(n) {
+  return String.fromCharCode(65 + n);
+}
+
+/**
+ * expanded returns queries, each with those before it in the place of their letters: of avg(x), 2 and A / B the last is
+ * (avg(x)) / (2). A letter in quotes, in braces, or as a part of a name is none.
+ */
+export function expanded(queries) {
+  const out = [];
+  for (const query of queries) {
+    const token = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|#[^\n]*|\{(?:"(?:[^"\\]|\\.)*"|[^}"])*\}|\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|[A-Za-z_:][\w:]*/g;
+    out.push(
+      query.replace(token, (word) => {
+        const n = /^[A-Z]$/.test(word) ? word.charCodeAt(0) - 65 : -1;
+        return n >= 0 && n < out.length ? `(${out[n]})` : word;
+      }),
+    );
+  }
+  return out;
+}

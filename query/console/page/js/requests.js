@@ -2,7 +2,7 @@
 // a value, in order.
 
 import { length } from "./format.js";
-import { banded, bandLabel, label, line, matchers, over, selector } from "./promql.js";
+import { banded, bandLabel, expanded, label, letterOf, line, matchers, over, selector } from "./promql.js";
 import { aligned, stepFor } from "./time.js";
 
 const range = "/prometheus/api/v1/query_range";
@@ -13,6 +13,9 @@ const mostDevices = 50;
 
 // What one chart has at most.
 const mostSeries = 100;
+
+// Of how many curves the top ones are chosen at most.
+const mostRanked = 1000;
 
 // A URL beyond this length goes as a form.
 const longURL = 2000;
@@ -48,8 +51,12 @@ export function charts(state, catalog, { from, to }, width) {
   const span = aligned({ from, to }, step);
   const asked = { from: span.from, to }; // no step lies in the future
   if (state.q.trim() !== "") {
-    const request = ranged(state.q, asked, step);
-    return { panels: [{ title: "", promql: state.q, request }], step, range: span, by: "", all: "value", left: 0 };
+    const typed = [state.q, ...state.also].filter((q) => q.trim() !== "");
+    const panels = expanded(typed).map((promql, n) => {
+      const title = typed.length > 1 ? `${letterOf(n)}: ${typed[n]}` : "";
+      return { title, promql, request: ranged(promql, asked, step, state.top > 0 ? mostRanked : mostSeries) };
+    });
+    return { panels, step, range: span, by: "", all: "value", left: 0 };
   }
   const found = catalog.devices.filter((d) => matches(d, state) && state.metrics.some((m) => d.metrics.includes(m)));
   const by = state.by || (found.length <= fewDevices && !catalog.truncated ? "device" : "all");
@@ -58,7 +65,8 @@ export function charts(state, catalog, { from, to }, width) {
   const panels = state.metrics.map((metric) => {
     const selected = selector([metric], matchers(state));
     const query = banded(state.agg, by, selected, window);
-    return { title: metric, promql: line(state.agg, by, selected, window), request: ranged(query, asked, step) };
+    const most = state.top > 0 ? mostRanked : mostSeries;
+    return { title: metric, promql: line(state.agg, by, selected, window), request: ranged(query, asked, step, most) };
   });
   return { panels, step, range: span, by, all: `${state.agg} of all devices`, left: 0 };
 }
@@ -69,7 +77,7 @@ function each(state, found, catalog, span, step) {
   // Keys that are named cost less than all there are, where only some devices have the metrics.
   const some = found.length > 0 && found.length < catalog.devices.length;
   const named = some || found.length > mostDevices || narrowed || catalog.truncated;
-  const shown = found.slice(0, mostDevices);
+  const shown = found.slice(0, state.top > 0 ? mostRanked : mostDevices);
   const parameters = [
     ...(named ? shown.map((d) => ["device", d.device]) : []),
     ...state.metrics.map((m) => ["metric", m]),
@@ -88,13 +96,13 @@ function each(state, found, catalog, span, step) {
   return { panels, step, range: span, by: "device", left: found.length - shown.length };
 }
 
-function ranged(query, { from, to }, step) {
+function ranged(query, { from, to }, step, most) {
   return toRequest(range, [
     ["query", query],
     ["start", from / 1e3],
     ["end", to / 1e3],
     ["step", step / 1e3],
-    ["limit", mostSeries * (query.includes(bandLabel) ? 3 : 1)],
+    ["limit", most * (query.includes(bandLabel) ? 3 : 1)],
   ]);
 }
 
@@ -141,6 +149,12 @@ export function picked(state, { panels, by }) {
   const selected = selector(state.metrics, matchers(state));
   if (by === "device") return selected;
   return `${state.agg} by (${["__name__", ...(by === "all" ? [] : [label(by)])].join(", ")}) (${selected})`;
+}
+
+/** earlier returns a request for a range that lies so many ms before. */
+export function earlier(request, ms) {
+  const by = { from: ms, to: ms, start: ms / 1e3, end: ms / 1e3 };
+  return { ...request, parameters: request.parameters.map(([n, v]) => [n, n in by ? v - by[n] : v]) };
 }
 
 /** toRequest returns a request, which is a POST if its URL were long. */

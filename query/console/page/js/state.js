@@ -9,7 +9,16 @@ export const operators = ["=", "!=", "=~", "!~"];
 /** aggregations are how many devices become one curve. */
 export const aggregations = ["avg", "sum", "min", "max", "count"];
 
-const views = ["chart", "latest"];
+const views = ["chart", "latest", "json", "explain"];
+
+/** draws are how a chart shows its curves. */
+export const draws = ["lines", "stack", "heat"];
+
+/** tops are how many curves are kept of many, 0 for all. */
+export const tops = [0, 5, 10, 20, 50];
+
+/** shifts are how much earlier the time is that a chart is compared with; "" is none. */
+export const shifts = ["", "1h", "1d", "7d", "30d"];
 
 /** rooms are the parts of the page: what all devices do, what one does, and charts of what is asked. */
 export const rooms = ["fleet", "device", "explore"];
@@ -28,6 +37,13 @@ export function initial() {
     match: [], // {label, op, value}
     by: "", // "": by how many there are; "device", "all", or the name of a tag
     agg: "avg",
+    also: [], // further PromQL queries, B and on, which may name those before
+    draw: "lines",
+    log: false,
+    low: null, // fixed ends of the axis of values
+    high: null,
+    top: 0,
+    versus: "", // how much earlier
     q: "", // PromQL that was typed; "" follows what is picked
     range: "15m",
     from: null, // both, or neither
@@ -56,6 +72,14 @@ export function parse(fragment) {
   s.by = p.get("by") ?? "";
   if (aggregations.includes(p.get("agg"))) s.agg = p.get("agg");
   s.q = p.get("q") ?? "";
+  s.also = s.q === "" ? [] : p.getAll("also").slice(0, mostAlso);
+  if (draws.includes(p.get("draw"))) s.draw = p.get("draw");
+  s.log = p.get("log") === "1";
+  s.low = numeric(p.get("low"));
+  s.high = numeric(p.get("high"));
+  if (s.low !== null && s.high !== null && s.low >= s.high) s.low = s.high = null;
+  if (tops.includes(Number(p.get("top")))) s.top = Number(p.get("top"));
+  if (shifts.includes(p.get("versus"))) s.versus = p.get("versus");
   if (duration(p.get("range") ?? "") > 0) s.range = p.get("range");
   const from = epoch(p.get("from"));
   const to = epoch(p.get("to"));
@@ -67,6 +91,13 @@ export function parse(fragment) {
   if (looks.includes(p.get("look"))) s.look = p.get("look");
   s.room = rooms.includes(p.get("room")) ? p.get("room") : implied(s);
   return s;
+}
+
+/** mostAlso is how many queries there are at most beside the first. */
+export const mostAlso = 4;
+
+function numeric(text) {
+  return text === null || text.trim() === "" || !Number.isFinite(Number(text)) ? null : Number(text);
 }
 
 /** epoch returns the milliseconds since 1970 of a number in seconds, milliseconds, microseconds or nanoseconds, which its
@@ -99,6 +130,9 @@ export function fragment(s, { length }) {
   put("by", s.by);
   put("agg", s.agg);
   put("q", s.q);
+  for (const q of s.q === "" ? [] : s.also) p.append("also", q);
+  for (const name of ["draw", "low", "high", "top", "versus"]) put(name, s[name]);
+  if (s.log) p.append("log", "1");
   if (s.from !== null) {
     p.append("from", s.from);
     p.append("to", s.to);

@@ -5,6 +5,7 @@ import { fill, h } from "./dom.js";
 import { charge, count, incomplete, instant, length, number, parts } from "./format.js";
 import { faultAt } from "./promql.js";
 import { fromAggregates, fromMatrix, summary } from "./series.js";
+import { SeriesMap } from "./seriesmap.js";
 
 /**
  * panelsOf returns the panels of a plan with the curves of their answers. answers has one for each request; catalog says
@@ -43,9 +44,21 @@ export function drawCharts(element, panels, page) {
     element,
     drawn.map((d) => d.element),
   );
-  const charts = drawn.map((d) => d.chart).filter(Boolean);
-  for (const c of charts) c.mount();
-  return charts;
+  for (const { chart } of drawn) chart?.mount();
+  return drawn;
+}
+
+/** same reports whether panels have the same curves, displayed alike, so that what is drawn can be updated. */
+export function same(a, b) {
+  const shape = (panels) =>
+    JSON.stringify(panels.map(({ title, curves, step, unit, log, low, high, stack, heat, total }) =>
+      [title, curves.map((c) => c.name), step, unit, log, low, high, stack, heat, total !== null]));
+  return shape(a) === shape(b);
+}
+
+/** updateCharts shows newer values in what drawCharts has drawn of panels that are the same. */
+export function updateCharts(drawn, panels) {
+  drawn.forEach((d, i) => d.update?.(panels[i]));
 }
 
 function drawPanel(panel, page) {
@@ -64,32 +77,56 @@ function drawPanel(panel, page) {
       ),
     };
   }
-  const chart = new Chart(panel, page, hiddenIn(panel, page.hiddenOf(panel)));
+  const sized = { ...panel, height: page.heightOf(page.panels, curves.length) };
+  const chart = panel.heat ? new SeriesMap(sized, page) : new Chart(sized, page, hiddenIn(panel, page.hiddenOf(panel)));
   const legend = new Legend(panel, chart, page);
-  const holes = chart.gaps.reduce((n, g) => n + g.length, 0);
-  const band = curves.some((c) => c.min.some((v) => v !== null)) && chart.bands();
-  const head = h(
-    "h3",
-    {},
-    name,
-    h(
-      "span",
-      { class: "hint" },
-      `${count(curves.length, "curve")} · step ${length(panel.step)}${band ? " · band: least to greatest" : ""}`,
-    ),
-    holes > 0 ? h("span", { class: "hint" }, h("span", { class: "hatch" }), ` ${count(holes, "gap")}`) : null,
-  );
+  const head = h("h3", {}, heading(name, panel, chart));
+  const below = h("div", {}, data(panel, chart, page));
   return {
     chart,
+    update: (next) => {
+      chart.update(next);
+      legend.panel = next;
+      legend.draw();
+      fill(head, heading(name, next, chart));
+      const open = below.querySelector("details").open;
+      fill(below, data(next, chart, page));
+      below.querySelector("details").open = open;
+    },
     element: h(
       "section",
       { class: "panel", "aria-label": name },
       head,
       chart.element,
+      panel.heat ? chart.legend() : null,
       legend.element,
-      data(panel, chart, page),
+      below,
     ),
   };
+}
+
+// What stands above a chart: its name, how many curves, their step and unit, gaps.
+function heading(name, panel, chart) {
+  const { curves } = panel;
+  const holes = chart.gaps.reduce((n, g) => n + g.length, 0);
+  const band = curves.some((c) => c.min.some((v) => v !== null)) && chart.bands();
+  return [
+    name,
+    h(
+      "span",
+      { class: "hint" },
+      [
+        panel.total ? `top ${curves.filter((c) => !c.before).length} of ${panel.total.curves}` : count(curves.length, "curve"),
+        `step ${length(panel.step)}`,
+        panel.unit,
+        band ? "band: least to greatest" : "",
+        panel.total ? `last values of all add up to ${number(panel.total.last)}` : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ),
+    holes > 0 ? h("span", { class: "hint" }, h("span", { class: "hatch" }), ` ${count(holes, "gap")}`) : null,
+  ];
 }
 
 /** middleCut returns a name that is cut in its middle where there is no room, so that names that differ at the end differ. */
@@ -109,79 +146,101 @@ function hiddenIn({ curves }, names) {
   return found.size === curves.length ? new Set() : found;
 }
 
-// The curves of a panel with figures. A click hides or shows one; with shift, all others.
+// A legend of more curves can be searched.
+const fewCurves = 8;
+
+const figures = ["last", "min", "avg", "max"];
+
+// The curves of a panel with figures, sorted and searched. A click hides or shows one; with shift, all others.
 class Legend {
   constructor(panel, chart, page) {
-    Object.assign(this, { panel, chart, page, names: page.hiddenOf(panel) });
+    Object.assign(this, { panel, chart, page, names: page.hiddenOf(panel), found: "", buttons: new Map() });
     this.body = h("tbody", {});
+    this.head = h("tr", {});
+    const search = h("input", {
+      class: "field",
+      type: "search",
+      placeholder: "find a curve",
+      "aria-label": "Find a curve",
+      on: {
+        input: (e) => {
+          this.found = e.target.value.trim().toLowerCase();
+          this.draw();
+        },
+      },
+    });
     this.element = h(
       "div",
-      { class: "scroll legend", tabIndex: -1 },
-      h(
-        "table",
-        { class: "data" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "Curve"),
-            ["last", "min", "avg", "max"].map((t) =>
-              h(
-                "th",
-                {
-                  class: t === "last" ? "n" : "n optional",
-                  scope: "col",
-                },
-                t,
-              ),
-            ),
-          ),
-        ),
-        this.body,
-      ),
+      { class: "legend-box" },
+      panel.curves.length > fewCurves ? h("div", { class: "legend-search" }, search) : null,
+      h("div", { class: "scroll legend", tabIndex: -1 }, h("table", { class: "data" }, h("thead", {}, this.head), this.body)),
     );
     this.draw();
   }
 
+  // A heading that sorts by its column.
+  heading(title) {
+    const { ordered } = this.page;
+    const by = ordered.column === title;
+    const cls = title === "Curve" ? null : title === "last" ? "n" : "n optional";
+    const sort = () => {
+      this.page.ordered = { column: title, down: by ? !ordered.down : title !== "Curve" };
+      this.draw();
+      this.head.querySelector(`[data-column="${title}"]`).focus();
+    };
+    return h(
+      "th",
+      { class: cls, scope: "col", "aria-sort": by ? (ordered.down ? "descending" : "ascending") : "none" },
+      h("button", { "data-column": title, on: { click: sort } }, title + (by ? (ordered.down ? " ↓" : " ↑") : "")),
+    );
+  }
+
+  // The numbers of the curves that are found, in order.
+  order() {
+    const { curves } = this.panel;
+    const { column, down } = this.page.ordered;
+    const all = curves.map((_, n) => n).filter((n) => curves[n].name.toLowerCase().includes(this.found));
+    if (column === "Curve") return down ? all.reverse() : all;
+    const value = new Map(all.map((n) => [n, summary(curves[n])[column] ?? -Infinity]));
+    return all.sort((a, b) => (down ? value.get(b) - value.get(a) : value.get(a) - value.get(b)));
+  }
+
   draw() {
     const { curves } = this.panel;
+    this.buttons.clear();
+    fill(this.head, ["Curve", ...figures].map((t) => this.heading(t)));
     fill(
       this.body,
-      curves.map((c, n) => {
+      this.order().map((n) => {
+        const c = curves[n];
         const s = summary(c);
         const off = this.names.has(c.name);
-        const mark = swatch(this.page.mode, n);
+        const mark = swatch(this.page.mode, c.ink ?? n);
         mark.classList.toggle("off", off);
         const labels = Object.entries(c.labels)
           .map(([l, v]) => `${l}=${v}`)
           .join(", ");
+        const button = h(
+          "button",
+          {
+            class: "series",
+            "aria-label": c.name,
+            "aria-pressed": String(!off),
+            title: labels || c.name,
+            on: { click: (e) => this.toggle(n, e.shiftKey) },
+          },
+          mark,
+          middleCut(c.name),
+        );
+        this.buttons.set(n, button);
         return h(
           "tr",
           {
             class: off ? "off" : null,
             on: { mouseenter: () => this.chart.light(n), mouseleave: () => this.chart.light(-1) },
           },
-          h(
-            "td",
-            { class: "wide" },
-            h(
-              "button",
-              {
-                class: "series",
-                "aria-label": c.name,
-                "aria-pressed": String(!off),
-                title: labels || c.name,
-                on: {
-                  click: (e) => this.toggle(n, e.shiftKey),
-                },
-              },
-              mark,
-              middleCut(c.name),
-            ),
-          ),
-          ["last", "min", "avg", "max"].map((k) => h("td", { class: k === "last" ? "n" : "n optional" }, number(s[k]))),
+          h("td", { class: "wide" }, button),
+          figures.map((k) => h("td", { class: k === "last" ? "n" : "n optional" }, number(s[k]))),
         );
       }),
     );
@@ -199,7 +258,7 @@ class Legend {
     if (all.every((name) => names.has(name))) names.clear();
     this.draw();
     this.chart.show(hiddenIn(this.panel, names));
-    this.body.querySelectorAll("button")[n].focus();
+    this.buttons.get(n)?.focus();
   }
 }
 

@@ -1,0 +1,144 @@
+// Many curves as a heat map: a row for each, a column for each step, its colour the value.
+
+import { h } from "./dom.js";
+import { instant, number } from "./format.js";
+import { palette } from "./palette.js";
+import { ramp, shading } from "./shades.js";
+
+/** SeriesMap draws curves into an element of its own, as Chart does, whose methods it has. */
+export class SeriesMap {
+  constructor(panel, page) {
+    Object.assign(this, { page, cursor: null });
+    this.row = Math.max(3, Math.min(22, Math.floor((panel.height ?? 300) / Math.max(1, panel.curves.length))));
+    this.take(panel);
+    this.canvas = h("canvas", {});
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.element = h("div", {
+      class: "plot cells", role: "application", tabIndex: 0, "aria-roledescription": "heat map",
+      "aria-label": `${panel.title || "Result"}: ${panel.curves.length} rows. Arrow keys move, Escape leaves.`,
+      on: { pointermove: (e) => this.under(e), pointerleave: () => this.point(null), keydown: (e) => this.key(e), blur: () => this.point(null) },
+    }, this.canvas, this.tip);
+    this.observer = new ResizeObserver(() => this.draw());
+  }
+
+  take(panel) {
+    this.panel = panel;
+    this.gaps = panel.curves.map(() => []);
+    this.shades = shading(panel.curves.flatMap((c) => c.avg.filter((v) => v !== null)));
+  }
+
+  /** update draws newer values of the same curves. */
+  update(panel) {
+    this.take(panel);
+    this.draw();
+  }
+
+  mount() {
+    this.draw();
+    this.observer.observe(this.element);
+  }
+
+  destroy() {
+    this.observer.disconnect();
+  }
+
+  bands() {
+    return false;
+  }
+
+  show() {
+    // all rows stay
+  }
+
+  light(n) {
+    this.point(n < 0 ? null : { n, t: null });
+  }
+
+  draw() {
+    const width = this.element.clientWidth;
+    if (width === 0) return;
+    const { curves, range, step } = this.panel;
+    const ratio = devicePixelRatio;
+    const height = this.row * curves.length + 18;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    const c = this.canvas.getContext("2d");
+    c.scale(ratio, ratio);
+    const { mode } = this.page;
+    const { axis } = palette(mode);
+    const x = (t) => ((t - range.from) / (range.to - range.from)) * width;
+    const wide = Math.max(1, x(range.from + step) + 0.5);
+    curves.forEach((curve, n) => curve.times.forEach((t, i) => {
+      const colour = this.shades.of(mode, curve.avg[i] ?? undefined);
+      if (!colour) return;
+      c.fillStyle = colour;
+      c.fillRect(x(t), n * this.row, wide, this.row > 6 ? this.row - 1 : this.row);
+    }));
+    c.fillStyle = axis;
+    c.font = "11px system-ui, sans-serif";
+    for (let i = 0; i < 4; i++) {
+      const t = range.from + ((range.to - range.from) * i) / 4;
+      c.fillText(instant(Math.round(t / 1e3) * 1e3, this.page.utc).slice(5, 16), x(t), height - 4);
+    }
+    if (this.cursor) {
+      c.strokeStyle = axis;
+      c.lineWidth = 1.5;
+      c.strokeRect(0.75, this.cursor.n * this.row, width - 1.5, this.row);
+    }
+  }
+
+  under(e) {
+    const box = this.canvas.getBoundingClientRect();
+    const n = Math.floor((e.clientY - box.top) / this.row);
+    const { range, curves } = this.panel;
+    const t = range.from + ((e.clientX - box.left) / box.width) * (range.to - range.from);
+    this.point(n >= 0 && n < curves.length ? { n, t } : null);
+  }
+
+  // The value of a row at a time: that of the step which the time lies in.
+  valueAt({ n, t }) {
+    const { curves, step } = this.panel;
+    const { times, avg } = curves[n];
+    const i = t === null ? times.length - 1 : times.findLastIndex((x) => x <= t);
+    return i < 0 || (t !== null && t - times[i] > step) ? { at: t, value: null } : { at: times[i], value: avg[i] };
+  }
+
+  point(cursor) {
+    this.cursor = cursor;
+    this.draw();
+    this.tip.hidden = cursor === null;
+    if (cursor === null) return;
+    const { at, value } = this.valueAt(cursor);
+    this.tip.replaceChildren(h("b", {}, this.panel.curves[cursor.n].name),
+      h("div", {}, number(value)), h("div", { class: "hint" }, at === null ? "" : instant(Math.round(at), this.page.utc)));
+    const { range } = this.panel;
+    const left = cursor.t === null ? 0 : ((cursor.t - range.from) / (range.to - range.from)) * this.element.clientWidth;
+    this.tip.style.transform = `translate(${Math.max(0, Math.min(left, this.element.clientWidth - this.tip.offsetWidth))}px, ${(cursor.n + 1) * this.row + 4}px)`;
+    this.tip.style.left = this.tip.style.top = "0";
+  }
+
+  key(e) {
+    const { curves, range, step } = this.panel;
+    const now = this.cursor ?? { n: 0, t: range.to - step };
+    const t = now.t ?? range.to - step;
+    const to = { ArrowDown: { n: Math.min(curves.length - 1, now.n + 1), t }, ArrowUp: { n: Math.max(0, now.n - 1), t },
+      ArrowLeft: { n: now.n, t: Math.max(range.from, t - step) }, ArrowRight: { n: now.n, t: Math.min(range.to - 1, t + step) }, Escape: null }[e.key];
+    if (to === undefined) return;
+    this.point(this.cursor === null && to ? now : to);
+    if (this.cursor) this.page.say(`${curves[this.cursor.n].name}, ${number(this.valueAt(this.cursor).value)}`);
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  /** legend returns what the colours mean. */
+  legend() {
+    const { low, high } = this.shades;
+    return h("div", { class: "keys-of-strip hint" }, [0, 0.5, 1].map((s) => {
+      const patch = h("span", { class: "patch" });
+      patch.style.background = ramp(this.page.mode, s);
+      return h("span", {}, patch, s === 0 ? number(low) : s === 1 ? number(high) : "");
+    }));
+  }
+}
