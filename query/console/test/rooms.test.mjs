@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { textSeries } from "../page/js/device.js";
 import { shownMetric } from "../page/js/fleet.js";
 import { degrees, frame, placed, positionMetrics } from "../page/js/geo.js";
+import { palette } from "../page/js/palette.js";
 import { byTag, cover, paces, silences, tagOf } from "../page/js/pace.js";
-import { ramp, shading } from "../page/js/shades.js";
+import { ramp, shading, textOn } from "../page/js/shades.js";
 import { fragment, initial, parse } from "../page/js/state.js";
 import { length } from "../page/js/format.js";
 import { statesOf, stretches } from "../page/js/timeline.js";
@@ -118,4 +119,16 @@ test("the metric of the strip is the one picked, else that of the most devices",
   assert.equal(shownMetric({ ...initial(), metrics: ["note"] }, { metrics }), "note");
   assert.equal(shownMetric({ ...initial(), metrics: ["gone"] }, { metrics: [metric("note", 9, "text")] }), "note");
   assert.equal(shownMetric(initial(), { metrics: [] }), "");
+});
+
+test("a state's name is read on its colour", () => {
+  const luminance = (hex) => {
+    const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  for (const mode of ["light", "dark"])
+    for (const colour of [...palette(mode).series, palette(mode).axis]) {
+      const [a, b] = [luminance(colour), luminance(textOn(colour))].sort((x, y) => x - y);
+      assert.ok((b + 0.05) / (a + 0.05) >= 4.5, `${mode} ${colour}`);
+    }
 });

@@ -48,17 +48,17 @@ export class Fleet {
     const metric = shownMetric(state, catalog);
     const where = positionMetrics(catalog.metrics);
     const wanted = [...new Set([metric, ...(where ?? [])].filter(Boolean))];
-    const [list, latest, refused, report] = await Promise.all([
+    const [list, latest, refused] = await Promise.all([
       ask("/api/v1/devices", [["limit", most]]),
       wanted.length === 0
         ? { latest: [] }
         : ask("/api/v1/latest", [...wanted.map((m) => ["metric", m]), ["from", range.from], ["to", range.to],
             ["limit", most * wanted.length]]),
       ask("/api/v1/rejected", [["samples", 100]]).catch(missing),
-      this.report(ask, state, now),
     ]);
     const devices = list.devices.filter((d) => matches(d, { match: state.match, devices: [] }));
     await this.learn(ask, list.devices, catalog, now);
+    const report = await this.report(ask, state, now);
     const rows = silences(devices, this.pace.known, now);
     const newest = new Map(latest.latest.filter((r) => r.metric === metric).map((r) => [r.device, r]));
     const places = where ? placed(latest.latest, where) : null;
@@ -75,15 +75,16 @@ export class Fleet {
     const of = metrics.join("\n");
     if (this.pace.of === of && now - this.pace.at < paceAge) return;
     const counts = new Map();
-    const each = await Promise.all(
-      metrics.map((m) =>
-        ask("/prometheus/api/v1/query", [
+    const each = [];
+    // One after the other: the second reads from the cache what the first has paid for.
+    for (const m of metrics)
+      each.push(
+        await ask("/prometheus/api/v1/query", [
           ["query", `max by (device) (count_over_time({__name__=${JSON.stringify(m)}}[1d]))`],
           ["time", now / 1e3],
           ["limit", most],
         ]),
-      ),
-    );
+      );
     for (const { data } of each)
       for (const { metric, value } of data.result)
         counts.set(metric.device, Math.max(counts.get(metric.device) ?? 0, numeral(value[1])));

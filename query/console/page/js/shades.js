@@ -47,3 +47,15 @@ export function stateColour(mode, states, value) {
   const { series, axis } = palette(mode);
   return series[states.indexOf(String(value))] ?? axis;
 }
+
+// The relative luminance of a colour #rrggbb, as WCAG 2 defines it.
+function luminance(hex) {
+  const [r, g, b] = channels(hex).map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** textOn returns the colour of text on a colour: black or white, whichever is easier to read. */
+export function textOn(hex) {
+  const l = luminance(hex);
+  return (l + 0.05) / 0.05 > 1.05 / (l + 0.05) ? "#000000" : "#ffffff";
+}

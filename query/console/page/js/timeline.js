@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { instant, length } from "./format.js";
 import { usual } from "./gaps.js";
 import { palette } from "./palette.js";
-import { stateColour } from "./shades.js";
+import { stateColour, textOn } from "./shades.js";
 
 const tall = 30;
 
@@ -83,14 +83,15 @@ export class Timeline {
     c.scale(ratio, ratio);
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
-    const { ground, axis } = palette(this.page.mode);
+    const { axis } = palette(this.page.mode);
     this.list.forEach((s, i) => {
       const x = Math.max(0, this.x(s.from));
       const w = Math.max(1, Math.min(width, this.x(s.to)) - x);
-      c.fillStyle = stateColour(this.page.mode, this.states, s.value);
+      const colour = stateColour(this.page.mode, this.states, s.value);
+      c.fillStyle = colour;
       c.fillRect(x, 0, w, tall);
       if (c.measureText(s.value).width < w - 8) {
-        c.fillStyle = ground;
+        c.fillStyle = textOn(colour);
         c.fillText(s.value, x + 4, tall / 2);
       }
       if (i === this.at) {
