@@ -96,8 +96,9 @@ ACCOUNTS := 20
 partitioning: ## Table and picture of docs/partitioning.md, measured anew
 	go test -count=1 -run '^TestPartitioningPage$$' ./internal/xray -update
 
-report: ## The load test's page that the guide links, made anew
+report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/reports/loadtest-tenant-explodes.html >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
 	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)

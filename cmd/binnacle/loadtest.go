@@ -15,7 +15,7 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; main: uniform, whale, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,paces,flood,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: all devices report tenfold for a minute; month-roll: a month ends; tenant-explodes: one tenant grows to 82 % within three days; reconnect: a tenant with half of the devices sends two hours of late readings; backfill: devices of one tenant send a year beside the others; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; main: uniform, whale, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,paces,flood,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time of all but paces and flood, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
@@ -57,7 +57,6 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.HTML != "" && len(cfg.Scenarios) == 0 {
 		return fmt.Errorf("--html with scenario %s: the page shows scenarios that compare layouts", c.Scenario)
 	}
-	cfg.Traced = c.HTML != "" || c.Check
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		cfg.Progress = e.stderr
 	}

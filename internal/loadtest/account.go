@@ -24,10 +24,13 @@ const warm = time.Minute
 // evening is how long before the fleet's first day its account is made, and epochs of that day are stored.
 const evening = 4 * time.Hour
 
+// eveningBefore is how long before a day the balancer decides on it.
+const eveningBefore = 4 * time.Hour
+
 // open makes an account with the database and Binnacle's own containers in it. Unlimited, it counts what
 // is charged and answers no 429.
 func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
-	a := &account{clock: newClock(midnight.Add(-evening))}
+	a := &account{clock: newClock(time.UnixMilli(cfg.firstDay().Start()).Add(-evening))}
 	var err error
 	a.server, err = cosmosemu.Open(cosmosemu.Config{
 		InMemory: true, Now: a.clock.now, PhysicalPartitions: cfg.Partitions, Unlimited: unlimited, Model: cfg.Model,
@@ -78,4 +81,47 @@ func (a *account) charged(containers ...string) (rus float64, err error) {
 		}
 	}
 	return rus, nil
+}
+
+// aligned returns what the physical partitions of containers that are alike have done: partition by partition, those of
+// all containers together. Peak is the highest of them.
+func (a *account) aligned(containers []string) (out []cosmosemu.PartitionStats, err error) {
+	for _, name := range containers {
+		parts, err := a.partitions(name)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = parts
+			continue
+		}
+		for i, p := range parts {
+			out[i].RUs += p.RUs
+			out[i].Interval = out[i].Interval.Plus(p.Interval)
+			out[i].Requests += p.Requests
+			out[i].Throttled += p.Throttled
+			out[i].Peak = max(out[i].Peak, p.Peak)
+		}
+	}
+	return out, nil
+}
+
+// calm returns the least RU/s with which none of these partitions would have answered 429, or 0 where one of the base
+// containers would.
+func (a *account) calm(of []cosmosemu.PartitionStats) (rus float64) {
+	for _, name := range []string{store.ControlContainer, store.CatalogContainer} {
+		parts, err := a.partitions(name)
+		if err != nil {
+			return 0
+		}
+		for _, p := range parts {
+			if p.Peak > p.Budget {
+				return 0
+			}
+		}
+	}
+	for _, p := range of {
+		rus = max(rus, p.Peak*float64(len(of)))
+	}
+	return rus
 }

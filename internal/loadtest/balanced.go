@@ -10,19 +10,13 @@ import (
 
 	"binnacle/internal/balance"
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
-// firstDay is the day on which the fleet begins to report. Epochs of the balancer begin on it.
-var firstDay = telemetry.DayOf(midnight.UnixMilli())
-
-// decide has the balancer decide from what a pass has written, as if that was the day before: provision calls the same
-// function each evening.
-func (a *account) decide(ctx context.Context, container string,
-	seen map[sharding.Key]*stored) (balance.Decision, error) {
-	in := balance.Input{Day: firstDay, Measured: firstDay - 1}
-	var err error
+// decide has the balancer decide from what was written into a container. Provision calls the same function each
+// evening.
+func (a *account) decide(ctx context.Context, in balance.Input, container string,
+	seen map[sharding.Key]*stored) (d balance.Decision, err error) {
 	if in.Ranges, err = a.client.RangesOf(ctx, container); err != nil {
 		return balance.Decision{}, err
 	}
@@ -60,9 +54,9 @@ func (a *account) directory() *control.Directory {
 }
 
 // place registers the tenants of a decision with their epochs. It is the evening before the fleet reports.
-func (a *account) place(ctx context.Context, changes []balance.Change) error {
+func (a *account) place(ctx context.Context, p pass) error {
 	dir := a.directory()
-	for _, c := range changes {
+	for _, c := range p.placed {
 		if _, err := dir.Register(ctx, c.Tenant); err != nil {
 			return err
 		}
@@ -70,7 +64,7 @@ func (a *account) place(ctx context.Context, changes []balance.Change) error {
 			return fmt.Errorf("epoch of the balancer: %w", err)
 		}
 	}
-	a.clock.reach(midnight.Add(-warm))
+	a.clock.reach(p.cfg.starts().Add(-warm))
 	return nil
 }
 

@@ -1,19 +1,23 @@
 package loadtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/epk"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -24,21 +28,43 @@ const topic = "telemetry"
 // committed here, so it does so no more often than it must.
 const commitEvery = 10 * time.Second
 
-// chunks takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its
-// Executor writes the chunks through the adapter.
+// containers returns the containers of chunks that the readings of a scenario go to. The last one is that of the day on
+// which the window closes.
+func (p pass) containers() (out []string) {
+	first := p.cfg.starts()
+	if p.scenario == Backfill {
+		first = p.cfg.opens().Add(-past)
+	}
+	day := func(at time.Time) telemetry.Day { return telemetry.DayOf(at.UnixMilli()) }
+	for s := sharding.Month.Of(day(first)); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
+		out = append(out, sharding.Container("", s))
+	}
+	return out
+}
+
+// past returns which readings a backfill has.
+func (p pass) past() telemetry.Range {
+	return telemetry.Range{From: p.cfg.opens().Add(-past).UnixMilli(), To: p.cfg.opens().UnixMilli()}
+}
+
+// write takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its Executor writes
+// the chunks through the adapter.
 //
 // The window opens when Hold has passed: every device has then had its first chunk, which is short
 // so that chunks come evenly. From there on each device writes a full one per hold, or where the hold is long, what a
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
-func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
-	container := sharding.Container("", sharding.Month.Of(firstDay))
-	if err := p.buy(ctx, a, container); err != nil {
+func (p pass) write(ctx context.Context, a *account) (totals, error) {
+	containers := p.containers()
+	if err := p.buy(ctx, a, containers); err != nil {
 		return totals{}, err
 	}
 	var all, window stored
-	seen := map[sharding.Key]*stored{}
+	live, seen := containers[len(containers)-1], map[sharding.Key]*stored{}
 	w := counting{a.client.Chunks(), func(key sharding.Key) []*stored {
+		if key.Container != live {
+			return []*stored{&all, &window}
+		}
 		if seen[key] == nil {
 			seen[key] = &stored{}
 		}
@@ -52,6 +78,11 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	if err := b.until(ctx, p.cfg.opens()); err != nil {
 		return totals{}, err
 	}
+	warmed, err := a.aligned(containers)
+	if err != nil {
+		return totals{}, err
+	}
+	calm := a.calm(warmed)
 	before, err := a.charged(store.ControlContainer, store.CatalogContainer)
 	if err != nil {
 		return totals{}, err
@@ -60,33 +91,40 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	window = stored{}
 	clear(seen)
 	b.published, b.journal.bytes = 0, 0
-	opened := a.clock.now()
-	recorded.recorder, err = newRecorder(p, opened, func() ([]cosmosemu.PartitionStats, error) {
-		return a.partitions(container)
+	opened := a.clock.now() // later where writes have waited
+	closes := opened.Add(p.cfg.Window)
+	var t totals
+	recorded.recorder, err = newRecorder(p, []stretch{{opened, closes}}, func() ([]cosmosemu.PartitionStats, error) {
+		return a.aligned(containers)
 	})
 	if err != nil {
 		return totals{}, err
 	}
+	recorded.recorder.offered(b.load)
 	b.recorder = recorded.recorder
-	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
+	if err := p.through(ctx, b, closes, func() error {
+		changes, err := a.rebalance(ctx, b, live, seen)
+		t.changes = append(t.changes, changes...)
+		return err
+	}); err != nil {
 		return totals{}, err
 	}
-	t := newTotals(b.load, opened, a.clock.now())
-	if t.trace, err = b.recorder.end(b.load); err != nil {
-		return totals{}, err
-	}
+	closes = a.clock.now()
+	t.seconds, t.offered = closes.Sub(opened).Seconds(), b.load.between(opened, closes)
 	recorded.recorder = nil
+	t.written, t.base = recorded.written, before
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
-	t.published, t.journaled = b.published, b.journal.bytes
-	if t.partitions, err = a.partitions(container); err != nil {
+	if err := p.count(a, b, &t); err != nil {
 		return totals{}, err
 	}
-	if t.base, err = a.charged(store.ControlContainer, store.CatalogContainer); err != nil {
-		return totals{}, err
+	if calm == 0 || t.calm == 0 {
+		t.calm = 0
+	} else {
+		t.calm = max(calm, t.calm)
 	}
-	t.base += before
 	if p.layout == Binnacle && p.rus == 0 {
-		if t.decision, err = a.decide(ctx, container, seen); err != nil {
+		in := balance.Input{Day: p.cfg.firstDay(), Measured: p.cfg.firstDay() - 1}
+		if t.decision, err = a.decide(ctx, in, live, seen); err != nil {
 			return totals{}, err
 		}
 	}
@@ -97,10 +135,62 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	return t, nil
 }
 
-// buy makes the container of chunks, and gives it and the catalog their throughput.
-func (p pass) buy(ctx context.Context, a *account, container string) error {
-	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
+// count fills in what the account and the ingester have counted in the window.
+func (p pass) count(a *account, b *ingester, t *totals) (err error) {
+	if t.trace, err = b.recorder.end(); err != nil {
 		return err
+	}
+	t.published, t.journaled = b.published, b.journal.bytes
+	if t.partitions, err = a.aligned(p.containers()); err != nil {
+		return err
+	}
+	t.calm = a.calm(t.partitions)
+	base, err := a.charged(store.ControlContainer, store.CatalogContainer)
+	t.base += base
+	return err
+}
+
+// through takes the readings of the window. In Explodes it calls evening each evening but the last one.
+func (p pass) through(ctx context.Context, b *ingester, closes time.Time, evening func() error) error {
+	if p.scenario == Explodes && p.layout == Balanced {
+		for at := p.cfg.starts().Add(day - eveningBefore); at.Add(day).Before(closes); at = at.Add(day) {
+			if err := b.until(ctx, at); err != nil {
+				return err
+			}
+			if err := evening(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.until(ctx, closes)
+}
+
+// rebalance has the balancer place tenants for the next day by what was written since it was called last.
+func (a *account) rebalance(ctx context.Context, b *ingester, container string,
+	seen map[sharding.Key]*stored) ([]balance.Change, error) {
+	today := telemetry.DayOf(a.clock.now().UnixMilli())
+	decision, err := a.decide(ctx, balance.Input{Day: today + 1, Measured: today}, container, seen)
+	if err != nil {
+		return nil, err
+	}
+	clear(seen)
+	for _, c := range decision.Changes {
+		if err := b.dir.AddEpoch(ctx, c.Tenant, c.Epoch); err != nil {
+			return nil, fmt.Errorf("epoch of the balancer: %w", err)
+		}
+	}
+	begins := time.UnixMilli((today + 1).Start()).Sub(b.recorder.from)
+	b.recorder.trace.Epochs = append(b.recorder.trace.Epochs, begins.Seconds())
+	_, err = b.dir.Refresh(ctx)
+	return decision.Changes, err
+}
+
+// buy makes the containers of chunks, and gives them and the catalog their throughput.
+func (p pass) buy(ctx context.Context, a *account, containers []string) error {
+	for _, name := range containers {
+		if err := a.client.Containers().Create(ctx, name, store.Throughput{RUs: p.throughput()}); err != nil {
+			return err
+		}
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
 	return a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
@@ -112,38 +202,54 @@ type ingester struct {
 	clock *clock
 	load  *load
 	local *ingest.Local
+	dir   *control.Directory
 	tick  func()
 
 	journal   *journal
-	published int // bytes of keys and messages, since the window opened
+	grant     string // the id of the backfill that old readings name
+	published int    // bytes of keys and messages, since the window opened
 	recorder  *recorder
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
 	blocks := &journal{}
-	local, err := a.ingest(ctx, worker.Config{Hold: p.cfg.Hold, CommitEvery: commitEvery},
+	local, dir, err := a.ingest(ctx, worker.Config{Hold: p.cfg.Hold, CommitEvery: commitEvery},
 		ingest.Stores{Chunks: w, DeadLetters: noLetters{}, Journal: blocks})
+	if err != nil {
+		return nil, err
+	}
+	var grant control.Backfill
+	if p.scenario == Backfill {
+		if grant, err = dir.GrantBackfill(ctx, largestTenant, p.past(), day+p.cfg.Window); err != nil {
+			return nil, err
+		}
+		if _, err := dir.Refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return &ingester{
 		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick, local: local,
-	}, err
+		dir: dir, grant: grant.ID,
+	}, nil
 }
 
 // ingest returns an ingester of a partition, with the directory, the catalog and the streams of the account.
-func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.Stores) (*ingest.Local, error) {
+func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.Stores) (*ingest.Local,
+	*control.Directory, error) {
 	docs, log := a.client.Documents(), slog.New(slog.DiscardHandler)
 	dir := a.directory()
 	if _, err := dir.Refresh(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	streams := control.NewStreams(docs)
 	stream, err := streams.Find(ctx, "loadtest", topic, 1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg.Topic, cfg.Register = topic, true
 	stores.Directory, stores.Catalog, stores.Streams = dir, a.client.Catalog(), streams
 	return ingest.NewLocal(ingest.Config{Config: cfg, Now: a.clock.now, Logger: log}, stores,
-		worker.Assignment{Stream: stream.Number}), nil
+		worker.Assignment{Stream: stream.Number}), dir, nil
 }
 
 // until takes the readings as they are published, and does once a second what is due, until it is the end. A
@@ -160,8 +266,11 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		for b.load.due().Before(second) {
 			rec := worker.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
 			m := b.load.take()
-			b.clock.reach(m.at)
+			b.clock.reach(m.due)
 			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
+			if b.grant != "" && m.due.Sub(m.at) > day {
+				rec.Headers = []worker.Header{{Key: control.BackfillHeader, Value: []byte(b.grant)}}
+			}
 			b.published += len(rec.Key) + len(rec.Value)
 			if err := b.local.Take(ctx, rec); err != nil {
 				return err
@@ -212,6 +321,25 @@ type recording struct {
 	store.Writer
 	clock    *clock
 	recorder *recorder // nil while nothing is recorded
+	written  []writtenChunk
+}
+
+// writtenChunk is a chunk that was written.
+type writtenChunk struct {
+	at       time.Time
+	key      sharding.Key
+	id       string
+	doc      []byte
+	readings int
+}
+
+// under returns the chunk as a layout keeps it under another key.
+func (c writtenChunk) under(l Layout) document {
+	tenant, _, _ := strings.Cut(c.key.TenantShard, "~")
+	key := l.keyOf(keyed{tenant: tenant, device: c.key.Device, id: c.id})
+	body := bytes.Replace(c.doc, []byte(`"tenantShard":"`+c.key.TenantShard+`"`), []byte(`"tenantShard":"`+key[0]+`"`), 1)
+	body = bytes.Replace(body, []byte(`"device":"`+c.key.Device+`"`), []byte(`"device":"`+key[1]+`"`), 1)
+	return document{key: key, id: c.id, body: body, due: c.at, readings: c.readings}
 }
 
 // Create implements store.Writer.
@@ -233,6 +361,7 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 	w.recorder.write(of)
 	w.recorder.waited(now, now.Sub(before))
 	w.recorder.mark(of, fate)
+	w.written = append(w.written, writtenChunk{now, key, id, doc, c.Header.Readings})
 	return receipt, nil
 }
 

@@ -37,7 +37,7 @@ func (r Result) hot(of Report) string {
 		return text + "all readings are accepted all the same."
 	}
 	text += percent(r.lost()) + " of the readings are not accepted. "
-	enough := buy(r.Needed * r.Hottest)
+	enough := r.enough(r.Offered)
 	if each := enough / float64(of.PhysicalPartitions); each > ru.PartitionRUs {
 		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none "+
 			"serves more than %s.",
@@ -61,7 +61,7 @@ func (r Result) binnacle(o Outcome) string {
 		if x.Layout == Hundred {
 			binned = x.PerMillion
 		}
-		if !x.Layout.chunked() && x.Layout != Hundred {
+		if x.Layout.sampled() {
 			others = append(others, x.PerMillion)
 		}
 	}
@@ -76,12 +76,13 @@ func (r Result) binnacle(o Outcome) string {
 	return text + r.spare()
 }
 
-// accepted returns how many of Binnacle's readings are accepted, in words.
+// accepted returns what becomes of Binnacle's readings, in words: a run fails unless each is stored. In the window it
+// can be fewer than came, since bins hold them.
 func (r Result) accepted() string {
-	if r.lost() >= 0.005 && r.Throttled > 0 { // without a 429 less is written than came because bins came due unevenly
-		return percent(r.lost()) + " of the readings are not accepted"
+	if r.Throttled < 0.005 {
+		return "all readings are accepted"
 	}
-	return "all readings are accepted"
+	return "all readings are stored, though " + percent(r.Throttled) + " of the requests were answered 429 first"
 }
 
 // spare returns what else the throughput would do for, in words.
@@ -95,6 +96,16 @@ func (r Result) spare() string {
 
 // balanced says what the balancer changes, and what that gains.
 func (r Result) balanced() string {
+	if r.Trace != nil && len(r.Trace.Epochs) > 0 {
+		grown := ""
+		if r.Keys != nil {
+			grown = fmt.Sprintf("; %s, which grows, has %d keys in the end", r.Keys.Tenant, r.Keys.After)
+		}
+		return fmt.Sprintf("Binnacle, balanced: each evening the balancer places tenants for the next day by "+
+			"what the day has written, %s in all%s. Over all days the hottest physical partition has %.2f times the mean, "+
+			"and %s.",
+			plural(r.Epochs, "epoch"), grown, r.Hottest, r.accepted()) + r.spare()
+	}
 	if r.Keys == nil {
 		return "Binnacle, balanced: the load is even enough that the balancer changes nothing."
 	}

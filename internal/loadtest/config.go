@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/ru"
 	"binnacle/internal/settings"
+	"binnacle/internal/telemetry"
 )
 
 // Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
@@ -21,7 +22,7 @@ type Config struct {
 	Partitions int           `help:"Number of physical partitions of each layout's container, 2 to 100." default:"5"`
 	Interval   time.Duration `help:"Time between two readings of a truck." default:"10s"`
 	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
-	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"2m"`
+	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"1m"`
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
 	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
 	Seed  uint64        `help:"Seed of the readings." default:"1"`
@@ -32,8 +33,11 @@ type Config struct {
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`
 
-	Traced   bool      `kong:"-"` // results have their Trace
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
+
+	starting time.Time     // of the fleet, if not at midnight
+	settling time.Duration // until the window opens, if not a hold
+	sliced   bool          // a document per reading is measured for a while in each column of the window
 }
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
@@ -43,8 +47,8 @@ func DefaultConfig() Config {
 	return c
 }
 
-// midnight is when the fleet starts to report. All ends in the same month, so Binnacle has one container; a window that
-// is shorter than a day ends before the next midnight.
+// midnight is when the fleet starts to report, but in MonthRoll. All else ends in the same month, so Binnacle has one
+// container; a window that is shorter than a day ends before the next midnight.
 var midnight = time.Date(2026, time.November, 20, 0, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
@@ -130,26 +134,63 @@ const (
 // perSecond returns how many readings the fleet reports in a second.
 func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
 
-// opens returns when the measured window begins.
-func (c Config) opens() time.Time { return midnight.Add(c.Hold) }
-
-// measured returns how long a layout is measured. A layout that keeps nothing back does the same in every interval of
-// the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
-func (c Config) measured(l Layout) time.Duration {
-	if l.chunked() || l == Hundred {
-		return c.Window
+// starts returns when the fleet starts to report.
+func (c Config) starts() time.Time {
+	if c.starting.IsZero() {
+		return midnight
 	}
-	return min(c.Sample, c.Window)
+	return c.starting
+}
+
+// firstDay returns the day on which the fleet starts to report. The balancer's epochs begin on it.
+func (c Config) firstDay() telemetry.Day { return telemetry.DayOf(c.starts().UnixMilli()) }
+
+// settles returns how long the fleet reports until the window opens.
+func (c Config) settles() time.Duration { return max(c.Hold, c.settling) }
+
+// opens returns when the measured window begins.
+func (c Config) opens() time.Time { return c.starts().Add(c.settles()) }
+
+// stretch is a time from one instant until before another.
+type stretch struct{ from, to time.Time }
+
+// spans returns when a layout is measured.
+func (c Config) spans(l Layout) []stretch {
+	if !l.sampled() {
+		return []stretch{{c.opens(), c.opens().Add(c.Window)}}
+	}
+	length := min(c.Sample, c.Window)
+	if !c.sliced {
+		from := c.opens()
+		if from.Before(roll) && from.Add(c.Window).After(roll) {
+			from = roll.Add(-length / 2)
+		}
+		return []stretch{{from, from.Add(length)}}
+	}
+	var out []stretch
+	step := c.column()
+	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(step) {
+		out = append(out, stretch{from, from.Add(min(c.Interval, step))})
+	}
+	return out
+}
+
+// column returns the time that a column of a picture of the window stands for.
+func (c Config) column() time.Duration {
+	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
 // seconds returns the fleet time of all passes together.
 func (c Config) seconds() int64 {
 	seconds := 0.0
 	for _, s := range c.Scenarios {
+		of := c.of(s)
 		for _, l := range c.layouts(s) {
-			seconds += 2 * c.measured(l).Seconds()
+			for _, x := range of.spans(l) {
+				seconds += 2 * x.to.Sub(x.from).Seconds()
+			}
 			if l.chunked() {
-				seconds += 2 * c.Hold.Seconds()
+				seconds += 2 * of.settles().Seconds()
 			}
 		}
 	}

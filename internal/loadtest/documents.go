@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,124 +14,155 @@ import (
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/epk"
 	"binnacle/internal/store"
-	"binnacle/sharding"
 )
 
-// container returns how a layout with a document per reading is keyed and indexed: by its key and by what a reader
-// looks for, and nothing else, as Binnacle's chunks are.
+// container returns how a layout is keyed and indexed: by its key and by what a reader looks for, and nothing else, as
+// Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
-	out := cosmos.Layout{Name: "readings", Indexed: []string{"/tenant", "/device", "/ts"}}
-	switch l {
-	case ByDate, BySuffix:
-		out.Key = []string{"/date"}
-		if l == BySuffix {
-			out.Key = []string{"/dateSuffix"}
-		}
-		out.Indexed = append(out.Key[:1:1], out.Indexed...)
-	case Device:
-		out.Key = []string{"/device"}
-	default:
-		out.Key = []string{"/tenant", "/device"}
+	out := cosmos.Layout{Name: "readings", Key: l.kind().key, Indexed: []string{"/tenant", "/device", "/ts"}}
+	if l.rekeyed() {
+		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
+	}
+	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
+		out.Indexed = slices.Concat(out.Key, out.Indexed)
 	}
 	return out
 }
 
-// suffixes is how many suffixes a date has in BySuffix: the guidance's example is date_hash%15.
-const suffixes = 15
-
-// document is a reading that is to be stored: the message itself, with an id.
+// document is what is to be stored: a message itself, with an id, or several, or a chunk.
 type document struct {
 	key  []string
 	id   string
 	body []byte
 
-	at       time.Time // of the newest reading
+	due      time.Time // when the newest reading was published, or the chunk was written
 	readings int
 	first    string // effective partition key of its first level
 	marks    [2]int // of its readings: from the first until before the second
 	tried    bool
 }
 
+// document returns the document of a reading.
 func (l Layout) document(m message) document {
-	d := document{key: []string{m.tenant, m.device}, id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10),
-		at: m.at, readings: 1}
+	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
+		id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10), due: m.due, readings: 1}
 	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
-	switch date := m.at.Format(time.DateOnly); l {
-	case ByDate:
-		d.key = []string{date}
-		d.body = append(d.body, `"date":"`+date+`",`...)
-	case BySuffix:
-		d.key = []string{date + "_" + strconv.Itoa(sharding.GroupOf(m.device, suffixes))}
-		d.body = append(d.body, `"dateSuffix":"`+d.key[0]+`",`...)
-	case Device:
-		d.key = []string{m.device}
+	if path := l.kind().key; len(path) == 1 && path[0] != "/device" && path[0] != "/tenant" {
+		d.body = append(d.body, `"`+path[0][1:]+`":"`+d.key[0]+`",`...)
 	}
 	d.body = append(d.body, m.json[1:]...)
 	return d
 }
 
-// documents stores a document per reading. Fleet time goes second by second: each begins with new attempts
-// at what was answered 429 before, then come the second's readings.
-func (p pass) documents(ctx context.Context, a *account) (totals, error) {
+// source returns what a layout is to store.
+type source struct {
+	layout Layout
+	load   *load
+	bins   jsonBins
+	chunks []writtenChunk // that are left
+}
+
+// until calls yield with each document that is due before an instant.
+func (s *source) until(end time.Time, yield func(document) error) error {
+	for ; s.layout.rekeyed() && len(s.chunks) > 0 && s.chunks[0].at.Before(end); s.chunks = s.chunks[1:] {
+		if err := yield(s.chunks[0].under(s.layout)); err != nil {
+			return err
+		}
+	}
+	for !s.layout.rekeyed() && s.load.due().Before(end) {
+		m := s.load.take()
+		if s.layout != Hundred {
+			if err := yield(s.layout.document(m)); err != nil {
+				return err
+			}
+		} else if d, full := s.bins.add(m); full {
+			if err := yield(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle leaves out what comes before an instant, but for bins, which have to settle.
+func (s *source) settle(until time.Time, jump bool) error {
+	if s.layout == Hundred || s.layout.rekeyed() {
+		return s.until(until, func(document) error { return nil })
+	}
+	for !jump && s.load.due().Before(until) {
+		s.load.skip()
+	}
+	s.load.jump(until)
+	return nil
+}
+
+// documents stores what the layout makes of the readings. Fleet time goes second by second: each begins with new
+// attempts at what was answered 429 before, then comes what is due in the second.
+func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 	layout := p.layout.container()
 	if err := a.client.Containers().CreateAs(ctx, layout, store.Throughput{RUs: p.throughput()}); err != nil {
 		return totals{}, err
 	}
-	rec, err := newRecorder(p, p.cfg.opens(), func() ([]cosmosemu.PartitionStats, error) {
-		return a.partitions(layout.Name)
-	})
+	spans := p.cfg.spans(p.layout)
+	l := newLoad(p.cfg, p.scenario, p.metrics)
+	for _, s := range spans {
+		t.seconds += s.to.Sub(s.from).Seconds()
+		t.offered += l.between(s.from, s.to)
+	}
+	rec, err := newRecorder(p, spans, func() ([]cosmosemu.PartitionStats, error) { return a.partitions(layout.Name) })
 	if err != nil {
 		return totals{}, err
 	}
-	w := writer{items: a.client.Items(layout.Name), now: a.clock.now, rec: rec}
-	l := newLoad(p.cfg, p.scenario, p.metrics)
-	bins := newJSONBins(p.cfg)
-	for l.due().Before(p.cfg.opens()) { // only bins have to settle
-		if p.layout == Hundred {
-			bins.add(l.take())
-		} else {
-			l.skip()
-		}
-	}
-	again := int(math.Ceil(p.cfg.perSecond()))
-	closes := p.cfg.opens().Add(p.cfg.measured(p.layout))
-	for at := p.cfg.opens(); at.Before(closes); at = at.Add(time.Second) {
-		a.clock.reach(at)
-		if err := rec.advance(at); err != nil {
+	rec.offered(l)
+	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec}
+	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg), chunks: p.chunks}
+	for _, s := range spans {
+		if err := from.settle(s.from, p.cfg.sliced); err != nil {
 			return totals{}, err
 		}
-		if err := w.retry(ctx, again); err != nil {
+		w.waiting = nil // between spans there is time enough for what waits, and it is not measured
+		if err := p.during(ctx, s, &from, &w); err != nil {
 			return totals{}, err
 		}
-		for l.due().Before(at.Add(time.Second)) {
-			m := l.take()
-			a.clock.reach(m.at)
-			d, full := p.layout.document(m), true
-			if p.layout == Hundred {
-				d, full = bins.add(m)
-			}
-			if !full {
-				continue
-			}
-			w.offer(&d)
-			if err := w.write(ctx, d); err != nil {
-				return totals{}, err
-			}
-		}
-		rec.waited(at, w.longest())
-		p.tick()
 	}
-	t := newTotals(l, p.cfg.opens(), closes)
 	t.stored = w.stored
-	if t.trace, err = rec.end(l); err != nil {
+	if t.trace, err = rec.end(); err != nil {
 		return t, err
 	}
-	t.partitions, err = a.partitions(layout.Name)
-	if err != nil || p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
+	if t.partitions, err = a.partitions(layout.Name); err != nil {
 		return t, err
+	}
+	t.calm = a.calm(t.partitions)
+	if p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
+		return t, nil
 	}
 	t.defaultIndex, err = p.indexed(ctx, a, l)
 	return t, err
+}
+
+// during stores what is due in a span.
+func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) error {
+	again := int(math.Ceil(p.cfg.perSecond()))
+	for at := s.from; at.Before(s.to); at = at.Add(time.Second) {
+		w.clock.reach(at)
+		if err := w.rec.advance(at); err != nil {
+			return err
+		}
+		if err := w.retry(ctx, again); err != nil {
+			return err
+		}
+		err := from.until(at.Add(time.Second), func(d document) error {
+			w.clock.reach(d.due)
+			w.offer(&d)
+			return w.write(ctx, d)
+		})
+		if err != nil {
+			return err
+		}
+		w.rec.waited(at, w.longest())
+		p.tick()
+	}
+	return nil
 }
 
 // indexed returns what a reading is charged on average when every property is indexed, which is what a container does
@@ -160,28 +192,22 @@ type writer struct {
 	waiting []document // the longest untried first
 	stored  int
 
-	now func() time.Time
-	rec *recorder // nil where nothing is recorded
+	clock *clock
+	rec   *recorder
 }
 
 // offer records a reading that is due.
 func (w *writer) offer(d *document) {
-	if w.rec == nil {
-		return
-	}
 	if d.first = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
 		d.first = epk.MultiHash(epk.String(d.key[0]))
 	}
-	d.marks = w.rec.mark(tracedWrite{at: d.at, epk: d.first, readings: d.readings}, Refused)
+	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.first, readings: d.readings}, Refused)
 }
 
 // longest returns how long the document waits that waits for longest.
 func (w *writer) longest() (d time.Duration) {
-	if w.rec == nil {
-		return 0
-	}
 	for i := range w.waiting {
-		d = max(d, w.now().Sub(w.waiting[i].at))
+		d = max(d, w.clock.now().Sub(w.waiting[i].due))
 	}
 	return d
 }
@@ -197,7 +223,7 @@ func (w *writer) write(ctx context.Context, d document) error {
 		if d.tried {
 			fate = StoredLate
 		}
-		w.rec.write(tracedWrite{w.now(), d.key[0], d.first, receipt.RUs, d.readings})
+		w.rec.write(tracedWrite{w.clock.now(), d.key[0], d.first, receipt.RUs, d.readings})
 		w.rec.settle(d.marks, fate)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
 		d.tried = true

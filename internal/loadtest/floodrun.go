@@ -49,7 +49,7 @@ func newFloodRun(ctx context.Context, cfg Config, of string, a *account) (*flood
 		fair = 0 // as it is by default
 	}
 	var err error
-	s.local, err = a.ingest(ctx, worker.Config{
+	s.local, _, err = a.ingest(ctx, worker.Config{
 		Hold: floodHold, Limits: cfg.Flood.limits(of), HeldFor: cfg.Flood.HeldFor, FairAfter: fair,
 	}, ingest.Stores{Chunks: counting{a.client.Chunks(), s.storedOf}, DeadLetters: s})
 	return s, err

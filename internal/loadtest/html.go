@@ -126,7 +126,7 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 		out.Offered = max(out.Offered, x.Offered)
 		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(r.PhysicalPartitions), Hottest: x.Hottest,
 			Trace: x.Trace}
-		if x.Layout == Balanced {
+		if x.Layout == Balanced && len(x.Trace.Epochs) == 0 {
 			y.Epoch = x.balanced()
 			last := &out.Panels[len(out.Panels)-1]
 			last.Parts = append(last.Parts, y)
@@ -135,6 +135,9 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 		name := "A document per " + x.Layout.about()
 		if x.Layout == Binnacle {
 			name = "Binnacle: a chunk per device and hold"
+		}
+		if x.Layout == Balanced {
+			name = "Binnacle, placed anew each evening"
 		}
 		out.Panels = append(out.Panels, panel{name, []part{y}})
 	}
@@ -154,7 +157,7 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 // priceOf returns what throughput costs a month that accepts so many readings a second, or nil where a physical
 // partition would have to serve more than any does.
 func (x Result) priceOf(r Report, rate float64) *float64 {
-	rus := buy(x.Needed * rate / x.Offered * x.Hottest)
+	rus := x.enough(rate)
 	if rus/float64(r.PhysicalPartitions) > ru.PartitionRUs {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 // traces are of what the report says.
 func TestPage(t *testing.T) {
 	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios, c.Traced = []loadtest.Scenario{loadtest.Whale}, true
+		c.Scenarios = []loadtest.Scenario{loadtest.Whale}
 		c.Layouts = []loadtest.Layout{loadtest.ByDate, loadtest.Binnacle, loadtest.Balanced}
 		c.Devices, c.Interval, c.Sample, c.Hold, c.Window = 200, 10*time.Second, 20*time.Second, time.Minute, time.Minute
 	})

@@ -49,6 +49,6 @@ func (b jsonBins) add(m message) (d document, full bool) {
 		return document{}, false
 	}
 	b.open[m.device] = &jsonBin{room: b.size}
-	return document{key: []string{m.tenant, m.device}, id: bin.id, body: append(bin.body, "]}"...), at: m.at,
+	return document{key: []string{m.tenant, m.device}, id: bin.id, body: append(bin.body, "]}"...), due: m.due,
 		readings: bin.readings}, true
 }

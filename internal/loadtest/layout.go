@@ -11,15 +11,39 @@ type Layout string
 
 // The layouts that are compared.
 const (
-	ByDate   Layout = "date"          // a document per reading; partition key /date
-	BySuffix Layout = "date-suffix"   // a document per reading; partition key /dateSuffix: the date and one of 15 suffixes
-	ByDevice Layout = "tenant-device" // a document per reading; hierarchical partition key /tenant, /device
-	Device   Layout = "device"        // a document per reading; partition key /device
-	Hundred  Layout = "hundred"       // 100 readings of a device in a document; hierarchical key /tenant, /device
-	Binnacle Layout = "binnacle"      // chunks under slot-placed keys, four a tenant
+	ByDate     Layout = "date"
+	BySuffix   Layout = "date-suffix"
+	Tenant     Layout = "tenant"
+	ByDevice   Layout = "tenant-device"
+	Device     Layout = "device"
+	DeviceHour Layout = "device-hour"
+	KeyHash    Layout = "key-hash"
+	KeyHour    Layout = "key-hour"
+	Hundred    Layout = "hundred" // 100 readings of a device in a document
+	Chunks     Layout = "chunks"  // Binnacle's chunks under other keys
+	ChunksIn2  Layout = "chunks-random-2"
+	ChunksIn1  Layout = "chunks-random-1"
+	Chunks16   Layout = "chunks-16"
+	Chunks20   Layout = "chunks-20"
+	Binnacle   Layout = "binnacle" // chunks under slot-placed keys, four a tenant
 	// Balanced is Binnacle after the balancer has seen a day of the load.
 	Balanced Layout = "binnacle-balanced"
 )
+
+// kind is what a layout has a document for, how it is keyed, and where that is recommended.
+type kind struct {
+	about  string
+	source string
+	key    []string // paths
+	// keyOf returns the key of a reading or chunk; nil: its tenant and device.
+	keyOf func(k keyed) []string
+}
+
+// allLayouts returns the layouts in the order in which they are shown.
+func allLayouts() []Layout {
+	return []Layout{ByDate, BySuffix, Tenant, ByDevice, Device, DeviceHour, KeyHash, KeyHour, Hundred, Chunks, ChunksIn2,
+		ChunksIn1, Chunks16, Chunks20, Binnacle, Balanced}
+}
 
 // layouts returns what a scenario compares.
 func (c Config) layouts(s Scenario) []Layout {
@@ -27,7 +51,9 @@ func (c Config) layouts(s Scenario) []Layout {
 	case len(c.Layouts) > 0:
 		return c.Layouts
 	case s == Uniform || s == Whale:
-		return []Layout{ByDate, BySuffix, ByDevice, Device, Hundred, Binnacle, Balanced}
+		return allLayouts()
+	case s == MonthRoll:
+		return []Layout{ByDate, ByDevice, Binnacle, Balanced}
 	}
 	return []Layout{ByDevice, Device, Binnacle, Balanced}
 }
@@ -35,24 +61,15 @@ func (c Config) layouts(s Scenario) []Layout {
 // chunked reports whether a layout is Binnacle's.
 func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 
+// rekeyed reports whether a layout has Binnacle's chunks under other keys.
+func (l Layout) rekeyed() bool { return len(l) >= len(Chunks) && l[:len(Chunks)] == Chunks }
+
+// sampled reports whether a layout has a document per reading. One that keeps nothing back does the same in every
+// interval of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
+func (l Layout) sampled() bool { return !l.chunked() && !l.rekeyed() && l != Hundred }
+
 // about says what a layout has a document for.
-func (l Layout) about() string {
-	switch l {
-	case ByDate:
-		return "reading, by date"
-	case BySuffix:
-		return "reading, by date and suffix"
-	case ByDevice:
-		return "reading, by tenant, device"
-	case Device:
-		return "reading, by device"
-	case Hundred:
-		return "100 readings, by tenant, device"
-	case Balanced:
-		return "chunk: Binnacle, balanced"
-	}
-	return "chunk: Binnacle"
-}
+func (l Layout) about() string { return l.kind().about }
 
 // pass puts the load on one layout once.
 type pass struct {
@@ -60,11 +77,11 @@ type pass struct {
 	scenario Scenario
 	layout   Layout
 	metrics  int // in a reading
-	rus      int // what the container gets, in RU/s; 0: as much as it asks for
+	rus      int // what each container gets, in RU/s; 0: as much as it asks for
 	tick     func()
-	traced   bool
 
 	placed []balance.Change // what the balancer has decided, for Balanced
+	chunks []writtenChunk   // what Binnacle writes, for the layouts that have it under other keys
 }
 
 // unlimitedRUs is the throughput of a container without budgets.
@@ -84,10 +101,10 @@ func (p pass) run(ctx context.Context) (totals, error) {
 	}
 	defer a.close()
 	if p.layout.chunked() {
-		if err := a.place(ctx, p.placed); err != nil {
+		if err := a.place(ctx, p); err != nil {
 			return totals{}, err
 		}
-		return p.chunks(ctx, a)
+		return p.write(ctx, a)
 	}
 	return p.documents(ctx, a)
 }

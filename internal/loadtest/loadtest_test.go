@@ -52,7 +52,7 @@ func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
 	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
 	cfg.Layouts = three
-	cfg.Devices, cfg.Sample, cfg.Traced = 400, 20*time.Second, true
+	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	report := run(t, cfg)
 	require.Empty(t, report.Check(), "it keeps what Binnacle promises")
 	results := report.Outcomes[0].Results
@@ -271,5 +271,45 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 		require.Equal(t, before.PerMillion, after.PerMillion, "a key that is longer by a letter costs nothing")
 		require.Equal(t, "tenant-0", after.Keys.Tenant)
 		require.Equal(t, 2*partitions, after.Keys.After)
+	}
+}
+
+// Throughput is bought for other times than those in which something happens. Binnacle stores each reading, a year's
+// and those of a month's end too.
+func TestEvents(t *testing.T) {
+	for _, s := range []loadtest.Scenario{loadtest.Burst, loadtest.MonthRoll, loadtest.Reconnect, loadtest.Backfill} {
+		cfg := small(func(c *loadtest.Config) {
+			c.Scenarios, c.Layouts = []loadtest.Scenario{s}, []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
+			c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
+		})
+		r := run(t, cfg).Outcomes[0].Results
+		device, binnacle := r[0], r[1]
+		if s == loadtest.MonthRoll {
+			require.InDelta(t, device.Foreseen, device.Offered, 0.1, s)
+		} else {
+			require.Greater(t, device.Offered, 1.3*device.Foreseen, s)
+		}
+		require.Positive(t, binnacle.Accepted, s)
+		require.Zero(t, binnacle.Throttled, s)
+	}
+}
+
+// Chunks without a suffix, or with one on the second level, are as hot as their tenant; random ones on the first level
+// are not.
+func TestChunksUnderOtherKeys(t *testing.T) {
+	cfg := small(func(c *loadtest.Config) {
+		c.Scenarios = []loadtest.Scenario{loadtest.Whale}
+		c.Layouts = []loadtest.Layout{loadtest.Chunks, loadtest.ChunksIn2, loadtest.ChunksIn1, loadtest.Chunks16,
+			loadtest.Binnacle}
+		c.Interval, c.Hold, c.Window = 20*time.Second, time.Minute, time.Minute
+	})
+	r := run(t, cfg).Outcomes[0].Results
+	require.Greater(t, r[0].Hottest, 4.0)
+	require.InDelta(t, r[0].Hottest, r[1].Hottest, 1e-9)
+	require.Less(t, r[2].Hottest, 3.0)
+	require.Less(t, r[3].Hottest, 3.0)
+	for _, x := range r[:4] {
+		require.InEpsilon(t, r[4].PerMillion, x.PerMillion, 0.01)
+		require.InDelta(t, r[4].Accepted, x.Accepted, 0.01)
 	}
 }

@@ -48,11 +48,12 @@ type PaceResult struct {
 // measurePace runs the devices of a pace, without budgets, for a hold and a day.
 func measurePace(ctx context.Context, cfg Config, p Pace, tick func()) (PaceResult, error) {
 	cfg.Devices, cfg.Interval, cfg.Window = p.Devices, p.Interval, day
-	t, err := pass{cfg: cfg, scenario: Uniform, layout: Binnacle, metrics: p.Metrics, tick: tick}.run(ctx)
+	run := pass{cfg: cfg, scenario: Uniform, layout: Binnacle, metrics: p.Metrics, tick: tick}
+	t, err := run.run(ctx)
 	if err != nil {
 		return PaceResult{}, err
 	}
-	if err := t.check(); err != nil {
+	if err := run.check(t); err != nil {
 		return PaceResult{}, err
 	}
 	rus, _, _ := t.sum()

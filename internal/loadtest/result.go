@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"math"
 
 	"binnacle/internal/ru"
@@ -39,6 +40,7 @@ type Outcome struct {
 type Result struct {
 	Layout      Layout    `json:"layout"`
 	Offered     float64   `json:"offered_per_second"`  // readings
+	Foreseen    float64   `json:"foreseen_per_second"` // readings that throughput is bought for
 	Accepted    float64   `json:"accepted_per_second"` // readings stored
 	PerMillion  float64   `json:"ru_per_million_values"`
 	Spread      []float64 `json:"ru_share_by_partition"`
@@ -71,11 +73,17 @@ const grainyBelow = 15
 // Grainy reports whether a physical partition's second holds so few writes that the share of 429s is chance.
 func (r Result) Grainy() bool { return r.SecondHolds < grainyBelow }
 
+// foreseen returns how many readings a second throughput is bought for.
+func (r Result) foreseen() float64 { return cmp.Or(r.Foreseen, r.Offered) }
+
 // bears returns how many readings a second the layout takes with that many RU/s: as many as make the hottest physical
 // partition as busy as all are meant to be.
 func (r Result) bears(rus float64) float64 {
-	return r.Offered * rus / (r.Needed * r.Hottest)
+	return r.foreseen() * rus / (r.Needed * r.Hottest)
 }
+
+// enough returns the RU/s that take so many readings a second: what the hottest physical partition needs, for all.
+func (r Result) enough(rate float64) float64 { return buy(r.Needed * rate / r.foreseen() * r.Hottest) }
 
 // buy returns what is sold for a need: in steps, and not below the least.
 func buy(needed float64) float64 {
@@ -95,7 +103,7 @@ func newResult(l Layout, free, bound totals) Result {
 		PerMillion:   byModel.Likely,
 		ByModel:      byModel,
 		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
-		Needed:       round(free.need()),
+		Needed:       round(free.needed),
 		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),
 		Published:    round(float64(free.published) / float64(free.offered*metrics)),
 		Base:         round(free.base),
@@ -105,7 +113,7 @@ func newResult(l Layout, free, bound totals) Result {
 		r.Throttled = round(float64(throttled) / float64(n))
 	}
 	r.Bought = buy(r.Needed)
-	r.DollarsByModel = rus.Times(1 / free.seconds / utilisation).Each(func(needed float64) float64 {
+	r.DollarsByModel = rus.Times(free.needed / rus.Likely).Each(func(needed float64) float64 {
 		return round(ru.DollarsPerMonth(buy(round(needed)), false))
 	})
 	r.Dollars = r.DollarsByModel.Likely

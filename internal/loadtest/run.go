@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
+	"binnacle/internal/balance"
 	"binnacle/internal/progress"
 
 	"golang.org/x/sync/errgroup"
@@ -21,7 +23,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	report := Report{
 		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
 		WindowSeconds: cfg.Window.Seconds(),
-		SampleSeconds: cfg.measured(ByDate).Seconds(),
+		SampleSeconds: min(cfg.Sample, cfg.Window).Seconds(),
 		Seed:          cfg.Seed, Model: cfg.Model.String(), OtherModel: cfg.Model.Other().String(),
 		Factors: cfg.Factors, PhysicalPartitions: cfg.Partitions,
 		Paces: make([]PaceResult, len(cfg.Paces)),
@@ -34,14 +36,19 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	for _, s := range cfg.Scenarios {
 		layouts := cfg.layouts(s)
 		results := make([]Result, len(layouts))
-		report.Outcomes = append(report.Outcomes, Outcome{s, results})
+		report.Outcomes = append(report.Outcomes, Outcome{Scenario: s, Results: results})
 		for i, l := range layouts {
-			if l == Balanced {
+			if l == Balanced || l.rekeyed() {
 				continue // it follows from what Binnacle has done
 			}
 			work.Go(func() (err error) {
-				p := pass{cfg: cfg, scenario: s, layout: l, metrics: metrics, tick: tick}
-				if err = p.fill(ctx, results[i:]); err != nil {
+				p := pass{cfg: cfg.of(s), scenario: s, layout: l, metrics: metrics, tick: tick}
+				if l == Binnacle {
+					err = p.fillAll(ctx, layouts, results)
+				} else {
+					_, err = p.fill(ctx, &results[i])
+				}
+				if err != nil {
 					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
 				}
 				return nil
@@ -71,48 +78,85 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// fill measures the layout of the pass, and Binnacle, where Balanced follows, once more as the balancer then places its
-// tenants.
-func (p pass) fill(ctx context.Context, results []Result) error {
-	free, err := p.free(ctx)
+// fillAll measures Binnacle, the layouts that have its chunks under other keys, and Balanced, as the balancer then
+// places its tenants.
+func (p pass) fillAll(ctx context.Context, layouts []Layout, results []Result) error {
+	free, err := p.fill(ctx, &results[slices.Index(layouts, Binnacle)])
 	if err != nil {
 		return err
 	}
-	if results[0], err = p.measure(ctx, free); err != nil || p.layout != Binnacle || len(results) == 1 {
-		return err
+	for i, l := range layouts {
+		next := p
+		next.layout = l
+		switch {
+		case l.rekeyed():
+			next.chunks = free.written
+			_, err = next.fill(ctx, &results[i])
+		case l == Balanced:
+			if p.scenario != Explodes { // there it decides as the days pass
+				next.placed = free.decision.Changes
+			}
+			var t totals
+			t, err = next.fill(ctx, &results[i])
+			changes := append(t.changes, next.placed...)
+			results[i].Epochs = len(changes)
+			if p.scenario == Explodes { // the last epoch of the tenant that grows
+				other := func(c balance.Change) bool { return c.Tenant != largestTenant }
+				changes = slices.DeleteFunc(changes, other)
+				changes = changes[max(0, len(changes)-1):]
+			}
+			results[i].Keys = largest(changes)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	p.layout, p.placed = Balanced, free.decision.Changes
-	if free, err = p.free(ctx); err != nil {
-		return err
-	}
-	results[1], err = p.measure(ctx, free)
-	results[1].Epochs, results[1].Keys = len(p.placed), largest(p.placed)
-	return err
+	return nil
 }
 
-// free runs the pass without budgets, to see what the load asks for.
-func (p pass) free(ctx context.Context) (totals, error) {
-	t, err := p.run(ctx)
-	if err == nil {
-		err = t.check()
+// fill measures the layout of the pass: without budgets, to see what the load asks for, and with what is bought for
+// that. Where no second of a physical partition takes more than is bought, the second pass would be the first again.
+func (p pass) fill(ctx context.Context, result *Result) (free totals, err error) {
+	if free, err = p.run(ctx); err == nil {
+		err = p.check(free)
 	}
-	return t, err
+	if err != nil {
+		return free, err
+	}
+	free.needed = p.need(free)
+	p.rus = int(buy(free.needed))
+	bound := free
+	if free.calm == 0 || free.calm > float64(p.rus) {
+		if bound, err = p.run(ctx); err == nil {
+			err = bound.whole()
+		}
+	}
+	if err == nil {
+		*result = newResult(p.layout, free, bound)
+		result.Foreseen = round(p.foreseen(free))
+	}
+	return free, err
 }
 
-// measure runs the pass with what is bought for a load.
-func (p pass) measure(ctx context.Context, free totals) (Result, error) {
-	p.rus, p.traced = int(buy(free.need())), p.cfg.Traced
-	bound, err := p.run(ctx)
-	if err == nil {
-		err = bound.whole()
+// need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
+// foreseen is left out.
+func (p pass) need(t totals) float64 {
+	rus, _, _ := t.sum()
+	return rus.Likely / float64(t.stored) * p.foreseen(t) / utilisation
+}
+
+// foreseen returns how many readings a second throughput is bought for.
+func (p pass) foreseen(t totals) float64 {
+	if p.scenario.surges() {
+		return p.cfg.perSecond()
 	}
-	return newResult(p.layout, free, bound), err
+	return float64(t.offered) / t.seconds
 }
 
 var errNothing = errors.New("nothing was written in the time that was measured: measure longer")
 
 // check reports what is wrong with a pass without budgets.
-func (t totals) check() error {
+func (p pass) check(t totals) error {
 	if t.stored == 0 {
 		return errNothing
 	}

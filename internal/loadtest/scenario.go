@@ -3,6 +3,7 @@ package loadtest
 import (
 	"math"
 	"strconv"
+	"time"
 )
 
 // Scenario says how the devices belong to the tenants, and what each reports.
@@ -10,17 +11,24 @@ type Scenario string
 
 // The scenarios.
 const (
-	Uniform   Scenario = "uniform"    // ten tenants of the same size
-	Whale     Scenario = "whale"      // one of ten has 80 % of the devices
-	Zipf      Scenario = "zipf"       // a thousand tenants, the nth with a share of 1/n of the first one's
-	HotDevice Scenario = "hot-device" // ten of the same size, and one device reports half of the readings
+	Uniform   Scenario = "uniform"         // ten tenants of the same size
+	Whale     Scenario = "whale"           // one of ten has 80 % of the devices
+	Zipf      Scenario = "zipf"            // a thousand tenants, the nth with a share of 1/n of the first one's
+	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
+	Burst     Scenario = "burst"           // ten of the same size, and all devices report tenfold for a minute
+	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
+	Explodes  Scenario = "tenant-explodes" // one of ten grows within three days from 10 % to 82 % of the devices
+	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
+	Backfill  Scenario = "backfill"        // ten of the same size, and some devices of one send a year
 )
 
 // MainScenarios returns the scenarios that run unless others are asked for.
 func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
-func AllScenarios() []Scenario { return append(MainScenarios(), Zipf, HotDevice) }
+func AllScenarios() []Scenario {
+	return append(MainScenarios(), Zipf, HotDevice, Burst, MonthRoll, Explodes, Reconnect, Backfill)
+}
 
 const (
 	tenants     = 10
@@ -28,6 +36,114 @@ const (
 	// hotDevice is the number of the device that reports every second reading in HotDevice.
 	hotDevice = 1
 )
+
+// What happens in a scenario, and when.
+const (
+	eventAfter = 30 * time.Second // since the window opened: a burst begins, a fleet returns
+	burstFor   = time.Minute
+	burstTimes = 10
+	// A fleet was away for absence before it returns, and has sent what it has by caughtUp after it.
+	absence  = 2 * time.Hour
+	caughtUp = 30 * time.Minute
+	// A backfill is of a year, ends when the window does, and has a reading of each device every pastInterval.
+	past         = 365 * day
+	pastInterval = 15 * time.Minute
+	pastShare    = 80 // one of so many devices as the fleet has sends its past
+	// A tenant explodes in as many steps a day, and has explodes times as many devices after each day.
+	explodingDays  = 3
+	explodingSteps = 8
+	explodes       = 4.0
+)
+
+// roll is when the month ends.
+var roll = time.Date(2026, time.December, 1, 0, 0, 0, 0, time.UTC)
+
+// of returns the configuration with what a scenario needs.
+func (c Config) of(s Scenario) Config {
+	c.starting = midnight
+	switch s {
+	case MonthRoll:
+		c.starting = roll.Add(-c.Hold - c.Window/2)
+	case Reconnect:
+		c.settling = max(c.Hold, absence+time.Minute)
+		if c.Window < day {
+			c.Window += c.Hold // until the late readings are written
+		}
+	case Explodes:
+		c.Devices, c.Window, c.sliced = c.Devices/2, explodingDays*day-c.Hold, true
+	}
+	return c
+}
+
+// streams returns the readings of the scenario.
+func (s Scenario) streams(cfg Config) []*stream {
+	var turns, others []int
+	for turn := range cfg.Devices {
+		if s == Reconnect && s.tenantOf(turn) == largestTenant || s == Explodes && turn >= cfg.Devices/5 {
+			others = append(others, turn)
+			continue
+		}
+		turns = append(turns, turn)
+	}
+	live := newStream(cfg, s, turns)
+	event := cfg.opens().Add(eventAfter).Sub(live.from)
+	switch s {
+	case Burst:
+		live.warps = []warp{{event, event, burstTimes, 1},
+			{event + burstTimes*burstFor, event + burstFor, 1, 1}}
+	case Reconnect:
+		back := newStream(cfg, s, others)
+		away, until := event-absence, event+caughtUp
+		back.late = true
+		back.warps = []warp{{away, event, int64(until-away) / int64(time.Second), int64(until-event) / int64(time.Second)},
+			{until, until, 1, 1}}
+		return []*stream{live, back}
+	case Backfill:
+		var devices []int
+		for i := range max(1, cfg.Devices/pastShare) {
+			devices = append(devices, (cfg.Devices/tenants+i)*tenants) // of the first tenant
+		}
+		old := cfg
+		old.starting, old.Interval = cfg.opens().Add(-past), pastInterval
+		back := newStream(old, s, devices)
+		back.late, back.end = true, int(past/pastInterval)*len(devices)
+		back.warps = []warp{{0, past, int64(past / time.Second), int64(cfg.Window / time.Second)}}
+		return []*stream{live, back}
+	case Explodes:
+		return append([]*stream{live}, joining(cfg, s, others)...)
+	}
+	return []*stream{live}
+}
+
+// joining returns the streams of devices that join step by step, more each time.
+func joining(cfg Config, s Scenario, turns []int) (out []*stream) {
+	const steps = explodingDays * explodingSteps
+	whole, joined := math.Pow(explodes, explodingDays)-1, 0
+	for step := range steps {
+		n := int(float64(len(turns)) * (math.Pow(explodes, float64(step+1)/explodingSteps) - 1) / whole)
+		if n == joined {
+			continue
+		}
+		late := cfg
+		late.starting = cfg.starts().Add(time.Duration(step) * day / explodingSteps)
+		some := newStream(late, s, turns[joined:n])
+		for i := range some.tenants {
+			some.tenants[i] = largestTenant
+		}
+		out, joined = append(out, some), n
+	}
+	return out
+}
+
+// surges reports whether more is reported for a time than is foreseen: throughput is bought for what the fleet reports
+// at other times.
+func (s Scenario) surges() bool { return s == Burst || s == Reconnect || s == Backfill }
+
+// placed reports whether the balancer has seen before what the scenario does: not a backfill, nor a tenant that grows.
+func (s Scenario) placed() bool { return s != Backfill && s != Explodes }
+
+// largestTenant is the tenant that a scenario is about.
+const largestTenant = "tenant-0"
 
 // tenantOf returns the tenant of a device. Tenants take turns, so that their reports mix in time.
 func (s Scenario) tenantOf(device int) string {
@@ -40,6 +156,11 @@ func (s Scenario) tenantOf(device int) string {
 		}
 	case HotDevice:
 		n = device / 2 % tenants
+	case Reconnect:
+		n = 0 // every second device
+		if device%2 == 1 {
+			n = 1 + device/2%(tenants-1)
+		}
 	case Zipf:
 		// Multiples of the golden ratio are spread evenly, so that any number of devices has the law's shares.
 		_, part := math.Modf(float64(device) * math.Phi)
@@ -79,6 +200,16 @@ func (s Scenario) about() string {
 		return "tenants have devices by Zipf's law, the largest of a thousand 13 %"
 	case HotDevice:
 		return "one device reports half of all readings"
+	case Burst:
+		return "all devices report tenfold for a minute"
+	case MonthRoll:
+		return "a month ends in the middle of the measured time"
+	case Explodes:
+		return "within three days one of ten tenants grows from 10 % to 82 % of the devices"
+	case Reconnect:
+		return "a tenant with half of the devices sends two hours of late readings within half an hour"
+	case Backfill:
+		return "devices of one tenant send the readings of a year beside those of all"
 	}
 	return "ten tenants have the same number of devices"
 }

@@ -1,8 +1,6 @@
 package loadtest
 
 import (
-	"time"
-
 	"binnacle/internal/balance"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/ru"
@@ -24,19 +22,16 @@ type totals struct {
 	drained      int     // readings in the store after the last bin was cut, those before the window included
 	taken        int     // readings offered until then
 
+	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
+	// be the same; 0: other containers refuse.
+	calm float64
+
+	needed float64 // RU/s that the load takes
+
 	trace    *Trace
+	written  []writtenChunk   // by Binnacle, from the opening of the window on
+	changes  []balance.Change // that the balancer has made while the pass ran
 	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
-}
-
-// newTotals returns the totals of a period of load on a layout.
-func newTotals(l *load, from, to time.Time) totals {
-	return totals{seconds: to.Sub(from).Seconds(), offered: l.between(from, to)}
-}
-
-// need returns the RU/s that the load takes: the average over the utilisation.
-func (t totals) need() float64 {
-	rus, _, _ := t.sum()
-	return rus.Likely / t.seconds / utilisation
 }
 
 // sum adds up what the physical partitions were charged and asked.

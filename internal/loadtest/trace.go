@@ -18,6 +18,7 @@ type Trace struct {
 	Stored      []float64         `json:"stored"`  // readings/s
 	Waited      []float64         `json:"waited"`  // longest time that a write waited for throughput, in seconds
 	Marks       []Mark            `json:"marks"`
+	Epochs      []float64         `json:"epochs,omitempty"` // when the balancer's epochs begin, in seconds
 }
 
 // TracedPartition is one physical partition by column.
@@ -55,10 +56,12 @@ const (
 	traceMarks   = 400
 )
 
-// recorder makes the Trace of a pass. All methods of a nil recorder do nothing.
+// recorder makes the Trace of a pass. Most methods of a nil recorder do nothing.
 type recorder struct {
 	from   time.Time
 	step   time.Duration
+	spans  []stretch
+	long   []float64 // how many seconds of a column are measured
 	trace  *Trace
 	ranges []epk.Range
 	keys   map[string]*TracedKey
@@ -71,20 +74,29 @@ type recorder struct {
 	count int
 }
 
-// newRecorder returns a recorder of a window that opens now.
-func newRecorder(p pass, from time.Time, stats func() ([]cosmosemu.PartitionStats, error)) (*recorder, error) {
-	if !p.traced {
-		return nil, nil
-	}
-	window := p.cfg.measured(p.layout)
+// newRecorder returns a recorder of the time in which a layout is measured.
+func newRecorder(p pass, spans []stretch, stats func() ([]cosmosemu.PartitionStats, error)) (*recorder, error) {
+	from, until := spans[0].from, spans[len(spans)-1].to
+	window := until.Sub(from)
 	step := (window/traceColumns + time.Second - 1).Truncate(time.Second)
+	if p.cfg.sliced {
+		step, window = p.cfg.column(), p.cfg.Window
+	}
 	columns := int((window + step - 1) / step)
 	now, err := stats()
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{from: from, step: step, stats: stats, last: now, keys: map[string]*TracedKey{},
-		owners: map[string]int{}, trace: &Trace{StepSeconds: step.Seconds()}}
+	r := &recorder{from: from, step: step, spans: spans, stats: stats, last: now, keys: map[string]*TracedKey{},
+		owners: map[string]int{}, trace: &Trace{StepSeconds: step.Seconds()}, long: make([]float64, columns)}
+	for i := range r.long {
+		start := from.Add(time.Duration(i) * step)
+		for _, s := range spans {
+			if d := earlier(s.to, start.Add(step)).Sub(later(s.from, start)); d > 0 {
+				r.long[i] += d.Seconds()
+			}
+		}
+	}
 	for range now {
 		r.trace.Partitions = append(r.trace.Partitions,
 			TracedPartition{RUs: make([]float64, columns), Throttled: make([]float64, columns)})
@@ -94,12 +106,46 @@ func newRecorder(p pass, from time.Time, stats func() ([]cosmosemu.PartitionStat
 	}
 	r.trace.Offered, r.trace.Stored, r.trace.Waited = make([]float64, columns), make([]float64, columns),
 		make([]float64, columns)
-	readings := p.cfg.perSecond() * window.Seconds()
-	r.every = max(1, int(math.Ceil(readings/traceMarks)))
-	for gcd(r.every, p.cfg.Devices*(tenants-1)) > 1 { // else the same devices or tenants are marked each time
+	r.every = 1
+	return r, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// offered records how many readings a load publishes in the time that is measured.
+func (r *recorder) offered(l *load) {
+	whole := 0
+	for _, s := range r.spans {
+		whole += l.between(s.from, s.to)
+	}
+	turns := 0
+	for _, s := range l.streams {
+		turns += len(s.trucks)
+	}
+	r.every = max(1, int(math.Ceil(float64(whole)/traceMarks)))
+	for gcd(r.every, turns*(tenants-1)) > 1 { // else the same devices or tenants are marked each time
 		r.every++
 	}
-	return r, nil
+	for i := range r.trace.Offered {
+		start := r.from.Add(time.Duration(i) * r.step)
+		for _, s := range r.spans {
+			if from, to := later(s.from, start), earlier(s.to, start.Add(r.step)); from.Before(to) {
+				r.trace.Offered[i] += float64(l.between(from, to)) / r.long[i]
+			}
+		}
+	}
 }
 
 func gcd(a, b int) int {
@@ -134,8 +180,8 @@ func (r *recorder) read() error {
 	}
 	for i, s := range stats {
 		p := &r.trace.Partitions[i]
-		p.RUs[r.at] += (s.RUs - r.last[i].RUs) / r.step.Seconds()
-		p.Throttled[r.at] += float64(s.Throttled-r.last[i].Throttled) / r.step.Seconds()
+		p.RUs[r.at] += (s.RUs - r.last[i].RUs) / r.long[r.at]
+		p.Throttled[r.at] += float64(s.Throttled-r.last[i].Throttled) / r.long[r.at]
 	}
 	r.last = stats
 	return nil
@@ -160,8 +206,8 @@ func (r *recorder) write(w tracedWrite) {
 		r.keys[w.key], r.owners[w.key] = k, r.partition(w.epk)
 	}
 	c := r.column(w.at)
-	k.RUs[c] += w.rus / r.step.Seconds()
-	r.trace.Stored[c] += float64(w.readings) / r.step.Seconds()
+	k.RUs[c] += w.rus / r.long[c]
+	r.trace.Stored[c] += float64(w.readings) / r.long[c]
 }
 
 // partition returns the physical partition of an effective partition key.
@@ -199,17 +245,13 @@ func (r *recorder) settle(marks [2]int, fate Fate) {
 	}
 }
 
-// end returns the trace of a window of load.
-func (r *recorder) end(l *load) (*Trace, error) {
+// end returns the trace.
+func (r *recorder) end() (*Trace, error) {
 	if r == nil {
 		return nil, nil
 	}
 	if err := r.read(); err != nil {
 		return nil, err
-	}
-	for i := range r.trace.Offered {
-		from := r.from.Add(time.Duration(i) * r.step)
-		r.trace.Offered[i] = float64(l.between(from, from.Add(r.step))) / r.step.Seconds()
 	}
 	for name, k := range r.keys {
 		p := &r.trace.Partitions[r.owners[name]]

@@ -61,6 +61,15 @@ function axes(ctx, all, high, partitions, bandOf) {
       ctx.textAlign = "right";
       ctx.fillText(time(long), x + w, high);
     }
+    for (const at of part.trace.epochs ?? []) {
+      ctx.strokeStyle = colour("--text");
+      ctx.setLineDash([4, 3]);
+      ctx.beginPath();
+      ctx.moveTo(x + (at / long) * w, 0);
+      ctx.lineTo(x + (at / long) * w, high - 16);
+      ctx.stroke();
+      ctx.setLineDash([]);
+    }
     if (part.epoch) {
       ctx.strokeStyle = colour("--text");
       ctx.setLineDash([4, 3]);
@@ -268,8 +277,8 @@ function cost(o, wide) {
     axes: [axis({ values: (_, all) => all.map((v) => (Number.isInteger(Math.log10(v)) ? v.toLocaleString("en-US") : "")) }),
       axis({ size: 78, values: (_, all) => all.map((v) => (v === null || !Number.isInteger(Math.round(Math.log10(v) * 1e6) / 1e6) ? "" : `$${v.toLocaleString("en-US")}`)) })],
     series: [{ label: "readings/s", value: (_, v) => (v === null ? "" : amount(v)) },
-      ...o.costs.map((c, i) => ({ label: c.name, stroke: inks.series[i], width: 2, points: { show: false }, spanGaps: false,
-        dash: i === 3 ? [6, 4] : undefined, value: (_, v, __, at) => (at === null ? "" : v === null ? "not sold" : dollars(v)) }))],
+      ...o.costs.map((c, i) => ({ label: c.name, stroke: inks.series[i % inks.series.length], width: 2, points: { show: false }, spanGaps: false,
+        dash: i === 3 ? [6, 4] : i >= inks.series.length ? [2, 3] : undefined, value: (_, v, __, at) => (at === null ? "" : v === null ? "not sold" : dollars(v)) }))],
   }, [o.rates, ...o.costs.map((c) => c.dollars)], holder);
   return holder;
 }
