@@ -15,7 +15,7 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: all devices report tenfold for a minute; month-roll: a month ends; tenant-explodes: one tenant grows to 82 % within three days; reconnect: a tenant with half of the devices sends two hours of late readings; backfill: devices of one tenant send a year beside the others; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; main: uniform, whale, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,paces,flood,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: some send a year; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; main: uniform, whale, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,paces,flood,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time of all but paces and flood, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
@@ -33,7 +33,6 @@ Examples:
   binnacle loadtest --scenario whale --partitions 20 --html report.html
   binnacle loadtest --scenario all --check
   binnacle loadtest --scenario paces --hold 12h
-  binnacle loadtest --devices 100 --hold 12h
   binnacle loadtest --scenario flood --flood-limit 1000
   binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json`
 }

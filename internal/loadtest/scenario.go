@@ -205,7 +205,7 @@ func (s Scenario) about() string {
 	case MonthRoll:
 		return "a month ends in the middle of the measured time"
 	case Explodes:
-		return "within three days one of ten tenants grows from 10 % to 82 % of the devices"
+		return "in three days one of ten tenants grows from 10 % to 82 % of half as many trucks"
 	case Reconnect:
 		return "a tenant with half of the devices sends two hours of late readings within half an hour"
 	case Backfill:
