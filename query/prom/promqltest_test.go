@@ -34,14 +34,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The suite of Prometheus holds over the whole path, for all blocks of its files that are about floats: of what is
-// loaded one half lies in chunks and one in heads, sample by sample.
-func TestPrometheusSuite(t *testing.T) {
-	long(t)
-	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
-	require.Greater(t, suite(t, engine, newSuiteStorage, func(string) bool { return true }), 850)
-}
-
 // long skips a test in short mode: the suite runs once then, from rollups.
 func long(t *testing.T) {
 	if testing.Short() {
@@ -49,7 +41,9 @@ func long(t *testing.T) {
 	}
 }
 
-// It holds with pushdowns too, and each of its queries answers the same with them as without.
+// The suite of Prometheus holds over the whole path, for all blocks of its files that are about floats: of what is
+// loaded one half lies in chunks and one in heads, sample by sample. Its queries answer the same with pushdowns as
+// without.
 func TestPrometheusSuiteWithPushdowns(t *testing.T) {
 	long(t)
 	engine := suiteWithPushdowns(t, newSuiteStorage)
