@@ -30,6 +30,7 @@ type page struct {
 	Style                  template.CSS
 	Script                 template.JS
 	Outcomes               []pageOutcome
+	Evenings               bool // the balancer decides as the days pass
 }
 
 // pageOutcome is one scenario on the page.
@@ -75,6 +76,7 @@ func HTML(w io.Writer, r Report) error {
 	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(r, o))
+		p.Evenings = p.Evenings || o.Scenario == Explodes
 	}
 	var err error
 	if p.Style, p.Script, err = pageAssets(p.Outcomes); err != nil {

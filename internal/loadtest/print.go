@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -45,6 +46,10 @@ func heading(r Report) string {
 	if len(r.Outcomes) == 0 {
 		return fmt.Sprintf("Trucks report to Binnacle, seed %d. All request units (RU) are modelled, by the %s model%s.",
 			r.Seed, r.Model, r.corrected())
+	}
+	if len(r.Outcomes) == 1 {
+		r.Devices = cmp.Or(r.Outcomes[0].Devices, r.Devices)
+		r.WindowSeconds = cmp.Or(r.Outcomes[0].WindowSeconds, r.WindowSeconds)
 	}
 	measured := seconds(r.WindowSeconds) + " of fleet time"
 	if r.SampleSeconds < r.WindowSeconds {

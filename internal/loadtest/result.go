@@ -30,7 +30,11 @@ type Report struct {
 // Outcome is one scenario's results, one for each layout.
 type Outcome struct {
 	Scenario Scenario `json:"scenario"`
-	Results  []Result `json:"layouts"`
+	// Devices and WindowSeconds are the scenario's own, where they differ from the report's; else 0.
+	Devices       int     `json:"devices,omitempty"`
+	WindowSeconds float64 `json:"window_seconds,omitempty"`
+
+	Results []Result `json:"layouts"`
 }
 
 // Result is what one layout has done with the readings of one scenario. Request units are modelled.

@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	for _, s := range cfg.Scenarios {
 		layouts := cfg.layouts(s)
 		results := make([]Result, len(layouts))
-		report.Outcomes = append(report.Outcomes, Outcome{Scenario: s, Results: results})
+		report.Outcomes = append(report.Outcomes, cfg.outcome(s, results))
 		for i, l := range layouts {
 			if l == Balanced || l.rekeyed() {
 				continue // it follows from what Binnacle has done

@@ -75,6 +75,18 @@ func (c Config) of(s Scenario) Config {
 	return c
 }
 
+// outcome returns the outcome of a scenario, with the devices and the time of its own that it has.
+func (c Config) outcome(s Scenario, results []Result) Outcome {
+	o, own := Outcome{Scenario: s, Results: results}, c.of(s)
+	if own.Devices != c.Devices {
+		o.Devices = own.Devices
+	}
+	if own.Window != c.Window {
+		o.WindowSeconds = own.Window.Seconds()
+	}
+	return o
+}
+
 // streams returns the readings of the scenario.
 func (s Scenario) streams(cfg Config) []*stream {
 	var turns, others []int
