@@ -154,13 +154,17 @@ func (d *dev) compose(ctx context.Context) error {
 	cfg := d.cfg.Tenants
 	d.cfg.Balance.Future = max(d.cfg.Balance.Future, d.cfg.Ingest.Future)
 	cfg.Lead = lead(d.cfg.Ingest.Future)
+	var made []string
 	a, err := d.openAccount(ctx, client, cfg,
-		func(ctx context.Context) error { return d.cfg.Shape.ensure(ctx, byKey{client.Containers(), client}) })
+		func(ctx context.Context) (err error) {
+			made, err = d.cfg.Shape.ensure(ctx, byKey{client.Containers(), client})
+			return err
+		})
 	if err != nil {
 		return err
 	}
 	d.start()
-	asked, err := d.provisionFor(ctx, a, d.cfg)
+	asked, err := d.provisionFor(ctx, a, d.cfg, made)
 	if err != nil {
 		return err
 	}

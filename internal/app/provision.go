@@ -30,6 +30,7 @@ type ProvisionConfig struct {
 	DryRun bool          `help:"Print the plan without applying it."`
 	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
 	Once   bool          `help:"Apply the plan once and exit."`
+	JSON   bool          `name:"json" help:"Print the plan as JSON. Needs --dry-run or --once."`
 	Every  time.Duration `help:"Time between two rounds of planning." default:"1m"`
 	Admin  string        `help:"Address of the admin listener. Default: none." placeholder:"ADDRESS"`
 
@@ -77,14 +78,26 @@ func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
 	to.Base, to.Heat = cosmos.Base(), heatlog.NewReader(client.Heat())
 }
 
-// ensure makes the database and its base containers unless they exist.
-func (c ShapeConfig) ensure(ctx context.Context, m manager) error {
+// ensure makes the database and its base containers unless they exist. It returns what it made that costs something.
+func (c ShapeConfig) ensure(ctx context.Context, m manager) (made []string, err error) {
+	before, err := m.List(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if c.shares() {
 		if err := m.EnsureShared(ctx, store.Throughput{RUs: c.SharedRUs}); err != nil {
-			return err
+			return nil, err
+		}
+		if len(before) == 0 {
+			made = append(made, store.Database)
 		}
 	}
-	return m.EnsureBase(ctx)
+	for _, name := range store.BaseContainers() {
+		if !slices.Contains(before, name) {
+			made = append(made, name)
+		}
+	}
+	return made, m.EnsureBase(ctx)
 }
 
 // shares reports whether a new database has throughput for its containers to share.
@@ -154,6 +167,8 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	var faults faults
 	faults.azure(cfg.Azure, cfg.Account)
 	faults.journal(cfg.Journal)
+	faults.check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
+	faults.check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
@@ -198,14 +213,18 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err != nil {
 		return err
 	}
-	documents, err := base(ctx, cfg, client, containers)
+	documents, made, err := base(ctx, cfg, client, containers)
 	if err != nil {
 		return err
 	}
 	_, fresh := documents.(noDocuments)
+	if fresh && cfg.Shape.shares() {
+		made = []string{store.Database} // it will be
+	}
 	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(client), Logger: env.Logger,
 		Fresh:     fresh,
+		New:       made,
 		Actions:   actionsOf(client, "", env.Logger),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	}
@@ -214,25 +233,24 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err != nil {
 		return err
 	}
+	shape, err := cfg.shape(ctx, p)
+	if err != nil {
+		return err
+	}
 	var steps []provision.Step
 	if cfg.DryRun {
-		if err := printShape(ctx, p, cfg.Shape, env.Stdout); err != nil {
-			return err
-		}
 		steps, err = p.Plan(ctx)
-		steps = append(missingBase(steps), steps...)
-		for i := range steps {
-			if s := &steps[i]; fresh && s.Container == store.Database {
-				s.Action, s.Now = provision.Create, store.Throughput{}
-			}
-		}
 	} else {
 		steps, err = p.Once(ctx)
 	}
-	if err == nil || len(steps) > 0 {
-		err = errors.Join(err, provision.Print(env.Stdout, steps))
+	if err != nil && len(steps) == 0 {
+		return err
 	}
-	return err
+	if cfg.JSON {
+		return errors.Join(err, provision.PrintJSON(env.Stdout, steps, shape))
+	}
+	printShape(shape, env.Stdout)
+	return errors.Join(err, provision.Print(env.Stdout, steps))
 }
 
 // containerLoads returns what reads the loads of containers.
@@ -241,58 +259,57 @@ func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
 	return &provision.ContainerLoads{Ranges: c, Heat: reader, Forecasts: reader}
 }
 
-// printShape writes what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
+// shape returns what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
 // change.
-func printShape(ctx context.Context, p *provision.Provisioner, c ShapeConfig, w io.Writer) error {
-	if c.Profile != "" {
+func (c ProvisionConfig) shape(ctx context.Context, p *provision.Provisioner) (out provision.Printed, err error) {
+	if c.Shape.Profile != "" {
 		of, err := p.Compare(ctx)
 		if err != nil {
-			return err
+			return out, err
 		}
+		out.Profiles = &of
+	}
+	e, changes, err := p.NextPeriod(ctx)
+	switch {
+	case err != nil && !c.DryRun:
+		err = nil // the round says it
+	case changes:
+		out.Period = &provision.NewPeriod{From: time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly),
+			Period: string(e.Period), Shared: e.Shared}
+	}
+	return out, err
+}
+
+func printShape(of provision.Printed, w io.Writer) {
+	if p := of.Profiles; p != nil {
 		fmt.Fprintf(w, "small: %d RU/s that all containers share, $%.2f a month; "+
 			"large, as it is set: $%.2f a month at rest\nbreak-even: %.0f RU/s to share; "+
 			"auto changes to large when 1.5 times the busiest minute of a day is above it\n\n",
-			of.SharedRUs, of.Small, of.Large, of.BreakEvenRUs)
+			p.SharedRUs, p.Small.Most, p.Large.Least, p.BreakEvenRUs)
 	}
-	e, changes, err := p.NextPeriod(ctx)
-	if err == nil && changes {
+	if e := of.Period; e != nil {
 		with := "throughput of their own"
 		if e.Shared {
 			with = "shared throughput"
 		}
-		_, err = fmt.Fprintf(w, "containers of a %s with %s from %s on; what is stored stays where it is\n\n", e.Period,
-			with, time.UnixMilli(e.From.Start()).UTC().Format(time.DateOnly))
+		fmt.Fprintf(w, "containers of a %s with %s from %s on; what is stored stays where it is\n\n", e.Period, with, e.From)
 	}
-	return err
-}
-
-// missingBase returns the steps of a dry run for the base containers that the account lacks: an applied plan makes
-// them before it plans.
-func missingBase(steps []provision.Step) (missing []provision.Step) {
-	shares := slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == store.Database })
-	for _, base := range cosmos.Base() {
-		if shares {
-			base.Throughput = store.Throughput{Shared: true}
-		}
-		if !slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == base.Name }) {
-			missing = append(missing, provision.Step{Container: base.Name, Tier: provision.Base, Action: provision.Create,
-				Wanted: base.Throughput})
-		}
-	}
-	return missing
 }
 
 // devRollupsRUs is the throughput of the containers of rollups in one process with everything else.
 const devRollupsRUs = 4000
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
-// is to use it: what ingest asks for is made at once.
-func (p *process) provisionFor(ctx context.Context, a account, cfg DevConfig) (ingest.Directory, error) {
+// is to use it: what ingest asks for is made at once. made is what of the account has just been made.
+func (p *process) provisionFor(
+	ctx context.Context, a account, cfg DevConfig, made []string,
+) (ingest.Directory, error) {
 	with := provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(),
 		Poll:   30 * time.Second, // ingest in this process wakes it
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
 		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
+		New: made,
 	}
 	with.Policy.RollupsRUs = devRollupsRUs
 	cfg.Shape.set(&with, a.client)
@@ -323,7 +340,12 @@ func (p *process) provisionAlways(
 	if err != nil {
 		return nil, err
 	}
-	if err := p.untilDone(ctx, "the account", func() error { return cfg.Shape.ensure(ctx, containers) }); err != nil {
+	var fresh []string
+	if err := p.untilDone(ctx, "the account", func() error {
+		made, err := cfg.Shape.ensure(ctx, containers)
+		fresh = append(fresh, made...) // what an attempt that failed has made as well
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	log := p.partLogger("provision")
@@ -332,7 +354,7 @@ func (p *process) provisionAlways(
 	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory, Lease: provisionLease(c),
+		Directory: directory, Lease: provisionLease(c), New: fresh,
 	}
 	cfg.Shape.set(&with, c)
 	with.Comes = comes
@@ -369,22 +391,25 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	}).Run)
 }
 
-// base returns the control documents for the plan. Unless it is a dry run, it first creates what they need.
-func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager) (control.Documents, error) {
+// base returns the control documents for the plan. Unless it is a dry run, it first creates what they need, and returns
+// what that was.
+func base(
+	ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager,
+) (documents control.Documents, made []string, err error) {
 	if !cfg.DryRun {
-		if err := cfg.Shape.ensure(ctx, m); err != nil {
-			return nil, fmt.Errorf("create the database in %s: %w", cfg.Account.Cosmos, err)
+		if made, err = cfg.Shape.ensure(ctx, m); err != nil {
+			return nil, nil, fmt.Errorf("create the database in %s: %w", cfg.Account.Cosmos, err)
 		}
-		return client.Documents(), nil
+		return client.Documents(), made, nil
 	}
 	containers, err := m.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list containers of %s: %w", cfg.Account.Cosmos, err)
+		return nil, nil, fmt.Errorf("list containers of %s: %w", cfg.Account.Cosmos, err)
 	}
 	if !slices.Contains(containers, store.ControlContainer) {
-		return noDocuments{}, nil
+		return noDocuments{}, nil, nil
 	}
-	return client.Documents(), nil
+	return client.Documents(), nil, nil
 }
 
 // noDocuments are the control documents of an account that Binnacle has never seen: a dry run makes not even their

@@ -171,7 +171,7 @@ func (a *ARM) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Create makes a container of chunks or of rollups. One that exists is left as it is. It fails with
+// Create makes a container of the layout that its name says. One that exists is left as it is. It fails with
 // store.ErrAccountFull when the account has no container left.
 func (a *ARM) Create(ctx context.Context, name string, t store.Throughput) error {
 	return a.create(ctx, layoutOf(name), t)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"binnacle/internal/store"
 
@@ -48,7 +50,7 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Create makes a container of chunks or of rollups. One that exists is left as it is. It fails with
+// Create makes a container of the layout that its name says. One that exists is left as it is. It fails with
 // store.ErrAccountFull when the account has no container left.
 func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
 	return s.CreateAs(ctx, layoutOf(name), t)
@@ -110,28 +112,55 @@ func (s *Containers) provisioned(az *azcosmos.Client, name string) (provisioned,
 
 // ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing; of the name
 // store.Database what its containers share, store.ErrNoContainer when they share none. It takes three metadata
-// requests, and four more for a container that shares.
+// requests, one more for the size of a container, and three more for one that shares.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	out, err := s.readThroughput(ctx, name)
-	if name == store.Database || !errors.Is(err, store.ErrNoContainer) {
+	if name == store.Database || err != nil && !errors.Is(err, store.ErrNoContainer) {
 		return out, err
 	}
-	if _, ofDatabase := s.readThroughput(ctx, store.Database); ofDatabase != nil {
-		return out, err
+	if err != nil {
+		if _, ofDatabase := s.readThroughput(ctx, store.Database); ofDatabase != nil {
+			return out, err
+		}
+		out = store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}
 	}
-	_, missing := s.c.do(ctx, call{operation: "container_read", container: name},
+	out.GB, err = s.size(ctx, name)
+	return out, err
+}
+
+// size returns the GB of data and index of a container, 0 where the service does not tell.
+func (s *Containers) size(ctx context.Context, name string) (float64, error) {
+	var usage string
+	_, err := s.c.do(ctx, call{operation: "container_read", container: name},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 			container, err := s.c.container(az, name)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			resp, err := container.Read(ctx, nil)
+			resp, err := container.Read(ctx, &azcosmos.ReadContainerOptions{PopulateQuotaInfo: true})
+			if err == nil {
+				usage = resp.RawResponse.Header.Get("x-ms-resource-usage")
+			}
 			return resp.Response, err
 		})
-	if missing != nil {
-		return out, err
+	if is(err, http.StatusNotFound) {
+		err = store.ErrNoContainer
 	}
-	return store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}, nil
+	if err != nil {
+		return 0, fmt.Errorf("size of container %s: %w", name, err)
+	}
+	return sizeOf(usage), nil
+}
+
+// sizeOf returns the GB that the usage of a container names in KB (Azure Cosmos DB docs, monitor-accounts).
+func sizeOf(usage string) float64 {
+	for field := range strings.SplitSeq(usage, ";") {
+		if kb, ok := strings.CutPrefix(field, "collectionSize="); ok {
+			n, _ := strconv.ParseFloat(kb, 64)
+			return n / (1 << 20)
+		}
+	}
+	return 0
 }
 
 func (s *Containers) readThroughput(ctx context.Context, name string) (store.ContainerState, error) {

@@ -65,8 +65,10 @@ const scratch = "doctor"
 // scratchThroughput is the least that is sold.
 var scratchThroughput = store.Throughput{RUs: 400}
 
-// ScratchDollars returns the list price of an examination: a container of the least throughput is paid for by the hour.
-func ScratchDollars() float64 { return ru.DollarsPerMonth(float64(scratchThroughput.RUs), false) / 730 }
+// ScratchDollars returns the list price of an examination: the throughput of a container is paid for by the hour.
+func ScratchDollars() float64 {
+	return ru.Price(ru.Priced{RUs: float64(scratchThroughput.RUs)}).Most / ru.HoursPerMonth
+}
 
 // Ranges returns how many physical partitions a container has.
 func (c *Client) Ranges(ctx context.Context, container string) (int, error) {

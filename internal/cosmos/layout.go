@@ -51,8 +51,13 @@ func rollupsLayout(name string) Layout {
 	}
 }
 
-// layoutOf returns the layout of a container of chunks or of rollups, by its name.
+// layoutOf returns the layout of a container by its name.
 func layoutOf(name string) Layout {
+	for _, l := range baseLayouts {
+		if l.Name == name {
+			return l.Layout
+		}
+	}
 	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
 		return rollupsLayout(name)
 	}

@@ -45,7 +45,7 @@ func (r Result) hot(of Report) string {
 	}
 	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions "+
 		"that idle.",
-		number(enough), report.Dollars(ru.DollarsPerMonth(enough, false)))
+		number(enough), report.Dollars(ru.Price(ru.Priced{RUs: enough}).Most))
 }
 
 // lost returns the share of the readings that is not accepted.
@@ -199,17 +199,18 @@ func footnotes(b *bytes.Buffer, r Report) {
 // highest throughput of each hour, a tenth of the maximum at least.
 func baseCost(base []store.ContainerState) string {
 	var containers []string
-	var least, most float64
+	var price ru.Bill
 	for _, c := range base {
 		rus := float64(c.Throughput.RUs)
-		price := ru.DollarsPerMonth(rus, c.Throughput.Autoscale)
+		price = price.Plus(ru.Price(c.Priced()))
 		text := fmt.Sprintf("%s (%s RU/s)", c.Name, number(rus))
-		if most += price; c.Throughput.Autoscale {
-			text, price = fmt.Sprintf("%s (autoscale, %s to %s RU/s)", c.Name, number(rus/10), number(rus)), price/10
+		if c.Throughput.Autoscale {
+			text = fmt.Sprintf("%s (autoscale, %s to %s RU/s)", c.Name, number(rus/10), number(rus))
 		}
-		containers, least = append(containers, text), least+price
+		containers = append(containers, text)
 	}
-	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most. "+
+	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most, "+
+		"the least storage included. "+
 		"Rollups are extra: binnacle provision --dry-run lists all containers with their prices.",
-		strings.Join(containers, ", "), report.Dollars(least), report.Dollars(most))
+		strings.Join(containers, ", "), report.Dollars(price.Least), report.Dollars(price.Most))
 }

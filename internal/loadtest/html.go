@@ -163,7 +163,7 @@ func (x Result) priceOf(r Report, rate float64) *float64 {
 	if rus/float64(r.PhysicalPartitions) > ru.PartitionRUs {
 		return nil
 	}
-	dollars := round(ru.DollarsPerMonth(rus, false))
+	dollars := round(ru.Price(ru.Priced{RUs: rus}).Most)
 	return &dollars
 }
 

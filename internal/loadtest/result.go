@@ -118,7 +118,7 @@ func newResult(l Layout, free, bound totals) Result {
 	}
 	r.Bought = buy(r.Needed)
 	r.DollarsByModel = rus.Times(free.needed / rus.Likely).Each(func(needed float64) float64 {
-		return round(ru.DollarsPerMonth(buy(round(needed)), false))
+		return round(ru.Price(ru.Priced{RUs: buy(round(needed))}).Most)
 	})
 	r.Dollars = r.DollarsByModel.Likely
 	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(writes)))

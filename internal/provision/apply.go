@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"binnacle/internal/control"
@@ -89,10 +90,12 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 // was asked for is recorded already.
 func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	delete(p.known, s.Container)
-	if err := p.cfg.Containers.Create(ctx, s.Container, s.Wanted); err != nil {
-		return err
+	if !slices.Contains(p.fresh, s.Container) {
+		if err := p.cfg.Containers.Create(ctx, s.Container, s.Wanted); err != nil {
+			return err
+		}
 	}
-	if s.ofRollups() {
+	if s.Tier == Base {
 		return nil // nobody waits for it
 	}
 	return p.cfg.Directory.AskMonth(ctx, s.Container)

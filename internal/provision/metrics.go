@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ type metrics struct {
 	containers  *prometheus.GaugeVec
 	rus         *prometheus.GaugeVec
 	dollars     prometheus.Gauge
+	least       prometheus.Gauge
 	accountFull prometheus.Gauge
 	steps       *prometheus.CounterVec
 }
@@ -23,7 +25,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		rus: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_request_units_per_second",
 			Help: "Provisioned throughput by tier; of autoscale the maximum."}, []string{"tier"}),
 		dollars: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_dollars_per_month",
-			Help: "List price of the provisioned throughput, storage not included."}),
+			Help: "List price of all containers, throughput and storage, with the highest use that autoscale allows."}),
+		least: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_least_dollars_per_month",
+			Help: "List price of all containers, throughput and storage, with autoscale at rest."}),
 		accountFull: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room",
 			Help: "Containers that are needed and can't be made because the account is full."}),
 		steps: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total",
@@ -45,7 +49,7 @@ func (m *metrics) step(s Step, err error) {
 func (m *metrics) round(steps []Step) {
 	m.containers.Reset()
 	m.rus.Reset()
-	var price float64
+	var price ru.Bill
 	var waiting int
 	for _, s := range steps {
 		if s.Waits == accountFull {
@@ -56,9 +60,10 @@ func (m *metrics) round(steps []Step) {
 				m.containers.WithLabelValues(string(s.Tier)).Inc()
 			}
 			m.rus.WithLabelValues(string(s.Tier)).Add(float64(t.RUs))
-			price += dollars(t)
+			price = price.Plus(s.bill(t))
 		}
 	}
-	m.dollars.Set(price)
+	m.dollars.Set(price.Most)
+	m.least.Set(price.Least)
 	m.accountFull.Set(float64(waiting))
 }

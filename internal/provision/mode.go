@@ -59,5 +59,6 @@ func (l Load) modes(f Follow, hot, kept float64) (manual, auto float64) {
 	}
 	manual += ru.Floor(gb, most, false) * kept
 	auto += ru.Floor(gb, most, true) / 10 * kept
-	return ru.DollarsPerMonth(manual, false) / ru.HoursPerMonth, ru.DollarsPerMonth(auto, true) / ru.HoursPerMonth
+	return ru.Price(ru.Priced{RUs: manual}).Most / ru.HoursPerMonth,
+		ru.Price(ru.Priced{RUs: auto, Autoscale: true}).Most / ru.HoursPerMonth
 }

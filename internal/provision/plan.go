@@ -2,6 +2,7 @@ package provision
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -18,6 +19,8 @@ type Found struct {
 	Months     []control.Month        // that were asked for
 	Tenants    []control.Tenant
 	Periods    []sharding.PeriodEpoch // of containers, in the order of their days
+	Base       []store.ContainerState // that every account has
+	New        []string               // of what the account has, what this process has just made
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
 	Loads      map[string]Load      // of hot containers, by name
@@ -41,6 +44,9 @@ func (p Policy) Plan(now time.Time, of Found) []Step {
 	}
 	soon := pl.neededSoon()
 	names = append(names, soon...)
+	for _, b := range of.Base {
+		names = append(names, b.Name)
+	}
 	if p.RollupsRUs > 0 {
 		for _, name := range names[:len(names):len(names)] {
 			if _, _, ok := sharding.ParseContainer(name); ok {
@@ -117,37 +123,39 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
 		return pl.rollupsStep(name, chunksOf(name), soon)
 	}
-	if name == store.Database {
-		return pl.sharedStep(seen), exists
-	}
 	if !ofChunks {
-		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
+		return pl.baseStep(name), true
 	}
 	tier := pl.policy.Tier(of, pl.now)
 	if !soon && pl.over(owner, of, month) {
 		tier = Expired
 	}
-	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput}
+	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput, GB: seen.GB}
 	gone := known && month.State == control.MonthDropped && !exists
 	leaving := known && month.State != control.MonthAsked && !gone
 	switch {
 	case gone && !soon:
 		return step, false
 	case tier == Expired && leaving:
-		step.Action = Drop
+		step.Action, step.Why = Drop, nobodyKeeps
 		if pl.now.Before(month.Since.Add(pl.policy.DropAfter)) {
 			step.Waits = "marked a moment ago"
 		}
 	case tier == Expired:
-		step.Action = Expire
+		step.Action, step.Why = Expire, nobodyKeeps
 	case leaving, exists && !known:
-		step.Action, step.Wanted = Keep, seen.Throughput
+		step.Action, step.Wanted, step.Why = Keep, seen.Throughput, "it is needed"
 	case !exists:
 		autoscale, why := pl.autoscales(owner, of)
 		step.Action, step.Why = Create, why
 		step.Wanted = pl.policy.birth(tier, pl.hotRUs(owner), autoscale)
 		if pl.shares(of) {
-			step.Wanted = store.Throughput{Shared: true}
+			step.Wanted, step.Why = store.Throughput{Shared: true}, ""
+		}
+		if age := pl.age(tier, of); step.Why == "" {
+			step.Why = age
+		} else {
+			step.Why = age + "; " + step.Why
 		}
 	case seen.Throughput.Shared:
 		step.Wanted = seen.Throughput
@@ -157,12 +165,52 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		step.Wanted = pl.policy.wanted(rus, seen)
 		if step.Wanted != step.Now {
 			step.Action = Scale
+			step.Why = cmp.Or(step.Why, pl.age(tier, of))
 		}
 		if seen.Pending && step.Action == Scale {
 			step.Waits = "a change is under way"
 		}
 	}
 	return step, true
+}
+
+// nobodyKeeps is why a container goes.
+const nobodyKeeps = "no tenant's retention covers it"
+
+// age says what a container's tier follows from.
+func (pl *planner) age(t Tier, of sharding.Span) string {
+	switch t {
+	case Next:
+		return "readings come from " + time.UnixMilli(of.First.Start()).UTC().Format(time.DateOnly) + " on"
+	case Hot:
+		return "readings of now"
+	}
+	return fmt.Sprintf("its days ended %d days ago", telemetry.DayOf(pl.now.UnixMilli())-of.End()+1)
+}
+
+// baseStep returns what to do with a container that is not made of chunks, or with what containers share.
+func (pl *planner) baseStep(name string) Step {
+	seen, exists := pl.seen[name]
+	step := Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput, GB: seen.GB}
+	if name == store.Database {
+		step = pl.sharedStep(seen)
+	}
+	if exists && !slices.Contains(pl.of.New, name) {
+		return step
+	}
+	step.Action, step.Now, step.Why, step.Waits = Create, store.Throughput{}, "every account has it", ""
+	if name == store.Database {
+		step.Why = "containers share it"
+	}
+	if _, shared := pl.seen[store.Database]; shared && !exists {
+		step.Wanted = store.Throughput{Shared: true}
+	}
+	for _, b := range pl.of.Base {
+		if b.Name == name && step.Wanted == (store.Throughput{}) {
+			step.Wanted = b.Throughput
+		}
+	}
+	return step
 }
 
 // rus returns the throughput of a container that is there, and why it is that, where its load decides.
@@ -201,17 +249,18 @@ func (pl *planner) hotRUs(owner string) int {
 
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
-	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
+	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput, GB: seen.GB}
 	month, known := pl.months[chunks]
 	_, there := pl.seen[chunks]
 	switch {
 	case exists && !there && known && month.State == control.MonthDropped:
-		step.Action, step.Wanted = Drop, store.Throughput{}
+		step.Action, step.Wanted, step.Why = Drop, store.Throughput{}, "its chunks are gone"
 	case exists:
 	case !pl.stays(chunks, soon):
 		return step, false
 	default:
 		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.RollupsRUs, Autoscale: true}
+		step.Why = "beside " + chunks
 		if _, of, _ := sharding.ParseContainer(chunks); pl.shares(of) {
 			step.Wanted = store.Throughput{Shared: true}
 		}

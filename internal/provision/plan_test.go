@@ -260,14 +260,14 @@ func TestPrint(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	require.Equal(t, []string{
-		"CONTAINER       TIER     RU/S NOW  WANTED  ACTION  $/MONTH NOW  AFTER",
-		"control         base     400       400     -       23.36        23.36",
-		"chunks-2026-08  expired  -         -       expire  0.00         0.00",
-		"chunks-2026-09  expired  400       -       drop    23.36        0.00",
-		"chunks-2026-10  warm     2000      800     scale   116.80       46.72",
-		"chunks-2026-11  hot      2000      2000    -       116.80       116.80",
-		"chunks-2026-12  next     -         400     create  0.00         23.36",
-		"total                    4800      3600            280.32       210.24",
+		"CONTAINER       TIER     RU/S NOW  WANTED  ACTION                                    $/MONTH NOW  AFTER",
+		"control         base     400       400     -                                         23.61        23.61",
+		"chunks-2026-08  expired  -         -       expire: no tenant's retention covers it   0.00         0.00",
+		"chunks-2026-09  expired  400       -       drop: no tenant's retention covers it     23.61        0.00",
+		"chunks-2026-10  warm     2000      800     scale: its days ended 28 days ago         117.05       46.97",
+		"chunks-2026-11  hot      2000      2000    -                                         117.05       117.05",
+		"chunks-2026-12  next     -         400     create: readings come from 2026-12-01 on  0.00         23.61",
+		"total                    4800      3600                                              281.32       211.24",
 	}, got)
 }
 

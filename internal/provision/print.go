@@ -2,6 +2,7 @@ package provision
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,21 +12,32 @@ import (
 	"binnacle/internal/store"
 )
 
-// Print writes steps as a table, by month: what each container has and is to have, what is done, and the
-// price of a month of 730 hours before and after. They are list prices of what is provisioned: no modelled charge is in
-// them. The price of autoscale is that of its maximum; the last row has it at rest.
-func Print(w io.Writer, steps []Step) error {
+// sorted returns steps by month and name.
+func sorted(steps []Step) []Step {
 	steps = slices.Clone(steps)
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(firstDay(a.Container), firstDay(b.Container)), cmp.Compare(a.Container, b.Container))
 	})
-	rows := [][]string{{"CONTAINER", "TIER", "RU/S NOW", "WANTED", "ACTION", "$/MONTH NOW", "AFTER"}}
-	var now, after, nowRUs, afterRUs, restNow, restAfter float64
+	return steps
+}
+
+// totals returns the price of all containers of steps, before and after.
+func totals(steps []Step) (now, after ru.Bill) {
 	for _, s := range steps {
+		now, after = now.Plus(s.bill(s.Now)), after.Plus(s.bill(s.after()))
+	}
+	return now, after
+}
+
+// Print writes steps as a table, by month: what each container has and is to have, what is done, and the price of a
+// month of 730 hours before and after. They are list prices of throughput and storage: no modelled charge is in them.
+// Autoscale has two: at rest and with its maximum.
+func Print(w io.Writer, steps []Step) error {
+	rows := [][]string{{"CONTAINER", "TIER", "RU/S NOW", "WANTED", "ACTION", "$/MONTH NOW", "AFTER"}}
+	var nowRUs, afterRUs int
+	for _, s := range sorted(steps) {
 		then := s.after()
-		now, after = now+dollars(s.Now), after+dollars(then)
-		restNow, restAfter = restNow+atRest(s.Now), restAfter+atRest(then)
-		nowRUs, afterRUs = nowRUs+float64(s.Now.RUs), afterRUs+float64(then.RUs)
+		nowRUs, afterRUs = nowRUs+s.Now.RUs, afterRUs+then.RUs
 		action := string(s.Action)
 		if s.Why != "" {
 			action += ": " + s.Why
@@ -33,30 +45,80 @@ func Print(w io.Writer, steps []Step) error {
 		if s.Waits != "" {
 			action += " waits: " + s.Waits
 		}
-		rows = append(rows, []string{
-			s.Container, string(s.Tier), spell(s.Now), spell(s.Wanted), action, cents(dollars(s.Now)), cents(dollars(then)),
-		})
+		rows = append(rows, []string{s.Container, string(s.Tier), spell(s.Now), spell(s.Wanted), action,
+			spellBill(s.bill(s.Now)), spellBill(s.bill(then))})
 	}
-	rows = append(rows, []string{
-		"total", "", fmt.Sprintf("%.0f", nowRUs), fmt.Sprintf("%.0f", afterRUs), "", cents(now), cents(after),
-	})
-	if restNow < now || restAfter < after {
-		rows = append(rows, []string{"total, autoscale at rest", "", "", "", "", cents(restNow), cents(restAfter)})
-	}
+	now, after := totals(steps)
+	rows = append(rows, []string{"total", "", fmt.Sprint(nowRUs), fmt.Sprint(afterRUs), "", spellBill(now),
+		spellBill(after)})
 	return report.List(w, rows)
 }
 
-// atRest returns the least that throughput is billed with: a tenth of the maximum of autoscale.
-func atRest(t store.Throughput) float64 {
-	if t.Autoscale {
-		return dollars(t) / 10
-	}
-	return dollars(t)
+// Printed is a plan as JSON.
+type Printed struct {
+	Steps    []PrintedStep `json:"steps"`
+	Now      ru.Bill       `json:"dollars_now"`   // a month, list price
+	After    ru.Bill       `json:"dollars_after"` // when all steps are done that need not wait
+	Profiles *Comparison   `json:"profiles,omitempty"`
+	Period   *NewPeriod    `json:"period,omitempty"`
 }
 
-func dollars(t store.Throughput) float64 { return ru.DollarsPerMonth(float64(t.RUs), t.Autoscale) }
+// PrintedStep is a step as JSON.
+type PrintedStep struct {
+	Container  string         `json:"container"`
+	Tier       Tier           `json:"tier"`
+	Action     Action         `json:"action"` // "-" for none
+	Now        *PrintedBought `json:"now"`    // null: it is not there
+	After      *PrintedBought `json:"after"`  // null: it is not there
+	Why        string         `json:"why,omitempty"`
+	Waits      string         `json:"waits,omitempty"`
+	GB         float64        `json:"gb"`
+	DollarsNow ru.Bill        `json:"dollars_now"`
+	Dollars    ru.Bill        `json:"dollars_after"`
+}
 
-func cents(amount float64) string { return fmt.Sprintf("%.2f", amount) }
+// PrintedBought is throughput as JSON.
+type PrintedBought struct {
+	RUs       int  `json:"rus"`
+	Autoscale bool `json:"autoscale,omitempty"`
+	Shared    bool `json:"shared,omitempty"`
+}
+
+// NewPeriod is the period of containers from a day on.
+type NewPeriod struct {
+	From   string `json:"from"`
+	Period string `json:"period"`
+	Shared bool   `json:"shared"`
+}
+
+// PrintJSON writes steps, by month, with what else the plan has.
+func PrintJSON(w io.Writer, steps []Step, p Printed) error {
+	bought := func(t store.Throughput) *PrintedBought {
+		if t == (store.Throughput{}) {
+			return nil
+		}
+		return &PrintedBought{t.RUs, t.Autoscale, t.Shared}
+	}
+	p.Steps = []PrintedStep{}
+	for _, s := range sorted(steps) {
+		p.Steps = append(p.Steps, PrintedStep{Container: s.Container, Tier: s.Tier, Action: s.Action, Now: bought(s.Now),
+			After: bought(s.after()), Why: s.Why, Waits: s.Waits, GB: s.GB, DollarsNow: s.bill(s.Now),
+			Dollars: s.bill(s.after())})
+	}
+	p.Now, p.After = totals(steps)
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(p)
+}
+
+// spellBill returns the price of a month, or from the least to the most.
+func spellBill(b ru.Bill) string {
+	least, most := fmt.Sprintf("%.2f", b.Least), fmt.Sprintf("%.2f", b.Most)
+	if least == most {
+		return most
+	}
+	return least + "-" + most
+}
 
 func spell(t store.Throughput) string {
 	switch {

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -120,6 +121,7 @@ func (pl *planner) sharedStep(seen store.ContainerState) Step {
 	need = (need + unit - 1) / unit * unit
 	if need > seen.Throughput.RUs || need*5 <= seen.Throughput.RUs*4 {
 		step.Action, step.Wanted.RUs = Scale, need
+		step.Why = fmt.Sprintf("%.0f RU/s in the busiest minute of a day", pl.of.SharedPeak)
 		if seen.Pending {
 			step.Waits = "a change is under way"
 		}
@@ -150,12 +152,13 @@ func (pl *planner) boundShared(steps []Step) {
 	}
 }
 
-// Comparison is what profiles cost in a month, by list prices, without storage.
+// Comparison is what profiles cost in a month, by list prices, with the least storage that is billed.
 type Comparison struct {
-	PeakRUs      float64 // RU/s of the busiest minute of the last day, of containers that share; 0: not known
-	SharedRUs    int     // what they need to share
-	BreakEvenRUs float64 // what they would share when Auto changes to Large
-	Small, Large float64 // dollars
+	PeakRUs      float64 `json:"peak_rus"`       // RU/s of the busiest minute of the last day; 0: not known
+	SharedRUs    int     `json:"shared_rus"`     // what is needed to share
+	BreakEvenRUs float64 `json:"break_even_rus"` // what would be shared when Auto changes to Large
+	Small        ru.Bill `json:"dollars_small"`
+	Large        ru.Bill `json:"dollars_large"`
 }
 
 // Compare returns what profiles cost for the tenants and the load that there are.
@@ -173,40 +176,71 @@ func (p *Provisioner) Compare(ctx context.Context) (c Comparison, err error) {
 	}
 	pl := planner{policy: p.cfg.Policy, of: Found{SharedPeak: c.PeakRUs}}
 	c.SharedRUs = pl.sharedStep(store.ContainerState{}).Wanted.RUs
-	c.Small = ru.DollarsPerMonth(float64(c.SharedRUs), false)
-	c.Large, c.BreakEvenRUs = p.cfg.LargeDollars(v.Tenants()), p.cfg.BreakEven(v.Tenants())
+	c.Small = p.cfg.smallBill(v.Tenants(), float64(c.SharedRUs))
+	c.Large, c.BreakEvenRUs = p.cfg.LargeBill(v.Tenants()), p.cfg.BreakEven(v.Tenants())
 	return c, nil
 }
 
-// BreakEven returns the throughput, shared by all containers, that costs as much as the containers of Large at rest:
-// those that tenants keep, with throughput as the policy sets it. It is at most that of one physical partition:
-// beyond it a database splits, and which container's keys lie where is nobody's choice.
+// BreakEven returns the throughput, shared by all containers, with which Small costs as much as Large at rest. It is at
+// most that of one physical partition: beyond it a database splits, and which container's keys lie where is nobody's
+// choice.
 func (c Config) BreakEven(tenants []control.Tenant) float64 {
-	return min(c.LargeDollars(tenants)/ru.DollarsPerMonth(1, false), ru.PartitionRUs)
+	left := c.LargeBill(tenants).Least - c.smallBill(tenants, 0).Least
+	return min(left/ru.Price(ru.Priced{RUs: 1}).Least, ru.PartitionRUs)
 }
 
-// LargeDollars returns what the containers of Large cost in a month, at rest: the base containers, those of the months
-// that tenants keep, and the next one. For ever counts as a year.
-func (c Config) LargeDollars(tenants []control.Tenant) (sum float64) {
-	now := time.Now
-	if c.Now != nil {
-		now = c.Now
+// smallBill returns what the containers of Small cost in a month, which share throughput: base containers, those of
+// the years that tenants keep, and the next one.
+func (c Config) smallBill(tenants []control.Tenant, shared float64) ru.Bill {
+	sum := ru.Price(ru.Priced{RUs: shared})
+	for range c.Base {
+		sum = sum.Plus(ru.Price(ru.Priced{Container: true}))
 	}
+	for range c.spans(sharding.Year, tenants) {
+		sum = sum.Plus(ru.Price(ru.Priced{Container: true}))
+		if c.Policy.RollupsRUs > 0 {
+			sum = sum.Plus(ru.Price(ru.Priced{Container: true}))
+		}
+	}
+	return sum
+}
+
+// LargeBill returns what the containers of Large cost in a month: the base containers, those of the months that tenants
+// keep, and the next one.
+func (c Config) LargeBill(tenants []control.Tenant) (sum ru.Bill) {
+	for _, s := range c.Base {
+		sum = sum.Plus(ru.Price(s.Priced()))
+	}
+	for _, of := range c.spans(sharding.Month, tenants) {
+		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.now()))),
+			Autoscale: c.Policy.Autoscale, Container: true}))
+		if c.Policy.RollupsRUs > 0 {
+			sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.RollupsRUs), Autoscale: true, Container: true}))
+		}
+	}
+	return sum
+}
+
+func (c Config) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+// spans returns the days of the containers of a period that tenants keep, and of the next one. For ever counts as a
+// year.
+func (c Config) spans(period sharding.Period, tenants []control.Tenant) (all []sharding.Span) {
 	kept := time.Duration(0)
 	for _, t := range tenants {
 		if t.Retention <= 0 {
-			kept = max(kept, 365*24*time.Hour)
+			kept = max(kept, forEver)
 		}
 		kept = max(kept, t.Retention)
 	}
-	for _, s := range c.Base {
-		sum += atRest(s.Throughput)
+	today := telemetry.DayOf(c.now().UnixMilli())
+	for of := period.Of(max(0, today-telemetry.Day(kept.Hours()/24))); of.First <= period.Of(today).End(); of = of.Next() {
+		all = append(all, of)
 	}
-	today := telemetry.DayOf(now().UnixMilli())
-	first := sharding.Month.Of(max(0, today-telemetry.Day(kept.Hours()/24)))
-	for of := first; of.First <= sharding.Month.Of(today).End(); of = of.Next() {
-		sum += dollars(store.Throughput{RUs: c.Policy.rus(c.Policy.Tier(of, now())), Autoscale: c.Policy.Autoscale})
-		sum += atRest(store.Throughput{RUs: c.Policy.RollupsRUs, Autoscale: true})
-	}
-	return sum
+	return all
 }

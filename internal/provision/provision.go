@@ -60,8 +60,10 @@ type Config struct {
 	Comes *control.Tenant
 	// Profile is how throughput is bought; the zero one leaves all as it is.
 	Profile Profile
-	// Base are the base containers of an account of profile Large, for its price.
+	// Base are the containers that every account has, with the throughput that they have in profile Large.
 	Base []store.ContainerState
+	// New are those of them, and the database, that were made a moment ago. The first round records that.
+	New []string
 	// Heat is what is known of the load; nil for nothing.
 	Heat Heat
 	// Fresh says that there is no database yet, and that the profile decides of it: a plan is to be seen.
@@ -103,6 +105,7 @@ type Provisioner struct {
 	started     map[string]*control.StartedAction // what has failed and is tried again, by action and container
 	served      map[string]bool                   // containers that the last round saw or made, or has no room for
 	shared      sharedLoad
+	fresh       []string // Config.New, until they are recorded
 }
 
 type known struct {
@@ -141,7 +144,7 @@ func New(cfg Config) (*Provisioner, error) {
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
 		known: make(map[string]known), scaled: make(map[string]time.Time), served: make(map[string]bool),
-		started: make(map[string]*control.StartedAction),
+		started: make(map[string]*control.StartedAction), fresh: slices.Clone(cfg.New),
 	}, nil
 }
 
@@ -227,7 +230,8 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	now := p.cfg.Now()
-	found := Found{Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods()}
+	found := Found{Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods(),
+		Base: p.cfg.Base, New: p.fresh}
 	if found.SharedPeak, err = p.sharedPeak(ctx, seen, now); err != nil {
 		p.cfg.Logger.WarnContext(ctx, "the load of containers that share throughput can't be read", "error", err)
 	}
@@ -238,7 +242,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	steps := p.cfg.Policy.Plan(now, found)
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
-	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen)
+	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen) + len(p.fresh)
 	if isShared(seen) {
 		room++ // the database is among them
 	}
@@ -318,6 +322,7 @@ func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
 				continue
 			}
 		}
+		p.fresh = slices.DeleteFunc(p.fresh, func(name string) bool { return name == s.Container })
 		p.served[s.Container] = true
 		p.report(ctx, *s)
 	}

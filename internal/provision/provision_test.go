@@ -285,9 +285,12 @@ func TestStepsAreRecordedAsActions(t *testing.T) {
 		return lines
 	}
 	require.ElementsMatch(t, []string{
-		"container scale chunks-2026-08 autoscale=false rus=400 rus_before=800 tier=cold: done",
-		"container create chunks-2026-11 autoscale=false rus=2000 tier=hot: create chunks-2026-11: no connection",
-		"container create chunks-2026-12 autoscale=false rus=400 tier=next: create chunks-2026-12: no connection",
+		"container scale chunks-2026-08 autoscale=false rus=400 rus_before=800 tier=cold " +
+			"why=its days ended 89 days ago: done",
+		"container create chunks-2026-11 autoscale=false rus=2000 tier=hot " +
+			"why=readings of now: create chunks-2026-11: no connection",
+		"container create chunks-2026-12 autoscale=false rus=400 tier=next " +
+			"why=readings come from 2026-12-01 on: create chunks-2026-12: no connection",
 	}, kept())
 	delete(b.fail, "create")
 	b.once(t)

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
@@ -25,8 +26,17 @@ type Step struct {
 	Action    Action
 	Now       store.Throughput // zero when the container is not there
 	Wanted    store.Throughput // zero when it is to be gone
+	GB        float64          // data and index, as far as they are known
 	Waits     string           // why the action is not done now; empty when it is
-	Why       string           // why the throughput is what it is to be, where load decides; empty: by its age
+	Why       string           // why something is done; empty when nothing is
+}
+
+// bill returns the price of a month with a throughput.
+func (s Step) bill(t store.Throughput) ru.Bill {
+	if t == (store.Throughput{}) {
+		return ru.Bill{} // there is no container
+	}
+	return ru.Price(store.ContainerState{Name: s.Container, Throughput: t, GB: s.GB}.Priced())
 }
 
 // ofRollups reports whether the container is one of rollups.

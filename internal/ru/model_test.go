@@ -77,7 +77,21 @@ func TestFloor(t *testing.T) {
 }
 
 func TestPrices(t *testing.T) {
-	require.InDelta(t, 58.4, ru.DollarsPerMonth(1000, false), 1e-9)
-	require.InDelta(t, 87.6, ru.DollarsPerMonth(1000, true), 1e-9)
-	require.InDelta(t, 25, ru.StorageDollarsPerMonth(100), 1e-9)
+	for _, c := range []struct {
+		of          ru.Priced
+		least, most float64
+	}{
+		{ru.Priced{RUs: 1000}, 58.4, 58.4},
+		{ru.Priced{RUs: 1000, Autoscale: true}, 8.76, 87.6},
+		{ru.Priced{RUs: 1000, Autoscale: true, Container: true}, 9.01, 87.85},
+		{ru.Priced{Container: true}, 0.25, 0.25},
+		{ru.Priced{Container: true, GB: 100}, 25, 25},
+	} {
+		b := ru.Price(c.of)
+		require.InDelta(t, c.least, b.Least, 1e-9, "%+v", c.of)
+		require.InDelta(t, c.most, b.Most, 1e-9, "%+v", c.of)
+	}
+	both := ru.Price(ru.Priced{RUs: 400}, ru.Priced{RUs: 1000, Autoscale: true})
+	require.InDelta(t, 32.12, both.Least, 1e-9)
+	require.InDelta(t, 110.96, both.Most, 1e-9)
 }

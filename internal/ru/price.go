@@ -13,17 +13,40 @@ const (
 	AutoscalePer100 = 0.012
 	// StoragePerGB is the price of a GB of data and index for a month, in dollars.
 	StoragePerGB = 0.25
+	// LeastGB is the storage that a container is billed for at the least.
+	LeastGB = 1
 )
 
-// DollarsPerMonth returns the price of that many RU/s held through a month of 730 hours. With autoscale,
-// rus is the billed RU/s, not the maximum.
-func DollarsPerMonth(rus float64, autoscale bool) float64 {
-	per := ManualPer100
-	if autoscale {
-		per = AutoscalePer100
-	}
-	return rus / 100 * per * HoursPerMonth
+// Priced is what an account pays for: a container, or the throughput that the containers of a database share.
+type Priced struct {
+	RUs       float64 // that it has of its own, with Autoscale the maximum; 0 for none
+	Autoscale bool
+	Container bool    // its storage is billed, of LeastGB at least
+	GB        float64 // data and index of a container
 }
 
-// StorageDollarsPerMonth returns the price of storing that many GB, data and index, for a month.
-func StorageDollarsPerMonth(gb float64) float64 { return gb * StoragePerGB }
+// Bill is dollars for a month of 730 hours. The two differ by autoscale, which is billed by use, at least a tenth of
+// its maximum.
+type Bill struct {
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+}
+
+// Price returns what is paid for all that is named, throughput and storage, by list prices.
+func Price(all ...Priced) (b Bill) {
+	for _, p := range all {
+		per, least := ManualPer100, 1.0
+		if p.Autoscale {
+			per, least = AutoscalePer100, 0.1
+		}
+		throughput, storage := p.RUs/100*per*HoursPerMonth, 0.0
+		if p.Container {
+			storage = max(LeastGB, p.GB) * StoragePerGB
+		}
+		b = b.Plus(Bill{throughput*least + storage, throughput + storage})
+	}
+	return b
+}
+
+// Plus returns the sum of two bills.
+func (b Bill) Plus(o Bill) Bill { return Bill{b.Least + o.Least, b.Most + o.Most} }

@@ -149,8 +149,8 @@ func (c *container) endHour(bill *bill) {
 type bill struct{ throughput, storage float64 }
 
 func (b *bill) add(rus float64, autoscale bool, gb float64) {
-	b.throughput += ru.DollarsPerMonth(rus, autoscale) / ru.HoursPerMonth
-	b.storage += ru.StorageDollarsPerMonth(max(1, gb)) / ru.HoursPerMonth
+	b.throughput += ru.Price(ru.Priced{RUs: rus, Autoscale: autoscale}).Most / ru.HoursPerMonth
+	b.storage += ru.Price(ru.Priced{Container: true, GB: gb}).Most / ru.HoursPerMonth
 }
 
 func (b bill) all() float64 { return b.throughput + b.storage }

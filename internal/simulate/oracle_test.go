@@ -86,7 +86,7 @@ func (o *oracle) bill(within float64) bill {
 			rus, refused = rus+best.rus, refused+best.refused
 		}
 		b = o.fixed
-		b.throughput += ru.DollarsPerMonth(rus, false) / ru.HoursPerMonth
+		b.throughput += ru.Price(ru.Priced{RUs: rus}).Most / ru.HoursPerMonth
 		return b, refused
 	}
 	low, high := 1e-6, 1e6

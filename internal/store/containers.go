@@ -1,6 +1,10 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	"binnacle/internal/ru"
+)
 
 // ErrAccountFull says that the account has no container left to give.
 var ErrAccountFull = errors.New("the account has reached its number of containers")
@@ -27,6 +31,13 @@ type Throughput struct {
 type ContainerState struct {
 	Name       string
 	Throughput Throughput
-	MinRUs     int  // the lowest RU/s that the service would accept now, 0 when it does not tell
-	Pending    bool // a change of throughput is still under way
+	MinRUs     int     // the lowest RU/s that the service would accept now, 0 when it does not tell
+	Pending    bool    // a change of throughput is still under way
+	GB         float64 // data and index, 0 where it is not known
+}
+
+// Priced returns what is paid for a container, or for the throughput that containers share.
+func (s ContainerState) Priced() ru.Priced {
+	return ru.Priced{RUs: float64(s.Throughput.RUs), Autoscale: s.Throughput.Autoscale, Container: s.Name != Database,
+		GB: s.GB}
 }

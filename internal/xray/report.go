@@ -192,5 +192,5 @@ func (r Report) layout(name string) Layout {
 // dollars returns the list price of a month of throughput.
 func dollars(rus float64) float64 {
 	step := ru.Step(false)
-	return ru.DollarsPerMonth(max(leastSold, step*float64(int((rus+step-1)/step))), false)
+	return ru.Price(ru.Priced{RUs: max(leastSold, step*float64(int((rus+step-1)/step)))}).Most
 }
