@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/duration"
+	"binnacle/internal/provision"
 	"binnacle/internal/report"
+	"binnacle/internal/store"
 )
 
 // TokenConfig is what `binnacle tenant token` works with.
@@ -116,12 +119,40 @@ func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []con
 		what, value, _ := strings.Cut(c.String(), " ")
 		detail[what] = value
 	}
+	if err := checkRoom(ctx, client.Documents(), name, detail["retention"]); err != nil {
+		return err
+	}
 	err = actionsOf(client, "", env.Logger).Do(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail},
 		func(*control.Action) error { return tenants.Set(ctx, name, changes...) })
 	if err != nil {
 		return err
 	}
 	return listTenants(ctx, tenants, name, env)
+}
+
+// checkRoom returns an error if a longer retention would need more containers than an account may have.
+func checkRoom(ctx context.Context, docs control.Documents, name, retention string) error {
+	if retention == "" {
+		return nil
+	}
+	v, err := control.NewDirectory(control.DirectoryConfig{Documents: docs}).Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	tenants := v.Tenants()
+	i := slices.IndexFunc(tenants, func(t control.Tenant) bool { return t.Name == name })
+	if i < 0 {
+		return nil // Set says so
+	}
+	before := tenants[i].Retention
+	keep, err := tenants[i].LongestRetention(retention)
+	if err != nil || before <= 0 || keep > 0 && keep <= before {
+		return err // it needs no more than now
+	}
+	tenants[i].Retention = keep
+	policy := provision.DefaultPolicy()
+	policy.RollupsRUs = devRollupsRUs // containers of rollups count, whatever their throughput is
+	return policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))
 }
 
 // tokenStore is the tokens of an account and the record of actions on them.

@@ -265,6 +265,20 @@ func RetentionChange(text string, now time.Time) (Change, error) {
 	return Change{path: []string{"retention"}, named: "retention", value: text, update: set.store}, nil
 }
 
+// LongestRetention returns the longest retention that a tenant would have with the text of a RetentionChange; 0 is for
+// ever.
+func (t Tenant) LongestRetention(text string) (time.Duration, error) {
+	classes, hasDefault, err := parseRetention(text)
+	if err != nil {
+		return 0, err
+	}
+	if !hasDefault {
+		now := t.RetentionClasses()
+		classes = append(classes, now[len(now)-1])
+	}
+	return retentionPolicy{classes: classes}.longest(), nil
+}
+
 // retentionSetting is classes that are to be the current ones from a moment on, in ms since 1970 UTC.
 type retentionSetting struct {
 	classes    []RetentionClass

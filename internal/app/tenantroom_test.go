@@ -1,0 +1,37 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/provision"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A retention is refused with which an account would need more containers than it may have; a shorter one never is.
+func TestRetentionThatNeedsTooManyContainersIsRefused(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Retention: 30 * 24 * time.Hour})
+	_, err := d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	require.NoError(t, d.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Day}))
+	for _, c := range []struct {
+		retention string
+		fits      bool
+	}{
+		{"", true}, {"90d", true}, {"10d", true}, {"400d", false}, {"forever", false},
+		{"meter-*=400d", false}, {"meter-*=400d,default=1d", false}, {"meter-*=20d", true},
+	} {
+		err := checkRoom(t.Context(), docs, "acme", c.retention)
+		if c.fits {
+			require.NoError(t, err, c.retention)
+		} else {
+			require.ErrorIs(t, err, provision.ErrPeriod, c.retention)
+		}
+	}
+	require.NoError(t, checkRoom(t.Context(), docs, "nobody", "400d"))
+}
