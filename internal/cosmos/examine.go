@@ -115,7 +115,7 @@ type examiner struct {
 	model ru.Model
 	run   string // part of all ids, so that an examination that was cut short is in nobody's way
 	next  int
-	gone  int // documents that were deleted, of those that next counts
+	made  []string // ids of documents that are there, of those that next counts
 	skew  time.Duration
 	mark  string // of the change feed
 }

@@ -51,6 +51,20 @@ func TestExamineEmulator(t *testing.T) {
 	}
 }
 
+// An examination of an account that throttles finds the same: an attempt that is made again is of what the first one
+// was.
+func TestExamineWhileThrottled(t *testing.T) {
+	server, c := emulator(t, cosmosemu.Config{Model: ru.Stepped, Unlimited: true}, nil)
+	require.NoError(t, server.Faults().Replace(1, fault.Rule{Probability: 0.4, Status: 429, Substatus: 3200,
+		RetryAfterMs: 1, Operations: []string{fault.Create, fault.Upsert, fault.Batch, fault.Delete, fault.Replace}}))
+	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
+	require.NoError(t, err)
+	require.Len(t, found.Measured, 36)
+	for _, m := range found.Measured {
+		require.Empty(t, m.Problem, m.Operation)
+	}
+}
+
 // An account that charges all of it otherwise has a verdict; one that goes by no model, or by one for writes and the
 // other for reads, has none; where a size was refused there is no verdict.
 func TestVerdictOfOtherAccounts(t *testing.T) {

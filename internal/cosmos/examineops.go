@@ -25,12 +25,18 @@ func (x *examiner) create(bytes int) attempt {
 	}
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		name := names[bytes]
-		delete(names, bytes)
 		id := x.id(name)
 		if name == "" {
 			id = x.fresh()
 		}
 		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
+		switch {
+		case err != nil: // an attempt that is throttled is made again
+		case name != "":
+			delete(names, bytes)
+		default:
+			x.made = append(x.made, id)
+		}
 		return resp.Response, err
 	}
 }
@@ -137,7 +143,11 @@ func (x *examiner) replaceUnchanged(name string, bytes int) attempt {
 
 func (x *examiner) upsert(bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-		resp, err := container.UpsertItem(ctx, partitionKey(examined), x.document(x.fresh(), bytes), nil)
+		id := x.fresh()
+		resp, err := container.UpsertItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
+		if err == nil {
+			x.made = append(x.made, id)
+		}
 		return resp.Response, err
 	}
 }
@@ -157,13 +167,16 @@ func (x *examiner) patch(name string) attempt {
 // batch makes two documents, both or none.
 func (x *examiner) batch(bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-		both := container.NewTransactionalBatch(partitionKey(examined))
-		for range 2 {
-			both.CreateItem(x.document(x.fresh(), bytes), nil)
+		both, ids := container.NewTransactionalBatch(partitionKey(examined)), []string{x.fresh(), x.fresh()}
+		for _, id := range ids {
+			both.CreateItem(x.document(id, bytes), nil)
 		}
 		resp, err := container.ExecuteTransactionalBatch(ctx, both, nil)
 		if err == nil && !resp.Success {
 			err = errors.New("the batch was refused")
+		}
+		if err == nil {
+			x.made = append(x.made, ids...)
 		}
 		return resp.Response, err
 	}
@@ -171,9 +184,14 @@ func (x *examiner) batch(bytes int) attempt {
 
 // remove deletes the newest document that is there: it is of 1 KB.
 func (x *examiner) remove(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-	id := x.id(fmt.Sprint("n", x.next-x.gone))
-	x.gone++
-	resp, err := container.DeleteItem(ctx, partitionKey(examined), id, nil)
+	last := len(x.made) - 1
+	if last < 0 {
+		return azcosmos.Response{}, errors.New("there is no document to delete")
+	}
+	resp, err := container.DeleteItem(ctx, partitionKey(examined), x.made[last], nil)
+	if err == nil {
+		x.made = x.made[:last]
+	}
 	return resp.Response, err
 }
 
