@@ -309,21 +309,11 @@ func (c *chaos) calm() {
 			c.launch(m)
 		}
 	}
-	// Rules that were sent to a paused emulator are put when it goes on, perhaps after others were deleted.
-	well := 0
 	soon(c.t, time.Minute, func() bool {
-		if rules, ok := c.countHits(); !ok || rules > 0 {
-			well = 0
-			c.faults(http.MethodDelete, nil)
-			return false
-		}
-		well++
-		return well == wellFor
+		c.countHits()
+		return c.faults(http.MethodDelete, nil, 500*time.Millisecond) != nil
 	}, "the store is well again")
 }
-
-// wellFor is how often in a row, ten milliseconds apart, the store must have no rules to be well again.
-const wellFor = 100
 
 // failures are what rules do. A container that seems gone is not among them: only creates may meet that, for to a
 // query it has expired.
@@ -332,8 +322,14 @@ var failures = []string{
 	`"status":410,"substatus":1002`, `"drop":true`, `"hang":true`, `"latencyMs":20,"jitterMs":400`,
 }
 
-// rules makes the store slow, failing and lying in a new way.
+// rules makes the store slow, failing and lying in a new way, unless it is gone or paused. A paused store would read
+// the rules when it is woken, and perhaps after calm has removed all others. For the same reason rules waits until the
+// store has answered, or has ended.
 func (c *chaos) rules() {
+	store := c.members[slices.IndexFunc(c.members, func(m *member) bool { return m.name == "emulator" })]
+	if store.process == nil || !store.goOn.IsZero() {
+		return
+	}
 	operations := []string{"create", "read", "query", "replace", "patch", "upsert", "metadata", "changes"}
 	var rules []string
 	for range 1 + c.rnd.IntN(4) {
@@ -347,25 +343,25 @@ func (c *chaos) rules() {
 		rules = append(rules,
 			`{"operations":["create"],"container":"chunks-*","status":404,"substatus":1003,"probability":0.2}`)
 	}
-	c.faults(http.MethodPut, fmt.Appendf(nil, `{"seed":%d,"rules":[%s]}`, c.rnd.IntN(1<<30), strings.Join(rules, ",")))
+	body := fmt.Appendf(nil, `{"seed":%d,"rules":[%s]}`, c.rnd.IntN(1<<30), strings.Join(rules, ","))
+	c.faults(http.MethodPut, body, time.Minute)
 }
 
-// countHits adds what the rules have hit, before they or the emulator go, and returns how many rules there are; ok is
-// false if the emulator does not answer.
-func (c *chaos) countHits() (rules int, ok bool) {
+// countHits adds what the rules have hit, before they or the emulator go.
+func (c *chaos) countHits() {
 	var state struct{ Rules []struct{ Hits int } }
-	if body := c.faults(http.MethodGet, nil); body == nil || json.Unmarshal(body, &state) != nil {
-		return 0, false
+	body := c.faults(http.MethodGet, nil, 500*time.Millisecond)
+	if body != nil && json.Unmarshal(body, &state) == nil {
+		for _, r := range state.Rules {
+			c.hits += r.Hits
+		}
 	}
-	for _, r := range state.Rules {
-		c.hits += r.Hits
-	}
-	return len(state.Rules), true
 }
 
-// faults speaks with the emulator about its rules. It returns nil if that cannot hear: it may be gone or paused.
-func (c *chaos) faults(method string, body []byte) []byte {
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+// faults sends the emulator a request about its rules. It returns nil without an answer in time: the emulator may be
+// gone or paused.
+func (c *chaos) faults(method string, body []byte, timeout time.Duration) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.storeAt+"/_emulator/faults", bytes.NewReader(body))
 	if err != nil {
