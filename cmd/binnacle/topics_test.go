@@ -133,6 +133,7 @@ func TestTopicsBoundToTenants(t *testing.T) {
 	}
 	all("after a kill")
 	for _, p := range ingesters {
+		p.printed(`(?m)^ +heads +(\S+)`) // before that, a signal may end it at once
 		p.stop(syscall.SIGTERM)
 	}
 	for i, port := range ports {
