@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -166,6 +167,11 @@ func TestProvisionOfARunningDev(t *testing.T) {
 		return list
 	}
 	before := names()
+	oldest := time.UnixMilli(noon()).AddDate(0, 0, -40).UTC().Format("rollups-2006-01")
+	soon(t, time.Minute, func() bool { // it is made while its readings are answered from memory
+		before = names()
+		return slices.Contains(before, oldest)
+	}, "the container of the oldest readings")
 	p := run(t, time.Minute, "provision", "--dry-run", "--cosmos", d.cosmos)
 	require.Zero(t, p.code, p.stderr.String())
 	month := time.Now().UTC().Format("chunks-2006-01")
