@@ -68,7 +68,8 @@ type chain struct {
 	tail   int64 // through of the last one, -1 none
 	span   span  // of the last one
 
-	due    time.Time // when the bin is cut at the latest
+	due    time.Time // when the bin is cut at the latest, or the last one was to be
+	every  int64     // ms between two readings of the last chunk that was stored; 0 where that is not known
 	want   Reason    // why the bin is to be cut, empty if it is not
 	trial  int       // values from which on the next trial encoding is worth while
 	budget int64     // records that the bin may hold back the committed offset (rule W7)
@@ -252,6 +253,7 @@ func (c *chain) stored(now, until time.Time) {
 	c.linger = append(c.linger, lingering{rows, until})
 	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
+	c.every = (c.span.to - c.span.from) / int64(max(1, rows.Readings()-1))
 	c.flight = nil
 	c.finish()
 }

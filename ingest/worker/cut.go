@@ -25,10 +25,15 @@ func (cfg *Config) due(c *chain, now time.Time) time.Time {
 	if end := time.UnixMilli(c.day.End()); cfg.waitsForDay() && now.Before(end) {
 		return end.Add(first)
 	}
-	if c.begun {
-		return now.Add(cfg.Hold)
+	late := now.Sub(c.due)
+	switch {
+	case !c.begun:
+		return now.Add(first)
+	case c.every > 0 && late > 2*time.Duration(c.every)*time.Millisecond:
+		// The device was away, and a fleet that returns together must not come due together: each keeps its phase.
+		return now.Add(cfg.Hold - late%cfg.Hold)
 	}
-	return now.Add(first)
+	return now.Add(cfg.Hold)
 }
 
 // LongHold is the hold from which on bins wait for the end of their day.

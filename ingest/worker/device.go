@@ -40,7 +40,7 @@ const noOffset = -1
 // lists.
 const (
 	deviceBytes = 390
-	chainBytes  = 580
+	chainBytes  = 590
 )
 
 // bytes returns how much memory the device takes without its chains.

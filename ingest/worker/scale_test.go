@@ -117,3 +117,27 @@ func TestMidnightDoesNotSynchronizeFleet(t *testing.T) {
 	}
 	require.LessOrEqual(t, quiet, 2, "minutes without a create")
 }
+
+// A fleet that was away, for longer than a hold or shorter, and returns within a minute is written as evenly as before.
+func TestReturnDoesNotSynchronizeFleet(t *testing.T) {
+	const devices, hold = 200, 20 * time.Minute
+	for _, away := range []time.Duration{hold / 2, 5 * hold / 2} {
+		w := newWorld(t, nil)
+		w.now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+		discard, l := w.alone(func(c *ingest.Config) { c.Hold, c.CommitEvery, c.CatalogEvery = hold, time.Second, time.Hour })
+		returns := w.now.Add(5*hold/2 + away)
+		offset, before := int64(0), 0
+		for ; w.now.Before(returns.Add(3 * hold)); w.now = w.now.Add(time.Minute) {
+			for d := 0; d < devices && !(w.now.Before(returns) && w.now.Add(away).After(returns)); d++ {
+				require.NoError(t, l.Take(t.Context(), reading(offset, fmt.Sprintf("truck-%04d", d), w.now)))
+				offset++
+			}
+			require.NoError(t, l.Step(t.Context()))
+			if minute := int(w.now.Sub(returns).Minutes()); minute > 0 {
+				require.LessOrEqual(t, float64(discard.Chunks-before), 3*devices/hold.Minutes(),
+					"minute %d after %s away", minute, away)
+			}
+			before = discard.Chunks
+		}
+	}
+}

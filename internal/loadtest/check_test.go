@@ -38,3 +38,17 @@ func TestCheck(t *testing.T) {
 	}
 	require.Empty(t, of(func(r *loadtest.Report, x *loadtest.Result) { r.IntervalSeconds, x.PerMillion = 60, 4000 }))
 }
+
+// Where more comes than is foreseen, keys as they are may have a fifth more answered 429 than keys for that load.
+func TestCheckOfSurges(t *testing.T) {
+	of := func(s loadtest.Scenario, throttled, foreseen float64) []string {
+		return loadtest.Report{Outcomes: []loadtest.Outcome{{Scenario: s, Results: []loadtest.Result{
+			{Layout: loadtest.Binnacle, Throttled: throttled}, {Layout: loadtest.Balanced, Throttled: foreseen},
+		}}}}.Check()
+	}
+	require.Empty(t, of(loadtest.Reconnect, 0.12, 0.1))
+	require.Len(t, of(loadtest.Reconnect, 0.13, 0.1), 1)
+	require.Empty(t, of(loadtest.Burst, 0.004, 0), "what steady scenarios may have is no fault")
+	require.Len(t, of(loadtest.Backfill, 0.12, 0.1), 2, "its balancer has not seen that load")
+	require.Len(t, of(loadtest.Whale, 0.12, 0.1), 2)
+}
