@@ -8,9 +8,9 @@ import (
 )
 
 // partitionBars shows for each physical partition its share of the request units, in each layout.
-func partitionBars(b *bytes.Buffer, r Report, o Outcome) {
+func partitionBars(b *bytes.Buffer, o Outcome) {
 	for some := range slices.Chunk(o.Results, barsAbreast) {
-		barsOf(b, r, some)
+		barsOf(b, some)
 		b.WriteByte('\n')
 	}
 }
@@ -18,15 +18,16 @@ func partitionBars(b *bytes.Buffer, r Report, o Outcome) {
 // barsAbreast is how many layouts stand side by side.
 const barsAbreast = 4
 
-func barsOf(b *bytes.Buffer, r Report, results []Result) {
-	title := fmt.Sprintf("where the RU go, modelled (even: %s)", percent(1/float64(r.PhysicalPartitions)))
+func barsOf(b *bytes.Buffer, results []Result) {
+	partitions := len(results[0].Spread)
+	title := fmt.Sprintf("where the RU go, modelled (even: %s)", percent(1/float64(partitions)))
 	left := len(title)
 	fmt.Fprintf(b, "  %s ", title)
 	for _, x := range results {
 		fmt.Fprintf(b, "  %-*s", x.barColumn(), x.Layout.about())
 	}
 	trim(b)
-	for i := range r.PhysicalPartitions {
+	for i := range partitions {
 		fmt.Fprintf(b, "  %-*s ", left, fmt.Sprintf("physical partition %d", i))
 		for _, x := range results {
 			fmt.Fprintf(b, "  %-*s", x.barColumn(), fmt.Sprintf("%s %5s", bar(x.Spread[i]), percent(x.Spread[i])))

@@ -45,6 +45,9 @@ func (r Report) Check() (faults []string) {
 			if x.Trace != nil && slices.Max(x.Trace.Waited) > mostWaited {
 				fault("%s: a write waited for %.0f s, more than %d s", of, slices.Max(x.Trace.Waited), mostWaited)
 			}
+			if x.Layout == Balanced {
+				faults = append(faults, follow(of, x.Days)...)
+			}
 			full := o.Scenario != MonthRoll && o.Scenario != Backfill // else chunks are short
 			if full && r.IntervalSeconds <= checkedPace && r.HoldSeconds >= checkedHold && least < leastSaved*x.PerMillion {
 				fault("%s: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d", of,
@@ -71,4 +74,19 @@ func (o Outcome) mostThrottled() float64 {
 		}
 	}
 	return most
+}
+
+// follow reports days on which keys have not followed the load: from the second day on the balancer has seen it grow.
+func follow(of string, days []Day) (faults []string) {
+	for i, d := range days {
+		if i > 0 && d.Hottest > mostHottest {
+			faults = append(faults, fmt.Sprintf("%s: on day %d the hottest physical partition has %.2f times the mean, "+
+				"more than %.2f", of, i+1, d.Hottest, mostHottest))
+		}
+	}
+	if n := len(days); n > 0 && days[n-1].Keys <= days[0].Keys {
+		faults = append(faults, fmt.Sprintf("%s: %s has %d keys in the end, no more than before", of, largestTenant,
+			days[n-1].Keys))
+	}
+	return faults
 }

@@ -39,6 +39,18 @@ func TestCheck(t *testing.T) {
 	require.Empty(t, of(func(r *loadtest.Report, x *loadtest.Result) { r.IntervalSeconds, x.PerMillion = 60, 4000 }))
 }
 
+// Keys are to follow a tenant that grows from the second day on.
+func TestCheckOfDays(t *testing.T) {
+	of := func(days ...loadtest.Day) []string {
+		return loadtest.Report{Outcomes: []loadtest.Outcome{{Scenario: loadtest.Explodes, Results: []loadtest.Result{
+			{Layout: loadtest.Binnacle, Days: []loadtest.Day{{2, 4}, {2, 4}}}, {Layout: loadtest.Balanced, Days: days},
+		}}}}.Check()
+	}
+	require.Empty(t, of(loadtest.Day{2.1, 4}, loadtest.Day{1.1, 10}))
+	require.Len(t, of(loadtest.Day{2.1, 4}, loadtest.Day{1.3, 10}), 1)
+	require.Len(t, of(loadtest.Day{1.1, 4}, loadtest.Day{1.1, 4}), 1)
+}
+
 // Where more comes than is foreseen, keys as they are may have a fifth more answered 429 than keys for that load.
 func TestCheckOfSurges(t *testing.T) {
 	of := func(s loadtest.Scenario, throttled, foreseen float64) []string {

@@ -128,6 +128,11 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 			return totals{}, err
 		}
 	}
+	if p.ask != nil {
+		if err := p.ask(ctx, a, b); err != nil {
+			return totals{}, err
+		}
+	}
 	if err := b.local.Finish(ctx); err != nil {
 		return totals{}, err
 	}
@@ -139,6 +144,9 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	if t.trace, err = b.recorder.end(); err != nil {
 		return err
+	}
+	if p.cfg.sliced {
+		t.keys = keysByDay(b.dir, p.cfg.firstDay(), p.cfg.firstDay()+explodingDays-1)
 	}
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.aligned(p.containers()); err != nil {

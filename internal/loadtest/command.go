@@ -23,6 +23,7 @@ func (c Config) Command(scenario string) string {
 		{"hold", c.Hold, d.Hold},
 		{"seed", c.Seed, d.Seed},
 		{"ru-model", c.Model, d.Model},
+		{"prefix-visits-all", c.PrefixVisitsAll, false},
 	} {
 		if flag.value != flag.was {
 			out = append(out, fmt.Sprintf("--%s %v", flag.name, flag.value))

@@ -23,22 +23,29 @@ func conclusions(r Report, o Outcome) []string {
 		case Balanced:
 			out = append(out, x.balanced())
 		default:
-			out = append(out, x.hot(r))
+			out = append(out, x.hot())
+		}
+		if len(x.Days) > 0 {
+			last := &out[len(out)-1]
+			if x.Layout == Binnacle {
+				last = &out[len(out)-2] // the journal's line follows
+			}
+			*last += " " + x.byDay()
 		}
 	}
 	return out
 }
 
 // hot says what the hottest partition does to a layout.
-func (r Result) hot(of Report) string {
+func (r Result) hot() string {
 	text := fmt.Sprintf("%s: %s of the RU go to one physical partition, which has %s of what is bought; ",
-		"A document per "+r.Layout.about(), percent(slices.Max(r.Spread)), percent(1/float64(of.PhysicalPartitions)))
+		"A document per "+r.Layout.about(), percent(slices.Max(r.Spread)), percent(1/float64(len(r.Spread))))
 	if r.lost() < 0.005 {
 		return text + "all readings are accepted all the same."
 	}
 	text += percent(r.lost()) + " of the readings are not accepted. "
 	enough := r.enough(r.Offered)
-	if each := enough / float64(of.PhysicalPartitions); each > ru.PartitionRUs {
+	if each := enough / float64(len(r.Spread)); each > ru.PartitionRUs {
 		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none "+
 			"serves more than %s.",
 			number(each), number(ru.PartitionRUs))
@@ -97,14 +104,9 @@ func (r Result) spare() string {
 // balanced says what the balancer changes, and what that gains.
 func (r Result) balanced() string {
 	if r.Trace != nil && len(r.Trace.Epochs) > 0 {
-		grown := ""
-		if r.Keys != nil {
-			grown = fmt.Sprintf("; %s, which grows, has %d keys in the end", r.Keys.Tenant, r.Keys.After)
-		}
 		return fmt.Sprintf("Binnacle, balanced: each evening the balancer places tenants for the next day by "+
-			"what the day has written, %s in all%s. Over all days the hottest physical partition has %.2f times the mean, "+
-			"and %s.",
-			plural(r.Epochs, "epoch"), grown, r.Hottest, r.accepted()) + r.spare()
+			"what the day has written, %s in all. Over all days the hottest physical partition has %.2f times the mean, "+
+			"and %s.", plural(r.Epochs, "epoch"), r.Hottest, r.accepted()) + r.spare()
 	}
 	if r.Keys == nil {
 		return "Binnacle, balanced: the load is even enough that the balancer changes nothing."

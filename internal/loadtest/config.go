@@ -30,6 +30,9 @@ type Config struct {
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
+	PrefixVisitsAll bool `help:"Charge queries by a prefix of a hierarchical key for every physical partition."`
+	Reads           bool `kong:"-"` // what questions cost is measured
+
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`
 
@@ -42,7 +45,7 @@ type Config struct {
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	c := Config{Scenarios: MainScenarios(), Paces: AllPaces(), Floods: true}
+	c := Config{Scenarios: MainScenarios(), Paces: AllPaces(), Reads: true, Floods: true}
 	settings.Defaults(&c)
 	return c
 }
@@ -177,6 +180,9 @@ func (c Config) spans(l Layout) []stretch {
 
 // column returns the time that a column of a picture of the window stands for.
 func (c Config) column() time.Duration {
+	if c.sliced {
+		return time.Hour
+	}
 	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
@@ -195,6 +201,13 @@ func (c Config) seconds() int64 {
 		}
 	}
 	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
+	if c.Reads {
+		for _, l := range allLayouts() {
+			for _, x := range c.ofReads().spans(l) {
+				seconds += x.to.Sub(x.from).Seconds()
+			}
+		}
+	}
 	if c.Floods {
 		seconds += c.Flood.window().Seconds() * float64(len(floodCases))
 	}

@@ -133,6 +133,9 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return t, err
 	}
 	t.calm = a.calm(t.partitions)
+	if p.ask != nil {
+		return t, p.ask(ctx, a, nil)
+	}
 	if p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
 		return t, nil
 	}

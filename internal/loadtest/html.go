@@ -31,6 +31,14 @@ type page struct {
 	Script                 template.JS
 	Outcomes               []pageOutcome
 	Evenings               bool // the balancer decides as the days pass
+	Reads                  *pageReads
+}
+
+// pageReads is what questions cost.
+type pageReads struct {
+	About   string
+	Rows    [][]string
+	Verdict []string
 }
 
 // pageOutcome is one scenario on the page.
@@ -74,6 +82,10 @@ func HTML(w io.Writer, r Report) error {
 		return err
 	}
 	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}
+	if r.Reads != nil {
+		rows := r.Reads.rows()
+		p.Reads = &pageReads{r.Reads.about(), rows[2:], r.Reads.conclusions()}
+	}
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(r, o))
 		p.Evenings = p.Evenings || o.Scenario == Explodes
@@ -126,7 +138,7 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 	out := pageOutcome{Name: o.Scenario, About: o.Scenario.about(), Lead: lead(o), Verdict: verdict(r, o)}
 	for _, x := range o.Results {
 		out.Offered = max(out.Offered, x.Offered)
-		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(r.PhysicalPartitions), Hottest: x.Hottest,
+		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(len(x.Spread)), Hottest: x.Hottest,
 			Trace: x.Trace}
 		if x.Layout == Balanced && len(x.Trace.Epochs) == 0 {
 			y.Epoch = x.balanced()
@@ -147,9 +159,9 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 		out.Rates = append(out.Rates, digits(rate, 3))
 	}
 	for _, x := range o.Results {
-		line := costLine{Name: x.Layout.about(), Bought: x.Dollars, Enough: x.priceOf(r, x.Offered)}
+		line := costLine{Name: x.Layout.about(), Bought: x.Dollars, Enough: x.priceOf(x.Offered)}
 		for _, rate := range out.Rates {
-			line.Dollars = append(line.Dollars, x.priceOf(r, rate))
+			line.Dollars = append(line.Dollars, x.priceOf(rate))
 		}
 		out.Costs = append(out.Costs, line)
 	}
@@ -158,9 +170,9 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 
 // priceOf returns what throughput costs a month that accepts so many readings a second, or nil where a physical
 // partition would have to serve more than any does.
-func (x Result) priceOf(r Report, rate float64) *float64 {
+func (x Result) priceOf(rate float64) *float64 {
 	rus := x.enough(rate)
-	if rus/float64(r.PhysicalPartitions) > ru.PartitionRUs {
+	if rus/float64(len(x.Spread)) > ru.PartitionRUs {
 		return nil
 	}
 	dollars := round(ru.Price(ru.Priced{RUs: rus}).Most)

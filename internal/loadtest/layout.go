@@ -80,6 +80,7 @@ type pass struct {
 	rus      int // what each container gets, in RU/s; 0: as much as it asks for
 	tick     func()
 
+	ask    reading          // nil: nothing is read
 	placed []balance.Change // what the balancer has decided, for Balanced
 	chunks []writtenChunk   // what Binnacle writes, for the layouts that have it under other keys
 }

@@ -24,7 +24,7 @@ func Print(w io.Writer, r Report) error {
 		b.WriteByte('\n')
 		charges(&b, r, o)
 		b.WriteByte('\n')
-		partitionBars(&b, r, o)
+		partitionBars(&b, o)
 		for _, s := range conclusions(r, o) {
 			report.Paragraph(&b, "  - ", s)
 		}
@@ -33,6 +33,10 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\nPACES: what a hold of %s makes of devices that report alike, by the day\n\n",
 			seconds(r.HoldSeconds))
 		paces(&b, r)
+	}
+	if r.Reads != nil {
+		b.WriteByte('\n')
+		reads(&b, r.Reads)
 	}
 	if r.Flood != nil {
 		flood(&b, r.Flood)
@@ -48,6 +52,7 @@ func heading(r Report) string {
 			r.Seed, r.Model, r.corrected())
 	}
 	if len(r.Outcomes) == 1 {
+		r.PhysicalPartitions = cmp.Or(r.Outcomes[0].Partitions, r.PhysicalPartitions)
 		r.Devices = cmp.Or(r.Outcomes[0].Devices, r.Devices)
 		r.WindowSeconds = cmp.Or(r.Outcomes[0].WindowSeconds, r.WindowSeconds)
 	}

@@ -24,15 +24,17 @@ type Report struct {
 	Command string `json:"-"` // that makes the report again
 
 	Paces []PaceResult `json:"paces,omitempty"`
+	Reads *ReadsReport `json:"reads,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.
 type Outcome struct {
 	Scenario Scenario `json:"scenario"`
-	// Devices and WindowSeconds are the scenario's own, where they differ from the report's; else 0.
+	// Devices, WindowSeconds and Partitions are the scenario's own, where they differ from the report's; else 0.
 	Devices       int     `json:"devices,omitempty"`
 	WindowSeconds float64 `json:"window_seconds,omitempty"`
+	Partitions    int     `json:"physical_partitions,omitempty"`
 
 	Results []Result `json:"layouts"`
 }
@@ -63,6 +65,7 @@ type Result struct {
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
 
+	Days   []Day  `json:"days,omitempty"`
 	Epochs int    `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace `json:"-"`
 	Keys   *Keys  `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch

@@ -63,6 +63,12 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			return nil
 		})
 	}
+	if cfg.Reads {
+		work.Go(func() (err error) {
+			report.Reads, err = measureReads(ctx, cfg, tick)
+			return err
+		})
+	}
 	if cfg.Floods {
 		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
 		for i, of := range floodCases {
@@ -133,7 +139,7 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	}
 	if err == nil {
 		*result = newResult(p.layout, free, bound)
-		result.Foreseen = round(p.foreseen(free))
+		result.Foreseen, result.Days = round(p.foreseen(free)), p.days(free)
 	}
 	return free, err
 }

@@ -17,7 +17,7 @@ const (
 	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
 	Burst     Scenario = "burst"           // ten of the same size, and all devices report tenfold for a minute
 	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
-	Explodes  Scenario = "tenant-explodes" // one of ten grows within three days from 10 % to 82 % of the devices
+	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
 	Backfill  Scenario = "backfill"        // ten of the same size, and some devices of one send a year
 )
@@ -53,6 +53,8 @@ const (
 	explodingDays  = 3
 	explodingSteps = 8
 	explodes       = 4.0
+	explodingOf    = 25 // tenants
+	explodingFrom  = 4  // one of so many devices reports from the beginning on
 )
 
 // roll is when the month ends.
@@ -70,7 +72,7 @@ func (c Config) of(s Scenario) Config {
 			c.Window += c.Hold // until the late readings are written
 		}
 	case Explodes:
-		c.Devices, c.Window, c.sliced = c.Devices/2, explodingDays*day-c.Hold, true
+		c.Devices, c.Partitions, c.Window, c.sliced = c.Devices/2, 2*c.Partitions, explodingDays*day-c.Hold, true
 	}
 	return c
 }
@@ -84,6 +86,9 @@ func (c Config) outcome(s Scenario, results []Result) Outcome {
 	if own.Window != c.Window {
 		o.WindowSeconds = own.Window.Seconds()
 	}
+	if own.Partitions != c.Partitions {
+		o.Partitions = own.Partitions
+	}
 	return o
 }
 
@@ -91,7 +96,7 @@ func (c Config) outcome(s Scenario, results []Result) Outcome {
 func (s Scenario) streams(cfg Config) []*stream {
 	var turns, others []int
 	for turn := range cfg.Devices {
-		if s == Reconnect && s.tenantOf(turn) == largestTenant || s == Explodes && turn >= cfg.Devices/5 {
+		if s == Reconnect && s.tenantOf(turn) == largestTenant || s == Explodes && turn >= cfg.Devices/explodingFrom {
 			others = append(others, turn)
 			continue
 		}
@@ -168,6 +173,8 @@ func (s Scenario) tenantOf(device int) string {
 		}
 	case HotDevice:
 		n = device / 2 % tenants
+	case Explodes:
+		n = device % explodingOf
 	case Reconnect:
 		n = 0 // every second device
 		if device%2 == 1 {
@@ -217,7 +224,7 @@ func (s Scenario) about() string {
 	case MonthRoll:
 		return "a month ends in the middle of the measured time"
 	case Explodes:
-		return "in three days one of ten tenants grows from 10 % to 82 % of half as many trucks"
+		return "in three days one of 25 tenants grows from 4 % to 76 % of half as many trucks, on twice the partitions"
 	case Reconnect:
 		return "a tenant with half of the devices sends two hours of late readings within half an hour"
 	case Backfill:

@@ -30,6 +30,7 @@ type totals struct {
 
 	trace    *Trace
 	written  []writtenChunk   // by Binnacle, from the opening of the window on
+	keys     []int            // of the largest tenant, by day
 	changes  []balance.Change // that the balancer has made while the pass ran
 	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
 }
