@@ -45,6 +45,8 @@ type PolicyConfig struct {
 	ColdRUs int  `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
+
+	SweepRUs int `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
 }
 
 func (c PolicyConfig) policy() provision.Policy {
@@ -299,6 +301,9 @@ func printShape(of provision.Printed, w io.Writer) {
 // devRollupsRUs is the throughput of the containers of rollups in one process with everything else.
 const devRollupsRUs = 4000
 
+// devSweepRUs is the budget of sweeps there.
+const devSweepRUs = 400
+
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once. made is what of the account has just been made.
 func (p *process) provisionFor(
@@ -326,6 +331,7 @@ func (p *process) provisionFor(
 	}
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
+	p.sweepHiddenDays(a.client, a.directory, devSweepRUs)
 	balance := cfg.Balance
 	balance.Future = max(balance.Future, cfg.Ingest.Future)
 	p.addBalancer(balance, a.client, a.directory)
@@ -367,6 +373,7 @@ func (p *process) provisionAlways(
 	}
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)
+	p.sweepHiddenDays(c, directory, cfg.Policy.SweepRUs)
 	p.addBalancer(cfg.Balance, c, directory)
 	return made, nil
 }
@@ -388,6 +395,16 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 			}
 			return names, nil
 		},
+	}).Run)
+}
+
+// sweepHiddenDays adds the stage that deletes chunks of days that a shorter retention hides.
+func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory, rus int) {
+	log := p.partLogger("sweep")
+	p.add("sweep", provision.NewSweeper(provision.SweeperConfig{
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(), Snapshot: directory.Refresh,
+		Actions: actionsOf(c, "provision", log), Lease: provisionLease(c), RUs: float64(rus), Logger: log,
+		Registerer: p.metrics,
 	}).Run)
 }
 

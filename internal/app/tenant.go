@@ -119,8 +119,12 @@ func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []con
 		what, value, _ := strings.Cut(c.String(), " ")
 		detail[what] = value
 	}
-	if err := checkRoom(ctx, client.Documents(), name, detail["retention"]); err != nil {
+	lines, err := checkRetention(ctx, client.Documents(), name, detail["retention"])
+	if err != nil {
 		return err
+	}
+	for _, line := range lines {
+		fmt.Fprintln(env.Stdout, line)
 	}
 	err = actionsOf(client, "", env.Logger).Do(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail},
 		func(*control.Action) error { return tenants.Set(ctx, name, changes...) })
@@ -130,29 +134,35 @@ func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []con
 	return listTenants(ctx, tenants, name, env)
 }
 
-// checkRoom returns an error if a longer retention would need more containers than an account may have.
-func checkRoom(ctx context.Context, docs control.Documents, name, retention string) error {
+// checkRetention returns what a shorter retention hides, and an error if a longer one would need more containers than
+// an account may have.
+func checkRetention(
+	ctx context.Context, docs control.Documents, name, retention string,
+) (hides []string, err error) {
 	if retention == "" {
-		return nil
+		return nil, nil
 	}
 	v, err := control.NewDirectory(control.DirectoryConfig{Documents: docs}).Refresh(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tenants := v.Tenants()
 	i := slices.IndexFunc(tenants, func(t control.Tenant) bool { return t.Name == name })
 	if i < 0 {
-		return nil // Set says so
+		return nil, nil // Set says so
+	}
+	if hides, err = tenants[i].Vanishing(retention, time.Now().UnixMilli()); err != nil {
+		return nil, err
 	}
 	before := tenants[i].Retention
 	keep, err := tenants[i].LongestRetention(retention)
 	if err != nil || before <= 0 || keep > 0 && keep <= before {
-		return err // it needs no more than now
+		return hides, err // it needs no more than now
 	}
 	tenants[i].Retention = keep
 	policy := provision.DefaultPolicy()
 	policy.RollupsRUs = devRollupsRUs // containers of rollups count, whatever their throughput is
-	return policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))
+	return hides, policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))
 }
 
 // tokenStore is the tokens of an account and the record of actions on them.

@@ -26,12 +26,18 @@ func TestRetentionThatNeedsTooManyContainersIsRefused(t *testing.T) {
 		{"", true}, {"90d", true}, {"10d", true}, {"400d", false}, {"forever", false},
 		{"meter-*=400d", false}, {"meter-*=400d,default=1d", false}, {"meter-*=20d", true},
 	} {
-		err := checkRoom(t.Context(), docs, "acme", c.retention)
+		_, err := checkRetention(t.Context(), docs, "acme", c.retention)
 		if c.fits {
 			require.NoError(t, err, c.retention)
 		} else {
 			require.ErrorIs(t, err, provision.ErrPeriod, c.retention)
 		}
 	}
-	require.NoError(t, checkRoom(t.Context(), docs, "nobody", "400d"))
+	_, err = checkRetention(t.Context(), docs, "nobody", "400d")
+	require.NoError(t, err)
+	hides, err := checkRetention(t.Context(), docs, "acme", "default=10d,meter-*=30d,test-*=1d")
+	require.NoError(t, err)
+	require.Len(t, hides, 2)
+	require.Regexp(t, `^Days before \d{4}-\d\d-\d\d of devices test-\* are hidden for good; .* 2h later\.$`, hides[0])
+	require.Regexp(t, `^Days before \d{4}-\d\d-\d\d of all other devices are hidden for good`, hides[1])
 }

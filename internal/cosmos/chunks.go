@@ -23,8 +23,9 @@ type Chunks struct {
 }
 
 var (
-	_ store.Writer = (*Chunks)(nil)
-	_ store.Reader = (*Chunks)(nil)
+	_ store.Writer  = (*Chunks)(nil)
+	_ store.Reader  = (*Chunks)(nil)
+	_ store.Deleter = (*Chunks)(nil)
 )
 
 func (s *Chunks) to(operation string, key sharding.Key) call {
@@ -60,6 +61,18 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 		return receipt, fmt.Errorf("create chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
 	}
 	return receipt, wrapChunk(err, "create chunk "+id, key)
+}
+
+// DeleteChunk implements store.Deleter.
+func (s *Chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
+	_, receipt, err := s.c.item(ctx, s.to("delete", key), func(ctx context.Context, container *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.DeleteItem(ctx, pk, id, nil)
+	})
+	if is(err, http.StatusNotFound) {
+		return receipt, nil
+	}
+	return receipt, wrapChunk(err, "delete chunk "+id, key)
 }
 
 // Read implements store.Writer.

@@ -54,6 +54,12 @@ type Writer interface {
 	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
 }
 
+// Deleter deletes chunks: only the sweep of hidden days does (rule X3). It is safe for any number of callers.
+type Deleter interface {
+	// DeleteChunk removes a document. No error if it, or its container, is gone.
+	DeleteChunk(ctx context.Context, key sharding.Key, id string) (Receipt, error)
+}
+
 // Scan asks for the chunks of one key with rows that may lie in Range, that is from < Range.To and to >= Range.From.
 // With an empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
 type Scan struct {

@@ -42,6 +42,7 @@ const (
 	Last    Kind = "last"
 	Scan    Kind = "scan"
 	Headers Kind = "headers"
+	Delete  Kind = "delete"
 )
 
 // Op is one call of a store, as a Fault is asked for.
@@ -194,6 +195,17 @@ func (m *Memory) create(key sharding.Key, id string, doc []byte) error {
 	docs[at] = bytes.Clone(doc)
 	m.stamp(key.Container, at)
 	return nil
+}
+
+// DeleteChunk implements store.Deleter.
+func (m *Memory) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
+	f := m.call(ctx, Op{Kind: Delete, Key: key, ID: id})
+	if f.Err == nil || f.Applied {
+		m.mu.Lock()
+		delete(m.containers[key.Container], place{key.TenantShard, key.Device, id})
+		m.mu.Unlock()
+	}
+	return store.Receipt{RUs: 10}, f.Err
 }
 
 // stamp notes a write. The caller holds mu.

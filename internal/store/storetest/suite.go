@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a scan reports its charge", scanCharge},
 		{"a scan's bytes stay as they are until yield returns", scanWithin},
 		{"headers of a day", headersOfADay},
+		{"what is deleted is gone", deleteChunk},
 		{"a context that has ended", contextEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })

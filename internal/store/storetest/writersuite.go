@@ -188,3 +188,21 @@ func contextEnded(t *testing.T, f Fixture) {
 	_, err = f.Reader.Scan(ctx, store.Scan{Key: m1, Range: millis(0, 1000)}, func([]byte) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// deleteChunk checks store.Deleter, where the writer is one.
+func deleteChunk(t *testing.T, f Fixture) {
+	d, ok := f.Writer.(store.Deleter)
+	if !ok {
+		t.Skip("it deletes nothing")
+	}
+	_, err := d.DeleteChunk(t.Context(), m1, number(0).String())
+	require.NoError(t, err, "there is no container")
+	f.CreateContainer(container)
+	fill(t, f, m1, 2, 10)
+	for range 2 {
+		receipt, err := d.DeleteChunk(t.Context(), m1, number(0).String())
+		require.NoError(t, err)
+		require.Positive(t, receipt.RUs)
+	}
+	require.Equal(t, []string{"m1/1"}, scan(t, f, store.Scan{Key: m1, Range: millis(0, 100)}))
+}

@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"binnacle/internal/duration"
+	"binnacle/internal/telemetry"
+)
+
+// KindSweep is the kind of documents that say how far hidden days of a tenant were deleted.
+const KindSweep = "sweep"
+
+// Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/format/control.md. Times are ms since 1970
+// UTC.
+type Sweep struct {
+	Change int64         `json:"change"`         // when the retention was set that it is about
+	Done   int64         `json:"done"`           // what was hidden then is deleted
+	UpTo   int64         `json:"upTo,omitempty"` // a pass is under way, and deletes what was hidden then
+	Next   telemetry.Day `json:"next,omitempty"` // the first day that the pass has not deleted
+	Chunks int64         `json:"chunks"`         // deleted since the change
+
+	tenant, etag string // of its document
+}
+
+// SweepAfter is how long a day must have been hidden before its chunks are deleted: by then every reader hides it.
+const SweepAfter = retentionLead
+
+// Sweep returns the pass that is to be made at now after what was done, and its days, none before from. Days that only
+// the current retention covers are left to their time to live.
+func (t Tenant) Sweep(was Sweep, from telemetry.Day, now int64) (pass Sweep, due []telemetry.Day) {
+	if len(t.policies) < 2 {
+		return was, nil
+	}
+	former := t.policies[len(t.policies)-2]
+	upTo := now - SweepAfter.Milliseconds()
+	if upTo < former.until {
+		return was, nil
+	}
+	if pass = was; pass.Change != former.until {
+		pass = Sweep{Change: former.until, tenant: was.tenant, etag: was.etag}
+	}
+	if pass.UpTo == 0 {
+		pass.UpTo = upTo
+	}
+	for day := max(from, pass.Next); day <= former.lastDay() && t.HidesAny(day, pass.UpTo); day++ {
+		if t.hidesSince(day, pass) {
+			due = append(due, day)
+		}
+	}
+	return pass, due
+}
+
+// hidesSince reports whether some device's day was hidden between two passes.
+func (t Tenant) hidesSince(day telemetry.Day, pass Sweep) bool {
+	return slices.ContainsFunc(t.policies, func(p retentionPolicy) bool {
+		return slices.ContainsFunc(p.classes, func(c RetentionClass) bool {
+			return day < p.firstVisible(c, pass.UpTo) && (pass.Done == 0 || day >= p.firstVisible(c, pass.Done))
+		})
+	})
+}
+
+// ReadSweep returns how far the hidden days of a tenant were deleted.
+func ReadSweep(ctx context.Context, docs Documents, tenant string) (Sweep, error) {
+	s := Sweep{tenant: tenant}
+	d, found, err := docs.Read(ctx, KindSweep, tenant)
+	if err != nil || !found {
+		return s, err
+	}
+	s.etag = d.ETag
+	return s, decode(d, &s)
+}
+
+// Store stores how far the days were deleted. Where another process was faster it fails.
+func (s *Sweep) Store(ctx context.Context, docs Documents) (err error) {
+	d := newDocument(KindSweep, s.tenant, *s)
+	write := docs.Create
+	if d.ETag = s.etag; s.etag != "" {
+		write = docs.Replace
+	}
+	if s.etag, err = write(ctx, d); err != nil {
+		return fmt.Errorf("store the sweep of %s: %w", s.tenant, err)
+	}
+	return nil
+}
+
+// Vanishing says of a RetentionChange which days it hides for good and when their chunks go, a sentence each.
+func (t Tenant) Vanishing(text string, now int64) (out []string, err error) {
+	classes, _, err := parseRetention(text)
+	if err != nil {
+		return nil, err
+	}
+	before := retentionPolicy{classes: t.RetentionClasses()}
+	shown := telemetry.DayOf(now)
+	for _, c := range before.classes {
+		shown = min(shown, before.firstVisible(c, now))
+	}
+	for _, c := range classes {
+		first := before.firstVisible(RetentionClass{Keep: c.Keep}, now)
+		if first <= shown || slices.ContainsFunc(before.classes, c.keepsAsLong) {
+			continue
+		}
+		which := "devices " + c.Devices
+		if c.Devices == allDevices {
+			which = "all other devices"
+		}
+		out = append(out, fmt.Sprintf("Days before %s of %s are hidden for good; provision deletes their chunks %s later.",
+			date(first), which, duration.String(SweepAfter)))
+	}
+	return out, nil
+}

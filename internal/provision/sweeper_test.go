@@ -1,0 +1,206 @@
+package provision_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/provision"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sweepWorld is a store with a chain of three chunks for each device and day, of two tenants.
+type sweepWorld struct {
+	t      *testing.T
+	memory *storetest.Memory
+	docs   *controltest.Documents
+	dir    *control.Directory
+	today  telemetry.Day
+}
+
+const sweptDays = 40 // before today
+
+func newSweepWorld(t *testing.T) *sweepWorld {
+	w := &sweepWorld{t: t, docs: controltest.NewDocuments(t), today: telemetry.DayOf(time.Now().UnixMilli())}
+	w.dir = control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Retention: 400 * 24 * time.Hour})
+	w.memory = storetest.NewMemory(t)
+	for _, tenant := range []string{"acme", "globex"} {
+		_, err := w.dir.Register(t.Context(), tenant)
+		require.NoError(t, err)
+	}
+	for day := w.today - sweptDays; day < w.today; day++ {
+		for n := range uint32(3) {
+			w.create("acme", "pump-1", chunk.ID{Day: day, Number: n})
+			w.create("acme", "meter-1", chunk.ID{Day: day, Number: n})
+			w.create("globex", "pump-1", chunk.ID{Day: day, Number: n})
+		}
+	}
+	return w
+}
+
+func (w *sweepWorld) tenant(name string) control.Tenant {
+	v, err := w.dir.Refresh(context.Background())
+	require.NoError(w.t, err)
+	t, ok := v.Tenant(name)
+	require.True(w.t, ok)
+	return t
+}
+
+func (w *sweepWorld) create(tenant, device string, id chunk.ID) {
+	id.Stream = 1
+	key := w.tenant(tenant).Placement.Key(device, id.Day, id.Number)
+	if !w.dir.Snapshot().HasContainer(key.Container) {
+		require.NoError(w.t, w.dir.AskMonth(context.Background(), key.Container))
+		w.memory.CreateContainer(key.Container)
+	}
+	after := int64(id.Number)*10 - 1
+	doc, err := chunk.Encode(chunk.Header{ID: id, TenantShard: key.TenantShard, Device: device, First: after + 1,
+		Through: after + 10, After: after, TTL: 1000, Readings: 1}, chunk.Frame{Groups: []chunk.Group{{
+		Times:   []int64{id.Day.Start() + int64(id.Number)},
+		Columns: []chunk.Column{{Metric: "v", Kind: telemetry.Float, Bits: []uint64{1}}},
+	}}})
+	require.NoError(w.t, err)
+	_, err = w.memory.Create(context.Background(), key, id.String(), doc)
+	require.NoError(w.t, err)
+}
+
+func (w *sweepWorld) set(retention string) {
+	change, err := control.RetentionChange(retention, time.Now())
+	require.NoError(w.t, err)
+	require.NoError(w.t, control.NewTenants(w.docs).Set(w.t.Context(), "acme", change))
+}
+
+func (w *sweepWorld) sweeper() *provision.Sweeper {
+	return provision.NewSweeper(provision.SweeperConfig{Chunks: w.memory, Documents: w.docs, Snapshot: w.dir.Refresh,
+		RUs: 1e9, Lease: control.NewLeases(w.docs, "test", time.Now),
+		Actions: control.NewActions(w.docs, "test", quiet, time.Now)})
+}
+
+// stored returns the numbers that are stored of each chain of a device, by day.
+func (w *sweepWorld) stored(tenant, device string) map[telemetry.Day][]uint32 {
+	out := make(map[telemetry.Day][]uint32)
+	for _, d := range w.memory.Documents() {
+		id, err := chunk.ParseID(d.ID)
+		require.NoError(w.t, err)
+		if d.Key.Device == device && strings.HasPrefix(d.Key.TenantShard, tenant+"~") {
+			out[id.Day] = append(out[id.Day], id.Number)
+		}
+	}
+	return out
+}
+
+// requireKept requires that of a device the days from one on are stored whole, and none before.
+func (w *sweepWorld) requireKept(tenant, device string, from telemetry.Day) {
+	w.t.Helper()
+	all := w.stored(tenant, device)
+	require.Len(w.t, all, int(w.today-max(from, w.today-sweptDays)), "%s %s", tenant, device)
+	for day, numbers := range all {
+		require.GreaterOrEqual(w.t, day, from)
+		require.Equal(w.t, []uint32{0, 1, 2}, numbers, "%s %s %s", tenant, device, day)
+	}
+}
+
+func TestHiddenDaysAreSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSweepWorld(t)
+		s := w.sweeper()
+		round := func(after time.Duration) {
+			time.Sleep(after)
+			require.NoError(t, s.Round(t.Context()))
+		}
+		first := w.today - sweptDays
+		round(time.Hour)
+		w.set("default=30d,meter-*=10y")
+		round(time.Hour)
+		w.requireKept("acme", "pump-1", first) // a reader may not know it
+		round(time.Hour + time.Minute)
+		w.requireKept("acme", "pump-1", w.today-30)
+		scans := w.memory.Calls(storetest.Headers)
+		round(10 * time.Minute)
+		require.Equal(t, scans, w.memory.Calls(storetest.Headers), "what is swept costs nothing")
+		round(24 * time.Hour)
+		w.requireKept("acme", "pump-1", w.today-29)
+		require.Equal(t, scans+1, w.memory.Calls(storetest.Headers), "a day became hidden")
+		w.create("acme", "pump-1", chunk.ID{Day: w.today + 3}) // under the new retention
+		round(60 * 24 * time.Hour)
+		require.Equal(t, map[telemetry.Day][]uint32{w.today + 3: {0}}, w.stored("acme", "pump-1"), "its time to live will do")
+		w.requireKept("acme", "meter-1", first)
+		w.requireKept("globex", "pump-1", first)
+
+		actions, err := control.NewActions(w.docs, "", quiet, time.Now).List(t.Context(), time.Time{})
+		require.NoError(t, err)
+		require.Len(t, actions, 3)
+		require.Equal(t, "retention sweep", actions[0].Verb)
+		require.Equal(t, map[string]string{"days": "31", "from": "19991101", "to": (first + 9).String()}, actions[0].Detail)
+		require.Equal(t, control.OutcomeDone, actions[2].Outcome)
+		progress, err := control.ReadSweep(t.Context(), w.docs, "acme")
+		require.NoError(t, err)
+		require.EqualValues(t, 3*sweptDays, progress.Chunks)
+	})
+}
+
+// TestSweepOfDaysMayDieAnywhere fails operations, with or without their effect, as a process that dies there leaves it,
+// has another process sweep in between, and another change of the retention. No chain ever lacks its last chunk while
+// it has another one, no visible day loses one, and in the end no hidden day has one.
+func TestSweepOfDaysMayDieAnywhere(t *testing.T) {
+	for seed := range uint64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			random := rand.New(rand.NewPCG(seed, 19))
+			w := newSweepWorld(t)
+			w.set("default=38d,meter-*=10y")
+			time.Sleep(3 * time.Hour)
+			died, depth := errors.New("died"), 0
+			fault := func(read bool) *storetest.Fault {
+				switch n := random.IntN(10); {
+				case n == 0:
+					return &storetest.Fault{Err: died}
+				case n == 1 && !read:
+					return &storetest.Fault{Err: died, Applied: true}
+				case n == 2 && depth < 1: // another process is faster
+					depth++
+					_ = w.sweeper().Round(context.Background())
+					depth--
+				}
+				return nil
+			}
+			w.memory.Fault = func(op storetest.Op) *storetest.Fault { return fault(op.Kind != storetest.Delete) }
+			documents := func(op, _, _ string) *controltest.Fault {
+				if op == controltest.OpList {
+					return nil
+				}
+				return fault(op != controltest.OpCreate && op != controltest.OpReplace)
+			}
+			w.docs.Fault = documents
+			for i := range 30 {
+				_ = w.sweeper().Round(t.Context())
+				for day, numbers := range w.stored("acme", "pump-1") {
+					require.EqualValues(t, 2, numbers[len(numbers)-1], day)
+					require.EqualValues(t, 3-len(numbers), numbers[0], day)
+					require.True(t, len(numbers) == 3 || day < w.today-38 || i > 15 && day < w.today-36, day)
+				}
+				if i == 15 {
+					w.docs.Fault = nil
+					w.set("default=36d,meter-*=10y")
+					time.Sleep(3 * time.Hour)
+					w.docs.Fault = documents
+				}
+			}
+			w.memory.Fault, w.docs.Fault = nil, nil
+			require.NoError(t, w.sweeper().Round(t.Context()))
+			w.requireKept("acme", "pump-1", w.today-36)
+			w.requireKept("acme", "meter-1", w.today-sweptDays)
+			w.requireKept("globex", "pump-1", w.today-sweptDays)
+		})
+	}
+}
