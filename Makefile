@@ -127,7 +127,7 @@ kills: ## `binnacle dev` killed at random for DURATION=1m with SEED=0 and HOLDS=
 	  exit $$code
 
 random-queries: ## 10,000 random PromQL queries: pushdowns against the plain engine, rollups against chunks; 4,000 cases of buckets a function; SEED=0
-	go test -count=1 -timeout 0 -run 'Equal(Engine|Chunks|Samples)' -v ./query/prom -prom.queries 10000 -prom.rollups 10000 -prom.buckets 4000 \
+	go test -count=1 -timeout 0 -run 'Equal(Engine|Chunks|Samples|ColdAnswers)' -v ./query/prom -prom.queries 10000 -prom.rollups 10000 -prom.buckets 4000 -prom.kept 10000 \
 	  -prom.seed $(SEED)
 
 fuzz: ## Every fuzz target for FUZZTIME=10s; what `make test` runs of them is their seeds

@@ -2,6 +2,8 @@ package query
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"math"
 	"runtime"
 	"slices"
@@ -69,7 +71,19 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 type updateVersions struct {
 	mu   sync.Mutex // guards below
 	seen map[string]uint64
+	sums map[string]tagsSum
 }
+
+// TagsSum is a sum of tags. Only this process has the same one.
+type TagsSum [2]uint64
+
+// tagsSum is a sum, and the versions that it is of.
+type tagsSum struct {
+	of  [2]uint64
+	sum TagsSum
+}
+
+var tagSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func (v *updateVersions) of(tenant string) (version uint64, ok bool) {
 	v.mu.Lock()
@@ -86,6 +100,42 @@ func (v *updateVersions) set(tenant string, version uint64) {
 	}
 	v.seen[tenant] = version
 }
+
+// TagsSum returns a sum of the tags of all devices. It is the same twice only if tags are; ok is false if devices may
+// be missing, or the catalog changes.
+func (k *Known) TagsSum() (sum TagsSum, ok bool) {
+	v := &k.querier.versions
+	of := k.versions()
+	v.mu.Lock()
+	known, ok := v.sums[k.tenant]
+	v.mu.Unlock()
+	if k.gap != nil || ok && known.of == of {
+		return known.sum, k.gap == nil
+	}
+	add := func(e catalog.Entry) bool {
+		if tags := e.TagLabels(); len(tags) > 0 {
+			text := fmt.Sprintf("%q %q", e.Device, tags)
+			for i := range sum {
+				sum[i] += maphash.String(tagSeeds[i], text)
+			}
+		}
+		return true
+	}
+	k.selected(nil, func(stored, updates *catalog.Set) { Found{stored, updates}.All(add) })
+	if k.versions() != of {
+		return sum, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.sums == nil {
+		v.sums = make(map[string]tagsSum)
+	}
+	v.sums[k.tenant] = tagsSum{of, sum}
+	return sum, true
+}
+
+// versions returns the versions of what the catalog and heads know.
+func (k *Known) versions() [2]uint64 { return [2]uint64{k.stored.Version(), k.version} }
 
 // Gap returns why devices may be missing, nil if none are: every device with a reading that was acknowledged before
 // Known was called is known.

@@ -23,6 +23,7 @@ type metrics struct {
 	rollupReads  prometheus.Counter
 	rollupSaved  prometheus.Counter
 	incomplete   prometheus.Counter
+	kept         *prometheus.CounterVec
 	timeouts     *prometheus.CounterVec
 	memory       prometheus.Histogram
 }
@@ -61,6 +62,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		rollupSaved: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_rollup_saved_request_units_total",
 			Help: "Request units that chunks instead of rollups would have cost, as estimated from earlier reads."}),
+		kept: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_query_kept_answers_total",
+			Help: "Answers of range queries in PromQL that may be kept, by whether a part was kept (hit) or not (miss)."},
+			[]string{"result"}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		timeouts: f.NewCounterVec(prometheus.CounterOpts{

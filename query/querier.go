@@ -253,6 +253,23 @@ func (q *Querier) newQuery(r read.Request) *read.Query {
 	return q.reader.Query(r)
 }
 
+// Kept returns what Keep has kept under a key, nil for nothing.
+func (q *Querier) Kept(key any) any {
+	return q.reader.Kept(key)
+}
+
+// CountKept counts an answer of which a part was kept, or might have been.
+func (q *Querier) CountKept(hit bool) {
+	result := "miss"
+	if hit {
+		result = "hit"
+	}
+	q.metrics.kept.WithLabelValues(result).Inc()
+}
+
+// Keep keeps a value in the memory of the cache (Config.CacheBytes), for its age. Nobody may change it afterwards.
+func (q *Querier) Keep(key, value any, bytes int64) { q.reader.Keep(key, value, bytes) }
+
 // Memory returns a counter of what an answer holds back, up to a limit, as a part of what all queries may hold
 // together. It must be closed.
 func (q *Querier) Memory(limit int64) *Memory { return q.reader.Memory(limit) }

@@ -80,8 +80,11 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 			Clips: asked.kind == "series", Rollups: asked.rollups,
 		})
 		defer reading.Close()
-		err := reading.Run(ctx, asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics),
-			Memory: reading.Memory}))
+		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory})
+		err := reading.Run(ctx, sink)
+		if s, ok := sink.(interface{ Begin(int64) }); ok && err == nil && r.From != nil {
+			s.Begin(r.From(reading.Basis()))
+		}
 		if err == nil && asked.finish != nil {
 			err = reading.Explain(asked.finish(ctx))
 		}

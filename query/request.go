@@ -60,6 +60,10 @@ type Request struct {
 	Strict     bool  // wait for the log end at the query's start
 	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: the present, with heads
 
+	// From is called when all has been read, with what was read; nil if that is not known. It returns the first instant
+	// that is needed: what is before is not answered. Nil for the whole range. It is for Series and RollupSeries.
+	From func(*Basis) int64
+
 	since int64 // an earlier moment that the answer is about, too
 }
 
@@ -72,6 +76,7 @@ type (
 	RollupCurve    = merge.RollupCurve
 	RollupsRequest = read.RollupsRequest
 	Stats          = read.Stats
+	Basis          = read.Basis
 
 	Explanation   = read.Explanation
 	Explained     = read.Explained

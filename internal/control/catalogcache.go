@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"binnacle/internal/catalog"
@@ -25,11 +26,13 @@ type CatalogCache struct {
 type CatalogCopy struct {
 	reading semaphore // one read of the store at a time
 
-	mu    sync.RWMutex // guards index and at; only the holder of reading changes them
+	mu    sync.RWMutex // guards below; only the holder of reading changes them
 	index *catalog.Index
 	at    time.Time // when the last read began that came to its end; zero before the first one
 
-	// Owned by the holder of reading.
+	version uint64 // changes with index
+
+	// Owned by the holder of reading, and not guarded by mu.
 	pages  map[string]bool // that the index has
 	stored int64           // the newest second at which a page was stored, by the store's clock
 
@@ -85,6 +88,22 @@ func (c *CatalogCopy) ReadAt() time.Time {
 	return c.at
 }
 
+// versions is the last version of any copy.
+var versions atomic.Uint64
+
+// Version returns a number that no other copy has, and that is another one after each change.
+func (c *CatalogCopy) Version() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.version
+}
+
+// add adds a page to the index. The caller holds mu.
+func (c *CatalogCopy) add(p catalog.Page) bool {
+	c.version = versions.Add(1)
+	return c.index.Add(p)
+}
+
 // Use calls use with the index, which must not be kept. use must not wait for anything.
 func (c *CatalogCopy) Use(use func(*catalog.Index)) {
 	c.mu.RLock()
@@ -101,7 +120,7 @@ func (c *CatalogCopy) Add(ctx context.Context, p catalog.Page) error {
 	defer release()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.index.Add(p)
+	c.add(p)
 	c.pages[p.ID] = true
 	return nil
 }
@@ -209,7 +228,7 @@ func (d *CatalogCache) readPages(ctx context.Context, tenant string, c *CatalogC
 				return fmt.Errorf("page %s: %w", id, err)
 			}
 			c.mu.Lock()
-			added := c.index.Add(p)
+			added := c.add(p)
 			c.mu.Unlock()
 			if c.pages[id] = true; !added {
 				return errForgets

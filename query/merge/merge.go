@@ -24,6 +24,9 @@ type Config struct {
 	Memory  *read.Memory
 }
 
+// begin leaves out what is before an instant.
+func (c *Config) begin(at int64) { c.Range.From = min(max(c.Range.From, at), c.Range.To) }
+
 // decode returns the rows of a piece and releases it. The caller gives back the bytes of memory.
 func (c *Config) decode(p *read.Piece) (f chunk.Frame, bytes int64, err error) {
 	defer p.Release()

@@ -81,9 +81,22 @@ func (s *RollupSeries) AddRollups(l *read.Rollups) error {
 	return nil
 }
 
+// Begin leaves out what is before an instant. It is called before Each.
+func (s *RollupSeries) Begin(at int64) {
+	s.cfg.begin(at)
+	for device, rows := range s.rollups {
+		s.rollups[device] = slices.DeleteFunc(rows, func(r labelledRow) bool {
+			return rollup.Range(r.Day, r.From, r.To).To < s.cfg.Range.From
+		})
+	}
+}
+
 // Each calls yield with every series that has values or rollups, in the order of device and labels. A curve is valid
 // until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
+	if s.cfg.Range.Empty() {
+		return nil
+	}
 	devices := slices.Collect(maps.Keys(s.rollups))
 	for device := range s.devices {
 		if s.rollups[device] == nil {

@@ -46,9 +46,15 @@ type Series struct {
 // NewSeries collects pieces, encoded, until Each is called.
 func NewSeries(cfg Config) *Series { return &Series{cfg: cfg} }
 
+// Begin leaves out what is before an instant. It is called before Each.
+func (s *Series) Begin(at int64) { s.cfg.begin(at) }
+
 // Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until
 // yield returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Series) Each(yield func(Curve) error) error {
+	if s.cfg.Range.Empty() {
+		return nil
+	}
 	return s.each(func(device string, pieces []*read.Piece) error {
 		curves, bytes, err := s.cfg.curves(device, pieces)
 		if err != nil {
@@ -79,6 +85,10 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 	wanted := newMetricSet(c.Metrics)
 	var key []byte
 	for _, p := range pieces {
+		if p.To < c.Range.From {
+			p.Release()
+			continue
+		}
 		source := p.Source
 		f, n, err := c.decode(p)
 		bytes += n

@@ -5,11 +5,15 @@ package prom_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"syscall"
 	"testing"
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/access"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -26,7 +30,7 @@ import (
 type ready map[string][][]byte
 
 func (r ready) Scan(_ context.Context, s store.Scan, yield func([]byte) error) (u store.Usage, err error) {
-	if s.Since > 0 {
+	if u.Date = noon; s.Since > 0 {
 		return u, nil // all of it is older
 	}
 	for _, doc := range r[s.Key.TenantShard] {
@@ -66,7 +70,8 @@ func fleetDay(b *testing.B, devices int) (cold, warm *query.Querier) {
 	docs := make(ready)
 	for d := range devices {
 		device := fmt.Sprintf("truck-%04d", d)
-		w.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"}))
+		w.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"},
+			"odometer_total", "velocity"))
 		for hour := range 24 {
 			key := placement.Key(device, day, uint32(hour))
 			h := chunk.Header{
@@ -128,13 +133,34 @@ func BenchmarkFleetDay(b *testing.B) {
 				defer asked.Close()
 				res := asked.Exec(b.Context())
 				require.NoError(b, res.Err)
-				require.NotEmpty(b, res.Value)
+				require.NotEmpty(b, res.Value, text, state.name)
 			}
 			pushdowns := prom.Pushdowns{QueryEngine: engine, Over: readings}
 			ask(pushdowns)
 			run(b, state.name+"/"+text+"/plain", func() { ask(engine) })
 			run(b, state.name+"/"+text+"/pushdowns", func() { ask(pushdowns) })
+			if state.Querier == warm {
+				panel := panelOf(b, warm, text, start)
+				panel()
+				run(b, state.name+"/"+text+"/kept", panel)
+			}
 		}
+	}
+}
+
+// panelOf asks the API for a panel.
+func panelOf(b *testing.B, q *query.Querier, text string, start time.Time) func() {
+	h, err := prom.New(prom.Config{Querier: q})
+	require.NoError(b, err)
+	form := url.Values{"query": {text}, "step": {"300"}, "start": {fmt.Sprint(start.Unix())},
+		"end": {fmt.Sprint(start.Add(24 * time.Hour).Unix())}}
+	return func() {
+		r := httptest.NewRequest(http.MethodGet, "/prometheus/api/v1/query_range?"+form.Encode(), nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set(access.TenantHeader, "acme")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(b, http.StatusOK, w.Code, w.Body)
 	}
 }
 

@@ -88,7 +88,7 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	// Statistics count the samples that the engine sees, so it must see them.
 	if asked == "" {
-		q = &rewrittenQuery{q, c.pushdowns, begin}
+		q = &rewrittenQuery{q, c.pushdowns, begin, &answers{c.tenantStorage, text}}
 	}
 	defer q.Close()
 	res := q.Exec(ctx)

@@ -79,7 +79,7 @@ func (l Pushdowns) rewritten(begin func() (promql.Query, error)) (promql.Query, 
 		return nil, err
 	}
 	clear(l.Over.pushdowns)
-	return &rewrittenQuery{q, l.Over.pushdowns, begin}, nil
+	return &rewrittenQuery{q, l.Over.pushdowns, begin, nil}, nil
 }
 
 // Count is how many pushdowns the last query had.

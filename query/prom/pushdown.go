@@ -32,6 +32,23 @@ type pushdown struct {
 	matchers []*labels.Matcher
 	metric   string // "" if the matchers name none or several
 	argument posrange.PositionRange
+
+	// narrow is called when all has been read, may change steps, and returns the first instant that is needed; nil for all
+	// steps.
+	narrow func(*query.Basis) int64
+	again  bool     // something was read once more, which narrow has not seen
+	ready  *outcome // nil until it is computed
+}
+
+// outcome is what a selector found.
+type outcome struct {
+	series   []*series
+	warnings annotations.Annotations
+	err      error
+}
+
+func (o *outcome) get() ([]*series, annotations.Annotations, error) {
+	return o.series, o.warnings, o.err
 }
 
 // stepGrid are the instants of a query's steps.
@@ -53,12 +70,13 @@ type rewrittenQuery struct {
 	promql.Query
 	pushdowns pushdowns
 	restart   func() (promql.Query, error) // the same once more
+	answers   *answers                     // that are kept; nil for none
 }
 
 // Exec implements promql.Query.
 func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	p.pushdowns.rewrite(p.Statement())
-	res := p.Query.Exec(ctx)
+	res := p.answers.exec(ctx, p.Query, p.pushdowns)
 	if !errors.Is(res.Err, errEngineOnly) {
 		return res
 	}
@@ -194,6 +212,13 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 		return nil, nil, err
 	}
 	e := &evaluation{selector: s, pushdown: l, instants: l.instants()}
+	if l.narrow != nil {
+		r.From = func(b *query.Basis) int64 {
+			from := l.narrow(b)
+			e.instants = l.instants()
+			return from
+		}
+	}
 	if width, ok := s.rollupGrid(l, r); ok {
 		err = e.fromRollups(ctx, r, width)
 	} else {
@@ -243,13 +268,16 @@ func (e *evaluation) keep(l labels.Labels) {
 
 // fromSamples computes the pushdown from samples: of the devices in only, of all if that is nil.
 func (e *evaluation) fromSamples(ctx context.Context, r query.Request, only map[string]bool) error {
-	w := newWindows(e.pushdown)
+	var w *windows
 	if err := e.memory.Take(16 * int64(len(e.instants))); err != nil {
 		return err
 	}
 	warnings, err := e.read(ctx, r, e.pushdown.matchers, func(one *series) (kept bool, err error) {
 		if only != nil && !only[one.labels.Get(deviceLabel)] {
 			return false, nil
+		}
+		if w == nil { // all has been read
+			w = newWindows(e.pushdown)
 		}
 		values, err := e.values()
 		if err != nil {

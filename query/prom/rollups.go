@@ -42,6 +42,15 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if err := e.memory.Take(b.bytes()); err != nil {
 		return err
 	}
+	if narrow := r.From; narrow != nil {
+		r.From = func(basis *query.Basis) int64 {
+			from := narrow(basis)
+			if e.pushdown.steps.n > 0 {
+				*b = *newBuckets(e.pushdown, int64(grid))
+			}
+			return from
+		}
+	}
 	if known, ok := e.querier.Tenant(e.tenant); ok {
 		b.nearest = known.NearestAverages
 	}
@@ -108,6 +117,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if len(again) == 0 {
 		return nil
 	}
+	e.pushdown.again, r.From = true, nil
 	if len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {

@@ -57,7 +57,9 @@ func (*selector) Close() error { return nil }
 // Select implements storage.Querier. The series are always sorted.
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
-	if l := s.pushdowns.of(matchers); l != nil {
+	if l := s.pushdowns.of(matchers); l != nil && l.ready != nil {
+		return &set{find: l.ready.get}
+	} else if l != nil {
 		return &set{find: func() ([]*series, annotations.Annotations, error) {
 			return s.found(ctx, l.matchers, func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
 		}}

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -19,8 +20,9 @@ const minCachedRange = time.Hour
 
 // cachedBins is a tenant's bins, each with the columns of the same metrics. It does not change once others may see it.
 type cachedBins struct {
-	owners map[uint64]map[store.HeadBin]*cachedBin
-	bytes  int64
+	owners  map[uint64]map[store.HeadBin]*cachedBin
+	changes changes
+	bytes   int64
 }
 
 // cachedBin is the rows of a bin, in the order of records.
@@ -228,7 +230,8 @@ func extend(g, from *chunk.Group) bool {
 }
 
 // cacheBins caches the bins that heads answered, of the days and devices that were asked for, and keeps the known ones
-// of others for as long as the cache's age: they may be stored by now.
+// of others for as long as the cache's age: they may be stored by now. It notes from which instant on bins differ from
+// the known ones.
 func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
 		To: telemetry.DayOf(q.req.Range.To - 1).End()}
@@ -247,7 +250,39 @@ func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 			all.bytes += b.bytes + cachedBinBytes + cachedPartBytes*int64(len(b.parts))
 		}
 	}
-	q.r.cache.put(q.binsKey(), all, all.bytes)
+	if q.bins != nil {
+		all.changes = q.bins.changes
+	}
+	all.changes = all.changes.with(q.r.cache.nextVersion(), min(q.newRows, q.goneFrom(bins)))
+	q.binChanges = all.changes
+	q.r.cache.put(q.binsKey(), all, all.bytes+int64(len(all.changes))*16)
+}
+
+// goneFrom returns the first instant of a row of bins that were known and are not any more.
+func (q *Query) goneFrom(bins map[uint64]map[store.HeadBin]*cachedBin) int64 {
+	if q.bins == nil {
+		return math.MinInt64
+	}
+	from := int64(math.MaxInt64)
+	for owner, known := range q.bins.owners {
+		for name, b := range known {
+			if bins[owner][name] == nil {
+				from = min(from, b.from())
+			}
+		}
+	}
+	return from
+}
+
+// from returns the first instant of a bin.
+func (b *cachedBin) from() int64 {
+	from := int64(math.MaxInt64)
+	for i := range b.parts {
+		if p := &b.parts[i]; p.from <= p.to {
+			from = min(from, p.from)
+		}
+	}
+	return from
 }
 
 // rowsWithin returns how many rows of a frame have an instant in a range.

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"binnacle/binning/chunk"
@@ -19,6 +20,7 @@ import (
 // range that was read before, the next query asks only for what was stored since. It is safe for any number of callers.
 type cache struct {
 	limit   int64
+	version atomic.Uint64 // the last one of what can change
 	age     time.Duration
 	now     func() time.Time
 	metrics cacheMetrics
@@ -71,6 +73,22 @@ func (c *cache) put(key, value any, bytes int64) {
 	}
 	c.trim()
 }
+
+// nextVersion returns a version that no other has.
+func (c *cache) nextVersion() uint64 { return c.version.Add(1) }
+
+// Kept returns what Keep has kept under a key of a type of its own, nil for nothing, unless it is older than the cache
+// allows.
+func (r *Reader) Kept(key any) any {
+	if r.cache == nil {
+		return nil
+	}
+	value, _ := r.cache.get(key, r.cache.age)
+	return value
+}
+
+// Keep keeps a value in the room of the cache. Nobody may change it afterwards.
+func (r *Reader) Keep(key, value any, bytes int64) { r.cache.put(key, value, bytes) }
 
 // trim evicts until the cache is within its limit. The caller holds mu.
 func (c *cache) trim() {

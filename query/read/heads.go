@@ -156,7 +156,7 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 			return s, err
 		}
 	}
-	if len(isTold) > 0 {
+	if q.cachesBins() && !q.rowsUnnoted && (len(isTold) > 0 || len(q.missing) == q.known) {
 		q.cacheBins(isTold)
 	}
 	return s, nil
@@ -208,6 +208,7 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 			continue
 		}
 		if h.Owner == 0 {
+			q.rowsUnnoted = true
 			if err := q.addRows(rows.Device, rows.Source, rows.Frame); err != nil {
 				return err
 			}
@@ -220,6 +221,12 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 			return nil
 		}
 		bin.seen = q.r.cfg.Now()
+		if from, _, ok := bounds(rows.Frame); ok {
+			q.newRows = min(q.newRows, from)
+		}
+		if before := known[name]; before != nil && rows.Above < 0 {
+			q.newRows = min(q.newRows, before.from())
+		}
 		q.r.cache.metrics.addHeadRows(bin, &rows)
 		bins[name] = bin
 		for i := range bin.parts {

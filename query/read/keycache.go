@@ -42,7 +42,8 @@ type keyCache struct {
 	spans   []span        // in the order of time, none overlaps another
 	stored  map[chunkRef]*cachedChunk
 	loads   int
-	date    int64 // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
+	changes changes // of stored
+	date    int64   // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
 
 	mu      sync.Mutex      // guards below
 	next    *sharedRead     // that has not begun; nil if no query waits
@@ -59,13 +60,21 @@ type span struct {
 }
 
 // sharedRead is one read for all queries that joined it before it began: what was stored before they joined is in it
-// (rule R1). all and err are set before done is closed.
+// (rule R1). known and err are set before done is closed.
 type sharedRead struct {
 	r       telemetry.Range // the union of their ranges
 	waiting int             // how many queries wait; guarded by keyCache.mu
 	done    chan struct{}
-	all     []*cachedChunk // that may have rows in r
+	known   knownChunks // that may have rows in r
 	err     error
+}
+
+// knownChunks is chunks of a key, as of one load.
+type knownChunks struct {
+	all     []*cachedChunk
+	load    int // 0 if another query has paid for it
+	changes changes
+	date    int64
 }
 
 // errReaderGone says that the query that read for others was cancelled or passed a limit of its own: another one must
@@ -83,31 +92,37 @@ const longer = 4
 func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
 	c := q.r.cache
 	if c == nil || t.devices != nil {
+		q.notes.noteInexact()
 		return q.scan(ctx, t, r, take)
 	}
 	q.cost.visit(t.Key)
-	var found []*cachedChunk
-	ours, err := 0, errReaderGone
+	var found knownChunks
+	err := errReaderGone
 	for errors.Is(err, errReaderGone) {
-		found, ours, err = c.key(cacheKey{t.Key, metricsKey(q.req.Metrics)}).read(ctx, q, t, r)
+		found, err = c.key(cacheKey{t.Key, metricsKey(q.req.Metrics)}).read(ctx, q, t, r)
 	}
 	switch {
 	case errors.Is(err, errLongerRead):
+		q.notes.noteInexact()
 		return q.scan(ctx, t, r, take)
 	case err != nil:
 		return err
 	}
+	q.notes.noteKey(t.Key, &found)
+	expires := int64(math.MaxInt64)
+	defer func() { q.notes.noteExpiry(expires) }()
 	reused := 0
 	defer func() {
 		q.cost.addCached(reused)
 		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
-	for _, s := range found {
+	for _, s := range found.all {
+		expires = min(expires, s.expires)
 		h := &s.chunk.Header
 		if h.From >= r.To || h.To < r.From || q.visible.hides(h.Device, h.ID.Day) {
 			continue
 		}
-		if s.load != ours {
+		if s.load != found.load {
 			reused++
 		}
 		p := q.pieceOf(s.chunk)
@@ -122,26 +137,24 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 	return nil
 }
 
-// read returns chunks of which some may have rows in r, as of a moment after the call, and the number of the load that
-// this query has paid for; 0 if another query has.
-func (l *keyCache) read(ctx context.Context, q *Query, t target,
-	r telemetry.Range) (all []*cachedChunk, load int, err error) {
+// read returns chunks of which some may have rows in r, as of a moment after the call.
+func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (out knownChunks, err error) {
 	mine := l.join(r)
 	if mine == nil {
-		return nil, 0, errLongerRead
+		return out, errLongerRead
 	}
 	select {
 	case <-mine.done:
 	case <-ctx.Done():
 		l.leave(mine)
-		return nil, 0, ctx.Err()
+		return out, ctx.Err()
 	case l.loading <- struct{}{}:
 		defer func() { <-l.loading }()
 	}
 	select {
 	case <-mine.done: // another query has read
 		l.cache.metrics.shared.Inc()
-		return mine.all, 0, mine.err
+		return mine.known, mine.err
 	default:
 	}
 	l.mu.Lock()
@@ -159,18 +172,19 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target,
 		close(mine.done)
 	}()
 	err = l.load(ctx, q, t, q.r.widen(asked))
+	out = knownChunks{l.within(asked), 0, l.changes, l.date}
 	switch {
 	case err == nil && alone:
-		all, mine.err = l.within(asked), errReaderGone
+		mine.err = errReaderGone
 	case err == nil:
-		all = l.within(asked)
-		mine.all = all
+		mine.known = out
 	case errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
 		mine.err = err
 	default:
 		mine.err = errReaderGone // for the others
 	}
-	return all, l.loads, err
+	out.load = l.loads
+	return out, err
 }
 
 // join returns the next read, which will answer for r; nil if it would take too long.
@@ -276,6 +290,7 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 			l.cache.drop(l)
 			clear(l.stored)
 			l.spans = nil
+			l.changes = l.changes.with(l.cache.nextVersion(), math.MinInt64)
 			return nil
 		}
 		date = min(date, max(usage.Date.UnixMilli(), 0))
@@ -288,21 +303,28 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	}
 	l.loads++
 	l.cache.metrics.documents.WithLabelValues("miss").Add(float64(len(found)))
-	l.cache.resize(l, l.replace(fetches, found)-l.addSpan(fresh))
+	changed := int64(math.MaxInt64)
+	if l.changes == nil {
+		changed = math.MinInt64
+	}
+	bytes := l.replace(fetches, found, &changed)
+	bytes -= l.addSpan(fresh, &changed)
+	l.changes = l.changes.with(l.cache.nextVersion(), changed)
+	l.cache.resize(l, bytes)
 	return nil
 }
 
 // replace puts in what the fetches found, and returns by how many bytes the cache grows. A chunk that a fetch of
 // everything did not find is gone from the store. One with the ETag of the known chunk is that (rule R7), and keeps its
-// decoded rows.
-func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk) (bytes int64) {
+// decoded rows. It lowers changed to the first instant of a chunk that has come or gone.
+func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk, changed *int64) (bytes int64) {
 	for _, e := range fetches {
 		if e.asOf > 0 {
 			continue
 		}
 		for id, s := range l.stored {
 			if h := &s.chunk.Header; h.From < e.To && h.To >= e.From && found[id] == nil {
-				bytes -= l.remove(id)
+				bytes -= l.remove(id, changed)
 			}
 		}
 	}
@@ -312,17 +334,19 @@ func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk) (byt
 			continue
 		}
 		if old != nil {
-			bytes -= l.remove(id)
+			bytes -= l.remove(id, changed)
 		}
+		*changed = min(*changed, s.chunk.Header.From)
 		l.stored[id] = s
 		bytes += s.bytes
 	}
 	return bytes
 }
 
-// remove drops a chunk and returns how many bytes it took.
-func (l *keyCache) remove(id chunkRef) int64 {
+// remove drops a chunk, lowers changed to its first instant, and returns how many bytes it took.
+func (l *keyCache) remove(id chunkRef, changed *int64) int64 {
 	s := l.stored[id]
+	*changed = min(*changed, s.chunk.Header.From)
 	delete(l.stored, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +357,9 @@ func (l *keyCache) remove(id chunkRef) int64 {
 	return s.bytes + frameBytes(*s.frame)
 }
 
-// addSpan adds a span, drops the oldest ones where there are too many, and returns how many bytes that frees.
-func (l *keyCache) addSpan(fresh span) (bytes int64) {
+// addSpan adds a span, drops the oldest ones where there are too many, and returns how many bytes that frees. It lowers
+// changed to the first instant of a chunk that goes.
+func (l *keyCache) addSpan(fresh span, changed *int64) (bytes int64) {
 	var spans []span
 	for _, s := range l.spans {
 		if before := (telemetry.Range{From: s.From, To: min(s.To, fresh.From)}); !before.Empty() {
@@ -357,7 +382,7 @@ func (l *keyCache) addSpan(fresh span) (bytes int64) {
 	for id, s := range l.stored {
 		h := &s.chunk.Header
 		if !slices.ContainsFunc(l.spans, func(s span) bool { return h.From < s.To && h.To >= s.From }) {
-			bytes += l.remove(id)
+			bytes += l.remove(id, changed)
 		}
 	}
 	return bytes

@@ -3,8 +3,10 @@ package read
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +35,12 @@ type Query struct {
 	days          int             // of the next window
 	oneDay        bool            // windows of more than a day have turned out too large
 	samples       atomic.Int64    // values that were decoded
-	soon          int64           // chunks that expire before may vanish while they are read
+	notes         basisNotes
+	basisDays     map[basisDay][sha256.Size]byte // that rollups cover
+	binChanges    changes                        // of the bins of heads; nil if these leave no note
+	newRows       int64                          // the first instant of a row of a bin that was not known
+	rowsUnnoted   bool                           // heads answered rows that are in no bin
+	soon          int64                          // chunks that expire before may vanish while they are read
 
 	explanation *Explanation // nil for none
 	explained   *Explained   // in it
@@ -43,6 +50,7 @@ type Query struct {
 func (r *Reader) Query(req Request) *Query {
 	req.Range = telemetry.Range{From: max(req.Range.From, 0), To: min(req.Range.To, telemetry.MaxMillis)}
 	q := &Query{Memory: r.Memory(r.cfg.Bytes), r: r, req: req, days: daysOfMonth}
+	q.notes.expires, q.newRows = math.MaxInt64, math.MaxInt64
 	if req.Early {
 		q.days = 1
 	}

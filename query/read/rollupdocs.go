@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,7 +71,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 			j.r.cfg.Logger.Warn("cannot read a manifest", "key", j.target.TenantShard, "error", err)
 			return nil
 		}
-		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc))}
+		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc)), sum: sha256.Sum256(doc)}
 		return nil
 	})
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {

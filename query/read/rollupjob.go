@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -51,6 +52,7 @@ func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
 	if err != nil {
 		return err
 	}
+	q.noteDays(jobs)
 	q.explainCovered(jobs)
 	for _, j := range jobs {
 		q.cost.addSaved(j.saved())
@@ -184,6 +186,7 @@ func (j *rollupJob) take(p *Piece) error {
 		}
 		j.known[id] = true
 	}
+	j.notes.noteExpiry(expiry(p))
 	j.pieces = append(j.pieces, p)
 	return nil
 }
@@ -194,6 +197,7 @@ func (j *rollupJob) readSince(ctx context.Context) error {
 		if err := j.scanWindows(ctx, j.target, some, func(p *Piece) error {
 			if d := j.dayOf(p.Chunk.Header.ID.Day); d != nil {
 				d.raw[p.Device] = true
+				d.since = append(d.since, fmt.Sprintf("%q %s %q", p.Device, p.Chunk.Header.ID, p.Chunk.ETag()))
 			}
 			return j.take(p)
 		}); err != nil {

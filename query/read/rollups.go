@@ -1,6 +1,8 @@
 package read
 
 import (
+	"crypto/sha256"
+
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
 )
@@ -65,6 +67,7 @@ type rollupDay struct {
 	day      telemetry.Day
 	asked    telemetry.Range // of the request, within the day
 	manifest *manifest       // nil for none
+	since    []string        // the chunks that were stored after it
 	from     int             // hours that rollups cover, up to and without to; none unless to is greater
 	to       int
 	raw      map[string]bool // devices that are read from their chunks
@@ -157,7 +160,8 @@ func onGrid(b *rollup.Batch, g rollup.Grid) bool {
 type manifest struct {
 	*rollup.Manifest
 	bytes int64
-	date  int64 // s since 1970 UTC, by the service's clock: when it was read; 0 is not known
+	sum   [sha256.Size]byte // of the document
+	date  int64             // s since 1970 UTC, by the service's clock: when it was read; 0 is not known
 }
 
 // expired reports whether chunks of an hour may be gone from the store while the manifest is in use. The querier's own

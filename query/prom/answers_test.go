@@ -1,0 +1,235 @@
+package prom_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/rollups"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/prom"
+	"binnacle/query/querytest"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stretchr/testify/require"
+)
+
+var keptQueries = flag.Int("prom.kept", 150, "random queries of TestKeptAnswersEqualColdAnswers")
+
+// growing is a world in which devices go on reporting: some late, some readings twice and corrected.
+type growing struct {
+	chance
+	t        testing.TB
+	cold     server // keeps nothing
+	warm     server
+	position int64
+	open     []querytest.Record // in heads
+	stored   []querytest.Record // in heads, too
+	counts   *prometheus.Registry
+	writer   *rollups.Writer // nil for none
+}
+
+func newGrowing(t testing.TB, c chance) *growing {
+	w := querytest.New(t, noon.AddDate(0, 0, -1))
+	w.Store.Expiry = true
+	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
+		Now: func() time.Time { return w.Now }, Retention: pick(c, 0, c.between(50*time.Minute, 90*time.Minute))})
+	w.Now = pick(c, noon, noon.Add(11*time.Hour+30*time.Minute))
+	_, err := w.Directory.Refresh(t.Context())
+	require.NoError(t, err)
+	g := &growing{chance: c, t: t, counts: prometheus.NewRegistry()}
+	g.cold = newServerIn(t, w, func(q *query.Config, _ *prom.Config) { q.CacheBytes = -1 })
+	withRollups := c.IntN(2) == 0
+	g.warm = newServerIn(t, w, func(q *query.Config, _ *prom.Config) {
+		q.CacheBytes, q.Registerer = 64<<20, g.counts
+		if withRollups {
+			q.Rollups = w.Rollups
+		}
+	})
+	if withRollups {
+		g.writer = c.writer(t, g.cold)
+	}
+	for d := range devices {
+		g.tag(d)
+	}
+	return g
+}
+
+// tag gives a device tags, of which some replace earlier ones.
+func (g *growing) tag(d int) {
+	g.cold.world.Catalog.AddPage("acme", controltest.Entry(fmt.Sprintf("m%d", d),
+		map[string]string{"fleet": fmt.Sprint(g.IntN(3)), "site": pick(g.chance, "hall", "yard")}))
+}
+
+// devices is how many there are.
+const devices = 5
+
+// grow lets some time pass.
+func (g *growing) grow() {
+	w := g.cold.world
+	before := w.Now
+	w.Now = w.Now.Add(g.between(time.Second, 4*time.Minute))
+	for d := range devices {
+		if d%2 == 0 && g.IntN(2) == 0 { // it is silent for a while
+			continue
+		}
+		for at := before; at.Before(w.Now); at = at.Add(g.between(20*time.Second, 2*time.Minute)) {
+			g.report(fmt.Sprintf("m%d", d), at)
+		}
+	}
+	if g.IntN(8) == 0 {
+		g.report(fmt.Sprintf("m%d", g.IntN(devices)), w.Now.Add(-g.between(0, 3*time.Hour)))
+	}
+	if g.IntN(12) == 0 {
+		g.tag(g.IntN(devices))
+	}
+	if g.IntN(20) == 0 { // the rows of a bin are refused in the end
+		g.open = slices.DeleteFunc(g.open, func(r querytest.Record) bool { return r.Reading.Device == "m1" })
+	}
+	if g.IntN(4) == 0 {
+		g.store()
+	}
+	g.show()
+	if g.writer != nil && g.IntN(6) == 0 {
+		today := telemetry.DayOf(w.Now.UnixMilli())
+		for day := today - 1; day <= today; day++ {
+			for _, target := range g.writer.TargetsOf(day) {
+				if _, err := g.writer.Round(g.t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
+					require.NoError(g.t, err)
+				}
+			}
+		}
+	}
+}
+
+// report adds a reading to the heads.
+func (g *growing) report(device string, at time.Time) {
+	n := float64(g.IntN(1000)) / 10
+	fields := []telemetry.Field{float("velocity", n), float("km_total", float64(g.position)/4)}
+	if g.IntN(300) == 0 {
+		fields = append(fields, telemetry.Field{Metric: "big", Value: telemetry.IntValue(1<<53 + 1)})
+	} else {
+		fields = append(fields, telemetry.Field{Metric: "big", Value: telemetry.IntValue(g.position)})
+	}
+	g.open = append(g.open, record(g.position, device, at, nil, fields...))
+	g.position++
+}
+
+// store makes chunks of what heads have of one device, or of all.
+func (g *growing) store() {
+	device := pick(g.chance, "", "m0", "m1", "m2")
+	bins := make(map[string][]querytest.Record)
+	var rest []querytest.Record
+	for _, r := range g.open {
+		if device == "" || r.Reading.Device == device {
+			of := fmt.Sprint(r.Reading.Device, telemetry.DayOf(r.Reading.Time))
+			bins[of] = append(bins[of], r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	for _, records := range bins {
+		g.cold.world.Chunk(records...)
+	}
+	if g.open = rest; g.IntN(5) == 0 { // they stay in heads for a moment
+		for _, records := range bins {
+			g.stored = append(g.stored, records...)
+		}
+	}
+}
+
+func (g *growing) show() {
+	all := slices.Concat(g.open, g.stored)
+	slices.SortFunc(all, func(a, b querytest.Record) int { return int(a.Position.Offset - b.Position.Offset) })
+	g.cold.world.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: g.position, Owner: 1}, all...)
+	g.stored = nil
+	g.cold.world.Log.Set(g.position)
+}
+
+// panel is a query that is asked again and again.
+type panel struct {
+	text         string
+	length, step time.Duration
+}
+
+func (g *growing) panels() (out []panel) {
+	texts := []string{
+		"velocity", "avg by (fleet) (velocity)", "sum by (site) (rate(km_total[5m]))", "topk(2, velocity)",
+		"max(max_over_time(velocity[10m])) * 2 > 50", "abs(velocity - 40)", "count(big)", "delta(velocity[7m] offset 3m)",
+		"quantile by (fleet) (0.5, avg_over_time(velocity[5m]))", "rate(velocity[90s])", "sum(velocity offset -2m)",
+		"stddev(velocity)", "none", "rate(none[5m])", "last_over_time(big[20m])", "avg(sum by (fleet) (velocity))",
+		"stddev(sum by (fleet) (velocity))",
+		"velocity / km_total", `velocity{fleet="1"}`, "count_values(\"v\", changes(velocity[3m]))", "-velocity",
+	}
+	for range 6 {
+		out = append(out, panel{texts[g.IntN(len(texts))], g.between(time.Hour, 5*time.Hour),
+			pick(g.chance, time.Minute, 10*time.Minute, 37*time.Second, 20*time.Second)})
+	}
+	return out
+}
+
+// Answers that are kept and continued are what a querier answers that keeps nothing, in all bits.
+func TestKeptAnswersEqualColdAnswers(t *testing.T) {
+	seed := *randomSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-prom.seed %d", seed)
+	c := chance{rand.New(rand.NewPCG(seed, 2))}
+	hits, asked := 0.0, 0
+	for asked < *keptQueries {
+		g := newGrowing(t, c)
+		for range 40 {
+			g.grow()
+		}
+		panels := g.panels()
+		for range 25 {
+			p := panels[c.IntN(len(panels))]
+			end := g.cold.world.Now.Add(pick(c, 0, 0, 0, -10*time.Minute, time.Minute))
+			if c.IntN(4) > 0 {
+				end = end.Truncate(p.step)
+			}
+			parameters := []string{"query", p.text, "step", fmt.Sprint(p.step.Seconds()),
+				"end", fmt.Sprint(end.Unix()), "start", fmt.Sprint(end.Add(-p.length).Truncate(p.step).Unix())}
+			want, got := g.cold.ask(t, "/api/v1/query_range", parameters...), g.warm.ask(t, "/api/v1/query_range", parameters...)
+			require.True(t, bytes.Equal(want.Data, got.Data), "%s\n%s\n%s", parameters, want.Data, got.Data)
+			require.Equal(t, want.Warnings, got.Warnings, "%s", parameters)
+			require.Equal(t, want.Infos, got.Infos, "%s", parameters)
+			require.Equal(t, want.Error, got.Error, "%s", parameters)
+			asked++
+			if c.IntN(3) > 0 {
+				g.grow()
+			}
+		}
+		hits += kept(t, g.counts)
+		g.cold.Close()
+		g.warm.Close()
+	}
+	t.Logf("%d queries, %.0f of them with a kept part", asked, hits)
+	require.Greater(t, hits, float64(asked)/8)
+}
+
+// kept returns how many answers had a kept part.
+func kept(t testing.TB, counts *prometheus.Registry) (hits float64) {
+	t.Helper()
+	all, err := counts.Gather()
+	require.NoError(t, err)
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "binnacle_query_kept_answers_total" && m.GetLabel()[0].GetValue() == "hit" {
+				hits += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return hits
+}
