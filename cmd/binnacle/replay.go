@@ -36,11 +36,12 @@ func (c *replayCommand) Run(e *env) error {
 		cfg.Progress = e.stderr
 	}
 	if c.Backfill {
-		backfills, err := app.NewBackfills(c.Account, c.BackfillFor, e.log)
+		backfills, err := app.NewBackfills(c.Account, e.log)
 		if err != nil {
 			return err
 		}
 		defer backfills.Close()
+		backfills.Lasts, backfills.Says, backfills.DryRun = c.BackfillFor, e.stdout, cfg.DeadLetters.DryRun
 		cfg.Grant = backfills.Allow
 	}
 	if cfg.DeadLetters.FromDLQ {
@@ -51,7 +52,7 @@ func (c *replayCommand) Run(e *env) error {
 		return err
 	}
 	summary, err := replay.Run(e.ctx, cfg)
-	if summary.Records > 0 || err == nil {
+	if summary.Records > 0 || err == nil && !cfg.DeadLetters.DryRun {
 		err = errors.Join(err, printed(summary.Print(e.stdout)))
 	}
 	return err

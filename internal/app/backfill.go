@@ -2,42 +2,111 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
+	"binnacle/internal/provision"
+	"binnacle/internal/ru"
 )
 
 // Backfills gives leave for readings from long ago, in the control documents of an account.
 type Backfills struct {
+	// Lasts is how long a grant is good for.
+	Lasts time.Duration
+	// Says gets what a backfill costs before it is granted.
+	Says io.Writer
+	// DryRun grants nothing and asks for no container.
+	DryRun bool
+
 	directory *control.Directory
 	actions   *control.Actions
-	lasts     time.Duration
 	close     func()
 }
 
-// NewBackfills connects to an account. What it grants is good for so long.
-func NewBackfills(account AccountConfig, lasts time.Duration, log *slog.Logger) (*Backfills, error) {
+// NewBackfills connects to an account.
+func NewBackfills(account AccountConfig, log *slog.Logger) (*Backfills, error) {
 	client, err := account.Connect(log)
 	if err != nil {
 		return nil, err
 	}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: log})
-	return &Backfills{dir, actionsOf(client, "", log), lasts, client.Close}, nil
+	return &Backfills{directory: dir, actions: actionsOf(client, "", log), close: client.Close}, nil
 }
 
-// Allow returns the id of a new grant for a tenant and a range of event times.
-func (b *Backfills) Allow(ctx context.Context, tenant string, r telemetry.Range) (string, error) {
+// Allow says what the readings of a tenant cost, asks for the containers that they lack, and returns the id of a new
+// grant for them.
+func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, error) {
+	v, err := b.directory.Refresh(ctx)
+	if err != nil {
+		return "", err
+	}
+	missing := missingContainers(v, w, time.Now())
+	if w.Readings > 0 {
+		fmt.Fprintln(b.Says, costOf(w, missing))
+	}
+	if b.DryRun {
+		return "", nil
+	}
 	var granted control.Backfill
-	err := b.actions.Do(ctx, control.Action{Verb: "backfill grant", Tenant: tenant, Detail: map[string]string{
-		"from": instant(r.From), "to": instant(r.To), "for": b.lasts.String(),
+	err = b.actions.Do(ctx, control.Action{Verb: "backfill grant", Tenant: w.Tenant, Detail: map[string]string{
+		"from": instant(w.Range.From), "to": instant(w.Range.To), "for": b.Lasts.String(),
 	}}, func(a *control.Action) (err error) {
-		granted, err = b.directory.GrantBackfill(ctx, tenant, r, b.lasts)
+		for _, name := range missing {
+			if err := b.directory.AskMonth(ctx, name); err != nil {
+				return err
+			}
+		}
+		granted, err = b.directory.GrantBackfill(ctx, w.Tenant, w.Range, b.Lasts)
 		a.Object = granted.ID
 		return err
 	})
 	return granted.ID, err
+}
+
+// missingContainers returns those that readings lack, as far as the tenant keeps them.
+func missingContainers(v *control.Snapshot, w control.BackfillWork, now time.Time) (missing []string) {
+	tenant, known := v.Tenant(w.Tenant)
+	if !known && len(v.Periods()) == 0 { // its first reading will register it
+		fresh, err := newTenant(0)
+		if err != nil {
+			return nil
+		}
+		tenant = *fresh
+	} else if !known {
+		return nil // ingesters ask for the containers
+	}
+	for day := range w.Days {
+		name := tenant.Placement.ContainerOn(day)
+		if !tenant.Expired(day, now.UnixMilli()) && !v.HasContainer(name) && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// costOf says what a backfill takes and costs: modelled, and by list prices.
+func costOf(w control.BackfillWork, missing []string) string {
+	policy := provision.DefaultPolicy()
+	var made ru.Bill
+	for range missing {
+		made = made.Plus(ru.Price(ru.Priced{RUs: float64(policy.ColdRUs), Container: true}))
+	}
+	gb := float64(w.Bytes) / (1 << 30)
+	text := fmt.Sprintf("backfill of %s: %d readings of %d days from %s on are about %d chunks, %.1f MB and %.0f RU of "+
+		"writes (modelled), %s at the %d RU/s of a cold container; the storage is $%.2f a month",
+		w.Tenant, w.Readings, len(w.Days), instant(w.Range.From)[:len(time.DateOnly)], w.Chunks, 1024*gb, w.RUs,
+		time.Duration(w.RUs/float64(policy.ColdRUs)*float64(time.Second)).Round(time.Second), policy.ColdRUs,
+		gb*ru.StoragePerGB)
+	if len(missing) > 0 {
+		text += fmt.Sprintf("; %d containers are made, $%.2f a month together at %d RU/s each: %s to %s", len(missing),
+			made.Most, policy.ColdRUs, missing[0], missing[len(missing)-1])
+	}
+	return text
 }
 
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

@@ -32,6 +32,18 @@ func (b Backfill) Covers(tenant string, eventTime int64, now time.Time) bool {
 	return b.Tenant == tenant && b.Range.Contains(eventTime) && now.Before(b.Until)
 }
 
+// BackfillWork is what of a file belongs to one tenant, and about what writing it takes, as if all readings of a device
+// and day came within the hold.
+type BackfillWork struct {
+	Tenant   string
+	Range    telemetry.Range // of event times
+	Readings int
+	Days     map[telemetry.Day]int64 // readings by day
+	Chunks   int
+	Bytes    int     // of the chunks
+	RUs      float64 // of their writes, modelled
+}
+
 // backfillBody is a backfill document: docs/format/control.md.
 type backfillBody struct {
 	Tenant  string `json:"tenant"`

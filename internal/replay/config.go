@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
@@ -33,8 +34,8 @@ type Config struct {
 	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
 
 	// Grant makes --backfill: it returns the id of a permission for a tenant's readings of a range of event times,
-	// which goes out with each of their records. nil: there is none.
-	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error) `kong:"-"`
+	// which goes out with each of their records. Of dead letters the work is but tenant and range. nil: there is none.
+	Grant func(ctx context.Context, w control.BackfillWork) (id string, err error) `kong:"-"`
 
 	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none
 	Now      func() time.Time `kong:"-"` // nil: time.Now
@@ -47,8 +48,11 @@ func (c Config) Validate() error {
 	if c.File == "" {
 		add("no file is named, nor --from-dlq")
 	}
+	if c.Grant != nil {
+		c.DeadLetters.DryRun = false // it says what the backfill would cost
+	}
 	if c.DeadLetters.only() {
-		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq")
+		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq; --dry-run may stand with --backfill too")
 	}
 	if c.Format != "" {
 		if _, err := parseFormat(c.Format); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
 	"binnacle/internal/progress"
@@ -357,7 +358,7 @@ func (r *deadLetterReplay) grant(ctx context.Context) error {
 	grants := map[string]string{}
 	for _, tenant := range slices.Sorted(maps.Keys(spans)) {
 		span := telemetry.Range{From: spans[tenant].From, To: spans[tenant].To + 1}
-		if grants[tenant], err = r.cfg.Grant(ctx, tenant, span); err != nil {
+		if grants[tenant], err = r.cfg.Grant(ctx, control.BackfillWork{Tenant: tenant, Range: span}); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ type DeadLetters struct {
 	Reasons     []string `name:"reason" help:"Publish dead letters with this reason only. It can be repeated. Default: any reason." placeholder:"REASON"`
 	Since       string   `help:"Publish dead letters refused since then: a duration before now such as 2h or 7d, or a time such as 2026-11-20T10:00:00Z. Default: all." placeholder:"TIME"`
 	Set         []string `help:"Override the readings' tenant or device: tenant=NAME, device=ID. It can be repeated." placeholder:"NAME=VALUE"`
-	DryRun      bool     `help:"Show what would be published without publishing it."`
+	DryRun      bool     `help:"Show what would be published without publishing it. With --backfill: say what that would cost."`
 }
 
 // only reports whether something is set that needs FromDLQ, which is not.

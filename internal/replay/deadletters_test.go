@@ -13,12 +13,12 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
 	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/replay"
 	"binnacle/internal/retry"
-	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 )
@@ -292,7 +292,8 @@ func TestDeadLettersAreRepaired(t *testing.T) {
 	refused(13, `{"tenant":"b","device":"m1","ts":1,"values":{"v":1}}`, 0, decode.Past)
 	o.cfg.DeadLetters.Set, o.cfg.DeadLetters.Reasons = []string{"tenant=globex"}, []string{"tenant"}
 	var granted []string
-	o.cfg.Grant = func(_ context.Context, tenant string, r telemetry.Range) (string, error) {
+	o.cfg.Grant = func(_ context.Context, w control.BackfillWork) (string, error) {
+		tenant, r := w.Tenant, w.Range
 		granted = append(granted, fmt.Sprintf("%s %d to %d", tenant, r.From, r.To))
 		return "leave", nil
 	}

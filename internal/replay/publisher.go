@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -37,8 +38,9 @@ type publisher struct {
 	queues []chan *batch // a queue per partition, from add and flush to its goroutine; closed by close
 	group  *errgroup.Group
 	failed <-chan struct{} // closed when a partition has given up, or the context is done
-	acked  atomic.Int64    // records
-	next   int             // partition of the next message without a key
+	added  int64
+	acked  atomic.Int64 // records
+	next   int          // partition of the next message without a key
 }
 
 func newPublisher(ctx context.Context, to producer) (*publisher, error) {
@@ -96,6 +98,7 @@ func (p *publisher) add(m message) bool {
 		return false
 	}
 	p.open[i].add(m)
+	p.added++
 	return true
 }
 
@@ -103,6 +106,21 @@ func (p *publisher) add(m message) bool {
 func (p *publisher) flush() bool {
 	for i, b := range p.open {
 		if len(b.ends) > 0 && !p.send(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait waits until all that was flushed is acknowledged. It returns false when a partition has given up.
+func (p *publisher) wait(ctx context.Context) bool {
+	for p.acked.Load() < p.added {
+		select {
+		case <-p.failed:
+			return false
+		default:
+		}
+		if retry.Pause(ctx, time.Millisecond) != nil {
 			return false
 		}
 	}

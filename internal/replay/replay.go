@@ -9,12 +9,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/progress"
-	"binnacle/internal/telemetry"
 )
 
 // Run publishes the file. It returns nil only when every line that could be parsed is acknowledged by all
@@ -47,7 +45,7 @@ func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 		return s, err
 	}
 	grants, err := prepare(ctx, cfg, format, &s)
-	if err != nil {
+	if err != nil || cfg.DeadLetters.DryRun {
 		return s, err
 	}
 	return s, s.publish(ctx, cfg, to, grants)
@@ -79,36 +77,36 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 	if cfg.ShiftTo != "now" && cfg.Grant == nil {
 		return nil, nil
 	}
-	spans := map[string]telemetry.Range{}
-	err = each(ctx, cfg.as(f), "finding the times", func(e *element) error {
-		if e.outcome != good {
-			return nil
-		}
-		r, ok := spans[e.reading.Tenant]
-		if !ok {
-			r = telemetry.Range{From: e.reading.Time, To: e.reading.Time}
-		}
-		spans[strings.Clone(e.reading.Tenant)] = telemetry.Range{From: min(r.From, e.reading.Time),
-			To: max(r.To, e.reading.Time)}
-		return nil
-	})
-	if err != nil || len(spans) == 0 {
-		return nil, err
-	}
 	if cfg.ShiftTo == "now" {
 		latest := int64(math.MinInt64)
-		for _, r := range spans {
-			latest = max(latest, r.To)
+		err = each(ctx, cfg.as(f), "finding the times", func(e *element) error {
+			if e.outcome == good {
+				latest = max(latest, e.reading.Time)
+			}
+			return nil
+		})
+		if err != nil || latest == math.MinInt64 {
+			return nil, err
 		}
 		s.Shift = cfg.Now().UnixMilli() - latest
 	}
 	if cfg.Grant == nil {
 		return nil, nil
 	}
-	grants = map[string]string{}
-	for _, tenant := range slices.Sorted(maps.Keys(spans)) {
-		r := telemetry.Range{From: spans[tenant].From + s.Shift, To: spans[tenant].To + s.Shift + 1}
-		if grants[tenant], err = cfg.Grant(ctx, tenant, r); err != nil {
+	survey := newSurveyor()
+	err = each(ctx, cfg.as(f), "finding the work", func(e *element) error {
+		if e.outcome == good {
+			e.reading.Time += s.Shift
+			survey.add(e.reading)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	grants, work := map[string]string{}, survey.work()
+	for _, tenant := range slices.Sorted(maps.Keys(work)) {
+		if grants[tenant], err = cfg.Grant(ctx, work[tenant]); err != nil {
 			return nil, err
 		}
 	}
@@ -164,10 +162,24 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	if err != nil {
 		return err
 	}
+	from, err := checkpointOf(cfg)
+	if err != nil {
+		return errors.Join(err, p.close())
+	}
+	s.Skipped = from.Published
+	elements := 0
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
 	seen := newInstantFilter(generation)
 	var key, value []byte
 	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
+		if elements++; elements <= s.Skipped {
+			return nil
+		}
+		if from.path != "" && elements%checkpointEvery == 0 && p.flush() && p.wait(ctx) {
+			if err := from.store(elements - 1); err != nil {
+				return err
+			}
+		}
 		e.reading.Time += s.Shift
 		if value = e.message(value[:0]); len(value) > maxMessage {
 			e.outcome = bad
@@ -195,6 +207,9 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	s.Records = int(p.acked.Load())
 	if seen.forgot {
 		s.DuplicatesWithin = generation
+	}
+	if written == nil && read == nil {
+		return from.end()
 	}
 	if written == nil && !errors.Is(read, errGivenUp) {
 		return read

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/replay"
+	"binnacle/internal/ru"
 	"binnacle/internal/telemetry"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -420,9 +422,12 @@ func TestBackfill(t *testing.T) {
 	granted := map[string]telemetry.Range{}
 	cfg := replay.Config{File: file, Kafka: kafka.Config{Brokers: []string{"x:1"}}, Topic: "telemetry",
 		Now: func() time.Time { return now }}
-	cfg.Grant = func(_ context.Context, tenant string, r telemetry.Range) (string, error) {
-		granted[tenant] = r
-		return "leave-for-" + tenant, nil
+	cfg.Grant = func(_ context.Context, w control.BackfillWork) (string, error) {
+		granted[w.Tenant] = w.Range
+		require.Positive(t, w.RUs)
+		require.Equal(t, map[telemetry.Day]int64{0: int64(w.Readings)}, w.Days)
+		require.Equal(t, 1, w.Chunks)
+		return "leave-for-" + w.Tenant, nil
 	}
 	k := newTopic(t, 1)
 	_, err := replay.RunTo(t.Context(), cfg, k)
@@ -430,9 +435,70 @@ func TestBackfill(t *testing.T) {
 	require.Equal(t, map[string]telemetry.Range{"acme": {From: 1000, To: 2001}, "globex": {From: 500, To: 501}}, granted)
 	require.Equal(t, []string{"leave-for-acme", "leave-for-globex", "leave-for-acme", ""}, k.grants)
 
-	cfg.Grant = func(context.Context, string, telemetry.Range) (string, error) { return "", errors.New("no leave") }
+	cfg.Grant = func(context.Context, control.BackfillWork) (string, error) { return "", errors.New("no leave") }
 	k = newTopic(t, 1)
 	_, err = replay.RunTo(t.Context(), cfg, k)
 	require.EqualError(t, err, "no leave")
 	require.Empty(t, k.values[0])
+}
+
+// A backfill that was stopped goes on behind what is known to be acknowledged, and in the end nothing is missing.
+func TestBackfillResumes(t *testing.T) {
+	const lines = 50_000
+	var text strings.Builder
+	for i := range lines {
+		text.WriteString(`{"tenant":"acme","device":"d` + strconv.Itoa(i%7) + `","ts":` + strconv.Itoa(i) + `,"values":{"x":1}}` + "\n")
+	}
+	cfg := config(write(t, "old.ndjson", text.String()))
+	cfg.Grant = func(context.Context, control.BackfillWork) (string, error) { return "leave", nil }
+	k := newTopic(t, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	sent := 0
+	k.onSend = func(n int) {
+		if sent += n; sent > 30_000 {
+			stop()
+		}
+	}
+	_, err := replay.RunTo(ctx, cfg, k)
+	require.ErrorIs(t, err, context.Canceled)
+	before, _ := k.all()
+	require.Less(t, len(before), lines)
+
+	k.onSend = nil
+	s, err := replay.RunTo(t.Context(), cfg, k)
+	require.NoError(t, err)
+	require.Positive(t, s.Skipped)
+	require.Equal(t, lines, s.Skipped+s.Records)
+	require.LessOrEqual(t, s.Skipped, len(before))
+	_, values := k.all()
+	seen := map[string]bool{}
+	for _, v := range values {
+		seen[v] = true
+	}
+	require.Len(t, seen, lines)
+
+	s, err = replay.RunTo(t.Context(), cfg, k)
+	require.NoError(t, err)
+	require.Zero(t, s.Skipped, "it had ended")
+	require.Equal(t, lines, s.Records)
+}
+
+// What a backfill takes is said by chunks that are made as an ingester makes them.
+func TestBackfillSaysWhatItTakes(t *testing.T) {
+	var text strings.Builder
+	for i := range 3 * 1440 {
+		text.WriteString(`{"tenant":"acme","device":"d","ts":` + strconv.Itoa(i*60) + `,"values":{"x":` + strconv.Itoa(i%97) + `}}` + "\n")
+	}
+	cfg := config(write(t, "old.ndjson", text.String()))
+	var work control.BackfillWork
+	cfg.Grant = func(_ context.Context, w control.BackfillWork) (string, error) { work = w; return "", nil }
+	cfg.DeadLetters.DryRun = true
+	k := newTopic(t, 1)
+	_, err := replay.RunTo(t.Context(), cfg, k)
+	require.NoError(t, err)
+	require.Empty(t, k.values[0], "a dry run publishes nothing")
+	require.Equal(t, 3, work.Chunks)
+	require.Equal(t, map[telemetry.Day]int64{0: 1440, 1: 1440, 2: 1440}, work.Days)
+	require.InDelta(t, 1170, work.Bytes, 120, "of rows that repeat themselves")
+	require.InDelta(t, 3*ru.Stepped.Write(390, 5*ru.Scalar), work.RUs, 0.1)
 }
