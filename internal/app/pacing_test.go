@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,15 +25,19 @@ import (
 // paced is a Worker on an account of four physical partitions with 400 RU/s each, as it would run: an attempt at a job
 // takes a while, and others go on meanwhile. Time is simulated.
 type paced struct {
-	t      *testing.T
-	now    time.Time
-	server *cosmosemu.Server
-	local  *ingest.Local
-	place  control.Tenant
-	offset int64
-	under  []attempt      // jobs under way
-	spent  time.Duration  // by the attempt that is being made: on the way, and waiting inside the adapter
-	stored map[string]int // chunks by device
+	t         *testing.T
+	now       time.Time
+	server    *cosmosemu.Server
+	client    *cosmos.Client
+	directory *control.Directory
+	local     *ingest.Local
+	place     control.Tenant
+	offset    int64
+	under     []attempt                  // jobs under way
+	spent     time.Duration              // by the attempt that is being made: on the way, and waiting inside the adapter
+	stored    map[string]int             // chunks by device
+	fed       map[string]time.Time       // devices with readings that are not stored, since when
+	delays    map[string][]time.Duration // from a reading to its chunk, by container
 }
 
 type attempt struct {
@@ -46,7 +51,8 @@ const (
 )
 
 func newPaced(t *testing.T) *paced {
-	p := &paced{t: t, now: time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC), stored: map[string]int{}}
+	p := &paced{t: t, now: time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC), stored: map[string]int{},
+		fed: map[string]time.Time{}, delays: map[string][]time.Duration{}}
 	clock := func() time.Time { return p.now }
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, PhysicalPartitions: 4, Now: clock})
 	require.NoError(t, err)
@@ -65,10 +71,10 @@ func newPaced(t *testing.T) *paced {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
 	view, err := dir.Register(t.Context(), "acme")
 	require.NoError(t, err)
-	p.server = server
+	p.server, p.client, p.directory = server, client, dir
 	p.place, _ = view.Tenant("acme")
 	p.local = ingest.NewLocal(ingest.Config{
-		Config: worker.Config{Register: true, Hold: 500 * time.Millisecond, MaxWrites: 12}, Now: clock,
+		Config: worker.Config{Register: true, Hold: 500 * time.Millisecond, MaxWrites: 12, Past: -1}, Now: clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}, ingest.Stores{
 		Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(),
@@ -102,11 +108,17 @@ func (p *paced) devices(n int, hot bool) (names []string) {
 }
 
 // feed has a device report as much text as that.
-func (p *paced) feed(device string, bytes int) {
+func (p *paced) feed(device string, bytes int) { p.feedOf(device, bytes, p.now) }
+
+// feedOf is feed of a reading with another event time than now.
+func (p *paced) feedOf(device string, bytes int, at time.Time) {
+	if p.fed[device].IsZero() {
+		p.fed[device] = p.now
+	}
 	now := p.now.UnixMilli()
 	text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, p.offset))
 	require.NoError(p.t, p.local.Take(p.t.Context(), worker.Record{Offset: p.offset, Time: now, Value: fmt.Appendf(nil,
-		`{"tenant":"acme","device":%q,"ts":%d,"values":{"t":%q}}`, device, now, text)}))
+		`{"tenant":"acme","device":%q,"ts":%d,"values":{"t":%q}}`, device, at.UnixMilli(), text)}))
 	p.offset++
 }
 
@@ -131,6 +143,8 @@ func (p *paced) until(end time.Time) {
 			}
 			if c, ok := a.job.(*worker.Create); ok && c.Outcome().Fault == worker.None {
 				p.stored[c.Key.Device]++
+				p.delays[c.Key.Container] = append(p.delays[c.Key.Container], p.now.Sub(p.fed[c.Key.Device]))
+				delete(p.fed, c.Key.Device)
 			}
 			p.local.Done(a.job, p.now)
 		}
@@ -191,4 +205,53 @@ func TestHotPartitionDelaysNoOther(t *testing.T) {
 	require.GreaterOrEqual(t, beside, alone*98/100)
 	require.GreaterOrEqual(t, hot, 0.8*400*seconds)
 	require.LessOrEqual(t, refused, 2.0*seconds)
+}
+
+// A flood of year-old readings from the same tenant, many times what their month's container takes, slows what is live
+// by two requests at most, and costs its container nothing: late chunks wait for their own month.
+func TestFloodOfLateDataSlowsNothing(t *testing.T) {
+	const warm, seconds, late = 3, 8, "chunks-2025-11"
+	run := func(flood int) (p50, p99 time.Duration, live, old float64) {
+		p := newPaced(t)
+		require.NoError(t, p.client.Containers().Create(t.Context(), late, store.Throughput{RUs: 400}))
+		require.NoError(t, p.directory.AskMonth(t.Context(), late))
+		devices := p.devices(60+flood, false)
+		for second := range warm + seconds {
+			if second == warm {
+				clear(p.delays)
+				p.server.ResetStats()
+			}
+			for _, d := range devices[:60] {
+				p.feed(d, 1000)
+			}
+			for _, d := range devices[60:] {
+				p.feedOf(d, 30_000, p.now.AddDate(-1, 0, 0))
+			}
+			p.until(p.now.Add(time.Second))
+		}
+		for _, of := range []struct {
+			container string
+			rus       *float64
+		}{{pacedContainer, &live}, {late, &old}} {
+			parts, err := p.server.Partitions(store.Database, of.container)
+			require.NoError(t, err)
+			for _, part := range parts {
+				*of.rus += part.RUs
+			}
+		}
+		delays := p.delays[pacedContainer]
+		slices.Sort(delays)
+		return delays[len(delays)/2], delays[len(delays)*99/100], live, old
+	}
+	show := func(flood int) (p99 time.Duration, live, old float64) {
+		p50, p99, live, old := run(flood)
+		t.Logf("late readings/s %d: live p50 %v, p99 %v, live RU/s %.0f, late RU/s %.0f of 400", flood, p50, p99,
+			live/seconds, old/seconds)
+		return p99, live, old
+	}
+	p99, live, _ := show(0)
+	flooded, beside, old := show(40)
+	require.LessOrEqual(t, flooded, p99+2*latency)
+	require.InEpsilon(t, live, beside, 0.01)
+	require.Greater(t, old, 0.5*400*seconds, "it goes at its own pace")
 }
