@@ -51,6 +51,7 @@ type pageOutcome struct {
 	Costs   []costLine `json:"costs"`
 	Rates   []float64  `json:"rates"` // readings/s of the cost lines
 	Offered float64    `json:"offered"`
+	Days    bool       `json:"-"` // it lasts several
 }
 
 // panel is a layout on the page: Binnacle's has a part before and one after the balancer's epochs.
@@ -60,11 +61,12 @@ type panel struct {
 }
 
 type part struct {
-	Name    string  `json:"name"`
-	Epoch   string  `json:"epoch,omitempty"` // what the balancer has changed before it
-	Budget  float64 `json:"budget"`          // RU/s of a physical partition
-	Hottest float64 `json:"hottest"`
-	Trace   *Trace  `json:"trace"`
+	Name    string    `json:"name"`
+	Epoch   string    `json:"epoch,omitempty"` // what the balancer has changed before it
+	Budget  float64   `json:"budget"`          // RU/s of a physical partition
+	Hottest float64   `json:"hottest"`
+	Trace   *Trace    `json:"trace"`
+	Days    []float64 `json:"days,omitempty"` // hottest over mean of each
 }
 
 // costLine is what a layout costs by the readings it is to accept.
@@ -140,6 +142,9 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 		out.Offered = max(out.Offered, x.Offered)
 		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(len(x.Spread)), Hottest: x.Hottest,
 			Trace: x.Trace}
+		for _, d := range x.Days {
+			y.Days, out.Days = append(y.Days, d.Hottest), true
+		}
 		if x.Layout == Balanced && len(x.Trace.Epochs) == 0 {
 			y.Epoch = x.balanced()
 			last := &out.Panels[len(out.Panels)-1]

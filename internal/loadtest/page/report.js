@@ -98,10 +98,10 @@ function hatch(ctx, x, y, w, high) {
   ctx.restore();
 }
 
-function blit(ctx, rows, columns, x, y, w, high) {
+function blit(ctx, rows, columns, x, y, w, high, scale = { most, brightness }) {
   if (rows.length === 0) return;
   const small = make("canvas", { width: columns, height: rows.length });
-  small.getContext("2d").putImageData(new ImageData(image(rows, columns, { most, brightness, mode: mode() }), columns, rows.length), 0, 0);
+  small.getContext("2d").putImageData(new ImageData(image(rows, columns, { ...scale, mode: mode() }), columns, rows.length), 0, 0);
   ctx.imageSmoothingEnabled = false;
   ctx.drawImage(small, x, y, w, high);
 }
@@ -144,6 +144,29 @@ function heat(panel, wide) {
   return figure(panel, e, panel.parts.length > 1
     ? `hottest ${panel.parts[0].hottest.toFixed(2)} × the mean, then ${hottest.toFixed(2)}; column: ${time(panel.parts[0].trace.step)}`
     : `hottest ${hottest.toFixed(2)} × the mean; column: ${time(panel.parts[0].trace.step)}`);
+}
+
+// even draws the load of each physical partition over the mean of all in its column, so that pale pictures show it too.
+const hottestOf = (o) => Math.max(...o.panels.flatMap((p) => p.parts).flatMap(({ trace }) => trace.stored.map((_, c) => overMean(trace, c)).flat()));
+const overMean = ({ partitions }, c) => {
+  const sum = partitions.reduce((all, { rus }) => all + rus[c], 0);
+  return partitions.map(({ rus }) => (sum > 0 ? (rus[c] * partitions.length) / sum : 0));
+};
+
+function even(panel, wide, o) {
+  const { trace, hottest } = panel.parts.at(-1);
+  const n = trace.partitions.length;
+  const band = n <= 12 ? 16 : 9;
+  const bandOf = (p) => ({ y: p * (band + 2), whole: band });
+  const [e, ctx] = canvas(wide, n * (band + 2) + 18);
+  const all = places({ parts: [panel.parts.at(-1)] }, wide);
+  const columns = trace.stored.map((_, c) => overMean(trace, c));
+  for (let p = 0; p < n; p++)
+    blit(ctx, [columns.map((v) => v[p])], columns.length, all[0].x, bandOf(p).y, all[0].w, band, { most: hottestOf(o), brightness: 0 });
+  axes(ctx, all, n * (band + 2) + 18, n, bandOf);
+  const words = `hottest over the mean: ${panel.parts.at(-1).days?.map((d) => d.toFixed(2)).join(", then ") ?? hottest.toFixed(2)}`;
+  label(e, `${panel.name}: ${words}.`);
+  return figure(panel, e, words);
 }
 
 const fates = ["stored at once", "stored late, after a 429", "not accepted: each attempt answered 429"];
@@ -333,8 +356,9 @@ function draw() {
     const into = (name, children) => section.querySelector(name).replaceChildren(...children);
     into(".legend", scale());
     into(".fates", fateLegend());
-    for (const [name, what] of Object.entries({ heat, fate, stored, waited })) {
+    for (const [name, what] of Object.entries({ heat, even, fate, stored, waited })) {
       const grid = section.querySelector(`.grid.${name}`);
+      if (!grid) continue;
       const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
       const wide = Math.floor((grid.clientWidth - 12 * (columns - 1)) / columns) - 22;
       grid.replaceChildren(...o.panels.map((p) => what(p, wide, o)));
