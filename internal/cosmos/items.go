@@ -31,7 +31,7 @@ func (s *Items) Create(ctx context.Context, key []string, id string, doc []byte)
 }
 
 // Query runs a query under a full partition key, or over all keys where that is nil, and returns what it took and in
-// how many pages. The names of parameters begin with @.
+// how many pages. The names of parameters begin with @. A page is asked for in one attempt, as in Create.
 func (s *Items) Query(ctx context.Context, key []string, sql string, params map[string]any) (store.Usage, int, error) {
 	q := query{sql: sql}
 	for name, value := range params {
@@ -40,7 +40,7 @@ func (s *Items) Query(ctx context.Context, key []string, sql string, params map[
 	var usage store.Usage
 	pages := 0
 	charge := func(float64) error { pages++; return nil }
-	to := call{operation: "item_query", container: s.container, key: key}
+	to := call{operation: "item_query", container: s.container, key: key, once: true}
 	if err := s.c.each(ctx, to, q, &usage, charge, func([]byte) error { return nil }); err != nil {
 		return usage, pages, fmt.Errorf("query items of %s: %w", s.container, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/query"
 	"binnacle/sharding"
 )
 
@@ -101,7 +102,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	recorded.recorder.offered(b.load)
-	b.recorder = recorded.recorder
+	b.recorder, b.panels = recorded.recorder, p.dashboards(a, b)
 	if err := p.through(ctx, b, closes, func() error {
 		changes, err := a.rebalance(ctx, b, live, seen)
 		t.changes = append(t.changes, changes...)
@@ -153,6 +154,7 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
+	t.panels = b.panels.panels(t.charged())
 	base, err := a.charged(store.ControlContainer, store.CatalogContainer)
 	t.base += base
 	return err
@@ -217,6 +219,8 @@ type ingester struct {
 	grant     string // the id of the backfill that old readings name
 	published int    // bytes of keys and messages, since the window opened
 	recorder  *recorder
+	querier   *query.Querier
+	panels    *dashboards // nil: nothing is asked
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -235,10 +239,11 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 			return nil, err
 		}
 	}
-	return &ingester{
+	b := &ingester{
 		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick, local: local,
 		dir: dir, grant: grant.ID,
-	}, nil
+	}
+	return b, b.newQuerier(a, p.scenario == Analysts)
 }
 
 // ingest returns an ingester of a partition, with the directory, the catalog and the streams of the account.
@@ -288,6 +293,9 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 			return err
 		}
 		b.clock.reach(second)
+		if err := b.panels.at(ctx, b.clock.now()); err != nil {
+			return err
+		}
 		b.tick()
 	}
 	return nil

@@ -17,20 +17,20 @@ import (
 func conclusions(r Report, o Outcome) []string {
 	var out []string
 	for _, x := range o.Results {
-		switch x.Layout {
-		case Binnacle:
-			out = append(out, x.binnacle(o), x.journal(r))
-		case Balanced:
-			out = append(out, x.balanced())
-		default:
-			out = append(out, x.hot())
+		more := ""
+		if x.Panels != nil {
+			more = x.Panels.about()
 		}
 		if len(x.Days) > 0 {
-			last := &out[len(out)-1]
-			if x.Layout == Binnacle {
-				last = &out[len(out)-2] // the journal's line follows
-			}
-			*last += " " + x.byDay()
+			more += " " + x.byDay()
+		}
+		switch x.Layout {
+		case Binnacle:
+			out = append(out, x.binnacle(o)+more, x.journal(r))
+		case Balanced:
+			out = append(out, x.balanced()+more)
+		default:
+			out = append(out, x.hot()+more)
 		}
 	}
 	return out

@@ -114,7 +114,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return totals{}, err
 	}
 	rec.offered(l)
-	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec}
+	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec, panels: p.dashboards(a, nil)}
 	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg), chunks: p.chunks}
 	for _, s := range spans {
 		if err := from.settle(s.from, p.cfg.sliced); err != nil {
@@ -133,6 +133,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return t, err
 	}
 	t.calm = a.calm(t.partitions)
+	t.panels = w.panels.panels(t.charged())
 	if p.ask != nil {
 		return t, p.ask(ctx, a, nil)
 	}
@@ -163,6 +164,9 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 			return err
 		}
 		w.rec.waited(at, w.longest())
+		if err := w.panels.at(ctx, at.Add(time.Second)); err != nil {
+			return err
+		}
 		p.tick()
 	}
 	return nil
@@ -195,8 +199,9 @@ type writer struct {
 	waiting []document // the longest untried first
 	stored  int
 
-	clock *clock
-	rec   *recorder
+	clock  *clock
+	rec    *recorder
+	panels *dashboards
 }
 
 // offer records a reading that is due.

@@ -53,11 +53,16 @@ func heading(r Report) string {
 	}
 	if len(r.Outcomes) == 1 {
 		r.PhysicalPartitions = cmp.Or(r.Outcomes[0].Partitions, r.PhysicalPartitions)
+		r.SampleSeconds = cmp.Or(r.Outcomes[0].SampleSeconds, r.SampleSeconds)
 		r.Devices = cmp.Or(r.Outcomes[0].Devices, r.Devices)
 		r.WindowSeconds = cmp.Or(r.Outcomes[0].WindowSeconds, r.WindowSeconds)
 	}
 	measured := seconds(r.WindowSeconds) + " of fleet time"
-	if r.SampleSeconds < r.WindowSeconds {
+	switch {
+	case r.SampleSeconds >= r.WindowSeconds:
+	case len(r.Outcomes) == 1 && r.Outcomes[0].Scenario == Explodes:
+		measured += ", of which a document per reading takes an interval in each hour"
+	default:
 		measured += ", of which a document per reading takes the first " + one(seconds(r.SampleSeconds))
 	}
 	return fmt.Sprintf("%s trucks report ten metrics every %s, seed %d. Each layout has a container of its own with %d "+

@@ -31,10 +31,11 @@ type Report struct {
 // Outcome is one scenario's results, one for each layout.
 type Outcome struct {
 	Scenario Scenario `json:"scenario"`
-	// Devices, WindowSeconds and Partitions are the scenario's own, where they differ from the report's; else 0.
+	// Devices and what follows are the scenario's own, where they differ from the report's; else 0.
 	Devices       int     `json:"devices,omitempty"`
 	WindowSeconds float64 `json:"window_seconds,omitempty"`
 	Partitions    int     `json:"physical_partitions,omitempty"`
+	SampleSeconds float64 `json:"sample_seconds,omitempty"`
 
 	Results []Result `json:"layouts"`
 }
@@ -65,10 +66,11 @@ type Result struct {
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
 
-	Days   []Day  `json:"days,omitempty"`
-	Epochs int    `json:"epochs_by_the_balancer,omitempty"`
-	Trace  *Trace `json:"-"`
-	Keys   *Keys  `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
+	Panels *Panels `json:"panels,omitempty"` // of dashboards, with what is bought
+	Days   []Day   `json:"days,omitempty"`
+	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
+	Trace  *Trace  `json:"-"`
+	Keys   *Keys   `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
 }
 
 // utilisation is the share of what is bought that the load takes on average.
@@ -100,10 +102,16 @@ func buy(needed float64) float64 {
 
 // newResult combines both passes: free without budgets, bound with what is bought.
 func newResult(l Layout, free, bound totals) Result {
-	rus, writes, _ := free.sum()
+	rus, requests, _ := free.sum()
 	_, admitted, throttled := bound.sum()
-	byModel := rus.Times(1e6 / float64(free.stored*metrics)).Each(round)
+	writes, reads := rus, 0.0
+	if free.panels != nil {
+		reads = free.panels.Share
+		writes = rus.Times(1 - reads)
+	}
+	byModel := writes.Times(1e6 / float64(free.stored*metrics)).Each(round)
 	r := Result{
+		Panels:       bound.panels,
 		Layout:       l,
 		Offered:      round(float64(bound.offered) / bound.seconds),
 		Accepted:     round(float64(bound.stored) / bound.seconds),
@@ -124,7 +132,7 @@ func newResult(l Layout, free, bound totals) Result {
 		return round(ru.Price(ru.Priced{RUs: buy(round(needed))}).Most)
 	})
 	r.Dollars = r.DollarsByModel.Likely
-	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(writes)))
+	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(requests)))
 	for _, p := range free.partitions {
 		share := round(p.RUs / rus.Likely)
 		r.Spread = append(r.Spread, share)

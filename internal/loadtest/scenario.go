@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -20,6 +21,7 @@ const (
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
 	Backfill  Scenario = "backfill"        // ten of the same size, and some devices of one send a year
+	Analysts  Scenario = "analysts"        // ten of the same size, and dashboards ask for the last minutes
 )
 
 // MainScenarios returns the scenarios that run unless others are asked for.
@@ -27,7 +29,7 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), Zipf, HotDevice, Burst, MonthRoll, Explodes, Reconnect, Backfill)
+	return append(MainScenarios(), Zipf, HotDevice, Burst, MonthRoll, Explodes, Reconnect, Backfill, Analysts)
 }
 
 const (
@@ -71,6 +73,8 @@ func (c Config) of(s Scenario) Config {
 		if c.Window < day {
 			c.Window += c.Hold // until the late readings are written
 		}
+	case Analysts:
+		c.Sample = max(c.Sample, min(c.Window, dashboardRange))
 	case Explodes:
 		c.Devices, c.Partitions, c.Window, c.sliced = c.Devices/2, 2*c.Partitions, explodingDays*day-c.Hold, true
 	}
@@ -85,6 +89,9 @@ func (c Config) outcome(s Scenario, results []Result) Outcome {
 	}
 	if own.Window != c.Window {
 		o.WindowSeconds = own.Window.Seconds()
+	}
+	if own.Sample != c.Sample {
+		o.SampleSeconds = own.Sample.Seconds()
 	}
 	if own.Partitions != c.Partitions {
 		o.Partitions = own.Partitions
@@ -229,6 +236,9 @@ func (s Scenario) about() string {
 		return "a tenant with half of the devices sends two hours of late readings within half an hour"
 	case Backfill:
 		return "devices of one tenant send the readings of a year beside those of all"
+	case Analysts:
+		return fmt.Sprintf("every %s the last %s of a tenant are asked for, while ten tenants of the same size report",
+			seconds(dashboardEvery.Seconds()), seconds(dashboardRange.Seconds()))
 	}
 	return "ten tenants have the same number of devices"
 }

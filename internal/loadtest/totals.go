@@ -26,6 +26,7 @@ type totals struct {
 	// be the same; 0: other containers refuse.
 	calm float64
 
+	panels *Panels // that dashboards have asked
 	needed float64 // RU/s that the load takes
 
 	trace    *Trace
@@ -33,6 +34,14 @@ type totals struct {
 	keys     []int            // of the largest tenant, by day
 	changes  []balance.Change // that the balancer has made while the pass ran
 	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
+}
+
+// charged returns what the layout's containers were charged.
+func (t totals) charged() (rus float64) {
+	for _, p := range t.partitions {
+		rus += p.RUs
+	}
+	return rus
 }
 
 // sum adds up what the physical partitions were charged and asked.
