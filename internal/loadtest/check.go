@@ -61,7 +61,7 @@ func (r Report) Check() (faults []string) {
 				p.Metrics, least/p.PerMillion, leastSavedOne)
 		}
 	}
-	return faults
+	return append(faults, r.untrue()...)
 }
 
 // mostThrottled returns the share of Binnacle's requests that may be answered 429. Where more comes than is foreseen,

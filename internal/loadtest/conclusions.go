@@ -40,20 +40,31 @@ func conclusions(r Report, o Outcome) []string {
 func (r Result) hot() string {
 	text := fmt.Sprintf("%s: %s of the RU go to one physical partition, which has %s of what is bought; ",
 		"A document per "+r.Layout.about(), percent(slices.Max(r.Spread)), percent(1/float64(len(r.Spread))))
-	if r.lost() < 0.005 {
+	if r.lost() < hardlyAny {
 		return text + "all readings are accepted all the same."
 	}
 	text += percent(r.lost()) + " of the readings are not accepted. "
-	enough := r.enough(r.Offered)
-	if each := enough / float64(len(r.Spread)); each > ru.PartitionRUs {
+	if r.Enough == nil {
 		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none "+
-			"serves more than %s.",
-			number(each), number(ru.PartitionRUs))
+			"serves more than %s.", number(r.enough(r.Offered)/float64(len(r.Spread))), number(ru.PartitionRUs))
 	}
-	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions "+
-		"that idle.",
-		number(enough), report.Dollars(ru.Price(ru.Priced{RUs: enough}).Most))
+	text += fmt.Sprintf("With %s RU/s (modelled), $%s a month, ", number(r.Enough.RUs), report.Dollars(r.Enough.Dollars))
+	if missing := 1 - r.Enough.Accepted/r.Offered; missing < hardlyAny {
+		text += "all are accepted"
+	} else {
+		text += percent(missing) + " are not yet accepted in the time that is measured"
+	}
+	if r.idles() {
+		text += "; most of it is for partitions that idle"
+	}
+	return text + "."
 }
+
+// idles reports whether more than half of what is enough is not used.
+func (r Result) idles() bool { return utilisation*r.Needed*r.Offered/r.foreseen() < r.Enough.RUs/2 }
+
+// hardlyAny is the share of readings below which all count as accepted: some wait when the time is over.
+const hardlyAny = 0.005
 
 // lost returns the share of the readings that is not accepted.
 func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }

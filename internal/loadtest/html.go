@@ -195,7 +195,7 @@ func lead(o Outcome) string {
 		case x.Layout == Binnacle:
 			out = append(out, fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
 				number(x.PerMillion), number(o.Results[0].PerMillion)))
-		case x.lost() >= 0.005 && x.Throttled > 0:
+		case x.lost() >= hardlyAny && x.Throttled > 0:
 			out = append(out, fmt.Sprintf("With a document per %s, one physical partition takes %s of the load, and %s of the "+
 				"readings are not accepted.", x.Layout.about(), percent(slices.Max(x.Spread)), percent(x.lost())))
 		}

@@ -50,7 +50,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Paces, cfg.Floods = []loadtest.Scenario{loadtest.Whale}, nil, false
+	cfg.Scenarios, cfg.Paces, cfg.Floods, cfg.Reads = []loadtest.Scenario{loadtest.Whale}, nil, false, false
 	cfg.Layouts = three
 	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	report := run(t, cfg)
@@ -81,6 +81,11 @@ func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	require.Greater(t, byDate.Throttled, 0.7)
 	require.True(t, byDate.Grainy())
 	require.Less(t, byDevice.Accepted, 0.6*byDevice.Offered)
+	for _, r := range []loadtest.Result{byDate, byDevice} {
+		require.GreaterOrEqual(t, r.Enough.Accepted, 0.995*r.Offered, "with what is enough all are accepted")
+		require.Greater(t, r.Enough.RUs, r.Bought)
+	}
+	require.Nil(t, binnacle.Enough)
 	require.InDelta(t, 40, binnacle.Accepted, 0.4)
 	require.Zero(t, binnacle.Throttled)
 }

@@ -35,6 +35,11 @@ func (r *ReadsReport) rows() [][]string {
 	return rows
 }
 
+// own returns what questions cost in Binnacle, balanced.
+func own(r *ReadsReport) ReadResult {
+	return r.Layouts[slices.IndexFunc(r.Layouts, func(x ReadResult) bool { return x.Layout == Balanced })]
+}
+
 // conclusions says what follows.
 func (r *ReadsReport) conclusions() []string {
 	least := func(of func(ReadResult) ReadCost) (l Layout, rus float64) {
@@ -45,7 +50,7 @@ func (r *ReadsReport) conclusions() []string {
 		}
 		return l, rus
 	}
-	own := r.Layouts[slices.IndexFunc(r.Layouts, func(x ReadResult) bool { return x.Layout == Balanced })]
+	own := own(r)
 	_, day := least(func(x ReadResult) ReadCost { return x.Day })
 	cheapest, panel := least(func(x ReadResult) ReadCost { return x.Panel })
 	return []string{

@@ -66,11 +66,20 @@ type Result struct {
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
 
+	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
+	Enough *Enough `json:"with_enough,omitempty"`
 	Panels *Panels `json:"panels,omitempty"` // of dashboards, with what is bought
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace  `json:"-"`
 	Keys   *Keys   `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
+}
+
+// Enough is measured with more throughput.
+type Enough struct {
+	RUs      float64 `json:"ru_per_second_bought"`
+	Dollars  float64 `json:"dollars_per_month"`
+	Accepted float64 `json:"accepted_per_second"` // readings
 }
 
 // utilisation is the share of what is bought that the load takes on average.

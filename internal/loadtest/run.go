@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/balance"
 	"binnacle/internal/progress"
+	"binnacle/internal/ru"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -140,8 +141,23 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	if err == nil {
 		*result = newResult(p.layout, free, bound)
 		result.Foreseen, result.Days = round(p.foreseen(free)), p.days(free)
+		err = p.tryEnough(ctx, result)
 	}
 	return free, err
+}
+
+// tryEnough measures a layout that refuses readings with what its hottest physical partition needs, if that is sold.
+func (p pass) tryEnough(ctx context.Context, r *Result) error {
+	rus := r.enough(r.Offered)
+	if p.layout.chunked() || r.lost() < hardlyAny || rus/float64(len(r.Spread)) > ru.PartitionRUs {
+		return nil
+	}
+	p.rus = int(rus)
+	t, err := p.run(ctx)
+	if err == nil {
+		r.Enough = &Enough{rus, round(ru.Price(ru.Priced{RUs: rus}).Most), round(float64(t.stored) / t.seconds)}
+	}
+	return err
 }
 
 // need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
