@@ -99,6 +99,13 @@ partitioning: ## Table and picture of docs/partitioning.md, measured anew
 report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
 	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/reports/loadtest-tenant-explodes.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario analysts --html docs/reports/loadtest-analysts.html >/dev/null
+
+loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
+	go build -o binnacle ./cmd/binnacle
+	for s in burst month-roll reconnect backfill analysts reads; do \
+	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 30 --hold 30m >/dev/null || exit 1; done
+	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
 	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)

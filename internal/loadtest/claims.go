@@ -51,16 +51,15 @@ func (r Result) untrue(s Scenario, before Result) (faults []string) {
 		claim(refused <= 2*hardlyAny, "all readings are accepted: %s of those marked are not", percent(refused))
 	}
 	if r.Enough != nil && !s.surges() {
-		accepted := r.Enough.Accepted / r.Offered
-		claim(accepted >= 1-hardlyAny, "%s RU/s are enough: %s of the readings are accepted", number(r.Enough.RUs),
-			percent(accepted))
+		claim(r.Enough.missing(r) < hardlyAny, "%s RU/s are enough: %s of the readings are accepted", number(r.Enough.RUs),
+			percent(1-r.Enough.missing(r)))
 	}
 	if r.Layout.chunked() && r.Panels != nil {
 		claim(r.Panels.Refused == 0, "all panels are answered: %d are refused", r.Panels.Refused)
 	}
 	if r.Layout == Balanced && before.Layout == Binnacle && len(r.Days) == 0 {
-		claim(r.Keys != nil || before.Hottest <= mostHottest, "the load is even: the hottest partition has %.2f times the mean",
-			before.Hottest)
+		claim(r.Keys != nil || before.Hottest <= mostHottest,
+			"the load is even: the hottest partition has %.2f times the mean", before.Hottest)
 		claim(r.Hottest <= before.Hottest+0.01, "the balancer evens the load, from %.2f to %.2f", before.Hottest, r.Hottest)
 	}
 	return faults

@@ -49,7 +49,7 @@ func (r Result) hot() string {
 			"serves more than %s.", number(r.enough(r.Offered)/float64(len(r.Spread))), number(ru.PartitionRUs))
 	}
 	text += fmt.Sprintf("With %s RU/s (modelled), $%s a month, ", number(r.Enough.RUs), report.Dollars(r.Enough.Dollars))
-	if missing := 1 - r.Enough.Accepted/r.Offered; missing < hardlyAny {
+	if missing := r.Enough.missing(r); missing < hardlyAny {
 		text += "all are accepted"
 	} else {
 		text += percent(missing) + " are not yet accepted in the time that is measured"
@@ -62,6 +62,9 @@ func (r Result) hot() string {
 
 // idles reports whether more than half of what is enough is not used.
 func (r Result) idles() bool { return utilisation*r.Needed*r.Offered/r.foreseen() < r.Enough.RUs/2 }
+
+// missing returns the share of a result's readings that is not accepted even so.
+func (e Enough) missing(r Result) float64 { return 1 - e.Accepted/r.Offered }
 
 // hardlyAny is the share of readings below which all count as accepted: some wait when the time is over.
 const hardlyAny = 0.005

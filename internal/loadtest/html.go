@@ -165,6 +165,9 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 	}
 	for _, x := range o.Results {
 		line := costLine{Name: x.Layout.about(), Bought: x.Dollars, Enough: x.priceOf(x.Offered)}
+		if x.Enough != nil {
+			line.Enough = &x.Enough.Dollars
+		}
 		for _, rate := range out.Rates {
 			line.Dollars = append(line.Dollars, x.priceOf(rate))
 		}

@@ -146,18 +146,25 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	return free, err
 }
 
-// tryEnough measures a layout that refuses readings with what its hottest physical partition needs, if that is sold.
+// tryEnough measures a layout that refuses readings with what its hottest physical partition needs on average, and with
+// half as much again where that is not enough because its load moves, as long as that is sold.
 func (p pass) tryEnough(ctx context.Context, r *Result) error {
-	rus := r.enough(r.Offered)
-	if p.layout.chunked() || r.lost() < hardlyAny || rus/float64(len(r.Spread)) > ru.PartitionRUs {
+	if p.layout.chunked() || r.lost() < hardlyAny {
 		return nil
 	}
-	p.rus = int(rus)
-	t, err := p.run(ctx)
-	if err == nil {
+	for rus, tries := r.enough(r.Offered), 0; tries < 5 && rus/float64(len(r.Spread)) <= ru.PartitionRUs; tries++ {
+		p.rus = int(rus)
+		t, err := p.run(ctx)
+		if err != nil {
+			return err
+		}
 		r.Enough = &Enough{rus, round(ru.Price(ru.Priced{RUs: rus}).Most), round(float64(t.stored) / t.seconds)}
+		if r.Enough.missing(*r) < hardlyAny {
+			return nil
+		}
+		rus = buy(1.5 * rus)
 	}
-	return err
+	return nil
 }
 
 // need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
