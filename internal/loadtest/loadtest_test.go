@@ -199,8 +199,9 @@ func TestBothModelsAreShown(t *testing.T) {
 
 // What the layouts with a document per reading do is the same in every interval of the fleet.
 func TestSampleAgreesWithWholeWindow(t *testing.T) {
-	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 200 }))
-	whole := run(t, small(func(c *loadtest.Config) { c.Devices, c.Sample = 200, c.Window }))
+	whale := []loadtest.Scenario{loadtest.Whale}
+	sample := run(t, small(func(c *loadtest.Config) { c.Scenarios, c.Devices = whale, 200 }))
+	whole := run(t, small(func(c *loadtest.Config) { c.Scenarios, c.Devices, c.Sample = whale, 200, c.Window }))
 	require.InDelta(t, 30, sample.SampleSeconds, 0)
 	require.InDelta(t, 120, whole.SampleSeconds, 0)
 	for i, o := range sample.Outcomes {
@@ -317,4 +318,23 @@ func TestChunksUnderOtherKeys(t *testing.T) {
 		require.InEpsilon(t, r[4].PerMillion, x.PerMillion, 0.01)
 		require.InDelta(t, r[4].Accepted, x.Accepted, 0.01)
 	}
+}
+
+// Dashboards beside ingest: Binnacle answers all panels, and a tenant's hot partition refuses them with its readings.
+func TestAnalysts(t *testing.T) {
+	cfg := small(func(c *loadtest.Config) {
+		c.Scenarios = []loadtest.Scenario{loadtest.Analysts}
+		c.Layouts = []loadtest.Layout{loadtest.ByDevice, loadtest.Binnacle}
+		c.Devices, c.Hold, c.Window = 600, 30*time.Second, 30*time.Second
+	})
+	r := run(t, cfg)
+	byDevice, binnacle := r.Outcomes[0].Results[0], r.Outcomes[0].Results[1]
+	require.Equal(t, 10, byDevice.Panels.Asked)
+	require.Positive(t, byDevice.Panels.Refused)
+	require.Equal(t, 10, binnacle.Panels.Asked)
+	require.Zero(t, binnacle.Panels.Refused)
+	require.Positive(t, binnacle.Panels.RUs)
+	require.Positive(t, binnacle.Panels.Share)
+	require.Less(t, binnacle.PerMillion, byDevice.PerMillion/2, "of the readings alone")
+	require.Empty(t, r.Check())
 }
