@@ -33,7 +33,8 @@ type RollupSeries struct {
 	collected
 	cfg     Config
 	wanted  map[string]bool // devices; nil: all
-	rollups map[string][]labelledRow
+	read    []*read.Rollups
+	rollups map[string][]labelledRow // of read, by device; filled in by Each
 }
 
 type labelledRow struct {
@@ -58,6 +59,12 @@ const rollupRowBytes = 96
 
 // AddRollups implements read.RollupSink.
 func (s *RollupSeries) AddRollups(l *read.Rollups) error {
+	s.read = append(s.read, l)
+	return nil
+}
+
+// fill adds the rows of rollups of a day that end within the range.
+func (s *RollupSeries) fill(l *read.Rollups) error {
 	for i := range l.Parts {
 		p := &l.Parts[i]
 		if err := s.cfg.Memory.Take(rollupRowBytes * int64(len(p.Series)*len(p.Documents))); err != nil {
@@ -71,7 +78,7 @@ func (s *RollupSeries) AddRollups(l *read.Rollups) error {
 			}
 			rows := s.rollups[of.Device]
 			for _, d := range p.Documents {
-				if row := d.Row(place); row >= 0 && rollup.Span(d.From, d.To)&hours != 0 {
+				if row := d.Row(place); row >= 0 && rollup.Span(d.From, d.To)&hours != 0 && s.needs(l.Day, d) {
 					rows = append(rows, labelledRow{of.Labels, RollupRow{l.Day, l.Grid, hours & rollup.Span(d.From, d.To), d, row}})
 				}
 			}
@@ -82,13 +89,11 @@ func (s *RollupSeries) AddRollups(l *read.Rollups) error {
 }
 
 // Begin leaves out what is before an instant. It is called before Each.
-func (s *RollupSeries) Begin(at int64) {
-	s.cfg.begin(at)
-	for device, rows := range s.rollups {
-		s.rollups[device] = slices.DeleteFunc(rows, func(r labelledRow) bool {
-			return rollup.Range(r.Day, r.From, r.To).To < s.cfg.Range.From
-		})
-	}
+func (s *RollupSeries) Begin(at int64) { s.cfg.begin(at) }
+
+// needs reports whether a document may have something that is not before the range.
+func (s *RollupSeries) needs(day telemetry.Day, d *read.RollupDocument) bool {
+	return rollup.Range(day, d.From, d.To).To >= s.cfg.Range.From
 }
 
 // Each calls yield with every series that has values or rollups, in the order of device and labels. A curve is valid
@@ -96,6 +101,11 @@ func (s *RollupSeries) Begin(at int64) {
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	if s.cfg.Range.Empty() {
 		return nil
+	}
+	for _, l := range s.read {
+		if err := s.fill(l); err != nil {
+			return err
+		}
 	}
 	devices := slices.Collect(maps.Keys(s.rollups))
 	for device := range s.devices {
