@@ -233,3 +233,33 @@ func kept(t testing.TB, counts *prometheus.Registry) (hits float64) {
 	}
 	return hits
 }
+
+// An answer that lacks something is neither kept nor continued with what is kept, nor are those about other moments.
+func TestOnlyCompleteAnswersAreKept(t *testing.T) {
+	g := newGrowing(t, chance{rand.New(rand.NewPCG(1, 3))})
+	for range 40 {
+		g.grow()
+	}
+	end := g.warm.world.Now.Truncate(time.Minute)
+	ask := func(more ...string) response {
+		parameters := []string{"query", "sum(velocity)", "step", "60", "start", fmt.Sprint(end.Add(-2 * time.Hour).Unix()),
+			"end", fmt.Sprint(end.Unix())}
+		got := g.warm.ask(t, "/api/v1/query_range", append(parameters, more...)...)
+		require.Equal(t, "success", got.Status, got.Error)
+		return got
+	}
+	g.warm.world.Heads.Reset()
+	require.NotEmpty(t, ask().Warnings)
+	require.NotEmpty(t, ask().Warnings)
+	require.Zero(t, kept(t, g.counts))
+	g.show()
+	whole := ask()
+	require.Empty(t, whole.Warnings)
+	require.Equal(t, whole.Data, ask().Data)
+	require.Equal(t, 1.0, kept(t, g.counts))
+	ask("as_of", fmt.Sprint(end.Unix()))
+	ask("stats", "true")
+	g.warm.world.Heads.Reset()
+	require.NotEmpty(t, ask().Warnings)
+	require.Equal(t, 1.0, kept(t, g.counts))
+}
