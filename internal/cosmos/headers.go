@@ -25,7 +25,7 @@ var headerSQL = func() string {
 // Headers implements store.HeaderReader.
 func (s *Chunks) Headers(ctx context.Context, scan store.HeaderScan,
 	yield func(header []byte) error) (store.Usage, error) {
-	to := call{operation: "headers", container: scan.Container, low: s.at.Low}
+	to := call{operation: "headers", container: scan.Container, low: s.at.Low, tenant: scan.Tenant}
 	return s.c.scan(ctx, to, headersOf(scan), "read headers in "+scan.Container, scan.Charge, yield)
 }
 
