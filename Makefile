@@ -104,7 +104,7 @@ report: ## The load test's pages that the guide links, made anew
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
 	go build -o binnacle ./cmd/binnacle
 	for s in burst month-roll reconnect backfill analysts reads; do \
-	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 30 --hold 30m >/dev/null || exit 1; done
+	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null || exit 1; done
 	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
