@@ -18,7 +18,8 @@ func TestReads(t *testing.T) {
 			c.Layouts = []loadtest.Layout{loadtest.ByDevice, loadtest.Binnacle}
 			c.Hold = time.Hour
 			if !visitsAll {
-				c.Layouts = append(c.Layouts, loadtest.Chunks16, loadtest.Balanced, loadtest.DeviceHour, loadtest.KeyHash)
+				c.Layouts = append(c.Layouts, loadtest.Chunks16, loadtest.Balanced, loadtest.DeviceHour,
+					loadtest.KeyHash)
 			}
 		})
 		out := map[loadtest.Layout]loadtest.ReadResult{}
