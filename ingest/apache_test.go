@@ -119,7 +119,7 @@ func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *in
 			RetryBackoff: time.Millisecond,
 		},
 		Topics: []string{w.topic}, Kafka: cluster, Group: w.topic, Session: ingest.MinSession,
-		WatchEvery:  100 * time.Millisecond,
+		SnapshotAge: 20 * time.Millisecond, WatchEvery: 100 * time.Millisecond,
 		DrainBudget: time.Second, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {

@@ -19,7 +19,8 @@ const catalogCopyAge = time.Minute
 // may write of the same devices at the same time: readers merge pages.
 func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) error {
 	now := e.now()
-	known, err := e.devices.Get(ctx, j.Tenant, time.Time{})
+	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince()
+	known, err := e.devices.Get(ctx, j.Tenant, erased) // an older copy has what is to be written again
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ type Config struct {
 	// that is missing counts as deleted.
 	WatchEvery time.Duration `kong:"-" default:"5s"`
 	GoneAfter  time.Duration `kong:"-" default:"30s"`
+	// SnapshotAge is the age from which on a snapshot is read again because chains wait for a newer one. The directory
+	// reads changes more often than that; this is for when it can't, and for the end of the process.
+	SnapshotAge time.Duration `kong:"-" default:"2500ms"`
 	// how long one attempt at a write may take: then its outcome is unknown
 	Patience  time.Duration `kong:"-" default:"10s"`
 	DeniedFor time.Duration `kong:"-" default:"1m"` // how long the store may deny access before the ingester gives up

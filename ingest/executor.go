@@ -197,7 +197,8 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 	if err != nil {
 		return nil, fmt.Errorf("read the stored chunk %s: %w", id, err)
 	}
-	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
+	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To,
+		Erased: tail.IsErased}, nil
 }
 
 // resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer
@@ -233,8 +234,18 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 			return nil, err
 		}
 	}
+	var erasure *worker.PendingErasure
+	if errors.As(missing, &erasure) && erasure.Announced {
+		if err := retry.Pause(ctx, erasurePause); err != nil {
+			return nil, err
+		}
+	}
 	return e.stores.Directory.Refresh(ctx)
 }
+
+// erasurePause is how long a record waits that an order may erase before the orders are read again: they come in two
+// writes.
+const erasurePause = 500 * time.Millisecond
 
 func (e *Executor) askMonth(ctx context.Context, month *worker.MissingMonth) error {
 	if month.Granted {

@@ -46,6 +46,7 @@ type metrics struct {
 	retired     prometheus.Counter
 	deferred    prometheus.Counter
 	resumed     prometheus.Counter
+	erased      prometheus.Counter
 	deferredBy  *prometheus.GaugeVec
 	deferredFor *prometheus.GaugeVec
 	log         *slog.Logger
@@ -102,6 +103,8 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 			"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
 		deferredFor: gauges("binnacle_ingest_waiting_seconds",
 			"How long the oldest reading that waits for a rate of its tenant has done so."),
+		erased: counter("binnacle_ingest_erased_readings_total",
+			"Readings that were dropped because an order erases them, before they were stored."),
 		loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
 		broken: counters("binnacle_ingest_journal_faults_total",
 			"Times that the journal could not be used or has lost its end, that a shelf did not take blocks or lost some; "+
@@ -184,6 +187,9 @@ func (m *metrics) Journaled(blocks, bytes int) {
 func (m *metrics) Deferred() { m.deferred.Inc() }
 
 func (m *metrics) Resumed(readings int) { m.resumed.Add(float64(readings)) }
+
+// Erased counts readings that an order of erasure has dropped.
+func (m *metrics) Erased(readings int) { m.erased.Add(float64(readings)) }
 
 func (m *metrics) JournalLost() {
 	m.broken.WithLabelValues("end-lost").Inc()

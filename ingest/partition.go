@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 
 	"golang.org/x/time/rate"
 )
@@ -27,14 +28,16 @@ type partition struct {
 	in     *Ingester
 	at     topicPartition
 	worker *worker.Worker
+	fresh  horizon // run's
 	reader *reader // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
 
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
 	done chan worker.Job
 
-	loading  atomic.Int64             // records of the journal that are still to be loaded
-	progress atomic.Pointer[progress] // nil before the first time that an offset was to be committed
+	loading    atomic.Int64             // records of the journal that are still to be loaded
+	refreshing atomic.Bool              // the snapshot is being read for chains that wait for it
+	progress   atomic.Pointer[progress] // nil before the first time that an offset was to be committed
 
 	// restored says that its bins are those that the commit counts on, or that there are none to be had: before, it must
 	// not be read on. Owned by takeovers.
@@ -332,10 +335,58 @@ func (p *partition) step(ctx context.Context) error {
 	if err := p.verifyLogEnd(ctx); err != nil {
 		return err
 	}
-	for _, job := range p.worker.Jobs(p.in.cfg.Now(), p.in.stores.Directory.Snapshot()) {
+	now, snapshot := p.in.cfg.Now(), p.in.stores.Directory.Snapshot()
+	p.worker.SetHorizon(p.fresh.follow(snapshot, p.fetched(), now))
+	for _, job := range p.worker.Jobs(now, snapshot) {
 		p.launch(job)
 	}
+	if p.worker.AwaitsSnapshot() && (ctx.Err() != nil || now.Sub(snapshot.ReadAt) > p.in.cfg.SnapshotAge) {
+		p.refresh()
+	}
 	return nil
+}
+
+// refresh reads the snapshot again, beside the loop.
+func (p *partition) refresh() {
+	if p.refreshing.CompareAndSwap(false, true) {
+		p.in.jobs.Go(func() {
+			defer p.refreshing.Store(false)
+			_ = p.in.executor.attempt(p.in.working, func(ctx context.Context) error {
+				_, err := p.in.stores.Directory.Refresh(ctx)
+				return err
+			})
+			_ = retry.Pause(p.in.working, p.in.cfg.RetryBackoff)
+		})
+	}
+}
+
+// fetched returns the offset below which all records have been fetched.
+func (p *partition) fetched() int64 {
+	if len(p.pending.Records) > 0 {
+		return p.pending.Next
+	}
+	return p.worker.Position()
+}
+
+// horizon knows which records were fetched before the read of a snapshot began (rule E-R3).
+type horizon struct {
+	below int64 // these were
+
+	marked   bool
+	at       time.Time // then all records below position had been fetched
+	position int64
+}
+
+// follow returns the offset below which all records were fetched before a snapshot was read; now they are below
+// fetched.
+func (h *horizon) follow(snapshot *control.Snapshot, fetched int64, now time.Time) int64 {
+	if h.marked && !snapshot.ReadAt.Before(h.at) {
+		h.below, h.marked = h.position, false
+	}
+	if !h.marked && fetched > h.below {
+		h.marked, h.at, h.position = true, now, fetched
+	}
+	return h.below
 }
 
 // verifyEvery bounds how often a broker is asked for the log's end, verifyTimeout for how long.

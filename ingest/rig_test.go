@@ -85,7 +85,8 @@ const patience = time.Minute
 
 // ingester is a process, not running yet. Its directory is what it knows of the map.
 func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Ingester {
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
+	now := time.Now
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs, Now: func() time.Time { return now() }})
 	cfg := ingest.Config{
 		Config: worker.Config{
 			Register: true, Past: -1, Hold: 100 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
@@ -93,12 +94,15 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 			StampEvery:  time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: r.cluster, DeadLetters: letter, Session: ingest.MinSession,
-		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		SnapshotAge: 20 * time.Millisecond, WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
 		DeadLetters: r}
 	if change != nil {
 		change(&cfg, &stores)
+	}
+	if cfg.Now != nil {
+		now = cfg.Now
 	}
 	in, err := ingest.New(cfg, stores)
 	require.NoError(r.t, err)

@@ -26,6 +26,7 @@ type stickyBalancer struct {
 type claim struct {
 	Generation int32            `json:"generation"`
 	Topics     map[string][]int `json:"topics,omitempty"` // partitions of each
+	Erasures   bool             `json:"erasures"`         // it knows orders of erasure: releases before them send nothing
 	partitions []int            // of the topic that is being shared out
 }
 
@@ -71,7 +72,9 @@ func (s *stickyBalancer) UserData() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared = nil
-	return json.Marshal(s.own)
+	own := s.own
+	own.Erasures = true
+	return json.Marshal(own)
 }
 
 // AssignGroups implements kafka.GroupBalancer. A broker lists no partitions if one topic of some member is missing, and
@@ -110,6 +113,9 @@ func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	}
 	return out
 }
+
+// KnowsErasures reports whether a member of the group keeps the rules of erasure, from what it joined with.
+func KnowsErasures(data []byte) bool { return claimOf(data, "").Erasures }
 
 // claimOf returns what a member has sent of a topic. Data that is not understood claims nothing.
 func claimOf(data []byte, topic string) (c claim) {

@@ -43,6 +43,9 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	days := telemetry.Range{From: telemetry.DayOf(r.Range.From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
 	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
 	c.Expired = func(day telemetry.Day) bool { return tenant.ExpiredOf(r.Device, day, now) }
+	orders := q.cfg.Directory.Snapshot().Erasures(r.Tenant)
+	c.Erased = orders.Times(r.Device, days)
+	isHidden := func(day telemetry.Day) bool { return c.Expired(day) || len(orders.Of(r.Device, day)) > 0 }
 	var all []merge.Present
 	var lacking []read.MissingChunks
 	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
@@ -64,7 +67,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		return c, res, err
 	}
 	c.Stretches = stretches(all)
-	c.Breaks = breaks(all, lacking, c.Expired)
+	c.Breaks = breaks(all, lacking, isHidden)
 	if r.Sequence == "" {
 		return c, res, nil
 	}
@@ -138,9 +141,10 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 	return out
 }
 
-// breaks returns where chains lack chunks. Chunks of expired days vanish one by one, and do not count.
+// breaks returns where chains lack chunks. Those of days that are not shown do not count: chunks of expired days vanish
+// one by one, and erased ones are not among all.
 func breaks(all []merge.Present, lacking []read.MissingChunks,
-	expired func(telemetry.Day) bool) (out []gaps.Break) {
+	isHidden func(telemetry.Day) bool) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day
 		stream    uint32
@@ -148,7 +152,7 @@ func breaks(all []merge.Present, lacking []read.MissingChunks,
 	}
 	chains := map[chain][]merge.Present{}
 	for _, p := range all {
-		if p.Header != nil && !expired(p.Header.ID.Day) {
+		if p.Header != nil && !isHidden(p.Header.ID.Day) {
 			id := p.Header.ID
 			of := chain{id.Day, id.Stream, id.Partition}
 			chains[of] = append(chains[of], p)
@@ -169,7 +173,7 @@ func breaks(all []merge.Present, lacking []read.MissingChunks,
 		}
 	}
 	for _, l := range lacking {
-		if told[l.Day] {
+		if told[l.Day] || isHidden(l.Day) {
 			continue
 		}
 		begin := l.Day.Start()

@@ -97,7 +97,7 @@ func TestHiddenDaysAreNotAnswered(t *testing.T) {
 	days(w, devices, 20, 5)
 	old := noon.AddDate(0, 0, -18)
 	w.Log.Set(100_000)
-	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 100_000, CaughtUp: 500},
+	w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: 100_000, CaughtUp: 500},
 		record(90_000, "pump", old, float("x", 7)), record(90_001, "meter-1", old, float("x", 7)))
 	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.CacheBytes = w.Log, 1<<20 })
 	today := telemetry.DayOf(noon.UnixMilli())

@@ -14,6 +14,9 @@ func (r *reader) chunk() (*Chunk, error) {
 	if v := r.ints[propertyV-numbersFrom]; v != Version {
 		return nil, corrupt("version %d where this release knows %d", v, Version)
 	}
+	if r.ints[propertyRows-numbersFrom] == 0 {
+		return r.erased()
+	}
 	c := &Chunk{labels: r.labels}
 	if !r.has(propertyLabels) {
 		c.labels = []telemetry.Labels{nil}
@@ -165,7 +168,7 @@ func (r *reader) header(h *Header, names [2]string) error {
 	}
 	rows, readings, ttl := r.ints[propertyRows-numbersFrom], r.ints[propertyReadings-numbersFrom],
 		r.ints[propertyTTL-numbersFrom]
-	if rows < 1 || rows > MaxRows || readings < 0 || readings > maxExact || ttl > maxExact || r.has(propertyTTL) &&
+	if rows < 0 || rows > MaxRows || readings < 0 || readings > maxExact || ttl > maxExact || r.has(propertyTTL) &&
 		ttl < 1 {
 		return corrupt("%d rows of %d readings, to live %d s", rows, readings, ttl)
 	}

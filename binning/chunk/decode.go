@@ -37,6 +37,9 @@ func (c *Chunk) Frame(metrics []string) (Frame, error) {
 // Times decodes the instants of the rows, ascending, each once, and no column. A damaged chunk gives ErrCorrupt, as far
 // as that shows in what it reads.
 func (c *Chunk) Times() ([]int64, error) {
+	if c.Header.IsErased() {
+		return nil, nil
+	}
 	d := takeDecoder()
 	defer d.release()
 	if _, err := d.open(c.data); err != nil {
@@ -51,6 +54,9 @@ func (c *Chunk) Times() ([]int64, error) {
 
 // decode decodes the wanted columns. It calls note, unless that is nil, with each column and how it is kept.
 func (c *Chunk) decode(w wanted, note func(column int, kept string)) (Frame, error) {
+	if c.Header.IsErased() {
+		return Frame{}, nil
+	}
 	d := takeDecoder()
 	defer d.release()
 	opened, err := d.open(c.data)

@@ -169,7 +169,7 @@ func (r *reader) walk(doc []byte) error {
 		return err
 	case r.seen&required != required:
 		return corrupt("a property is missing")
-	case r.has(propertyTime) == r.has(propertyData):
+	case r.ints[propertyRows-numbersFrom] > 0 && r.has(propertyTime) == r.has(propertyData):
 		return corrupt("one of time and data has to be there")
 	}
 	return nil

@@ -8,6 +8,7 @@ type Tail struct {
 	ID       ID
 	Through  int64 // offset of the last record in it
 	From, To int64 // least and greatest event time
+	IsErased bool  // it has no rows
 }
 
 // ParseTail reads the tail of a chunk document of any version. What is not one gives ErrCorrupt.
@@ -15,6 +16,7 @@ func ParseTail(doc []byte) (Tail, error) {
 	var d struct {
 		ID                string
 		Through, From, To *int64
+		Rows              *int64
 	}
 	if err := json.Unmarshal(doc, &d); err != nil {
 		return Tail{}, corrupt("%.200s", err.Error())
@@ -23,5 +25,5 @@ func ParseTail(doc []byte) (Tail, error) {
 	if err != nil || d.Through == nil || d.From == nil || d.To == nil || *d.Through < 0 || *d.From > *d.To {
 		return Tail{}, corrupt("id %.100q with no through, from and to", d.ID)
 	}
-	return Tail{ID: id, Through: *d.Through, From: *d.From, To: *d.To}, nil
+	return Tail{ID: id, Through: *d.Through, From: *d.From, To: *d.To, IsErased: d.Rows != nil && *d.Rows == 0}, nil
 }

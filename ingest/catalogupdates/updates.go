@@ -99,6 +99,14 @@ func (u *Updates) Forget(d *Device) {
 	u.columns.swap(d.seen.columns, nil)
 }
 
+// Reset forgets what was seen of a device, and what the catalog has of it: it was erased. The caller holds the lock.
+func (u *Updates) Reset(d *Device) {
+	u.Forget(d)
+	d.seen, d.listed, d.first, d.last = seen{}, false, 0, 0
+	d.pending, d.pendingFrom = false, 0
+	u.fileHolding(d)
+}
+
 // fileHolding files a device among those that hold back the committed offset, or takes it out.
 func (u *Updates) fileHolding(d *Device) {
 	if _, ok := d.holdsBack(); ok {

@@ -86,6 +86,8 @@ type chain struct {
 	seal   int64
 	sealAt int64 // ms since 1970
 
+	fresh int64 // a cut that waits for a newer snapshot takes the rows below this offset
+
 	filing    filing
 	journaled journaled
 }
@@ -382,6 +384,12 @@ func (c *chain) dropBelow(position int64, until time.Time, s *binning.Schemas) (
 	if c.bin, err = c.lingerUpTo(&c.bin, position-1, lingers{until: until, schemas: s}); err != nil {
 		return err
 	}
+	c.shortened()
+	return nil
+}
+
+// shortened takes note that the first rows of the bin are gone.
+func (c *chain) shortened() {
 	c.unseal()
 	switch {
 	case c.bin.Readings() == 0:
@@ -392,7 +400,6 @@ func (c *chain) dropBelow(position int64, until time.Time, s *binning.Schemas) (
 	case c.flight == nil:
 		c.first = c.bin.First()
 	}
-	return nil
 }
 
 // letGo drops the rows that have lingered. The caller holds the lock.

@@ -97,6 +97,7 @@ func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 	w.queue.snapshot = snapshot
+	w.applyErasures(snapshot)
 	w.wake(now)
 	w.relieve(now)
 	ticked := now.Sub(w.ticked) >= w.cfg.CommitEvery
@@ -216,6 +217,20 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		w.awaiting.tenant.Push(c)
 		return nil
 	}
+	orders := snapshot.Erasures(tenant.Name)
+	if through := w.erasing.through(orders, c.device.ID, c.day); through >= c.bin.First() {
+		w.mu.Lock() // a create that met another chunk has given back rows that are erased
+		w.eraseRows(c, through)
+		w.mu.Unlock()
+		if c.phase != asked {
+			return nil
+		}
+	}
+	if orders.Pending(c.device.ID, c.day) || !w.isFresh(c) {
+		w.awaiting.snapshot = snapshot.ReadAt
+		w.awaiting.tenant.Push(c)
+		return nil
+	}
 	if !c.knownIn(w.generation) {
 		c.look()
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
@@ -235,6 +250,9 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		c.release()
 	} else {
 		c.seal = unsealed
+	}
+	if last := c.fresh - 1; w.erasing.isNew(c) && (c.seal == unsealed || c.seal > last) {
+		c.seal, c.sealAt = last, now.UnixMilli()
 	}
 	return w.cut(c, tenant, now)
 }

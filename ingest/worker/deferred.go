@@ -2,6 +2,7 @@ package worker
 
 import (
 	"binnacle/ingest/throttle"
+	"cmp"
 	"time"
 
 	"binnacle/internal/control"
@@ -53,6 +54,10 @@ func (w *Worker) takeAll(f *feed) (taken int) {
 	w.throttle.Judge(&f.Feed)
 	for i := range f.Readings {
 		r := &f.Readings[i]
+		if w.erasing.covers(f, r) {
+			w.observer.Erased(1)
+			continue
+		}
 		if f.Limited && w.throttle.Defers(&f.Feed, r) {
 			continue
 		}
@@ -98,7 +103,7 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 	if len(mine) > 0 {
 		f := newFeed(&rec, snapshot, now)
 		f.Readings, f.index, f.Again = mine, index, true
-		if err := w.verdicts.placeable(&f); err != nil {
+		if err := cmp.Or(w.erasing.awaited(&f), w.verdicts.placeable(&f)); err != nil {
 			return err
 		}
 		taken := w.takeAll(&f)

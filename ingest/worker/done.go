@@ -94,7 +94,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 
 // tailRead records the times of a tail that was read from the store, and that rows from first up to it are stored.
 func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
-	if tail == nil {
+	if tail == nil || tail.Erased {
 		return
 	}
 	w.updates.ObserveTimes(&c.device.Device, tail.From, tail.To)

@@ -25,7 +25,11 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 			if p.rows.First() >= head.Position {
 				continue
 			}
+			erased := req.ErasedThrough(p.device, p.day, &head)
 			through := min(p.rows.Through(), head.Position-1)
+			if through <= erased {
+				continue
+			}
 			out := store.HeadRows{
 				Device: p.device, Source: store.Source{Stream: head.Stream, Partition: head.Partition, Through: through},
 				Day: p.day, First: p.rows.First(), Above: -1,
@@ -34,7 +38,8 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 			if upto, ok := known[store.HeadBin{Device: p.device, Day: p.day, First: out.First}]; ok && upto <= through {
 				out.Above = upto
 			}
-			selected := binning.Selection{Above: out.Above, Below: head.Position, Span: req.Range, Metrics: req.Metrics}
+			selected := binning.Selection{Above: max(out.Above, erased), Below: head.Position, Span: req.Range,
+				Metrics: req.Metrics}
 			var err error
 			if req.Blocks {
 				out.Blocks, err = p.rows.SelectBlocks(selected)

@@ -117,7 +117,7 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 		x := &l.times[i]
 		w.loadTimes(x.at, &x.record, l.commit.From+(l.commit.To-l.commit.From)/2)
 	}
-	w.journal.loading = nil
+	w.journal.loading, w.erasing.unapplied = nil, true
 	w.log.Position = max(w.log.Position, l.commit.F)
 	return nil
 }

@@ -20,5 +20,6 @@ type Observer interface {
 	ShelfFailed(err error)                // blocks stay in memory: the shelf did not take them
 	Deferred()                            // a reading is over a rate: it stays in the log
 	Resumed(readings int)                 // deferred readings were taken
+	Erased(readings int)                  // readings were dropped that an order erases
 	JournalLost()                         // the journal has lost its end: what was there goes there again
 }

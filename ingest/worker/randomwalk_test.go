@@ -39,13 +39,15 @@ type walk struct {
 	seeks   int
 	fault   *storetest.Fault // of the next create or lookup
 	steps   map[string]int
-	handsOn bool // owners often leave all that they hold to the journal, and to another one
+	handsOn bool     // owners often leave all that they hold to the journal, and to another one
+	erasing *erasing // orders of erasure, and the sweep of them; nil: there are none
 }
 
 // owner is a process that believes it owns the partition, with what it has under way.
 type owner struct {
 	*ingest.Local
 	jobs []worker.Job
+	dir  *control.Directory
 }
 
 // orphan is a create, or an append to the journal, that nobody waits for any more.
@@ -108,6 +110,10 @@ func (k *walk) begin() {
 			c.Hold, c.JournalEvery = 20*time.Second, time.Second
 		}
 	})}
+	k.last.dir = k.dir
+	if k.erasing != nil {
+		k.last.SetHorizon(0)
+	}
 	k.owners = append(k.owners, k.last)
 	if len(k.owners) > 3 {
 		k.owners = k.owners[1:]
@@ -125,7 +131,7 @@ func (k *walk) step() {
 	case n < 35:
 		for range 1 + k.rnd.IntN(4) {
 			if at := o.Position(); at < int64(len(k.log)) {
-				require.NoError(k.t, o.Take(context.Background(), k.log[at]))
+				k.take(o, k.log[at])
 			}
 		}
 	case n < 40 && k.limits.Any():
@@ -176,6 +182,18 @@ func (k *walk) step() {
 	if k.blocks != nil && k.rnd.IntN(40) == 0 {
 		k.steps[k.damage()]++
 	}
+	if k.erasing != nil && k.rnd.IntN(2) == 0 {
+		k.steps[k.erasing.step()]++
+	}
+}
+
+// take feeds a record to an owner.
+func (k *walk) take(o *owner, rec worker.Record) {
+	if k.erasing != nil {
+		k.erasing.take(o, rec)
+		return
+	}
+	require.NoError(k.t, o.Take(context.Background(), rec))
 }
 
 // takeDeferred has an owner read some records again, and goes away in the middle of a pass.
@@ -359,13 +377,20 @@ func (k *walk) checkMerged(o *owner) {
 		}
 	}
 	if o != nil {
-		for r := range o.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		request := store.HeadRequest{Tenant: "acme", Range: binning.All}
+		if k.erasing != nil {
+			request.Erased = k.erasing.ask()
+		}
+		for r := range o.HeadRead(request).Rows {
 			add(r.Device, r.Source, r.Frame)
 		}
 	}
 	for _, d := range k.Chunks.Documents() {
 		c, err := chunk.Parse(d.Doc)
 		require.NoError(k.t, err)
+		if k.erasing != nil && k.erasing.hides(&c.Header) {
+			continue
+		}
 		frame, err := c.Frame(nil)
 		require.NoError(k.t, err)
 		add(d.Key.Device, store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition,
@@ -375,6 +400,9 @@ func (k *walk) checkMerged(o *owner) {
 	for s, v := range values {
 		if newest[s] != v.Float() {
 			require.Equal(k.t, newest[s], v.Float(), "I5: %v", s)
+		}
+		if k.erased != nil && k.erased(s.Device, s.Time, int64(v.Float())) {
+			require.Fail(k.t, "an erased reading is answered", "%v of record %g", s, v.Float())
 		}
 	}
 	if o == nil {
@@ -402,12 +430,17 @@ func (k *walk) settle() {
 	k.begin()
 	ctx := context.Background()
 	for at := k.last.Position(); at < int64(len(k.log)); at++ {
-		require.NoError(k.t, k.last.Take(ctx, k.log[at]))
+		k.take(k.last, k.log[at])
 	}
 	k.drainWaiting(k.last)
+	if k.erasing != nil {
+		k.erasing.end()
+	}
 	require.NoError(k.t, k.last.Finish(ctx))
 	k.set(k.last.Floor(), k.last.JournalCommit())
-	k.world.check()
+	if k.erasing == nil { // else not all is swept yet
+		k.world.check()
+	}
 	// The zombies may go on for ever: nothing changes any more.
 	for _, o := range k.owners {
 		for _, j := range o.jobs {
@@ -415,7 +448,13 @@ func (k *walk) settle() {
 		}
 		o.jobs = nil
 		k.drainWaiting(o)
+		if k.erasing != nil {
+			k.erasing.refresh(o, o.Position())
+		}
 		require.NoError(k.t, o.Finish(ctx))
+	}
+	if k.erasing != nil {
+		k.erasing.sweepAll()
 	}
 	k.world.check()
 }

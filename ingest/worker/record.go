@@ -9,6 +9,7 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/deadletter"
 )
 
 // Record is one record of a Kafka partition.
@@ -83,6 +84,7 @@ type feed struct {
 	record   *Record
 	index    []int             // of each reading, its place in the record
 	grant    control.Backfill  // that the record names
+	replayed *deadletter.ID    // the dead letter that the record was first, nil for none
 	oversize map[chainKey]bool // chains with more readings than fit a document
 }
 

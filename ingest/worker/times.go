@@ -142,6 +142,15 @@ func (x *carriedTimes) drop(d *device) {
 	}
 }
 
+// forget gives up all that is carried, or is to be, of a device that was erased.
+func (x *carriedTimes) forget(d *device) {
+	x.drop(d)
+	if o := d.owed; o != nil {
+		d.owed = nil
+		x.release(o)
+	}
+}
+
 func (x *carriedTimes) release(o *owedTimes) {
 	x.owed.Remove(o)
 	x.loose.Remove(o)

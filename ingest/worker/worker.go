@@ -8,6 +8,7 @@ package worker
 
 import (
 	"binnacle/ingest/throttle"
+	"cmp"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ type Worker struct {
 	verdicts  verdicts
 	stamps    stamps
 	journal   journaling
+	erasing   erasing
 
 	drain  bool
 	ticked time.Time
@@ -75,8 +77,8 @@ type logState struct {
 type awaiting struct {
 	deadLetters queue.FIFO[*chain] // that are sealed, by their seal
 	deferred    queue.FIFO[*chain] // for dead letters of readings of theirs that were deferred
-	tenant      queue.FIFO[*chain] // for a snapshot that has their tenant
-	snapshot    time.Time          // when the one was read that did not
+	tenant      queue.FIFO[*chain] // for a snapshot that has their tenant, or is newer than their rows (rule E-R3)
+	snapshot    time.Time          // when the one was read that did not, or was not
 }
 
 // Assignment is what a partition is taken over with.
@@ -113,6 +115,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		log: logState{suspect: -1,
 			Log: throttle.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
 		names:   newNames(),
+		erasing: newErasing(a),
 		spreads: retry.Spreads{State: uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
 	w.stamps = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
@@ -168,7 +171,7 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	w.queue.snapshot = snapshot
 	f := newFeed(&rec, snapshot, now)
 	f.Readings, f.index = result.Readings, result.Index
-	if err := w.verdicts.placeable(&f); err != nil {
+	if err := cmp.Or(w.erasing.awaited(&f), w.verdicts.placeable(&f)); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {

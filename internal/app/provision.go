@@ -12,6 +12,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erase"
 	"binnacle/internal/heatlog"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
@@ -332,6 +333,7 @@ func (p *process) provisionFor(
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
 	p.sweepHiddenDays(a.client, a.directory, devSweepRUs)
+	p.sweepErasures(a.client, a.directory)
 	balance := cfg.Balance
 	balance.Future = max(balance.Future, cfg.Ingest.Future)
 	p.addBalancer(balance, a.client, a.directory)
@@ -374,6 +376,7 @@ func (p *process) provisionAlways(
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)
 	p.sweepHiddenDays(c, directory, cfg.Policy.SweepRUs)
+	p.sweepErasures(c, directory)
 	p.addBalancer(cfg.Balance, c, directory)
 	return made, nil
 }
@@ -405,6 +408,22 @@ func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(), Snapshot: directory.Refresh,
 		Actions: actionsOf(c, "provision", log), Lease: provisionLease(c), RUs: float64(rus), Logger: log,
 		Registerer: p.metrics,
+	}).Run)
+}
+
+// sweepErasures adds the stage that sweeps what orders erase.
+func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory) {
+	const every = 5 * time.Second
+	p.add("erasure", erase.NewSweeper(erase.Config{
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(),
+		Orders: control.NewErasureOrders(c.Documents(), time.Now),
+		By:     processIdentity("provision"), Every: every, Logger: p.partLogger("erasure"),
+		Snapshot: func(ctx context.Context) (*control.Snapshot, error) {
+			if v := directory.Snapshot(); time.Since(v.ReadAt) < every {
+				return v, nil
+			}
+			return directory.Refresh(ctx)
+		},
 	}).Run)
 }
 

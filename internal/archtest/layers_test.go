@@ -28,7 +28,8 @@ var layers = []layer{
 		"internal/queryclient",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
-	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet"}},
+	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet",
+		"internal/erase"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
 	// It speaks of what the contract defines.

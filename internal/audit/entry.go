@@ -77,8 +77,8 @@ func parse(container string, header []byte) (*entry, string, error) {
 		to    *int64
 		least int64
 	}{
-		{"v", s.V, &v, 1}, {"from", s.From, &e.from, 0}, {"to", s.To, &e.to, 0}, {"rows", s.Rows, &rows, 1},
-		{"readings", s.Readings, &e.readings, 1}, {"first", s.First, &e.first, 0}, {"through", s.Through, &e.through, 0},
+		{"v", s.V, &v, 1}, {"from", s.From, &e.from, 0}, {"to", s.To, &e.to, 0}, {"rows", s.Rows, &rows, 0},
+		{"readings", s.Readings, &e.readings, 0}, {"first", s.First, &e.first, 0}, {"through", s.Through, &e.through, 0},
 		{"after", s.After, &e.after, -1},
 	} {
 		switch {
@@ -90,7 +90,7 @@ func parse(container string, header []byte) (*entry, string, error) {
 			*n.to = int64(*n.value)
 		}
 	}
-	if len(faults) == 0 && rows > e.readings {
+	if len(faults) == 0 && (rows > e.readings || rows == 0 && e.readings > 0) {
 		faults = append(faults, fmt.Errorf("%d rows of %d readings", rows, e.readings))
 	}
 	return e, s.ID, errors.Join(faults...)

@@ -292,6 +292,9 @@ func (x *Index) add(e *Entry) {
 // Len returns how many devices there are.
 func (x *Index) Len() int { return len(x.devices.list) }
 
+// Devices returns the devices of the index, in no order.
+func (x *Index) Devices() []string { return slices.Clone(x.devices.list) }
+
 // Updated returns the time of the newest page, ms.
 func (x *Index) Updated() int64 { return x.updated }
 

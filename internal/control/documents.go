@@ -26,6 +26,7 @@ const (
 	KindMonth  = "month"
 
 	KindBackfill = "backfill"
+	KindErasure  = "erasure"
 )
 
 // Document is one control document. Body is a JSON object without id and kind: the store adds both.

@@ -16,7 +16,7 @@ type Feed interface {
 }
 
 // snapshotKinds are the kinds that a snapshot is made of.
-var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill}
+var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill, KindErasure}
 
 // documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
@@ -127,6 +127,9 @@ func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, e
 		return nil, err
 	}
 	if v.backfills, err = backfillsOf(docs.list(KindBackfill)); err != nil {
+		return nil, err
+	}
+	if v.erasures, err = erasuresOf(docs.list(KindErasure)); err != nil {
 		return nil, err
 	}
 	return v, nil

@@ -23,6 +23,7 @@ type Snapshot struct {
 	limited   bool // a tenant says something of its readings
 	maxMonths int
 	backfills map[string]Backfill
+	erasures  map[string]Erasures
 }
 
 // Tenant returns what is stored about a tenant, and whether it is known.

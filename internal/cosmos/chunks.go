@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -23,9 +24,10 @@ type Chunks struct {
 }
 
 var (
-	_ store.Writer  = (*Chunks)(nil)
-	_ store.Reader  = (*Chunks)(nil)
-	_ store.Deleter = (*Chunks)(nil)
+	_ store.Writer   = (*Chunks)(nil)
+	_ store.Reader   = (*Chunks)(nil)
+	_ store.Deleter  = (*Chunks)(nil)
+	_ store.Replacer = (*Chunks)(nil)
 )
 
 func (s *Chunks) to(operation string, key sharding.Key) call {
@@ -73,6 +75,19 @@ func (s *Chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (
 		return receipt, nil
 	}
 	return receipt, wrapChunk(err, "delete chunk "+id, key)
+}
+
+// ReplaceChunk implements store.Replacer.
+func (s *Chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
+	match := azcore.ETag(old.ETag)
+	_, receipt, err := s.c.item(ctx, s.to("replace", old.Key), func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReplaceItem(ctx, pk, old.ID, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
+	})
+	if is(err, http.StatusPreconditionFailed) || is(err, http.StatusNotFound) {
+		err = store.ErrChanged
+	}
+	return receipt, wrapChunk(err, "replace chunk "+old.ID, old.Key)
 }
 
 // Read implements store.Writer.
@@ -123,7 +138,8 @@ func (c *Client) missing(ctx context.Context, container string, notFound error) 
 	return false, err
 }
 
-const lastSQL = `SELECT TOP 1 c.id, c.through, c["from"], c["to"] FROM c WHERE c.tenantShard = @shard AND c.device = @device AND c.id >= @from AND c.id < @to ORDER BY c.id DESC`
+const lastSQL = `SELECT TOP 1 c.id, c.through, c["from"], c["to"], c.rows FROM c ` +
+	`WHERE c.tenantShard = @shard AND c.device = @device AND c.id >= @from AND c.id < @to ORDER BY c.id DESC`
 
 // Last implements store.Writer. Ids of one chain differ only in their last part, the number, and sort by it.
 func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
@@ -139,12 +155,14 @@ func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 		var found struct {
 			ID                string
 			Through, From, To float64
+			Rows              *float64
 		}
 		if err := json.Unmarshal(item, &found); err != nil {
 			return err
 		}
 		id, err := chunk.ParseID(found.ID)
-		tail = store.Tail{Number: id.Number, Through: int64(found.Through), From: int64(found.From), To: int64(found.To)}
+		tail = store.Tail{Number: id.Number, Through: int64(found.Through), From: int64(found.From), To: int64(found.To),
+			Erased: found.Rows != nil && *found.Rows == 0}
 		return err
 	})
 	switch {

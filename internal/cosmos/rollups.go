@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/binning/rollup"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
@@ -121,15 +122,25 @@ func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id stri
 	return receipt, err
 }
 
-const rollupsSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.rollup = @rollup AND c["from"] < @to AND c["to"] >= @from`
+const (
+	rollupsSQL      = `SELECT * FROM c WHERE c.tenantShard = @shard AND c["from"] < @to AND c["to"] >= @from`
+	rollupsOfKeySQL = ` AND c.rollup = @rollup`
+	noManifestsSQL  = ` AND c.rollup != @rollup`
+)
 
 // ScanRollups implements store.RollupReader.
 func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage,
 	error) {
 	q := query{rollupsSQL, []azcosmos.QueryParameter{
-		param("@shard", s.Key.TenantShard), param("@rollup", s.Key.Name), param("@from", s.Range.From),
-		param("@to", s.Range.To),
+		param("@shard", s.Key.TenantShard), param("@from", s.Range.From), param("@to", s.Range.To),
 	}}
+	to := v.to("view_scan", s.Key)
+	if s.Key.Name == "" {
+		to.key = nil
+		q.sql, q.params = q.sql+noManifestsSQL, append(q.params, param("@rollup", rollup.ManifestKey))
+	} else {
+		q.sql, q.params = q.sql+rollupsOfKeySQL, append(q.params, param("@rollup", s.Key.Name))
+	}
 	if s.Batches != nil {
 		names := []string{"null"} // IN takes no empty list; no batch is null
 		for i, b := range s.Batches {
@@ -138,6 +149,6 @@ func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 		}
 		q.sql += " AND c.batch IN (" + strings.Join(names, ", ") + ")"
 	}
-	return v.c.scan(ctx, v.to("view_scan", s.Key), q,
+	return v.c.scan(ctx, to, q,
 		fmt.Sprintf("scan %s of %s in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container), s.Charge, yield)
 }

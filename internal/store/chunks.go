@@ -33,6 +33,7 @@ type Tail struct {
 	Number   uint32
 	Through  int64
 	From, To int64
+	Erased   bool // it has no rows: From and To are nobody's times
 }
 
 // Writer keeps chunks. It is safe for any number of callers. An operation that is throttled is tried again inside for a
@@ -58,6 +59,20 @@ type Writer interface {
 type Deleter interface {
 	// DeleteChunk removes a document. No error if it, or its container, is gone.
 	DeleteChunk(ctx context.Context, key sharding.Key, id string) (Receipt, error)
+}
+
+// Replacer replaces chunks: only the sweep of an order of erasure does (rule E-R7). It is safe for any number of
+// callers.
+type Replacer interface {
+	// ReplaceChunk stores a document in place of this version, and fails with ErrChanged when there is another one or
+	// none.
+	ReplaceChunk(ctx context.Context, old Version, doc []byte) (Receipt, error)
+}
+
+// Version is a chunk as it was read.
+type Version struct {
+	Key      sharding.Key
+	ID, ETag string
 }
 
 // Scan asks for the chunks of one key with rows that may lie in Range, that is from < Range.To and to >= Range.From.

@@ -52,8 +52,42 @@ type HeadRequest struct {
 	Bins  bool        `json:"-"`
 	Known []HeadKnown `json:",omitempty"`
 
+	// Erased are orders of erasure: rows that one of them covers must not be answered (rule E-R9).
+	Erased []HeadErasure `json:",omitempty"`
+
 	// Blocks says that the head may send rows as blocks, which costs it less.
 	Blocks bool `json:"-"`
+}
+
+// HeadErasure is an order of erasure: of a device, empty for all, on days from From to before To, it covers the rows up
+// to an offset of each partition.
+type HeadErasure struct {
+	Device    string `json:",omitempty"`
+	From, To  telemetry.Day
+	Positions []HeadPosition
+}
+
+// HeadPosition is an offset of a partition that is read as a stream, of all its partitions where that is negative.
+type HeadPosition struct {
+	Stream    uint32
+	Partition int32
+	Offset    int64
+}
+
+// ErasedThrough returns the last offset that is erased of a device and day in a partition, -1 for none.
+func (r *HeadRequest) ErasedThrough(device string, day telemetry.Day, of *PartitionHead) int64 {
+	through := int64(-1)
+	for _, e := range r.Erased {
+		if e.Device != "" && e.Device != device || day < e.From || day >= e.To {
+			continue
+		}
+		for _, p := range e.Positions {
+			if p.Stream == of.Stream && (p.Partition == of.Partition || p.Partition < 0) {
+				through = max(through, p.Offset)
+			}
+		}
+	}
+	return through
 }
 
 // HeadKnown lists bins of one owner that the caller has from an earlier answer for the same tenant and metrics.

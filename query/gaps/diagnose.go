@@ -27,6 +27,7 @@ const (
 	Refused   Verdict = "refused"   // they are in the dead letters
 	Late      Verdict = "late"      // they were missing for a while: they came behind later ones
 	Expired   Verdict = "expired"   // their retention is over
+	Erased    Verdict = "erased"    // an order of erasure covers their time
 	Waiting   Verdict = "waiting"   // they are deferred in Kafka by a limit of the tenant
 	Replaying Verdict = "replaying" // not all that is in Kafka is read yet
 	Damaged   Verdict = "damaged"   // the store lacks a chunk that they may be in
@@ -77,6 +78,7 @@ type Evidence struct {
 	Deferrals []Deferral
 
 	Expired     func(telemetry.Day) bool // nil is none
+	Erased      []telemetry.Range        // times that orders of erasure cover, in order, none of which meet
 	Unread      string                   // why not all that is in Kafka is read; empty if it is
 	DeadLetters string                   // why not all that was refused is known; empty if it is
 	Nameless    []int64                  // when records were refused that name no device, ms
@@ -292,12 +294,36 @@ func (c *Evidence) splitExpired(r telemetry.Range, expect int64) (out []Gap) {
 		r.From = part.To
 	}
 	if len(out) == 0 || hole(mark{at: r.From}, mark{at: r.To}, expect) {
-		g := Gap{Range: r}
-		g.Verdict, g.Detail = c.verdict(r)
-		out = append(out, g)
+		out = append(out, c.splitErased(r, expect)...)
 	}
 	for i := range out {
 		out[i].Missing = int(max(1, (out[i].To-out[i].From+expect/2)/expect-1))
+	}
+	return out
+}
+
+// splitErased returns a gap in days that have not expired with its verdict, apart from what of it was erased.
+func (c *Evidence) splitErased(r telemetry.Range, expect int64) (out []Gap) {
+	judge := func(r telemetry.Range) {
+		if len(out) == 0 || hole(mark{at: r.From}, mark{at: r.To}, expect) {
+			g := Gap{Range: r}
+			g.Verdict, g.Detail = c.verdict(r)
+			out = append(out, g)
+		}
+	}
+	for _, e := range c.Erased {
+		if e.From >= r.To || e.To <= r.From {
+			continue
+		}
+		part := telemetry.Range{From: max(r.From, e.From), To: min(r.To, e.To)}
+		if hole(mark{at: r.From}, mark{at: part.From}, expect) {
+			judge(telemetry.Range{From: r.From, To: part.From})
+		}
+		out = append(out, Gap{Range: part, Verdict: Erased, Detail: "an order of erasure covers the time"})
+		r.From = part.To
+	}
+	if r.From < r.To {
+		judge(r)
 	}
 	return out
 }

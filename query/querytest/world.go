@@ -304,9 +304,14 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 				continue
 			}
 			out := store.HeadRows{Device: b.device, Source: b.source, Above: -1}
+			erased := r.ErasedThrough(b.device, telemetry.DayOf(b.records[0].Time), &p)
+			if b.records[len(b.records)-1].Position.Offset <= erased {
+				continue
+			}
 			if p.Owner == 0 {
-				out.Frame = b.rows.Frame(r.Range, r.Metrics)
-			} else if out = b.above(known, r, out); !r.Range.Contains(out.Day.Start()) {
+				rows := rowsOf(b.behind(erased))
+				out.Frame = rows.Frame(r.Range, r.Metrics)
+			} else if out = b.above(known, r, out, &p); !r.Range.Contains(out.Day.Start()) {
 				continue
 			}
 			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {
@@ -318,15 +323,20 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 }
 
 // above fills in what is not known of a bin.
-func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out store.HeadRows) store.HeadRows {
+func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out store.HeadRows,
+	p *store.PartitionHead) store.HeadRows {
 	out.Day, out.First = telemetry.DayOf(b.records[0].Time), b.records[0].Position.Offset
 	if upto, ok := known[store.HeadBin{Device: b.device, Day: out.Day, First: out.First}]; ok && upto <= b.source.Through {
 		out.Above = upto
 	}
-	rest := slices.DeleteFunc(slices.Clone(b.records), func(x Record) bool { return x.Position.Offset <= out.Above })
-	rows := rowsOf(rest)
+	rows := rowsOf(b.behind(max(out.Above, r.ErasedThrough(b.device, out.Day, p))))
 	out.Frame = rows.Frame(r.Range, r.Metrics)
 	return out
+}
+
+// behind returns the records with a higher offset.
+func (b *bin) behind(offset int64) []Record {
+	return slices.DeleteFunc(slices.Clone(b.records), func(x Record) bool { return x.Position.Offset <= offset })
 }
 
 // Devices implements store.Heads, without its limits.

@@ -42,7 +42,11 @@ type cachedPart struct {
 func (b *cachedBin) through() int64 { return b.parts[len(b.parts)-1].source.Through }
 
 // cachedBinsKey names cachedBins.
-type cachedBinsKey struct{ tenant, metrics string }
+// orders is how many orders of erasure the rows were asked for under: there are only ever more.
+type cachedBinsKey struct {
+	tenant, metrics string
+	orders          int
+}
 
 // maxKnownBytes bounds the part of a request that names known bins. Bins beyond it are answered whole.
 const maxKnownBytes = 4 << 20
@@ -101,7 +105,7 @@ func (q *Query) askBins(ask *store.HeadRequest) {
 }
 
 func (q *Query) binsKey() cachedBinsKey {
-	return cachedBinsKey{q.req.Tenant, metricsKey(q.req.Metrics)}
+	return cachedBinsKey{q.req.Tenant, metricsKey(q.req.Metrics), q.erased.acknowledged()}
 }
 
 // cachedBinsOf returns the bins of an owner that were known when the heads were asked.

@@ -132,6 +132,7 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	}
 	ask := store.HeadRequest{
 		Tenant: q.req.Tenant, Devices: q.req.Devices, Range: q.req.Range, Metrics: q.req.Metrics,
+		Erased: q.erased.ask(q.req.Range),
 	}
 	if q.cachesBins() {
 		q.askBins(&ask)

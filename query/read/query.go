@@ -22,6 +22,7 @@ type Query struct {
 	sink    Sink
 	plan    plan
 	visible visibility
+	erased  erased
 	tails   tails
 	inHeads map[deviceDay]bool // with rows in heads
 	bins    *cachedBins        // known when the heads were asked; nil for none
@@ -83,6 +84,9 @@ func (q *Query) run(ctx context.Context) error {
 	var s headRead
 	var err error
 	q.visible.begin(q.r, q.req.Tenant)
+	if err := q.beginErased(ctx); err != nil {
+		return err
+	}
 	if q.req.AsOf > 0 {
 		s = q.asOfRead()
 	} else if s, err = q.readHeads(ctx); err != nil {
@@ -92,6 +96,9 @@ func (q *Query) run(ctx context.Context) error {
 		return err
 	}
 	q.visible.follow(q.plan.tenant, q.tails)
+	if err := q.followErased(ctx); err != nil {
+		return err
+	}
 	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
 		q.noteExpired(since)
 	}

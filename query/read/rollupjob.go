@@ -284,7 +284,7 @@ func (j *rollupJob) deliver(sink RollupSink) error {
 		if d := j.dayOf(p.Chunk.Header.ID.Day); d.hasRollups() && !d.raw[p.Device] {
 			p.Except = d.covered()
 		}
-		if err := sink.Add(p); err != nil {
+		if err := j.Query.deliver(p); err != nil {
 			return err
 		}
 	}
@@ -373,6 +373,7 @@ func (j *rollupJob) loadRollups(ctx context.Context) error {
 			d.from, d.to = 0, 0
 			if l := manifests[d.day]; l != nil {
 				d.cover(l, j.req.Rollups)
+				j.erased.leaveOut(d)
 			}
 		}
 		gone, err := j.documents(ctx)

@@ -91,7 +91,7 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *chainCheck) error {
 		}
 		next := first.next
 		first.next = nil
-		if err := q.sink.Add(next); err != nil {
+		if err := q.deliver(next); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ func (q *Query) windows(ctx context.Context, p part) error {
 			return err
 		}
 		for _, piece := range held {
-			if err := q.sink.Add(piece); err != nil {
+			if err := q.deliver(piece); err != nil {
 				return err
 			}
 		}
@@ -82,9 +82,9 @@ func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece
 // gather hands on the pieces of all parts, as they come.
 func (q *Query) gather(ctx context.Context) error {
 	seen := newChainCheck(q.tails)
-	err := q.collect(ctx, q.plan.parts, seen, q.sink.Add)
+	err := q.collect(ctx, q.plan.parts, seen, q.deliver)
 	if err == nil && q.plan.tenant.Placement != nil {
-		err = q.checkChains(ctx, seen, q.req.Range, q.sink.Add)
+		err = q.checkChains(ctx, seen, q.req.Range, q.deliver)
 	}
 	return ended(err)
 }

@@ -43,6 +43,7 @@ const (
 	Scan    Kind = "scan"
 	Headers Kind = "headers"
 	Delete  Kind = "delete"
+	Replace Kind = "replace"
 )
 
 // Op is one call of a store, as a Fault is asked for.
@@ -208,6 +209,39 @@ func (m *Memory) DeleteChunk(ctx context.Context, key sharding.Key, id string) (
 	return store.Receipt{RUs: 10}, f.Err
 }
 
+// ReplaceChunk implements store.Replacer. What takes the place of a chunk must continue the chain as it did.
+func (m *Memory) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
+	m.check(old.Key, old.ID, doc)
+	f := m.call(ctx, Op{Kind: Replace, Key: old.Key, ID: old.ID})
+	if f.Err != nil && !f.Applied {
+		return store.Receipt{}, f.Err
+	}
+	err := m.replace(old, doc)
+	if f.Err != nil {
+		return store.Receipt{}, f.Err
+	}
+	return store.Receipt{RUs: 16}, err
+}
+
+func (m *Memory) replace(of store.Version, doc []byte) error {
+	key := of.Key
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{key.TenantShard, key.Device, of.ID}
+	old, ok := m.containers[key.Container][at]
+	if !ok || fmt.Sprintf(`"%d"`, m.stamps[stamped{key.Container, at}].write) != of.ETag {
+		return store.ErrChanged
+	}
+	fresh := bytes.Clone(doc)
+	was, is := m.parse(old), m.parse(fresh)
+	if was.First != is.First || was.Through != is.Through || was.After != is.After {
+		m.t.Errorf("replace %s: first, through or after has changed", of.ID)
+	}
+	m.containers[key.Container][at] = fresh
+	m.stamp(key.Container, at)
+	return nil
+}
+
 // stamp notes a write. The caller holds mu.
 func (m *Memory) stamp(container string, at place) {
 	m.writes++
@@ -300,7 +334,8 @@ func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 		id, err := chunk.ParseID(p.id)
 		if err == nil && p.tenantShard == key.TenantShard && p.device == key.Device && chainOf(id) == chain {
 			last := m.parse(doc)
-			tails = append(tails, store.Tail{Number: id.Number, Through: last.Through, From: last.From, To: last.To})
+			tails = append(tails, store.Tail{Number: id.Number, Through: last.Through, From: last.From, To: last.To,
+				Erased: last.Rows != nil && *last.Rows == 0})
 		}
 	}
 	if len(tails) <= f.Hide {
@@ -428,6 +463,7 @@ type properties struct {
 	Through     int64  `json:"through"`
 	After       int64  `json:"after"`
 	TTL         *int   `json:"ttl"`
+	Rows        *int   `json:"rows"`
 }
 
 // parse returns the properties of a stored document. The bytes of one never change, so that each is decoded once. The

@@ -255,7 +255,11 @@ func (v *Rollups) matching(s store.RollupScan, as time.Time) (found [][]byte, ok
 	defer v.mu.Unlock()
 	docs, ok := v.containers[s.Key.Container]
 	for at, states := range docs {
-		if at.key != s.Key {
+		of := at.key
+		if s.Key.Name == "" && of.Name != rollup.ManifestKey {
+			of.Name = ""
+		}
+		if of != s.Key {
 			continue
 		}
 		doc, _ := v.visible(states, as)

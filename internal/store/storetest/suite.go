@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	}{
 		{"create and read", createAndRead},
 		{"create never changes what is there", createOnce},
+		{"a replacement needs the ETag", replaceChunk},
 		{"an id is free under another key", createUnderOtherKeys},
 		{"racing creates have one winner", createRace},
 		{"a document that is too large", createTooLarge},

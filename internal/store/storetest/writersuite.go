@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,43 @@ func createOnce(t *testing.T, f Fixture) {
 		require.NoError(t, err)
 		sameChunk(t, first, got)
 	}
+}
+
+// replaceChunk checks store.Replacer, where the writer is one.
+func replaceChunk(t *testing.T, f Fixture) {
+	r, ok := f.Writer.(store.Replacer)
+	require.True(t, ok)
+	f.CreateContainer(container)
+	first, second := document(m1, number(0), 0, 5, 10), document(m1, number(0), 0, 6, 11)
+	version := func(etag string) store.Version { return store.Version{Key: m1, ID: number(0).String(), ETag: etag} }
+	_, err := r.ReplaceChunk(t.Context(), version(`"none"`), first)
+	require.ErrorIs(t, err, store.ErrChanged)
+	_, err = f.Writer.Create(t.Context(), m1, number(0).String(), first)
+	require.NoError(t, err)
+	etag := func() (found string) {
+		_, err := f.Reader.Scan(t.Context(), store.Scan{Key: m1, Range: telemetry.Range{From: day.Start(), To: day.End()}},
+			func(doc []byte) error {
+				var p struct {
+					ETag string `json:"_etag"`
+				}
+				err := json.Unmarshal(doc, &p)
+				found = p.ETag
+				return err
+			})
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		return found
+	}
+	old := etag()
+	receipt, err := r.ReplaceChunk(t.Context(), version(old), second)
+	require.NoError(t, err)
+	require.Positive(t, receipt.RUs)
+	require.NotEqual(t, old, etag())
+	_, err = r.ReplaceChunk(t.Context(), version(old), first)
+	require.ErrorIs(t, err, store.ErrChanged)
+	got, _, err := f.Writer.Read(t.Context(), m1, number(0).String(), "")
+	require.NoError(t, err)
+	sameChunk(t, second, got)
 }
 
 func createUnderOtherKeys(t *testing.T, f Fixture) {

@@ -21,6 +21,7 @@ const whose = {
   refused: "the device's messages",
   late: "the way to Kafka: stored since",
   expired: "the retention",
+  erased: "an operator: they were erased",
   waiting: "a limit of the tenant: they will come",
   replaying: "an ingester: they may come",
   damaged: "the store: tell your operator",

@@ -1,0 +1,133 @@
+package main_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// erase runs binnacle tenant erase for acme.
+func (d *dev) erase(args ...string) *process {
+	d.t.Helper()
+	p := run(d.t, time.Minute, append([]string{"tenant", "erase", "acme", "--cosmos", d.cosmos, "--kafka", d.kafka},
+		args...)...)
+	p.clean()
+	return p
+}
+
+// What is erased of a device is gone from queries and from chunks, and nothing else is; neither a kill nor the log
+// brings it back, and the device reports again as a new one.
+func TestEraseOfADevice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := startDev(t, dir, "--fleet=0", "--hold=300ms")
+	all := table{}
+	begin := noon()
+	for i := range int64(50) {
+		for _, device := range []string{"m1", "m2"} {
+			for _, day := range []int64{0, 1} {
+				all[row{device: device, ts: begin - day*telemetry.DayMillis + i*1000}] = map[string]any{"v": float64(i)}
+			}
+		}
+	}
+	d.publishTable("acme", all)
+	d.answers("acme", all, everything)
+	d.stored("acme")
+	d.publish(message("acme", row{device: "m1", ts: begin + 60_000}, map[string]any{"v": 60.0}),
+		message("acme", row{device: "m2", ts: begin + 60_000}, map[string]any{"v": 60.0}))
+	all[row{device: "m1", ts: begin + 60_000}] = map[string]any{"v": 60.0}
+	all[row{device: "m2", ts: begin + 60_000}] = map[string]any{"v": 60.0}
+	d.answers("acme", all, everything)
+
+	yesterday := time.UnixMilli(begin).UTC().Format(time.DateOnly)
+	p := d.erase("--device=m1", "--from", yesterday, "--dry-run", "--json")
+	require.Zero(t, p.code, p.stderr.String())
+	var plan struct{ Places []struct{ Chunks, Rows int } }
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &plan))
+	require.Len(t, plan.Places, 1)
+	require.GreaterOrEqual(t, plan.Places[0].Rows, 50)
+	d.answers("acme", all, everything)
+
+	p = d.erase("--device=m1", "--from", yesterday, "--json")
+	require.Zero(t, p.code, p.stderr.String())
+	var given []struct{ ID, State string }
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &given))
+	require.Equal(t, "hidden", given[0].State)
+	maps.DeleteFunc(all, func(r row, _ map[string]any) bool { return r.device == "m1" && r.ts >= begin })
+	soon(t, time.Minute, func() bool {
+		got, complete := d.everythingOf("acme")
+		return complete && len(got) == len(all)
+	}, "the readings are hidden")
+	d.answers("acme", all, everything)
+	soon(t, time.Minute, func() bool {
+		return strings.Contains(d.stderr.String(), "erasure swept from chunks")
+	}, "the chunks are swept")
+
+	// Of the device that was erased as a whole the catalog knows nothing any more.
+	p = d.erase("--device=m2", "--json")
+	require.Zero(t, p.code, p.stderr.String())
+	maps.DeleteFunc(all, func(r row, _ map[string]any) bool { return r.device == "m2" })
+	soon(t, time.Minute, func() bool {
+		got, complete := d.everythingOf("acme")
+		return complete && len(got) == len(all) && !strings.Contains(d.body("acme", "/api/v1/devices"), `"m2"`)
+	}, "the device is hidden")
+	again := row{device: "m2", ts: begin + 5000}
+	d.publish(message("acme", again, map[string]any{"w": 7.0}))
+	all[again] = map[string]any{"w": 7.0}
+	d.answers("acme", all, everything)
+	soon(t, time.Minute, func() bool {
+		var list struct {
+			Devices []struct{ First, Last int64 }
+		}
+		require.NoError(t, json.Unmarshal([]byte(d.body("acme", "/api/v1/devices?prefix=m2")), &list))
+		return len(list.Devices) == 1 && list.Devices[0].First == again.ts && list.Devices[0].Last == again.ts
+	}, "it is new")
+
+	// The log is read again from its start, since nothing was journaled of what was not stored.
+	d.kill()
+	d = startDev(t, dir, "--fleet=0", "--hold=300ms")
+	d.answers("acme", all, everything)
+	again = row{device: "m1", ts: begin + 5000}
+	d.publish(message("acme", again, map[string]any{"v": 7.0}))
+	all[again] = map[string]any{"v": 7.0}
+	d.answers("acme", all, everything)
+	d.stored("acme")
+	d.answers("acme", all, everything)
+	code, found := d.audit(begin)
+	require.Zero(t, code, found)
+
+	p = run(t, time.Minute, "tenant", "erasures", "--cosmos", d.cosmos, "--json")
+	require.Contains(t, p.stdout.String(), given[0].ID)
+}
+
+// An erasure is refused that is not meant, or that can't be kept.
+func TestEraseIsRefused(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, t.TempDir(), "--fleet=0")
+	one := table{{device: "m1", ts: noon()}: {"v": 1.0}}
+	d.publishTable("acme", one)
+	d.answers("acme", one, everything)
+	for want, args := range map[string][]string{
+		"--confirm acme":               nil,
+		"--to is the day after":        {"--device=m1", "--from=2026-11-02", "--to=2026-11-02"},
+		"is not a day such as":         {"--device=m1", "--from=yesterday"},
+		"describe the consumer group":  {"--device=m1", "--kafka=127.0.0.1:1"},
+		"read metadata of the cluster": {"--device=m1", "--dry-run", "--kafka=127.0.0.1:1"},
+	} {
+		args = append([]string{"tenant", "erase", "acme", "--cosmos", d.cosmos}, args...)
+		if !slices.Contains(args, "--kafka=127.0.0.1:1") {
+			args = append(args, "--kafka="+d.kafka)
+		}
+		p := run(t, time.Minute, args...)
+		require.NotZero(t, p.code, want)
+		require.Contains(t, p.stderr.String(), want)
+	}
+	d.answers("acme", one, everything)
+}

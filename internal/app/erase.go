@@ -1,0 +1,338 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/erase"
+	"binnacle/internal/kafka"
+	"binnacle/internal/report"
+	"binnacle/internal/retry"
+	"binnacle/internal/telemetry"
+)
+
+// EraseConfig is what `binnacle tenant erase` works with.
+type EraseConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
+
+	Device  string   `help:"Id of the device. Default: all devices of the tenant, which needs --confirm."`
+	From    string   `help:"First UTC day of event times to erase. Default: the first of all." placeholder:"YYYY-MM-DD"`
+	To      string   `help:"UTC day after the last one to erase. Default: without end." placeholder:"YYYY-MM-DD"`
+	Confirm string   `help:"Name of the tenant again, to erase all its devices." placeholder:"TENANT"`
+	DryRun  bool     `help:"Show what would be erased, and change nothing."`
+	Wait    bool     `help:"Wait until chunks are swept and rollups cleared: 13 minutes or longer."`
+	JSON    bool     `name:"json" help:"Print JSON."`
+	Group   string   `help:"Consumer group of the ingesters, all of which must know orders of erasure." default:"binnacle" group:"Kafka"`
+	Gone    []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
+}
+
+// order returns the order that the flags ask for.
+func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
+	o = control.Erasure{Tenant: tenant, Device: cfg.Device, To: control.EveryDay, By: processIdentity("")}
+	for _, f := range []struct {
+		flag, text string
+		day        *telemetry.Day
+	}{{"--from", cfg.From, &o.From}, {"--to", cfg.To, &o.To}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.day, err = telemetry.ParseDay(strings.ReplaceAll(f.text, "-", "")); err != nil {
+			return o, fmt.Errorf("%s %q is not a day such as 2026-11-22", f.flag, f.text)
+		}
+	}
+	switch {
+	case o.From >= o.To:
+		return o, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", cfg.From, cfg.To)
+	case o.Device == "" && !cfg.DryRun && cfg.Confirm != tenant:
+		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device", tenant)
+	}
+	return o, nil
+}
+
+// Erase orders the erasure of readings of a tenant. From the order on no query answers them.
+func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
+	order, err := cfg.order(tenant)
+	if err != nil {
+		return err
+	}
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cluster, err := kafka.New(cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	e := &eraser{cfg: cfg, client: client, cluster: cluster, env: env,
+		directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}),
+		orders:    control.NewErasureOrders(client.Documents(), time.Now)}
+	v, err := e.directory.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	if _, known := v.Tenant(tenant); !known {
+		return fmt.Errorf("tenant %s: %w", tenant, control.ErrNoTenant)
+	}
+	if cfg.DryRun {
+		return e.dryRun(ctx, v, order)
+	}
+	return e.run(ctx, order)
+}
+
+// eraser gives one order.
+type eraser struct {
+	cfg       EraseConfig
+	client    *cosmos.Client
+	cluster   *kafka.Client
+	directory *control.Directory
+	orders    *control.ErasureOrders
+	env       Env
+}
+
+// ClusterID implements erase.Log.
+func (e *eraser) ClusterID(ctx context.Context) (string, error) { return e.cluster.ClusterID(ctx) }
+
+// LogEnds implements erase.Log.
+func (e *eraser) LogEnds(ctx context.Context, topic string) (map[int32]int64, error) {
+	ends, err := e.cluster.Topic(topic).LogEnds(ctx)
+	if kafka.IsUnknownTopic(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int32]int64, len(ends))
+	for _, end := range ends {
+		out[end.Partition] = end.End
+	}
+	return out, nil
+}
+
+func (e *eraser) positions(ctx context.Context) ([]control.ErasurePosition, error) {
+	return erase.Positions(ctx, control.NewStreams(e.client.Documents()), e, e.cfg.Gone...)
+}
+
+func (e *eraser) sweeper() *erase.Sweeper {
+	return erase.NewSweeper(erase.Config{Chunks: e.client.Chunks().At(cosmos.Priority{Low: true}), Orders: e.orders,
+		Snapshot: e.directory.Refresh, By: processIdentity(""), Logger: e.env.Logger})
+}
+
+// dryRun prints what the order would erase.
+func (e *eraser) dryRun(ctx context.Context, v *control.Snapshot, order control.Erasure) error {
+	positions, err := e.positions(ctx)
+	if err != nil {
+		return err
+	}
+	places, err := e.sweeper().Survey(ctx, v, order.Acknowledged(positions))
+	if err != nil {
+		return err
+	}
+	if e.cfg.JSON {
+		return json.NewEncoder(e.env.Stdout).Encode(map[string]any{"places": append([]control.SweptPlace{}, places...)})
+	}
+	return printPlaces(e.env.Stdout, "would be erased from chunks", places)
+}
+
+// run gives the order, and waits for the end of its sweep if that is asked for.
+func (e *eraser) run(ctx context.Context, order control.Erasure) error {
+	if err := e.checkIngesters(ctx); err != nil {
+		return err
+	}
+	detail := map[string]string{"device": order.Device, "from": e.cfg.From, "to": e.cfg.To}
+	var given *control.Erasure
+	err := actionsOf(e.client, "", e.env.Logger).Do(ctx,
+		control.Action{Verb: "tenant erase", Tenant: order.Tenant, Detail: detail},
+		func(a *control.Action) (err error) {
+			given, err = e.give(ctx, order)
+			if given != nil {
+				a.Object = given.ID
+			}
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if !e.cfg.JSON {
+		fmt.Fprintf(e.env.Stdout, "%s: queries leave the readings out within 5 seconds; provision sweeps what is stored\n",
+			given.ID)
+	}
+	if e.cfg.Wait {
+		if given, err = e.wait(ctx, given); err != nil {
+			return err
+		}
+	}
+	return printErasures(e.env.Stdout, control.Erasures{given}, e.cfg.JSON)
+}
+
+// checkIngesters returns an error if an ingester is of a release that does not know orders: it would store again what
+// they erase.
+func (e *eraser) checkIngesters(ctx context.Context) error {
+	members, err := e.cluster.Members(ctx, e.cfg.Group)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !ingest.KnowsErasures(m.Data) {
+			return fmt.Errorf("member %s at %s of the consumer group %s does not know orders of erasure: upgrade all ingesters "+
+				"first", m.ClientID, m.Host, e.cfg.Group)
+		}
+	}
+	return nil
+}
+
+// give announces the order, reads where the logs end, and acknowledges it. It returns the order once it is announced.
+func (e *eraser) give(ctx context.Context, order control.Erasure) (*control.Erasure, error) {
+	given, err := e.orders.Announce(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := e.positions(ctx)
+	if err == nil && order.IsWhole() {
+		err = erase.Forget(ctx, e.client.Catalog(), given)
+	}
+	if err == nil {
+		err = e.orders.Acknowledge(ctx, given.ID, positions)
+	}
+	if err == nil {
+		return given.Acknowledged(positions), nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if isVoid, _ := e.orders.Void(ctx, given.ID); isVoid {
+		return given, fmt.Errorf("nothing is erased: %w", err)
+	}
+	return given, err
+}
+
+// wait returns the order when chunks are swept and rollups cleared.
+func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Erasure, error) {
+	const every = 10 * time.Second
+	for {
+		v, err := e.directory.Refresh(ctx)
+		if err != nil {
+			return given, err
+		}
+		all := v.Erasures(given.Tenant)
+		i := slices.IndexFunc(all, func(o *control.Erasure) bool { return o.ID == given.ID })
+		if i >= 0 && !all[i].ClearedAt().IsZero() {
+			return all[i], nil
+		}
+		e.env.Logger.Info("the erasure has not ended", "erasure", given.ID, "for",
+			time.Since(given.At).Truncate(time.Second), "least", erase.SettledAfter+erase.ClearAfter)
+		if err := retry.Pause(ctx, every); err != nil {
+			return given, errors.New("interrupted: the order stays, and provision goes on with its sweep")
+		}
+	}
+}
+
+// ListErasures prints the orders of a tenant, or of all with an empty name.
+func ListErasures(ctx context.Context, account AccountConfig, tenant string, asJSON bool, env Env) error {
+	client, err := account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	var list control.Erasures
+	for o := range v.AllErasures() {
+		if tenant == "" || o.Tenant == tenant {
+			list = append(list, o)
+		}
+	}
+	slices.SortFunc(list, func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
+	return printErasures(env.Stdout, list, asJSON)
+}
+
+// erasureLine is an order as it is printed.
+type erasureLine struct {
+	ID      string                    `json:"id"`
+	Tenant  string                    `json:"tenant"`
+	Device  string                    `json:"device,omitempty"`
+	From    string                    `json:"from,omitempty"`
+	To      string                    `json:"to,omitempty"`
+	By      string                    `json:"by"`
+	At      time.Time                 `json:"at"`
+	State   string                    `json:"state"`
+	Swept   *time.Time                `json:"swept,omitempty"`
+	Cleared *time.Time                `json:"cleared,omitempty"`
+	Through []control.ErasurePosition `json:"positions,omitempty"`
+	Places  []control.SweptPlace      `json:"places,omitempty"`
+}
+
+func lineOf(o *control.Erasure) erasureLine {
+	l := erasureLine{ID: o.ID, Tenant: o.Tenant, Device: o.Device, By: o.By, At: o.At, State: "announced",
+		Through: o.Positions(), Places: o.Places()}
+	if o.From > 0 {
+		l.From = dayText(o.From)
+	}
+	if o.To < control.EveryDay {
+		l.To = dayText(o.To)
+	}
+	if o.IsAcknowledged() {
+		l.State = "hidden"
+	}
+	if at := o.SweptAt(); !at.IsZero() {
+		l.State, l.Swept = "swept", &at
+	}
+	if at := o.ClearedAt(); !at.IsZero() {
+		l.State, l.Cleared = "cleared", &at
+	}
+	return l
+}
+
+func dayText(d telemetry.Day) string { return time.UnixMilli(d.Start()).UTC().Format(time.DateOnly) }
+
+func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
+	lines := make([]erasureLine, len(list))
+	for i, o := range list {
+		lines[i] = lineOf(o)
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(lines)
+	}
+	rows := [][]string{{"erasure", "tenant", "device", "from", "to", "by", "state", "chunks", "rows", "fences"}}
+	for _, l := range lines {
+		var sum control.SweptPlace
+		for _, p := range l.Places {
+			sum.Chunks, sum.Rows, sum.Fences = sum.Chunks+p.Chunks, sum.Rows+p.Rows, sum.Fences+p.Fences
+		}
+		row := []string{l.ID, l.Tenant, orText(l.Device, "all"), orText(l.From, "first"), orText(l.To, "without end"), l.By,
+			l.State, "", "", ""}
+		if l.Swept != nil {
+			row[7], row[8], row[9] = fmt.Sprint(sum.Chunks), fmt.Sprint(sum.Rows), fmt.Sprint(sum.Fences)
+		}
+		rows = append(rows, row)
+	}
+	return report.List(out, rows)
+}
+
+func orText(text, none string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+func printPlaces(out io.Writer, title string, places []control.SweptPlace) error {
+	rows := [][]string{{"container", "tenant and shard", "chunks", "rows"}}
+	for _, p := range places {
+		rows = append(rows, []string{p.Container, p.TenantShard, fmt.Sprint(p.Chunks), fmt.Sprint(p.Rows)})
+	}
+	fmt.Fprintf(out, "%s:\n", title)
+	return report.List(out, rows)
+}

@@ -1,0 +1,412 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// Erasure is an order to erase readings (rules E-R1 and E-R2): those of the devices and days that it matches, of which
+// the first record lies at or below its position. It never changes.
+type Erasure struct {
+	ID     string
+	Tenant string
+	Device string // empty: all devices of the tenant
+	// From is the first day of event times, To the one after the last; a reading of any other day stays.
+	From, To telemetry.Day
+	By       string    // the person or process that asked for it
+	At       time.Time // when it was announced
+
+	positions    map[ErasurePartition]int64 // nil until it is acknowledged
+	acknowledged time.Time
+	swept        time.Time    // zero before the sweep has ended
+	places       []SweptPlace // that the sweep has left, once it has ended
+	cleared      time.Time    // zero before rollups are clear
+}
+
+// ErasurePartition is a partition of the log of a topic, as it is read as a stream.
+type ErasurePartition struct {
+	Stream    uint32
+	Partition int32
+}
+
+// ErasurePosition is the last offset that an order covers in a partition.
+type ErasurePosition struct {
+	Stream    uint32 `json:"stream"`
+	Partition int32  `json:"partition"`
+	Through   int64  `json:"through"`
+}
+
+// erasureBody is the document that announces an order: docs/format/control.md.
+type erasureBody struct {
+	Tenant string        `json:"tenant"`
+	Device string        `json:"device,omitempty"`
+	From   telemetry.Day `json:"from"`
+	To     telemetry.Day `json:"to"`
+	By     string        `json:"by"`
+	At     int64         `json:"at"`
+}
+
+// erasurePositionsBody is the document that acknowledges an order, or makes it void.
+type erasurePositionsBody struct {
+	At        int64             `json:"at"`
+	Void      bool              `json:"void,omitempty"`
+	Positions []ErasurePosition `json:"positions,omitempty"`
+}
+
+// erasureSweptBody is the document of the end of a sweep.
+type erasureSweptBody struct {
+	At     int64        `json:"at"`
+	By     string       `json:"by"`
+	Places []SweptPlace `json:"places"`
+}
+
+// erasureEndBody is the document that says since when rollups are clear.
+type erasureEndBody struct {
+	At int64  `json:"at"`
+	By string `json:"by"`
+}
+
+// The ids of the documents of an order begin with its own: the one that announces it has the first suffix.
+const (
+	erasureAnnounced = ".order"
+	erasurePositions = ".positions"
+	erasureSwept     = ".swept"
+	erasureCleared   = ".cleared"
+)
+
+// EveryPartition is the Partition of a position that counts for each partition of a stream: its log is gone.
+const EveryPartition = -1
+
+// EveryDay is the To of an order without end.
+const EveryDay = telemetry.Day(1 << 22)
+
+// ErrErasureVoid says that an order was made void before it was acknowledged: it erases nothing.
+var ErrErasureVoid = errors.New("the order of erasure is void")
+
+// IsAcknowledged reports whether the order's positions are stored: from then on what it erases is gone.
+func (e *Erasure) IsAcknowledged() bool { return e.positions != nil }
+
+// Positions returns the last offsets that the order covers, nil before it is acknowledged.
+func (e *Erasure) Positions() (out []ErasurePosition) {
+	for at, through := range e.positions {
+		out = append(out, ErasurePosition{at.Stream, at.Partition, through})
+	}
+	slices.SortFunc(out, func(a, b ErasurePosition) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Partition, b.Partition))
+	})
+	return out
+}
+
+// Acknowledged returns the order with positions.
+func (e *Erasure) Acknowledged(positions []ErasurePosition) *Erasure {
+	out := *e
+	out.positions = make(map[ErasurePartition]int64, len(positions))
+	for _, p := range positions {
+		out.positions[ErasurePartition{p.Stream, p.Partition}] = p.Through
+	}
+	return &out
+}
+
+// Places returns what the sweep of the order has left, by container and first-level key, none before it has ended.
+func (e *Erasure) Places() []SweptPlace { return e.places }
+
+// SweptAt returns when the sweep of the order had ended: no chunk holds what it erases any more. It is zero before.
+func (e *Erasure) SweptAt() time.Time { return e.swept }
+
+// ClearedAt returns when no rollup was left that may show what the order erases. It is zero before.
+func (e *Erasure) ClearedAt() time.Time { return e.cleared }
+
+// IsWhole reports whether the order is about all days: nothing of its devices stays.
+func (e *Erasure) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
+
+// Matches reports whether the order is about a device and day.
+func (e *Erasure) Matches(device string, day telemetry.Day) bool {
+	return (e.Device == "" || e.Device == device) && day >= e.From && day < e.To
+}
+
+// Position returns the last offset that the order covers in a partition, -1 for none, and whether the partition was
+// read as that stream when the order was given.
+func (e *Erasure) Position(at ErasurePartition) (through int64, known bool) {
+	if through, known = e.positions[at]; known {
+		return through, true
+	}
+	if through, known = e.positions[ErasurePartition{at.Stream, EveryPartition}]; known {
+		return through, true
+	}
+	return -1, false
+}
+
+// Through returns the last offset that the order covers in a partition, -1 for none.
+func (e *Erasure) Through(stream uint32, partition int32) int64 {
+	through, _ := e.Position(ErasurePartition{stream, partition})
+	return through
+}
+
+// ThroughAny returns the last offset that the order covers in a partition, of whichever stream has the highest one.
+func (e *Erasure) ThroughAny(partition int32) int64 {
+	through := int64(-1)
+	for at, p := range e.positions {
+		if at.Partition == partition || at.Partition == EveryPartition {
+			through = max(through, p)
+		}
+	}
+	return through
+}
+
+// Erasures are the orders of a tenant, in the order of their ids.
+type Erasures []*Erasure
+
+// Of returns the orders that are about a device and day.
+func (list Erasures) Of(device string, day telemetry.Day) (out Erasures) {
+	for _, e := range list {
+		if e.Matches(device, day) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Through returns the last offset of a partition that is erased of a device and day, -1 for none.
+func (list Erasures) Through(device string, day telemetry.Day, at ErasurePartition) int64 {
+	through := int64(-1)
+	for _, e := range list {
+		if e.Matches(device, day) {
+			through = max(through, e.Through(at.Stream, at.Partition))
+		}
+	}
+	return through
+}
+
+// CatalogSince returns an instant after which a copy of the catalog must have been read to be without the devices that
+// orders about all days erase, zero without such orders.
+func (list Erasures) CatalogSince() (since time.Time) {
+	const skew = time.Minute // clocks differ
+	for _, e := range list {
+		if at := e.acknowledged.Add(skew); e.IsAcknowledged() && e.IsWhole() && at.After(since) {
+			since = at
+		}
+	}
+	return since
+}
+
+// Times returns the event times in a range that acknowledged orders cover of a device, in order, none of which meet: of
+// each order those before it was given.
+func (list Erasures) Times(device string, r telemetry.Range) (out []telemetry.Range) {
+	var all []telemetry.Range
+	for _, e := range list {
+		t := telemetry.Range{From: max(r.From, e.From.Start()), To: min(r.To, e.To.Start(), e.At.UnixMilli())}
+		if e.IsAcknowledged() && (e.Device == "" || e.Device == device) && !t.Empty() {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) })
+	for _, t := range all {
+		if n := len(out); n > 0 && t.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, t.To)
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Pending reports whether an order about a device and day is announced and not acknowledged (rule E-R5).
+func (list Erasures) Pending(device string, day telemetry.Day) bool {
+	return slices.ContainsFunc(list, func(e *Erasure) bool { return !e.IsAcknowledged() && e.Matches(device, day) })
+}
+
+// Erasures returns the orders about a tenant, in the order of their ids. Void ones are left out.
+func (v *Snapshot) Erasures(tenant string) Erasures { return v.erasures[tenant] }
+
+// AllErasures returns the orders about all tenants, in no order. Void ones are left out.
+func (v *Snapshot) AllErasures() iter.Seq[*Erasure] {
+	return func(yield func(*Erasure) bool) {
+		for _, list := range v.erasures {
+			for _, e := range list {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// erasuresOf returns the orders of documents, by tenant.
+func erasuresOf(docs []Document) (map[string]Erasures, error) {
+	var out map[string]Erasures
+	byID := make(map[string]*Erasure)
+	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, erasureAnnounced)
+		if !ok {
+			continue
+		}
+		var b erasureBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		byID[id] = &Erasure{ID: id, Tenant: b.Tenant, Device: b.Device, From: b.From, To: b.To, By: b.By,
+			At: time.UnixMilli(b.At).UTC()}
+	}
+	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, erasurePositions)
+		if !ok {
+			continue
+		}
+		var b erasurePositionsBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		e := byID[id]
+		switch {
+		case e == nil: // a list in pages may miss the first document for a moment: the order is as good as not known
+			return nil, fmt.Errorf("%s document %q acknowledges an order that is not there", d.Kind, d.ID)
+		case b.Void:
+			delete(byID, id)
+		default:
+			*e = *e.Acknowledged(b.Positions)
+			e.acknowledged = time.UnixMilli(b.At).UTC()
+		}
+	}
+	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, erasureSwept)
+		if e := byID[id]; ok && e != nil {
+			var b erasureSweptBody
+			if err := decode(d, &b); err != nil {
+				return nil, err
+			}
+			e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
+		}
+	}
+	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, erasureCleared)
+		if e := byID[id]; ok && e != nil {
+			var b erasureEndBody
+			if err := decode(d, &b); err != nil {
+				return nil, err
+			}
+			e.cleared = time.UnixMilli(b.At).UTC()
+		}
+	}
+	for _, e := range byID {
+		if out == nil {
+			out = make(map[string]Erasures)
+		}
+		out[e.Tenant] = append(out[e.Tenant], e)
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(a, b *Erasure) int { return strings.Compare(a.ID, b.ID) })
+	}
+	return out, nil
+}
+
+// ErasureOrders stores orders of erasure. It holds no state and is safe for any number of callers.
+type ErasureOrders struct {
+	docs Documents
+	now  func() time.Time
+}
+
+// NewErasureOrders makes ErasureOrders over the control documents.
+func NewErasureOrders(docs Documents, now func() time.Time) *ErasureOrders {
+	return &ErasureOrders{docs, now}
+}
+
+// Announce stores an order, and returns it with its id. It erases nothing before Acknowledge: the ends of the log must
+// be read between the two (rule E-R1). After an error it may be announced or not; Void makes sure.
+func (o *ErasureOrders) Announce(ctx context.Context, e Erasure) (*Erasure, error) {
+	if e.From >= e.To {
+		return nil, fmt.Errorf("the order covers no day: from %s, to %s", e.From, e.To)
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:])
+	e.At = o.now().UTC().Truncate(time.Millisecond)
+	e.ID = e.At.Format("20060102T150405Z") + "-" + hex.EncodeToString(random[:])
+	body := erasureBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli()}
+	if _, err := o.docs.Create(ctx, newDocument(KindErasure, e.ID+erasureAnnounced, body)); err != nil {
+		return nil, fmt.Errorf("announce the erasure: %w", err)
+	}
+	return &e, nil
+}
+
+// Acknowledge stores the positions of an order that was announced before they were read: the last offset of each
+// partition of each stream. From then on what the order erases is gone. It fails with ErrErasureVoid where Void came
+// first. Positions that are stored already stay.
+func (o *ErasureOrders) Acknowledge(ctx context.Context, id string, positions []ErasurePosition) error {
+	return o.decide(ctx, id, erasurePositionsBody{At: o.now().UnixMilli(), Positions: positions})
+}
+
+// Void makes an order void that is not acknowledged: the process that announced it has died. It reports whether the
+// order is void.
+func (o *ErasureOrders) Void(ctx context.Context, id string) (bool, error) {
+	err := o.decide(ctx, id, erasurePositionsBody{At: o.now().UnixMilli(), Void: true})
+	if errors.Is(err, ErrErasureVoid) {
+		return true, nil
+	}
+	return false, err
+}
+
+// SweptPlace is what the sweep of an order has left under one first-level key of a container, as its chunks say.
+type SweptPlace struct {
+	Container   string `json:"container"`
+	TenantShard string `json:"tenantShard"`
+	Chunks      int    `json:"chunks"` // those of which rows were erased
+	Rows        int    `json:"rows"`   // that they had
+	Fences      int    `json:"fences"`
+	Digest      string `json:"digest"` // of the digests of the documents that were erased, in the order of device and id
+}
+
+// EndSweep stores that the sweep of an order has ended, unless that is stored already: no chunk holds what the order
+// erases. It says nothing of rollups and pages of the catalog.
+func (o *ErasureOrders) EndSweep(ctx context.Context, id, by string, places []SweptPlace) error {
+	body := erasureSweptBody{o.now().UnixMilli(), by, places}
+	_, err := o.docs.Create(ctx, newDocument(KindErasure, id+erasureSwept, body))
+	if err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("end the sweep of erasure %s: %w", id, err)
+	}
+	return nil
+}
+
+// EndClearing stores that no rollup is left that may show what an order erases, unless that is stored already.
+func (o *ErasureOrders) EndClearing(ctx context.Context, id, by string) error {
+	_, err := o.docs.Create(ctx, newDocument(KindErasure, id+erasureCleared, erasureEndBody{o.now().UnixMilli(), by}))
+	if err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("end the clearing of erasure %s: %w", id, err)
+	}
+	return nil
+}
+
+func (o *ErasureOrders) decide(ctx context.Context, id string, body erasurePositionsBody) error {
+	doc := newDocument(KindErasure, id+erasurePositions, body)
+	for wait := lagging.Begin(); ; {
+		_, err := o.docs.Create(ctx, doc)
+		if err == nil && !body.Void {
+			return nil
+		}
+		if err == nil {
+			return ErrErasureVoid
+		}
+		if errors.Is(err, ErrExists) {
+			d, found, err := o.docs.Read(ctx, KindErasure, doc.ID)
+			var stored erasurePositionsBody
+			if err == nil && found {
+				if err = decode(d, &stored); err == nil && stored.Void {
+					err = ErrErasureVoid
+				}
+				return err
+			}
+		}
+		// The outcome is unknown: the same create finds out.
+		if waited := wait.Wait(ctx); waited != nil {
+			return fmt.Errorf("acknowledge erasure %s: %w", id, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package erase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+)
+
+// forgottenPerPage is how many devices a page forgets at most: 400 KB.
+const forgottenPerPage = 10_000
+
+// Forget has the catalog forget the devices of an order about all days, as they were known when it was announced. It
+// comes before the order is acknowledged: from then on ingesters write anew what they know of the devices. The pages
+// that have them are merged without them by the role provision.
+func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) error {
+	devices := []string{o.Device}
+	if o.Device == "" {
+		copied, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: pages}).Get(ctx, o.Tenant, time.Time{})
+		if err != nil {
+			return err
+		}
+		copied.Use(func(x *catalog.Index) { devices = x.Devices() })
+	}
+	until := o.At.UnixMilli()
+	for some := range slices.Chunk(devices, forgottenPerPage) {
+		page := catalog.Page{Updated: until}
+		for _, device := range some {
+			page.Forget = append(page.Forget, catalog.Forgotten{Device: catalog.Digest(device), Until: until})
+		}
+		id, doc, err := catalog.Encode(page)
+		if err != nil {
+			return err
+		}
+		if err := pages.Create(ctx, o.Tenant, id, doc); err != nil && !errors.Is(err, control.ErrExists) {
+			return fmt.Errorf("have the catalog of %s forget: %w", o.Tenant, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package erase
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"binnacle/internal/control"
+)
+
+// Log is the cluster that readings are published to.
+type Log interface {
+	// ClusterID returns the id of the cluster.
+	ClusterID(ctx context.Context) (string, error)
+	// LogEnds returns the offsets behind the last record of each partition of a topic, none for a topic that is gone.
+	LogEnds(ctx context.Context, topic string) (map[int32]int64, error)
+}
+
+// everyOffset is the position of an order in a log that nobody reads any more: above any offset, and a number that
+// the service stores exactly.
+const everyOffset = 1<<53 - 1
+
+// Positions returns the positions of an order that is announced (rule E-R1): the last offset of each partition of each
+// stream. Of logs that are gone, and of the streams of gone clusters, all is covered.
+func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition, error) {
+	cluster, err := log.ClusterID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := streams.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []control.ErasurePosition
+	done := make(map[[2]string]bool)
+	for _, s := range all {
+		name := [2]string{s.Cluster, s.Topic}
+		if done[name] {
+			continue
+		}
+		done[name] = true
+		isGone := slices.Contains(gone, s.Cluster)
+		if s.Cluster != cluster && !isGone {
+			return nil, fmt.Errorf("topic %s was read from the Kafka cluster %s, and this is %s: whether somebody still "+
+				"publishes there can't be seen from here. Connect to it, or give --gone-cluster %[2]s if it is gone",
+				s.Topic, s.Cluster, cluster)
+		}
+		of := topicStreams{streams: streams, all: control.Incarnations(all, s.Cluster, s.Topic)}
+		if !isGone {
+			if of.ends, err = log.LogEnds(ctx, s.Topic); err != nil {
+				return nil, err
+			}
+		}
+		positions, err := of.positions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, positions...)
+	}
+	return out, nil
+}
+
+// topicStreams are the streams of a topic, the newest first, and where its partitions end.
+type topicStreams struct {
+	streams *control.Streams
+	all     []control.Stream
+	ends    map[int32]int64
+}
+
+// positions returns those of each stream. The stream that a partition is read as, and any newer one, end where the log
+// does; the log of an older one is gone.
+func (t *topicStreams) positions(ctx context.Context) (out []control.ErasurePosition, err error) {
+	partitions := slices.Sorted(maps.Keys(t.ends))
+	live := make([]uint32, len(partitions))
+	for i, p := range partitions {
+		s, _, _, err := t.streams.OfStreams(ctx, t.all, len(t.ends), p)
+		if err != nil {
+			return nil, err
+		}
+		live[i] = s.Number
+	}
+	for _, s := range t.all {
+		if !slices.ContainsFunc(live, func(n uint32) bool { return s.Number >= n }) {
+			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: control.EveryPartition, Through: everyOffset})
+			continue
+		}
+		for i, p := range partitions {
+			through := t.ends[p] - 1
+			if s.Number < live[i] {
+				through = everyOffset
+			}
+			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: p, Through: through})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package erase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// clearing takes rollups away that may show what an order erases (rule E-R10). All that it knows is in the store.
+type clearing struct {
+	*Sweeper
+	order  *control.Erasure
+	tenant control.Tenant
+	before int64 // s since 1970 UTC: documents that were stored earlier may be of erased chunks
+}
+
+// run takes rollups away, and reports whether there were none when they were looked for.
+func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, err error) {
+	days := telemetry.Range{From: c.order.From.Start(), To: c.order.To.Start()}
+	isClear = true
+	for _, container := range slices.Sorted(slices.Values(v.ContainersOf(c.order.Tenant, days))) {
+		_, span, _ := sharding.ParseContainer(container)
+		part := telemetry.Range{From: max(days.From, span.Range().From), To: min(days.To, span.Range().To)}
+		var devices []string
+		if c.order.Device != "" {
+			devices = []string{c.order.Device}
+		}
+		shards := map[string]bool{} // of each, its days are looked at together
+		for _, visit := range c.tenant.Placement.Visits(devices, part) {
+			if visit.Container != container || shards[visit.TenantShard] {
+				continue
+			}
+			shards[visit.TenantShard] = true
+			one, err := c.shard(ctx, store.RollupKey{Container: sharding.RollupsContainer(container),
+				TenantShard: visit.TenantShard}, part)
+			if err != nil && !errors.Is(err, store.ErrNoContainer) {
+				return false, fmt.Errorf("clear rollups of %s in %s: %w", visit.TenantShard, container, err)
+			}
+			isClear = isClear && one
+		}
+	}
+	return isClear, nil
+}
+
+// shard takes away rollups of a first-level key. A batch shows a device if its series index names it, which is stored
+// before the rest of it.
+func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetry.Range) (isClear bool, err error) {
+	days := map[telemetry.Day]map[string]bool{} // batches
+	for _, name := range []string{rollup.SeriesIndexKey, rollup.CorrectionsKey} {
+		key.Name = name
+		err := c.scan(ctx, key, part, func(d *rollup.Document) {
+			if d.Stored < c.before && c.shows(d) {
+				if days[d.Day] == nil {
+					days[d.Day] = map[string]bool{}
+				}
+				days[d.Day][d.Batch] = true
+			}
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	for day, batches := range days {
+		if err := c.day(ctx, key, day, batches); err != nil {
+			return false, err
+		}
+	}
+	return len(days) == 0, nil
+}
+
+// shows reports whether a series index names a device that the order is about.
+func (c *clearing) shows(d *rollup.Document) bool {
+	if !c.order.Matches(c.order.Device, d.Day) {
+		return false
+	}
+	return c.order.Device == "" || slices.ContainsFunc(d.SeriesIndex, func(s rollup.Series) bool {
+		return s.Device == c.order.Device
+	})
+}
+
+// day takes the batches of a day away, and all of them with the manifest if that names one: they are made anew from
+// chunks, or the day is read from chunks. A round that is under way can't commit then.
+func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day, batches map[string]bool) error {
+	key.Name = rollup.ManifestKey
+	stored, _, receipt, err := c.cfg.Rollups.ReadRollup(ctx, key, rollup.ManifestID(day))
+	isNamed := false
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return err
+	default:
+		m, err := rollup.ParseManifest(stored.Doc)
+		if err != nil {
+			return err
+		}
+		isNamed = slices.ContainsFunc(m.Batches, func(b rollup.Batch) bool { return batches[b.Name] })
+	}
+	if err := c.pay(ctx, receipt.RUs); err != nil {
+		return err
+	}
+	if isNamed {
+		receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, rollup.ManifestID(day))
+		if err != nil {
+			return err
+		}
+		if err := c.pay(ctx, receipt.RUs); err != nil {
+			return err
+		}
+	}
+	type place struct{ key, id string }
+	var indexes, others []place
+	key.Name = ""
+	err = c.scan(ctx, key, telemetry.Range{From: day.Start(), To: day.End()}, func(d *rollup.Document) {
+		switch {
+		case d.Day != day || d.Stored >= c.before || !isNamed && !batches[d.Batch]:
+		case d.Key == rollup.SeriesIndexKey:
+			indexes = append(indexes, place{d.Key, d.ID})
+		default:
+			others = append(others, place{d.Key, d.ID})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range append(others, indexes...) { // while an index stays, the rest is found again
+		key.Name = p.key
+		receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, p.id)
+		if err != nil {
+			return err
+		}
+		if err := c.pay(ctx, receipt.RUs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *clearing) scan(ctx context.Context, key store.RollupKey, r telemetry.Range,
+	yield func(*rollup.Document)) error {
+	s := store.RollupScan{Key: key, Range: r, Charge: func(rus float64) error { return c.pay(ctx, rus) }}
+	_, err := c.cfg.Rollups.ScanRollups(ctx, s, func(doc []byte) error {
+		d, err := rollup.Parse(slices.Clone(doc))
+		if err == nil {
+			yield(d)
+		}
+		return err
+	})
+	return err
+}

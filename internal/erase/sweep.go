@@ -1,0 +1,320 @@
+// Package erase sweeps what orders of erasure erase out of the store (rules E-R7 and E-R8 of docs/protocol.md).
+package erase
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Chunks is where chunks are read and replaced.
+type Chunks interface {
+	store.Reader
+	store.Writer
+	store.Replacer
+}
+
+// passes is how often a part of a container is read before the sweep of its order fails and begins anew.
+const passes = 20
+
+// sweep is the sweep of one order. All that it knows is in the chunks: it may die anywhere, and two may run.
+type sweep struct {
+	*Sweeper
+	order  *control.Erasure
+	survey bool // nothing is changed, and what would be erased is counted
+	tenant control.Tenant
+	places map[sharding.Key]*place
+}
+
+// place is what is found under a first-level key, when nothing is left to be done there.
+type place struct {
+	control.SweptPlace
+	digests []string
+}
+
+// found is a chunk of a chain that the order touches.
+type found struct {
+	chunk.Header
+	key    sharding.Key
+	etag   string
+	stored int64 // s since 1970 UTC
+	digest string
+	erased []chunk.Erased
+}
+
+// chainOf is a chain that the order touches.
+type chainOf struct {
+	device    string
+	day       telemetry.Day
+	partition control.ErasurePartition
+}
+
+// run sweeps all places of the order, and returns what they have then.
+func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPlace, error) {
+	days := telemetry.Range{From: s.order.From.Start(), To: s.order.To.Start()}
+	for _, container := range slices.Sorted(slices.Values(v.ContainersOf(s.order.Tenant, days))) {
+		_, span, _ := sharding.ParseContainer(container)
+		part := telemetry.Range{From: max(days.From, span.Range().From), To: min(days.To, span.Range().To)}
+		if err := s.container(ctx, container, part); err != nil {
+			return nil, fmt.Errorf("sweep %s: %w", container, err)
+		}
+	}
+	var out []control.SweptPlace
+	for _, p := range s.places {
+		slices.Sort(p.digests)
+		sum := sha256.Sum256([]byte(strings.Join(p.digests, "\n")))
+		p.Digest = hex.EncodeToString(sum[:])
+		out = append(out, p.SweptPlace)
+	}
+	slices.SortFunc(out, func(a, b control.SweptPlace) int {
+		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
+	})
+	return out, nil
+}
+
+// container sweeps a part of a container: day by day for a whole tenant, which may have many devices.
+func (s *sweep) container(ctx context.Context, container string, part telemetry.Range) error {
+	var devices []string
+	step := part
+	if s.order.Device != "" {
+		devices = []string{s.order.Device}
+	}
+	for from := part.From; from < part.To; from = step.To {
+		step = telemetry.Range{From: from, To: part.To}
+		if devices == nil {
+			step.To = min(part.To, telemetry.DayOf(from).End())
+		}
+		var visits []sharding.Visit
+		for _, visit := range s.tenant.Placement.Visits(devices, step) {
+			if visit.Container == container {
+				visits = append(visits, visit)
+			}
+		}
+		if err := s.part(ctx, visits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part sweeps some places until nothing is left to be done when they are read.
+func (s *sweep) part(ctx context.Context, visits []sharding.Visit) error {
+	for range passes {
+		chunks, err := s.read(ctx, visits)
+		if err != nil {
+			return err
+		}
+		if s.survey {
+			s.count(chunks)
+			return nil
+		}
+		isClean, err := s.act(ctx, chunks)
+		if err != nil {
+			return err
+		}
+		if isClean {
+			s.note(chunks)
+			return nil
+		}
+	}
+	return fmt.Errorf("chunks change, or some are not answered, each time that they are read: %d times", passes)
+}
+
+// read returns the chunks of touched chains, in the order of chains and numbers.
+func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, error) {
+	var out []*found
+	for _, visit := range visits {
+		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: func(rus float64) error { return s.pay(ctx, rus) }}
+		_, err := s.cfg.Chunks.Scan(ctx, scan, func(doc []byte) error {
+			f, err := parse(doc)
+			if err != nil {
+				return err
+			}
+			if f.key.Container = visit.Container; s.through(f) >= 0 {
+				out = append(out, f)
+			}
+			return nil
+		})
+		if errors.Is(err, store.ErrNoContainer) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ID.Day, b.ID.Day),
+			cmp.Compare(a.ID.Stream, b.ID.Stream), cmp.Compare(a.ID.Partition, b.ID.Partition),
+			cmp.Compare(a.ID.Number, b.ID.Number))
+	})
+	return out, nil
+}
+
+func parse(doc []byte) (*found, error) {
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	var extra struct {
+		ETag   string  `json:"_etag"`
+		Stored float64 `json:"_ts"`
+		Erased []struct {
+			Order, Digest string
+			Rows          float64 // as the service prints numbers
+		} `json:"erased"`
+	}
+	if err := json.Unmarshal(doc, &extra); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(doc)
+	f := &found{Header: c.Header, etag: extra.ETag, stored: int64(extra.Stored), digest: hex.EncodeToString(sum[:])}
+	for _, e := range extra.Erased {
+		f.erased = append(f.erased, chunk.Erased{Order: e.Order, Rows: int(e.Rows), Digest: e.Digest})
+	}
+	// The header may lie in the bytes of the scan.
+	f.TenantShard, f.Device = strings.Clone(f.TenantShard), strings.Clone(f.Device)
+	f.key = sharding.Key{TenantShard: f.TenantShard, Device: f.Device}
+	return f, nil
+}
+
+func (f *found) chain() chainOf {
+	return chainOf{f.Device, f.ID.Day, control.ErasurePartition{Stream: f.ID.Stream, Partition: f.ID.Partition}}
+}
+
+// through returns the last offset that the order covers in the chain of a chunk, -1 for none.
+func (s *sweep) through(f *found) int64 {
+	if !s.order.Matches(f.Device, f.ID.Day) {
+		return -1
+	}
+	return s.order.Through(f.ID.Stream, f.ID.Partition)
+}
+
+// act replaces the chunks that the order erases, and closes their chains. It reports whether there was nothing to do.
+func (s *sweep) act(ctx context.Context, chunks []*found) (isClean bool, err error) {
+	isClean = true
+	for i, f := range chunks {
+		through := s.through(f)
+		if f.Rows > 0 && f.Through <= through {
+			isClean = false
+			if err := s.replace(ctx, f); err != nil {
+				return false, err
+			}
+		}
+		isLast := i+1 == len(chunks) || chunks[i+1].chain() != f.chain()
+		if !isLast && chunks[i+1].ID.Number != f.ID.Number+1 {
+			isClean = false // a replica lags
+			if err := retry.Pause(ctx, s.cfg.Pause); err != nil {
+				return false, err
+			}
+		}
+		if isLast && f.Through < through {
+			isClean = false
+			if err := s.fence(ctx, f, through); err != nil {
+				return false, err
+			}
+		}
+	}
+	return isClean, nil
+}
+
+// replace puts a chunk without rows in place of one (rule E-R7). Where it has changed since it was read, nothing
+// happens.
+func (s *sweep) replace(ctx context.Context, f *found) error {
+	h := f.Header
+	if h.TTL > 0 { // the service counts it from the replacement on
+		h.TTL = max(1, h.TTL-int(s.cfg.Now().Unix()-f.stored))
+	}
+	doc, err := chunk.EncodeErased(h, append(f.erased, chunk.Erased{Order: s.order.ID, Rows: f.Rows, Digest: f.digest}))
+	if err != nil {
+		return err
+	}
+	receipt, err := s.cfg.Chunks.ReplaceChunk(ctx, store.Version{Key: f.key, ID: f.ID.String(), ETag: f.etag}, doc)
+	if err != nil && !errors.Is(err, store.ErrChanged) {
+		return err
+	}
+	return s.pay(ctx, receipt.RUs)
+}
+
+// fence closes a chain behind its last chunk (rule E-R8): what a writer sends late meets its number. Where another
+// chunk has it, nothing happens.
+func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
+	id := tail.ID
+	id.Number++
+	key := s.tenant.Placement.Key(tail.Device, id.Day, id.Number)
+	now := s.cfg.Now()
+	doc, err := chunk.EncodeErased(chunk.Header{
+		ID: id, TenantShard: key.TenantShard, Device: key.Device, First: through, Through: through, After: tail.Through,
+		Cut: now.UnixMilli(), TTL: s.tenant.TTLOf(tail.Device, id.Day, now.UnixMilli()),
+	}, nil)
+	if err != nil {
+		return err
+	}
+	receipt, err := s.cfg.Chunks.Create(ctx, key, id.String(), doc)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	return s.pay(ctx, receipt.RUs)
+}
+
+// count counts what the order would erase.
+func (s *sweep) count(chunks []*found) {
+	for _, f := range chunks {
+		if f.Rows > 0 && f.Through <= s.through(f) {
+			p := s.placeOf(f)
+			p.Chunks++
+			p.Rows += f.Rows
+		}
+	}
+}
+
+func (s *sweep) placeOf(f *found) *place {
+	key := sharding.Key{Container: f.key.Container, TenantShard: f.TenantShard}
+	if s.places[key] == nil {
+		s.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
+	}
+	return s.places[key]
+}
+
+// note counts what chunks say that the order has erased, of chains that need nothing any more.
+func (s *sweep) note(chunks []*found) {
+	for _, f := range chunks {
+		p := s.placeOf(f)
+		if f.IsErased() && len(f.erased) == 0 {
+			p.Fences++
+		}
+		for _, e := range f.erased {
+			if e.Order == s.order.ID {
+				p.Chunks++
+				p.Rows += e.Rows
+				p.digests = append(p.digests, fmt.Sprintf("%s %s %s", f.Device, f.ID, e.Digest))
+			}
+		}
+	}
+}
+
+// pay waits until the budget has room again for what was charged.
+func (s *Sweeper) pay(ctx context.Context, rus float64) error {
+	now := s.cfg.Now()
+	if s.paid.Before(now) {
+		s.paid = now
+	}
+	s.paid = s.paid.Add(time.Duration(rus / s.cfg.RUs * float64(time.Second)))
+	if ahead := s.paid.Sub(now); ahead > time.Second {
+		return retry.Pause(ctx, ahead-time.Second)
+	}
+	return nil
+}
