@@ -94,7 +94,8 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 			StampEvery:  time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: r.cluster, DeadLetters: letter, Session: ingest.MinSession,
-		SnapshotAge: 20 * time.Millisecond, WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		SnapshotAge: 20 * time.Millisecond, WatchEvery: 100 * time.Millisecond,
+		DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
 		DeadLetters: r}

@@ -26,8 +26,7 @@ func (c *tenantEraseCommand) Run(e *env) error { return app.Erase(e.ctx, c.Confi
 type tenantErasuresCommand struct {
 	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
 
-	Account app.AccountConfig `kong:"embed,group='Cosmos DB'"`
-	JSON    bool              `name:"json" help:"Print JSON."`
+	Config app.ErasuresConfig `kong:"embed"`
 }
 
 func (tenantErasuresCommand) Help() string {
@@ -40,5 +39,5 @@ Examples:
 }
 
 func (c *tenantErasuresCommand) Run(e *env) error {
-	return app.ListErasures(e.ctx, c.Account, c.Tenant, c.JSON, e.app())
+	return app.ListErasures(e.ctx, c.Config, c.Tenant, e.app())
 }

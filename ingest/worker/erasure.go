@@ -104,8 +104,8 @@ func (e *erasing) coversReplayed(o *control.Erasure, of *deadletter.ID) bool {
 	return of.Offset <= o.ThroughAny(of.Partition) && (of.Published < 0 || of.Published <= o.At.UnixMilli())
 }
 
-// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or an old
-// record of a stream that may have begun after the positions of an order were read.
+// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or an
+// old record of a stream that may have begun after the positions of an order were read.
 func (e *erasing) awaited(f *feed) error {
 	isReplayed := e.replayed(f)
 	isNew := e.unmarked && e.horizon <= e.begin // the orders may be older than the stream

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -36,9 +38,9 @@ type erasing struct {
 // newErasing makes a walk with orders. Some records of its log are dead letters that were published again.
 func newErasing(t *testing.T, seed uint64, journaled bool) *walk {
 	k := newWalk(t, seed, 160, journaled, control.IngestLimits{})
-	e := &erasing{k: k, through: -1, replayed: map[int64]int64{}, own: control.NewDirectory(control.DirectoryConfig{Documents: k.Docs,
-		Now: func() time.Time { return k.now }}),
-		orders: control.NewErasureOrders(k.Docs, func() time.Time { return k.now })}
+	now := func() time.Time { return k.now }
+	e := &erasing{k: k, through: -1, replayed: map[int64]int64{}, orders: control.NewErasureOrders(k.Docs, now),
+		own: control.NewDirectory(control.DirectoryConfig{Documents: k.Docs, Now: now})}
 	_, err := e.own.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	require.NoError(t, e.own.AskMonth(t.Context(), "chunks-2026-11"))
@@ -59,8 +61,9 @@ func newErasing(t *testing.T, seed uint64, journaled bool) *walk {
 
 // begin starts a sweeper that knows nothing of what an earlier one has done.
 func (e *erasing) begin() {
-	e.sweeper = erase.NewSweeper(erase.Config{Chunks: e.k.Chunks, Orders: e.orders, Snapshot: e.own.Refresh, By: "test",
-		RUs: 1e12, Pause: time.Nanosecond, Now: func() time.Time { return e.k.now }})
+	e.sweeper = erase.NewSweeper(erase.Config{Chunks: e.k.Chunks, Rollups: storetest.NewRollups(e.k.t),
+		Orders: e.orders, Snapshot: e.own.Refresh, By: "test", RUs: 1e12, Pause: time.Nanosecond,
+		Now: func() time.Time { return e.k.now }})
 }
 
 // list returns the orders that are acknowledged.
@@ -81,8 +84,8 @@ func (e *erasing) covers(device string, at, offset int64) bool {
 	return offset <= e.list().Through(device, telemetry.DayOf(at), control.ErasurePartition{Stream: 1})
 }
 
-// hides reports whether a reader leaves a chunk out (rule E-R9). Behind other chunks of its chain it is swept by the end
-// of the sweep, and no other one comes (rule E-R8).
+// hides reports whether a reader leaves a chunk out (rule E-R9). Behind other chunks of its chain it is swept by the
+// end of the sweep, and no other one comes (rule E-R8).
 func (e *erasing) hides(h *chunk.Header) bool {
 	for _, o := range e.list().Of(h.Device, h.ID.Day) {
 		if h.Through <= o.Through(1, 0) && !o.SweptAt().IsZero() && h.Rows > 0 {
@@ -247,8 +250,52 @@ func TestErasuresInRandomWalks(t *testing.T) {
 		}
 	}
 	t.Log(steps)
-	for _, name := range []string{"announced", "end read", "acknowledged", "orders read", "void", "swept", "sweeper died", "waited for orders",
+	for _, name := range []string{"announced", "end read", "acknowledged", "orders read", "void", "swept",
+		"sweeper died", "waited for orders",
 		"orphan stored", "orphan refused", "appended", "assign", "seek"} {
 		require.Positive(t, steps[name], name)
 	}
+}
+
+// A stream that began after an order has no position in it: what was published before the order is covered by its
+// timestamp. A worker of such a stream feeds nothing before it has read the orders.
+func TestOrdersAndNewStreams(t *testing.T) {
+	w := newWorld(t, nil)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
+	_, err := directory.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	require.NoError(t, directory.AskMonth(t.Context(), "chunks-2026-11"))
+	orders := control.NewErasureOrders(w.Docs, func() time.Time { return w.now })
+	o, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "d0", To: control.EveryDay, By: "test"})
+	require.NoError(t, err)
+
+	log := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Directory: directory,
+		Streams: control.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 2, Unmarked: true})
+	read := func() *control.Snapshot {
+		v, err := directory.Refresh(t.Context())
+		require.NoError(t, err)
+		return v
+	}
+	feed := func(offset int64, published time.Time) error {
+		r := one(offset, "d0")
+		r.Time = published.UnixMilli()
+		return log.Feed(r, read(), w.now)
+	}
+	var waits *worker.PendingErasure
+	log.SetHorizon(0)
+	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
+	require.False(t, waits.Announced)
+	log.SetHorizon(1)
+	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
+	require.True(t, waits.Announced)
+	require.NoError(t, orders.Acknowledge(t.Context(), o.ID,
+		[]control.ErasurePosition{{Stream: 1, Partition: 0, Through: 100}}))
+	require.NoError(t, feed(0, o.At.Add(-time.Second)))
+	require.NoError(t, feed(1, o.At.Add(time.Second)))
+	rows := 0
+	for r := range log.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		require.EqualValues(t, 1, r.First)
+		rows += r.Frame.Rows()
+	}
+	require.Equal(t, 1, rows)
 }

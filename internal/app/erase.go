@@ -54,7 +54,8 @@ func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
 	case o.From >= o.To:
 		return o, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", cfg.From, cfg.To)
 	case o.Device == "" && !cfg.DryRun && cfg.Confirm != tenant:
-		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device", tenant)
+		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device",
+			tenant)
 	}
 	return o, nil
 }
@@ -237,9 +238,15 @@ func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Era
 	}
 }
 
+// ErasuresConfig is what `binnacle tenant erasures` works with.
+type ErasuresConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	JSON    bool          `name:"json" help:"Print JSON."`
+}
+
 // ListErasures prints the orders of a tenant, or of all with an empty name.
-func ListErasures(ctx context.Context, account AccountConfig, tenant string, asJSON bool, env Env) error {
-	client, err := account.Connect(env.Logger)
+func ListErasures(ctx context.Context, cfg ErasuresConfig, tenant string, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}
@@ -255,7 +262,7 @@ func ListErasures(ctx context.Context, account AccountConfig, tenant string, asJ
 		}
 	}
 	slices.SortFunc(list, func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
-	return printErasures(env.Stdout, list, asJSON)
+	return printErasures(env.Stdout, list, cfg.JSON)
 }
 
 // erasureLine is an order as it is printed.

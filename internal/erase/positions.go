@@ -23,7 +23,8 @@ const everyOffset = 1<<53 - 1
 
 // Positions returns the positions of an order that is announced (rule E-R1): the last offset of each partition of each
 // stream. Of logs that are gone, and of the streams of gone clusters, all is covered.
-func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition, error) {
+func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition,
+	error) {
 	cluster, err := log.ClusterID(ctx)
 	if err != nil {
 		return nil, err

@@ -68,8 +68,8 @@ func (w *world) shown() (of map[string][]telemetry.Day, documents map[string]int
 	return of, documents
 }
 
-// Rule E-R10: rollups that show a device of before the sweep go, whatever fails on the way; those of other days and keys
-// stay; what the device reports afterwards is shown by new ones.
+// Rule E-R10: rollups that show a device of before the sweep go, whatever fails on the way; those of other days and
+// keys stay; what the device reports afterwards is shown by new ones.
 func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -86,7 +86,8 @@ const SettledAfter = 5 * time.Minute
 // and has read chunks before takes no longer.
 const ClearAfter = 8 * time.Minute
 
-// Round sweeps each order that is new, and again when it is settled; then it takes away rollups, at once and again later.
+// Round sweeps each order that is new, and again when it is settled; then it takes away rollups, at once and again
+// later.
 func (s *Sweeper) Round(ctx context.Context) error {
 	v, err := s.cfg.Snapshot(ctx)
 	if err != nil {
@@ -98,7 +99,8 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		switch {
 		case o.IsAcknowledged() && o.SweptAt().IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
 			err = s.sweep(ctx, v, o)
-		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() && (!s.clear[o.ID] || s.cfg.Now().Sub(o.SweptAt()) > ClearAfter):
+		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() &&
+			(!s.clear[o.ID] || s.cfg.Now().Sub(o.SweptAt()) > ClearAfter):
 			err = s.clearRollups(ctx, v, o)
 		case !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter:
 			_, err = s.cfg.Orders.Void(ctx, o.ID)

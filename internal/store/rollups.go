@@ -24,8 +24,8 @@ type Rollup struct {
 	ETag string
 }
 
-// RollupScan asks for the documents under one key that have an instant in Range, as Scan does for chunks; without a Name
-// for those under all keys of a first level, but manifests.
+// RollupScan asks for the documents under one key that have an instant in Range, as Scan does for chunks; without a
+// Name for those under all keys of a first level, but manifests.
 type RollupScan struct {
 	Key   RollupKey
 	Range telemetry.Range

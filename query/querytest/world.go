@@ -297,7 +297,6 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	if !r.Bins {
 		p.Owner = 0
 	}
-	known := r.KnownBins(p.Owner)
 	p.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, b := range bins {
 			if !asked(b.tenant, b.device) {
@@ -311,7 +310,7 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 			if p.Owner == 0 {
 				rows := rowsOf(b.behind(erased))
 				out.Frame = rows.Frame(r.Range, r.Metrics)
-			} else if out = b.above(known, r, out, &p); !r.Range.Contains(out.Day.Start()) {
+			} else if out = b.above(r, out, &p); !r.Range.Contains(out.Day.Start()) {
 				continue
 			}
 			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {
@@ -323,8 +322,8 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 }
 
 // above fills in what is not known of a bin.
-func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out store.HeadRows,
-	p *store.PartitionHead) store.HeadRows {
+func (b *bin) above(r store.HeadRequest, out store.HeadRows, p *store.PartitionHead) store.HeadRows {
+	known := r.KnownBins(p.Owner)
 	out.Day, out.First = telemetry.DayOf(b.records[0].Time), b.records[0].Position.Offset
 	if upto, ok := known[store.HeadBin{Device: b.device, Day: out.Day, First: out.First}]; ok && upto <= b.source.Through {
 		out.Above = upto
