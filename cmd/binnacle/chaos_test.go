@@ -49,12 +49,15 @@ func TestChaos(t *testing.T) {
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() { c.watch(ctx) })
+	erases := &eraser{t: t, brokerAt: &c.brokerAt, storeAt: c.storeAt}
+	producers.Go(func() { erases.run(ctx) })
 	c.injectFaults(ctx)
 	c.calm()
 	producers.Wait()
 	watch.Wait()
 
 	v := c.judge()
+	erases.check(c)
 	line := v.line(seed)
 	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d splits, %d requests to the store; %d answers in "+
 		"between said that they were complete", c.kills+c.pauses+c.growths+c.splits+c.hits, c.kills, c.pauses, c.growths,
