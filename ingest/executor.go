@@ -235,10 +235,14 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 		}
 	}
 	var erasure *worker.PendingErasure
-	if errors.As(missing, &erasure) && erasure.Announced {
-		if err := retry.Pause(ctx, erasurePause); err != nil {
-			return nil, err
+	if errors.As(missing, &erasure) {
+		if erasure.Announced {
+			if err := retry.Pause(ctx, erasurePause); err != nil {
+				return nil, err
+			}
 		}
+		_, err := e.stores.Directory.Refresh(ctx)
+		return nil, err // nothing was looked for that is not there
 	}
 	return e.stores.Directory.Refresh(ctx)
 }

@@ -19,7 +19,7 @@ type tenantCommand struct {
 	} `cmd:"" help:"Show how long readings are kept."`
 	Pin      tenantPinCommand      `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
 	Erase    tenantEraseCommand    `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
-	Erasures tenantErasuresCommand `cmd:"" help:"List orders of erasure, and how far they are."`
+	Erasures tenantErasuresCommand `cmd:"" hidden:"" help:"List orders of erasure, and how far they are."`
 	Token    struct {
 		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`

@@ -17,7 +17,7 @@ import (
 // ChangedSince returns from which instant on they may differ (ADR 42). It is small, and has no readings.
 type Basis struct {
 	r       telemetry.Range
-	orders  string // what an operator has set that changes answers; erasures belong here, too
+	orders  string // what an operator has set or ordered that changes answers
 	bins    changes
 	targets map[sharding.Key]telemetry.Range
 	keys    map[sharding.Key]changes // of chunks
@@ -125,8 +125,9 @@ func (q *Query) Basis() *Basis {
 	case q.hidesIn(q.req.Range):
 		return nil
 	}
-	b := &Basis{r: q.req.Range, orders: fmt.Sprint(q.plan.tenant.NearestAverages), bins: q.binChanges, keys: n.keys,
-		days: q.basisDays, expires: n.expires, date: n.date, targets: make(map[sharding.Key]telemetry.Range)}
+	b := &Basis{r: q.req.Range, bins: q.binChanges, keys: n.keys,
+		orders: fmt.Sprint(q.plan.tenant.NearestAverages, q.erased.acknowledged()),
+		days:   q.basisDays, expires: n.expires, date: n.date, targets: make(map[sharding.Key]telemetry.Range)}
 	for p := range q.plan.parts {
 		for _, t := range firstLevel(p.targets) {
 			b.targets[t.Key] = t.Range

@@ -50,11 +50,13 @@ func (q *Query) followErased(ctx context.Context) error {
 // errNewOrders says that heads were asked without orders, because the tenant was not known yet.
 var errNewOrders = errors.New("the tenant was not known: repeat the query")
 
-// take takes the orders of a snapshot, unless those in use are newer.
-func (e *erased) take(v *control.Snapshot, tenant string) {
-	if e.snapshot == nil || v.ReadAt.After(e.snapshot.ReadAt) {
-		e.snapshot, e.orders = v, v.Erasures(tenant)
+// take takes the orders of a snapshot, unless those in use are as new, and reports whether it did.
+func (e *erased) take(v *control.Snapshot, tenant string) bool {
+	if e.snapshot != nil && !v.ReadAt.After(e.snapshot.ReadAt) {
+		return false
 	}
+	e.snapshot, e.orders = v, v.Erasures(tenant)
+	return true
 }
 
 // acknowledged returns how many orders are.
@@ -98,7 +100,11 @@ func (e *erased) covers(p *Piece) bool {
 
 // deliver hands a piece on, unless it is erased.
 func (q *Query) deliver(p *Piece) error {
-	q.erased.take(q.r.cfg.Directory.Snapshot(), q.req.Tenant)
+	if known := q.erased.acknowledged(); q.erased.take(q.r.cfg.Directory.Snapshot(), q.req.Tenant) {
+		if q.erased.acknowledged() != known {
+			q.notes.noteInexact() // what was delivered before may have been erased
+		}
+	}
 	if q.erased.covers(p) {
 		p.Release()
 		return nil
