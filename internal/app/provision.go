@@ -413,18 +413,25 @@ func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory
 
 // sweepErasures adds the stage that sweeps what orders erase.
 func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory) {
-	const every = 5 * time.Second
 	p.add("erasure", erase.NewSweeper(erase.Config{
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(),
 		Orders: control.NewErasureOrders(c.Documents(), time.Now),
-		By:     processIdentity("provision"), Every: every, Logger: p.partLogger("erasure"),
-		Snapshot: func(ctx context.Context) (*control.Snapshot, error) {
-			if v := directory.Snapshot(); time.Since(v.ReadAt) < every {
-				return v, nil
-			}
-			return directory.Refresh(ctx)
-		},
+		By:     processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
+		Snapshot: freshSnapshots(directory),
 	}).Run)
+}
+
+// freshFor is how old a snapshot may be that orders of erasure are taken from.
+const freshFor = 5 * time.Second
+
+// freshSnapshots returns what reads a snapshot, unless the one that is there is fresh.
+func freshSnapshots(directory *control.Directory) func(context.Context) (*control.Snapshot, error) {
+	return func(ctx context.Context) (*control.Snapshot, error) {
+		if v := directory.Snapshot(); time.Since(v.ReadAt) < freshFor {
+			return v, nil
+		}
+		return directory.Refresh(ctx)
+	}
 }
 
 // base returns the control documents for the plan. Unless it is a dry run, it first creates what they need, and returns

@@ -73,7 +73,7 @@ func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) 
 	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
 	cfg.Lease = control.NewLeases(a.client.Documents(), processIdentity("rollups"), time.Now)
 	cfg.Logger, cfg.Metrics = p.partLogger("rollups"), p.metrics
-	w, err := newRollups(cfg, a.client)
+	w, err := newRollups(cfg, a.client, a.directory)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,16 @@ func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) 
 }
 
 // newRollups makes a writer on an account. What it reads is of low priority: it is in nobody's way.
-func newRollups(cfg rollups.Config, client *cosmos.Client) (*rollups.Writer, error) {
+func newRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Directory) (*rollups.Writer, error) {
 	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
+	snapshot := freshSnapshots(directory)
+	cfg.Erasures = func(ctx context.Context, tenant string) (control.Erasures, error) {
+		v, err := snapshot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return v.Erasures(tenant), nil
+	}
 	return rollups.New(cfg)
 }
 
@@ -121,7 +129,8 @@ type RebuildConfig struct {
 // rollupsOf returns a writer for a command, and the keys and days that it is about.
 func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer,
 	[]rollups.Target, error) {
-	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
+	view, err := directory.Refresh(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +142,7 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	}
 	cfg.Rollups.Tenants, cfg.Rollups.Logger = func() []control.Tenant { return tenants }, env.Logger
 	cfg.Rollups.Hold = cmp.Or(cfg.Rollups.Hold, defaultHold)
-	w, err := newRollups(cfg.Rollups, client)
+	w, err := newRollups(cfg.Rollups, client, directory)
 	if err != nil {
 		return nil, nil, err
 	}

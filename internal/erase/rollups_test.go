@@ -1,6 +1,7 @@
 package erase_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -32,11 +33,23 @@ func (w *world) targets() (out []rollups.Target) {
 	return out
 }
 
+func (w *world) rollupWriter() *rollups.Writer {
+	writer, err := rollups.New(rollups.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.now, Hold: time.Minute,
+		Tenants: func() []control.Tenant { return nil }, Sleep: func(context.Context, time.Duration) error { return nil },
+		Erasures: func(ctx context.Context, tenant string) (control.Erasures, error) {
+			v, err := w.directory.Refresh(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return v.Erasures(tenant), nil
+		}})
+	require.NoError(w.t, err)
+	return writer
+}
+
 // makeRollups does a round for each key and day.
 func (w *world) makeRollups() {
-	writer, err := rollups.New(rollups.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.now, Hold: time.Minute,
-		Tenants: func() []control.Tenant { return nil }})
-	require.NoError(w.t, err)
+	writer := w.rollupWriter()
 	for _, target := range w.targets() {
 		_, err := writer.Round(w.t.Context(), target)
 		require.NoError(w.t, err)
@@ -130,4 +143,83 @@ func (w *world) orderOf(o *control.Erasure) *control.Erasure {
 	}
 	require.Fail(w.t, "the order is gone")
 	return nil
+}
+
+// Rule E-R10: a round that has read chunks before they were swept stores nothing when its rollups count as clear,
+// however long it takes.
+func TestSlowRoundStoresNothingErased(t *testing.T) {
+	for _, first := range []bool{true, false} { // whether the day has no rollups before
+		for slow := range 6 {
+			t.Run(fmt.Sprintf("first round %v, slow at create %d", first, slow/2), func(t *testing.T) {
+				now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+				w := newWorldAt(t, func() time.Time { return now }, 1e8)
+				now = now.Add(time.Hour)
+				if !first {
+					w.makeRollups()
+				}
+				s, creates := w.sweeper(), 0
+				w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+					if op.Kind != storetest.CreateRollup || op.Key.Name == rollup.ManifestKey {
+						return nil
+					}
+					if creates++; creates != slow/2+1 {
+						return nil
+					}
+					o := w.order(control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 1}, 50)
+					for w.orderOf(o).ClearedAt().IsZero() {
+						now = now.Add(20 * time.Second)
+						require.NoError(t, s.Round(t.Context()))
+					}
+					return &storetest.Fault{Applied: slow%2 == 0, Err: errors.New("no answer")} // it is tried again
+				}
+				writer := w.rollupWriter()
+				for _, target := range w.targets() {
+					if target.Day == firstDay {
+						_, err := writer.Rebuild(t.Context(), target)
+						require.NoError(t, err)
+					}
+				}
+				require.Greater(t, creates, slow/2)
+				_, documents := w.shown()
+				for _, target := range w.targets() {
+					if target.Day == firstDay {
+						require.Zero(t, documents[target.TenantShard+"/"+target.Day.String()])
+					}
+				}
+			})
+		}
+	}
+}
+
+// Rule E-R10: documents of a batch that nobody uses are found by its series index for as long as one of them is there.
+func TestRemainsOfBatchAreTakenAway(t *testing.T) {
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	w := newWorldAt(t, func() time.Time { return now }, 1e8)
+	now = now.Add(time.Hour)
+	w.makeRollups()
+	deletes := 0
+	w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
+		if op.Kind != storetest.DeleteRollup {
+			return nil
+		}
+		if deletes++; deletes%3 != 0 {
+			return nil
+		}
+		return &storetest.Fault{Err: errors.New("no answer")} // the rest stays
+	}
+	writer := w.rollupWriter()
+	for _, target := range w.targets() {
+		_, err := writer.Rebuild(t.Context(), target)
+		require.NoError(t, err)
+		require.NoError(t, writer.Drop(t.Context(), target))
+	}
+	w.rollups.Fault = nil
+	_, documents := w.shown()
+	require.NotEmpty(t, documents)
+	o := w.order(control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + days}, 50)
+	for s := w.sweeper(); w.orderOf(o).ClearedAt().IsZero(); now = now.Add(20 * time.Second) {
+		require.NoError(t, s.Round(t.Context()))
+	}
+	_, documents = w.shown()
+	require.Empty(t, documents)
 }

@@ -30,6 +30,9 @@ type Config struct {
 	Sleep   func(context.Context, time.Duration) error `kong:"-"` // a timer
 	Name    func() string                              `kong:"-"` // of batches, a new one each time; by chance
 
+	// Erasures returns the orders of a tenant as of a few seconds ago at most; nil: there are none.
+	Erasures func(ctx context.Context, tenant string) (control.Erasures, error) `kong:"-"`
+
 	Hold time.Duration `name:"rollup-hold" help:"Longest time from the end of an hour until its chunks are stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
 	Margin    time.Duration `kong:"-"`

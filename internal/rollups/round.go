@@ -273,6 +273,9 @@ func (r *round) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.checkErasures(ctx); err != nil {
+		return err
+	}
 	key, id := r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day)
 	var receipt store.Receipt
 	r.commitSent = true
@@ -306,10 +309,10 @@ func (r *round) ttl(until int64, never bool) int64 {
 	return min(max(until-r.now.Unix(), 0)+int64(ttlMargin/time.Second), 1<<31-1)
 }
 
-// remove deletes the documents of a batch that no manifest names any more. A reader with an older manifest finds them
-// missing, and reads chunks.
+// remove deletes the documents of a batch that no manifest names any more, series indexes last: what shows a device is
+// found by them (rule E-R10). A reader with an older manifest finds them missing, and reads chunks.
 func (r *round) remove(ctx context.Context, b *rollup.Batch) {
-	for _, ref := range documentsOf(b, r.Day) {
+	for _, ref := range slices.Backward(documentsOf(b, r.Day)) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)
 		r.WriteRUs += receipt.RUs
 		if err != nil || r.pacer.Wait(ctx, receipt.RUs) != nil {
@@ -335,9 +338,9 @@ func documentsOf(b *rollup.Batch, day telemetry.Day) []rollup.Ref {
 	return out
 }
 
-// discard takes away what a round has made that is not going to count.
+// discard takes away what a round has made that is not going to count, as remove does.
 func (r *round) discard(ctx context.Context) {
-	for _, d := range r.stored {
+	for _, d := range slices.Backward(r.stored) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, d.key, d.id)
 		r.WriteRUs += receipt.RUs
 		if err != nil || r.pacer.Wait(ctx, receipt.RUs) != nil {
@@ -346,17 +349,39 @@ func (r *round) discard(ctx context.Context) {
 	}
 }
 
+// checkErasures fails with errLost when the sweep of an order about the day has ended since the round began, a margin
+// ago: the round may have read chunks of before the sweep, and they must not be stored again (rule E-R10).
+func (r *round) checkErasures(ctx context.Context) error {
+	if r.cfg.Erasures == nil {
+		return nil
+	}
+	orders, err := r.cfg.Erasures(ctx, r.Tenant.Name)
+	if err != nil {
+		return err
+	}
+	for _, o := range orders {
+		settled := o.SweptAt().Add(r.cfg.Margin)
+		if !o.SweptAt().IsZero() && o.Matches(o.Device, r.Day) && r.now.Before(settled) && !r.cfg.Now().Before(settled) {
+			return errLost
+		}
+	}
+	return nil
+}
+
 // create stores a document of this round. That it exists says that an earlier attempt came through: its name is ours.
 func (r *round) create(ctx context.Context, second, id string, doc []byte) error {
 	key := r.rollupKey(second)
+	r.stored = append(r.stored, storedDocument{key, id}) // perhaps: the answer may get lost
 	pauses := retryPolicy.Begin()
 	for {
+		if err := r.checkErasures(ctx); err != nil {
+			return err
+		}
 		receipt, err := r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
 		r.WriteRUs += receipt.RUs
 		if err == nil || errors.Is(err, store.ErrExists) {
 			r.Documents++
 			r.Bytes += len(doc)
-			r.stored = append(r.stored, storedDocument{key, id})
 			return r.pacer.Wait(ctx, receipt.RUs)
 		}
 		for _, final := range []error{store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
