@@ -14,9 +14,13 @@ import (
 // forgottenPerPage is how many devices a page forgets at most: 400 KB.
 const forgottenPerPage = 10_000
 
-// Forget has the catalog forget the devices of an order about all days, as they were known when it was announced. It
-// comes before the order is acknowledged: from then on ingesters write anew what they know of the devices. The pages
-// that have them are merged without them by the role provision.
+// unknownFor is how long after an order is announced an ingester may still write what it erases to the catalog.
+const unknownFor = time.Minute
+
+// Forget has the catalog forget the devices of an order about all days, as they were known when it was announced, and
+// what ingesters write that do not know the order yet. It comes before the order is acknowledged: from then on
+// ingesters write anew what they know of the devices, with a time behind that of the page that forgets. The pages that
+// have them are merged without them by the role provision.
 func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) error {
 	devices := []string{o.Device}
 	if o.Device == "" {
@@ -26,7 +30,7 @@ func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) erro
 		}
 		copied.Use(func(x *catalog.Index) { devices = x.Devices() })
 	}
-	until := o.At.UnixMilli()
+	until := o.At.Add(unknownFor).UnixMilli()
 	for some := range slices.Chunk(devices, forgottenPerPage) {
 		page := catalog.Page{Updated: until}
 		for _, device := range some {
