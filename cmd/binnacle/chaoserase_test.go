@@ -81,7 +81,7 @@ func (e *eraser) erase(d *erasedDevice) bool {
 		"--cosmos="+e.storeAt).code == 0
 }
 
-// check requires, when nothing is broken any more, that of each device that is what was published afterwards is answered,
+// check requires, when nothing is broken any more, that of each device what was published afterwards is answered,
 // and nothing else.
 func (e *eraser) check(c *chaos) {
 	erased, want := 0, table{}
