@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eraser publishes readings of devices of a tenant of its own, has them erased while things break, and publishes again.
+// eraser publishes readings of devices of a tenant of its own, has them erased while things break, and publishes
+// again.
 type eraser struct {
 	t        *testing.T
 	brokerAt *atomic.Pointer[string]
