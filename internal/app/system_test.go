@@ -130,7 +130,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 			CommitEvery: 20 * time.Millisecond,
 			StampEvery:  time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
-		Kafka: cluster, DeadLetters: app.DeadLetters,
+		Kafka: cluster, DeadLetters: app.DeadLetters, SnapshotAge: 20 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler), Now: s.now,
 	}
 	if change != nil {
