@@ -73,7 +73,7 @@ func dateOf(raw *http.Response, err error) time.Time {
 // ReadRollup implements store.RollupReader.
 func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {
-	resp, now, receipt, err := v.item(ctx, v.to("view_read", key), id, func(ctx context.Context,
+	resp, now, receipt, err := v.item(ctx, v.to("rollup_read", key), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, nil)
 	})
@@ -82,7 +82,7 @@ func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string
 
 // CreateRollup implements store.RollupWriter.
 func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("view_create", key, len(doc)), id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_create", key, len(doc)), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
 	})
@@ -100,7 +100,7 @@ func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id stri
 func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, etag string, doc []byte) (store.Receipt,
 	error) {
 	match := azcore.ETag(etag)
-	_, _, receipt, err := v.item(ctx, v.toWrite("view_replace", key, 0), id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_replace", key, 0), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReplaceItem(ctx, pk, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
 	})
@@ -112,7 +112,7 @@ func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 
 // DeleteRollup implements store.RollupWriter.
 func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("view_delete", key, 0), id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_delete", key, 0), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.DeleteItem(ctx, pk, id, nil)
 	})
@@ -134,7 +134,7 @@ func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 	q := query{rollupsSQL, []azcosmos.QueryParameter{
 		param("@shard", s.Key.TenantShard), param("@from", s.Range.From), param("@to", s.Range.To),
 	}}
-	to := v.to("view_scan", s.Key)
+	to := v.to("rollup_scan", s.Key)
 	if s.Key.Name == "" {
 		to.key = nil
 		q.sql, q.params = q.sql+noManifestsSQL, append(q.params, param("@rollup", rollup.ManifestKey))

@@ -2,8 +2,11 @@ package deploytest_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,4 +69,41 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 	}
+}
+
+// operationNames are the literals from which the client of the store makes its values of the label operation.
+var operationNames = regexp.MustCompile(`(?:\.to(?:Write)?\(|operation: )"([a-z_]+)"`)
+
+// Every value of the label operation that a dashboard or an alert asks for is one that the store's client has.
+func TestOperationsExist(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "internal/cosmos/*.go"))
+	require.NoError(t, err)
+	operations := map[string]bool{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		for _, m := range operationNames.FindAllSubmatch(text, -1) {
+			operations[string(m[1])] = true
+			if strings.HasSuffix(f, "/documents.go") {
+				operations["control_"+string(m[1])] = true
+			}
+		}
+	}
+	require.Greater(t, len(operations), 20)
+	files, err = filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
+	require.NoError(t, err)
+	asked := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`binnacle_cosmos[^}]*operation=~?\\"([^\\]*)\\"`).FindAllSubmatch(text, -1) {
+			for _, one := range strings.Split(string(m[1]), "|") {
+				asked++
+				pattern := regexp.MustCompile("^(?:" + one + ")$")
+				require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(operations)), pattern.MatchString),
+					"%s asks for operation %q", f, one)
+			}
+		}
+	}
+	require.Positive(t, asked)
 }
