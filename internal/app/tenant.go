@@ -165,6 +165,32 @@ func checkRetention(
 	return hides, policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))
 }
 
+// SuspendTenant has queries of a tenant refused.
+func (cfg TokenConfig) SuspendTenant(ctx context.Context, name, reason string, env Env) error {
+	change, err := control.SuspendChange(reason, time.Now())
+	if err != nil {
+		return err
+	}
+	a := control.Action{Verb: "tenant suspend", Tenant: name, Detail: map[string]string{"reason": reason}}
+	return cfg.changeTenant(ctx, a, change, env)
+}
+
+// ResumeTenant has queries of a tenant answered again.
+func (cfg TokenConfig) ResumeTenant(ctx context.Context, name string, env Env) error {
+	return cfg.changeTenant(ctx, control.Action{Verb: "tenant resume", Tenant: name}, control.ResumeChange(), env)
+}
+
+func (cfg TokenConfig) changeTenant(ctx context.Context, a control.Action, c control.Change, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return actionsOf(client, "", env.Logger).Do(ctx, a, func(*control.Action) error {
+		return control.NewTenants(client.Documents()).Set(ctx, a.Tenant, c)
+	})
+}
+
 // tokenStore is the tokens of an account and the record of actions on them.
 type tokenStore struct {
 	*control.Tokens

@@ -25,6 +25,7 @@ type Tenant struct {
 	NearestAverages bool
 	Ingest          *TenantIngest // nil: nothing is said
 	Pin             balance.Pin   // what an operator has decided of the placement
+	Suspended       *Suspension   // nil: it is not
 
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
 }
@@ -59,6 +60,7 @@ type tenantBody struct {
 	Averages        Averages        `json:"averages,omitempty"`
 	Limits          *limitsBody     `json:"limits,omitempty"`
 	Pin             balance.Pin     `json:"pin,omitzero"`
+	Suspended       *suspensionBody `json:"suspended,omitempty"`
 
 	Retention []retentionPolicyBody `json:"retention,omitempty"`
 }
@@ -117,6 +119,9 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 		}
 		if tenant.policies, err = policiesOf(b); err != nil {
 			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+		}
+		if s := b.Suspended; s != nil {
+			tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}
 		}
 		if b.Limits != nil {
 			tenant.Queries = b.Limits.Query

@@ -116,6 +116,9 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 			err = &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 		}
 		tenant := caller.Tenant
+		if err == nil && r.URL.Path != tenantPath {
+			err = CheckSuspended(a.cfg.Querier, tenant)
+		}
 		if err == nil {
 			r, err = After(r)
 		}

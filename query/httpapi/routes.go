@@ -30,7 +30,7 @@ func (a *api) routes() []route {
 		{"/api/v1/aggregates", ask, aggregatesParameters, a.aggregates},
 		{"/api/v1/latest", ask, latestParameters, a.latest},
 		{"/api/v1/diff", ask, diffParameters, a.diff},
-		{"/api/v1/tenant", read, tenantParameters, a.tenant},
+		{tenantPath, read, tenantParameters, a.tenant},
 		{"/api/v1/devices", read, devicesParameters, a.devices},
 		{"/api/v1/devices/facets", read, facetsParameters, a.facets},
 		{"/api/v1/metrics", read, metricsParameters, a.metrics},

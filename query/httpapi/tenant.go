@@ -13,6 +13,9 @@ type Publishing struct {
 	Topic string `json:"topic"`
 }
 
+// tenantPath is answered for a suspended tenant, too.
+const tenantPath = "/api/v1/tenant"
+
 // tenant answers which tenant a credential is for, and what bounds it.
 func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 	p := parse(r, tenantParameters)
@@ -32,6 +35,10 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 	if stored.Ingest != nil {
 		maps.Copy(limits, stored.Ingest.Bounds())
 	}
+	var suspended string
+	if err := CheckSuspended(a.cfg.Querier, tenant); err != nil {
+		suspended = err.Error()
+	}
 	var retention []string
 	if device != "" && known {
 		retention = stored.ExplainRetention(device, a.cfg.Now().UnixMilli())
@@ -40,8 +47,9 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 		Tenant    string         `json:"tenant"`
 		Known     bool           `json:"known"`
 		Limits    map[string]any `json:"limits"`
+		Suspended string         `json:"suspended,omitempty"`
 		Retention []string       `json:"retention,omitempty"`
 		Publish   *Publishing    `json:"publish,omitempty"`
 		Operators string         `json:"operators,omitempty"`
-	}{tenant, known, limits, retention, a.cfg.Publish, a.cfg.Operators})
+	}{tenant, known, limits, suspended, retention, a.cfg.Publish, a.cfg.Operators})
 }

@@ -165,6 +165,9 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if !caller.May(control.ScopeRead) {
 		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 	}
+	if err := httpapi.CheckSuspended(a.cfg.Querier, caller.Tenant); err != nil {
+		return err
+	}
 	if r, err = httpapi.After(r); err != nil {
 		return badRequest("%v", err)
 	}

@@ -1,0 +1,52 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"binnacle/internal/control"
+	"binnacle/query"
+	"binnacle/query/httpapi"
+
+	"github.com/stretchr/testify/require"
+)
+
+// set changes acme, and has the querier know it.
+func (s server) set(t *testing.T, change control.Change) {
+	t.Helper()
+	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+	_, err := s.world.Directory.Refresh(context.Background())
+	require.NoError(t, err)
+}
+
+// No endpoint answers for a suspended tenant but the one that says so, and all answer for others.
+func TestSuspendedTenantIsRefused(t *testing.T) {
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = refusals{} })
+	s.fill()
+	s.world.Tenant("globex")
+	suspend, err := control.SuspendChange(" the contract has ended ", noon)
+	require.NoError(t, err)
+	s.set(t, suspend)
+	const why = `tenant acme is suspended since 2026-11-20T12:00:00Z: the contract has ended`
+	paths := httpapi.Routes(httpapi.Config{Rejected: refusals{}})
+	require.Greater(t, len(paths), 8)
+	for path := range paths {
+		a := s.get(t, path)
+		require.Contains(t, a.body, why, path)
+		if path == "/api/v1/tenant" {
+			require.Equal(t, http.StatusOK, a.status)
+			continue
+		}
+		require.Equal(t, http.StatusForbidden, a.status, path)
+		other, err := s.do(t, http.MethodGet, path, http.Header{httpapi.TenantHeader: {"globex"}})
+		require.NoError(t, err)
+		require.NotEqual(t, http.StatusForbidden, other.status, path)
+	}
+	s.set(t, control.ResumeChange())
+	require.Equal(t, http.StatusOK, s.get(t, "/api/v1/devices").status)
+	require.NotContains(t, s.get(t, "/api/v1/tenant").body, "suspended")
+
+	_, err = control.SuspendChange(" ", noon)
+	require.ErrorContains(t, err, "1 to 200 bytes")
+}
