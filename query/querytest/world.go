@@ -153,6 +153,7 @@ type head struct {
 type bin struct {
 	tenant, device string
 	source         store.Source
+	erased         int64 // through which nothing is answered; set by each answer
 	rows           binning.Rows
 	records        []Record
 	entry          catalog.Entry // what it shows of its device
@@ -297,20 +298,21 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	if !r.Bins {
 		p.Owner = 0
 	}
+	known := r.KnownBins(p.Owner)
 	p.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, b := range bins {
 			if !asked(b.tenant, b.device) {
 				continue
 			}
 			out := store.HeadRows{Device: b.device, Source: b.source, Above: -1}
-			erased := r.ErasedThrough(b.device, telemetry.DayOf(b.records[0].Time), &p)
-			if b.records[len(b.records)-1].Position.Offset <= erased {
+			b.erased = r.ErasedThrough(b.device, telemetry.DayOf(b.records[0].Time), &p)
+			if b.source.Through <= b.erased {
 				continue
 			}
 			if p.Owner == 0 {
-				rows := rowsOf(b.behind(erased))
+				rows := rowsOf(b.behind(b.erased))
 				out.Frame = rows.Frame(r.Range, r.Metrics)
-			} else if out = b.above(r, out, &p); !r.Range.Contains(out.Day.Start()) {
+			} else if out = b.above(known, r, out); !r.Range.Contains(out.Day.Start()) {
 				continue
 			}
 			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {
@@ -322,13 +324,12 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 }
 
 // above fills in what is not known of a bin.
-func (b *bin) above(r store.HeadRequest, out store.HeadRows, p *store.PartitionHead) store.HeadRows {
-	known := r.KnownBins(p.Owner)
+func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out store.HeadRows) store.HeadRows {
 	out.Day, out.First = telemetry.DayOf(b.records[0].Time), b.records[0].Position.Offset
 	if upto, ok := known[store.HeadBin{Device: b.device, Day: out.Day, First: out.First}]; ok && upto <= b.source.Through {
 		out.Above = upto
 	}
-	rows := rowsOf(b.behind(max(out.Above, r.ErasedThrough(b.device, out.Day, p))))
+	rows := rowsOf(b.behind(max(out.Above, b.erased)))
 	out.Frame = rows.Frame(r.Range, r.Metrics)
 	return out
 }
