@@ -134,7 +134,7 @@ func printExplanation(w io.Writer, e httpapi.Explanation) error {
 		if err := report.List(w, rows); err != nil {
 			return err
 		}
-		scans := [][]string{{"container", "key", "devices", "from", "to", "stored since", "documents", "RU"}}
+		scans := [][]string{{"operation", "container", "key", "devices", "from", "to", "stored since", "documents", "RU"}}
 		for _, s := range r.Scans {
 			devices := s.Device
 			switch {
@@ -143,16 +143,16 @@ func printExplanation(w io.Writer, e httpapi.Explanation) error {
 			case devices == "":
 				devices = "all"
 			}
-			scans = append(scans, []string{s.Container, s.TenantShard, devices, s.From, s.To, s.StoredSince,
+			scans = append(scans, []string{s.Operation, s.Container, s.TenantShard, devices, s.From, s.To, s.StoredSince,
 				strconv.Itoa(s.Documents), fmt.Sprintf("%.1f", s.RequestUnits)})
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
 		}
-		rollups := [][]string{{"container", "key", "rollup", "from", "to", "documents", "RU"}}
+		rollups := [][]string{{"operation", "container", "key", "rollup", "from", "to", "documents", "RU"}}
 		for _, l := range r.Rollups {
-			rollups = append(rollups, []string{l.Container, l.TenantShard, l.Rollup, l.From, l.To, strconv.Itoa(l.Documents),
-				fmt.Sprintf("%.1f", l.RequestUnits)})
+			rollups = append(rollups, []string{l.Operation, l.Container, l.TenantShard, l.Rollup, l.From, l.To,
+				strconv.Itoa(l.Documents), fmt.Sprintf("%.1f", l.RequestUnits)})
 		}
 		shown := [][]string{{"key", "day", "rollups from", "to", "as of", "devices read raw"}}
 		for _, d := range r.Shown {

@@ -20,7 +20,7 @@ func TestExplainRequest(t *testing.T) {
 	status, body := 200, `{"seconds":0.0123,"reads":[{"metrics":["velocity"],"from":"A","to":"B","how":"2 prefix queries",
 		"estimated":{"request_units":5,"documents":0,"scans":2,"guessed":true},
 		"charged":{"request_units":12.34,"documents":3,"keys":2,"containers":1,"head_rows":9,"cached":4},
-		"scans":[{"container":"chunks-2026-11","tenant_shard":"acme~4r","from":"A","to":"B","stored_since":"C","documents":3,
+		"scans":[{"operation":"scan","container":"chunks-2026-11","tenant_shard":"acme~4r","from":"A","to":"B","stored_since":"C","documents":3,
 		"request_units":9.84},{"container":"chunks-2026-11","tenant_shard":"acme~ab","devices":7,"from":"A","to":"B",
 		"documents":0,"request_units":2.5}]}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func TestExplainRequest(t *testing.T) {
 	require.Equal(t, "acme", asked.Header.Get("X-Scope-OrgID"))
 	for _, want := range []string{
 		"A to B", "all devices", "velocity", "2 prefix queries", "5.0 RU, 0 documents, 2 scans, and",
-		"12.3 RU, 3 documents, 2 keys in 1 containers", "4 documents", "9 rows", "acme~4r", "7 named", "answered in 12ms"} {
+		"12.3 RU, 3 documents, 2 keys in 1 containers", "4 documents", "9 rows", "scan  ", "acme~4r", "7 named", "answered in 12ms"} {
 		require.Contains(t, out, want)
 	}
 	token := filepath.Join(t.TempDir(), "token")

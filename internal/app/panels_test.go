@@ -83,17 +83,26 @@ func plain() (r reported) {
 func newPanels(t *testing.T, devices, days int, of reported) *panels {
 	p := &panels{devices: devices, day: 20777, reported: of}
 	p.first, p.now = p.day-telemetry.Day(days)+1, time.UnixMilli(p.day.End())
-	clock := func() time.Time { return p.now }
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	p.open(t, cosmosemu.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return p.now }}, nil)
+	return p
+}
+
+// open makes the account and tells the catalog of the devices. change changes the client, where it is not nil.
+func (p *panels) open(t *testing.T, account cosmosemu.Config, change func(*cosmos.Config)) {
+	server, err := cosmosemu.Open(account)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	p.account = server
-	p.client, err = cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
-		Transport: server.Transport()})
+	cfg := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()}
+	if change != nil {
+		change(&cfg)
+	}
+	p.client, err = cosmos.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(p.client.Close)
 	require.NoError(t, p.client.EnsureBase(t.Context()))
-	p.directory = control.NewDirectory(control.DirectoryConfig{Documents: p.client.Documents(), Now: clock})
+	p.directory = control.NewDirectory(control.DirectoryConfig{Documents: p.client.Documents(), Now: account.Now})
 	view, err := p.directory.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	p.tenant, _ = view.Tenant("acme")
@@ -105,7 +114,7 @@ func newPanels(t *testing.T, devices, days int, of reported) *panels {
 		require.NoError(t, p.directory.AskMonth(t.Context(), container))
 	}
 	var said []catalog.Entry
-	for d := range devices {
+	for d := range p.devices {
 		e := controltest.Entry(deviceOf(d), p.tags(d), p.names...)
 		e.First, e.Last = p.first.Start(), p.day.End()-1
 		said = append(said, e)
@@ -115,7 +124,6 @@ func newPanels(t *testing.T, devices, days int, of reported) *panels {
 	for _, page := range pages {
 		require.NoError(t, p.client.Catalog().Create(t.Context(), "acme", page.ID, page.Doc))
 	}
-	return p
 }
 
 const kinds = 8 // of devices, by what they report

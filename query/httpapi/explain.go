@@ -126,6 +126,7 @@ type estimated struct {
 }
 
 type explainScan struct {
+	Operation    string  `json:"operation"` // as metrics name its requests, and docs/access-patterns.md
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
 	Device       string  `json:"device,omitempty"`
@@ -139,6 +140,7 @@ type explainScan struct {
 
 // explainRollup is a scan of rollup documents.
 type explainRollup struct {
+	Operation    string  `json:"operation"`
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
 	Rollup       string  `json:"rollup"`
@@ -181,15 +183,16 @@ func explainedReadOf(r *query.Explained) explainedRead {
 	}
 	out.From, out.To = instant(r.Range.From), instant(r.Range.To)
 	for i, s := range r.Scans {
-		x := explainScan{Container: s.Container, TenantShard: s.TenantShard, Device: s.Device, Devices: s.Named,
-			From: instant(s.Range.From), To: instant(s.Range.To), Documents: s.Documents, RequestUnits: round(s.RequestUnits)}
+		x := explainScan{Operation: "scan", Container: s.Container, TenantShard: s.TenantShard, Device: s.Device,
+			Devices: s.Named, From: instant(s.Range.From), To: instant(s.Range.To), Documents: s.Documents,
+			RequestUnits: round(s.RequestUnits)}
 		if s.Since > 0 {
 			x.StoredSince = instant(s.Since * 1000)
 		}
 		out.Scans[i] = x
 	}
 	for _, l := range r.RollupScans {
-		out.Rollups = append(out.Rollups, explainRollup{l.Container, l.TenantShard, l.Name, instant(l.Range.From),
+		out.Rollups = append(out.Rollups, explainRollup{"rollup_scan", l.Container, l.TenantShard, l.Name, instant(l.Range.From),
 			instant(l.Range.To), l.Documents, round(l.RequestUnits)})
 	}
 	for _, d := range r.Covered {
