@@ -41,7 +41,8 @@ func TestExplainRequest(t *testing.T) {
 	require.Equal(t, "acme", asked.Header.Get("X-Scope-OrgID"))
 	for _, want := range []string{
 		"A to B", "all devices", "velocity", "2 prefix queries", "5.0 RU, 0 documents, 2 scans, and",
-		"12.3 RU, 3 documents, 2 keys in 1 containers", "4 documents", "9 rows", "scan  ", "acme~4r", "7 named", "answered in 12ms"} {
+		"12.3 RU, 3 documents, 2 keys in 1 containers", "4 documents", "9 rows", "scan  ", "acme~4r", "7 named",
+		"answered in 12ms"} {
 		require.Contains(t, out, want)
 	}
 	token := filepath.Join(t.TempDir(), "token")

@@ -37,7 +37,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var updatePatterns = flag.Bool("patterns.update", false, "write docs/access-patterns.md anew, for `make access-patterns`")
+var updatePatterns = flag.Bool("patterns.update", false, "write docs/access-patterns.md anew")
 
 // The fleet of docs/access-patterns.md, and how long a request takes beside what its charge takes.
 const (

@@ -192,8 +192,8 @@ func explainedReadOf(r *query.Explained) explainedRead {
 		out.Scans[i] = x
 	}
 	for _, l := range r.RollupScans {
-		out.Rollups = append(out.Rollups, explainRollup{"rollup_scan", l.Container, l.TenantShard, l.Name, instant(l.Range.From),
-			instant(l.Range.To), l.Documents, round(l.RequestUnits)})
+		out.Rollups = append(out.Rollups, explainRollup{"rollup_scan", l.Container, l.TenantShard, l.Name,
+			instant(l.Range.From), instant(l.Range.To), l.Documents, round(l.RequestUnits)})
 	}
 	for _, d := range r.Covered {
 		out.Shown = append(out.Shown, explainDay{d.TenantShard, d.Day.String(), instant(d.Range.From), instant(d.Range.To),
