@@ -282,7 +282,7 @@ func TestServe(t *testing.T) {
 	set := run(t, time.Minute, "tenant", "set", "acme", "--lookback=25m", "--averages=nearest", "--query-rus-day=5e6",
 		"--query-samples=none", "--cosmos="+cosmosAt)
 	require.Zero(t, set.code, set.stderr.String())
-	require.Regexp(t, `(?m)^acme +\S+ +for ever +25m +nearest +default +default +default +5000000 +none +default$`, set.stdout.String())
+	require.Regexp(t, `(?m)^acme +\S+ +forever +25m +nearest +default +default +default +5000000 +none +default +no$`, set.stdout.String())
 	require.Equal(t, set.stdout.String(), run(t, time.Minute, "tenant", "list", "--cosmos="+cosmosAt).stdout.String())
 	refused(t, []string{"tenant", "set", "nobody", "--lookback=25m", "--cosmos=" + cosmosAt}, "nobody")
 	refused(t, []string{"tenant", "set", "acme", "--cosmos=" + cosmosAt}, "nothing to set")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"time"
 
 	"binnacle/internal/app"
 	"binnacle/internal/balance"
@@ -11,6 +10,7 @@ import (
 
 type tenantCommand struct {
 	List      tenantListCommand    `cmd:"" help:"List tenants with their settings."`
+	Show      tenantShowCommand    `cmd:"" hidden:"" help:"Show everything that was set of a tenant."`
 	Sizes     tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
 	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
@@ -29,16 +29,6 @@ type tenantCommand struct {
 	} `cmd:"" help:"Manage bearer tokens of tenants."`
 }
 
-type tenantListCommand struct {
-	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (c *tenantListCommand) Run(e *env) error {
-	return app.ListTenants(e.ctx, c.Config, c.Tenant, e.app())
-}
-
 type tenantSizesCommand struct {
 	Config app.SizesConfig `kong:"embed"`
 }
@@ -54,61 +44,6 @@ Examples:
 }
 
 func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
-
-type tenantSetCommand struct {
-	Tenant    string               `arg:"" help:"Name of the tenant."`
-	Lookback  *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
-	Averages  control.Averages     `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." enum:"exact,nearest," default:"" placeholder:"KIND"`
-	Retention string               `name:"retention" help:"Retention by device: patterns with durations, such as meter-*=10y,default=400d; the first match counts. forever is without end. A shorter one hides what is older at once, for good." placeholder:"CLASSES"`
-	Query     control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
-	Ingest    control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (tenantSetCommand) Help() string {
-	return `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
-"binnacle tenant retention explain" shows what a retention does to a device.
-
-Examples:
-  binnacle tenant set acme --lookback 25m
-  binnacle tenant set acme --averages nearest
-  binnacle tenant set acme --retention 'default=400d,meter-*=10y'
-  binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
-  binnacle tenant set acme --query-samples none --query-concurrency default
-  binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
-  binnacle tenant set acme --ingest-devices 500 --ingest-over refuse --ingest-past 30d
-  binnacle tenant set acme --ingest-label-values 1000 --ingest-total-series 200000`
-}
-
-func (c *tenantSetCommand) Run(e *env) error {
-	changes := append(c.Query.Changes(), c.Ingest.Changes()...)
-	if c.Lookback != nil {
-		lookback, err := control.LookbackChange(*c.Lookback)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, lookback)
-	}
-	if c.Averages != "" {
-		averages, err := control.AveragesChange(c.Averages)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, averages)
-	}
-	if c.Retention != "" {
-		retention, err := control.RetentionChange(c.Retention, time.Now())
-		if err != nil {
-			return err
-		}
-		changes = append(changes, retention)
-	}
-	if len(changes) == 0 {
-		return errors.New("nothing to set: give a flag such as --query-rate")
-	}
-	return c.Config.SetTenant(e.ctx, c.Tenant, changes, e.app())
-}
 
 type tenantExplainCommand struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
@@ -166,44 +101,4 @@ func (c *tenantPinCommand) Run(e *env) error {
 		return err
 	}
 	return c.Config.SetTenant(e.ctx, c.Tenant, []control.Change{pin}, e.app())
-}
-
-type tokenAddCommand struct {
-	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
-	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
-	Expires time.Duration   `help:"Lifetime of the token, such as 90d. Default: unlimited."`
-	Note    string          `help:"Note that token list shows, such as the user of the token."`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (tokenAddCommand) Help() string {
-	return `Examples:
-  binnacle tenant token add acme
-  binnacle tenant token add acme --scopes read,admin --expires 90d --note "Grafana of the fleet team"`
-}
-
-func (c *tokenAddCommand) Run(e *env) error {
-	t := control.Token{Tenant: c.Tenant, Scopes: c.Scopes, Note: c.Note}
-	return c.Config.AddToken(e.ctx, t, c.Expires, e.app())
-}
-
-type tokenListCommand struct {
-	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (c *tokenListCommand) Run(e *env) error {
-	return app.ListTokens(e.ctx, c.Config, c.Tenant, e.app())
-}
-
-type tokenRevokeCommand struct {
-	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (c *tokenRevokeCommand) Run(e *env) error {
-	return app.RevokeToken(e.ctx, c.Config, c.ID, e.app())
 }

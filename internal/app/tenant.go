@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,14 +23,22 @@ type TokenConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 }
 
-// ListTenants prints the tenants, or one.
-func ListTenants(ctx context.Context, cfg TokenConfig, name string, env Env) error {
+// ListTenants prints the tenants, or one; as JSON one a line.
+func (cfg TokenConfig) ListTenants(ctx context.Context, name string, asJSON bool, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return listTenants(ctx, control.NewTenants(client.Documents()), name, env)
+	tenants := control.NewTenants(client.Documents())
+	if !asJSON {
+		return listTenants(ctx, tenants, name, env)
+	}
+	infos, err := tenantInfos(ctx, tenants, name)
+	for _, i := range infos {
+		err = errors.Join(err, json.NewEncoder(env.Stdout).Encode(i))
+	}
+	return err
 }
 
 func listTenants(ctx context.Context, tenants *control.Tenants, name string, env Env) error {
@@ -37,15 +47,15 @@ func listTenants(ctx context.Context, tenants *control.Tenants, name string, env
 		return err
 	}
 	rows := [][]string{{
-		"tenant", "registered", "retention", "promql lookback", "averages", "queries/s", "at once", "RU/s", "RU a day",
-		"samples", "readings",
+		"tenant", "registered", "retention", "lookback", "averages", "query-rate", "query-concurrency", "query-rus",
+		"query-rus-day", "query-samples", "ingest", "suspended",
 	}}
 	for _, t := range all {
 		if name == "" || t.Name == name {
 			l := t.Queries
 			rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
 				averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
-				readingsOf(t)})
+				readingsOf(t), suspendedSince(t)})
 		}
 	}
 	return report.List(env.Stdout, rows)
@@ -56,7 +66,7 @@ func retentionOf(t control.Tenant) string {
 	if len(t.RetentionClasses()) > 1 {
 		return t.RetentionText()
 	}
-	return orElse(t.Retention, "for ever")
+	return orElse(t.Retention, "forever")
 }
 
 // ExplainRetention prints which days of a device are gone, and when the others go.
@@ -91,11 +101,22 @@ func averagesOf(t control.Tenant) string {
 	return string(control.ExactAverages)
 }
 
+// readingsOf returns the limits of readings that were set, by the names of their flags without ingest-.
 func readingsOf(t control.Tenant) string {
-	if t.Ingest == nil {
-		return "default"
+	var parts []string
+	for _, s := range t.Settings() {
+		if name, ok := strings.CutPrefix(s.Name, "ingest-"); ok && s.Value != control.Unset.String() {
+			parts = append(parts, name+"="+s.Value)
+		}
 	}
-	return t.Ingest.String()
+	return cmp.Or(strings.Join(parts, " "), control.Unset.String())
+}
+
+func suspendedSince(t control.Tenant) string {
+	if t.Suspended == nil {
+		return "no"
+	}
+	return "since " + day(t.Suspended.Since)
 }
 
 // orElse formats a duration; 0 is none.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strings"
 	"time"
 
 	"binnacle/internal/duration"
@@ -54,16 +53,7 @@ type TenantIngest struct {
 func (l TenantIngest) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "ingest") }
 
 // Bounds returns what the tenant document bounds, as QueryLimits.Bounds does. The ingesters' own limits are not in it.
-func (l TenantIngest) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l), map[string]any{}) }
-
-// String returns what is set, in the order of the flags; empty for nothing.
-func (l TenantIngest) String() string {
-	var parts []string
-	for _, c := range l.Changes() {
-		parts = append(parts, c.String())
-	}
-	return strings.Join(parts, ", ")
-}
+func (l TenantIngest) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l)) }
 
 // Period is a Bound that is a length of time, in seconds.
 type Period Limit

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,21 +113,36 @@ func (l QueryLimits) Changes() []Change { return changesOf(reflect.ValueOf(l), "
 
 // Bounds returns what is bounded, by the name of its flag: numbers, lengths of time in seconds, and the action above a
 // rate.
-func (l QueryLimits) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l), map[string]any{}) }
+func (l QueryLimits) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l)) }
 
-func boundsOf(limits reflect.Value, into map[string]any) map[string]any {
-	for i := range limits.NumField() {
-		field, value := limits.Type().Field(i), limits.Field(i)
-		if field.Anonymous {
-			boundsOf(value, into)
-			continue
-		}
-		stored := value.Interface().(limitField).stored()
-		if stored != nil && !value.IsZero() && fmt.Sprint(stored) != Unbounded.String() {
-			into[field.Tag.Get("name")] = stored
+func boundsOf(limits reflect.Value) map[string]any {
+	into := map[string]any{}
+	for _, f := range limitFields(limits) {
+		stored := f.value.Interface().(limitField).stored()
+		if stored != nil && !f.value.IsZero() && fmt.Sprint(stored) != Unbounded.String() {
+			into[f.Tag.Get("name")] = stored
 		}
 	}
 	return into
+}
+
+// fieldValue is a field of a struct and its value.
+type fieldValue struct {
+	reflect.StructField
+	value reflect.Value
+}
+
+// limitFields returns the fields of a struct of limits, in their order.
+func limitFields(limits reflect.Value) (out []fieldValue) {
+	for i := range limits.NumField() {
+		field, value := limits.Type().Field(i), limits.Field(i)
+		if field.Anonymous {
+			out = append(out, limitFields(value)...)
+		} else {
+			out = append(out, fieldValue{field, value})
+		}
+	}
+	return out
 }
 
 // limitField is the type of each field of QueryLimits, IngestLimits and TenantIngest. A limit is declared by its field
@@ -151,16 +167,11 @@ func orDefaults[T any](limits, byDefault T) T {
 
 // changesOf returns a change for each field of a struct of limits that says something.
 func changesOf(limits reflect.Value, path ...string) (out []Change) {
-	for i := range limits.NumField() {
-		field, value := limits.Type().Field(i), limits.Field(i)
-		if field.Anonymous {
-			out = append(out, changesOf(value, path...)...)
-			continue
-		}
-		if !value.IsZero() {
-			property, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	for _, f := range limitFields(limits) {
+		if !f.value.IsZero() {
+			property, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			out = append(out, Change{path: append(slices.Clone(path), property), named: property,
-				value: value.Interface().(limitField).stored()})
+				value: f.value.Interface().(limitField).stored()})
 		}
 	}
 	return out
@@ -177,6 +188,7 @@ type Change struct {
 	path  []string // in the tenant document
 	value any      // nil takes it out
 	named string
+	none  string // how a change that takes something out is shown; empty: default
 
 	update func(body map[string]any) error // in place of setting the value; nil for none
 }
@@ -184,7 +196,7 @@ type Change struct {
 // String returns the property and its new value.
 func (c Change) String() string {
 	if c.value == nil {
-		return c.named + " default"
+		return c.named + " " + cmp.Or(c.none, Unset.String())
 	}
 	return fmt.Sprintf("%s %v", c.named, c.value)
 }

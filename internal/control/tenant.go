@@ -26,6 +26,7 @@ type Tenant struct {
 	Ingest          *TenantIngest // nil: nothing is said
 	Pin             balance.Pin   // what an operator has decided of the placement
 	Suspended       *Suspension   // nil: it is not
+	Profile
 
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
 }
@@ -61,6 +62,7 @@ type tenantBody struct {
 	Limits          *limitsBody     `json:"limits,omitempty"`
 	Pin             balance.Pin     `json:"pin,omitzero"`
 	Suspended       *suspensionBody `json:"suspended,omitempty"`
+	Profile
 
 	Retention []retentionPolicyBody `json:"retention,omitempty"`
 }
@@ -116,6 +118,7 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 
 			NearestAverages: b.Averages == NearestAverages,
 			Pin:             b.Pin,
+			Profile:         b.Profile,
 		}
 		if tenant.policies, err = policiesOf(b); err != nil {
 			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -166,10 +167,10 @@ func TestSetIngestLimits(t *testing.T) {
 	require.Equal(t, said, *known.Ingest)
 	require.Equal(t, control.Limit(2), known.Queries.Rate)
 	require.True(t, known.Ingest.Any())
-	require.Equal(t, "readingsPerSecond 1000, valuesPerSecond 20000, deviceReadingsPerSecond 10, "+
-		"deviceValuesPerSecond none, burstSeconds 300, over refuse, devices 500, newDevicesPerHour 30, series 64, "+
-		"totalSeries 70000, payloadBytes 65536, labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90",
-		known.Ingest.String())
+	require.Equal(t, "[{ingest-readings 1000} {ingest-values 20000} {ingest-device-readings 10} "+
+		"{ingest-device-values none} {ingest-burst 5m} {ingest-over refuse} {ingest-devices 500} {ingest-new-devices 30} "+
+		"{ingest-series 64} {ingest-total-series 70000} {ingest-payload 65536} {ingest-labels 8} "+
+		"{ingest-label-values 1000000} {ingest-past 30d} {ingest-future 1m30s}]", fmt.Sprint(known.Settings()[11:]))
 
 	for _, into := range []interface{ UnmarshalText([]byte) error }{
 		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.OnExcess,

@@ -20,6 +20,27 @@ func (s server) set(t *testing.T, change control.Change) {
 	require.NoError(t, err)
 }
 
+// A tenant's users see its display name, contact and tags, and none of another's.
+func TestProfileOfTenant(t *testing.T) {
+	s := newServer(t, func(*query.Config, *httpapi.Config) {})
+	s.fill()
+	s.world.Tenant("globex")
+	for _, x := range []control.Setting{{Name: "display-name", Value: "Acme Freight"},
+		{Name: "contact", Value: "fleet@acme.example"}} {
+		changes, err := x.Changes(noon)
+		require.NoError(t, err)
+		s.set(t, changes[0])
+	}
+	tags, err := control.TagChanges(map[string]string{"plan": "gold"})
+	require.NoError(t, err)
+	s.set(t, tags[0])
+	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{},"display_name":"Acme Freight",
+		"contact":"fleet@acme.example","tags":{"plan":"gold"}}`, s.get(t, "/api/v1/tenant").body)
+	other, err := s.do(t, http.MethodGet, "/api/v1/tenant", http.Header{httpapi.TenantHeader: {"globex"}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"tenant":"globex","known":true,"limits":{}}`, other.body)
+}
+
 // No endpoint answers for a suspended tenant but the one that says so, and all answer for others.
 func TestSuspendedTenantIsRefused(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = refusals{} })

@@ -44,12 +44,18 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 		retention = stored.ExplainRetention(device, a.cfg.Now().UnixMilli())
 	}
 	return encode(w, struct {
-		Tenant    string         `json:"tenant"`
-		Known     bool           `json:"known"`
-		Limits    map[string]any `json:"limits"`
-		Suspended string         `json:"suspended,omitempty"`
-		Retention []string       `json:"retention,omitempty"`
-		Publish   *Publishing    `json:"publish,omitempty"`
-		Operators string         `json:"operators,omitempty"`
-	}{tenant, known, limits, suspended, retention, a.cfg.Publish, a.cfg.Operators})
+		Tenant string         `json:"tenant"`
+		Known  bool           `json:"known"`
+		Limits map[string]any `json:"limits"`
+
+		DisplayName string            `json:"display_name,omitempty"`
+		Contact     string            `json:"contact,omitempty"`
+		Tags        map[string]string `json:"tags,omitempty"`
+
+		Suspended string      `json:"suspended,omitempty"`
+		Retention []string    `json:"retention,omitempty"`
+		Publish   *Publishing `json:"publish,omitempty"`
+		Operators string      `json:"operators,omitempty"`
+	}{tenant, known, limits, stored.DisplayName, stored.Contact, stored.Tags,
+		suspended, retention, a.cfg.Publish, a.cfg.Operators})
 }

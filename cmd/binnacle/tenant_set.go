@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"binnacle/internal/app"
+	"binnacle/internal/control"
+)
+
+type tenantSetCommand struct {
+	Tenant      string               `arg:"" help:"Name of the tenant."`
+	Lookback    *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
+	Averages    *string              `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." placeholder:"KIND"`
+	Retention   *string              `name:"retention" help:"Retention by device: patterns with durations, such as meter-*=10y,default=400d; the first match counts. forever is without end. A shorter one hides what is older at once, for good." placeholder:"CLASSES"`
+	DisplayName *string              `name:"display-name" help:"Name of the tenant that people read. Empty: none." placeholder:"TEXT"`
+	Contact     *string              `name:"contact" help:"Person or address to turn to about the tenant. Empty: none." placeholder:"TEXT"`
+	Tags        map[string]string    `name:"tag" help:"Tag of the tenant, key=value; key= removes it. It may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
+	Query       control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
+	Ingest      control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tenantSetCommand) Help() string {
+	return `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
+"binnacle tenant retention explain" shows what a retention does to a device.
+
+Examples:
+  binnacle tenant set acme --lookback 25m
+  binnacle tenant set acme --averages nearest
+  binnacle tenant set acme --display-name 'Acme Freight' --contact fleet@acme.example --tag region=eu --tag plan=gold
+  binnacle tenant set acme --tag plan=
+  binnacle tenant set acme --retention 'default=400d,meter-*=10y'
+  binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
+  binnacle tenant set acme --query-samples none --query-concurrency default
+  binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
+  binnacle tenant set acme --ingest-devices 500 --ingest-over refuse --ingest-past 30d
+  binnacle tenant set acme --ingest-label-values 1000 --ingest-total-series 200000`
+}
+
+func (c *tenantSetCommand) Run(e *env) error {
+	changes := append(c.Query.Changes(), c.Ingest.Changes()...)
+	if c.Lookback != nil {
+		lookback, err := control.LookbackChange(*c.Lookback)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, lookback)
+	}
+	for _, s := range []struct {
+		name  string
+		value *string
+	}{{"averages", c.Averages}, {"retention", c.Retention}, {"display-name", c.DisplayName}, {"contact", c.Contact}} {
+		if s.value == nil {
+			continue
+		}
+		more, err := control.Setting{Name: s.name, Value: *s.value}.Changes(time.Now())
+		if err != nil {
+			return err
+		}
+		changes = append(changes, more...)
+	}
+	tags, err := control.TagChanges(c.Tags)
+	if err != nil {
+		return err
+	}
+	changes = append(changes, tags...)
+	if len(changes) == 0 {
+		return errors.New("nothing to set: give a flag such as --query-rate")
+	}
+	return c.Config.SetTenant(e.ctx, c.Tenant, changes, e.app())
+}

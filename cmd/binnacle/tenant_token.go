@@ -1,0 +1,48 @@
+package main
+
+import (
+	"time"
+
+	"binnacle/internal/app"
+	"binnacle/internal/control"
+)
+
+type tokenAddCommand struct {
+	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
+	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
+	Expires time.Duration   `help:"Lifetime of the token, such as 90d. Default: unlimited."`
+	Note    string          `help:"Note that token list shows, such as the user of the token."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tokenAddCommand) Help() string {
+	return `Examples:
+  binnacle tenant token add acme
+  binnacle tenant token add acme --scopes read,admin --expires 90d --note "Grafana of the fleet team"`
+}
+
+func (c *tokenAddCommand) Run(e *env) error {
+	t := control.Token{Tenant: c.Tenant, Scopes: c.Scopes, Note: c.Note}
+	return c.Config.AddToken(e.ctx, t, c.Expires, e.app())
+}
+
+type tokenListCommand struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (c *tokenListCommand) Run(e *env) error {
+	return app.ListTokens(e.ctx, c.Config, c.Tenant, e.app())
+}
+
+type tokenRevokeCommand struct {
+	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (c *tokenRevokeCommand) Run(e *env) error {
+	return app.RevokeToken(e.ctx, c.Config, c.ID, e.app())
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/nearest"
+	"binnacle/internal/report"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// TenantInfo is what was set of a tenant, in the words of the flags of `tenant set`.
+type TenantInfo struct {
+	Tenant     string            `json:"tenant"`
+	Registered time.Time         `json:"registered"`
+	Settings   map[string]string `json:"settings"`
+	Tags       map[string]string `json:"tags"`
+	Suspended  *SuspensionInfo   `json:"suspended,omitempty"`
+	Placement  string            `json:"placement"`
+
+	order []string // of the settings
+}
+
+// SuspensionInfo is since when and why queries of a tenant are refused.
+type SuspensionInfo struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
+func tenantInfo(t control.Tenant, today telemetry.Day) TenantInfo {
+	info := TenantInfo{Tenant: t.Name, Registered: t.Created, Settings: map[string]string{}, Tags: map[string]string{},
+		Placement: placementLine(t.Placement, today)}
+	for _, s := range t.Settings() {
+		info.Settings[s.Name], info.order = s.Value, append(info.order, s.Name)
+	}
+	maps.Copy(info.Tags, t.Tags)
+	if s := t.Suspended; s != nil {
+		info.Suspended = &SuspensionInfo{s.Since, s.Reason}
+	}
+	return info
+}
+
+// placementLine returns where a tenant writes to today, and what will change.
+func placementLine(p *sharding.Placement, today telemetry.Day) string {
+	var parts []string
+	for i, e := range p.Epochs() {
+		kind, when := "shared", ""
+		if e.Dedicated {
+			kind = "dedicated"
+		}
+		if i > 0 {
+			when = " from " + e.From.String() + " on"
+		}
+		if e.From <= today {
+			parts = parts[:0] // those before have ended
+		}
+		parts = append(parts, fmt.Sprintf("%s, %d keys%s", kind, len(e.Slots), when))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// tenantInfos returns the tenants, or the one with a name.
+func tenantInfos(ctx context.Context, tenants *control.Tenants, name string) ([]TenantInfo, error) {
+	all, err := tenants.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos, names, today := []TenantInfo{}, []string(nil), telemetry.DayOf(time.Now().UnixMilli())
+	for _, t := range all {
+		if names = append(names, t.Name); name == "" || t.Name == name {
+			infos = append(infos, tenantInfo(t, today))
+		}
+	}
+	if name != "" && len(infos) == 0 {
+		return nil, noTenant(name, names)
+	}
+	return infos, nil
+}
+
+// noTenant returns the error for a name that no tenant has.
+func noTenant(name string, names []string) error {
+	if near := nearest.Name(name, names); near != "" {
+		return fmt.Errorf("tenant %s: %w; did you mean %s?", name, control.ErrNoTenant, near)
+	}
+	return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
+}
+
+// ShowTenant prints what was set of a tenant.
+func (cfg TokenConfig) ShowTenant(ctx context.Context, name string, asJSON bool, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	infos, err := tenantInfos(ctx, control.NewTenants(client.Documents()), name)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(env.Stdout).Encode(infos[0])
+	}
+	return infos[0].print(env.Stdout)
+}
+
+func (i TenantInfo) print(w io.Writer) error {
+	rows := [][]string{{"tenant", i.Tenant}, {"registered", i.Registered.Format(time.RFC3339)}}
+	for _, name := range i.order {
+		rows = append(rows, []string{name, cmp.Or(i.Settings[name], "none")})
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Tags)) {
+		rows = append(rows, []string{"tag", name + "=" + i.Tags[name]})
+	}
+	if s := i.Suspended; s != nil {
+		rows = append(rows, []string{"suspended", s.Since.Format(time.RFC3339) + ": " + s.Reason})
+	}
+	return report.List(w, append(rows, []string{"placement", i.Placement}))
+}

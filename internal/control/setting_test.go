@@ -1,0 +1,89 @@
+package control_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tenantWith is a registered tenant acme, and what sets it.
+func tenantWith(t *testing.T) (set func(...control.Change) error, read func() control.Tenant) {
+	t.Helper()
+	docs := controltest.NewDocuments(t)
+	_, err := control.NewDirectory(control.DirectoryConfig{Documents: docs}).Register(t.Context(), "acme")
+	require.NoError(t, err)
+	tenants := control.NewTenants(docs)
+	set = func(changes ...control.Change) error { return tenants.Set(t.Context(), "acme", changes...) }
+	return set, func() control.Tenant {
+		all, err := tenants.List(t.Context())
+		require.NoError(t, err)
+		return all[0]
+	}
+}
+
+// Every setting reads as it was set, in the words of the flags; and what is read can be set.
+func TestSettingsReadAsTheyWereSet(t *testing.T) {
+	t.Parallel()
+	set, read := tenantWith(t)
+	before := read().Settings()
+	texts := map[string]string{"lookback": "25m", "averages": "nearest", "retention": "meter-*=10d,default=400d",
+		"pin": "20", "display-name": "Acme Freight", "contact": "fleet@acme.example", "ingest-over": "refuse"}
+	var want []control.Setting
+	for i, s := range before {
+		text, ok := texts[s.Name]
+		switch {
+		case ok:
+		case s.Name == "ingest-burst" || s.Name == "ingest-past" || s.Name == "ingest-future":
+			text = strconv.Itoa(i) + "m"
+		default:
+			text = strconv.Itoa(i)
+		}
+		want = append(want, control.Setting{Name: s.Name, Value: text})
+	}
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, all := range [][]control.Setting{want, before} {
+		for _, s := range all {
+			changes, err := s.Changes(now)
+			require.NoError(t, err, s)
+			require.NoError(t, set(changes...))
+		}
+		require.Equal(t, all, read().Settings())
+	}
+	for _, s := range []control.Setting{{"nothing", "1"}, {"query-rate", "-1"}, {"query-rate", "unchanged"}, {"pin", "0"},
+		{"pin", "x"}, {"lookback", "x"}, {"averages", ""}, {"contact", "a\nb"}, {"display-name", strings.Repeat("a", 201)}} {
+		_, err := s.Changes(now)
+		require.ErrorContains(t, err, s.Name)
+	}
+}
+
+// Tags are set and removed one by one, and their number is bounded.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	set, read := tenantWith(t)
+	tags := func(tags map[string]string) error {
+		changes, err := control.TagChanges(tags)
+		require.NoError(t, err)
+		return set(changes...)
+	}
+	require.NoError(t, tags(map[string]string{"plan": "gold", "region": "eu=west"}))
+	require.NoError(t, tags(map[string]string{"plan": "", "a.b/c": "x"}))
+	require.Equal(t, map[string]string{"region": "eu=west", "a.b/c": "x"}, read().Tags)
+	many := map[string]string{}
+	for i := range 50 {
+		many["t"+strconv.Itoa(i)] = "x"
+	}
+	require.ErrorContains(t, tags(many), "at most 50 tags")
+	require.Len(t, read().Tags, 2, "all or nothing")
+	require.NoError(t, tags(map[string]string{"region": "", "a.b/c": ""}))
+	require.Empty(t, read().Tags)
+	for _, bad := range []map[string]string{{"": "x"}, {"a b": "x"}, {"-a": "x"}, {"a": "x\x00"}} {
+		_, err := control.TagChanges(bad)
+		require.Error(t, err, bad)
+	}
+}
