@@ -256,8 +256,12 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	want := publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(1, 2)))
-	made := run(t, time.Minute, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt)
-	token := strings.TrimSpace(made.stdout.String())
+	var token string
+	soon(t, time.Minute, func() bool {
+		made := run(t, time.Minute, "tenant", "token", "add", "acme", "--expires=never", "--cosmos="+cosmosAt)
+		token = strings.TrimSpace(made.stdout.String())
+		return made.code == 0
+	}, "the first reading registers the tenant")
 	ask := func(bearer string) (status int, body string) {
 		r, err := http.NewRequest(http.MethodGet, api+"/api/v1/readings?from=0&strict=true&limit=100000", nil)
 		require.NoError(t, err)
@@ -328,6 +332,9 @@ func TestTokens(t *testing.T) {
 	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())
 	at := "--cosmos=" + emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	require.Zero(t, run(t, time.Minute, "provision", "--once", at).code)
+	refused(t, []string{"tenant", "token", "add", "acme", "--expires=90d", at}, "acme", "tenant add registers it")
+	require.Zero(t, run(t, time.Minute, "tenant", "add", "acme", "--retention=400d", at).code)
+	refused(t, []string{"tenant", "add", "acme", at}, "registered already")
 	add := run(t, time.Minute, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d",
 		"--note=Grafana", at)
 	require.Zero(t, add.code, add.stderr.String())
@@ -337,16 +344,24 @@ func TestTokens(t *testing.T) {
 	list := run(t, time.Minute, "tenant", "token", "list", at)
 	require.Regexp(t, id+` +acme +read,admin +\S+ +\S+ +good +Grafana`, list.stdout.String())
 	require.NotContains(t, list.stdout.String(), strings.Split(secret, "_")[2])
+	list = run(t, time.Minute, "tenant", "token", "list", "--json", at)
+	require.Regexp(t, `^{"id":"`+id+`","tenant":"acme","scopes":\["read","admin"\],"created":"\S+","expires":"\S+",`+
+		`"state":"good","note":"Grafana"}\n$`, list.stdout.String())
+	shown := run(t, time.Minute, "tenant", "show", "acme", at)
+	require.Regexp(t, `(?m)^retention +default=400d$`, shown.stdout.String())
 	require.Zero(t, run(t, time.Minute, "tenant", "token", "revoke", id, at).code)
 	require.Regexp(t, id+`.* revoked +Grafana`, run(t, time.Minute, "tenant", "token", "list", "acme",
 		at).stdout.String())
-	refused(t, []string{"tenant", "token", "add", "Acme", at}, "Acme")
-	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", at}, "all")
+	refused(t, []string{"tenant", "token", "add", "Acme", "--expires=never", at}, "Acme")
+	refused(t, []string{"tenant", "token", "add", "acmee", "--expires=never", at}, "did you mean acme?")
+	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", "--expires=never", at}, "all")
+	refused(t, []string{"tenant", "token", "add", "acme", at}, "--expires")
+	refused(t, []string{"tenant", "token", "add", "acme", "--expires=soon", at}, "90d, or never")
 	refused(t, []string{"tenant", "token", "revoke", "nobody", at}, "nobody")
 	done := run(t, time.Minute, "actions", "--tenant=acme", at)
 	require.Regexp(t, `\S+@\S+ +token add +`+id+` +acme +expires=\S+ note=Grafana scopes=read,admin +done`, done.stdout.String())
 	done = run(t, time.Minute, "actions", "--json", at)
-	require.Regexp(t, `"verb":"token revoke","object":"`+id+`","outcome":"done"`, done.stdout.String())
+	require.Regexp(t, `"verb":"token revoke","object":"`+id+`","tenant":"acme","outcome":"done"`, done.stdout.String())
 	require.Regexp(t, `"verb":"token revoke","object":"nobody","outcome":"revoke token nobody`, done.stdout.String())
 	require.Regexp(t, `"verb":"container create","object":"chunks-`, done.stdout.String())
 	require.NotContains(t, done.stdout.String(), strings.Split(secret, "_")[2])

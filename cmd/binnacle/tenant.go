@@ -11,6 +11,7 @@ import (
 type tenantCommand struct {
 	List      tenantListCommand    `cmd:"" help:"List tenants with their settings."`
 	Show      tenantShowCommand    `cmd:"" hidden:"" help:"Show everything that was set of a tenant."`
+	Add       tenantAddCommand     `cmd:"" hidden:"" help:"Register a tenant before its first reading."`
 	Sizes     tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
 	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`

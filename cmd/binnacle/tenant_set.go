@@ -8,6 +8,25 @@ import (
 	"binnacle/internal/control"
 )
 
+type tenantAddCommand struct {
+	Tenant    string        `arg:"" help:"Name of the tenant."`
+	Retention time.Duration `help:"Retention of its readings, such as 400d; the ingesters' --retention does not count for it. Default: unlimited."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tenantAddCommand) Help() string {
+	return `A tenant is registered by its first reading, too. Before it, this allows for settings and tokens.
+
+Examples:
+  binnacle tenant add acme
+  binnacle tenant add acme --retention 400d`
+}
+
+func (c *tenantAddCommand) Run(e *env) error {
+	return c.Config.AddTenant(e.ctx, c.Tenant, c.Retention, e.app())
+}
+
 type tenantSetCommand struct {
 	Tenant      string               `arg:"" help:"Name of the tenant."`
 	Lookback    *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`

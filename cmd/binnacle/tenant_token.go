@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 )
@@ -10,15 +8,18 @@ import (
 type tokenAddCommand struct {
 	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
 	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
-	Expires time.Duration   `help:"Lifetime of the token, such as 90d. Default: unlimited."`
+	Expires string          `help:"Lifetime of the token, such as 90d, or never." required:"" placeholder:"DURATION"`
 	Note    string          `help:"Note that token list shows, such as the user of the token."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
 
 func (tokenAddCommand) Help() string {
-	return `Examples:
-  binnacle tenant token add acme
+	return `The tenant must be registered: by its first reading, or by "binnacle tenant add".
+
+Examples:
+  binnacle tenant token add acme --expires 90d
+  binnacle tenant token add acme --expires never --note "the gateway in the cellar"
   binnacle tenant token add acme --scopes read,admin --expires 90d --note "Grafana of the fleet team"`
 }
 
@@ -29,12 +30,13 @@ func (c *tokenAddCommand) Run(e *env) error {
 
 type tokenListCommand struct {
 	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+	JSON   bool   `name:"json" help:"Print JSON, a token a line."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
 
 func (c *tokenListCommand) Run(e *env) error {
-	return app.ListTokens(e.ctx, c.Config, c.Tenant, e.app())
+	return c.Config.ListTokens(e.ctx, c.Tenant, c.JSON, e.app())
 }
 
 type tokenRevokeCommand struct {
@@ -44,5 +46,5 @@ type tokenRevokeCommand struct {
 }
 
 func (c *tokenRevokeCommand) Run(e *env) error {
-	return app.RevokeToken(e.ctx, c.Config, c.ID, e.app())
+	return c.Config.RevokeToken(e.ctx, c.ID, e.app())
 }

@@ -68,24 +68,6 @@ func placementLine(p *sharding.Placement, today telemetry.Day) string {
 	return strings.Join(parts, "; ")
 }
 
-// tenantInfos returns the tenants, or the one with a name.
-func tenantInfos(ctx context.Context, tenants *control.Tenants, name string) ([]TenantInfo, error) {
-	all, err := tenants.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	infos, names, today := []TenantInfo{}, []string(nil), telemetry.DayOf(time.Now().UnixMilli())
-	for _, t := range all {
-		if names = append(names, t.Name); name == "" || t.Name == name {
-			infos = append(infos, tenantInfo(t, today))
-		}
-	}
-	if name != "" && len(infos) == 0 {
-		return nil, noTenant(name, names)
-	}
-	return infos, nil
-}
-
 // noTenant returns the error for a name that no tenant has.
 func noTenant(name string, names []string) error {
 	if near := nearest.Name(name, names); near != "" {
@@ -96,12 +78,12 @@ func noTenant(name string, names []string) error {
 
 // ShowTenant prints what was set of a tenant.
 func (cfg TokenConfig) ShowTenant(ctx context.Context, name string, asJSON bool, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
+	o, done, err := cfg.operator(env.Logger)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	infos, err := tenantInfos(ctx, control.NewTenants(client.Documents()), name)
+	defer done()
+	infos, err := o.infos(ctx, name)
 	if err != nil {
 		return err
 	}

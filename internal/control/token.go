@@ -107,21 +107,29 @@ type Tokens struct{ docs Documents }
 // NewTokens makes Tokens over the control documents.
 func NewTokens(docs Documents) *Tokens { return &Tokens{docs} }
 
-// Add makes a token. It is the only time that the secret is returned.
-func (s *Tokens) Add(ctx context.Context, t Token) (secret string, added Token, err error) {
+// Check returns the first fault of a token that is to be made, or nil.
+func (t Token) Check() error {
 	if err := telemetry.CheckTenant(t.Tenant); err != nil {
-		return "", Token{}, err
+		return err
 	}
 	if len(t.Scopes) == 0 {
-		return "", Token{}, errors.New("a token needs a scope")
+		return errors.New("a token needs a scope")
 	}
 	for _, scope := range t.Scopes {
 		if _, err := ParseScope(string(scope)); err != nil {
-			return "", Token{}, err
+			return err
 		}
 	}
 	if !t.Expires.IsZero() && !t.Expires.After(t.Created) {
-		return "", Token{}, fmt.Errorf("the token would have expired at %s", t.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the token would have expired at %s", t.Expires.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Add makes a token. It is the only time that the secret is returned.
+func (s *Tokens) Add(ctx context.Context, t Token) (secret string, added Token, err error) {
+	if err := t.Check(); err != nil {
+		return "", Token{}, err
 	}
 	t.ID = strings.ToLower(rand.Text()[:tokenIDSize])
 	secret = tokenPrefix + t.ID + "_" + rand.Text()

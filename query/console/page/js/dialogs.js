@@ -82,7 +82,7 @@ export function connect({ needs, session, problem, check, done }) {
   const said =
     needs === "tenant"
       ? "Callers on this machine may name any tenant. The simulated fleet of binnacle dev reports for acme and globex."
-      : "The token is kept in this tab only. The operator creates one with binnacle tenant token add.";
+      : "The token is kept in this tab only. The operator creates one with binnacle tenant token add TENANT --expires 90d.";
   const dialog = open(
     needs === "tenant" ? "Which tenant?" : "Sign in",
     false,

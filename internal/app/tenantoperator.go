@@ -1,0 +1,263 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/duration"
+	"binnacle/internal/provision"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// tenantOperator is what an operator does with tenants and their tokens, over the command line and over HTTP alike.
+// Every change is an action of the operator's.
+type tenantOperator struct {
+	docs    control.Documents
+	tenants *control.Tenants
+	tokens  *control.Tokens
+	actions *control.Actions
+	log     *slog.Logger
+}
+
+func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
+	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
+		control.NewActions(docs, who, log, time.Now), log}
+}
+
+// unfitError says what is wrong with a request, whatever is stored.
+type unfitError struct{ error }
+
+// Unwrap returns the cause.
+func (e unfitError) Unwrap() error { return e.error }
+
+func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
+
+// errRegistered says that a tenant is registered already.
+var errRegistered = errors.New("it is registered already; tenant set changes it")
+
+// infos returns the tenants, or the one with a name.
+func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, error) {
+	all, err := o.tenants.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos, names, today := []TenantInfo{}, []string(nil), telemetry.DayOf(time.Now().UnixMilli())
+	for _, t := range all {
+		if names = append(names, t.Name); name == "" || t.Name == name {
+			infos = append(infos, tenantInfo(t, today))
+		}
+	}
+	if name != "" && len(infos) == 0 {
+		return nil, noTenant(name, names)
+	}
+	return infos, nil
+}
+
+// add registers a tenant with a retention, 0 for ever. An ingester may do so at the same time: then add fails, and what
+// the ingester has stored stays.
+func (o tenantOperator) add(ctx context.Context, name string, retention time.Duration) error {
+	if err := telemetry.CheckTenant(name); err != nil {
+		return unfitError{err}
+	}
+	if retention < 0 || retention%time.Second != 0 {
+		return unfit("a retention of %s is not a number of seconds", retention)
+	}
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: o.docs, Logger: o.log, Retention: retention})
+	v, err := directory.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	if _, known := v.Tenant(name); known {
+		return fmt.Errorf("tenant %s: %w", name, errRegistered)
+	}
+	placement, err := sharding.NewPlacement(name, []sharding.Epoch{sharding.FirstEpoch(name, sharding.DefaultSlots)})
+	if err != nil {
+		return err
+	}
+	added := control.Tenant{Name: name, Retention: retention, Placement: placement}
+	if err := checkContainers(v, append(v.Tenants(), added)); err != nil && retention > 0 {
+		return err
+	}
+	kept := "forever"
+	if retention > 0 {
+		kept = duration.String(retention)
+	}
+	a := control.Action{Verb: "tenant add", Tenant: name, Detail: map[string]string{"retention": kept}}
+	return o.actions.Do(ctx, a, func(*control.Action) error {
+		v, err := directory.Register(ctx, name)
+		if err != nil {
+			return err
+		}
+		if t, _ := v.Tenant(name); t.Retention != retention {
+			return fmt.Errorf("tenant %s: %w: an ingester was first, with the retention %s", name, errRegistered,
+				t.RetentionText())
+		}
+		return nil
+	})
+}
+
+// set changes settings of a tenant. It returns what a shorter retention hides.
+func (o tenantOperator) set(ctx context.Context, name string, changes []control.Change) (hides []string, err error) {
+	detail := map[string]string{}
+	for _, c := range changes {
+		what, value, _ := strings.Cut(c.String(), " ")
+		detail[what] = value
+	}
+	if err := o.check(ctx, name); err != nil {
+		return nil, err
+	}
+	if hides, err = checkRetention(ctx, o.docs, name, detail["retention"]); err != nil {
+		return nil, err
+	}
+	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
+}
+
+// check fails with ErrNoTenant if there is no tenant of a name.
+func (o tenantOperator) check(ctx context.Context, name string) error {
+	_, found, err := o.docs.Read(ctx, control.KindTenant, name)
+	if err != nil || found {
+		return err
+	}
+	_, err = o.infos(ctx, name)
+	return err
+}
+
+func (o tenantOperator) change(ctx context.Context, a control.Action, changes ...control.Change) error {
+	return o.actions.Do(ctx, a, func(*control.Action) error { return o.tenants.Set(ctx, a.Tenant, changes...) })
+}
+
+func (o tenantOperator) suspend(ctx context.Context, name, reason string) error {
+	change, err := control.SuspendChange(reason, time.Now())
+	if err != nil {
+		return unfitError{err}
+	}
+	a := control.Action{Verb: "tenant suspend", Tenant: name, Detail: map[string]string{"reason": reason}}
+	return o.change(ctx, a, change)
+}
+
+func (o tenantOperator) resume(ctx context.Context, name string) error {
+	return o.change(ctx, control.Action{Verb: "tenant resume", Tenant: name}, control.ResumeChange())
+}
+
+// checkRetention returns what a shorter retention hides, and an error if a longer one would need more containers than
+// an account may have.
+func checkRetention(
+	ctx context.Context, docs control.Documents, name, retention string,
+) (hides []string, err error) {
+	if retention == "" {
+		return nil, nil
+	}
+	v, err := control.NewDirectory(control.DirectoryConfig{Documents: docs}).Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tenants := v.Tenants()
+	i := slices.IndexFunc(tenants, func(t control.Tenant) bool { return t.Name == name })
+	if i < 0 {
+		return nil, nil // the change says so
+	}
+	if hides, err = tenants[i].Vanishing(retention, time.Now().UnixMilli()); err != nil {
+		return nil, err
+	}
+	before := tenants[i].Retention
+	keep, err := tenants[i].LongestRetention(retention)
+	if err != nil || before <= 0 || keep > 0 && keep <= before {
+		return hides, err // it needs no more than now
+	}
+	tenants[i].Retention = keep
+	return hides, checkContainers(v, tenants)
+}
+
+// checkContainers fails if tenants would need more containers than an account may have.
+func checkContainers(v *control.Snapshot, tenants []control.Tenant) error {
+	policy := provision.DefaultPolicy()
+	policy.RollupsRUs = devRollupsRUs // containers of rollups count, whatever their throughput is
+	return policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))
+}
+
+// TokenInfo is a token without its secret.
+type TokenInfo struct {
+	ID      string          `json:"id"`
+	Tenant  string          `json:"tenant"`
+	Scopes  []control.Scope `json:"scopes"`
+	Created time.Time       `json:"created"`
+	Expires time.Time       `json:"expires,omitzero"` // absent: never
+	State   string          `json:"state"`            // good, expired, revoked or damaged
+	Note    string          `json:"note,omitempty"`
+}
+
+func tokenInfo(t control.Token, now time.Time) TokenInfo {
+	state, ended := t.Ended(now)
+	if !ended {
+		state = "good"
+	}
+	return TokenInfo{t.ID, t.Tenant, append([]control.Scope{}, t.Scopes...), t.Created, t.Expires, state, t.Note}
+}
+
+// listTokens returns the tokens of a tenant, or of all with an empty name.
+func (o tenantOperator) listTokens(ctx context.Context, tenant string) ([]TokenInfo, error) {
+	all, err := o.tokens.List(ctx)
+	out, now := []TokenInfo{}, time.Now()
+	for _, t := range all {
+		if tenant == "" || t.Tenant == tenant {
+			out = append(out, tokenInfo(t, now))
+		}
+	}
+	return out, err
+}
+
+// addToken creates a token of a tenant that is registered. It expires after a duration, or never.
+func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires string) (
+	secret string, info TokenInfo, err error,
+) {
+	t.Created = time.Now()
+	if expires != "never" {
+		lasts, err := duration.Parse(expires)
+		if err != nil || lasts <= 0 {
+			return "", info, unfit("expires is a duration such as 90d, or never, and not %q", expires)
+		}
+		t.Expires = t.Created.Add(lasts)
+	}
+	if err := t.Check(); err != nil {
+		return "", info, unfitError{err}
+	}
+	if err := o.check(ctx, t.Tenant); err != nil {
+		if errors.Is(err, control.ErrNoTenant) {
+			err = fmt.Errorf("%w; tenant add registers it before its first reading", err)
+		}
+		return "", info, err
+	}
+	err = o.actions.Do(ctx, control.Action{Verb: "token add", Tenant: t.Tenant, Detail: map[string]string{
+		"scopes": scopes(t.Scopes), "expires": day(t.Expires), "note": t.Note,
+	}}, func(a *control.Action) (err error) {
+		secret, t, err = o.tokens.Add(ctx, t)
+		a.Object = t.ID
+		return err
+	})
+	return secret, tokenInfo(t, t.Created), err
+}
+
+// revokeToken ends a token, of any tenant with an empty name.
+func (o tenantOperator) revokeToken(ctx context.Context, tenant, id string) error {
+	a := control.Action{Verb: "token revoke", Tenant: tenant, Object: id}
+	return o.actions.Do(ctx, a, func(a *control.Action) error {
+		all, err := o.listTokens(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(t TokenInfo) bool { return t.ID == id })
+		if i < 0 {
+			return fmt.Errorf("revoke token %s: %w", id, control.ErrNoToken)
+		}
+		a.Tenant = all[i].Tenant
+		return o.tokens.Revoke(ctx, id, time.Now())
+	})
+}
