@@ -15,11 +15,11 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: some send a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant and its neighbours; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
-	Check    bool            `help:"Exit with 1 unless the figures keep what Binnacle promises: hottest physical partition at most 1.2 times the mean with the balancer, at most 0.5 % of answers 429, at most a minute of waiting, 1/200 of the RU of other layouts."`
+	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
 }
 

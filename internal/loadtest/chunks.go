@@ -102,6 +102,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	recorded.recorder.offered(b.load)
+	recorded.recorder.split = p.splitting(a, live)
 	b.recorder, b.panels = recorded.recorder, p.dashboards(a, b)
 	if err := p.through(ctx, b, closes, func() error {
 		changes, err := a.rebalance(ctx, b, live, seen)
@@ -151,6 +152,9 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	}
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.aligned(p.containers()); err != nil {
+		return err
+	}
+	if t.retired, err = a.retired(p.containers()[0]); err != nil {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
@@ -373,7 +377,8 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 	if now.After(before) { // only a 429 moves the clock here
 		fate = StoredLate
 	}
-	of := tracedWrite{now, key.TenantShard, epk.MultiHash(epk.String(key.TenantShard)), receipt.RUs, c.Header.Readings}
+	at := epk.MultiHash(epk.String(key.TenantShard), epk.String(key.Device))
+	of := tracedWrite{now, key.TenantShard, at, receipt.RUs, c.Header.Readings}
 	w.recorder.write(of)
 	w.recorder.waited(now, now.Sub(before))
 	w.recorder.mark(of, fate)

@@ -24,8 +24,11 @@ func (c Config) Command(scenario string) string {
 		{"seed", c.Seed, d.Seed},
 		{"ru-model", c.Model, d.Model},
 		{"prefix-visits-all", c.PrefixVisitsAll, false},
+		{"split", c.Split, false},
 	} {
-		if flag.value != flag.was {
+		if flag.value == true {
+			out = append(out, "--"+flag.name)
+		} else if flag.value != flag.was {
 			out = append(out, fmt.Sprintf("--%s %v", flag.name, flag.value))
 		}
 	}

@@ -30,7 +30,7 @@ func conclusions(r Report, o Outcome) []string {
 		case Balanced:
 			out = append(out, x.balanced()+more)
 		default:
-			out = append(out, x.hot()+more)
+			out = append(out, x.hot()+x.split()+more)
 		}
 	}
 	return out

@@ -28,9 +28,10 @@ type Config struct {
 	Seed  uint64        `help:"Seed of the readings." default:"1"`
 	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
+	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
 	PrefixVisitsAll bool `help:"Charge queries by a prefix of a hierarchical key for every physical partition."`
+	Split           bool `help:"Split hottest physical partitions halfway."`
 	Reads           bool `kong:"-"` // what questions cost is measured
 
 	Floods bool  `kong:"-"`
@@ -79,6 +80,9 @@ func (c Config) Validate() error {
 	for _, s := range c.Scenarios {
 		if !slices.Contains(AllScenarios(), s) {
 			fault("scenario %q: %q are known", s, AllScenarios())
+		}
+		if c.Split && !s.splits() {
+			fault("scenario %q: a split is for scenarios with one container and a window without gaps", s)
 		}
 	}
 	if c.Devices < minDevices || c.Devices > maxDevices {

@@ -37,7 +37,7 @@ type document struct {
 
 	due      time.Time // when the newest reading was published, or the chunk was written
 	readings int
-	first    string // effective partition key of its first level
+	epk      string // effective partition key
 	marks    [2]int // of its readings: from the first until before the second
 	tried    bool
 }
@@ -114,6 +114,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return totals{}, err
 	}
 	rec.offered(l)
+	rec.split = p.splitting(a, layout.Name)
 	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec, panels: p.dashboards(a, nil)}
 	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg), chunks: p.chunks}
 	for _, s := range spans {
@@ -130,6 +131,9 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return t, err
 	}
 	if t.partitions, err = a.partitions(layout.Name); err != nil {
+		return t, err
+	}
+	if t.retired, err = a.retired(layout.Name); err != nil {
 		return t, err
 	}
 	t.calm = a.calm(t.partitions)
@@ -206,10 +210,10 @@ type writer struct {
 
 // offer records a reading that is due.
 func (w *writer) offer(d *document) {
-	if d.first = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
-		d.first = epk.MultiHash(epk.String(d.key[0]))
+	if d.epk = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
+		d.epk = epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
 	}
-	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.first, readings: d.readings}, Refused)
+	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.epk, readings: d.readings}, Refused)
 }
 
 // longest returns how long the document waits that waits for longest.
@@ -231,7 +235,7 @@ func (w *writer) write(ctx context.Context, d document) error {
 		if d.tried {
 			fate = StoredLate
 		}
-		w.rec.write(tracedWrite{w.clock.now(), d.key[0], d.first, receipt.RUs, d.readings})
+		w.rec.write(tracedWrite{w.clock.now(), d.key[0], d.epk, receipt.RUs, d.readings})
 		w.rec.settle(d.marks, fate)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
 		d.tried = true

@@ -31,6 +31,7 @@ type page struct {
 	Script                 template.JS
 	Outcomes               []pageOutcome
 	Evenings               bool // the balancer decides as the days pass
+	Splits                 bool // the hottest physical partitions were split
 	Reads                  *pageReads
 }
 
@@ -91,6 +92,9 @@ func HTML(w io.Writer, r Report) error {
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(r, o))
 		p.Evenings = p.Evenings || o.Scenario == Explodes
+		for _, x := range o.Results {
+			p.Splits = p.Splits || len(x.Trace.Splits) > 0
+		}
 	}
 	var err error
 	if p.Style, p.Script, err = pageAssets(p.Outcomes); err != nil {

@@ -76,8 +76,9 @@ type pass struct {
 	cfg      Config
 	scenario Scenario
 	layout   Layout
-	metrics  int // in a reading
-	rus      int // what each container gets, in RU/s; 0: as much as it asks for
+	metrics  int  // in a reading
+	rus      int  // what each container gets, in RU/s; 0: as much as it asks for
+	enough   bool // rus is more than is bought: enough for all readings
 	tick     func()
 
 	ask    reading          // nil: nothing is read

@@ -133,7 +133,7 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	free.needed = p.need(free)
 	p.rus = int(buy(free.needed))
 	bound := free
-	if free.calm == 0 || free.calm > float64(p.rus) {
+	if p.cfg.Split || free.calm == 0 || free.calm > float64(p.rus) {
 		if bound, err = p.run(ctx); err == nil {
 			err = bound.whole()
 		}
@@ -152,6 +152,7 @@ func (p pass) tryEnough(ctx context.Context, r *Result) error {
 	if p.layout.chunked() || r.lost() < hardlyAny {
 		return nil
 	}
+	p.enough = true
 	for rus, tries := r.enough(r.Offered), 0; tries < 5 && rus/float64(len(r.Spread)) <= ru.PartitionRUs; tries++ {
 		p.rus = int(rus)
 		t, err := p.run(ctx)

@@ -1,6 +1,8 @@
 package loadtest
 
 import (
+	"slices"
+
 	"binnacle/internal/balance"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/ru"
@@ -12,10 +14,11 @@ type totals struct {
 	offered    int     // readings that are due in it
 	stored     int     // readings
 	partitions []cosmosemu.PartitionStats
-	chunks     int // written
-	bytes      int // of their documents
-	published  int // bytes of messages, with their keys
-	journaled  int // bytes
+	retired    []cosmosemu.PartitionStats // that were split
+	chunks     int                        // written
+	bytes      int                        // of their documents
+	published  int                        // bytes of messages, with their keys
+	journaled  int                        // bytes
 
 	defaultIndex float64 // charge of a reading with every property in the index, RU; 0 when it was not asked
 	base         float64 // charged to Binnacle's containers control and catalog, in the window and before, RU
@@ -38,7 +41,7 @@ type totals struct {
 
 // charged returns what the layout's containers were charged.
 func (t totals) charged() (rus float64) {
-	for _, p := range t.partitions {
+	for _, p := range slices.Concat(t.partitions, t.retired) {
 		rus += p.RUs
 	}
 	return rus
@@ -46,7 +49,7 @@ func (t totals) charged() (rus float64) {
 
 // sum adds up what the physical partitions were charged and asked.
 func (t totals) sum() (rus ru.Interval, writes, throttled int64) {
-	for _, p := range t.partitions {
+	for _, p := range slices.Concat(t.partitions, t.retired) {
 		rus = rus.Plus(p.Interval)
 		writes += p.Requests
 		throttled += p.Throttled

@@ -19,6 +19,7 @@ type Trace struct {
 	Waited      []float64         `json:"waited"`  // longest time that a write waited for throughput, in seconds
 	Marks       []Mark            `json:"marks"`
 	Epochs      []float64         `json:"epochs,omitempty"` // when the balancer's epochs begin, in seconds
+	Splits      []Split           `json:"splits,omitempty"`
 }
 
 // TracedPartition is one physical partition by column.
@@ -64,14 +65,20 @@ type recorder struct {
 	long   []float64 // how many seconds of a column are measured
 	trace  *Trace
 	ranges []epk.Range
-	keys   map[string]*TracedKey
-	owners map[string]int // partition of a key
+	keys   map[keyAt]*TracedKey
 	stats  func() ([]cosmosemu.PartitionStats, error)
+	split  func(partition int) error // nil: none is split
 
 	last  []cosmosemu.PartitionStats
 	at    int // the column that is being recorded
 	every int // each so many readings one is marked
 	count int
+}
+
+// keyAt is a first-level key in a physical partition.
+type keyAt struct {
+	name      string
+	partition int
 }
 
 // newRecorder returns a recorder of the time in which a layout is measured.
@@ -87,8 +94,8 @@ func newRecorder(p pass, spans []stretch, stats func() ([]cosmosemu.PartitionSta
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{from: from, step: step, spans: spans, stats: stats, last: now, keys: map[string]*TracedKey{},
-		owners: map[string]int{}, trace: &Trace{StepSeconds: step.Seconds()}, long: make([]float64, columns)}
+	r := &recorder{from: from, step: step, spans: spans, stats: stats, last: now, keys: map[keyAt]*TracedKey{},
+		trace: &Trace{StepSeconds: step.Seconds()}, long: make([]float64, columns)}
 	for i := range r.long {
 		start := from.Add(time.Duration(i) * step)
 		for _, s := range spans {
@@ -169,7 +176,7 @@ func (r *recorder) advance(now time.Time) error {
 		return err
 	}
 	r.at = r.column(now)
-	return nil
+	return r.halve()
 }
 
 // read adds what partitions have done since it was called last to the column.
@@ -190,7 +197,7 @@ func (r *recorder) read() error {
 // tracedWrite is a document that was stored.
 type tracedWrite struct {
 	at       time.Time
-	key, epk string // the first level, and its effective partition key
+	key, epk string // the first level, and the effective partition key of all levels
 	rus      float64
 	readings int
 }
@@ -200,10 +207,11 @@ func (r *recorder) write(w tracedWrite) {
 	if r == nil {
 		return
 	}
-	k := r.keys[w.key]
+	at := keyAt{w.key, r.partition(w.epk)}
+	k := r.keys[at]
 	if k == nil {
 		k = &TracedKey{w.key, make([]float64, len(r.trace.Stored)), w.epk}
-		r.keys[w.key], r.owners[w.key] = k, r.partition(w.epk)
+		r.keys[at] = k
 	}
 	c := r.column(w.at)
 	k.RUs[c] += w.rus / r.long[c]
@@ -253,8 +261,9 @@ func (r *recorder) end() (*Trace, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
-	for name, k := range r.keys {
-		p := &r.trace.Partitions[r.owners[name]]
+	r.compareSplits()
+	for at, k := range r.keys {
+		p := &r.trace.Partitions[at.partition]
 		p.Keys = append(p.Keys, *k)
 	}
 	for i := range r.trace.Partitions {

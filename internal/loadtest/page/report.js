@@ -24,6 +24,8 @@ const between = 16; // pixels between the parts of a picture
 const most = Math.max(1e-9, ...outcomes.flatMap((o) => o.panels).flatMap((p) => p.parts)
   .flatMap((p) => p.trace.partitions).flatMap((p) => p.rus));
 
+const splits = outcomes.some((o) => o.panels.some((p) => p.parts.some((part) => part.trace.splits)));
+
 // canvas returns a canvas of a width and height in pixels of the page, and its context.
 function canvas(wide, high) {
   const e = make("canvas");
@@ -43,6 +45,9 @@ function places(panel, wide) {
   const room = (wide - gutter - between * (panel.parts.length - 1)) / panel.parts.length;
   return panel.parts.map((part, i) => ({ part, x: gutter + i * (room + between), w: room, long: part.trace.stored.length * part.trace.step }));
 }
+
+// beginning returns where the band of a physical partition begins: the second half of a split does so when that is done.
+const beginning = (part, p, w, long) => ((part.trace.splits ?? []).find((s) => s.partition + 1 === p)?.at ?? 0) / long * w;
 
 function axes(ctx, all, high, partitions, bandOf) {
   ctx.fillStyle = colour("--muted");
@@ -69,6 +74,24 @@ function axes(ctx, all, high, partitions, bandOf) {
       ctx.lineTo(x + (at / long) * w, high - 16);
       ctx.stroke();
       ctx.setLineDash([]);
+    }
+    for (const split of part.trace.splits ?? []) {
+      const first = bandOf(split.partition);
+      const second = bandOf(split.partition + 1);
+      const at = x + (split.at / long) * w;
+      ctx.strokeStyle = ctx.fillStyle = colour("--text");
+      ctx.lineWidth = 2;
+      ctx.beginPath();
+      ctx.moveTo(at, first.y);
+      ctx.lineTo(at, second.y + second.whole);
+      ctx.moveTo(at, second.y);
+      ctx.lineTo(at - 10, second.y);
+      ctx.stroke();
+      ctx.lineWidth = 1;
+      ctx.textAlign = "right";
+      ctx.textBaseline = "middle";
+      ctx.fillText("split", at - 6, second.y + second.whole / 2);
+      ctx.textBaseline = "bottom";
     }
     if (part.epoch) {
       ctx.strokeStyle = colour("--text");
@@ -113,15 +136,17 @@ function heat(panel, wide) {
   const high = n * (own + fine + 4) + 18;
   const [e, ctx] = canvas(wide, high);
   const all = places(panel, wide);
-  for (const { part, x, w } of all)
+  for (const { part, x, w, long } of all)
     part.trace.partitions.forEach((partition, p) => {
       const { y } = bandOf(p);
       const columns = partition.rus.length;
+      const begins = beginning(part, p, w, long);
       blit(ctx, [partition.rus], columns, x, y, w, own);
       partition.throttled.forEach((v, c) => v > 0 && hatch(ctx, x + (c * w) / columns, y, w / columns, own));
       blit(ctx, (partition.keys ?? []).map((k) => k.rus), columns, x, y + own, w, fine);
+      ctx.clearRect(x, y, begins, own + fine);
       ctx.strokeStyle = colour("--border");
-      ctx.strokeRect(x + 0.5, y + 0.5, w - 1, own + fine - 1);
+      ctx.strokeRect(x + begins + 0.5, y + 0.5, w - begins - 1, own + fine - 1);
     });
   axes(ctx, all, high, n, bandOf);
   e.addEventListener("pointermove", (event) => {
@@ -201,7 +226,10 @@ function fate(panel, wide) {
   const counts = [0, 0, 0];
   for (const { part, x, w, long } of all) {
     ctx.strokeStyle = colour("--border");
-    for (let p = 0; p < n; p++) ctx.strokeRect(x + 0.5, bandOf(p).y + 0.5, w - 1, band - 1);
+    for (let p = 0; p < n; p++) {
+      const begins = beginning(part, p, w, long);
+      ctx.strokeRect(x + begins + 0.5, bandOf(p).y + 0.5, w - begins - 1, band - 1);
+    }
     (part.trace.marks ?? []).forEach(([at, p, f], i) => {
       counts[f]++;
       mark(ctx, f, x + 3 + (Math.min(at / long, 1)) * (w - 6), bandOf(p).y + 4 + ((i * 0.618034) % 1) * (band - 8));
@@ -336,7 +364,8 @@ function scale() {
   over.fillRect(0, 0, 26, 12);
   hatch(over, 0, 0, 26, 12);
   return [make("span", {}, "0", e, `${amount(most)} RU/s, half way ${amount(valueAt(0.5, most, brightness))}`),
-    make("span", {}, h, "answers 429"), make("span", {}, "┆ the balancer's epochs begin")];
+    make("span", {}, h, "answers 429"), make("span", {}, "┆ the balancer's epochs begin"),
+    ...(splits ? [make("span", {}, "┃ a physical partition is split: its second half begins")] : [])];
 }
 
 function fateLegend() {
