@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,9 @@ func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, errNoIngest
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
+		var problem struct{ Detail string }
+		_ = json.Unmarshal(body, &problem) // other text than JSON is shown as it is
+		return nil, fmt.Errorf("%s: %s", resp.Status, cmp.Or(problem.Detail, strings.TrimSpace(string(body))))
 	}
 	return body, nil
 }

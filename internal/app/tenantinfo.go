@@ -26,6 +26,7 @@ type TenantInfo struct {
 	Tags       map[string]string `json:"tags"`
 	Suspended  *SuspensionInfo   `json:"suspended,omitempty"`
 	Placement  string            `json:"placement"`
+	Hides      []string          `json:"hides,omitempty"` // what a change of retention hides, after such a change
 
 	order []string // of the settings
 }

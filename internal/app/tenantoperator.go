@@ -192,6 +192,7 @@ type TokenInfo struct {
 	Expires time.Time       `json:"expires,omitzero"` // absent: never
 	State   string          `json:"state"`            // good, expired, revoked or damaged
 	Note    string          `json:"note,omitempty"`
+	Secret  string          `json:"token,omitempty"` // only of a new one
 }
 
 func tokenInfo(t control.Token, now time.Time) TokenInfo {
@@ -199,7 +200,8 @@ func tokenInfo(t control.Token, now time.Time) TokenInfo {
 	if !ended {
 		state = "good"
 	}
-	return TokenInfo{t.ID, t.Tenant, append([]control.Scope{}, t.Scopes...), t.Created, t.Expires, state, t.Note}
+	return TokenInfo{ID: t.ID, Tenant: t.Tenant, Scopes: append([]control.Scope{}, t.Scopes...), Created: t.Created,
+		Expires: t.Expires, State: state, Note: t.Note}
 }
 
 // listTokens returns the tokens of a tenant, or of all with an empty name.
@@ -218,7 +220,7 @@ func (o tenantOperator) listTokens(ctx context.Context, tenant string) ([]TokenI
 func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires string) (
 	secret string, info TokenInfo, err error,
 ) {
-	t.Created = time.Now()
+	t.Created = time.Now().UTC().Truncate(time.Millisecond) // as it is stored
 	if expires != "never" {
 		lasts, err := duration.Parse(expires)
 		if err != nil || lasts <= 0 {

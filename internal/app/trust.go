@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"binnacle/internal/control"
+	"binnacle/query/httpapi"
 )
 
 // TrustedHosts are the names under which callers that are trusted for their address may reach a listener. A web page
@@ -43,8 +46,8 @@ func (h TrustedHosts) Guard(next http.Handler) http.Handler {
 }
 
 func (h TrustedHosts) refuse(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, fmt.Sprintf("host %.200q is not allowed: use localhost, 127.0.0.1, or a name from --trusted-hosts",
-		r.Host), http.StatusForbidden)
+	httpapi.Refuse(w, http.StatusForbidden, fmt.Sprintf(
+		"host %.200q is not allowed: use localhost, 127.0.0.1, or a name from --trusted-hosts", r.Host))
 }
 
 // localAddr returns the address of this machine that the connection of a request came to.
@@ -68,19 +71,22 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// Operators lets callers pass that send the admin token or come from this machine, and refuses all others.
+// Operators lets callers pass that send the admin token or come from this machine, and refuses all others. A caller
+// with a tenant's token is no operator, also on this machine: a gateway on it may pass requests of others on.
 // token returns the present token; nil: there is none.
 func (h TrustedHosts) Operators(token func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		sent = strings.TrimSpace(sent)
+		_, ofTenant := control.TokenID(sent)
 		switch {
 		case token != nil && strings.EqualFold(scheme, "Bearer") &&
-			subtle.ConstantTimeCompare([]byte(strings.TrimSpace(sent)), []byte(token())) == 1:
+			subtle.ConstantTimeCompare([]byte(sent), []byte(token())) == 1:
 			next.ServeHTTP(w, r)
-		case !fromLoopback(r):
+		case !fromLoopback(r) || ofTenant:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="binnacle admin"`)
-			http.Error(w, r.URL.Path+" needs the bearer token of --admin-token-file, or a caller on the same machine",
-				http.StatusUnauthorized)
+			httpapi.Refuse(w, http.StatusUnauthorized, r.URL.Path+
+				" needs the bearer token of --admin-token-file, or a caller on the same machine without a tenant's token")
 		case !h.Allow(r):
 			h.refuse(w, r)
 		default:

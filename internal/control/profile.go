@@ -26,7 +26,10 @@ const (
 var (
 	tagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
 
-	errTags = errors.New("a tenant has at most 50 tags")
+	// ErrTooMany says that a tenant would have more of something than is stored of one.
+	ErrTooMany = errors.New("too many")
+
+	errTags = fmt.Errorf("%w: a tenant has at most 50 tags", ErrTooMany)
 )
 
 func checkProfileText(text string) error {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,7 +55,7 @@ const (
 	forEver = "forever"
 )
 
-var errPolicies = errors.New("its retention was changed too often")
+var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
 
 // of returns the class of a device.
 func (p retentionPolicy) of(device string) RetentionClass {

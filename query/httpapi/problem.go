@@ -54,6 +54,11 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
+// Refuse answers a request of an operator with an error, as the API does.
+func Refuse(w http.ResponseWriter, status int, detail string) {
+	writeProblem(w, problem{Status: status, Detail: detail})
+}
+
 // LogFailure logs why a request has failed: as an error where the service is at fault, as a warning where the store or
 // the load is. It does not log mistakes of the caller.
 func LogFailure(log *slog.Logger, status int, err error) {

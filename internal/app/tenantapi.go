@@ -1,0 +1,244 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/duration"
+	"binnacle/internal/provision"
+	"binnacle/internal/telemetry"
+	"binnacle/query/httpapi"
+)
+
+// tenantsPath is the path of tenants at the admin listener of a querier.
+const tenantsPath = "/api/v1/tenants"
+
+// maxAdminBody bounds what an operator sends, in bytes.
+const maxAdminBody = 64 << 10
+
+// tenantAPI serves over HTTP what `binnacle tenant` does.
+type tenantAPI struct {
+	docs control.Documents
+	via  string // the process, for the record of actions
+	log  *slog.Logger
+}
+
+// tenantRequest is one request of an operator.
+type tenantRequest struct {
+	*http.Request
+	tenantOperator
+	tenant string
+}
+
+// tenantEndpoint answers a request with a status and a body for JSON, or with an error.
+type tenantEndpoint func(r tenantRequest) (status int, body any, err error)
+
+// tenantEndpoints returns the endpoints by their patterns.
+func tenantEndpoints() map[string]tenantEndpoint {
+	const one = tenantsPath + "/{tenant}"
+	return map[string]tenantEndpoint{
+		"GET " + tenantsPath:                     tenantRequest.list,
+		"POST " + tenantsPath:                    tenantRequest.create,
+		"GET " + one:                             tenantRequest.show,
+		"PATCH " + one:                           tenantRequest.patch,
+		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
+		"POST " + one + "/resume":                tenantRequest.resumeTenant,
+		"GET " + one + "/tokens":                 tenantRequest.showTokens,
+		"POST " + one + "/tokens":                tenantRequest.createToken,
+		"POST " + one + "/tokens/{token}/revoke": tenantRequest.revoke,
+	}
+}
+
+// register adds the endpoints to the mux of operators. A web page of another site must not have a browser call them.
+func (a tenantAPI) register(mux *http.ServeMux) {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		httpapi.Refuse(w, http.StatusForbidden, "a web page of another site may not do this")
+	}))
+	for pattern, serve := range tenantEndpoints() {
+		mux.Handle(pattern, guard.Handler(charged(a.handler(serve))))
+	}
+}
+
+func (a tenantAPI) handler(serve tenantEndpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxAdminBody)
+		who := "operator"
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+			who += " at " + host
+		}
+		if err := telemetry.CheckTenant(r.PathValue("tenant")); r.PathValue("tenant") != "" && err != nil {
+			httpapi.Refuse(w, http.StatusNotFound, err.Error())
+			return
+		}
+		status, body, err := serve(tenantRequest{r, newTenantOperator(a.docs, who+" by "+a.via, a.log),
+			r.PathValue("tenant")})
+		if err != nil {
+			httpapi.Refuse(w, tenantStatus(err), err.Error())
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store") // a new token's secret is in it
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body)
+	})
+}
+
+// tenantStatus returns the status of an error. What is left is the store's.
+func tenantStatus(err error) int {
+	var unfit unfitError
+	switch {
+	case errors.As(err, &unfit):
+		return http.StatusBadRequest
+	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken):
+		return http.StatusNotFound
+	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany):
+		return http.StatusConflict
+	}
+	return http.StatusBadGateway
+}
+
+// body reads the JSON of a request.
+func (r tenantRequest) body(into any) error {
+	d := json.NewDecoder(r.Body)
+	d.UseNumber()
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return unfit("the body is not the JSON that is asked for: %w", err)
+	}
+	return nil
+}
+
+// info returns a tenant as it is stored now.
+func (r tenantRequest) info(status int, name string) (int, any, error) {
+	infos, err := r.infos(r.Context(), name)
+	if err != nil {
+		return 0, nil, err
+	}
+	return status, infos[0], nil
+}
+
+func (r tenantRequest) list() (int, any, error) {
+	infos, err := r.infos(r.Context(), "")
+	return http.StatusOK, map[string]any{"tenants": infos}, err
+}
+
+func (r tenantRequest) show() (int, any, error) { return r.info(http.StatusOK, r.tenant) }
+
+func (r tenantRequest) create() (int, any, error) {
+	var body struct{ Tenant, Retention string }
+	if err := r.body(&body); err != nil {
+		return 0, nil, err
+	}
+	var retention time.Duration
+	if body.Retention != "" && body.Retention != "forever" {
+		var err error
+		if retention, err = duration.Parse(body.Retention); err != nil || retention < time.Second {
+			return 0, nil, unfit("a retention of %q is neither forever nor a duration such as 400d", body.Retention)
+		}
+	}
+	if err := r.add(r.Context(), body.Tenant, retention); err != nil {
+		return 0, nil, err
+	}
+	return r.info(http.StatusCreated, body.Tenant)
+}
+
+func (r tenantRequest) patch() (int, any, error) {
+	var body struct {
+		Settings map[string]any
+		Tags     map[string]string
+	}
+	if err := r.body(&body); err != nil {
+		return 0, nil, err
+	}
+	changes, err := control.TagChanges(body.Tags)
+	if err != nil {
+		return 0, nil, unfitError{err}
+	}
+	for _, name := range slices.Sorted(maps.Keys(body.Settings)) {
+		switch body.Settings[name].(type) {
+		case string, json.Number:
+		default:
+			return 0, nil, unfit("%s: a string or a number is needed", name)
+		}
+		more, err := control.Setting{Name: name, Value: fmt.Sprint(body.Settings[name])}.Changes(time.Now())
+		if err != nil {
+			return 0, nil, unfitError{err}
+		}
+		changes = append(changes, more...)
+	}
+	if len(changes) == 0 {
+		return 0, nil, unfit("nothing to set: the body needs settings or tags")
+	}
+	hides, err := r.set(r.Context(), r.tenant, changes)
+	if err != nil {
+		return 0, nil, err
+	}
+	status, info, err := r.info(http.StatusOK, r.tenant)
+	if i, ok := info.(TenantInfo); ok {
+		i.Hides = hides
+		info = i
+	}
+	return status, info, err
+}
+
+func (r tenantRequest) suspendTenant() (int, any, error) {
+	var body struct{ Reason string }
+	if err := r.body(&body); err != nil {
+		return 0, nil, err
+	}
+	if err := r.suspend(r.Context(), r.tenant, body.Reason); err != nil {
+		return 0, nil, err
+	}
+	return r.info(http.StatusOK, r.tenant)
+}
+
+func (r tenantRequest) resumeTenant() (int, any, error) {
+	if err := r.resume(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	return r.info(http.StatusOK, r.tenant)
+}
+
+func (r tenantRequest) showTokens() (int, any, error) {
+	if err := r.check(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	all, err := r.listTokens(r.Context(), r.tenant)
+	return http.StatusOK, map[string]any{"tokens": all}, err
+}
+
+func (r tenantRequest) createToken() (int, any, error) {
+	var body struct {
+		Scopes        []control.Scope
+		Expires, Note string
+	}
+	if err := r.body(&body); err != nil {
+		return 0, nil, err
+	}
+	if body.Scopes == nil {
+		body.Scopes = []control.Scope{control.ScopeRead}
+	}
+	t := control.Token{Tenant: r.tenant, Scopes: body.Scopes, Note: body.Note}
+	secret, info, err := r.addToken(r.Context(), t, body.Expires)
+	if secret == "" {
+		return 0, nil, err
+	}
+	info.Secret = secret // also where it was not stored that it is done: the token is good
+	return http.StatusCreated, info, nil
+}
+
+func (r tenantRequest) revoke() (int, any, error) {
+	if err := r.revokeToken(r.Context(), r.tenant, r.PathValue("token")); err != nil {
+		return 0, nil, err
+	}
+	return r.showTokens()
+}

@@ -1,0 +1,180 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/app"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tenantsAt is the endpoints of tenants, and the documents behind them.
+type tenantsAt struct {
+	h        http.Handler
+	patterns []string
+	docs     control.Documents
+}
+
+func newTenantsAt(t *testing.T) tenantsAt {
+	docs := controltest.NewDocuments(t)
+	h, patterns := app.TenantAPI(docs, "operators")
+	return tenantsAt{h, patterns, docs}
+}
+
+// ask sends a request, with headers as pairs, and returns the answer's body, which has a status.
+func (s tenantsAt) ask(t *testing.T, status int, request, body string, headers ...string) string {
+	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.RemoteAddr, r.Host = "10.0.0.9:4711", "binnacle:7071"
+	for i := 0; i < len(headers); i += 2 {
+		switch headers[i] {
+		case "From":
+			r.RemoteAddr, r.Host = headers[i+1], "localhost:7071"
+		default:
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	s.h.ServeHTTP(w, r)
+	require.Equal(t, status, w.Code, "%s: %s", request, w.Body)
+	kind := "application/json"
+	if status >= 400 {
+		kind = "application/problem+json"
+	}
+	require.Equal(t, kind, w.Header().Get("Content-Type"), request)
+	return w.Body.String()
+}
+
+// An operator registers a tenant, sets all there is, makes tokens and ends them, and each change is in the actions.
+func TestTenantAPI(t *testing.T) {
+	t.Parallel()
+	s := newTenantsAt(t)
+	const who, operators = "Authorization", "Bearer operators"
+	ask := func(status int, request, body string) string {
+		t.Helper()
+		return s.ask(t, status, request, body, who, operators)
+	}
+	const all, one = "/api/v1/tenants", "/api/v1/tenants/acme"
+	require.JSONEq(t, `{"tenants":[]}`, ask(200, "GET "+all, ""))
+	ask(404, "GET "+one, "")
+	ask(404, "GET "+all+"/a%2Fb", "")
+	ask(400, "POST "+all, `{"tenant":"Acme"}`)
+	ask(400, "POST "+all, `{"tenant":"acme","retention":"x"}`)
+	ask(400, "POST "+all, `{"tenant":"acme","devices":5}`)
+	ask(201, "POST "+all, `{"tenant":"acme","retention":"400d"}`)
+	require.Contains(t, ask(409, "POST "+all, `{"tenant":"acme"}`), "registered already")
+
+	set := ask(200, "PATCH "+one, `{"settings":{"query-rate":20,"query-rus-day":5e6,"query-samples":"none",
+		"lookback":"25m","display-name":"Acme Freight","retention":"10d"},"tags":{"plan":"gold"}}`)
+	var info app.TenantInfo
+	require.NoError(t, json.Unmarshal([]byte(set), &info))
+	require.Len(t, info.Hides, 1)
+	for name, value := range map[string]string{"query-rate": "20", "query-rus-day": "5000000", "query-samples": "none",
+		"lookback": "25m", "display-name": "Acme Freight", "retention": "default=10d", "contact": "",
+		"averages": "exact", "pin": "free", "ingest-over": "default"} {
+		require.Equal(t, value, info.Settings[name], name)
+	}
+	require.Equal(t, map[string]string{"plan": "gold"}, info.Tags)
+	require.Equal(t, "shared, 4 keys", info.Placement)
+	for _, bad := range []string{``, `{}`, `{"settings":{"query-rate":null}}`, `{"settings":{"rate":1}}`,
+		`{"settings":{"query-rate":-1}}`, `{"tags":{"a b":"x"}}`, strings.Repeat(" ", 1<<17)} {
+		ask(400, "PATCH "+one, bad)
+	}
+	require.Contains(t, ask(404, "PATCH "+all+"/acmee", `{"tags":{"a":"x"}}`), "did you mean acme?")
+	require.Contains(t, ask(409, "PATCH "+one, `{"settings":{"retention":"1d","query-rate":1},"tags":{`+
+		strings.TrimSuffix(manyTags(), ",")+`}}`), "at most 50 tags")
+	require.Contains(t, ask(200, "GET "+one, ""), `"query-rate":"20"`)
+
+	ask(400, "POST "+one+"/suspend", `{}`)
+	require.Contains(t, ask(200, "POST "+one+"/suspend", `{"reason":"late"}`), `"reason":"late"`)
+	require.NotContains(t, ask(200, "POST "+one+"/resume", ``), "late")
+	ask(404, "POST "+all+"/globex/resume", ``)
+
+	ask(400, "POST "+one+"/tokens", `{}`)
+	ask(400, "POST "+one+"/tokens", `{"expires":"90d","scopes":["all"]}`)
+	ask(404, "POST "+all+"/globex/tokens", `{"expires":"90d"}`)
+	var token struct{ ID, Token, State string }
+	require.NoError(t, json.Unmarshal([]byte(ask(201, "POST "+one+"/tokens", `{"expires":"90d"}`)), &token))
+	id, ok := control.TokenID(token.Token)
+	require.True(t, ok)
+	require.Equal(t, token.ID, id)
+	listed := ask(200, "GET "+one+"/tokens", "")
+	require.Contains(t, listed, `"id":"`+id+`","tenant":"acme","scopes":["read"]`)
+	require.NotContains(t, listed, token.Token)
+	ask(201, "POST "+all, `{"tenant":"globex"}`)
+	require.JSONEq(t, `{"tokens":[]}`, ask(200, "GET "+all+"/globex/tokens", ""))
+	ask(404, "POST "+all+"/globex/tokens/"+id+"/revoke", "")
+	require.Contains(t, ask(200, "POST "+one+"/tokens/"+id+"/revoke", ""), `"state":"revoked"`)
+
+	var done []string
+	actions, err := control.NewActions(s.docs, "", nil, nil).List(t.Context(), time.Time{})
+	require.NoError(t, err)
+	for _, a := range actions {
+		require.Equal(t, "operator at 10.0.0.9 by query@test", a.Who)
+		require.NotContains(t, a.Details(), token.Token)
+		if a.Tenant == "acme" && a.Outcome == control.OutcomeDone {
+			done = append(done, a.Verb)
+		}
+	}
+	require.ElementsMatch(t, []string{"tenant add", "tenant set", "tenant suspend", "tenant resume", "token add",
+		"token revoke"}, done)
+}
+
+func manyTags() (tags string) {
+	for i := range 51 {
+		tags += `"t` + string(rune('a'+i%26)) + string(rune('a'+i/26)) + `":"x",`
+	}
+	return tags
+}
+
+// No endpoint answers those who are not operators: neither the holder of a tenant's token, with all scopes and from the
+// same machine, nor somebody without a credential, nor another site's page in an operator's browser.
+func TestTenantAPIIsForOperators(t *testing.T) {
+	t.Parallel()
+	s := newTenantsAt(t)
+	const operators, here = "Bearer operators", "127.0.0.1:4711"
+	for _, tenant := range []string{"acme", "globex"} {
+		s.ask(t, 201, "POST /api/v1/tenants", `{"tenant":"`+tenant+`"}`, "From", here)
+	}
+	var token struct{ ID, Token string }
+	require.NoError(t, json.Unmarshal([]byte(s.ask(t, 201, "POST /api/v1/tenants/acme/tokens",
+		`{"expires":"never","scopes":["read","write","admin"]}`, "From", here)), &token))
+	state := func() string {
+		return s.ask(t, 200, "GET /api/v1/tenants", "", "From", here) +
+			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
+	}
+	before := state()
+	require.Len(t, s.patterns, 9)
+	bodies := map[string]string{"/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
+		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
+	for _, pattern := range s.patterns {
+		var body string
+		for end, b := range bodies {
+			if strings.HasSuffix(pattern, end) {
+				body = b
+			}
+		}
+		for _, tenant := range []string{"acme", "globex"} {
+			request := strings.NewReplacer("{tenant}", tenant, "{token}", token.ID).Replace(pattern)
+			s.ask(t, 401, request, body)
+			s.ask(t, 401, request, body, "Authorization", "Bearer "+token.Token)
+			s.ask(t, 401, request, body, "Authorization", "Bearer "+token.Token, "From", here)
+			s.ask(t, 401, request, body, "Authorization", "bearer  "+token.Token, "From", "[::1]:4711")
+			s.ask(t, 401, request, body, "X-Scope-OrgID", tenant)
+			s.ask(t, 401, request, body, "X-Forwarded-For", "10.0.0.9", "From", here)
+			if !strings.HasPrefix(request, "GET ") {
+				s.ask(t, 403, request, body, "Sec-Fetch-Site", "cross-site", "From", here)
+				s.ask(t, 403, request, body, "Sec-Fetch-Site", "cross-site", "Authorization", operators)
+			}
+		}
+	}
+	require.Equal(t, before, state())
+}
