@@ -54,6 +54,9 @@ func (r Result) untrue(s Scenario, before Result) (faults []string) {
 		claim(r.Enough.missing(r) < hardlyAny, "%s RU/s are enough: %s of the readings are accepted", number(r.Enough.RUs),
 			percent(1-r.Enough.missing(r)))
 	}
+	if r.Panels != nil {
+		claim(r.Panels.Share < 1, "panels take %s of all RU", percent(r.Panels.Share))
+	}
 	if r.Layout.chunked() && r.Panels != nil {
 		claim(r.Panels.Refused == 0, "all panels are answered: %d are refused", r.Panels.Refused)
 	}

@@ -333,6 +333,7 @@ func TestAnalysts(t *testing.T) {
 	require.Positive(t, byDevice.Panels.Refused)
 	require.Equal(t, 10, binnacle.Panels.Asked)
 	require.Zero(t, binnacle.Panels.Refused)
+	require.Less(t, binnacle.Panels.RUs, 22.0, "a panel pays for its scans, and for no snapshot")
 	require.Positive(t, binnacle.Panels.RUs)
 	require.Positive(t, binnacle.Panels.Share)
 	require.Less(t, binnacle.PerMillion, byDevice.PerMillion/2, "of the readings alone")

@@ -205,6 +205,9 @@ func (b *ingester) answer(ctx context.Context, q question, cost *ReadCost) (roun
 	if q.device != "" {
 		r.Devices, r.Metrics = []string{q.device}, nil
 	}
+	if _, err := b.dir.Refresh(ctx); err != nil { // as it does in the background: no query pays for it
+		return 0, err
+	}
 	var res query.Result
 	rows := 0
 	if q.latest {
