@@ -352,6 +352,15 @@ func TestTokens(t *testing.T) {
 	require.Zero(t, run(t, time.Minute, "tenant", "token", "revoke", id, at).code)
 	require.Regexp(t, id+`.* revoked +Grafana`, run(t, time.Minute, "tenant", "token", "list", "acme",
 		at).stdout.String())
+	for _, change := range [][]string{{"set", "acme", "--tag=plan=gold"}, {"suspend", "acme", "--reason=late"},
+		{"resume", "acme"}, {"pin", "acme", "--keep"}} {
+		p := run(t, time.Minute, append(append([]string{"tenant"}, change...), "--json", at)...)
+		require.Zero(t, p.code, p.stderr.String())
+		require.Regexp(t, `^{"tenant":"acme",.*"tags":{"plan":"gold"},.*"placement":"shared, 4 keys"}\n$`, p.stdout.String())
+		require.Equal(t, change[0] == "suspend", strings.Contains(p.stdout.String(), `"reason":"late"`))
+	}
+	explained := run(t, time.Minute, "tenant", "explain", "acme", "--json", at)
+	require.Contains(t, explained.stdout.String(), `{"tenants":[{"tenant":"acme","pin":{"keep":true},"epochs":[`)
 	refused(t, []string{"tenant", "token", "add", "Acme", "--expires=never", at}, "Acme")
 	refused(t, []string{"tenant", "token", "add", "acmee", "--expires=never", at}, "did you mean acme?")
 	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", "--expires=never", at}, "all")

@@ -4,18 +4,25 @@ import "binnacle/internal/app"
 
 type tenantListCommand struct {
 	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
-	JSON   bool   `name:"json" help:"Print all settings as JSON, a tenant a line."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
 
+func (tenantListCommand) Help() string {
+	return `--json has every setting of each tenant; "binnacle tenant show" prints those of one.
+
+Examples:
+  binnacle tenant list
+  binnacle tenant list acme
+  binnacle tenant list --json`
+}
+
 func (c *tenantListCommand) Run(e *env) error {
-	return c.Config.ListTenants(e.ctx, c.Tenant, c.JSON, e.app())
+	return c.Config.ListTenants(e.ctx, c.Tenant, e.app())
 }
 
 type tenantShowCommand struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
-	JSON   bool   `name:"json" help:"Print JSON."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
@@ -29,5 +36,5 @@ Examples:
 }
 
 func (c *tenantShowCommand) Run(e *env) error {
-	return c.Config.ShowTenant(e.ctx, c.Tenant, c.JSON, e.app())
+	return c.Config.ShowTenant(e.ctx, c.Tenant, e.app())
 }

@@ -30,19 +30,29 @@ func (c *tokenAddCommand) Run(e *env) error {
 
 type tokenListCommand struct {
 	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
-	JSON   bool   `name:"json" help:"Print JSON, a token a line."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
 
+func (tokenListCommand) Help() string {
+	return `Examples:
+  binnacle tenant token list
+  binnacle tenant token list acme --json`
+}
+
 func (c *tokenListCommand) Run(e *env) error {
-	return c.Config.ListTokens(e.ctx, c.Tenant, c.JSON, e.app())
+	return c.Config.ListTokens(e.ctx, c.Tenant, e.app())
 }
 
 type tokenRevokeCommand struct {
 	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
 
 	Config app.TokenConfig `kong:"embed"`
+}
+
+func (tokenRevokeCommand) Help() string {
+	return `Examples:
+  binnacle tenant token revoke 2fgoxn7ur4`
 }
 
 func (c *tokenRevokeCommand) Run(e *env) error {

@@ -123,6 +123,9 @@ func ExplainTenant(ctx context.Context, cfg TokenConfig, tenant string, env Env)
 	if err != nil {
 		return err
 	}
+	if cfg.JSON {
+		return json.NewEncoder(env.Stdout).Encode(p)
+	}
 	return printPlacement(env.Stdout, p)
 }
 

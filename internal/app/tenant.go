@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,35 +15,66 @@ import (
 	"binnacle/internal/report"
 )
 
-// TokenConfig is what `binnacle tenant token` works with.
+// TokenConfig is what most of `binnacle tenant` works with.
 type TokenConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	JSON bool `name:"json" help:"Print JSON; of a list, one element a line."`
 }
 
-// operator returns what a person at a command line does with tenants; close ends it.
-func (cfg TokenConfig) operator(log *slog.Logger) (o tenantOperator, close func(), err error) {
-	client, err := cfg.Account.Connect(log)
-	if err != nil {
-		return o, nil, err
-	}
-	return newTenantOperator(client.Documents(), processIdentity(""), log), client.Close, nil
-}
-
-// ListTenants prints the tenants, or one; as JSON one a line.
-func (cfg TokenConfig) ListTenants(ctx context.Context, name string, asJSON bool, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
+// operate does something as the person at the command line.
+func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
+	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}
-	defer done()
-	if !asJSON {
+	defer client.Close()
+	return do(newTenantOperator(client.Documents(), processIdentity(""), env.Logger))
+}
+
+// change changes a tenant and prints it. do returns what the change hides.
+func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func(o tenantOperator) ([]string, error),
+) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		hides, err := do(o)
+		if err != nil {
+			return err
+		}
+		if cfg.JSON {
+			infos, err := o.infos(ctx, name)
+			if err != nil {
+				return err
+			}
+			infos[0].Hides = hides
+			return json.NewEncoder(env.Stdout).Encode(infos[0])
+		}
+		for _, line := range hides {
+			fmt.Fprintln(env.Stdout, line)
+		}
 		return listTenants(ctx, o.tenants, name, env)
+	})
+}
+
+// ListTenants prints the tenants, or one.
+func (cfg TokenConfig) ListTenants(ctx context.Context, name string, env Env) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		if !cfg.JSON {
+			return listTenants(ctx, o.tenants, name, env)
+		}
+		infos, err := o.infos(ctx, name)
+		return errors.Join(err, printEach(env, infos))
+	})
+}
+
+// printEach prints elements as JSON, one a line.
+func printEach[T any](env Env, all []T) error {
+	out := json.NewEncoder(env.Stdout)
+	for _, x := range all {
+		if err := out.Encode(x); err != nil {
+			return err
+		}
 	}
-	infos, err := o.infos(ctx, name)
-	for _, i := range infos {
-		err = errors.Join(err, json.NewEncoder(env.Stdout).Encode(i))
-	}
-	return err
+	return nil
 }
 
 func listTenants(ctx context.Context, tenants *control.Tenants, name string, env Env) error {
@@ -76,27 +107,22 @@ func retentionOf(t control.Tenant) string {
 
 // ExplainRetention prints which days of a device are gone, and when the others go.
 func (cfg TokenConfig) ExplainRetention(ctx context.Context, name, device string, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	all, err := control.NewTenants(client.Documents()).List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range all {
-		if t.Name != name {
-			continue
+	return cfg.operate(env, func(o tenantOperator) error {
+		all, err := o.tenants.List(ctx)
+		if err != nil {
+			return err
 		}
-		for _, line := range t.ExplainRetention(device, time.Now().UnixMilli()) {
-			if _, err := fmt.Fprintln(env.Stdout, line); err != nil {
-				return err
-			}
+		i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
+		if i < 0 {
+			return o.check(ctx, name)
 		}
-		return nil
-	}
-	return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
+		lines := all[i].ExplainRetention(device, time.Now().UnixMilli())
+		if cfg.JSON {
+			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": name, "device": device, "retention": lines})
+		}
+		_, err = fmt.Fprintln(env.Stdout, strings.Join(lines, "\n"))
+		return err
+	})
 }
 
 func averagesOf(t control.Tenant) string {
@@ -134,103 +160,71 @@ func orElse(d time.Duration, none string) string {
 
 // AddTenant registers a tenant before its first reading, and prints it.
 func (cfg TokenConfig) AddTenant(ctx context.Context, name string, retention time.Duration, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if err := o.add(ctx, name, retention); err != nil {
-		return err
-	}
-	return listTenants(ctx, o.tenants, name, env)
+	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.add(ctx, name, retention)
+	})
 }
 
 // SetTenant changes settings of a tenant and prints the tenant.
 func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []control.Change, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	hides, err := o.set(ctx, name, changes)
-	if err != nil {
-		return err
-	}
-	for _, line := range hides {
-		fmt.Fprintln(env.Stdout, line)
-	}
-	return listTenants(ctx, o.tenants, name, env)
+	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) { return o.set(ctx, name, changes) })
 }
 
-// SuspendTenant has queries of a tenant refused.
+// SuspendTenant has queries of a tenant refused, and prints the tenant.
 func (cfg TokenConfig) SuspendTenant(ctx context.Context, name, reason string, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return o.suspend(ctx, name, reason)
+	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.suspend(ctx, name, reason)
+	})
 }
 
-// ResumeTenant has queries of a tenant answered again.
+// ResumeTenant has queries of a tenant answered again, and prints the tenant.
 func (cfg TokenConfig) ResumeTenant(ctx context.Context, name string, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return o.resume(ctx, name)
+	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) { return nil, o.resume(ctx, name) })
 }
 
 // AddToken creates a token and prints it: it is shown only once. It expires after a duration such as 90d, or never.
 func (cfg TokenConfig) AddToken(ctx context.Context, t control.Token, expires string, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	secret, _, err := o.addToken(ctx, t, expires)
-	if secret != "" { // also where it was not stored that it is done: the token is good
+	return cfg.operate(env, func(o tenantOperator) error {
+		secret, info, err := o.addToken(ctx, t, expires)
+		if secret == "" {
+			return err
+		}
+		// also where it was not stored that it is done: the token is good
+		if cfg.JSON {
+			info.Secret = secret
+			return errors.Join(err, json.NewEncoder(env.Stdout).Encode(info))
+		}
 		_, failed := fmt.Fprintln(env.Stdout, secret)
-		err = errors.Join(err, failed)
-	}
-	return err
+		return errors.Join(err, failed)
+	})
 }
 
-// ListTokens prints the tokens of a tenant, or of all with an empty name; as JSON one a line.
-func (cfg TokenConfig) ListTokens(ctx context.Context, tenant string, asJSON bool, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	all, err := o.listTokens(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	rows := [][]string{{"id", "tenant", "scopes", "created", "expires", "state", "note"}}
-	for _, t := range all {
-		if asJSON {
-			if err := json.NewEncoder(env.Stdout).Encode(t); err != nil {
-				return err
-			}
+// ListTokens prints the tokens of a tenant, or of all with an empty name.
+func (cfg TokenConfig) ListTokens(ctx context.Context, tenant string, env Env) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		all, err := o.listTokens(ctx, tenant)
+		if err != nil {
+			return err
 		}
-		rows = append(rows, []string{t.ID, t.Tenant, scopes(t.Scopes), day(t.Created), day(t.Expires), t.State, t.Note})
-	}
-	if asJSON {
-		return nil
-	}
-	return report.List(env.Stdout, rows)
+		if cfg.JSON {
+			return printEach(env, all)
+		}
+		rows := [][]string{{"id", "tenant", "scopes", "created", "expires", "state", "note"}}
+		for _, t := range all {
+			rows = append(rows, []string{t.ID, t.Tenant, scopes(t.Scopes), day(t.Created), day(t.Expires), t.State, t.Note})
+		}
+		return report.List(env.Stdout, rows)
+	})
 }
 
 // RevokeToken ends a token.
 func (cfg TokenConfig) RevokeToken(ctx context.Context, id string, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return o.revokeToken(ctx, "", id)
+	return cfg.operate(env, func(o tenantOperator) error {
+		if err := o.revokeToken(ctx, "", id); err != nil || !cfg.JSON {
+			return err
+		}
+		return json.NewEncoder(env.Stdout).Encode(map[string]string{"id": id, "state": "revoked"})
+	})
 }
 
 func scopes(all []control.Scope) string {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -126,6 +127,46 @@ func TestTenantAPI(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"tenant add", "tenant set", "tenant suspend", "tenant resume", "token add",
 		"token revoke"}, done)
+}
+
+// raced is documents of which somebody else creates a tenant's just before.
+type raced struct {
+	control.Documents
+	before func()
+}
+
+// Create implements control.Documents.
+func (r *raced) Create(ctx context.Context, d control.Document) (string, error) {
+	if before := r.before; d.Kind == control.KindTenant && before != nil {
+		r.before = nil
+		before()
+	}
+	return r.Documents.Create(ctx, d)
+}
+
+// Where an ingester registers a tenant at the same moment, what it has stored stays, and the operator learns that.
+func TestAddTenantRacesWithIngester(t *testing.T) {
+	t.Parallel()
+	docs := &raced{Documents: controltest.NewDocuments(t)}
+	h, _ := app.TenantAPI(docs, "operators")
+	s := tenantsAt{h: h}
+	ingester := control.NewDirectory(control.DirectoryConfig{Documents: docs, Retention: 30 * 24 * time.Hour})
+	add := func(status int, tenant, retention string) string {
+		docs.before = func() {
+			_, err := ingester.Register(t.Context(), tenant)
+			require.NoError(t, err)
+		}
+		return s.ask(t, status, "POST /api/v1/tenants", `{"tenant":"`+tenant+`","retention":"`+retention+`"}`,
+			"Authorization", "Bearer operators")
+	}
+	require.Contains(t, add(409, "acme", "400d"), "an ingester was first, with the retention default=30d")
+	require.Contains(t, add(201, "globex", "30d"), `"retention":"default=30d"`)
+	v, err := ingester.Refresh(t.Context())
+	require.NoError(t, err)
+	for _, known := range v.Tenants() {
+		require.Equal(t, 30*24*time.Hour, known.Retention, known.Name)
+	}
+	require.Len(t, v.Tenants(), 2)
 }
 
 func manyTags() (tags string) {

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -78,20 +77,17 @@ func noTenant(name string, names []string) error {
 }
 
 // ShowTenant prints what was set of a tenant.
-func (cfg TokenConfig) ShowTenant(ctx context.Context, name string, asJSON bool, env Env) error {
-	o, done, err := cfg.operator(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer done()
-	infos, err := o.infos(ctx, name)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return json.NewEncoder(env.Stdout).Encode(infos[0])
-	}
-	return infos[0].print(env.Stdout)
+func (cfg TokenConfig) ShowTenant(ctx context.Context, name string, env Env) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		infos, err := o.infos(ctx, name)
+		if err != nil {
+			return err
+		}
+		if cfg.JSON {
+			return printEach(env, infos)
+		}
+		return infos[0].print(env.Stdout)
+	})
 }
 
 func (i TenantInfo) print(w io.Writer) error {
