@@ -17,6 +17,9 @@ type load struct {
 	metrics int // that are reported, the first by name
 	streams []*stream
 	next    int // number of the next reading
+
+	turn *stream // that has the next reading; nil: to be found
+	at   time.Time
 }
 
 func newLoad(cfg Config, s Scenario, metrics int) *load {
@@ -89,6 +92,9 @@ func (s *stream) over() bool { return s.end > 0 && s.next == s.end }
 
 // current returns the stream that has the next reading, and when that is published.
 func (l *load) current() (next *stream, due time.Time) {
+	if l.turn != nil {
+		return l.turn, l.at
+	}
 	for _, s := range l.streams {
 		if s.over() {
 			continue
@@ -97,6 +103,7 @@ func (l *load) current() (next *stream, due time.Time) {
 			next, due = s, at
 		}
 	}
+	l.turn, l.at = next, due
 	return next, due
 }
 
@@ -137,6 +144,7 @@ func (l *load) skip() { l.measure() }
 
 // jump leaves out what is published before an instant. Trucks have not moved meanwhile.
 func (l *load) jump(at time.Time) {
+	l.turn = nil
 	for _, s := range l.streams {
 		n := max(s.next, s.before(at))
 		l.next += n - s.next
@@ -152,6 +160,7 @@ func (l *load) measure() (telemetry.Reading, time.Time) {
 	}
 	s.next++
 	l.next++
+	l.turn = nil
 	return telemetry.Reading{Tenant: s.tenants[i], Device: s.trucks[i].ID(), Time: at.UnixMilli(),
 		Fields: s.trucks[i].Next(at)[:l.metrics]}, due
 }

@@ -229,7 +229,7 @@ func (l *load) sent(q question) (n int) {
 		return 1
 	}
 	for _, s := range l.streams {
-		for i := s.before(q.from); i < s.before(q.to); i++ {
+		for i, end := s.before(q.from), s.before(q.to); i < end; i++ {
 			turn := i % len(s.trucks)
 			if s.tenants[turn] == q.tenant && (q.device == "" || s.trucks[turn].ID() == q.device) {
 				n++
