@@ -335,6 +335,7 @@ func TestTokens(t *testing.T) {
 	refused(t, []string{"tenant", "token", "add", "acme", "--expires=90d", at}, "acme", "tenant add registers it")
 	require.Zero(t, run(t, time.Minute, "tenant", "add", "acme", "--retention=400d", at).code)
 	refused(t, []string{"tenant", "add", "acme", at}, "registered already")
+	refused(t, []string{"tenant", "list", "acmee", at}, "did you mean acme?")
 	add := run(t, time.Minute, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d",
 		"--note=Grafana", at)
 	require.Zero(t, add.code, add.stderr.String())

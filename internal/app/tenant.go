@@ -86,13 +86,17 @@ func listTenants(ctx context.Context, tenants *control.Tenants, name string, env
 		"tenant", "registered", "retention", "lookback", "averages", "query-rate", "query-concurrency", "query-rus",
 		"query-rus-day", "query-samples", "ingest", "suspended",
 	}}
+	var names []string
 	for _, t := range all {
-		if name == "" || t.Name == name {
+		if names = append(names, t.Name); name == "" || t.Name == name {
 			l := t.Queries
 			rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
 				averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
 				readingsOf(t), suspendedSince(t)})
 		}
+	}
+	if name != "" && len(rows) == 1 {
+		return noTenant(name, names)
 	}
 	return report.List(env.Stdout, rows)
 }
