@@ -2,6 +2,8 @@ package loadtest_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -67,4 +69,31 @@ func TestPage(t *testing.T) {
 	require.Positive(t, fates[loadtest.ByDate][loadtest.StoredLate])
 	require.Positive(t, fates[loadtest.Balanced][loadtest.StoredAtOnce])
 	require.Zero(t, fates[loadtest.Binnacle][loadtest.Refused])
+}
+
+// The pages that the guide links have the style and the script of this code, and the command that makes them again:
+// `make report` runs it.
+func TestLinkedPages(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/reports/loadtest-*.html")
+	require.NoError(t, err)
+	require.Len(t, pages, 3)
+	rules, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	guide, err := os.ReadFile("../../docs/guides/loadtest.md")
+	require.NoError(t, err)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, part := range []string{"page/report.css", "page/report.js"} {
+			b, err := os.ReadFile(part)
+			require.NoError(t, err)
+			require.True(t, bytes.Contains(text, b), "%s lacks the present %s: make report", page, part)
+		}
+		name := filepath.Base(page)
+		scenario := strings.TrimSuffix(strings.TrimPrefix(name, "loadtest-"), ".html")
+		command := "binnacle loadtest --scenario " + scenario + " --html "
+		require.True(t, bytes.Contains(text, []byte(command+"report.html")), page)
+		require.True(t, bytes.Contains(rules, []byte(command+"docs/reports/"+name)), page)
+		require.True(t, bytes.Contains(guide, []byte("reports/"+name)), page)
+	}
 }
