@@ -184,7 +184,7 @@ func (c *chaos) launch(m *member) {
 	}
 	if m.blocks > 0 {
 		limited := fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, m.blocks)
-		m.process = startProgram(c.t, nil, "sh", slices.Concat([]string{"-c", limited, binary(c.t)}, args)...)
+		m.process = startProgram(c.t, nil, "sh", slices.Concat([]string{"-c", limited, program}, args)...)
 		return
 	}
 	m.process = start(c.t, args...)

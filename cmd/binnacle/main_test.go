@@ -1,21 +1,18 @@
-// The tests of this package drive the built binary from outside, as its users do: as a child process, over Kafka and
+// The tests of this package drive the binary from outside, as its users do: as a child process, over Kafka and
 // HTTP.
 package main_test
 
 import (
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	main "binnacle/cmd/binnacle"
 )
 
 // full runs also the tests that take long and show with processes what others show, for `make full`.
@@ -29,36 +26,30 @@ func needsFull(t *testing.T) {
 	}
 }
 
-// buildDir is where binary builds the command, set by TestMain.
-var buildDir string
+// program is the path under which this test binary is binnacle, set by TestMain.
+var program string
 
-// built is the path of the built command. The first test that starts a process builds it.
-var built = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(buildDir, "binnacle")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func binary(t *testing.T) string {
-	t.Helper()
-	path, err := built()
-	require.NoError(t, err)
-	return path
-}
-
+// TestMain runs the tests; or, when the binary is started under the name of the command, the command. So what the tests
+// start is what go test has linked, and nothing is built a second time.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "binnacle" {
+		main.Main()
+		return
+	}
 	os.Exit(setUp(m))
 }
 
 func setUp(m *testing.M) int {
-	var err error
-	if buildDir, err = os.MkdirTemp("", "binnacle-test-*"); err != nil {
+	dir, err := os.MkdirTemp("", "binnacle-test-*")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "binnacle")
+		err = linkSelf(program)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(buildDir)
 	// What the tester's own environment sets for binnacle is none of the tests' business.
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BINNACLE_") {
@@ -76,17 +67,14 @@ func setUp(m *testing.M) int {
 	return m.Run()
 }
 
-// look opens the module's directories, once: go test takes an earlier result only if all that the tests have opened is
-// as it was, and does not know what the binary was built from. It counts while a test runs.
-var look = sync.OnceFunc(func() {
-	const root = "../.."
-	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), ".") {
-			return filepath.SkipDir
-		}
-		return nil // what can't be looked at is not among the sources
-	})
-})
+// linkSelf makes a symbolic link to this binary.
+func linkSelf(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return os.Symlink(self, path)
+}
 
 // given reports whether the command line sets a flag.
 func given(name string) (yes bool) {

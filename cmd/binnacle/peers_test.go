@@ -65,7 +65,7 @@ func TestIngestBesidePeers(t *testing.T) {
 			if *peersBefore != "" {
 				p.binnacle(*peersBefore, of[0], of[1])
 			}
-			p.binnacle(binary(t), of[0], of[1])
+			p.binnacle(program, of[0], of[1])
 		}
 		if *peersBin != "" {
 			p.telegraf("lines")
@@ -154,7 +154,7 @@ func (p *peers) binnacle(build, topic, hold string) {
 	if hold == "off" {
 		args, how = append(args, "--journal=off", "--hold=12h"), "binnacle, all stored"
 	}
-	if build != binary(p.t) {
+	if build != program {
 		how += ", before"
 	}
 	soon(t, time.Minute, func() bool { return run(t, time.Minute, append(args, "--check")...).code == 0 },

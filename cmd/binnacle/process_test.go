@@ -53,15 +53,14 @@ func start(t *testing.T, args ...string) *process {
 	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
 		env, args = append(env, args[0]), args[1:]
 	}
-	return startProgram(t, env, binary(t), args...)
+	return startProgram(t, env, program, args...)
 }
 
 // startProgram runs any program, with environment variables of the form NAME=value beside those of the test.
-func startProgram(t *testing.T, env []string, program string, args ...string) *process {
+func startProgram(t *testing.T, env []string, path string, args ...string) *process {
 	t.Helper()
-	look()
 	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}
-	p.cmd = exec.Command(program, args...)
+	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir = p.dir
 	p.cmd.Env = slices.Concat(os.Environ(), env, []string{"HOME=" + p.dir, "TMPDIR=" + p.dir})
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
@@ -81,7 +80,7 @@ func startProgram(t *testing.T, env []string, program string, args ...string) *p
 			p.kill()
 		}
 		if t.Failed() {
-			t.Logf("%s %s\n%s\nstdout:\n%s\nstderr:\n%s", filepath.Base(program), strings.Join(args, " "), state,
+			t.Logf("%s %s\n%s\nstdout:\n%s\nstderr:\n%s", filepath.Base(path), strings.Join(args, " "), state,
 				p.stdout.String(), p.stderr.String())
 		}
 	})

@@ -77,7 +77,7 @@ func newProduction(t *testing.T) *production {
 	}
 	kafkatest.Distribution(t, kafkatest.Folder{Path: filepath.Join(dir, "kafka"), Jars: *productionKafka,
 		Broker: p.port("127.0.0.1:9092"), Controller: freePort(t)})
-	require.NoError(t, os.Symlink(binary(t), filepath.Join(dir, "binnacle")))
+	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	p.shell = openTerminal(t, dir)
 	return p
 }
