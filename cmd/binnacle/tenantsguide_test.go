@@ -17,7 +17,7 @@ func TestTenantsGuide(t *testing.T) {
 	require.NoError(t, err)
 	d := startDev(t, t.TempDir(), guideFlags(t, "tenants.md")...)
 	dir := t.TempDir()
-	require.NoError(t, os.Symlink(binary(t), filepath.Join(dir, "binnacle")))
+	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	shell := openTerminal(t, dir)
 	shell.run("export PATH=.:$PATH BINNACLE_KAFKA=" + d.kafka + " BINNACLE_COSMOS=" + d.cosmos)
 	// The guide's reader waits for a while; a test waits for what shall happen.
