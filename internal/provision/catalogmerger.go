@@ -86,6 +86,9 @@ const (
 	smallBytes, smallPages, mostPages = 32 << 10, 16, 256
 	// passDevices is how many devices are merged at a time.
 	passDevices = 500_000
+	// purgedAfter is the age of pages that Purge replaces, and goneAfter how long they stay then: the lead of an erasure
+	// has room for both.
+	purgedAfter, goneAfter = 4 * time.Minute, 7 * time.Minute
 )
 
 func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
@@ -93,22 +96,123 @@ func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	settled := k.cfg.Now().Add(-settledAfter).Unix()
+	infos, err = k.current(ctx, tenant, infos, settledAfter)
+	if err != nil {
+		return err
+	}
+	return k.merge(ctx, tenant, k.olderThan(infos, settledAfter))
+}
+
+// olderThan returns the pages that were stored at least that long ago.
+func (k *CatalogMerger) olderThan(infos []control.PageInfo, age time.Duration) (out []control.PageInfo) {
+	settled := k.cfg.Now().Add(-age).Unix()
+	for _, i := range infos {
+		if i.Stored < settled {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// current returns the pages that are not replaced, and deletes those that have been for longer than an age.
+func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []control.PageInfo, age time.Duration) (
+	[]control.PageInfo, error) {
 	replaced := make(map[string]bool)
 	var doomed []control.PageInfo
 	for _, i := range infos {
 		for _, id := range i.Replaces {
 			replaced[id] = true
 		}
-		if len(i.Replaces) > 0 && i.Stored < settled {
+	}
+	for _, i := range k.olderThan(infos, age) {
+		if len(i.Replaces) > 0 {
 			doomed = append(doomed, i)
 		}
 	}
 	if err := k.remove(ctx, tenant, infos, doomed); err != nil {
-		return err
+		return nil, err
 	}
-	infos = slices.DeleteFunc(infos, func(i control.PageInfo) bool { return replaced[i.ID] || len(i.Replaces) > 0 })
-	return k.merge(ctx, tenant, slices.DeleteFunc(infos, func(i control.PageInfo) bool { return i.Stored >= settled }))
+	return slices.DeleteFunc(slices.Clone(infos), func(i control.PageInfo) bool {
+		return replaced[i.ID] || len(i.Replaces) > 0
+	}), nil
+}
+
+// Purge takes what a tenant's catalog has forgotten out of its pages sooner than rounds do, and reports whether no page
+// had any of it. It reads the whole catalog.
+func (k *CatalogMerger) Purge(ctx context.Context, tenant string) (isClean bool, err error) {
+	infos, err := k.cfg.Catalog.Pages(ctx, tenant, 0)
+	if err != nil {
+		return false, err
+	}
+	current, err := k.current(ctx, tenant, infos, goneAfter)
+	if err != nil {
+		return false, err
+	}
+	if infos, err = k.cfg.Catalog.Pages(ctx, tenant, 0); err != nil {
+		return false, err
+	}
+	held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, infos)
+	if err != nil {
+		return false, err
+	}
+	return len(held) == 0, k.forget(ctx, tenant, k.olderThan(current, purgedAfter), held)
+}
+
+// HoldForgotten returns the ids of those of a tenant's pages that have entries of devices which the catalog has
+// forgotten since.
+func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos []control.PageInfo) (held []string,
+	err error) {
+	var forgets, ids []string
+	for _, i := range infos {
+		if i.HasForgotten {
+			forgets = append(forgets, i.ID)
+		}
+		if i.Devices > 0 {
+			ids = append(ids, i.ID)
+		}
+	}
+	until := make(map[uint64]int64)
+	read := func(id string, doc []byte) error {
+		page, err := catalog.Decode(id, doc)
+		if err != nil {
+			return fmt.Errorf("page %s: %w", id, err)
+		}
+		for _, f := range page.Forget {
+			until[f.Device] = max(until[f.Device], f.Until)
+		}
+		if slices.ContainsFunc(page.Entries, func(e catalog.Entry) bool {
+			at, isForgotten := until[catalog.Digest(e.Device)]
+			return isForgotten && page.Updated <= at
+		}) {
+			held = append(held, id)
+		}
+		return nil
+	}
+	for _, list := range [][]string{forgets, ids} {
+		held = nil // all that is forgotten is known from the second list on
+		for part := range slices.Chunk(list, 100) {
+			if err := c.Read(ctx, tenant, part, read); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return held, nil
+}
+
+// forget stores pages without what is forgotten in place of those that hold some of it.
+func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []control.PageInfo, held []string) error {
+	p := pageSet{tenant: tenant, all: infos, isApplied: true}
+	isNew := false
+	for _, i := range infos {
+		if i.HasForgotten || slices.Contains(held, i.ID) {
+			p.some, p.entries = append(p.some, i), p.entries+i.Devices
+			isNew = isNew || !i.HasForgotten || !i.Applied
+		}
+	}
+	if !isNew {
+		return nil
+	}
+	return k.replace(ctx, p)
 }
 
 // remove deletes pages that others replace, and then the pages that list them.
@@ -130,8 +234,8 @@ func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed
 	return nil
 }
 
-// merge puts small pages together, or all of them where half of what they say is said twice, or something is to be
-// forgotten.
+// merge puts small pages together, or all of them where half of what they say is said twice. Where something is to be
+// forgotten it replaces the pages that have it.
 func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []control.PageInfo) error {
 	said, forget := 0, false
 	var small []control.PageInfo
@@ -144,7 +248,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 	}
 	known := k.distinct[tenant]
 	if !forget && said > known.entries+known.entries/4 && len(infos) > 1 {
-		devices, err := k.count(ctx, pageSet{tenant, infos, infos, said})
+		devices, err := k.count(ctx, pageSet{tenant, infos, infos, said, true})
 		if err != nil {
 			return err
 		}
@@ -152,9 +256,15 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 		k.distinct[tenant] = known
 	}
 	switch {
-	case forget || said > 2*known.devices+1000 && len(infos) > 1:
+	case forget:
+		held, err := HoldForgotten(ctx, k.cfg.Catalog, tenant, infos)
+		if err != nil {
+			return err
+		}
+		return k.forget(ctx, tenant, infos, held)
+	case said > 2*known.devices+1000 && len(infos) > 1:
 		delete(k.distinct, tenant)
-		return k.replace(ctx, pageSet{tenant, infos, infos, said})
+		return k.replace(ctx, pageSet{tenant, infos, infos, said, true})
 	case len(small) >= smallPages:
 		slices.SortFunc(small, func(a, b control.PageInfo) int { return int(a.Stored - b.Stored) })
 		small = small[:min(len(small), mostPages)]
@@ -162,7 +272,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 		for _, i := range small {
 			n += i.Devices
 		}
-		return k.replace(ctx, pageSet{tenant, infos, small, n})
+		return k.replace(ctx, pageSet{tenant, infos, small, n, false})
 	}
 	return nil
 }
@@ -171,7 +281,8 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 type pageSet struct {
 	tenant    string
 	all, some []control.PageInfo
-	entries   int // of some
+	entries   int  // of some
+	isApplied bool // what is forgotten is in none of the pages that are not among some
 }
 
 // count returns how many devices have an entry in some pages.
@@ -184,9 +295,9 @@ func (k *CatalogMerger) count(ctx context.Context, p pageSet) (devices int, err 
 }
 
 // replace stores pages that say what others say, and then one that says so. What any page of the tenant forgets is left
-// out, and where all pages are replaced that is noted with what is to be forgotten of pages that were not seen.
+// out, and where no other page has any of it that is noted with what is to be forgotten of pages that were not seen.
 func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
-	tenant, all, some := p.tenant, p.all, p.some
+	tenant, some := p.tenant, p.some
 	done := catalog.Page{}
 	for _, i := range some {
 		done.Replaces, done.Updated = append(done.Replaces, i.ID), max(done.Updated, i.Updated)
@@ -207,7 +318,7 @@ func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	if err != nil {
 		return err
 	}
-	if len(some) == len(all) && len(forgotten) > 0 {
+	if p.isApplied && len(forgotten) > 0 {
 		id, err := k.createPage(ctx, tenant, catalog.Page{Forget: forgotten, Applied: true, Updated: done.Updated})
 		if err != nil {
 			return err

@@ -134,6 +134,44 @@ func TestForgottenDevicesAreRemoved(t *testing.T) {
 	require.Len(t, k.entries(), 19+120)
 }
 
+// Purge takes a forgotten device out of the pages that have it, and leaves the others as they are; it is clean when the
+// pages that it replaced are gone. What an ingester writes that did not know goes too.
+func TestPurgeRemovesForgottenDevices(t *testing.T) {
+	k := newMergerRig(t)
+	k.add(0, 20, "hall")
+	until := k.catalog.Index("acme").Updated() + 1
+	k.catalog.AddPage("acme", controltest.Entry("d00007", nil, "late"))
+	late := k.catalog.Index("acme").Updated()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: late,
+		Forget: []catalog.Forgotten{{Device: catalog.Digest("d00007"), Until: max(until, late)}}})
+	require.NoError(t, err)
+	require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+	before := k.catalog.All("acme")
+	holds := func() (n int) {
+		for _, p := range k.catalog.All("acme") {
+			if slices.ContainsFunc(p.Entries, func(e catalog.Entry) bool { return e.Device == "d00007" }) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 2, holds())
+	k.now = k.now.Add(5 * time.Minute)
+	isClean, err := k.Purge(t.Context(), "acme")
+	require.NoError(t, err)
+	require.False(t, isClean, "replaced pages stay for readers that have just listed them")
+	k.now = k.now.Add(8 * time.Minute)
+	isClean, err = k.Purge(t.Context(), "acme")
+	require.NoError(t, err)
+	require.True(t, isClean)
+	require.Zero(t, holds())
+	require.Len(t, k.entries(), 19)
+	stay := slices.DeleteFunc(k.catalog.All("acme"), func(p catalog.Page) bool {
+		return !slices.ContainsFunc(before, func(b catalog.Page) bool { return b.ID == p.ID })
+	})
+	require.Len(t, stay, 19, "pages without the device stay")
+}
+
 // The keeper dies at each of its steps, whether the step happens or not, and another one goes on. A reader that reads
 // now and then, and one that begins anew, see all devices at any time.
 func TestMergerDiesAtEveryStep(t *testing.T) {
