@@ -413,8 +413,10 @@ func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory
 
 // sweepErasures adds the stage that sweeps what orders erase.
 func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory) {
+	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure")})
 	p.add("erasure", erase.NewSweeper(erase.Config{
-		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(),
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge,
 		Orders: control.NewErasureOrders(c.Documents(), time.Now),
 		By:     processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
 		Snapshot: freshSnapshots(directory),

@@ -28,9 +28,10 @@ type Erasure struct {
 
 	positions    map[ErasurePartition]int64 // nil until it is acknowledged
 	acknowledged time.Time
-	swept        time.Time    // zero before the sweep has ended
-	places       []SweptPlace // that the sweep has left, once it has ended
-	cleared      time.Time    // zero before rollups are clear
+	swept        time.Time      // zero before the sweep has ended
+	places       []SweptPlace   // that the sweep has left, once it has ended
+	cleared      time.Time      // zero before rollups are clear
+	removed      []ClearedPlace // rollups that were deleted, once they are clear
 }
 
 // ErasurePartition is a partition of the log of a topic, as it is read as a stream.
@@ -72,8 +73,9 @@ type erasureSweptBody struct {
 
 // erasureEndBody is the document that says since when rollups are clear.
 type erasureEndBody struct {
-	At int64  `json:"at"`
-	By string `json:"by"`
+	At     int64          `json:"at"`
+	By     string         `json:"by"`
+	Places []ClearedPlace `json:"places,omitempty"`
 }
 
 // The ids of the documents of an order begin with its own: the one that announces it has the first suffix.
@@ -123,8 +125,15 @@ func (e *Erasure) Places() []SweptPlace { return e.places }
 // SweptAt returns when the sweep of the order had ended: no chunk holds what it erases any more. It is zero before.
 func (e *Erasure) SweptAt() time.Time { return e.swept }
 
-// ClearedAt returns when no rollup was left that may show what the order erases. It is zero before.
+// ClearedAt returns when neither a rollup nor a page of the catalog was left that may show what the order erases. It is
+// zero before.
 func (e *Erasure) ClearedAt() time.Time { return e.cleared }
+
+// AcknowledgedAt returns when the positions of the order were stored. It is zero before.
+func (e *Erasure) AcknowledgedAt() time.Time { return e.acknowledged }
+
+// Cleared returns the rollups that were deleted for the order, by container and first-level key, none before ClearedAt.
+func (e *Erasure) Cleared() []ClearedPlace { return e.removed }
 
 // IsWhole reports whether the order is about all days: nothing of its devices stays.
 func (e *Erasure) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
@@ -294,7 +303,7 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 			if err := decode(d, &b); err != nil {
 				return nil, err
 			}
-			e.cleared = time.UnixMilli(b.At).UTC()
+			e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
 		}
 	}
 	for _, e := range byID {
@@ -375,9 +384,19 @@ func (o *ErasureOrders) EndSweep(ctx context.Context, id, by string, places []Sw
 	return nil
 }
 
-// EndClearing stores that no rollup is left that may show what an order erases, unless that is stored already.
-func (o *ErasureOrders) EndClearing(ctx context.Context, id, by string) error {
-	_, err := o.docs.Create(ctx, newDocument(KindErasure, id+erasureCleared, erasureEndBody{o.now().UnixMilli(), by}))
+// ClearedPlace counts the documents of rollups that were deleted for an order under one first-level key of a container,
+// by the process that ended it: one that died before may have deleted more.
+type ClearedPlace struct {
+	Container   string `json:"container"`
+	TenantShard string `json:"tenantShard"`
+	Documents   int    `json:"documents"`
+}
+
+// EndClearing stores that neither a rollup nor a page of the catalog is left that may show what an order erases, unless
+// that is stored already.
+func (o *ErasureOrders) EndClearing(ctx context.Context, id, by string, places []ClearedPlace) error {
+	body := erasureEndBody{o.now().UnixMilli(), by, places}
+	_, err := o.docs.Create(ctx, newDocument(KindErasure, id+erasureCleared, body))
 	if err != nil && !errors.Is(err, ErrExists) {
 		return fmt.Errorf("end the clearing of erasure %s: %w", id, err)
 	}

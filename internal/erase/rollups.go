@@ -19,6 +19,7 @@ type clearing struct {
 	order  *control.Erasure
 	tenant control.Tenant
 	before int64 // s since 1970 UTC: documents that were stored earlier may be of erased chunks
+	*clearState
 }
 
 // run takes rollups away, and reports whether there were none when they were looked for.
@@ -53,6 +54,9 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 // before the rest of it.
 func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetry.Range) (isClear bool, err error) {
 	days := map[telemetry.Day]map[string]bool{} // batches
+	if err := c.manifests(ctx, key, part, days); err != nil {
+		return false, err
+	}
 	for _, name := range []string{rollup.SeriesIndexKey, rollup.CorrectionsKey} {
 		key.Name = name
 		err := c.scan(ctx, key, part, func(d *rollup.Document) {
@@ -73,6 +77,43 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 		}
 	}
 	return len(days) == 0, nil
+}
+
+// manifests adds the days of which a manifest names a device that the order is about, beside its batches.
+func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part telemetry.Range,
+	days map[telemetry.Day]map[string]bool) error {
+	key.Name = rollup.ManifestKey
+	scan := store.RollupScan{Key: key, Range: part, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
+	_, err := c.cfg.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
+		m, err := rollup.ParseManifest(doc)
+		if err != nil || m.AsOf >= c.before || len(manifestNames(m, c.order)) == 0 {
+			return err
+		}
+		days[m.Day] = map[string]bool{}
+		for _, b := range m.Batches {
+			days[m.Day][b.Name] = true
+		}
+		return nil
+	})
+	return err
+}
+
+// manifestNames returns the devices that a manifest names and an order is about.
+func manifestNames(m *rollup.Manifest, order *control.Erasure) (out []string) {
+	add := func(device string) {
+		if order.Matches(device, m.Day) {
+			out = append(out, device)
+		}
+	}
+	for device := range m.Raw {
+		add(device)
+	}
+	for _, b := range m.Batches {
+		for _, device := range b.Devices {
+			add(device)
+		}
+	}
+	return out
 }
 
 // shows reports whether a series index names a device that the order is about.
@@ -100,17 +141,14 @@ func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.D
 		if err != nil {
 			return err
 		}
-		isNamed = slices.ContainsFunc(m.Batches, func(b rollup.Batch) bool { return batches[b.Name] })
+		isNamed = slices.ContainsFunc(m.Batches, func(b rollup.Batch) bool { return batches[b.Name] }) ||
+			len(m.Batches)+len(batches) == 0 // nothing but names of devices
 	}
-	if err := c.pay(ctx, receipt.RUs); err != nil {
+	if err := c.pacer.Wait(ctx, receipt.RUs); err != nil {
 		return err
 	}
 	if isNamed {
-		receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, rollup.ManifestID(day))
-		if err != nil {
-			return err
-		}
-		if err := c.pay(ctx, receipt.RUs); err != nil {
+		if err := c.remove(ctx, key, rollup.ManifestID(day)); err != nil {
 			return err
 		}
 	}
@@ -131,20 +169,26 @@ func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.D
 	}
 	for _, p := range append(others, indexes...) { // while an index stays, the rest is found again
 		key.Name = p.key
-		receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, p.id)
-		if err != nil {
-			return err
-		}
-		if err := c.pay(ctx, receipt.RUs); err != nil {
+		if err := c.remove(ctx, key, p.id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// remove deletes a document, and counts it.
+func (c *clearing) remove(ctx context.Context, key store.RollupKey, id string) error {
+	receipt, err := c.cfg.Rollups.DeleteRollup(ctx, key, id)
+	if err != nil {
+		return err
+	}
+	c.removed[store.RollupKey{Container: key.Container, TenantShard: key.TenantShard}]++
+	return c.pacer.Wait(ctx, receipt.RUs)
+}
+
 func (c *clearing) scan(ctx context.Context, key store.RollupKey, r telemetry.Range,
 	yield func(*rollup.Document)) error {
-	s := store.RollupScan{Key: key, Range: r, Charge: func(rus float64) error { return c.pay(ctx, rus) }}
+	s := store.RollupScan{Key: key, Range: r, Charge: func(rus float64) error { return c.pacer.Wait(ctx, rus) }}
 	_, err := c.cfg.Rollups.ScanRollups(ctx, s, func(doc []byte) error {
 		d, err := rollup.Parse(slices.Clone(doc))
 		if err == nil {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
@@ -138,7 +137,7 @@ func (s *sweep) part(ctx context.Context, visits []sharding.Visit) error {
 func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, error) {
 	var out []*found
 	for _, visit := range visits {
-		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: func(rus float64) error { return s.pay(ctx, rus) }}
+		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: func(rus float64) error { return s.pacer.Wait(ctx, rus) }}
 		_, err := s.cfg.Chunks.Scan(ctx, scan, func(doc []byte) error {
 			f, err := parse(doc)
 			if err != nil {
@@ -246,7 +245,7 @@ func (s *sweep) replace(ctx context.Context, f *found) error {
 	if err != nil && !errors.Is(err, store.ErrChanged) {
 		return err
 	}
-	return s.pay(ctx, receipt.RUs)
+	return s.pacer.Wait(ctx, receipt.RUs)
 }
 
 // fence closes a chain behind its last chunk (rule E-R8): what a writer sends late meets its number. Where another
@@ -267,7 +266,7 @@ func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
-	return s.pay(ctx, receipt.RUs)
+	return s.pacer.Wait(ctx, receipt.RUs)
 }
 
 // count counts what the order would erase.
@@ -304,17 +303,4 @@ func (s *sweep) note(chunks []*found) {
 			}
 		}
 	}
-}
-
-// pay waits until the budget has room again for what was charged.
-func (s *Sweeper) pay(ctx context.Context, rus float64) error {
-	now := s.cfg.Now()
-	if s.paid.Before(now) {
-		s.paid = now
-	}
-	s.paid = s.paid.Add(time.Duration(rus / s.cfg.RUs * float64(time.Second)))
-	if ahead := s.paid.Sub(now); ahead > time.Second {
-		return retry.Pause(ctx, ahead-time.Second)
-	}
-	return nil
 }

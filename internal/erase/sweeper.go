@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,15 @@ type Config struct {
 	Orders   *control.ErasureOrders
 	Snapshot func(ctx context.Context) (*control.Snapshot, error) // of a few seconds ago at most
 	By       string                                               // the process, as the end of a sweep names it
-	RUs      float64                                              // budget a second, 400
-	Every    time.Duration                                        // between two looks at the orders, 5 s
-	Pause    time.Duration                                        // before what a replica lacks is read again, 200 ms
-	Now      func() time.Time                                     // time.Now
-	Logger   *slog.Logger                                         // none
+	// Purge takes what a tenant's catalog has forgotten out of its pages, and reports whether none had any of it; nil: no
+	// catalog is looked at.
+	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
+
+	RUs    float64          // budget a second, 400
+	Every  time.Duration    // between two looks at the orders, 5 s
+	Pause  time.Duration    // before what a replica lacks is read again, 200 ms
+	Now    func() time.Time // time.Now
+	Logger *slog.Logger     // none
 }
 
 // Sweeper sweeps what orders erase out of the store. It may die anywhere, and two of them do no harm.
@@ -34,9 +39,16 @@ type Sweeper struct {
 	cfg Config
 
 	// Owned by Run, or the caller of Round.
-	paid  time.Time       // until when the budget is spent
-	begun map[string]bool // orders that were swept for the first time
-	clear map[string]bool // orders of which rollups were taken away for the first time
+	begun map[string]bool        // orders that were swept for the first time
+	clear map[string]*clearState // of orders that are swept
+
+	pacer retry.RUPacer
+}
+
+// clearState is how far the clearing of an order is.
+type clearState struct {
+	next    time.Time               // nothing is done before
+	removed map[store.RollupKey]int // documents that were deleted
 }
 
 // NewSweeper makes a Sweeper.
@@ -56,7 +68,8 @@ func NewSweeper(cfg Config) *Sweeper {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Sweeper{cfg: cfg, begun: make(map[string]bool), clear: make(map[string]bool)}
+	return &Sweeper{cfg: cfg, begun: make(map[string]bool), clear: make(map[string]*clearState),
+		pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause}}
 }
 
 // Run sweeps what is ordered, until the context ends; then it returns nil.
@@ -86,6 +99,9 @@ const SettledAfter = 5 * time.Minute
 // and has read chunks before takes no longer.
 const ClearAfter = 8 * time.Minute
 
+// purgeAgain is the pause before the catalog is read again of which a page had what it has forgotten.
+const purgeAgain = 15 * time.Second
+
 // Round sweeps each order that is new, and again when it is settled; then it takes away rollups, at once and again
 // later.
 func (s *Sweeper) Round(ctx context.Context) error {
@@ -100,8 +116,8 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		case o.IsAcknowledged() && o.SweptAt().IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
 			err = s.sweep(ctx, v, o)
 		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() &&
-			(!s.clear[o.ID] || s.cfg.Now().Sub(o.SweptAt()) > ClearAfter):
-			err = s.clearRollups(ctx, v, o)
+			!s.cfg.Now().Before(s.clearing(o).next):
+			err = s.clearPlaces(ctx, v, o)
 		case !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter:
 			_, err = s.cfg.Orders.Void(ctx, o.ID)
 		default:
@@ -151,25 +167,50 @@ func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *control.Era
 	return s.cfg.Orders.EndSweep(ctx, o.ID, s.cfg.By, places)
 }
 
-// clearRollups takes away rollups that may show what an order erases. Where none were left a while after the end of the
-// sweep, that is stored.
-func (s *Sweeper) clearRollups(ctx context.Context, v *control.Snapshot, o *control.Erasure) error {
+func (s *Sweeper) clearing(o *control.Erasure) *clearState {
+	if s.clear[o.ID] == nil {
+		s.clear[o.ID] = &clearState{removed: make(map[store.RollupKey]int)}
+	}
+	return s.clear[o.ID]
+}
+
+// clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left a
+// while after the end of the sweep, that is stored.
+func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *control.Erasure) error {
 	tenant, known := v.Tenant(o.Tenant)
 	if !known {
 		return fmt.Errorf("tenant %q is not known", o.Tenant)
 	}
-	last, before := o.SweptAt().Add(ClearAfter), o.SweptAt()
-	if s.cfg.Now().After(last) {
+	state, last, before := s.clearing(o), o.SweptAt().Add(ClearAfter), o.SweptAt()
+	isLast := s.cfg.Now().After(last)
+	if isLast {
 		before = last
 	}
-	c := &clearing{Sweeper: s, order: o, tenant: tenant, before: before.Unix()}
+	c := &clearing{Sweeper: s, order: o, tenant: tenant, before: before.Unix(), clearState: state}
 	isClear, err := c.run(ctx, v)
-	if err != nil {
+	if err != nil || !isClear {
 		return err
 	}
-	if s.clear[o.ID] = isClear; !isClear || !s.cfg.Now().After(last) {
+	if o.IsWhole() && s.cfg.Purge != nil {
+		if isClear, err = s.cfg.Purge(ctx, o.Tenant); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !isLast:
+		state.next = last.Add(time.Millisecond)
+		return nil
+	case !isClear:
+		state.next = s.cfg.Now().Add(purgeAgain)
 		return nil
 	}
 	s.cfg.Logger.Info("erasure cleared from rollups", "erasure", o.ID, "tenant", o.Tenant)
-	return s.cfg.Orders.EndClearing(ctx, o.ID, s.cfg.By)
+	var places []control.ClearedPlace
+	for key, n := range state.removed {
+		places = append(places, control.ClearedPlace{Container: key.Container, TenantShard: key.TenantShard, Documents: n})
+	}
+	slices.SortFunc(places, func(a, b control.ClearedPlace) int {
+		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
+	})
+	return s.cfg.Orders.EndClearing(ctx, o.ID, s.cfg.By, places)
 }
