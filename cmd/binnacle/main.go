@@ -34,6 +34,7 @@ type commands struct {
 	Query       queryCommand       `cmd:"" help:"Answer queries over HTTP."`
 	Rollups     rollupsCommand     `cmd:"" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
 	Tenant      tenantCommand      `cmd:"" help:"Manage tenants and their tokens."`
+	Erase       eraseCommand       `cmd:"" hidden:"" help:"Write and check certificates of erasures."`
 	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
 	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
 	Provision   provisionCommand   `cmd:"" help:"Create containers ahead of time and set their throughput by age."`

@@ -25,15 +25,16 @@ type EraseConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
 
-	Device  string   `help:"Id of the device. Default: all devices of the tenant, which needs --confirm."`
-	From    string   `help:"First UTC day of event times to erase. Default: the first of all." placeholder:"YYYY-MM-DD"`
-	To      string   `help:"UTC day after the last one to erase. Default: without end." placeholder:"YYYY-MM-DD"`
-	Confirm string   `help:"Name of the tenant again, to erase all its devices." placeholder:"TENANT"`
-	DryRun  bool     `help:"Show what would be erased, and change nothing."`
-	Wait    bool     `help:"Wait until chunks are swept and rollups cleared: 13 minutes or longer."`
-	JSON    bool     `name:"json" help:"Print JSON."`
-	Group   string   `help:"Consumer group of the ingesters, all of which must know orders of erasure." default:"binnacle" group:"Kafka"`
-	Gone    []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
+	Device            string `help:"Id of the device. Default: all devices of the tenant, which needs --confirm."`
+	From              string `help:"First UTC day of event times to erase. Default: the first of all." placeholder:"YYYY-MM-DD"`
+	To                string `help:"UTC day after the last one to erase. Default: without end." placeholder:"YYYY-MM-DD"`
+	Confirm           string `help:"Name of the tenant again, to erase all its devices." placeholder:"TENANT"`
+	DryRun            bool   `help:"Show what would be erased, and change nothing."`
+	Wait              bool   `help:"Wait until chunks are swept and rollups cleared: 13 minutes or longer. --certificate implies it."`
+	JSON              bool   `name:"json" help:"Print JSON."`
+	Group             string `help:"Consumer group of the ingesters, all of which must know orders of erasure." default:"binnacle" group:"Kafka"`
+	CertificateConfig `kong:"embed"`
+	Gone              []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
 }
 
 // order returns the order that the flags ask for.
@@ -53,6 +54,8 @@ func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
 	switch {
 	case o.From >= o.To:
 		return o, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", cfg.From, cfg.To)
+	case cfg.DryRun && (cfg.Wait || cfg.Certificate != ""):
+		return o, errors.New("--dry-run changes nothing: leave out --wait and --certificate")
 	case o.Device == "" && !cfg.DryRun && cfg.Confirm != tenant:
 		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device",
 			tenant)
@@ -89,7 +92,11 @@ func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
 	if cfg.DryRun {
 		return e.dryRun(ctx, v, order)
 	}
-	return e.run(ctx, order)
+	signKey, err := cfg.signKey()
+	if err != nil {
+		return err
+	}
+	return e.run(ctx, order, signKey)
 }
 
 // eraser gives one order.
@@ -147,7 +154,7 @@ func (e *eraser) dryRun(ctx context.Context, v *control.Snapshot, order control.
 }
 
 // run gives the order, and waits for the end of its sweep if that is asked for.
-func (e *eraser) run(ctx context.Context, order control.Erasure) error {
+func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte) error {
 	if err := e.checkIngesters(ctx); err != nil {
 		return err
 	}
@@ -169,8 +176,17 @@ func (e *eraser) run(ctx context.Context, order control.Erasure) error {
 		fmt.Fprintf(e.env.Stdout, "%s: queries leave the readings out within 5 seconds; provision sweeps what is stored\n",
 			given.ID)
 	}
-	if e.cfg.Wait {
+	if e.cfg.Wait || e.cfg.Certificate != "" {
 		if given, err = e.wait(ctx, given); err != nil {
+			return err
+		}
+	}
+	if e.cfg.Certificate != "" {
+		remains, err := remainsOf(ctx, e.client, e.cluster, given)
+		if err == nil {
+			err = e.cfg.write(given, e.cfg.Account.Cosmos, remains, signKey)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,27 @@ type place struct {
 	digests []string
 }
 
+// digest returns that of all documents that were erased.
+func (p *place) digest() string {
+	slices.Sort(p.digests)
+	sum := sha256.Sum256([]byte(strings.Join(p.digests, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// note counts what a chunk says that an order has erased.
+func (p *place) note(f *found, order *control.Erasure) {
+	if f.IsErased() && len(f.erased) == 0 {
+		p.Fences++
+	}
+	for _, e := range f.erased {
+		if e.Order == order.ID {
+			p.Chunks++
+			p.Rows += e.Rows
+			p.digests = append(p.digests, fmt.Sprintf("%s %s %s", f.Device, f.ID, e.Digest))
+		}
+	}
+}
+
 // found is a chunk of a chain that the order touches.
 type found struct {
 	chunk.Header
@@ -74,9 +95,7 @@ func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPl
 	}
 	var out []control.SweptPlace
 	for _, p := range s.places {
-		slices.Sort(p.digests)
-		sum := sha256.Sum256([]byte(strings.Join(p.digests, "\n")))
-		p.Digest = hex.EncodeToString(sum[:])
+		p.Digest = p.digest()
 		out = append(out, p.SweptPlace)
 	}
 	slices.SortFunc(out, func(a, b control.SweptPlace) int {
@@ -291,16 +310,6 @@ func (s *sweep) placeOf(f *found) *place {
 // note counts what chunks say that the order has erased, of chains that need nothing any more.
 func (s *sweep) note(chunks []*found) {
 	for _, f := range chunks {
-		p := s.placeOf(f)
-		if f.IsErased() && len(f.erased) == 0 {
-			p.Fences++
-		}
-		for _, e := range f.erased {
-			if e.Order == s.order.ID {
-				p.Chunks++
-				p.Rows += e.Rows
-				p.digests = append(p.digests, fmt.Sprintf("%s %s %s", f.Device, f.ID, e.Digest))
-			}
-		}
+		s.placeOf(f).note(f, s.order)
 	}
 }

@@ -93,8 +93,14 @@ func (w *world) create(tenant, device string, h chunk.Header) {
 }
 
 func (w *world) send(tenant, device string, h chunk.Header) error {
-	key := w.places[tenant].Key(device, h.ID.Day, h.ID.Number)
-	h.TenantShard, h.Device, h.TTL = key.TenantShard, device, cmp.Or(w.ttl, h.TTL)
+	return w.sendTo(w.places[tenant].Key(device, h.ID.Day, h.ID.Number), h)
+}
+
+// plant stores a chunk wherever it is told to.
+func (w *world) plant(key sharding.Key, h chunk.Header) { require.NoError(w.t, w.sendTo(key, h)) }
+
+func (w *world) sendTo(key sharding.Key, h chunk.Header) error {
+	h.TenantShard, h.Device, h.TTL = key.TenantShard, key.Device, cmp.Or(w.ttl, h.TTL)
 	doc, err := chunk.Encode(h, chunk.Frame{Groups: []chunk.Group{{
 		Times:   []int64{h.ID.Day.Start() + int64(h.ID.Number)},
 		Columns: []chunk.Column{{Metric: "v", Kind: telemetry.Float, Bits: []uint64{telemetry.FloatValue(1).Bits()}}},
@@ -104,12 +110,15 @@ func (w *world) send(tenant, device string, h chunk.Header) error {
 	return err
 }
 
-// order announces and acknowledges an order up to an offset of partition 0.
-func (w *world) order(o control.Erasure, through int64) *control.Erasure {
+// order announces and acknowledges an order up to an offset of partition 0, and of others.
+func (w *world) order(o control.Erasure, through int64, others ...int32) *control.Erasure {
 	announced, err := w.orders.Announce(w.t.Context(), o)
 	require.NoError(w.t, err)
-	require.NoError(w.t, w.orders.Acknowledge(w.t.Context(), announced.ID,
-		[]control.ErasurePosition{{Stream: 1, Partition: 0, Through: through}}))
+	positions := []control.ErasurePosition{{Stream: 1, Partition: 0, Through: through}}
+	for _, p := range others {
+		positions = append(positions, control.ErasurePosition{Stream: 1, Partition: p, Through: through})
+	}
+	require.NoError(w.t, w.orders.Acknowledge(w.t.Context(), announced.ID, positions))
 	return announced
 }
 

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
@@ -92,4 +93,19 @@ func (t *Topic) configure(ctx context.Context, name, value string) error {
 		return fmt.Errorf("set %s of topic %s: %w", name, t.name, err)
 	}
 	return nil
+}
+
+// Retention returns how long brokers keep records of the topic, and whether they say so to this client; a negative
+// duration is without end. It fails with an error that IsUnknownTopic reports if the topic is not there.
+func (t *Topic) Retention(ctx context.Context) (keep time.Duration, known bool, err error) {
+	s, err := t.shape(ctx, retentionTime)
+	if err != nil {
+		return 0, false, err
+	}
+	ms, known := number(s, retentionTime)
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	if ms > most {
+		ms = -1
+	}
+	return time.Duration(ms) * time.Millisecond, known, nil
 }

@@ -19,7 +19,7 @@ const Default = "telemetry"
 // Suffixes of the topics that accompany a topic. No pattern matches a name with one of them.
 const (
 	JournalSuffix    = ".journal"
-	deadLetterSuffix = ".dlq"
+	DeadLetterSuffix = ".dlq"
 )
 
 // Topic is a topic that is read.
@@ -56,7 +56,7 @@ func Parse(texts []string, letters string) (Set, error) {
 	if len(s.named) > 0 {
 		first = s.named[0].Name
 	}
-	s.deadLetters = cmp.Or(letters, first+deadLetterSuffix)
+	s.deadLetters = cmp.Or(letters, first+DeadLetterSuffix)
 	if len(s.named)+len(s.patterns) == 0 && errors.Join(faults...) == nil {
 		faults = append(faults, errors.New("--topic names no topic"))
 	}
@@ -172,7 +172,7 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	if i := slices.IndexFunc(s.named, func(t Topic) bool { return t.Name == name }); i >= 0 {
 		return s.named[i], true, nil
 	}
-	if name == s.deadLetters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, deadLetterSuffix) ||
+	if name == s.deadLetters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, DeadLetterSuffix) ||
 		strings.HasPrefix(name, "__") { // those are Kafka's own
 		return Topic{}, false, nil
 	}

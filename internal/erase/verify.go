@@ -1,0 +1,397 @@
+package erase
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// VerifyConfig is what Verify reads. Chunks, Rollups and Catalog have no default.
+type VerifyConfig struct {
+	Chunks  store.Reader
+	Rollups store.RollupReader
+	Catalog control.Catalog
+	RUs     float64          // budget a second, 400
+	Pause   time.Duration    // before rollups are read again that a round may be storing, 20 s
+	Now     func() time.Time // time.Now
+	Logger  *slog.Logger     // none
+}
+
+// Finding is something that an order should have erased, or that does not agree with its certificate.
+type Finding struct {
+	Container   string `json:"container,omitempty"`
+	TenantShard string `json:"tenantShard,omitempty"`
+	ID          string `json:"id,omitempty"` // of the document
+	Problem     string `json:"problem"`
+}
+
+// Verification is what Verify has read and found.
+type Verification struct {
+	Places   int       `json:"places"`  // first-level keys of containers
+	Chunks   int       `json:"chunks"`  // of the devices and days of the order
+	Rollups  int       `json:"rollups"` // documents, of its days
+	Pages    int       `json:"pages"`   // of the catalog
+	Newer    int       `json:"newer"`   // chunks that were published after the order
+	RUs      float64   `json:"rus"`
+	Expired  int       `json:"expired"` // chunks without rows that the certificate counts and whose time to live is over
+	Findings []Finding `json:"findings"`
+}
+
+// verifier verifies one certificate.
+type verifier struct {
+	VerifyConfig
+	certificate *Certificate
+	order       *control.Erasure
+	tenant      control.Tenant
+	pacer       retry.RUPacer
+	out         Verification
+	places      map[sharding.Key]*place // of chunks without rows
+}
+
+// Verify reads every place of the account where something may be that the order of a certificate erases, and returns
+// what it finds. The places follow from the epochs of the tenant, and the months of the account, and never from the
+// certificate.
+func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certificate) (*Verification, error) {
+	if cfg.RUs <= 0 {
+		cfg.RUs = 400
+	}
+	if cfg.Pause <= 0 {
+		cfg.Pause = 20 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	tenant, known := v.Tenant(c.Tenant)
+	if !known {
+		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, control.ErrNoTenant)
+	}
+	w := &verifier{VerifyConfig: cfg, certificate: c, order: c.order(), tenant: tenant,
+		pacer:  retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},
+		places: make(map[sharding.Key]*place), out: Verification{Findings: []Finding{}}}
+	w.checkOrder(v)
+	days := telemetry.Range{From: w.order.From.Start(), To: w.order.To.Start()}
+	for _, container := range v.Containers() {
+		owner, span, ok := sharding.ParseContainer(container.Container)
+		part := telemetry.Range{From: max(days.From, span.Range().From), To: min(days.To, span.Range().To)}
+		if !ok || owner != "" && owner != c.Tenant || part.Empty() || container.State == control.MonthDropped {
+			continue
+		}
+		if err := w.container(ctx, container.Container, part); err != nil {
+			return nil, fmt.Errorf("verify %s: %w", container.Container, err)
+		}
+		cfg.Logger.Info("container verified", "container", container.Container, "findings", len(w.out.Findings))
+	}
+	w.compare()
+	if w.order.IsWhole() {
+		if err := w.catalog(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &w.out, nil
+}
+
+func (w *verifier) find(key sharding.Key, id, problem string, args ...any) {
+	w.out.Findings = append(w.out.Findings, Finding{key.Container, key.TenantShard, id, fmt.Sprintf(problem, args...)})
+}
+
+func (w *verifier) pay(ctx context.Context) func(rus float64) error {
+	return func(rus float64) error {
+		w.out.RUs += rus
+		return w.pacer.Wait(ctx, rus)
+	}
+}
+
+// checkOrder finds what the account's order and the certificate do not agree on.
+func (w *verifier) checkOrder(v *control.Snapshot) {
+	all := v.Erasures(w.order.Tenant)
+	i := slices.IndexFunc(all, func(o *control.Erasure) bool { return o.ID == w.order.ID })
+	if i < 0 {
+		w.find(sharding.Key{}, w.order.ID, "the account does not have the order: give it again")
+		return
+	}
+	stored, c := all[i], w.certificate
+	switch {
+	case stored.ClearedAt().IsZero():
+		w.find(sharding.Key{}, stored.ID, "the order is not cleared in this account")
+	case stored.Device != c.Device || stored.From != c.From || stored.To != c.To ||
+		!slices.Equal(stored.Positions(), c.Positions):
+		w.find(sharding.Key{}, stored.ID, "the order that is stored is about other devices, days or positions")
+	case !stored.SweptAt().Equal(c.Swept) || !stored.ClearedAt().Equal(c.Cleared):
+		w.find(sharding.Key{}, stored.ID, "the order was swept and cleared at other times")
+	}
+}
+
+// container verifies a part of a container: day by day for a whole tenant, which may have many devices.
+func (w *verifier) container(ctx context.Context, container string, part telemetry.Range) error {
+	step := part
+	for from := part.From; from < part.To; from = step.To {
+		step = telemetry.Range{From: from, To: part.To}
+		if w.order.Device == "" {
+			step.To = min(part.To, telemetry.DayOf(from).End())
+		}
+		done := map[string]bool{}
+		for _, visit := range w.tenant.Placement.Visits(nil, part) { // all keys of the month, also on days without them
+			if visit.Container != container || done[visit.TenantShard] {
+				continue
+			}
+			done[visit.TenantShard] = true
+			if err := w.place(ctx, visit.Key, step); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deviceDay is a device on a day.
+type deviceDay struct {
+	device string
+	day    telemetry.Day
+}
+
+// place verifies a first-level key of a container. Rollups that look wrong are read again: a round may be storing them.
+func (w *verifier) place(ctx context.Context, key sharding.Key, r telemetry.Range) error {
+	const reads = 3
+	w.out.Places++
+	live, err := w.chunks(ctx, key, r)
+	if err != nil {
+		return err
+	}
+	before, documents := len(w.out.Findings), w.out.Rollups
+	for n := 1; ; n++ {
+		w.out.Findings, w.out.Rollups = w.out.Findings[:before], documents
+		if err := w.rollups(ctx, key, r, live); err != nil || len(w.out.Findings) == before || n == reads {
+			return err
+		}
+		if err := retry.Pause(ctx, w.Pause); err != nil {
+			return err
+		}
+	}
+}
+
+// chunks verifies chunks, and returns the devices and days that have rows of after the order.
+func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Range) (map[deviceDay]bool, error) {
+	live := map[deviceDay]bool{}
+	key.Device = w.order.Device
+	_, err := w.Chunks.Scan(ctx, store.Scan{Key: key, Range: r, Charge: w.pay(ctx)}, func(doc []byte) error {
+		f, err := parse(doc)
+		if err != nil {
+			w.find(key, idOf(doc), "can't be read: %v", err)
+			return nil
+		}
+		if f.key.Container = key.Container; !w.order.Matches(f.Device, f.ID.Day) {
+			return nil
+		}
+		w.out.Chunks++
+		through := w.order.Through(f.ID.Stream, f.ID.Partition)
+		switch {
+		case f.Rows == 0:
+			w.placeOf(f).note(f, w.order)
+		case f.Through <= through:
+			w.find(f.key, f.ID.String(), "has %d rows of %s that are erased", f.Rows, f.Device)
+		case f.First <= through:
+			w.find(f.key, f.ID.String(), "has rows of %s from before and after the order", f.Device)
+		default:
+			w.out.Newer++
+			live[deviceDay{f.Device, f.ID.Day}] = true
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrNoContainer) {
+		err = nil
+	}
+	return live, err
+}
+
+// idOf returns the id of a document, for a finding.
+func idOf(doc []byte) string {
+	var d struct{ ID string }
+	_ = json.Unmarshal(doc, &d) // what can't be read has none
+	return d.ID
+}
+
+func (w *verifier) placeOf(f *found) *place {
+	key := sharding.Key{Container: f.key.Container, TenantShard: f.TenantShard}
+	if w.places[key] == nil {
+		w.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
+	}
+	return w.places[key]
+}
+
+// batch is a part of a batch of rollups.
+type batch struct {
+	day  telemetry.Day
+	name string
+	part int
+}
+
+// rollups verifies the rollups of a first-level key.
+func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry.Range, live map[deviceDay]bool) error {
+	at := sharding.Key{Container: sharding.RollupsContainer(chunks.Container), TenantShard: chunks.TenantShard}
+	committed, err := w.manifests(ctx, at, r, live)
+	if errors.Is(err, store.ErrNoContainer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	indexed, others := map[batch]bool{}, map[batch]string{}
+	scan := store.RollupScan{Key: store.RollupKey{Container: at.Container, TenantShard: at.TenantShard}, Range: r,
+		Charge: w.pay(ctx)}
+	_, err = w.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
+		d, err := rollup.Parse(slices.Clone(doc))
+		if err != nil {
+			w.find(at, idOf(doc), "can't be read: %v", err)
+			return nil
+		}
+		if start := d.Day.Start(); start < r.From || start >= r.To {
+			return nil // of the day before
+		}
+		w.out.Rollups++
+		b := batch{d.Day, d.Batch, d.Part}
+		if d.SeriesIndex == nil {
+			others[b] = d.ID
+			return nil
+		}
+		indexed[b] = true
+		for _, s := range d.SeriesIndex {
+			if reason := w.stale(s.Device, d, live, committed); reason != "" {
+				w.find(at, d.ID, "shows %s on %s and %s", s.Device, d.Day, reason)
+				break
+			}
+		}
+		return nil
+	})
+	for b, id := range others {
+		if !indexed[b] {
+			w.find(at, id, "is of batch %s without a series index: its devices are not known", b.name)
+		}
+	}
+	return err
+}
+
+// manifests verifies the manifests of a first-level key, and returns the batches that they name.
+func (w *verifier) manifests(ctx context.Context, at sharding.Key, r telemetry.Range, live map[deviceDay]bool) (
+	committed map[batch]bool, err error) {
+	committed = map[batch]bool{}
+	scan := store.RollupScan{Range: r, Charge: w.pay(ctx),
+		Key: store.RollupKey{Container: at.Container, TenantShard: at.TenantShard, Name: rollup.ManifestKey}}
+	_, err = w.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
+		m, err := rollup.ParseManifest(doc)
+		if err != nil {
+			w.find(at, idOf(doc), "can't be read: %v", err)
+			return nil
+		}
+		if start := m.Day.Start(); start < r.From || start >= r.To {
+			return nil
+		}
+		w.out.Rollups++
+		for _, b := range m.Batches {
+			committed[batch{day: m.Day, name: b.Name}] = true
+		}
+		for _, device := range manifestNames(m, w.order) {
+			if !live[deviceDay{device, m.Day}] {
+				w.find(at, rollup.ManifestID(m.Day), "names %s on %s, and it has no chunk there", device, m.Day)
+				break
+			}
+		}
+		return nil
+	})
+	return committed, err
+}
+
+// stale returns why a document that shows a device may be of erased chunks; empty if it is not.
+func (w *verifier) stale(device string, d *rollup.Document, live map[deviceDay]bool, committed map[batch]bool) string {
+	switch {
+	case !w.order.Matches(device, d.Day):
+		return ""
+	case d.Stored < w.certificate.Swept.Add(ClearAfter).Unix():
+		return "is older than the sweep"
+	case !live[deviceDay{device, d.Day}]:
+		return "it has no chunk there"
+	case !committed[batch{day: d.Day, name: d.Batch}]:
+		return "no manifest names its batch"
+	}
+	return ""
+}
+
+// compare finds where chunks without rows and the certificate do not agree.
+func (w *verifier) compare() {
+	certified := map[sharding.Key]control.SweptPlace{}
+	for _, p := range w.certificate.Chunks {
+		key := sharding.Key{Container: p.Container, TenantShard: p.TenantShard}
+		certified[key] = p
+		if w.places[key] == nil {
+			w.out.Expired += p.Chunks
+		}
+	}
+	keys := []sharding.Key{}
+	for key := range w.places {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b sharding.Key) int {
+		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
+	})
+	for _, key := range keys {
+		p, c := w.places[key], certified[key]
+		switch {
+		case p.Chunks < c.Chunks:
+			w.out.Expired += c.Chunks - p.Chunks
+		case p.Chunks > c.Chunks:
+			w.find(key, "", "has %d chunks that the order has erased, the certificate %d", p.Chunks, c.Chunks)
+		case p.Rows != c.Rows || p.Chunks > 0 && p.digest() != c.Digest:
+			w.find(key, "", "the chunks that were erased there are others than those of the certificate")
+		}
+	}
+}
+
+// catalog verifies the pages of the tenant's catalog.
+func (w *verifier) catalog(ctx context.Context) error {
+	infos, err := w.Catalog.Pages(ctx, w.order.Tenant, 0)
+	if err != nil {
+		return err
+	}
+	until := w.order.At.Add(unknownFor).UnixMilli()
+	var ids []string
+	for _, i := range infos {
+		if w.out.Pages++; i.Devices > 0 && i.Updated <= until {
+			ids = append(ids, i.ID)
+		}
+	}
+	for some := range slices.Chunk(ids, 100) {
+		err := w.Catalog.Read(ctx, w.order.Tenant, some, func(id string, doc []byte) error {
+			page, err := catalog.Decode(id, doc)
+			if err != nil {
+				w.find(sharding.Key{Container: "catalog"}, id, "can't be read: %v", err)
+				return nil
+			}
+			for _, e := range page.Entries {
+				if w.order.Device == "" || w.order.Device == e.Device {
+					w.find(sharding.Key{Container: "catalog"}, id, "has an entry of %s that is older than the order", e.Device)
+					break
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
