@@ -182,11 +182,7 @@ func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte)
 		}
 	}
 	if e.cfg.Certificate != "" {
-		remains, err := remainsOf(ctx, e.client, e.cluster, given)
-		if err == nil {
-			err = e.cfg.write(given, e.cfg.Account.Cosmos, remains, signKey)
-		}
-		if err != nil {
+		if err := e.certify(ctx, given, &e.cfg.CertificateConfig, signKey); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"binnacle/internal/topics"
 )
 
-// CertificateConfig is where the certificate of an erasure goes, and who signs it.
+// CertificateConfig is where the certificate of an erasure goes, and the key that signs it.
 type CertificateConfig struct {
 	Certificate string `help:"File for the certificate of the erasure." placeholder:"FILE"`
 	SignKey     string `help:"File with the private key that signs the certificate: PEM, PKCS #8; Ed25519, ECDSA or RSA." placeholder:"FILE"`
@@ -39,17 +39,26 @@ func (cfg *CertificateConfig) signKey() ([]byte, error) {
 	return key, erase.CheckSignKey(key)
 }
 
-// write writes the certificate of an order.
-func (cfg *CertificateConfig) write(o *control.Erasure, account string, remains []erase.Remains, signKey []byte) error {
-	c, err := erase.NewCertificate(o, account, remains)
-	if err != nil {
-		return err
-	}
+// write writes a certificate.
+func (cfg *CertificateConfig) write(c *erase.Certificate, signKey []byte) error {
 	file, err := c.Encode(signKey)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(cfg.Certificate, file, 0o644)
+}
+
+// certify writes the certificate of an order of this account and cluster.
+func (e *eraser) certify(ctx context.Context, o *control.Erasure, cfg *CertificateConfig, signKey []byte) error {
+	remains, err := remainsOf(ctx, e.client, e.cluster, o)
+	if err != nil {
+		return err
+	}
+	c, err := erase.NewCertificate(o, e.cfg.Account.Cosmos, remains)
+	if err != nil {
+		return err
+	}
+	return cfg.write(c, signKey)
 }
 
 // remainsOf returns the places that an order does not erase, with the times until which they keep what they have.
@@ -135,11 +144,8 @@ func Certify(ctx context.Context, cfg CertifyConfig, order string, env Env) erro
 		if o.ID != order {
 			continue
 		}
-		remains, err := remainsOf(ctx, client, cluster, o)
-		if err != nil {
-			return err
-		}
-		return cfg.write(o, cfg.Account.Cosmos, remains, signKey)
+		e := &eraser{cfg: EraseConfig{Account: cfg.Account}, client: client, cluster: cluster, env: env}
+		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
 	return fmt.Errorf("no such order of erasure: %s (see binnacle tenant erasures)", order)
 }
@@ -190,7 +196,7 @@ func VerifyErasure(ctx context.Context, cfg VerifyConfig, path string, env Env) 
 	if err != nil {
 		return err
 	}
-	if err := printVerification(env, cfg, c, found); err != nil {
+	if err := cfg.print(env, c, found); err != nil {
 		return err
 	}
 	if len(found.Findings) > 0 {
@@ -199,7 +205,8 @@ func VerifyErasure(ctx context.Context, cfg VerifyConfig, path string, env Env) 
 	return nil
 }
 
-func printVerification(env Env, cfg VerifyConfig, c *erase.Certificate, found *erase.Verification) error {
+// print prints what was found.
+func (cfg *VerifyConfig) print(env Env, c *erase.Certificate, found *erase.Verification) error {
 	if cfg.JSON {
 		return json.NewEncoder(env.Stdout).Encode(struct {
 			Order    string `json:"order"`

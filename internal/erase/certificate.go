@@ -58,8 +58,8 @@ func NewCertificate(o *control.Erasure, account string, remains []Remains) (*Cer
 			o.ID, ClearAfter)
 	}
 	return &Certificate{
-		Version: CertificateVersion, Account: account, Order: o.ID, Tenant: o.Tenant, Device: o.Device, From: o.From, To: o.To,
-		By: o.By, Given: o.At, Hidden: o.AcknowledgedAt(), Swept: o.SweptAt(), Cleared: o.ClearedAt(),
+		Version: CertificateVersion, Account: account, Order: o.ID, Tenant: o.Tenant, Device: o.Device, From: o.From,
+		To: o.To, By: o.By, Given: o.At, Hidden: o.AcknowledgedAt(), Swept: o.SweptAt(), Cleared: o.ClearedAt(),
 		Positions: o.Positions(), Chunks: o.Places(), Rollups: o.Cleared(), Remains: remains,
 	}, nil
 }
@@ -145,7 +145,8 @@ func algorithmOf(public crypto.PublicKey) (jose.SignatureAlgorithm, error) {
 			return jose.ES512, nil
 		}
 	}
-	return "", fmt.Errorf("keys of type %T don't sign certificates: use Ed25519, ECDSA (P-256, P-384, P-521) or RSA", public)
+	return "", fmt.Errorf("a key of type %T does not sign certificates: use Ed25519, ECDSA (P-256, P-384, P-521) or RSA",
+		public)
 }
 
 // ErrUnsigned says that a certificate has no signature to check with a key.

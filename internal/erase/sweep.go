@@ -156,7 +156,8 @@ func (s *sweep) part(ctx context.Context, visits []sharding.Visit) error {
 func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, error) {
 	var out []*found
 	for _, visit := range visits {
-		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: func(rus float64) error { return s.pacer.Wait(ctx, rus) }}
+		pay := func(rus float64) error { return s.pacer.Wait(ctx, rus) }
+		scan := store.Scan{Key: visit.Key, Range: visit.Range, Charge: pay}
 		_, err := s.cfg.Chunks.Scan(ctx, scan, func(doc []byte) error {
 			f, err := parse(doc)
 			if err != nil {

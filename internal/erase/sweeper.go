@@ -174,8 +174,8 @@ func (s *Sweeper) clearing(o *control.Erasure) *clearState {
 	return s.clear[o.ID]
 }
 
-// clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left a
-// while after the end of the sweep, that is stored.
+// clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left
+// a while after the end of the sweep, that is stored.
 func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *control.Erasure) error {
 	tenant, known := v.Tenant(o.Tenant)
 	if !known {

@@ -46,7 +46,7 @@ type Verification struct {
 	Pages    int       `json:"pages"`   // of the catalog
 	Newer    int       `json:"newer"`   // chunks that were published after the order
 	RUs      float64   `json:"rus"`
-	Expired  int       `json:"expired"` // chunks without rows that the certificate counts and whose time to live is over
+	Expired  int       `json:"expired"` // chunks without rows that the certificate counts: their time to live is over
 	Findings []Finding `json:"findings"`
 }
 
@@ -59,6 +59,10 @@ type verifier struct {
 	pacer       retry.RUPacer
 	out         Verification
 	places      map[sharding.Key]*place // of chunks without rows
+
+	// Of the place that is being read:
+	live      map[deviceDay]bool // have rows of after the order
+	committed map[batch]bool     // are named by manifests
 }
 
 // Verify reads every place of the account where something may be that the order of a certificate erases, and returns
@@ -106,8 +110,15 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 	return &w.out, nil
 }
 
-func (w *verifier) find(key sharding.Key, id, problem string, args ...any) {
-	w.out.Findings = append(w.out.Findings, Finding{key.Container, key.TenantShard, id, fmt.Sprintf(problem, args...)})
+// document is one of the store.
+type document struct {
+	at sharding.Key
+	id string
+}
+
+func (w *verifier) find(d document, problem string, args ...any) {
+	w.out.Findings = append(w.out.Findings,
+		Finding{d.at.Container, d.at.TenantShard, d.id, fmt.Sprintf(problem, args...)})
 }
 
 func (w *verifier) pay(ctx context.Context) func(rus float64) error {
@@ -122,18 +133,18 @@ func (w *verifier) checkOrder(v *control.Snapshot) {
 	all := v.Erasures(w.order.Tenant)
 	i := slices.IndexFunc(all, func(o *control.Erasure) bool { return o.ID == w.order.ID })
 	if i < 0 {
-		w.find(sharding.Key{}, w.order.ID, "the account does not have the order: give it again")
+		w.find(document{sharding.Key{}, w.order.ID}, "the account does not have the order: give it again")
 		return
 	}
 	stored, c := all[i], w.certificate
 	switch {
 	case stored.ClearedAt().IsZero():
-		w.find(sharding.Key{}, stored.ID, "the order is not cleared in this account")
+		w.find(document{sharding.Key{}, stored.ID}, "the order is not cleared in this account")
 	case stored.Device != c.Device || stored.From != c.From || stored.To != c.To ||
 		!slices.Equal(stored.Positions(), c.Positions):
-		w.find(sharding.Key{}, stored.ID, "the order that is stored is about other devices, days or positions")
+		w.find(document{sharding.Key{}, stored.ID}, "the order that is stored is about other devices, days or positions")
 	case !stored.SweptAt().Equal(c.Swept) || !stored.ClearedAt().Equal(c.Cleared):
-		w.find(sharding.Key{}, stored.ID, "the order was swept and cleared at other times")
+		w.find(document{sharding.Key{}, stored.ID}, "the order was swept and cleared at other times")
 	}
 }
 
@@ -169,14 +180,13 @@ type deviceDay struct {
 func (w *verifier) place(ctx context.Context, key sharding.Key, r telemetry.Range) error {
 	const reads = 3
 	w.out.Places++
-	live, err := w.chunks(ctx, key, r)
-	if err != nil {
+	if err := w.chunks(ctx, key, r); err != nil {
 		return err
 	}
 	before, documents := len(w.out.Findings), w.out.Rollups
 	for n := 1; ; n++ {
 		w.out.Findings, w.out.Rollups = w.out.Findings[:before], documents
-		if err := w.rollups(ctx, key, r, live); err != nil || len(w.out.Findings) == before || n == reads {
+		if err := w.rollups(ctx, key, r); err != nil || len(w.out.Findings) == before || n == reads {
 			return err
 		}
 		if err := retry.Pause(ctx, w.Pause); err != nil {
@@ -185,14 +195,14 @@ func (w *verifier) place(ctx context.Context, key sharding.Key, r telemetry.Rang
 	}
 }
 
-// chunks verifies chunks, and returns the devices and days that have rows of after the order.
-func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Range) (map[deviceDay]bool, error) {
-	live := map[deviceDay]bool{}
+// chunks verifies chunks, and notes the devices and days that have rows of after the order.
+func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Range) error {
+	w.live = map[deviceDay]bool{}
 	key.Device = w.order.Device
 	_, err := w.Chunks.Scan(ctx, store.Scan{Key: key, Range: r, Charge: w.pay(ctx)}, func(doc []byte) error {
 		f, err := parse(doc)
 		if err != nil {
-			w.find(key, idOf(doc), "can't be read: %v", err)
+			w.find(document{key, idOf(doc)}, "can't be read: %v", err)
 			return nil
 		}
 		if f.key.Container = key.Container; !w.order.Matches(f.Device, f.ID.Day) {
@@ -204,19 +214,19 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 		case f.Rows == 0:
 			w.placeOf(f).note(f, w.order)
 		case f.Through <= through:
-			w.find(f.key, f.ID.String(), "has %d rows of %s that are erased", f.Rows, f.Device)
+			w.find(document{f.key, f.ID.String()}, "has %d rows of %s that are erased", f.Rows, f.Device)
 		case f.First <= through:
-			w.find(f.key, f.ID.String(), "has rows of %s from before and after the order", f.Device)
+			w.find(document{f.key, f.ID.String()}, "has rows of %s from before and after the order", f.Device)
 		default:
 			w.out.Newer++
-			live[deviceDay{f.Device, f.ID.Day}] = true
+			w.live[deviceDay{f.Device, f.ID.Day}] = true
 		}
 		return nil
 	})
 	if errors.Is(err, store.ErrNoContainer) {
-		err = nil
+		return nil
 	}
-	return live, err
+	return err
 }
 
 // idOf returns the id of a document, for a finding.
@@ -242,9 +252,9 @@ type batch struct {
 }
 
 // rollups verifies the rollups of a first-level key.
-func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry.Range, live map[deviceDay]bool) error {
+func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry.Range) error {
 	at := sharding.Key{Container: sharding.RollupsContainer(chunks.Container), TenantShard: chunks.TenantShard}
-	committed, err := w.manifests(ctx, at, r, live)
+	err := w.manifests(ctx, at, r)
 	if errors.Is(err, store.ErrNoContainer) {
 		return nil
 	}
@@ -257,7 +267,7 @@ func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry
 	_, err = w.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
 		d, err := rollup.Parse(slices.Clone(doc))
 		if err != nil {
-			w.find(at, idOf(doc), "can't be read: %v", err)
+			w.find(document{at, idOf(doc)}, "can't be read: %v", err)
 			return nil
 		}
 		if start := d.Day.Start(); start < r.From || start >= r.To {
@@ -271,8 +281,8 @@ func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry
 		}
 		indexed[b] = true
 		for _, s := range d.SeriesIndex {
-			if reason := w.stale(s.Device, d, live, committed); reason != "" {
-				w.find(at, d.ID, "shows %s on %s and %s", s.Device, d.Day, reason)
+			if reason := w.stale(s.Device, d); reason != "" {
+				w.find(document{at, d.ID}, "shows %s on %s and %s", s.Device, d.Day, reason)
 				break
 			}
 		}
@@ -280,22 +290,21 @@ func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry
 	})
 	for b, id := range others {
 		if !indexed[b] {
-			w.find(at, id, "is of batch %s without a series index: its devices are not known", b.name)
+			w.find(document{at, id}, "is of batch %s without a series index: its devices are not known", b.name)
 		}
 	}
 	return err
 }
 
-// manifests verifies the manifests of a first-level key, and returns the batches that they name.
-func (w *verifier) manifests(ctx context.Context, at sharding.Key, r telemetry.Range, live map[deviceDay]bool) (
-	committed map[batch]bool, err error) {
-	committed = map[batch]bool{}
+// manifests verifies the manifests of a first-level key, and notes the batches that they name.
+func (w *verifier) manifests(ctx context.Context, at sharding.Key, r telemetry.Range) error {
+	w.committed = map[batch]bool{}
 	scan := store.RollupScan{Range: r, Charge: w.pay(ctx),
 		Key: store.RollupKey{Container: at.Container, TenantShard: at.TenantShard, Name: rollup.ManifestKey}}
-	_, err = w.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
+	_, err := w.Rollups.ScanRollups(ctx, scan, func(doc []byte) error {
 		m, err := rollup.ParseManifest(doc)
 		if err != nil {
-			w.find(at, idOf(doc), "can't be read: %v", err)
+			w.find(document{at, idOf(doc)}, "can't be read: %v", err)
 			return nil
 		}
 		if start := m.Day.Start(); start < r.From || start >= r.To {
@@ -303,29 +312,29 @@ func (w *verifier) manifests(ctx context.Context, at sharding.Key, r telemetry.R
 		}
 		w.out.Rollups++
 		for _, b := range m.Batches {
-			committed[batch{day: m.Day, name: b.Name}] = true
+			w.committed[batch{day: m.Day, name: b.Name}] = true
 		}
 		for _, device := range manifestNames(m, w.order) {
-			if !live[deviceDay{device, m.Day}] {
-				w.find(at, rollup.ManifestID(m.Day), "names %s on %s, and it has no chunk there", device, m.Day)
+			if !w.live[deviceDay{device, m.Day}] {
+				w.find(document{at, rollup.ManifestID(m.Day)}, "names %s on %s, and it has no chunk there", device, m.Day)
 				break
 			}
 		}
 		return nil
 	})
-	return committed, err
+	return err
 }
 
 // stale returns why a document that shows a device may be of erased chunks; empty if it is not.
-func (w *verifier) stale(device string, d *rollup.Document, live map[deviceDay]bool, committed map[batch]bool) string {
+func (w *verifier) stale(device string, d *rollup.Document) string {
 	switch {
 	case !w.order.Matches(device, d.Day):
 		return ""
 	case d.Stored < w.certificate.Swept.Add(ClearAfter).Unix():
 		return "is older than the sweep"
-	case !live[deviceDay{device, d.Day}]:
+	case !w.live[deviceDay{device, d.Day}]:
 		return "it has no chunk there"
-	case !committed[batch{day: d.Day, name: d.Batch}]:
+	case !w.committed[batch{day: d.Day, name: d.Batch}]:
 		return "no manifest names its batch"
 	}
 	return ""
@@ -354,9 +363,9 @@ func (w *verifier) compare() {
 		case p.Chunks < c.Chunks:
 			w.out.Expired += c.Chunks - p.Chunks
 		case p.Chunks > c.Chunks:
-			w.find(key, "", "has %d chunks that the order has erased, the certificate %d", p.Chunks, c.Chunks)
+			w.find(document{key, ""}, "has %d chunks that the order has erased, the certificate %d", p.Chunks, c.Chunks)
 		case p.Rows != c.Rows || p.Chunks > 0 && p.digest() != c.Digest:
-			w.find(key, "", "the chunks that were erased there are others than those of the certificate")
+			w.find(document{key, ""}, "the chunks that were erased there are others than those of the certificate")
 		}
 	}
 }
@@ -367,7 +376,7 @@ func (w *verifier) catalog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	until := w.order.At.Add(unknownFor).UnixMilli()
+	at, until := sharding.Key{Container: "catalog"}, w.order.At.Add(unknownFor).UnixMilli()
 	var ids []string
 	for _, i := range infos {
 		if w.out.Pages++; i.Devices > 0 && i.Updated <= until {
@@ -378,12 +387,12 @@ func (w *verifier) catalog(ctx context.Context) error {
 		err := w.Catalog.Read(ctx, w.order.Tenant, some, func(id string, doc []byte) error {
 			page, err := catalog.Decode(id, doc)
 			if err != nil {
-				w.find(sharding.Key{Container: "catalog"}, id, "can't be read: %v", err)
+				w.find(document{at, id}, "can't be read: %v", err)
 				return nil
 			}
 			for _, e := range page.Entries {
 				if w.order.Device == "" || w.order.Device == e.Device {
-					w.find(sharding.Key{Container: "catalog"}, id, "has an entry of %s that is older than the order", e.Device)
+					w.find(document{at, id}, "has an entry of %s that is older than the order", e.Device)
 					break
 				}
 			}

@@ -41,7 +41,8 @@ func (w *world) rollupDocuments() rollupDocuments {
 	out := rollupDocuments{}
 	for _, target := range w.targets() {
 		for _, name := range []string{"", rollup.ManifestKey} {
-			key := store.RollupKey{Container: sharding.RollupsContainer(target.Chunks), TenantShard: target.TenantShard, Name: name}
+			key := store.RollupKey{Container: sharding.RollupsContainer(target.Chunks), TenantShard: target.TenantShard,
+				Name: name}
 			day := telemetry.Range{From: target.Day.Start(), To: target.Day.End()}
 			_, err := w.rollups.ScanRollups(w.t.Context(), store.RollupScan{Key: key, Range: day}, func(doc []byte) error {
 				d, id := slices.Clone(doc), rollup.ManifestID(target.Day)
@@ -81,7 +82,9 @@ func newErased(t *testing.T, order control.Erasure) *erased {
 		now = now.Add(20 * time.Second)
 	}
 	for _, p := range e.pages.All("acme") { // as the merger of catalogs does: its own tests have more
-		if slices.ContainsFunc(p.Entries, func(x catalog.Entry) bool { return order.Device == "" || x.Device == order.Device }) {
+		if slices.ContainsFunc(p.Entries, func(x catalog.Entry) bool {
+			return order.Device == "" || x.Device == order.Device
+		}) {
 			require.NoError(t, e.pages.Delete(t.Context(), "acme", p.ID))
 		}
 	}
