@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance years partitioning access-patterns report loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance years partitioning access-patterns report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
@@ -30,7 +30,7 @@ RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
 
 full: ## What `make test` leaves out: every call that fails in every way, and tests that repeat with processes what others show
 	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
-	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBSIoT)$$' ./cmd/binnacle -full
+	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBSIoT|TestPlanBesideALoadTest)$$' ./cmd/binnacle -full
 
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
 	$(RACED) $(RACE)
@@ -103,6 +103,9 @@ report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
 	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/reports/loadtest-tenant-explodes.html >/dev/null
 	go run ./cmd/binnacle loadtest --scenario analysts --html docs/reports/loadtest-analysts.html >/dev/null
+
+plan: ## The plan that the guide links, made anew; needs ../shared/data
+	go run ./cmd/binnacle plan docs/guides/plan-trucks.yaml --out docs/reports/plan-trucks
 
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
 	go build -o binnacle ./cmd/binnacle

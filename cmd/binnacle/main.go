@@ -39,6 +39,7 @@ type commands struct {
 	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
 	Provision   provisionCommand   `cmd:"" help:"Create containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Compare data layouts under one load: hot partitions, and how they are avoided."`
+	Plan        planCommand        `cmd:"" hidden:"" help:"Plan an account for a workload: what it needs and costs, and why."`
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
 	Audit       auditCommand       `cmd:"" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
 	Limits      limitsCommand      `cmd:"" help:"Show which tenants exceed their ingest limits, and which readings wait."`

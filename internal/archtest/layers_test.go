@@ -25,7 +25,7 @@ var layers = []layer{
 	{"entry", false, false, []string{"cmd"}},
 	{"tools", false, false, []string{
 		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/audit", "internal/xray",
-		"internal/queryclient",
+		"internal/queryclient", "internal/planner",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet",

@@ -1,0 +1,82 @@
+package main_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"binnacle/internal/loadtest"
+	"binnacle/internal/planner"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A plan is within a tenth of what a load test of the same workload measures, over random workloads: two here, ten with
+// -full.
+func TestPlanBesideALoadTest(t *testing.T) {
+	t.Parallel()
+	const seed = 21
+	r, n := rand.New(rand.NewPCG(seed, 0)), 2
+	if *full {
+		n = 10
+	}
+	for i := range n {
+		hold := []time.Duration{12 * time.Hour, time.Hour, 6 * time.Hour}[i%3]
+		p := loadtest.Pace{Devices: 5 + r.IntN(10), Metrics: 1 + r.IntN(10)}
+		p.Interval = time.Duration(60+r.IntN(240)) * time.Second
+		if i >= 2 {
+			p.Interval /= 6
+		}
+		cfg := loadtest.DefaultConfig()
+		cfg.Scenarios, cfg.Reads, cfg.Floods, cfg.Hold, cfg.Paces = nil, false, false, hold, []loadtest.Pace{p}
+		report, err := loadtest.Run(t.Context(), cfg)
+		require.NoError(t, err)
+		measured := report.Paces[0]
+
+		w, err := planner.Parse(fmt.Appendf(nil, "name: trucks\nhold: %s\nfleets: "+
+			"[{name: trucks, devices: %d, interval: %s, metrics: {truck: %d}}]", hold, p.Devices, p.Interval, p.Metrics), nil)
+		require.NoError(t, err)
+		plan, err := planner.New(w, 1, 20)
+		require.NoError(t, err)
+		for name, want := range map[string]float64{
+			"RU per million values":     measured.PerMillion,
+			"bytes of a chunk document": measured.DocumentBytes,
+			"chunks written":            measured.PerDay * float64(p.Devices) / 86400,
+		} {
+			for _, f := range plan.Figures {
+				if f.Name == name {
+					t.Logf("%v hold %s: %s: planned %g, measured %g", p, hold, name, f.P50, want)
+					assert.InEpsilon(t, want, f.P50, 0.1, "%s of %v with a hold of %s, seed %d", name, p, hold, seed)
+				}
+			}
+		}
+	}
+}
+
+// The plan that the guide links is what its command makes; without the data it is as it stands.
+func TestPlanOfTrucks(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("../../../shared/data"); err != nil {
+		t.Skip("no shared data")
+	}
+	out := t.TempDir()
+	code, _, stderr := inProcess(t, "plan", "../../docs/guides/plan-trucks.yaml", "--out", out)
+	require.Zero(t, code, stderr)
+	for _, name := range []string{"cosmosdb_requirements.md", "cosmosdb_data_model.md", "plan.json"} {
+		made, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		stands, err := os.ReadFile(filepath.Join("../../docs/reports/plan-trucks", name))
+		require.NoError(t, err)
+		require.Equal(t, string(stands), string(made), "%s: make plan writes it anew", name)
+	}
+	code, stdout, _ := inProcess(t, "plan", "../../internal/planner/testdata/sample.yaml", "--futures", "20",
+		"--set", "retention=90d")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "BILL OF MONTH 12")
+	refused(t, []string{"plan", "../../docs/guides/plan-trucks.yaml", "--futures=3"}, "20 to 100000 are allowed")
+	refused(t, []string{"plan", "missing.yaml"}, "read the workload")
+}

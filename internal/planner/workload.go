@@ -1,0 +1,295 @@
+package planner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Workload is what a plan is made for.
+type Workload struct {
+	Name      string   `yaml:"name" json:"name"`
+	Months    int      `yaml:"months" json:"months"` // that the plan looks ahead
+	Tenants   Tenants  `yaml:"tenants" json:"tenants"`
+	Fleets    []Fleet  `yaml:"fleets" json:"fleets"`
+	Queries   []Query  `yaml:"queries" json:"queries"`
+	Retention Quantity `yaml:"retention" json:"retention_seconds"`
+	Growth    Quantity `yaml:"growth" json:"growth_a_month"` // of devices, over those of the month before
+	Regions   Quantity `yaml:"regions" json:"regions"`
+	Hold      Quantity `yaml:"hold" json:"hold_seconds"`
+
+	folder string // that names of sample files are relative to
+}
+
+// Tenants is how devices belong to tenants.
+type Tenants struct {
+	Count        Quantity `yaml:"count" json:"count"`
+	Distribution string   `yaml:"distribution" json:"distribution"` // even or zipf
+	Largest      Quantity `yaml:"largest" json:"share_of_the_largest"`
+}
+
+// Fleet is devices that report alike.
+type Fleet struct {
+	Name     string              `yaml:"name" json:"name"`
+	Devices  Quantity            `yaml:"devices" json:"devices"`
+	Interval Quantity            `yaml:"interval" json:"interval_seconds"` // between two readings of a device
+	Late     Quantity            `yaml:"late" json:"late_share"`           // of readings that come after their day was stored
+	Metrics  map[string]Quantity `yaml:"metrics" json:"metrics,omitempty"` // of a reading, by kind
+	Sample   *Sample             `yaml:"sample" json:"sample,omitempty"`   // in place of Metrics and Interval
+}
+
+// Sample is a file of readings in line protocol.
+type Sample struct {
+	File      string   `yaml:"file" json:"file"`
+	DeviceTag string   `yaml:"device-tag" json:"device_tag"`
+	Tags      []string `yaml:"tags" json:"tags,omitempty"` // that describe the device; others are labels
+}
+
+// Pattern is a kind of query.
+type Pattern string
+
+// The patterns.
+const (
+	Latest Pattern = "latest" // the newest reading of a device
+	Span   Pattern = "range"  // all readings of a device in a span
+	Panel  Pattern = "panel"  // one metric of many devices of a tenant over a span, aggregated
+)
+
+// Query is a part of the query mix.
+type Query struct {
+	Name    string   `yaml:"name" json:"name"`
+	Pattern Pattern  `yaml:"pattern" json:"pattern"`
+	Rate    Quantity `yaml:"rate" json:"rate_a_second"`
+	Span    Quantity `yaml:"span" json:"span_seconds"`
+	Devices Quantity `yaml:"devices" json:"devices"`
+}
+
+const (
+	maxMonths = 120
+	aDay      = 86400.0
+	aMonth    = 30.4 * aDay
+	longest   = 20 * 365 * aDay
+)
+
+// UnmarshalYAML reads the number of tenants, or a map.
+func (t *Tenants) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return t.Count.UnmarshalYAML(node)
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains([]string{"count", "distribution", "largest"}, key.Value) {
+			return fmt.Errorf("line %d: field %s not found in tenants", key.Line, key.Value)
+		}
+	}
+	type plain Tenants
+	return node.Decode((*plain)(t))
+}
+
+// Read reads a workload from a YAML file. Each of sets is PATH=VALUE and replaces a value of the file.
+func Read(file string, sets []string) (Workload, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Workload{}, fmt.Errorf("read the workload: %w", err)
+	}
+	w, err := Parse(text, sets)
+	if err != nil {
+		return w, fmt.Errorf("%s: %w", file, err)
+	}
+	w.folder = filepath.Dir(file)
+	return w, nil
+}
+
+// Parse reads a workload, and fills in what it does not name.
+func Parse(text []byte, sets []string) (w Workload, err error) {
+	if len(sets) > 0 {
+		if text, err = replaced(text, sets); err != nil {
+			return w, err
+		}
+	}
+	w = Workload{
+		Months: 12, Growth: assumed(0, share), Regions: assumed(1, number), Retention: assumed(365*aDay, period),
+		Hold: assumed(aDay/2, period), Tenants: Tenants{Count: assumed(1, number)},
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&w); err != nil && !errors.Is(err, io.EOF) {
+		return w, err
+	}
+	if w.Tenants.Largest.Basis == "" {
+		w.Tenants.Largest = assumed(w.Tenants.first(), share)
+	}
+	for i := range w.Fleets {
+		if w.Fleets[i].Late.Basis == "" {
+			w.Fleets[i].Late = assumed(0, share)
+		}
+	}
+	for i := range w.Queries {
+		q := &w.Queries[i]
+		if q.Name == "" {
+			q.Name = string(q.Pattern)
+		}
+		if q.Devices.Basis == "" {
+			q.Devices = assumed(1, number)
+		}
+		if q.Span.Basis == "" && q.Pattern == Latest {
+			q.Span = assumed(0, period)
+		}
+	}
+	return w, w.validate()
+}
+
+// first returns the share of devices that the largest tenant has by the distribution.
+func (t Tenants) first() float64 {
+	n := int(min(max(1, t.Count.mid()), 1e6))
+	if t.Distribution != "zipf" {
+		return 1 / float64(n)
+	}
+	sum := 0.0
+	for i := range n {
+		sum += 1 / float64(i+1)
+	}
+	return 1 / sum
+}
+
+// validate reports every fault at once.
+func (w *Workload) validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	check := func(what string, found string) {
+		if found != "" {
+			fault("%s: %s", what, found)
+		}
+	}
+	if w.Name == "" {
+		fault("name: it is missing")
+	}
+	if w.Months < 1 || w.Months > maxMonths {
+		fault("months: 1 to %d are allowed", maxMonths)
+	}
+	if !slices.Contains([]string{"", "even", "zipf"}, w.Tenants.Distribution) {
+		fault("tenants.distribution: even and zipf are known")
+	}
+	check("tenants.count", w.Tenants.Count.fault(number, 1, 1e6))
+	check("tenants.largest", w.Tenants.Largest.fault(share, 1e-9, 1))
+	check("retention", w.Retention.fault(period, aDay, longest))
+	check("growth", w.Growth.fault(share, 0, 1))
+	check("regions", w.Regions.fault(number, 1, 50))
+	check("hold", w.Hold.fault(period, 1, aDay))
+	if w.Hold.Low != w.Hold.High {
+		fault("hold: it is a setting, so one value is wanted")
+	}
+	if len(w.Fleets) == 0 {
+		fault("fleets: at least one is wanted")
+	}
+	for i := range w.Fleets {
+		w.Fleets[i].check(fmt.Sprintf("fleets[%d]", i), check)
+	}
+	for i := range w.Queries {
+		q := &w.Queries[i]
+		at := fmt.Sprintf("queries[%d]", i)
+		if !slices.Contains([]Pattern{Latest, Span, Panel}, q.Pattern) {
+			fault("%s.pattern: %q is none of %s, %s and %s", at, q.Pattern, Latest, Span, Panel)
+			continue
+		}
+		check(at+".rate", q.Rate.fault(number, 0, 1e6))
+		check(at+".devices", q.Devices.fault(number, 1, 1e9))
+		check(at+".span", q.Span.fault(period, 0, longest))
+	}
+	return errors.Join(faults...)
+}
+
+func (f *Fleet) check(at string, check func(string, string)) {
+	if f.Name == "" {
+		check(at+".name", "it is missing")
+	}
+	check(at+".devices", f.Devices.fault(number, 1, 1e9))
+	check(at+".late", f.Late.fault(share, 0, 1))
+	if f.Sample != nil {
+		if f.Sample.File == "" || f.Sample.DeviceTag == "" {
+			check(at+".sample", "file and device-tag are wanted")
+		}
+		if f.Interval.Basis != "" || len(f.Metrics) > 0 {
+			check(at, "a sample has an interval and metrics of its own: leave yours out")
+		}
+		return
+	}
+	check(at+".interval", f.Interval.fault(period, 0.01, aDay))
+	if len(f.Metrics) == 0 {
+		check(at+".metrics", "either they or a sample are wanted")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(f.Metrics)) {
+		q := f.Metrics[kind]
+		if !slices.Contains(kinds, kind) {
+			check(at+".metrics."+kind, strings.Join(kinds, ", ")+" are known")
+		}
+		most := 1000.0
+		if kind == "truck" {
+			most = 10
+		}
+		check(at+".metrics."+kind, q.fault(number, 1, most))
+		f.Metrics[kind] = q
+	}
+}
+
+// replaced returns the file with values replaced. A path is keys with dots between them; an element of a list is named
+// by its name or its place.
+func replaced(text []byte, sets []string) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	for _, set := range sets {
+		path, value, ok := strings.Cut(set, "=")
+		var to yaml.Node
+		if err := yaml.Unmarshal([]byte(value), &to); !ok || err != nil || len(to.Content) != 1 {
+			return nil, fmt.Errorf("--set %s: PATH=VALUE is wanted", set)
+		}
+		at, keys := doc.Content[0], strings.Split(path, ".")
+		for _, key := range keys[:len(keys)-1] {
+			if at = below(at, key); at == nil {
+				return nil, fmt.Errorf("--set %s: the file has no %s", set, key)
+			}
+		}
+		last := keys[len(keys)-1]
+		if old := below(at, last); old != nil {
+			*old = *to.Content[0]
+		} else if at.Kind == yaml.MappingNode {
+			at.Content = append(at.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: last}, to.Content[0])
+		} else {
+			return nil, fmt.Errorf("--set %s: the file has no %s", set, last)
+		}
+	}
+	return yaml.Marshal(&doc)
+}
+
+// below returns the value of a key of a map, or the element of a list with that name or place; nil for none.
+func below(at *yaml.Node, key string) *yaml.Node {
+	switch at.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(at.Content); i += 2 {
+			if at.Content[i].Value == key {
+				return at.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		for i, element := range at.Content {
+			name := below(element, "name")
+			if name != nil && name.Value == key || strconv.Itoa(i) == key {
+				return element
+			}
+		}
+	}
+	return nil
+}
