@@ -129,20 +129,51 @@ func (e *suitePushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable,
 func (e *suitePushdowns) query(ctx context.Context, s storage.Queryable, text string,
 	ask func(promql.QueryEngine) (promql.Query, error)) (promql.Query, error) {
 	pushdowns := prom.Pushdowns{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
-	if _, changing := alike(ctx, e.t, ask, e.plain, pushdowns, text); changing {
-		e.changing++
-	}
 	e.queries++
-	if pushdowns.Count() > 0 {
-		e.planted++
-	}
-	if cost := pushdowns.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
-		e.laned++
-	}
 	if e.answers != nil {
+		if _, changing := alike(ctx, e.t, ask, e.plain, pushdowns, text); changing {
+			e.changing++
+		}
+		e.count(pushdowns)
 		return ask(e.answers)
 	}
-	return ask(pushdowns)
+	plain := func() (promql.Query, error) { return ask(e.plain) }
+	want := describe(ctx, plain, text)
+	compare := func(got string) {
+		if differs(ctx, e.t, plain, text, want, got) {
+			e.changing++
+		}
+	}
+	q, err := ask(pushdowns)
+	if err != nil {
+		compare("refused: " + err.Error())
+		return q, err
+	}
+	return &comparedQuery{Query: q, compare: func(res *promql.Result) {
+		e.count(pushdowns)
+		compare(described(res, text))
+	}}, nil
+}
+
+func (e *suitePushdowns) count(p prom.Pushdowns) {
+	if p.Count() > 0 {
+		e.planted++
+	}
+	if cost := p.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
+		e.laned++
+	}
+}
+
+// comparedQuery has what the suite gets compared with what the engine answers plainly.
+type comparedQuery struct {
+	promql.Query
+	compare func(*promql.Result)
+}
+
+func (q *comparedQuery) Exec(ctx context.Context) *promql.Result {
+	res := q.Query.Exec(ctx)
+	q.compare(res)
+	return res
 }
 
 // floats is the blocks of a file that have neither native histograms nor start timestamps, which readings don't have.

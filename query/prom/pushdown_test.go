@@ -41,7 +41,11 @@ func describe(ctx context.Context, begin func() (promql.Query, error), text stri
 		return "refused: " + err.Error()
 	}
 	defer q.Close()
-	res := q.Exec(ctx)
+	return described(q.Exec(ctx), text)
+}
+
+// described returns the result of a query as text, with every bit of its numbers.
+func described(res *promql.Result, text string) string {
 	var lines []string
 	switch v := res.Value.(type) {
 	case promql.Matrix:
@@ -71,18 +75,25 @@ func describe(ctx context.Context, begin func() (promql.Query, error), text stri
 // what binary operators give is in the order of a map, and so are sums over it and ties. That is changing.
 func alike(ctx context.Context, t testing.TB, ask func(promql.QueryEngine) (promql.Query, error),
 	plain, leaves promql.QueryEngine, text string) (answer string, changing bool) {
-	want := describe(ctx, func() (promql.Query, error) { return ask(plain) }, text)
+	begin := func() (promql.Query, error) { return ask(plain) }
+	want := describe(ctx, begin, text)
 	got := describe(ctx, func() (promql.Query, error) { return ask(leaves) }, text)
+	return want, differs(ctx, t, begin, text, want, got)
+}
+
+// differs fails unless an engine that was asked plainly, and gave want, gives got too; or is changing.
+func differs(ctx context.Context, t testing.TB, plain func() (promql.Query, error), text, want,
+	got string) (changing bool) {
 	for range 30 {
 		if got == want {
-			return want, false
+			return false
 		}
-		if describe(ctx, func() (promql.Query, error) { return ask(plain) }, text) != want {
-			return want, true
+		if describe(ctx, plain, text) != want {
+			return true
 		}
 	}
 	require.Equal(t, want, got, text)
-	return want, false
+	return false
 }
 
 // What queries answer does not depend on whether leaves are computed apart: not in one bit.
