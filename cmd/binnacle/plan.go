@@ -11,7 +11,7 @@ import (
 type planCommand struct {
 	Workload string   `arg:"" help:"YAML file with the workload." placeholder:"WORKLOAD.yaml"`
 	Out      string   `help:"Directory to write cosmosdb_requirements.md, cosmosdb_data_model.md and plan.json to. Default: a summary is printed." placeholder:"DIR"`
-	Set      []string `help:"What if: PATH=VALUE in place of a value of the file, such as fleets.trucks.devices=5000. May be repeated." sep:"none" placeholder:"PATH=VALUE"`
+	Set      []string `help:"What if: PATH=VALUE in place of a value of the file, such as fleets.pumps.devices=5000. May be repeated." sep:"none" placeholder:"PATH=VALUE"`
 	Futures  int      `help:"Number of simulated futures, 20 to 100000." default:"1000"`
 	Seed     uint64   `help:"Seed of the futures." default:"1"`
 	JSON     bool     `name:"json" help:"Print the plan as JSON."`
@@ -22,9 +22,9 @@ func (planCommand) Help() string {
 simulated futures. Request units are modelled, prices are list prices. docs/guides/plan.md has the keys of the file.
 
 Examples:
-  binnacle plan docs/guides/plan-trucks.yaml
+  binnacle plan docs/guides/plan-pumps.yaml
   binnacle plan workload.yaml --out plan
-  binnacle plan workload.yaml --set retention=90d --set fleets.trucks.devices=1000..5000`
+  binnacle plan workload.yaml --set retention=90d --set fleets.pumps.devices=1000..5000`
 }
 
 func (c *planCommand) Run(e *env) error {

@@ -224,21 +224,21 @@ func (p *Plan) figures(all []outcome, best int) {
 	add("100 JSON readings a document: storage of a month", "GB", Measured,
 		func(l *load) float64 { return l.gb[hundred] })
 
-	basis := [lines]Basis{Measured, Measured, Assumed, Measured, Measured, Assumed, Assumed}
+	basis := [lines]Basis{Assumed, Measured, Assumed, Measured, Assumed, Assumed, Assumed}
 	last := p.Workload.Months - 1
 	for i := range lines {
 		p.Bill = append(p.Bill, over(all, named(lineNames[i], "$", basis[i]),
 			func(o *outcome) float64 { return o.bills[best][last][i] }))
 	}
-	p.Bill = append(p.Bill, over(all, named("total", "$", Measured),
+	p.Bill = append(p.Bill, over(all, named("total", "$", Assumed),
 		func(o *outcome) float64 { return o.bills[best][last].total() }))
 	for m, name := range map[model]string{single: "a document per reading", hundred: "100 JSON readings a document"} {
-		p.Others = append(p.Others, over(all, named(name, "$", Measured),
+		p.Others = append(p.Others, over(all, named(name, "$", Assumed),
 			func(o *outcome) float64 { return o.others[m].total() }))
 	}
 	slices.SortFunc(p.Others, func(a, b Line) int { return len(b.Name) - len(a.Name) })
 	for m := range p.Workload.Months {
-		p.Months = append(p.Months, over(all, named(fmt.Sprintf("month %d", m+1), "$", Measured),
+		p.Months = append(p.Months, over(all, named(fmt.Sprintf("month %d", m+1), "$", Assumed),
 			func(o *outcome) float64 { return o.bills[best][m].total() }))
 	}
 }

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,27 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const workload = `name: pumps
-months: 6
-tenants: {count: 5..20, largest: 30%..50%}
-retention: 90d
-growth: 1%..3%
-hold: 12h
-fleets:
-  - name: pumps
-    devices: 8000..12000
-    interval: 4m..6m
-    late: 1%
-    metrics: {gauge: 3..5, counter: 1, state: 1, text: 1, bool: 1}
-queries:
-  - {pattern: latest, rate: 1..3}
-  - {pattern: range, span: 1d, rate: 0.5}
-  - {pattern: panel, span: 6h, devices: 100, rate: 0.1..0.2}
-`
+// workload is the file of the guide.
+var workload = func() []byte {
+	text, err := os.ReadFile("../../docs/guides/plan-pumps.yaml")
+	if err != nil {
+		panic(err)
+	}
+	return text
+}()
 
 func plan(t *testing.T, sets ...string) (planner.Workload, *planner.Plan) {
 	t.Helper()
-	w, err := planner.Parse([]byte(workload), sets)
+	w, err := planner.Parse(workload, sets)
 	require.NoError(t, err)
 	p, err := planner.New(w, 1, 1000)
 	require.NoError(t, err)
@@ -132,7 +124,7 @@ func TestBadWorkloads(t *testing.T) {
 		{"fleets.cars.devices=3", "the file has no cars"},
 		{"months", "PATH=VALUE is wanted"},
 	} {
-		_, err := planner.Parse([]byte(workload), []string{c.set})
+		_, err := planner.Parse(workload, []string{c.set})
 		require.ErrorContains(t, err, c.want, c.set)
 	}
 	_, err := planner.Parse([]byte("fleets: [{}]"), nil)
