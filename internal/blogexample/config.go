@@ -6,10 +6,9 @@ import (
 	"io"
 
 	"binnacle/internal/ru"
-	"binnacle/internal/settings"
 )
 
-// Config says how large the blog is. DefaultConfig is a good one. Its tags are package settings's.
+// Config says how large the blog is. Its defaults take about half a minute. Its tags are package settings's.
 type Config struct {
 	Users              int      `help:"Number of users of the blog, each with 5 to 50 posts. The article has 100,000." default:"40"`
 	PhysicalPartitions int      `help:"Number of physical partitions of every container." default:"5"`
@@ -18,13 +17,6 @@ type Config struct {
 	Model              ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
-}
-
-// DefaultConfig takes about half a minute.
-func DefaultConfig() Config {
-	var c Config
-	settings.Defaults(&c)
-	return c
 }
 
 // The smallest blog has more posts than the front page shows, or nearly: Run checks it. The largest is

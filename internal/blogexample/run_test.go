@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/blogexample"
 	"binnacle/internal/ru"
+	"binnacle/internal/settings"
 )
 
 // The whole of it on the smallest blog: what the article published for V3 is what the emulator charges, within
@@ -134,7 +135,9 @@ func fanOuts(t *testing.T, r blogexample.Report) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	require.NoError(t, blogexample.DefaultConfig().Validate())
+	var config blogexample.Config
+	settings.Defaults(&config)
+	require.NoError(t, config.Validate())
 	_, err := blogexample.Run(t.Context(), blogexample.Config{Users: 7, PhysicalPartitions: 0, Repeats: 2000})
 	require.ErrorContains(t, err, "7 users: 8 to 2000 are allowed")
 	require.ErrorContains(t, err, "0 physical partitions: 1 to 100 are allowed")

@@ -183,6 +183,3 @@ func (c component) spelled() string {
 	}
 	return c.kind.String()
 }
-
-// text returns a component of a string.
-func text(s string) component { return component{fastjson.TypeString, s, true} }

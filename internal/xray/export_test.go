@@ -1,6 +1,10 @@
 package xray
 
-import "time"
+import (
+	"time"
+
+	"github.com/valyala/fastjson"
+)
 
 // Scheme is a layout with its keys, so that a test can really write it.
 type Scheme = scheme
@@ -41,7 +45,7 @@ func (s scheme) TenantKeys(tenant string, day time.Time) [][]string {
 func Hash(levels []string) string {
 	var key []component
 	for _, l := range levels {
-		key = append(key, text(l))
+		key = append(key, component{fastjson.TypeString, l, true})
 	}
 	return hashOf(key)
 }
