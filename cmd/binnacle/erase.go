@@ -4,6 +4,7 @@ import "binnacle/internal/app"
 
 type eraseCommand struct {
 	Certificate eraseCertificateCommand `cmd:"" help:"Write the certificate of an erasure that has ended."`
+	Restore     eraseRestoreCommand     `cmd:"" help:"Give the orders again that a restored account lacks."`
 	Verify      eraseVerifyCommand      `cmd:"" help:"Check a certificate of an erasure against the account."`
 }
 
@@ -22,6 +23,21 @@ func (eraseCertificateCommand) Help() string {
 func (c *eraseCertificateCommand) Run(e *env) error {
 	return app.Certify(e.ctx, c.Config, c.Order, e.app())
 }
+
+type eraseRestoreCommand struct {
+	Config app.RestoreConfig `kong:"embed"`
+}
+
+func (eraseRestoreCommand) Help() string {
+	return `Run it after an account is restored from a backup, before any other process starts: the backup may have what was
+erased after it, and lacks the orders. It reads them from the topic that keeps them.
+
+Examples:
+  binnacle erase restore --dry-run
+  binnacle erase restore`
+}
+
+func (c *eraseRestoreCommand) Run(e *env) error { return app.RestoreErasures(e.ctx, c.Config, e.app()) }
 
 type eraseVerifyCommand struct {
 	File string `arg:"" help:"File of the certificate."`

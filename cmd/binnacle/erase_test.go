@@ -3,8 +3,11 @@ package main_test
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +108,46 @@ func TestEraseOfADevice(t *testing.T) {
 
 	p = run(t, time.Minute, "tenant", "erasures", "--cosmos", d.cosmos, "--json")
 	require.Contains(t, p.stdout.String(), given[0].ID)
+}
+
+// An account that is restored from a backup of before an order has the readings again, until its orders are restored.
+func TestOrdersOfRestoredAccount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := startDev(t, dir, "--fleet=0", "--hold=300ms")
+	all := table{{device: "m1", ts: noon()}: {"v": 1.0}, {device: "m2", ts: noon()}: {"v": 2.0}}
+	d.publishTable("acme", all)
+	d.answers("acme", all, everything)
+	d.stored("acme")
+	d.stop(syscall.SIGINT)
+	backup := t.TempDir()
+	require.NoError(t, os.CopyFS(backup, os.DirFS(filepath.Join(dir, "cosmos"))))
+	d = startDev(t, dir, "--fleet=0", "--hold=300ms")
+	require.Zero(t, d.erase("--device=m1").code)
+	left := maps.Clone(all)
+	maps.DeleteFunc(left, func(r row, _ map[string]any) bool { return r.device == "m1" })
+	hidden := func() bool {
+		got, complete := d.everythingOf("acme")
+		return complete && len(got) == len(left)
+	}
+	soon(t, time.Minute, hidden, "the readings are hidden")
+	d.stop(syscall.SIGINT)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "cosmos")))
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "cosmos"), os.DirFS(backup)))
+
+	d = startDev(t, dir, "--fleet=0", "--hold=300ms")
+	d.answers("acme", all, everything)
+	restore := func(args ...string) string {
+		p := run(t, time.Minute, append([]string{"erase", "restore", "--cosmos", d.cosmos, "--kafka", d.kafka}, args...)...)
+		require.Zero(t, p.code, p.stderr.String())
+		return p.stdout.String()
+	}
+	require.Contains(t, restore("--dry-run"), "m1")
+	d.answers("acme", all, everything)
+	require.Contains(t, restore(), "m1")
+	soon(t, time.Minute, hidden, "the readings are hidden again")
+	d.answers("acme", left, everything)
+	require.NotContains(t, restore(), "m1", "the account has the order")
 }
 
 // An erasure is refused that is not meant, or that can't be kept.

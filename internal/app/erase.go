@@ -34,6 +34,7 @@ type EraseConfig struct {
 	JSON              bool   `name:"json" help:"Print JSON."`
 	Group             string `help:"Consumer group of the ingesters, all of which must know orders of erasure." default:"binnacle" group:"Kafka"`
 	CertificateConfig `kong:"embed"`
+	OrdersConfig      `kong:"embed,group='Kafka'"`
 	Gone              []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
 }
 
@@ -216,6 +217,9 @@ func (e *eraser) give(ctx context.Context, order control.Erasure) (*control.Eras
 		err = erase.Forget(ctx, e.client.Catalog(), given)
 	}
 	if err == nil {
+		err = e.keep(ctx, given.Acknowledged(positions))
+	}
+	if err == nil {
 		err = e.orders.Acknowledge(ctx, given.ID, positions)
 	}
 	if err == nil {
@@ -224,6 +228,9 @@ func (e *eraser) give(ctx context.Context, order control.Erasure) (*control.Eras
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if isVoid, _ := e.orders.Void(ctx, given.ID); isVoid {
+		if dropped := e.drop(ctx, given.ID); dropped != nil {
+			e.env.Logger.Warn("the void order stays in the topic of orders", "erasure", given.ID, "error", dropped)
+		}
 		return given, fmt.Errorf("nothing is erased: %w", err)
 	}
 	return given, err

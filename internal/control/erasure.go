@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -318,6 +319,36 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 	return out, nil
 }
 
+// keptErasure is an acknowledged order as it is kept outside the store (rule E-R11).
+type keptErasure struct {
+	ID string `json:"id"`
+	erasureBody
+	Positions []ErasurePosition `json:"positions"`
+}
+
+// EncodeErasure returns an acknowledged order as it is kept outside the store.
+func EncodeErasure(e *Erasure) ([]byte, error) {
+	return json.Marshal(keptErasure{e.ID, e.body(), e.Positions()})
+}
+
+// DecodeErasure returns the order that EncodeErasure has encoded.
+func DecodeErasure(b []byte) (*Erasure, error) {
+	var k keptErasure
+	if err := json.Unmarshal(b, &k); err != nil {
+		return nil, fmt.Errorf("an order of erasure: %w", err)
+	}
+	if k.ID == "" || k.Tenant == "" || k.From >= k.To {
+		return nil, fmt.Errorf("an order of erasure without id, tenant or days: %.200q", b)
+	}
+	e := &Erasure{ID: k.ID, Tenant: k.Tenant, Device: k.Device, From: k.From, To: k.To, By: k.By,
+		At: time.UnixMilli(k.At).UTC()}
+	return e.Acknowledged(k.Positions), nil
+}
+
+func (e *Erasure) body() erasureBody {
+	return erasureBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli()}
+}
+
 // ErasureOrders stores orders of erasure. It holds no state and is safe for any number of callers.
 type ErasureOrders struct {
 	docs Documents
@@ -339,11 +370,19 @@ func (o *ErasureOrders) Announce(ctx context.Context, e Erasure) (*Erasure, erro
 	_, _ = rand.Read(random[:])
 	e.At = o.now().UTC().Truncate(time.Millisecond)
 	e.ID = e.At.Format("20060102T150405Z") + "-" + hex.EncodeToString(random[:])
-	body := erasureBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli()}
-	if _, err := o.docs.Create(ctx, newDocument(KindErasure, e.ID+erasureAnnounced, body)); err != nil {
+	if _, err := o.docs.Create(ctx, newDocument(KindErasure, e.ID+erasureAnnounced, e.body())); err != nil {
 		return nil, fmt.Errorf("announce the erasure: %w", err)
 	}
 	return &e, nil
+}
+
+// Restore announces an order that a restored account lacks once more, under its id and time. Acknowledge follows.
+func (o *ErasureOrders) Restore(ctx context.Context, e *Erasure) error {
+	_, err := o.docs.Create(ctx, newDocument(KindErasure, e.ID+erasureAnnounced, e.body()))
+	if err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("restore erasure %s: %w", e.ID, err)
+	}
+	return nil
 }
 
 // Acknowledge stores the positions of an order that was announced before they were read: the last offset of each

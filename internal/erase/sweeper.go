@@ -112,7 +112,10 @@ func (s *Sweeper) Round(ctx context.Context) error {
 	orders := slices.SortedFunc(v.AllErasures(), func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
 	var errs []error
 	for _, o := range orders {
+		_, known := v.Tenant(o.Tenant)
 		switch {
+		case !known && o.IsAcknowledged():
+			continue // of a restored account: nothing of the tenant is stored yet
 		case o.IsAcknowledged() && o.SweptAt().IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
 			err = s.sweep(ctx, v, o)
 		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() &&

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -91,6 +92,39 @@ func (t *Topic) configure(ctx context.Context, name, value string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("set %s of topic %s: %w", name, t.name, err)
+	}
+	return nil
+}
+
+// EnsureCompacted creates the topic, unless it is there: one partition that keeps the last record of each key, with as
+// many replicas as another topic has, or, with nil or one that is gone, as the cluster gives by itself. It fails if
+// brokers delete records of the topic.
+func (t *Topic) EnsureCompacted(ctx context.Context, like *Topic) error {
+	own, err := t.shape(ctx, cleanupPolicy)
+	if err == nil {
+		if policy, known := own.configs[cleanupPolicy]; known && policy != "compact" {
+			return fmt.Errorf("topic %s has %s=%s: set it to compact, or records that must stay are deleted", t.name,
+				cleanupPolicy, policy)
+		}
+		return nil
+	}
+	if !IsUnknownTopic(err) {
+		return err
+	}
+	source := shape{replicas: -1}
+	if like != nil {
+		if source, err = like.shape(ctx, inSyncReplicas); IsUnknownTopic(err) {
+			source = shape{replicas: -1}
+		} else if err != nil {
+			return err
+		}
+	}
+	s := shape{partitions: 1, replicas: source.replicas, configs: map[string]string{cleanupPolicy: "compact"}}
+	if in := source.configs[inSyncReplicas]; in != "" {
+		s.configs[inSyncReplicas] = in
+	}
+	if err := t.make(ctx, s); err != nil && !errors.Is(err, kafkago.TopicAlreadyExists) {
+		return err
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ const Default = "telemetry"
 const (
 	JournalSuffix    = ".journal"
 	DeadLetterSuffix = ".dlq"
+	OrdersSuffix     = ".erasures" // orders of erasure, which a restored account lacks
 )
 
 // Topic is a topic that is read.
@@ -173,7 +174,7 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 		return s.named[i], true, nil
 	}
 	if name == s.deadLetters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, DeadLetterSuffix) ||
-		strings.HasPrefix(name, "__") { // those are Kafka's own
+		strings.HasSuffix(name, OrdersSuffix) || strings.HasPrefix(name, "__") { // those are Kafka's own
 		return Topic{}, false, nil
 	}
 	for _, p := range s.patterns {
