@@ -110,7 +110,8 @@ func (p *process) newQuery(r queryRole) error {
 	}
 	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()),
 		Topics:   from.topics,
-		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
+		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected"),
+		Erasures: func(tenant string) control.Erasures { return a.directory.Snapshot().Erasures(tenant) }})
 	p.add("rejected", refused.Run)
 	p.adminMux.Handle("GET "+placementPath, charged(servePlacement(a.client)))
 	p.adminMux.Handle("GET "+actionsPath, charged(serveActions(a.client, p.partLogger("admin"))))

@@ -238,6 +238,9 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.B
 			continue
 		}
 		for _, e := range of {
+			if e.readings == 0 && l.isErased(c, e.through) {
+				continue
+			}
 			if !e.unsure && l.sum.Unread == 0 && e.first >= p.first && e.through < p.committed && e.inLog != e.readings {
 				found = append(found, e.finding(Count, "it has %d readings, but the log %d", e.readings, e.inLog))
 			}
@@ -303,6 +306,9 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	if len(p.streams) > 0 {
 		c.stream = p.streams[0]
 	}
+	if l.isErased(c, at.offset) {
+		return
+	}
 	l.lose(c, at.offset)
 	f := l.lost[c]
 	if f == nil {
@@ -312,6 +318,12 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 		return
 	}
 	f.Through = at.offset
+}
+
+// isErased reports whether an order of erasure covers an offset of a chain.
+func (l *topicAudit) isErased(c chain, offset int64) bool {
+	at := control.ErasurePartition{Stream: c.stream, Partition: c.partition}
+	return l.snapshot.Erasures(c.tenant).Through(c.device, c.day, at) >= offset
 }
 
 // leaveOut notes a reading of a day that is not audited, unless nothing has to be stored of it.

@@ -7,10 +7,12 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/decode"
 	"binnacle/internal/audit"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/store/storetest"
@@ -129,6 +131,28 @@ func TestLogAudit(t *testing.T) {
 			require.EqualValues(t, 2, sum.DeadLetters)
 		})
 	}
+}
+
+// What an order of erasure covers is neither lost nor missing in its chunk; what was published later is.
+func TestLogAuditOfErasedReadings(t *testing.T) {
+	r, log := logRig(t)
+	good := r.memory.Documents()
+	r.memory.Damage(good[1].Key, good[1].ID, nil) // an ingester that knows the order stores nothing of it
+	r.memory.Damage(good[2].Key, good[2].ID, nil)
+	parsed, err := chunk.Parse(good[0].Doc)
+	require.NoError(t, err)
+	h := parsed.Header
+	doc, err := chunk.EncodeErased(h, []chunk.Erased{{Order: "o", Rows: 2, Digest: "d"}})
+	require.NoError(t, err)
+	r.memory.Damage(good[0].Key, good[0].ID, doc)
+	orders := control.NewErasureOrders(r.docs, time.Now)
+	o, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "l1", To: control.EveryDay})
+	require.NoError(t, err)
+	require.NoError(t, orders.Acknowledge(t.Context(), o.ID, []control.ErasurePosition{{Stream: 1, Through: 6}}))
+	found, _ := r.audit(log)
+	require.Len(t, found, 1, "%v", found)
+	require.Equal(t, audit.Lost, found[0].Kind)
+	require.EqualValues(t, 7, found[0].First)
 }
 
 // A log that drops what is committed while the audit runs has lost nothing, though the audit has asked before how far

@@ -230,6 +230,15 @@ func (list Erasures) Times(device string, r telemetry.Range) (out []telemetry.Ra
 	return out
 }
 
+// Hides reports whether an acknowledged order covers a refused reading of a device: one that was published before it.
+// Both times are ms since 1970 UTC; an event time that is not known is negative, and orders about all days cover it.
+func (list Erasures) Hides(device string, eventTime, published int64) bool {
+	return slices.ContainsFunc(list, func(e *Erasure) bool {
+		return e.IsAcknowledged() && published <= e.At.UnixMilli() && (e.Device == "" || e.Device == device) &&
+			(e.IsWhole() || eventTime >= 0 && e.Matches(device, telemetry.DayOf(eventTime)))
+	})
+}
+
 // Pending reports whether an order about a device and day is announced and not acknowledged (rule E-R5).
 func (list Erasures) Pending(device string, day telemetry.Day) bool {
 	return slices.ContainsFunc(list, func(e *Erasure) bool { return !e.IsAcknowledged() && e.Matches(device, day) })

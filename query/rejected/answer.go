@@ -58,7 +58,7 @@ func (x *Index) Rejected(q Request) Answer {
 	at := map[decode.Reason]*Group{}
 	for i := len(x.entries) - 1; i >= 0; i-- {
 		e := &x.entries[i]
-		if !q.selects(e) {
+		if !q.selects(e) || x.isErased(e) {
 			continue
 		}
 		g := at[e.reason]
@@ -86,6 +86,17 @@ func (x *Index) Rejected(q Request) Answer {
 func (q *Request) selects(e *entry) bool {
 	return (q.Tenant == "" || e.tenant == q.Tenant) && q.Range.Contains(e.at) && q.selectsDevice(e.device) &&
 		(len(q.Reasons) == 0 || slices.Contains(q.Reasons, string(e.reason)))
+}
+
+// isErased reports whether an order covers a dead letter. One that names no device is of that of its key.
+func (x *Index) isErased(e *entry) bool {
+	tenant, device := e.tenant, e.device
+	if device == "" {
+		if of, named, ok := strings.Cut(e.key, "/"); ok && (tenant == "" || tenant == of) {
+			tenant, device = of, named
+		}
+	}
+	return tenant != "" && x.cfg.Erasures != nil && x.cfg.Erasures(tenant).Hides(device, e.time, e.published)
 }
 
 // selectsDevice reports whether a device is asked for.
@@ -128,6 +139,7 @@ func (x *Index) Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal
 	for i := range x.entries {
 		e := &x.entries[i]
 		switch {
+		case x.isErased(e):
 		case e.keyMatches(tenant, key) && e.time < 0 && e.published >= r.From, // it may have come late
 			e.keyMatches(tenant, key) && r.Contains(e.time):
 			all = append(all, gaps.Refusal{Time: e.time, Published: e.published, Reason: e.reason, Topic: e.id.topic,
@@ -156,7 +168,7 @@ func (x *Index) Steps(tenant string, r telemetry.Range, step int64) map[string]m
 	out := map[string]map[int]bool{}
 	for i := range x.entries {
 		e := &x.entries[i]
-		if e.tenant != tenant || e.device == "" || !r.Contains(e.time) {
+		if e.tenant != tenant || e.device == "" || !r.Contains(e.time) || x.isErased(e) {
 			continue
 		}
 		if out[e.device] == nil {

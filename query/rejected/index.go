@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/control"
 	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
@@ -27,9 +28,11 @@ type Config struct {
 	DeadLetters *kafka.Topic   // where the dead letters are
 	Topics      topics.Set     // that the records came from
 	Messages    decode.Options // how ingesters read them
-	MaxBytes    int64          // of memory, about; DefaultBytes
-	Every       time.Duration  // how often new ones are read; a second
-	Logger      *slog.Logger   // none
+	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
+	Erasures func(tenant string) control.Erasures
+	MaxBytes int64         // of memory, about; DefaultBytes
+	Every    time.Duration // how often new ones are read; a second
+	Logger   *slog.Logger  // none
 }
 
 // DefaultBytes of memory hold some 100,000 dead letters.

@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/telemetry"
@@ -191,6 +192,39 @@ func TestRejected(t *testing.T) {
 	require.Empty(t, nameless)
 	require.Len(t, refusals, 3)
 	require.Equal(t, decode.Future, refusals[2].Reason)
+}
+
+// Dead letters that an order of erasure covers are left out, of the device's own and of its key.
+func TestErasedLettersAreLeftOut(t *testing.T) {
+	orders := map[string]control.Erasures{}
+	x := newIndex(rejected.Config{Erasures: func(tenant string) control.Erasures { return orders[tenant] }})
+	for i, device := range []string{"m0", "m1"} {
+		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":1763640000000,"values":{"v":1}}`, device)
+		rejected.Take(x, 0, record(100+int64(i), int64(i), 0, decode.Past, value))
+	}
+	ask := func() (n int) {
+		for _, g := range x.Rejected(rejected.Request{Tenant: "acme", Range: ever}).Groups {
+			n += g.Count
+		}
+		return n
+	}
+	require.Equal(t, 2, ask())
+	whole := control.Erasure{Tenant: "acme", Device: "m0", To: control.EveryDay, At: time.UnixMilli(1 << 50)}
+	orders["acme"] = control.Erasures{&whole}
+	require.Equal(t, 2, ask(), "it is not acknowledged")
+	orders["acme"] = control.Erasures{whole.Acknowledged([]control.ErasurePosition{{}})}
+	require.Equal(t, 1, ask())
+	refusals, _, _ := x.Of("acme", "m0", ever)
+	require.Empty(t, refusals)
+	require.NotContains(t, x.Steps("acme", ever, 1<<40), "m0")
+	early := whole
+	early.At = time.UnixMilli(1)
+	orders["acme"] = control.Erasures{early.Acknowledged([]control.ErasurePosition{{}})}
+	require.Equal(t, 2, ask(), "they were published later")
+	days := whole
+	days.To = telemetry.DayOf(1763640000000)
+	orders["acme"] = control.Erasures{days.Acknowledged([]control.ErasurePosition{{}})}
+	require.Equal(t, 2, ask(), "it is about earlier days")
 }
 
 // A record that says nothing of its tenant counts for the device of its key, without what is in it; one without such a
