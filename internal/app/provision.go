@@ -47,7 +47,8 @@ type PolicyConfig struct {
 
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 
-	SweepRUs int `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
+	ErasureRUs float64 `name:"erasure-rus" help:"Request units a second for the sweeps of erasures, at low priority." default:"400"`
+	SweepRUs   int     `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
 }
 
 func (c PolicyConfig) policy() provision.Policy {
@@ -172,6 +173,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	faults.journal(cfg.Journal)
 	faults.check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
 	faults.check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
+	faults.check(cfg.Policy.ErasureRUs > 0, "--erasure-rus %g: must be positive", cfg.Policy.ErasureRUs)
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
@@ -333,7 +335,7 @@ func (p *process) provisionFor(
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
 	p.sweepHiddenDays(a.client, a.directory, devSweepRUs)
-	p.sweepErasures(a.client, a.directory)
+	p.sweepErasures(a.client, a.directory, devSweepRUs)
 	balance := cfg.Balance
 	balance.Future = max(balance.Future, cfg.Ingest.Future)
 	p.addBalancer(balance, a.client, a.directory)
@@ -376,7 +378,7 @@ func (p *process) provisionAlways(
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)
 	p.sweepHiddenDays(c, directory, cfg.Policy.SweepRUs)
-	p.sweepErasures(c, directory)
+	p.sweepErasures(c, directory, cfg.Policy.ErasureRUs)
 	p.addBalancer(cfg.Balance, c, directory)
 	return made, nil
 }
@@ -412,11 +414,11 @@ func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory
 }
 
 // sweepErasures adds the stage that sweeps what orders erase.
-func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory) {
+func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, rus float64) {
 	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure")})
 	p.add("erasure", erase.NewSweeper(erase.Config{
-		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge,
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
 		Orders: control.NewErasureOrders(c.Documents(), time.Now),
 		By:     processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
 		Snapshot: freshSnapshots(directory),

@@ -92,6 +92,9 @@ func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPl
 		if err := s.container(ctx, container, part); err != nil {
 			return nil, fmt.Errorf("sweep %s: %w", container, err)
 		}
+		if !s.survey {
+			s.cfg.Logger.Info("container swept", "erasure", s.order.ID, "tenant", s.order.Tenant, "container", container)
+		}
 	}
 	var out []control.SweptPlace
 	for _, p := range s.places {
