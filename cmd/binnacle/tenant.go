@@ -19,6 +19,7 @@ type tenantCommand struct {
 		Explain retentionExplainCommand `cmd:"" hidden:"" help:"Show which days of a device go when, and why."`
 	} `cmd:"" help:"Show how long readings are kept."`
 	Pin      tenantPinCommand      `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
+	Move     tenantMoveCommand     `cmd:"" hidden:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
 	Suspend  tenantSuspendCommand  `cmd:"" hidden:"" help:"Refuse queries of a tenant; its readings are stored as before."`
 	Resume   tenantResumeCommand   `cmd:"" hidden:"" help:"Answer queries of a suspended tenant again."`
 	Erase    tenantEraseCommand    `cmd:"" help:"Erase readings of a tenant or of one of its devices."`

@@ -132,7 +132,7 @@ func ExplainTenant(ctx context.Context, cfg TokenConfig, tenant string, env Env)
 func printPlacement(w io.Writer, p Placement) error {
 	for _, t := range p.Tenants {
 		fmt.Fprintf(w, "%s%s\n\n", t.Tenant, pinned(t.Pin))
-		rows := [][]string{{"from", "keys", "devices with several", "slots"}}
+		rows := [][]string{{"from", "placement", "keys", "devices with several", "slots"}}
 		for i, e := range t.Epochs {
 			from := e.From.String()
 			if i == 0 {
@@ -142,7 +142,7 @@ func printPlacement(w io.Writer, p Placement) error {
 			if len(e.Slots) > 16 {
 				slots = fmt.Sprint(e.Slots[:16]) + " ..."
 			}
-			rows = append(rows, []string{from, fmt.Sprint(len(e.Slots)), fmt.Sprint(len(e.Heavy)), slots})
+			rows = append(rows, []string{from, placementText(e), fmt.Sprint(len(e.Slots)), fmt.Sprint(len(e.Heavy)), slots})
 		}
 		if err := report.List(w, rows); err != nil {
 			return err

@@ -49,6 +49,7 @@ func tenantEndpoints() map[string]tenantEndpoint {
 		"POST " + tenantsPath:                    tenantRequest.create,
 		"GET " + one:                             tenantRequest.show,
 		"PATCH " + one:                           tenantRequest.patch,
+		"POST " + one + "/move":                  tenantRequest.moveTenant,
 		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
 		"POST " + one + "/resume":                tenantRequest.resumeTenant,
 		"GET " + one + "/tokens":                 tenantRequest.showTokens,

@@ -99,6 +99,18 @@ func TestTenantAPI(t *testing.T) {
 	require.NotContains(t, ask(200, "POST "+one+"/resume", ``), "late")
 	ask(404, "POST "+all+"/globex/resume", ``)
 
+	for _, bad := range []string{`{}`, `{"placement":"own"}`, `{"placement":"shared"}`, // it is placed so
+		`{"placement":"dedicated","from":"soon"}`, `{"placement":"dedicated","from":"2026-01-01"}`} {
+		ask(400, "POST "+one+"/move", bad)
+	}
+	require.Contains(t, ask(200, "POST "+one+"/move", `{"placement":"dedicated","from":"2126-01-01"}`),
+		"shared, 4 keys; dedicated, 4 keys from 21260101 on")
+	ask(400, "POST "+one+"/move", `{"placement":"dedicated"}`)
+	ask(400, "POST "+one+"/move", `{"placement":"shared"}`) // before the move that is planned
+	require.Contains(t, ask(200, "POST "+one+"/move", `{"placement":"shared","from":"2126-03-01"}`),
+		"shared, 4 keys from 21260301 on")
+	ask(404, "POST "+all+"/globex/move", `{"placement":"dedicated"}`)
+
 	ask(400, "POST "+one+"/tokens", `{}`)
 	ask(400, "POST "+one+"/tokens", `{"expires":"90d","scopes":["all"]}`)
 	ask(404, "POST "+all+"/globex/tokens", `{"expires":"90d"}`)
@@ -125,8 +137,8 @@ func TestTenantAPI(t *testing.T) {
 			done = append(done, a.Verb)
 		}
 	}
-	require.ElementsMatch(t, []string{"tenant add", "tenant set", "tenant suspend", "tenant resume", "token add",
-		"token revoke"}, done)
+	require.ElementsMatch(t, []string{"tenant add", "tenant set", "tenant move", "tenant move", "tenant suspend",
+		"tenant resume", "token add", "token revoke"}, done)
 }
 
 // raced is documents of which somebody else creates a tenant's just before.
@@ -193,8 +205,8 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
 	}
 	before := state()
-	require.Len(t, s.patterns, 9)
-	bodies := map[string]string{"/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
+	require.Len(t, s.patterns, 10)
+	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
 		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
 	for _, pattern := range s.patterns {
 		var body string

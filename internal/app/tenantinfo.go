@@ -53,17 +53,14 @@ func tenantInfo(t control.Tenant, today telemetry.Day) TenantInfo {
 func placementLine(p *sharding.Placement, today telemetry.Day) string {
 	var parts []string
 	for i, e := range p.Epochs() {
-		kind, when := "shared", ""
-		if e.Dedicated {
-			kind = "dedicated"
-		}
+		when := ""
 		if i > 0 {
 			when = " from " + e.From.String() + " on"
 		}
 		if e.From <= today {
 			parts = parts[:0] // those before have ended
 		}
-		parts = append(parts, fmt.Sprintf("%s, %d keys%s", kind, len(e.Slots), when))
+		parts = append(parts, fmt.Sprintf("%s, %d keys%s", placementText(e), len(e.Slots), when))
 	}
 	return strings.Join(parts, "; ")
 }
