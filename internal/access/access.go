@@ -64,6 +64,8 @@ type Config struct {
 	// Proxies are the addresses that may name a tenant in X-Scope-OrgID without a token. A request counts as from the
 	// other end of its connection, whatever its headers say.
 	Proxies []netip.Prefix
+	// ProxiesMayWrite gives requests of Proxies the scope write, too.
+	ProxiesMayWrite bool
 
 	// AllowHost reports whether a caller that is believed for its address may name the Host of a request: a web page in
 	// a browser at such an address can send requests under a name of its own. Nil allows every name.
@@ -185,8 +187,13 @@ func forbidden() *Denied {
 	}
 }
 
-// proxyScopes are the scopes of a request by a trusted proxy: it has checked its callers, but names no scopes.
-var proxyScopes = []control.Scope{control.ScopeRead}
+// proxyScopes returns the scopes of a request by a trusted proxy: it has checked its callers, but names no scopes.
+func (c Config) proxyScopes() []control.Scope {
+	if c.ProxiesMayWrite {
+		return []control.Scope{control.ScopeRead, control.ScopeWrite}
+	}
+	return []control.Scope{control.ScopeRead}
+}
 
 func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -206,7 +213,7 @@ func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 			Challenge: TenantHeader,
 		}
 	}
-	return Caller{Tenant: wanted, Scopes: proxyScopes, Name: "proxy " + from.String()}, nil
+	return Caller{Tenant: wanted, Scopes: g.cfg.proxyScopes(), Name: "proxy " + from.String()}, nil
 }
 
 func (g *Gate) byToken(ctx context.Context, secret, wanted string) (Caller, error) {

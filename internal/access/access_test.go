@@ -105,6 +105,18 @@ func TestForbiddenRevealsNothing(t *testing.T) {
 	require.Equal(t, there, fromProxy, "a token counts, not where it comes from")
 }
 
+// A trusted address may only read, unless it is said that it may write; it is no operator in either case.
+func TestScopesOfTrustedAddress(t *testing.T) {
+	for _, mayWrite := range []bool{false, true} {
+		d := newDoor(t, access.Config{Proxies: access.Loopback, ProxiesMayWrite: mayWrite})
+		c, err := d.Caller(request("127.0.0.1:5", access.TenantHeader, "acme"))
+		require.NoError(t, err)
+		require.True(t, c.May(control.ScopeRead))
+		require.Equal(t, mayWrite, c.May(control.ScopeWrite))
+		require.False(t, c.May(control.ScopeAdmin))
+	}
+}
+
 func TestInvalidTokens(t *testing.T) {
 	d := newDoor(t, access.Config{})
 	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead},

@@ -16,6 +16,9 @@ type AccessConfig struct {
 	ScopeClaim  string   `name:"oidc-scope-claim" help:"Claim of its tokens with the scopes. A token without the claim may read." default:"scope" placeholder:"CLAIM"`
 	ScopePrefix string   `name:"oidc-scope-prefix" help:"Prefix of scopes in its tokens, such as binnacle. Default: none." placeholder:"PREFIX"`
 	Proxies     []string `name:"trusted-proxies" help:"Addresses or ranges, such as 10.1.0.0/16, whose requests need no token and name the tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
+
+	// ProxiesMayWrite gives requests of Proxies the scope write, too: dev's are of its own machine.
+	ProxiesMayWrite bool `kong:"-"`
 }
 
 func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
@@ -47,7 +50,7 @@ func (f *faults) access(c AccessConfig) {
 // gate returns what identifies callers: by tokens in the account, by an identity provider, or by trusted addresses.
 func (p *process) gate(c AccessConfig, documents control.Documents, hosts TrustedHosts) (*access.Gate, error) {
 	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.partLogger("access"),
-		Registerer: p.metrics}
+		Registerer: p.metrics, ProxiesMayWrite: c.ProxiesMayWrite}
 	cfg.Proxies, _ = c.prefixes()
 	for _, audience := range c.Audiences {
 		cfg.Issuers = append(cfg.Issuers, access.IssuerConfig{

@@ -182,6 +182,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.cfg.Access.ProxiesMayWrite = true
 	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
 		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api, publish: d.publishing(),
 		operators: "http://" + d.admin.addr() + console.OperatorsPath})

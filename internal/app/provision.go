@@ -419,8 +419,8 @@ func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, 
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure")})
 	p.add("erasure", erase.NewSweeper(erase.Config{
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
-		Orders: control.NewErasureOrders(c.Documents(), time.Now),
-		By:     processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
+		Orders: control.NewErasureOrders(c.Documents(), time.Now), Annotations: annotationsOf(c, directory),
+		By: processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
 		Snapshot: freshSnapshots(directory),
 	}).Run)
 }

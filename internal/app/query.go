@@ -120,7 +120,8 @@ func (p *process) newQuery(r queryRole) error {
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
-		Publish: r.publish, Operators: r.operators, Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
+		Annotations: annotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
+		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,13 @@ func (p *process) newQuery(r queryRole) error {
 	mux.Handle("/", h)
 	r.api.serve(httpapi.Explained(mux))
 	return nil
+}
+
+// annotationsOf returns the annotations of the tenants of an account.
+func annotationsOf(c *cosmos.Client, directory *control.Directory) *control.Annotations {
+	return control.NewAnnotations(c.Documents(), func(tenant string) control.Erasures {
+		return directory.Snapshot().Erasures(tenant)
+	})
 }
 
 // epochMarks returns when epochs of tenants begin that have chunks in a container.

@@ -26,6 +26,8 @@ type Config struct {
 	// Purge takes what a tenant's catalog has forgotten out of its pages, and reports whether none had any of it; nil: no
 	// catalog is looked at.
 	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
+	// Annotations of tenants, of which those of a tenant go that is erased as a whole; nil: none are looked at.
+	Annotations *control.Annotations
 
 	RUs    float64          // budget a second, 400
 	Every  time.Duration    // between two looks at the orders, 5 s
@@ -196,6 +198,11 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *contr
 	}
 	if o.IsWhole() && s.cfg.Purge != nil {
 		if isClear, err = s.cfg.Purge(ctx, o.Tenant); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Annotations != nil {
+		if _, err := s.cfg.Annotations.Erase(ctx, o); err != nil {
 			return err
 		}
 	}

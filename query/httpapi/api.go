@@ -5,6 +5,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,11 +33,13 @@ const DefaultWriteTimeout = 30 * time.Second
 
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
-	Querier      *query.Querier
-	Rejected     Rejected         // what was refused; nil leaves /api/v1/rejected and gaps out
-	Publish      *Publishing      // what /api/v1/tenant names; nil: nothing
-	Operators    string           // address of the page of operators that /api/v1/tenant names; empty: none
-	Sequence     string           // metric that has the numbers of devices' messages; empty: none
+	Querier   *query.Querier
+	Rejected  Rejected    // what was refused; nil leaves /api/v1/rejected and gaps out
+	Publish   *Publishing // what /api/v1/tenant names; nil: nothing
+	Operators string      // address of the page of operators that /api/v1/tenant names; empty: none
+	Sequence  string      // metric that has the numbers of devices' messages; empty: none
+	// Annotations of tenants; nil leaves /api/v1/annotations out.
+	Annotations  *control.Annotations
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
@@ -85,7 +88,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	for _, route := range a.routes() {
-		mux.HandleFunc(route.path, a.serve(route.serve, route.methods...))
+		mux.HandleFunc(route.path, a.serve(route))
 	}
 	mux.HandleFunc("/api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -100,20 +103,20 @@ func New(cfg Config) (http.Handler, error) {
 type endpoint func(w *response, r *http.Request, tenant string) error
 
 // serve checks the method and the tenant and turns an error into what the client sees of it.
-func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
+func (a *api) serve(to route) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := newResponse(rw, a.cfg.WriteTimeout)
 		w.spent, w.unsent = &store.Meter{}, isUnsent(r.Context())
 		r = r.WithContext(store.WithMeter(r.Context(), w.spent))
-		if !slices.Contains(methods, r.Method) {
-			rw.Header().Set("Allow", strings.Join(methods, ", "))
-			detail := fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))
+		if !slices.Contains(to.methods, r.Method) {
+			rw.Header().Set("Allow", strings.Join(to.methods, ", "))
+			detail := fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(to.methods, ", "))
 			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: detail})
 			return
 		}
 		caller, err := a.cfg.Gate.Caller(r)
-		if err == nil && !caller.May(control.ScopeRead) {
-			err = &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
+		if err == nil {
+			err = to.allows(r.Method, caller)
 		}
 		tenant := caller.Tenant
 		if err == nil && r.URL.Path != tenantPath {
@@ -124,7 +127,8 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		}
 		if err == nil {
 			LimitBodyTime(rw, r)
-			if err = e(w, r, tenant); err == nil {
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+			if err = to.serve(w, r, tenant); err == nil {
 				err = w.finish()
 			}
 		}

@@ -41,8 +41,8 @@ var wrong = map[string][]string{
 	"by":        {"", "fleet", "tag", "tag:", "label:", "device:m1", "device,"},
 	"fill":      {"", "zero"},
 	"change":    {"", "gone", "late,"},
-	"tag":       {""},
-	"match":     {"", "nord", "=nord", "site", "device=~(", "metric!=v", "site=~*"},
+	"tag":       {""}, "id": {""},
+	"match": {"", "nord", "=nord", "site", "device=~(", "metric!=v", "site=~*"},
 }
 
 // free are parameters of which any value is right.
@@ -50,11 +50,11 @@ var free = map[string]bool{"prefix": true, "after": true, "/api/v1/rejected devi
 
 // Whatever is wrong with whichever parameter of whichever endpoint, the answer is a problem that names it.
 func TestEveryInvalidValueIsAProblem(t *testing.T) {
-	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = nothing{} })
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected, c.Annotations = nothing{}, noAnnotations(t) })
 	s.fill()
 	beside := map[string]string{"layout": "format=csv&", "fill": "step=1m&", "tz": "step=day&"}
 	needed := map[string]string{"/api/v1/gaps": "device=m1&", "/api/v1/diff": "since=-1h&"}
-	routes := httpapi.Routes(httpapi.Config{Rejected: nothing{}})
+	routes := httpapi.Routes(httpapi.Config{Rejected: nothing{}, Annotations: noAnnotations(t)})
 	asked := 0
 	for _, path := range slices.Sorted(maps.Keys(routes)) {
 		for _, name := range routes[path][1] {
@@ -73,7 +73,8 @@ func TestEveryInvalidValueIsAProblem(t *testing.T) {
 				}
 				about += beside[name] + name + "=" + url.QueryEscape(value)
 				if value == "\x00" { // once is enough
-					if slices.Contains([]string{"device", "metric", "reason", "aggregate", "by", "change", "match", "tag"}, name) &&
+					if slices.Contains([]string{"device", "metric", "reason", "aggregate", "by", "change", "match", "tag",
+						"id"}, name) &&
 						path != "/api/v1/gaps" && path+" "+name != "/api/v1/rejected device" {
 						continue
 					}

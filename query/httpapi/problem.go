@@ -89,7 +89,10 @@ func problemOf(err error) *problem {
 	var unknown *query.UnknownPartitionError
 	var timeout *query.TimeoutError
 	var quota *query.QuotaError
+	var unmet *annotationError
 	switch {
+	case errors.As(err, &unmet):
+		return &problem{Status: unmet.status, Detail: unmet.detail}
 	case errors.As(err, &late):
 		return &problem{Status: http.StatusGatewayTimeout, Detail: late.Error(), Parameter: AfterHeader}
 	case errors.As(err, &unknown):

@@ -3,6 +3,9 @@ package httpapi
 import (
 	_ "embed"
 	"net/http"
+
+	"binnacle/internal/access"
+	"binnacle/internal/control"
 )
 
 // route is an endpoint: openapi.json describes it.
@@ -11,7 +14,28 @@ type route struct {
 	methods    []string
 	parameters []string
 	serve      endpoint
+	writes     bool // methods that ask nothing change something
 }
+
+// allows returns an error if a caller may not use a method of the endpoint.
+func (to route) allows(method string, caller access.Caller) error {
+	denied := func(what string) error {
+		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not " + what,
+			Header: "Authorization"}
+	}
+	switch {
+	case to.writes && (method == http.MethodPost || method == http.MethodDelete):
+		if !mayWrite(caller) {
+			return denied("write: it needs the scope write or admin")
+		}
+	case !caller.May(control.ScopeRead):
+		return denied("read")
+	}
+	return nil
+}
+
+// mayWrite reports whether a caller may change what users of a tenant keep.
+func mayWrite(c access.Caller) bool { return c.May(control.ScopeWrite) || c.May(control.ScopeAdmin) }
 
 var (
 	aggregatesParameters = []string{"device", "metric", "from", "to", "step", "align", "tz", "closed", "aggregate", "by",
@@ -26,20 +50,24 @@ func (a *api) routes() []route {
 	read := []string{http.MethodGet, http.MethodHead}
 	ask := []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	routes := []route{
-		{"/api/v1/readings", ask, readingsParameters, a.readings},
-		{"/api/v1/aggregates", ask, aggregatesParameters, a.aggregates},
-		{"/api/v1/latest", ask, latestParameters, a.latest},
-		{"/api/v1/diff", ask, diffParameters, a.diff},
-		{tenantPath, read, tenantParameters, a.tenant},
-		{"/api/v1/devices", read, devicesParameters, a.devices},
-		{"/api/v1/devices/facets", read, facetsParameters, a.facets},
-		{"/api/v1/metrics", read, metricsParameters, a.metrics},
-		{"/api/v1/cardinality", read, cardinalityParameters, a.cardinality},
+		{"/api/v1/readings", ask, readingsParameters, a.readings, false},
+		{"/api/v1/aggregates", ask, aggregatesParameters, a.aggregates, false},
+		{"/api/v1/latest", ask, latestParameters, a.latest, false},
+		{"/api/v1/diff", ask, diffParameters, a.diff, false},
+		{tenantPath, read, tenantParameters, a.tenant, false},
+		{"/api/v1/devices", read, devicesParameters, a.devices, false},
+		{"/api/v1/devices/facets", read, facetsParameters, a.facets, false},
+		{"/api/v1/metrics", read, metricsParameters, a.metrics, false},
+		{"/api/v1/cardinality", read, cardinalityParameters, a.cardinality, false},
 	}
 	if a.cfg.Rejected != nil {
-		routes = append(routes, route{"/api/v1/rejected", read, rejectedParameters, a.rejected},
-			route{"/api/v1/gaps", read, gapsParameters, a.gaps},
-			route{"/api/v1/attendance", read, attendanceParameters, a.attendance})
+		routes = append(routes, route{"/api/v1/rejected", read, rejectedParameters, a.rejected, false},
+			route{"/api/v1/gaps", read, gapsParameters, a.gaps, false},
+			route{"/api/v1/attendance", read, attendanceParameters, a.attendance, false})
+	}
+	if a.cfg.Annotations != nil {
+		routes = append(routes, route{"/api/v1/annotations", []string{http.MethodGet, http.MethodHead, http.MethodPost,
+			http.MethodDelete}, annotationsParameters, a.annotations, true})
 	}
 	return routes
 }

@@ -43,14 +43,16 @@ func TestProfileOfTenant(t *testing.T) {
 
 // No endpoint answers for a suspended tenant but the one that says so, and all answer for others.
 func TestSuspendedTenantIsRefused(t *testing.T) {
-	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = refusals{} })
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) {
+		c.Rejected, c.Annotations = refusals{}, noAnnotations(t)
+	})
 	s.fill()
 	s.world.Tenant("globex")
 	suspend, err := control.SuspendChange(" the contract has ended ", noon)
 	require.NoError(t, err)
 	s.set(t, suspend)
 	const why = `tenant acme is suspended since 2026-11-20T12:00:00Z: the contract has ended`
-	paths := httpapi.Routes(httpapi.Config{Rejected: refusals{}})
+	paths := httpapi.Routes(httpapi.Config{Rejected: refusals{}, Annotations: noAnnotations(t)})
 	require.Greater(t, len(paths), 8)
 	for path := range paths {
 		a := s.get(t, path)

@@ -1,0 +1,171 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func noErasures(string) control.Erasures { return nil }
+
+func texts(all []control.Annotation) (out []string) {
+	for _, a := range all {
+		out = append(out, a.Text)
+	}
+	return out
+}
+
+// Annotations of writers that write at the same time are all kept, once each, whether or not their writes are answered
+// and whichever replica is read; those of another tenant stay apart.
+func TestAnnotationsOfManyWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		var mu sync.Mutex
+		calls := 0
+		docs.Fault = func(op, _, _ string) *controltest.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; op == controltest.OpReplace && calls%5 == 0 { // an attempt of the client's own that was stored
+				return &controltest.Fault{Applied: true, Err: control.ErrChanged}
+			}
+			return nil
+		}
+		docs.Lagging = func(string) bool { return calls%7 == 0 }
+		s := control.NewAnnotations(docs, noErasures)
+		var writers sync.WaitGroup
+		for n := range 8 {
+			writers.Go(func() {
+				for k := range 4 {
+					_, err := s.Add(t.Context(), "acme", control.Annotation{Time: int64(100 - 10*n - k), Text: fmt.Sprint(n, k)}, 0)
+					require.NoError(t, err)
+				}
+			})
+		}
+		writers.Wait()
+		docs.Lagging = nil
+		all, err := s.List(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, all, 32)
+		ids := map[string]bool{}
+		for i, a := range all {
+			ids[a.ID] = true
+			require.True(t, i == 0 || all[i-1].Time <= a.Time)
+		}
+		require.Len(t, ids, 32)
+		other, err := s.List(t.Context(), "globex")
+		require.NoError(t, err)
+		require.Empty(t, other)
+
+		docs.Fault = nil
+		removed, err := s.Remove(t.Context(), "acme", func(a control.Annotation) bool { return a.Time < 50 })
+		require.NoError(t, err)
+		all, err = s.List(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Equal(t, 32, removed+len(all))
+	})
+}
+
+// There is a bound, which those that have expired do not count towards.
+func TestMostAnnotations(t *testing.T) {
+	s := control.NewAnnotations(controltest.NewDocuments(t), noErasures)
+	add := func(at, before int64) error {
+		_, err := s.Add(t.Context(), "acme", control.Annotation{Time: at, Text: "x"}, before)
+		return err
+	}
+	for n := range control.MaxAnnotations {
+		require.NoError(t, add(int64(n), 0))
+	}
+	require.ErrorIs(t, add(1000, 0), control.ErrTooManyAnnotations)
+	require.NoError(t, add(1000, 1))
+	all, err := s.List(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Len(t, all, control.MaxAnnotations)
+	require.EqualValues(t, 1, all[0].Time)
+}
+
+// An acknowledged order about all of a tenant hides what was annotated before it, and no other order does.
+func TestErasureHidesAnnotations(t *testing.T) {
+	now := time.UnixMilli(1_795_168_800_000)
+	docs := controltest.NewDocuments(t)
+	orders := control.NewErasureOrders(docs, func() time.Time { return now })
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+	s := control.NewAnnotations(docs, func(tenant string) control.Erasures {
+		v, err := directory.Refresh(context.Background())
+		require.NoError(t, err)
+		return v.Erasures(tenant)
+	})
+	for _, tenant := range []string{"acme", "globex"} {
+		for text, made := range map[string]time.Duration{"before": -time.Hour, "meanwhile": time.Minute, "later": time.Hour} {
+			_, err := s.Add(t.Context(), tenant, control.Annotation{Text: text, Time: 1, Made: now.Add(made).UnixMilli()}, 0)
+			require.NoError(t, err)
+		}
+	}
+	listed := func(tenant string) []string {
+		all, err := s.List(t.Context(), tenant)
+		require.NoError(t, err)
+		return texts(all)
+	}
+	for _, o := range []control.Erasure{
+		{Tenant: "acme", Device: "m1", To: control.EveryDay}, {Tenant: "acme", To: 20_000},
+	} {
+		given, err := orders.Announce(t.Context(), o)
+		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(t.Context(), given.ID, nil))
+	}
+	given, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", To: control.EveryDay})
+	require.NoError(t, err)
+	require.Equal(t, []string{"before", "meanwhile", "later"}, listed("acme"), "before it is acknowledged")
+	require.NoError(t, orders.Acknowledge(t.Context(), given.ID, []control.ErasurePosition{{Stream: 1}}))
+	require.Equal(t, []string{"later"}, listed("acme"))
+	require.Len(t, listed("globex"), 3)
+}
+
+// What may not be stored is named by its member.
+func TestAnnotationsAreChecked(t *testing.T) {
+	const noon = 1_795_168_800_000
+	good := control.Annotation{Time: noon, Text: strings.Repeat("x", control.MaxAnnotationText), Tags: []string{"deploy"}}
+	_, err := good.Check()
+	require.NoError(t, err)
+	for want, wrong := range map[string][]func(*control.Annotation){
+		"time": {func(a *control.Annotation) { a.Time = noon / 1000 }, func(a *control.Annotation) { a.Time = 1 << 62 }},
+		"timeEnd": {func(a *control.Annotation) { a.End = noon - 1 }, func(a *control.Annotation) { a.End = 1 << 62 },
+			func(a *control.Annotation) { a.End = -1 }},
+		"text": {func(a *control.Annotation) { a.Text += "y" }, func(a *control.Annotation) { a.Text = " \n" },
+			func(a *control.Annotation) { a.Text = "\xff" }},
+		"tags": {func(a *control.Annotation) { a.Tags = make([]string, control.MaxAnnotationTags+1) },
+			func(a *control.Annotation) { a.Tags = []string{""} },
+			func(a *control.Annotation) { a.Tags = []string{strings.Repeat("é", 26)} }},
+	} {
+		for _, change := range wrong {
+			a := good
+			change(&a)
+			member, err := a.Check()
+			require.Equal(t, want, member)
+			require.Error(t, err)
+		}
+	}
+}
+
+// An error of the store is one of the caller, and nothing is tried again.
+func TestAnnotationsThatCannotBeStored(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	s := control.NewAnnotations(docs, noErasures)
+	docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if op == controltest.OpCreate {
+			return &controltest.Fault{Err: errors.New("away")}
+		}
+		return nil
+	}
+	_, err := s.Add(t.Context(), "acme", control.Annotation{Time: 1, Text: "x"}, 0)
+	require.ErrorContains(t, err, "store annotations of acme: away")
+}
