@@ -89,9 +89,9 @@ for (const mode of ["light", "dark"]) {
   });
 
   test(`edges of the ${mode} page's fields, and its curves, have a contrast of 3`, () => {
-    const { ground, axis, gap, series } = palette(mode);
+    const { ground, axis, gap, mark, series } = palette(mode);
     assert.equal(ground, variables.get("panel")[mode], "charts stand on panels");
-    for (const ink of [variables.get("edge")[mode], axis, gap, ...series]) assert.ok(contrast(ink, ground) >= 3, ink);
+    for (const ink of [variables.get("edge")[mode], axis, gap, mark, ...series]) assert.ok(contrast(ink, ground) >= 3, ink);
     assert.ok(contrast(axis, ground) >= 4.5, "numbers of axes are text");
   });
 

@@ -33,7 +33,11 @@ export async function ask(request, session, { fetch, now, signal }) {
   const began = now();
   const form = encoded(request.parameters);
   const options = { headers: headersOf(session), signal, credentials: "omit", cache: "no-store", redirect: "error" };
-  if (request.post) {
+  if (request.method) options.method = request.method;
+  if (request.json !== undefined) {
+    Object.assign(options, { method: "POST", body: JSON.stringify(request.json) });
+    options.headers["Content-Type"] = "application/json";
+  } else if (request.post) {
     Object.assign(options, { method: "POST", body: form });
     options.headers["Content-Type"] = "application/x-www-form-urlencoded";
   }

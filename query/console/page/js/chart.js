@@ -4,6 +4,7 @@
 import { h } from "./dom.js";
 import { count, instant, number, ticks } from "./format.js";
 import { common, gapsOf } from "./gaps.js";
+import { atCursor, drawBands, drawLines, neighbour, spoken, tipOf, within } from "./marks.js";
 import { faded, inkOf, palette } from "./palette.js";
 import { stacked } from "./curves.js";
 import { table } from "./series.js";
@@ -22,7 +23,8 @@ const mostTips = 10;
 export class Chart {
   /**
    * panel is {title, curves, step, range, exact, stepped, height}: exact says that each step has a value where there is one at all, as
-   * answers of PromQL have; stepped that a value holds until the next one; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
+   * answers of PromQL have; stepped that a value holds until the next one; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
+   * and annotate(ms) is called to add one.
    */
   constructor(panel, page, hidden = new Set()) {
     Object.assign(this, { panel, page, hidden, lit: -1 });
@@ -45,7 +47,14 @@ export class Chart {
     const { title, curves } = this.panel;
     const holes = this.gaps.flat().length;
     const what = `${title || "Result"}: ${count(curves.length, "curve")}, ${count(holes, "gap")}`;
-    return `${what}. Arrow keys move along the curves, plus and minus zoom.`;
+    const marks = this.marks().length;
+    const walk = marks > 0 ? ` ${count(marks, "annotation")}: n and p go to the next and the previous one.` : "";
+    return `${what}. Arrow keys move along the curves, plus and minus zoom.${walk}`;
+  }
+
+  // The annotations in the range.
+  marks() {
+    return within(this.page.annotations?.() ?? [], this.panel.range);
   }
 
   /** mount draws the chart, once its element is in the page. */
@@ -112,6 +121,7 @@ export class Chart {
   update(panel) {
     this.panel = { ...panel, height: this.height };
     this.measure();
+    this.element.setAttribute("aria-label", this.described());
     this.plot?.setData(this.data);
   }
 
@@ -181,8 +191,8 @@ export class Chart {
         fill: faded(this.ink(n).stroke, 0.16),
       })),
       hooks: {
-        drawClear: [(u) => this.drawGaps(u)],
-        draw: [(u) => this.drawBridges(u)],
+        drawClear: [(u) => this.drawGaps(u), (u) => drawBands(u, this.marks(), this.page.mode)],
+        draw: [(u) => this.drawBridges(u), (u) => drawLines(u, this.marks(), this.page.mode)],
         setCursor: [(u) => this.follow(u)],
         setSelect: [(u) => this.selected(u)],
       },
@@ -288,6 +298,7 @@ export class Chart {
       );
     this.tip.replaceChildren(
       h("div", { class: "hint" }, instant(t, this.page.utc), gap ? "  · gap" : ""),
+      ...tipOf(atCursor(u, this.marks())),
       h("table", {}, ...values.slice(0, mostTips).map(row)),
       ...(values.length > mostTips ? [h("div", { class: "hint" }, `and ${values.length - mostTips} more`)] : []),
     );
@@ -325,10 +336,34 @@ export class Chart {
       const { range } = this.panel;
       const around = here === null ? (range.from + range.to) / 2 : this.data[0][here] * 1e3;
       this.page.zoom(zoomed(range, around, e.key === "-" ? 2 : 0.5));
-    } else if (e.key === "Escape") this.leave();
+    } else if (e.key === "n" || e.key === "p") this.walk(e.key === "n");
+    else if (e.key === "a" && this.page.annotate) this.page.annotate(this.instantAt() ?? this.page.now);
+    else if (e.key === "Escape") this.leave();
     else return;
     e.preventDefault();
     e.stopPropagation();
+  }
+
+  // The instant at the cursor, in ms: that of the annotation that it was sent to; null without a cursor.
+  instantAt() {
+    const u = this.plot;
+    const { left } = u.cursor;
+    if (left < 0) return null;
+    if (this.mark && Math.abs(u.valToPos(this.mark.time / 1e3, "x") - left) < 2) return this.mark.time;
+    return Math.round(u.posToVal(left, "x")) * 1e3;
+  }
+
+  // walk moves the cursor to the next annotation, or the one before, and says it.
+  walk(forward) {
+    const u = this.plot;
+    const all = this.marks();
+    const here = this.instantAt() ?? (forward ? -Infinity : Infinity);
+    const next = neighbour(all, here, forward);
+    if (!next) return this.page.say(all.length === 0 ? "no annotations here" : `no ${forward ? "later" : "earlier"} annotation`);
+    const left = u.valToPos(next.time / 1e3, "x");
+    u.setCursor({ left: Math.min(u.over.clientWidth, Math.max(0, left)), top: -1 });
+    this.mark = next;
+    this.page.say(spoken(next, this.page.utc));
   }
 
   say(index) {

@@ -1,5 +1,6 @@
 // The page: its state, who asks, what is asked, and who shows the answer.
 
+import { Annotations } from "./annotations.js";
 import { ask, Problem, together } from "./api.js";
 import { beside, topOf } from "./curves.js";
 import { Display } from "./display.js";
@@ -86,6 +87,8 @@ const page = {
   say: (text) => {
     $("said").textContent = text;
   },
+  annotations: () => annotations.all,
+  annotate: (ms) => annotations.begin(ms),
   latest: () => change({ view: "latest" }),
   device: (device) => change({ devices: [device], q: "" }),
   metric: (metric, device) =>
@@ -126,6 +129,13 @@ const editor = new Editor($("query-section"), {
 });
 const further = new Further($("further"), { change: (part) => change(part) });
 const display = new Display($("display"), { change: (part) => change(part) });
+const annotations = new Annotations($("annotations"), {
+  ask: (request) => ask(request, session, ways()).then(paid),
+  changed: () => shown?.plan && drawShown(),
+  range: () => rangeOf(state, now()),
+  utc: () => state.utc,
+  now,
+});
 const earlierQueries = new History($("query-section").querySelector(".buttons"), {
   tenant: () => session.tenant,
   run: (q) => change({ q, also: [] }),
@@ -179,6 +189,7 @@ function show() {
   editor.show(state.q, picked(state, plan));
   further.show(state, picked(state, plan));
   display.show(state);
+  annotations.show();
   times.show(state, depth() > 0);
   for (const [view, tab] of tabs) {
     tab.setAttribute("aria-selected", String(state.view === view));
@@ -208,6 +219,7 @@ function enter(next) {
     about = null;
     hidden = new Map();
     others.fleet.forget();
+    annotations.forget();
   }
   if (other && !first) shown = null;
   session = next;
@@ -247,6 +259,7 @@ function ways(signal) {
 
 async function again() {
   if (now() - catalog.at > 1000) catalog.at = 0;
+  annotations.stale();
   await run();
 }
 
@@ -324,12 +337,12 @@ async function runCharts(asked) {
     await runExplain(asked, plan, requests);
     return;
   }
-  const all = await Promise.all(requests.map(asked));
+  const [all, noted] = await Promise.all([Promise.all(requests.map(asked)), annotations.load(asked)]);
   const before = await runBefore(asked, plan, requests);
   const answers = new Map(requests.map((r, i) => [r, all[i]]));
   const panels = panelsOf(plan, answers, catalog).map((panel, i) => displayed(panel, before.panels[i]));
   const was = shown;
-  shown = { plan, panels, requests, said: together([...all, ...before.answers]), of: state };
+  shown = { plan, panels, requests, said: together([...all, ...before.answers, ...noted]), of: state };
   if (state.view === "json") shown.room = (element) => drawJSON(element, requests, all);
   // The same curves again, as a page that asks by itself gets them: what is drawn stays, with newer values.
   else if (live(state) && was?.of === state && same(was.panels, panels) && quiet(was) && quiet(shown)) {
@@ -657,6 +670,8 @@ function keys() {
         ["← →", "along the curves, with Shift by ten"],
         ["Home End", "to the ends"],
         ["+ −", "zoom in and out around the cursor"],
+        ["n p", "to the next annotation, to the one before"],
+        ["a", "annotate the time at the cursor"],
         ["Esc", "leave it"],
       ],
     },

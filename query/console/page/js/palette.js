@@ -8,6 +8,7 @@ const modes = {
     grid: "#e9ebee",
     gap: "#8a5a00",
     cursor: "#5b6470",
+    mark: "#17703a",
     series: ["#1f6fc4", "#a24e10", "#4f3797", "#a08f12", "#dd6991", "#88194a"],
   },
   dark: {
@@ -16,6 +17,7 @@ const modes = {
     grid: "#23282f",
     gap: "#e0b050",
     cursor: "#9aa4b1",
+    mark: "#63c98a",
     series: ["#5aa9f5", "#efd62f", "#b9649f", "#4deef6", "#fc9192", "#a97e2c"],
   },
 };
