@@ -103,6 +103,9 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 		}
 	}
 	weights := o.At.Add(heatlog.KeepWeights)
+	if o.Device != "" || !o.IsWhole() {
+		out = append(out, erase.Remains{Place: "annotations of the tenant", Note: "texts of its users, which no order reads"})
+	}
 	return append(out,
 		erase.Remains{Place: "weights of devices in the container heat", Until: &weights, Note: "ids and request units"},
 		erase.Remains{Place: "actions", Note: "the order itself, with the id of the device"},
@@ -186,13 +189,15 @@ func VerifyErasure(ctx context.Context, cfg VerifyConfig, path string, env Env) 
 		return err
 	}
 	defer client.Close()
-	v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger})
+	v, err := directory.Refresh(ctx)
 	if err != nil {
 		return err
 	}
 	low := cosmos.Priority{Low: true}
 	found, err := erase.Verify(ctx, erase.VerifyConfig{Chunks: client.Chunks().At(low), Rollups: client.Rollups(),
-		Catalog: client.CatalogAt(low), RUs: cfg.RUs, Logger: env.Logger}, v, c)
+		Catalog: client.CatalogAt(low), Annotations: annotationsOf(client, directory),
+		RUs: cfg.RUs, Logger: env.Logger}, v, c)
 	if err != nil {
 		return err
 	}

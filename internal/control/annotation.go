@@ -122,6 +122,17 @@ func (s *Annotations) Erase(ctx context.Context, o *Erasure) (int, error) {
 	return s.Remove(ctx, o.Tenant, Erasures{o}.hidesAnnotation)
 }
 
+// Left returns how many annotations are stored that an order of erasure is about.
+func (s *Annotations) Left(ctx context.Context, o *Erasure) (left int, err error) {
+	_, body, err := s.read(ctx, o.Tenant)
+	for _, a := range body.Annotations {
+		if (Erasures{o}).hidesAnnotation(a) {
+			left++
+		}
+	}
+	return left, err
+}
+
 // hidesAnnotation reports whether an acknowledged order about all of the tenant covers an annotation: one that was made
 // before the order, or up to a minute later, because clocks differ.
 func (list Erasures) hidesAnnotation(a Annotation) bool {

@@ -16,7 +16,7 @@ import (
 func TestAnnotationsOfErasedTenant(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	w := newWorldAt(t, func() time.Time { return now }, 1e8)
-	notes := control.NewAnnotations(w.docs, func(string) control.Erasures { return nil }) // what is stored
+	notes := w.notes()
 	for _, tenant := range []string{"acme", "globex"} {
 		_, err := notes.Add(t.Context(), tenant, control.Annotation{Text: "before", Time: 1, Made: now.UnixMilli()}, 0)
 		require.NoError(t, err)

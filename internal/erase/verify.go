@@ -19,15 +19,16 @@ import (
 	"binnacle/sharding"
 )
 
-// VerifyConfig is what Verify reads. Chunks, Rollups and Catalog have no default.
+// VerifyConfig is what Verify reads. Chunks, Rollups, Catalog and Annotations have no default.
 type VerifyConfig struct {
-	Chunks  store.Reader
-	Rollups store.RollupReader
-	Catalog control.Catalog
-	RUs     float64          // budget a second, 400
-	Pause   time.Duration    // before rollups are read again that a round may be storing, 20 s
-	Now     func() time.Time // time.Now
-	Logger  *slog.Logger     // none
+	Chunks      store.Reader
+	Rollups     store.RollupReader
+	Catalog     control.Catalog
+	Annotations *control.Annotations
+	RUs         float64          // budget a second, 400
+	Pause       time.Duration    // before rollups are read again that a round may be storing, 20 s
+	Now         func() time.Time // time.Now
+	Logger      *slog.Logger     // none
 }
 
 // Finding is something that an order should have erased, or that does not agree with its certificate.
@@ -107,7 +108,11 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 			return nil, err
 		}
 	}
-	return &w.out, nil
+	left, err := cfg.Annotations.Left(ctx, w.order)
+	if left > 0 {
+		w.find(document{sharding.Key{Container: "control"}, c.Tenant}, "has %d annotations of before the order", left)
+	}
+	return &w.out, err
 }
 
 // document is one of the store.

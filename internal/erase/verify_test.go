@@ -101,10 +101,14 @@ func (e *erased) verify(c *erase.Certificate) *erase.Verification {
 	v, err := e.directory.Refresh(e.t.Context())
 	require.NoError(e.t, err)
 	found, err := erase.Verify(e.t.Context(), erase.VerifyConfig{Chunks: e.memory, Rollups: e.rollups, Catalog: e.pages,
-		RUs:   1e9,
-		Pause: time.Nanosecond}, v, c)
+		Annotations: e.notes(), RUs: 1e9, Pause: time.Nanosecond}, v, c)
 	require.NoError(e.t, err)
 	return found
+}
+
+// notes are the annotations as they are stored.
+func (w *world) notes() *control.Annotations {
+	return control.NewAnnotations(w.docs, func(string) control.Erasures { return nil })
 }
 
 var wholeDevice = control.Erasure{Device: "m1", To: control.EveryDay}
@@ -181,6 +185,15 @@ func TestVerifyFindsOneRowInEachPlace(t *testing.T) {
 				require.NoError(t, e.pages.Create(t.Context(), "acme", id, doc))
 				finds("older than the order")
 				require.NoError(t, e.pages.Delete(t.Context(), "acme", id))
+			}
+
+			// An annotation, which orders about a whole tenant are about.
+			_, err = e.notes().Add(t.Context(), "acme", control.Annotation{Text: "x", Time: 1, Made: 1}, 0)
+			require.NoError(t, err)
+			if order.Device == "" {
+				finds("has 1 annotations of before the order")
+				_, err = e.notes().Remove(t.Context(), "acme", func(control.Annotation) bool { return true })
+				require.NoError(t, err)
 			}
 			require.Empty(t, e.verify(e.certificate).Findings)
 		})
