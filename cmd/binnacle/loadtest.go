@@ -15,7 +15,7 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,placements,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
@@ -45,6 +45,7 @@ func (c *loadtestCommand) Run(e *env) error {
 		cfg.Scenarios, cfg.Paces, cfg.Floods = loadtest.MainScenarios(), loadtest.AllPaces(), true
 		cfg.Reads = true
 		if c.Scenario == "all" {
+			cfg.Placements = true
 			cfg.Scenarios = loadtest.AllScenarios()
 		}
 	case "paces":
@@ -53,6 +54,8 @@ func (c *loadtestCommand) Run(e *env) error {
 		cfg.Reads = true
 	case "flood":
 		cfg.Floods = true
+	case "placements":
+		cfg.Placements = true
 	default:
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 		cfg.Reads = cfg.Scenarios[0] == loadtest.Whale

@@ -37,6 +37,8 @@ type Config struct {
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`
 
+	Placements bool `kong:"-"` // what a flood costs is measured by where tenants are
+
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 
 	starting time.Time     // of the fleet, if not at midnight

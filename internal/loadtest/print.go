@@ -41,6 +41,9 @@ func Print(w io.Writer, r Report) error {
 	if r.Flood != nil {
 		flood(&b, r.Flood)
 	}
+	if len(r.Placements) > 0 {
+		printPlacements(&b, r.Placements)
+	}
 	footnotes(&b, r)
 	_, err := w.Write(b.Bytes())
 	return err

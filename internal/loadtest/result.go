@@ -26,6 +26,8 @@ type Report struct {
 	Paces []PaceResult `json:"paces,omitempty"`
 	Reads *ReadsReport `json:"reads,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
+
+	Placements []PlacementResult `json:"placements,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.

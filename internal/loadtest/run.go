@@ -79,6 +79,12 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			})
 		}
 	}
+	if cfg.Placements {
+		work.Go(func() (err error) {
+			report.Placements, err = comparePlacements(ctx, cfg)
+			return err
+		})
+	}
 	if err := work.Wait(); err != nil {
 		return Report{}, err
 	}
