@@ -87,6 +87,7 @@ func (a *api) listAnnotations(w *response, r *http.Request, tenant string) error
 	}
 	caller, _ := r.Context().Value(callerKey{}).(access.Caller)
 	found = slices.DeleteFunc(found, func(x control.Annotation) bool { return !matches(x) })
+	w.showSpent() // all is read, and a browser sees no trailers
 	return encode(w, struct {
 		Annotations []control.Annotation `json:"annotations"`
 		MayWrite    bool                 `json:"may_write"`

@@ -124,6 +124,20 @@ func TestAnnotationsAreOfTheirTenant(t *testing.T) {
 	require.Empty(t, n.texts("acme read", ""))
 }
 
+// A long list says in a header, too, what it has cost: a browser reads no trailers.
+func TestCostOfManyAnnotations(t *testing.T) {
+	n := newNotes(t)
+	all := control.NewAnnotations(n.docs, func(string) control.Erasures { return nil })
+	text := strings.Repeat("x", control.MaxAnnotationText)
+	for range 130 {
+		_, err := all.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli(), Text: text}, 0)
+		require.NoError(t, err)
+	}
+	a := n.ask("acme read", http.MethodGet, "", "")
+	require.Greater(t, len(a.body), 64<<10)
+	require.Equal(t, "0", a.header.Get(query.SpentHeader))
+}
+
 // What can't be stored is a problem that says why.
 func TestAnnotationsThatAreRefused(t *testing.T) {
 	n := newNotes(t)
