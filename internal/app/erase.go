@@ -80,7 +80,7 @@ func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
 		return err
 	}
 	defer cluster.Close()
-	e := &eraser{cfg: cfg, client: client, cluster: cluster, env: env,
+	e := &eraser{cfg: cfg, client: client, cluster: cluster, env: env, actions: actionsOf(client, "", env.Logger),
 		directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}),
 		orders:    control.NewErasureOrders(client.Documents(), time.Now)}
 	v, err := e.directory.Refresh(ctx)
@@ -91,7 +91,7 @@ func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
 		return fmt.Errorf("tenant %s: %w", tenant, control.ErrNoTenant)
 	}
 	if cfg.DryRun {
-		return e.dryRun(ctx, v, order)
+		return e.dryRun(ctx, order)
 	}
 	signKey, err := cfg.signKey()
 	if err != nil {
@@ -107,6 +107,7 @@ type eraser struct {
 	cluster   *kafka.Client
 	directory *control.Directory
 	orders    *control.ErasureOrders
+	actions   *control.Actions // nil: it gives none
 	env       Env
 }
 
@@ -139,12 +140,8 @@ func (e *eraser) sweeper() *erase.Sweeper {
 }
 
 // dryRun prints what the order would erase.
-func (e *eraser) dryRun(ctx context.Context, v *control.Snapshot, order control.Erasure) error {
-	positions, err := e.positions(ctx)
-	if err != nil {
-		return err
-	}
-	places, err := e.sweeper().Survey(ctx, v, order.Acknowledged(positions))
+func (e *eraser) dryRun(ctx context.Context, order control.Erasure) error {
+	places, err := e.survey(ctx, order)
 	if err != nil {
 		return err
 	}
@@ -154,22 +151,38 @@ func (e *eraser) dryRun(ctx context.Context, v *control.Snapshot, order control.
 	return printPlaces(e.env.Stdout, "would be erased from chunks", places)
 }
 
-// run gives the order, and waits for the end of its sweep if that is asked for.
-func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte) error {
+// survey returns what the order would erase.
+func (e *eraser) survey(ctx context.Context, order control.Erasure) ([]control.SweptPlace, error) {
+	v, err := e.directory.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := e.positions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.sweeper().Survey(ctx, v, order.Acknowledged(positions))
+}
+
+// order gives the order as an action.
+func (e *eraser) order(ctx context.Context, order control.Erasure) (given *control.Erasure, err error) {
 	if err := e.checkIngesters(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	detail := map[string]string{"device": order.Device, "from": e.cfg.From, "to": e.cfg.To}
-	var given *control.Erasure
-	err := actionsOf(e.client, "", e.env.Logger).Do(ctx,
-		control.Action{Verb: "tenant erase", Tenant: order.Tenant, Detail: detail},
-		func(a *control.Action) (err error) {
-			given, err = e.give(ctx, order)
-			if given != nil {
-				a.Object = given.ID
-			}
-			return err
-		})
+	a := control.Action{Verb: "tenant erase", Tenant: order.Tenant, Detail: detail}
+	return given, e.actions.Do(ctx, a, func(a *control.Action) (err error) {
+		given, err = e.give(ctx, order)
+		if given != nil {
+			a.Object = given.ID
+		}
+		return err
+	})
+}
+
+// run gives the order, and waits for the end of its sweep if that is asked for.
+func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte) error {
+	given, err := e.order(ctx, order)
 	if err != nil {
 		return err
 	}
@@ -199,8 +212,8 @@ func (e *eraser) checkIngesters(ctx context.Context) error {
 	}
 	for _, m := range members {
 		if !ingest.KnowsErasures(m.Data) {
-			return fmt.Errorf("member %s at %s of the consumer group %s does not know orders of erasure: upgrade all ingesters "+
-				"first", m.ClientID, m.Host, e.cfg.Group)
+			return fmt.Errorf("member %s at %s of the consumer group %s does not know orders of erasure: %w",
+				m.ClientID, m.Host, e.cfg.Group, errOldIngester)
 		}
 	}
 	return nil
@@ -270,18 +283,27 @@ func ListErasures(ctx context.Context, cfg ErasuresConfig, tenant string, env En
 		return err
 	}
 	defer client.Close()
-	v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger})
+	list, err := listErasures(ctx, directory, tenant)
 	if err != nil {
 		return err
 	}
-	var list control.Erasures
+	return printErasures(env.Stdout, list, cfg.JSON)
+}
+
+// listErasures returns the orders of a tenant, or of all with an empty name, the oldest first.
+func listErasures(ctx context.Context, directory *control.Directory, tenant string) (list control.Erasures, err error) {
+	v, err := directory.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for o := range v.AllErasures() {
 		if tenant == "" || o.Tenant == tenant {
 			list = append(list, o)
 		}
 	}
 	slices.SortFunc(list, func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
-	return printErasures(env.Stdout, list, cfg.JSON)
+	return list, nil
 }
 
 // erasureLine is an order as it is printed.
@@ -323,11 +345,16 @@ func lineOf(o *control.Erasure) erasureLine {
 
 func dayText(d telemetry.Day) string { return time.UnixMilli(d.Start()).UTC().Format(time.DateOnly) }
 
-func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
+func linesOf(list control.Erasures) []erasureLine {
 	lines := make([]erasureLine, len(list))
 	for i, o := range list {
 		lines[i] = lineOf(o)
 	}
+	return lines
+}
+
+func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
+	lines := linesOf(list)
 	if asJSON {
 		return json.NewEncoder(out).Encode(lines)
 	}

@@ -15,6 +15,6 @@ var Charged = charged
 // TenantAPI returns the endpoints of tenants as the admin listener serves them with an admin token, and their patterns.
 func TenantAPI(docs control.Documents, token string) (h http.Handler, patterns []string) {
 	mux := http.NewServeMux()
-	tenantAPI{docs, "query@test", slog.New(slog.DiscardHandler)}.register(mux)
+	tenantAPI{docs, "query@test", slog.New(slog.DiscardHandler), nil, nil}.register(mux)
 	return TrustedHosts{}.Operators(func() string { return token }, mux), slices.Sorted(maps.Keys(tenantEndpoints()))
 }

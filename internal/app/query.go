@@ -115,7 +115,8 @@ func (p *process) newQuery(r queryRole) error {
 	p.add("rejected", refused.Run)
 	p.adminMux.Handle("GET "+placementPath, charged(servePlacement(a.client)))
 	p.adminMux.Handle("GET "+actionsPath, charged(serveActions(a.client, p.partLogger("admin"))))
-	tenantAPI{a.client.Documents(), processIdentity(p.Command), p.partLogger("admin")}.register(p.adminMux)
+	tenantAPI{a.client.Documents(), processIdentity(p.Command), p.partLogger("admin"), a.client,
+		from.cluster}.register(p.adminMux)
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))

@@ -112,21 +112,29 @@ func retentionOf(t control.Tenant) string {
 // ExplainRetention prints which days of a device are gone, and when the others go.
 func (cfg TokenConfig) ExplainRetention(ctx context.Context, name, device string, env Env) error {
 	return cfg.operate(env, func(o tenantOperator) error {
-		all, err := o.tenants.List(ctx)
+		lines, err := o.explainRetention(ctx, name, device)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
-		if i < 0 {
-			return o.check(ctx, name)
-		}
-		lines := all[i].ExplainRetention(device, time.Now().UnixMilli())
 		if cfg.JSON {
 			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": name, "device": device, "retention": lines})
 		}
 		_, err = fmt.Fprintln(env.Stdout, strings.Join(lines, "\n"))
 		return err
 	})
+}
+
+// explainRetention returns which days of a device are gone, and when the others go, in sentences.
+func (o tenantOperator) explainRetention(ctx context.Context, name, device string) ([]string, error) {
+	all, err := o.tenants.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
+	if i < 0 {
+		return nil, o.check(ctx, name)
+	}
+	return all[i].ExplainRetention(device, time.Now().UnixMilli()), nil
 }
 
 func averagesOf(t control.Tenant) string {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/duration"
+	"binnacle/internal/kafka"
 	"binnacle/internal/provision"
 	"binnacle/internal/telemetry"
 	"binnacle/query/httpapi"
@@ -29,6 +31,9 @@ type tenantAPI struct {
 	docs control.Documents
 	via  string // the process, for the record of actions
 	log  *slog.Logger
+
+	client  *cosmos.Client // for erasures and sizes
+	cluster *kafka.Client  // that readings come from
 }
 
 // tenantRequest is one request of an operator.
@@ -36,6 +41,8 @@ type tenantRequest struct {
 	*http.Request
 	tenantOperator
 	tenant string
+	api    tenantAPI
+	who    string
 }
 
 // tenantEndpoint answers a request with a status and a body for JSON, or with an error.
@@ -50,6 +57,10 @@ func tenantEndpoints() map[string]tenantEndpoint {
 		"GET " + one:                             tenantRequest.show,
 		"PATCH " + one:                           tenantRequest.patch,
 		"POST " + one + "/move":                  tenantRequest.moveTenant,
+		"POST " + one + "/erase":                 tenantRequest.erase,
+		"GET " + one + "/erasures":               tenantRequest.showErasures,
+		"GET " + one + "/sizes":                  tenantRequest.showSizes,
+		"GET " + one + "/retention":              tenantRequest.showRetention,
 		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
 		"POST " + one + "/resume":                tenantRequest.resumeTenant,
 		"GET " + one + "/tokens":                 tenantRequest.showTokens,
@@ -80,8 +91,8 @@ func (a tenantAPI) handler(serve tenantEndpoint) http.Handler {
 			httpapi.Refuse(w, http.StatusNotFound, err.Error())
 			return
 		}
-		status, body, err := serve(tenantRequest{r, newTenantOperator(a.docs, who+" by "+a.via, a.log),
-			r.PathValue("tenant")})
+		who += " by " + a.via
+		status, body, err := serve(tenantRequest{r, newTenantOperator(a.docs, who, a.log), r.PathValue("tenant"), a, who})
 		if err != nil {
 			httpapi.Refuse(w, tenantStatus(err), err.Error())
 			return
@@ -101,7 +112,8 @@ func tenantStatus(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken):
 		return http.StatusNotFound
-	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany):
+	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany),
+		errors.Is(err, errOldIngester):
 		return http.StatusConflict
 	}
 	return http.StatusBadGateway

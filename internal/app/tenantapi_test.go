@@ -111,6 +111,28 @@ func TestTenantAPI(t *testing.T) {
 		"shared, 4 keys from 21260301 on")
 	ask(404, "POST "+all+"/globex/move", `{"placement":"dedicated"}`)
 
+	require.JSONEq(t, `{"erasures":[]}`, ask(200, "GET "+one+"/erasures", ""))
+	for _, bad := range []string{``, `{}`, `{"confirm":"globex"}`, `{"device":"truck-7","from":"soon"}`,
+		`{"device":"truck-7","from":"2026-02-01","to":"2026-02-01"}`, `{"device":"truck-7","wait":true}`} {
+		ask(400, "POST "+one+"/erase", bad)
+	}
+	require.Contains(t, ask(400, "POST "+one+"/erase", `{"to":"2026-02-01"}`), "all devices of acme")
+	ask(404, "POST "+all+"/globex/erase", `{"confirm":"globex"}`)
+	ask(404, "GET "+all+"/globex/erasures", "")
+	ask(404, "GET "+all+"/globex/sizes", "")
+	for _, tenant := range []string{"acme", "initech"} {
+		_, err := control.NewErasureOrders(s.docs, time.Now).Announce(t.Context(), control.Erasure{Tenant: tenant,
+			Device: "of-" + tenant, To: control.EveryDay, By: "me"})
+		require.NoError(t, err)
+	}
+	orders := ask(200, "GET "+one+"/erasures", "")
+	require.Contains(t, orders, `"device":"of-acme","by":"me"`)
+	require.NotContains(t, orders, "initech")
+
+	ask(400, "GET "+one+"/retention", "")
+	ask(404, "GET "+all+"/globex/retention?device=truck-7", "")
+	require.Contains(t, ask(200, "GET "+one+"/retention?device=truck-7", ""), `"device":"truck-7","retention":["`)
+
 	ask(400, "POST "+one+"/tokens", `{}`)
 	ask(400, "POST "+one+"/tokens", `{"expires":"90d","scopes":["all"]}`)
 	ask(404, "POST "+all+"/globex/tokens", `{"expires":"90d"}`)
@@ -205,8 +227,8 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
 	}
 	before := state()
-	require.Len(t, s.patterns, 10)
-	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
+	require.Len(t, s.patterns, 14)
+	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/erase": `{"device":"x"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
 		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
 	for _, pattern := range s.patterns {
 		var body string

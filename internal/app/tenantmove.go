@@ -39,7 +39,7 @@ func (o tenantOperator) move(ctx context.Context, name, placement, from string) 
 	if err := o.check(ctx, name); err != nil {
 		return err
 	}
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: o.docs, Logger: o.log})
+	directory := o.directory()
 	v, err := directory.Refresh(ctx)
 	if err != nil {
 		return err

@@ -32,6 +32,11 @@ func newTenantOperator(docs control.Documents, who string, log *slog.Logger) ten
 		control.NewActions(docs, who, log, time.Now), log}
 }
 
+// directory returns a copy of the tenants, which has read nothing yet.
+func (o tenantOperator) directory() *control.Directory {
+	return control.NewDirectory(control.DirectoryConfig{Documents: o.docs, Logger: o.log})
+}
+
 // unfitError says what is wrong with a request, whatever is stored.
 type unfitError struct{ error }
 

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/settings"
+)
+
+// eraseRequest is what an operator sends to have readings erased: flags of `binnacle tenant erase`.
+type eraseRequest struct {
+	Device  string   `json:"device"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Confirm string   `json:"confirm"`
+	DryRun  bool     `json:"dry-run"`
+	Group   string   `json:"group"`
+	Orders  string   `json:"orders-topic"`
+	Gone    []string `json:"gone-cluster"`
+}
+
+// errOldIngester says that an ingester would store again what an order erases.
+var errOldIngester = errors.New("upgrade all ingesters first")
+
+func (r tenantRequest) erase() (int, any, error) {
+	var body eraseRequest
+	if err := r.body(&body); err != nil {
+		return 0, nil, err
+	}
+	cfg := EraseConfig{Device: body.Device, From: body.From, To: body.To, Confirm: body.Confirm, DryRun: body.DryRun,
+		Group: body.Group, OrdersConfig: OrdersConfig{body.Orders}, Gone: body.Gone}
+	settings.Defaults(&cfg)
+	order, err := cfg.order(r.tenant)
+	if err != nil {
+		return 0, nil, unfitError{err}
+	}
+	order.By = r.who
+	if err := r.check(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	e := &eraser{cfg: cfg, client: r.api.client, cluster: r.api.cluster, env: Env{Logger: r.log}, actions: r.actions,
+		directory: r.directory(), orders: control.NewErasureOrders(r.docs, time.Now)}
+	if cfg.DryRun {
+		places, err := e.survey(r.Context(), order)
+		return http.StatusOK, map[string]any{"places": append([]control.SweptPlace{}, places...)}, err
+	}
+	given, err := e.order(r.Context(), order)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusAccepted, lineOf(given), nil
+}
+
+func (r tenantRequest) showErasures() (int, any, error) {
+	if err := r.check(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	list, err := listErasures(r.Context(), r.directory(), r.tenant)
+	return http.StatusOK, map[string]any{"erasures": linesOf(list)}, err
+}
+
+func (r tenantRequest) showSizes() (int, any, error) {
+	if err := r.check(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	s, err := sizeOf(r.Context(), r.api.client.Catalog(), r.tenant)
+	return http.StatusOK, s, err
+}
+
+func (r tenantRequest) showRetention() (int, any, error) {
+	device := r.FormValue("device")
+	if device == "" {
+		return 0, nil, unfit("the parameter device is missing: the id of a device")
+	}
+	lines, err := r.explainRetention(r.Context(), r.tenant, device)
+	return http.StatusOK, map[string]any{"tenant": r.tenant, "device": device, "retention": lines}, err
+}
