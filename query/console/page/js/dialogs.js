@@ -2,8 +2,8 @@
 
 import { fill, h, icon } from "./dom.js";
 
-// open shows a dialog with a title, and removes it when it closes.
-function open(title, large, ...content) {
+/** open shows a dialog with a title, and removes it when it closes. */
+export function open(title, large, ...content) {
   const back = document.activeElement;
   const dialog = h("dialog", {
     class: large ? "large" : null,

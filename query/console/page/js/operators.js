@@ -1,9 +1,12 @@
 // The page of operators: partitions, tenants, ingest, refused readings, actions, as the admin listener knows them.
 
+import { ask } from "./admin.js";
 import { $, fill, h, icon } from "./dom.js";
-import { ago, charge, count, instant, length, number } from "./format.js";
+import { ago, charge, count, length, number } from "./format.js";
 import { fragment, lags, parse, refusedBy, requests, spans, views } from "./operatorstate.js";
 import { shell } from "./requests.js";
+import { bar, bytes, panel, percent, table, when, whole } from "./tables.js";
+import { TenantsRoom } from "./tenants.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 const mode = () => document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
@@ -53,6 +56,13 @@ function change(part) {
   run();
 }
 
+// narrow notes a part of the state that needs no new answers.
+function narrow(part) {
+  state = { ...state, ...part };
+  history.replaceState(null, "", "#" + fragment(state));
+  show();
+}
+
 function show() {
   document.title = `${views[state.view]} · Operators · Binnacle`;
   for (const [view, a] of links) {
@@ -72,10 +82,13 @@ addEventListener("popstate", () => {
 });
 
 document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea")) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea, dialog")) return;
   const view = Object.keys(views)[Number(e.key) - 1];
   if (view) change({ view });
-  else if (e.key === "r") run();
+  else if (e.key === "/" && $("find")) {
+    e.preventDefault();
+    $("find").focus();
+  } else if (e.key === "r") run();
   else if (e.key === "l") flip();
 });
 
@@ -89,7 +102,7 @@ async function run() {
   $("progress").hidden = false;
   $("view").setAttribute("aria-busy", "true");
   const wanted = Object.entries(requests(state, began));
-  const answers = await Promise.all(wanted.map(async ([name, path]) => [name, await ask(path, mine.signal)]));
+  const answers = await Promise.all(wanted.map(async ([name, path]) => [name, await ask(path, { signal: mine.signal })]));
   if (mine !== running) return;
   const got = Object.fromEntries(answers);
   const rus = answers.reduce((n, [, a]) => n + a.rus, 0);
@@ -97,60 +110,22 @@ async function run() {
   fill($("answer"), h("b", {}, charge(rus)), h("span", { class: "optional" }, `${now() - began} ms`),
     h("span", { class: "optional" }, `this page so far ${charge(spent)}`));
   const faults = answers.filter(([, a]) => a.fault && !a.absent);
+  const focused = document.activeElement.id;
   fill($("view"), faults.map(([name, a]) => h("div", { class: "box-note bad", role: "alert" }, h("h3", {}, name), h("p", {}, a.fault))),
     chips(), rooms[state.view](got));
+  if (focused && focused !== document.activeElement.id) $(focused)?.focus();
   $("progress").hidden = true;
   $("view").setAttribute("aria-busy", "false");
   if (state.refresh > 0) timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", run, { once: true }) : run()), state.refresh * 1e3);
-}
-
-// ask returns {body, rus}, or {fault, absent}: absent where this process has no such part.
-async function ask(path, signal) {
-  try {
-    const response = await fetch(path, { signal, credentials: "omit", cache: "no-store" });
-    const rus = Number(response.headers.get("Binnacle-Request-Units") ?? 0);
-    const text = await response.text();
-    if (!response.ok) return { rus, body: null, fault: text.trim() || `the service answers ${response.status}`, absent: response.status === 404 };
-    return { rus, body: JSON.parse(text) };
-  } catch (e) {
-    return { rus: 0, body: null, fault: String(e.message ?? e), absent: false };
-  }
 }
 
 // --- parts of rooms
 
 // What the room is narrowed to, and a way back.
 function chips() {
-  const narrowed = (state.view === "rejected" ? ["reason", "tenant"] : state.view === "partitions" ? [] : ["tenant"]).filter((n) => state[n]);
+  const narrowed = (state.view === "rejected" ? ["reason", "tenant"] : ["partitions", "tenants"].includes(state.view) ? [] : ["tenant"]).filter((n) => state[n]);
   return narrowed.length === 0 ? null : h("div", { class: "filters" }, narrowed.map((n) =>
     h("button", { class: "chip", title: "Drop this condition", on: { click: () => change({ [n]: "" }) } }, `${n}=${state[n]}`, h("span", { "aria-hidden": "true" }, " ×"))));
-}
-
-const percent = (x) => `${Math.round(100 * x)} %`;
-
-function bar(x, label) {
-  return h("span", { class: "share" }, h("meter", { min: 0, max: 1, value: Math.min(1, x), "aria-label": label }), ` ${percent(x)}`);
-}
-
-function bytes(n) {
-  const units = [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"]];
-  const [size, unit] = units.find(([s]) => n >= s) ?? [1, "B"];
-  return `${Number((n / size).toPrecision(3))} ${unit}`;
-}
-
-const whole = (n) => n.toLocaleString("en");
-
-function panel(title, hint, content, wide = true) {
-  return h("section", { class: wide ? "panel wide" : "panel", "aria-label": title }, h("h3", {}, title, hint ? h("span", { class: "hint" }, hint) : null),
-    typeof content === "string" ? h("p", { class: "none" }, content) : content);
-}
-
-// A table: columns are names, or [name, "n"] for numbers.
-function table(columns, rows) {
-  const cls = columns.map((c) => (Array.isArray(c) ? c[1] : null));
-  return h("div", { class: "scroll", tabIndex: 0 }, h("table", { class: "data" },
-    h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", class: cls[i] }, Array.isArray(c) ? c[0] : c)))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: cls[i] }, c)))))));
 }
 
 function link(text, part, title) {
@@ -193,7 +168,6 @@ function containerField() {
   return h("form", { class: "filters", on: { submit: (e) => { e.preventDefault(); change({ container: field.value.trim(), partition: "" }); } } }, field, h("button", {}, "Show"));
 }
 
-const when = (text) => instant(Math.floor(Date.parse(text) / 1e3) * 1e3, true) + "Z";
 const keyName = (k) => k.key || "keys without a name";
 
 function onePartition(p, body) {
@@ -230,42 +204,23 @@ function decisions(placement, wanted) {
 
 // --- tenants
 
-function tenants({ heat: { body }, placement, bins, limits, rejected }) {
-  const names = new Set((placement.body?.tenants ?? []).map((t) => t.tenant));
-  for (const s of body?.tenants ?? []) names.add(s.tenant);
-  if (names.size === 0 && !body) return elsewhere("tenants", "a querier", "binnacle tenant list");
-  const load = new Map((body?.tenants ?? []).map((s) => [s.tenant, s]));
-  const held = new Map((bins.body?.tenants ?? []).map((b) => [b.tenant, b]));
-  const refused = new Map(refusedBy(rejected.body?.rejected ?? []));
-  const exceeded = limits.body?.passed ?? [];
-  const rows = [...names].filter((n) => !state.tenant || n === state.tenant)
-    .sort((a, b) => (load.get(b)?.rus ?? 0) - (load.get(a)?.rus ?? 0) || (a < b ? -1 : 1));
-  const epochs = new Map((placement.body?.tenants ?? []).map((t) => [t.tenant, t]));
-  return [
-    panel("Tenants", `load of the shared container in the last ${state.since}`, table(
-      ["Tenant", "Share", ["RU/s", "n"], ["429s", "n"], ["keys", "n"], ["devices in memory", "n"], ["memory", "n"], ["over limits", "n"], ["refused samples", "n"]],
-      rows.map((n) => {
-        const over = exceeded.filter((x) => x.tenant === n).reduce((sum, x) => sum + x.delayed_readings + x.refused_readings, 0);
-        const keys = epochs.get(n)?.epochs.at(-1)?.slots.length;
-        return [link(n, { tenant: n }), load.has(n) ? bar(load.get(n).share, n) : "", load.has(n) ? number(Number(load.get(n).rus.toPrecision(3))) : "",
-          whole(load.get(n)?.throttled ?? 0), keys ?? "", held.has(n) ? whole(held.get(n).devices ?? 0) : "", held.has(n) ? bytes(held.get(n).bytes) : "",
-          over > 0 ? h("span", { class: "dot warn" }, whole(over)) : "0", refused.get(n) ?? 0];
-      }))),
-    state.tenant ? oneTenant(state.tenant, epochs.get(state.tenant), bins.body, exceeded, placement.body) : null,
-  ];
+const tenantsRoom = new TenantsRoom({ change, narrow, again: run });
+
+function tenants(got) {
+  if (got.tenants.absent) return elsewhere("tenants", "a querier", "binnacle tenant list");
+  return tenantsRoom.show(state, got, () => oneTenant(state.tenant, got));
 }
 
-function oneTenant(name, known, bins, exceeded, placement) {
-  const mine = exceeded.filter((x) => x.tenant === name);
+function oneTenant(name, { placement, bins, limits }) {
+  const known = placement.body?.tenants.find((t) => t.tenant === name);
+  const mine = (limits.body?.passed ?? []).filter((x) => x.tenant === name);
   const day = (n) => (n === 0 ? "the first" : new Date(n * 86400e3).toISOString().slice(0, 10));
   return [
     known ? panel("Where it writes to", "", table(["From the day", ["keys", "n"], "slots"], known.epochs.map((e) => [day(e.from), String(e.slots.length),
       h("span", { class: "wrap" }, e.slots.slice(0, 64).join(", "))]))) : null,
     mine.length > 0 ? limitsOf(mine) : null,
-    bins ? binsOf("Its largest devices in memory", bins.devices ?? []) : null,
-    decisions(placement, (d) => (d.changes ?? []).some((c) => c.tenant === name)),
-    panel("Limits, retention and tokens", "on the command line", h("pre", { class: "payload", tabIndex: 0 },
-      `binnacle tenant list ${name}\nbinnacle tenant set ${name} --query-rate 50 --retention 400d\nbinnacle tenant token list ${name}`)),
+    bins.body ? binsOf("Its largest devices in memory", bins.body.devices ?? []) : null,
+    decisions(placement.body, (d) => (d.changes ?? []).some((c) => c.tenant === name)),
   ];
 }
 
@@ -306,7 +261,7 @@ function ingest({ bins, limits }) {
       limits.body.waiting.map((x) => [x.tenant, x.device || "all", x.limit, `${x.topic}/${x.partition}`, whole(x.offset), ago(Date.parse(x.since), now())]))) : null,
     limits.body?.passed.length > 0 ? limitsOf(limits.body.passed) : panel("Over their limits", "", "No tenant was over a limit."),
     panel("Tenants in memory", "", table(["Tenant", ["devices", "n"], ["bins", "n"], ["readings", "n"], ["memory", "n"], "Oldest reading", ["records behind", "n"]],
-      b.tenants.map((t) => [link(t.tenant, { view: "tenants", tenant: t.tenant }), whole(t.devices ?? 0), whole(t.bins), whole(t.readings), bytes(t.bytes), ago(Date.parse(t.from), now()), whole(t.records_behind)]))),
+      (b.tenants ?? []).map((t) => [link(t.tenant, { view: "tenants", tenant: t.tenant }), whole(t.devices ?? 0), whole(t.bins), whole(t.readings), bytes(t.bytes), ago(Date.parse(t.from), now()), whole(t.records_behind)]))),
     binsOf("Oldest devices in memory", b.devices ?? []),
   ];
 }

@@ -6,9 +6,12 @@ export const views = { partitions: "Partitions", tenants: "Tenants", ingest: "In
 /** spans are how far back a room looks. */
 export const spans = ["1h", "6h", "24h", "168h"];
 
+/** sorts are the orders of the list of tenants, each by the property of a row; numbers come with the greatest first. */
+export const sorts = ["load", "tenant", "state", "rus", "throttled", "memory", "over", "refused", "registered"];
+
 /** initial returns the state of a page that nobody has touched. partition is "" where none is looked at. */
 export function initial() {
-  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", reason: "", refresh: 0 };
+  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", find: "", sort: "load", reason: "", refresh: 0 };
 }
 
 /** parse reads a fragment; what it does not know is left as it is at first. */
@@ -18,7 +21,8 @@ export function parse(hash) {
   if (Object.hasOwn(views, q.get("view") ?? "")) state.view = q.get("view");
   if (spans.includes(q.get("since"))) state.since = q.get("since");
   if (/^\d{1,4}$/.test(q.get("partition") ?? "")) state.partition = q.get("partition");
-  for (const name of ["container", "tenant", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
+  for (const name of ["container", "tenant", "find", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
+  if (sorts.includes(q.get("sort"))) state.sort = q.get("sort");
   if (["10", "60"].includes(q.get("refresh"))) state.refresh = Number(q.get("refresh"));
   return state;
 }
@@ -47,12 +51,31 @@ export function requests(state, now) {
   const rejected = path("rejected", { from: now - hours[since], reason, samples: 50 });
   return {
     partitions: { heat, placement: path("placement", {}) },
-    tenants: { heat, placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
-      limits: path("limits", { tenant }), rejected: path("rejected", { from: now - hours[since], samples: 100 }) },
+    tenants: { ...(tenant ? { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) } : { heat, rejected: path("rejected", { from: now - hours[since], samples: 100 }) }),
+      tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
+      limits: path("limits", { tenant }) },
     ingest: { bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
     rejected: { rejected },
     actions: { actions: path("actions", { since: since === "1h" ? "720h" : since, tenant }), placement: path("placement", { tenant }) },
   }[state.view];
+}
+
+/** tenantPath returns the path of a tenant, or that of all with an empty name. */
+export function tenantPath(tenant) {
+  return "/api/v1/tenants" + (tenant && "/" + encodeURIComponent(tenant));
+}
+
+/** ordered returns the rows of tenants in which all words of find stand, by an order of sorts. */
+export function ordered(rows, find, sort) {
+  const words = find.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = (r) => [r.tenant, r.named, r.contact, r.placement, r.tags, r.suspended ? "suspended " + r.suspended.reason : "active"].join(" ").toLowerCase();
+  const name = (a, b) => (a.tenant < b.tenant ? -1 : 1);
+  const by = {
+    tenant: () => 0,
+    state: (a, b) => Boolean(b.suspended) - Boolean(a.suspended),
+    registered: (a, b) => (a.registered < b.registered ? -1 : a.registered > b.registered ? 1 : 0),
+  }[sort] ?? ((a, b) => (b[sort] ?? 0) - (a[sort] ?? 0));
+  return rows.filter((r) => words.every((w) => text(r).includes(w))).sort((a, b) => by(a, b) || name(a, b));
 }
 
 /** lags returns how many records of a Kafka partition are not read, not in the journal, and not in chunks. */
