@@ -60,7 +60,8 @@ test("what makes partition 3 hot", async () => {
   assert.equal(await address(page), "#partition=3");
   await shoot(page, "operators-partitions-light");
   await panel(page, "Partition 3").getByRole("button", { name: "whale" }).click();
-  await panel(page, "Tenants").waitFor();
+  await panel(page, "whale").waitFor();
+  assert.match(await panel(page, "whale").innerText(), /50 % of the container, 50 RU\/s/);
   assert.match(await address(page), /view=tenants.*tenant=whale/);
   await page.goBack();
   await panel(page, "Partition 3").waitFor();
@@ -87,6 +88,65 @@ test("tenants, ingest, refused readings and actions", async () => {
   await close(page);
 });
 
+async function admin(path, body) {
+  const response = await fetch(`${dev.admin}/api/v1/tenants${path}`, { method: "POST", body: JSON.stringify(body) });
+  assert.ok(response.ok, await response.clone().text());
+  return response.json();
+}
+
+test("a tenant is found, limited, suspended and resumed", async () => {
+  await admin("", { tenant: "umbrella", retention: "400d" });
+  const { id } = await admin("/umbrella/tokens", { expires: "10d", note: "Grafana" });
+  const page = await open("view=tenants");
+  const names = () => panel(page, "Tenants").locator("tbody tr td:first-child").allInnerTexts();
+  await page.getByTitle("Sort by Tenant").click();
+  assert.deepEqual(await names(), ["acme", "umbrella", "whale"]);
+  assert.match(await address(page), /sort=tenant/);
+  await page.keyboard.press("/");
+  await page.keyboard.type("umbr");
+  assert.deepEqual(await names(), ["umbrella"]);
+  assert.match(await address(page), /find=umbr/);
+  await shoot(page, "operators-tenants-light");
+  await page.reload();
+  await panel(page, "Tenants").waitFor();
+  assert.deepEqual(await names(), ["umbrella"]);
+  await panel(page, "Tenants").getByRole("button", { name: "umbrella" }).click();
+  await panel(page, "Settings and limits").waitFor();
+  assert.match(await panel(page, "Tokens").innerText(), new RegExp(`${id}\\s+Grafana\\s+read\\s+good\\s+in 9 days`));
+
+  const dialog = page.locator("dialog");
+  await page.getByRole("button", { name: "Change query-rate" }).click();
+  await dialog.getByLabel("query-rate", { exact: true }).fill("many");
+  await dialog.getByRole("button", { name: "Set query-rate to many" }).click();
+  await dialog.getByRole("alert").getByText("a number above 0, none, or default is needed").waitFor();
+  await shoot(page, "operators-tenant-refused-light");
+  await dialog.getByLabel("query-rate", { exact: true }).fill("20");
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").getByText("query-rate is 20.").waitFor();
+  assert.match(await panel(page, "Settings and limits").innerText(), /query-rate\s+20\s/);
+
+  await page.getByRole("button", { name: "Suspend…" }).click();
+  await page.keyboard.press("Escape");
+  assert.equal(await dialog.count(), 0);
+  await page.getByRole("button", { name: "Suspend…" }).click();
+  await dialog.getByLabel("Reason").fill("the contract has ended");
+  await dialog.getByRole("button", { name: "Suspend umbrella" }).click();
+  await panel(page, "umbrella").getByText("the contract has ended").waitFor();
+  await shoot(page, "operators-tenant-light");
+  await page.getByRole("button", { name: "Resume…" }).click();
+  await dialog.getByRole("button", { name: "Resume umbrella" }).click();
+  await page.getByRole("status").getByText("umbrella is resumed.").waitFor();
+  await page.getByRole("button", { name: `Revoke ${id}` }).click();
+  await dialog.getByRole("button", { name: `Revoke ${id}` }).click();
+  await panel(page, "Tokens").getByText("revoked").waitFor();
+  assert.match(await panel(page, "Its actions").innerText(), /token revoke[^]*tenant resume[^]*tenant suspend[^]*tenant set\s+requestsPerSecond=20/);
+  await page.goto(`${dev.admin}/operators#view=tenants&tenant=umbrela`);
+  await page.reload();
+  await page.getByRole("alert").first().getByText("did you mean umbrella?").waitFor();
+  page.faults = page.faults.filter((f) => !/40[04]/.test(f)); // the browser tells of each refusal
+  await close(page);
+});
+
 for (const colorScheme of ["light", "dark"])
   test(`operators at 390 px, ${colorScheme}`, async () => {
     for (const view of ["partitions", "tenants", "ingest", "rejected", "actions"]) {
@@ -95,4 +155,11 @@ for (const colorScheme of ["light", "dark"])
       await shoot(page, `operators-${view}-${colorScheme}-390`);
       await close(page);
     }
+    const page = await open("view=tenants&tenant=acme", { colorScheme, viewport: { width: 390, height: 800 } });
+    await page.getByRole("button", { name: "Change query-rate" }).click();
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing lies beyond the edge");
+    await shoot(page, `operators-tenant-dialog-${colorScheme}-390`);
+    await page.keyboard.press("Escape");
+    await shoot(page, `operators-tenant-${colorScheme}-390`);
+    await close(page);
   });

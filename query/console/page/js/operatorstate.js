@@ -51,8 +51,8 @@ export function requests(state, now) {
   const rejected = path("rejected", { from: now - hours[since], reason, samples: 50 });
   return {
     partitions: { heat, placement: path("placement", {}) },
-    tenants: { ...(tenant ? { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) } : { heat, rejected: path("rejected", { from: now - hours[since], samples: 100 }) }),
-      tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
+    tenants: { ...(tenant && { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) }),
+      heat, rejected: path("rejected", { from: now - hours[since], samples: 100 }), tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
       limits: path("limits", { tenant }) },
     ingest: { bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
     rejected: { rejected },

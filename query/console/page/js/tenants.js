@@ -25,7 +25,7 @@ const hints = {
 
 /**
  * TenantsRoom shows tenants. change goes to another state, narrow keeps the room and notes what of the state is
- * different, again asks anew; table panels of the room next door come with show.
+ * different, again asks anew.
  */
 export class TenantsRoom {
   constructor({ change, narrow, again }) {
@@ -51,10 +51,17 @@ export class TenantsRoom {
     this.draw();
   }
 
+  sort(key) {
+    this.state = { ...this.state, sort: key };
+    this.narrow({ sort: key });
+    this.draw();
+    this.list.querySelector("th[aria-sort] button").focus();
+  }
+
   draw() {
     const { find, sort, since } = this.state;
     const rows = ordered(this.rows, find, sort);
-    const column = (key, name, numeric) => [h("button", { title: `Sort by ${name}`, on: { click: () => this.change({ sort: key }) } },
+    const column = (key, name, numeric) => [h("button", { title: `Sort by ${name}`, on: { click: () => this.sort(key) } },
       name, sort === key ? h("span", { "aria-hidden": "true" }, numeric ? " ▾" : " ▴") : null), numeric ? "n" : null, sort === key ? (numeric ? "descending" : "ascending") : null];
     const of = rows.length === this.rows.length ? "" : ` of ${whole(this.rows.length)}`;
     fill(this.list, panel("Tenants", `${whole(rows.length)}${of}; load of the shared container in the last ${since}`, rows.length === 0 ? "None fits." : table(
@@ -75,11 +82,14 @@ export class TenantsRoom {
     const t = got.tenants.body;
     const path = tenantPath(t.tenant);
     const suspended = t.suspended;
+    const r = joined({ ...got, tenants: { body: { tenants: [t] } } }).find((x) => x.tenant === t.tenant);
     const suspend = suspended
       ? h("button", { on: { click: () => this.confirm({ title: `Resume ${t.tenant}?`, text: "Its queries are answered again.", button: `Resume ${t.tenant}`, path: path + "/resume", said: `${t.tenant} is resumed.` }) } }, "Resume…")
       : h("button", { on: { click: () => this.confirm({ title: `Suspend ${t.tenant}?`, text: "Its queries are refused until it is resumed; its readings are stored on. Its users see the reason.", label: "Reason", value: "", required: true,
         button: `Suspend ${t.tenant}`, path: path + "/suspend", body: (reason) => ({ reason }), said: `${t.tenant} is suspended.` }) } }, "Suspend…");
     const facts = [["state", h("span", {}, standing(t), suspended ? ` since ${when(suspended.since)}: ${suspended.reason}` : "")], ["registered", when(t.registered)],
+      [`load, the last ${this.state.since}`, r?.rus == null ? "none that the shared container's partitions show" : h("span", {}, bar(r.load, t.tenant), ` of the container, ${number(Number(r.rus.toPrecision(3)))} RU/s, 429s: `, warned(r.throttled))],
+      ["refused", r?.refused ? link(`${whole(r.refused)} samples`, () => this.change({ view: "rejected" })) : "no samples"],
       ["placement", t.placement], ["tags", tagged(t.tags) || "none"]];
     return [
       h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "" }) } }, "All tenants"), suspend),
