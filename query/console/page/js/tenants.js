@@ -94,7 +94,7 @@ export class TenantsRoom {
     return [
       h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "" }) } }, "All tenants"), suspend),
       this.said && h("div", { class: "box-note", role: "status" }, h("h3", {}, this.said.text), (this.said.hides ?? []).map((s) => h("p", {}, s))),
-      panel(t.tenant, t.settings["display-name"], table(["", ""], facts.map(([k, v]) => [k, h("span", { class: "wrap" }, v)]))),
+      panel(t.tenant, t.settings["display-name"], table(["Property", "Value"], facts.map(([k, v]) => [k, h("span", { class: "wrap" }, v)]))),
       this.settings(t, got),
       this.tokens(t, got.tokens.body?.tokens),
       recent(got.actions.body?.actions),
@@ -107,13 +107,14 @@ export class TenantsRoom {
     const rows = Object.entries(t.settings).map(([name, value]) => {
       const over = exceeded.get(name);
       return [h("code", {}, name), h("span", { class: value.startsWith("default") ? "hint" : null }, value || "none"),
-        over ? warned(over.delayed_readings) : "", over ? warned(over.refused_readings) : "", over ? ago(Date.parse(over.last), Date.now()) : "",
+        ...(exceeded.size === 0 ? [] : over ? [warned(over.delayed_readings), warned(over.refused_readings), ago(Date.parse(over.last), Date.now())] : ["", "", ""]),
         h("button", { class: "link", "aria-label": `Change ${name}`, on: { click: () => this.set(t, name, value) } }, "Change…")];
     });
     const held = bins.body?.tenants?.[0];
     const use = held ? `; this process holds ${whole(held.devices ?? 0)} devices and ${bytes(held.bytes)} of it` : "";
-    return panel("Settings and limits", (limits.body ? "readings above the limits, since the partitions came to this process" : "an ingester's page shows what is above them") + use,
-      table(["Setting", "Value", ["delayed", "n"], ["refused", "n"], "Last", ""], rows));
+    const said = !limits.body ? "an ingester's page shows readings above them" : exceeded.size > 0 ? "with readings above them since the partitions came to this process" : "no readings were above them in this process";
+    return panel("Settings and limits", said + use,
+      table(["Setting", "Value", ...(exceeded.size > 0 ? [["delayed", "n"], ["refused", "n"], "Last"] : []), ""], rows));
   }
 
   set(t, name, value) {
