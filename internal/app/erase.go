@@ -316,6 +316,7 @@ type erasureLine struct {
 	By      string                    `json:"by"`
 	At      time.Time                 `json:"at"`
 	State   string                    `json:"state"`
+	Sweep   *control.SweepProgress    `json:"sweep,omitempty"`
 	Swept   *time.Time                `json:"swept,omitempty"`
 	Cleared *time.Time                `json:"cleared,omitempty"`
 	Through []control.ErasurePosition `json:"positions,omitempty"`
@@ -332,10 +333,10 @@ func lineOf(o *control.Erasure) erasureLine {
 		l.To = dayText(o.To)
 	}
 	if o.IsAcknowledged() {
-		l.State = "hidden"
+		l.State, l.Sweep = "hidden", o.Progress()
 	}
 	if at := o.SweptAt(); !at.IsZero() {
-		l.State, l.Swept = "swept", &at
+		l.State, l.Sweep, l.Swept = "swept", nil, &at
 	}
 	if at := o.ClearedAt(); !at.IsZero() {
 		l.State, l.Cleared = "cleared", &at
@@ -366,6 +367,10 @@ func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
 		}
 		row := []string{l.ID, l.Tenant, orText(l.Device, "all"), orText(l.From, "first"), orText(l.To, "without end"), l.By,
 			l.State, "", "", ""}
+		if p := l.Sweep; p != nil {
+			row[6] += fmt.Sprintf(", %d of %d containers swept", p.Containers, p.Of)
+			row[7], row[8] = fmt.Sprint(p.Chunks), fmt.Sprint(p.Rows)
+		}
 		if l.Swept != nil {
 			row[7], row[8], row[9] = fmt.Sprint(sum.Chunks), fmt.Sprint(sum.Rows), fmt.Sprint(sum.Fences)
 		}

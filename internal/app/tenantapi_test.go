@@ -121,12 +121,17 @@ func TestTenantAPI(t *testing.T) {
 	ask(404, "GET "+all+"/globex/erasures", "")
 	ask(404, "GET "+all+"/globex/sizes", "")
 	for _, tenant := range []string{"acme", "initech"} {
-		_, err := control.NewErasureOrders(s.docs, time.Now).Announce(t.Context(), control.Erasure{Tenant: tenant,
-			Device: "of-" + tenant, To: control.EveryDay, By: "me"})
+		orders := control.NewErasureOrders(s.docs, time.Now)
+		o, err := orders.Announce(t.Context(), control.Erasure{Tenant: tenant, Device: "of-" + tenant,
+			To: control.EveryDay, By: "me"})
 		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(t.Context(), o.ID, nil))
+		require.NoError(t, orders.StoreProgress(t.Context(), o.ID,
+			control.SweepProgress{Containers: 3, Of: 13, Chunks: 90, Rows: 7000}))
 	}
 	orders := ask(200, "GET "+one+"/erasures", "")
 	require.Contains(t, orders, `"device":"of-acme","by":"me"`)
+	require.Regexp(t, `"state":"hidden","sweep":{"at":\d+,"containers":3,"of":13,"chunks":90,"rows":7000}`, orders)
 	require.NotContains(t, orders, "initech")
 
 	ask(400, "GET "+one+"/retention", "")

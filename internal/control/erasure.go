@@ -29,6 +29,7 @@ type Erasure struct {
 
 	positions    map[ErasurePartition]int64 // nil until it is acknowledged
 	acknowledged time.Time
+	progress     *SweepProgress // of the first sweep, nil before it has swept anything
 	swept        time.Time      // zero before the sweep has ended
 	places       []SweptPlace   // that the sweep has left, once it has ended
 	cleared      time.Time      // zero before rollups are clear
@@ -83,6 +84,7 @@ type erasureEndBody struct {
 const (
 	erasureAnnounced = ".order"
 	erasurePositions = ".positions"
+	erasureProgress  = ".progress"
 	erasureSwept     = ".swept"
 	erasureCleared   = ".cleared"
 )
@@ -122,6 +124,9 @@ func (e *Erasure) Acknowledged(positions []ErasurePosition) *Erasure {
 
 // Places returns what the sweep of the order has left, by container and first-level key, none before it has ended.
 func (e *Erasure) Places() []SweptPlace { return e.places }
+
+// Progress returns how far the first sweep of the order is, nil before it has swept anything.
+func (e *Erasure) Progress() *SweepProgress { return e.progress }
 
 // SweptAt returns when the sweep of the order had ended: no chunk holds what it erases any more. It is zero before.
 func (e *Erasure) SweptAt() time.Time { return e.swept }
@@ -297,6 +302,15 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 		}
 	}
 	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, erasureProgress)
+		if e := byID[id]; ok && e != nil {
+			e.progress = &SweepProgress{}
+			if err := decode(d, e.progress); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, d := range docs {
 		id, ok := strings.CutSuffix(d.ID, erasureSwept)
 		if e := byID[id]; ok && e != nil {
 			var b erasureSweptBody
@@ -419,6 +433,34 @@ type SweptPlace struct {
 	Rows        int    `json:"rows"`   // that they had
 	Fences      int    `json:"fences"`
 	Digest      string `json:"digest"` // of the digests of the documents that were erased, in the order of device and id
+}
+
+// SweepProgress is how far the first sweep of an order is.
+type SweepProgress struct {
+	At         int64 `json:"at"`         // ms since 1970 UTC
+	Containers int   `json:"containers"` // in which nothing is left
+	Of         int   `json:"of"`         // containers that the order touches
+	Chunks     int   `json:"chunks"`     // those of which rows were erased
+	Rows       int   `json:"rows"`       // that they had
+}
+
+// StoreProgress stores how far the first sweep of an order is. Where another process stores it at the same moment, that
+// one's stays.
+func (o *ErasureOrders) StoreProgress(ctx context.Context, id string, p SweepProgress) error {
+	p.At = o.now().UnixMilli()
+	doc := newDocument(KindErasure, id+erasureProgress, p)
+	_, err := o.docs.Create(ctx, doc)
+	if errors.Is(err, ErrExists) {
+		var stored Document
+		if stored, _, err = o.docs.Read(ctx, KindErasure, doc.ID); err == nil {
+			doc.ETag = stored.ETag
+			_, err = o.docs.Replace(ctx, doc)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrChanged) {
+		return fmt.Errorf("store the progress of erasure %s: %w", id, err)
+	}
+	return nil
 }
 
 // EndSweep stores that the sweep of an order has ended, unless that is stored already: no chunk holds what the order

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
@@ -30,6 +31,9 @@ type Chunks interface {
 // passes is how often a part of a container is read before the sweep of its order fails and begins anew.
 const passes = 20
 
+// progressEvery is the time after which progress within a container is stored.
+const progressEvery = 10 * time.Second
+
 // sweep is the sweep of one order. All that it knows is in the chunks: it may die anywhere, and two may run.
 type sweep struct {
 	*Sweeper
@@ -37,6 +41,9 @@ type sweep struct {
 	survey bool // nothing is changed, and what would be erased is counted
 	tenant control.Tenant
 	places map[sharding.Key]*place
+
+	progress control.SweepProgress
+	stored   time.Time // when progress was stored
 }
 
 // place is what is found under a first-level key, when nothing is left to be done there.
@@ -86,7 +93,9 @@ type chainOf struct {
 // run sweeps all places of the order, and returns what they have then.
 func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPlace, error) {
 	days := telemetry.Range{From: s.order.From.Start(), To: s.order.To.Start()}
-	for _, container := range slices.Sorted(slices.Values(v.ContainersOf(s.order.Tenant, days))) {
+	containers := slices.Sorted(slices.Values(v.ContainersOf(s.order.Tenant, days)))
+	s.progress.Of = len(containers)
+	for i, container := range containers {
 		_, span, _ := sharding.ParseContainer(container)
 		part := telemetry.Range{From: max(days.From, span.Range().From), To: min(days.To, span.Range().To)}
 		if err := s.container(ctx, container, part); err != nil {
@@ -95,6 +104,8 @@ func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPl
 		if !s.survey {
 			s.cfg.Logger.Info("container swept", "erasure", s.order.ID, "tenant", s.order.Tenant, "container", container)
 		}
+		s.progress.Containers = i + 1
+		s.storeProgress(ctx)
 	}
 	var out []control.SweptPlace
 	for _, p := range s.places {
@@ -105,6 +116,21 @@ func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPl
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
 	})
 	return out, nil
+}
+
+// storeProgress stores how far the first sweep of the order is. The sweep does not need it.
+func (s *sweep) storeProgress(ctx context.Context) {
+	if s.survey || s.begun[s.order.ID] {
+		return
+	}
+	s.stored = s.cfg.Now()
+	s.progress.Chunks, s.progress.Rows = 0, 0
+	for _, p := range s.places {
+		s.progress.Chunks, s.progress.Rows = s.progress.Chunks+p.Chunks, s.progress.Rows+p.Rows
+	}
+	if err := s.cfg.Orders.StoreProgress(ctx, s.order.ID, s.progress); err != nil && ctx.Err() == nil {
+		s.cfg.Logger.Warn("progress of a sweep not stored", "erasure", s.order.ID, "error", err)
+	}
 }
 
 // container sweeps a part of a container: day by day for a whole tenant, which may have many devices.
@@ -127,6 +153,9 @@ func (s *sweep) container(ctx context.Context, container string, part telemetry.
 		}
 		if err := s.part(ctx, visits); err != nil {
 			return err
+		}
+		if s.cfg.Now().Sub(s.stored) > progressEvery {
+			s.storeProgress(ctx)
 		}
 	}
 	return nil

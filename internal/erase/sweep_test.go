@@ -200,6 +200,42 @@ func TestSweepErasesDeviceAndClosesItsChains(t *testing.T) {
 	})
 }
 
+// What a sweep has done is stored after each container, once; a later one does not begin to count again.
+func TestSweepStoresItsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		require.NoError(t, w.directory.AskMonth(t.Context(), "chunks-2026-12"))
+		o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 40, By: "jane"}, 50)
+		progress := func() *control.SweepProgress {
+			v, err := w.directory.Refresh(t.Context())
+			require.NoError(t, err)
+			return v.Erasures("acme")[0].Progress()
+		}
+		require.Nil(t, progress())
+		isBroken := true
+		w.memory.Fault = func(op storetest.Op) *storetest.Fault {
+			if isBroken && op.Key.Container == "chunks-2026-12" {
+				return &storetest.Fault{Err: errors.New("broken")}
+			}
+			return nil
+		}
+		s, want := w.sweeper(), control.SweepProgress{Containers: 1, Of: 2, Chunks: 6, Rows: 6}
+		begun := time.Now()
+		require.ErrorContains(t, s.Round(t.Context()), "broken")
+		want.At = begun.UnixMilli()
+		require.Equal(t, &want, progress())
+		isBroken = false
+		time.Sleep(time.Second)
+		require.NoError(t, s.Round(t.Context()))
+		want.At, want.Containers = want.At+1000, 2
+		require.Equal(t, &want, progress())
+		time.Sleep(6 * time.Minute)
+		require.NoError(t, s.Round(t.Context()))
+		require.Equal(t, &want, progress())
+		require.Len(t, w.swept(o).Places, 1)
+	})
+}
+
 type sweptBody struct {
 	At     int64
 	By     string

@@ -154,7 +154,7 @@ func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *control.Era
 		return fmt.Errorf("tenant %q is not known", o.Tenant)
 	}
 	began, isSettled := s.cfg.Now(), s.isSettled(o)
-	w := &sweep{Sweeper: s, order: o, tenant: tenant, places: make(map[sharding.Key]*place)}
+	w := &sweep{Sweeper: s, order: o, tenant: tenant, places: make(map[sharding.Key]*place), stored: began}
 	places, err := w.run(ctx, v)
 	if err != nil {
 		return err
