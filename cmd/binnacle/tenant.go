@@ -22,6 +22,7 @@ type tenantCommand struct {
 	Move     tenantMoveCommand     `cmd:"" hidden:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
 	Suspend  tenantSuspendCommand  `cmd:"" hidden:"" help:"Refuse queries of a tenant; its readings are stored as before."`
 	Resume   tenantResumeCommand   `cmd:"" hidden:"" help:"Answer queries of a suspended tenant again."`
+	Cost     tenantCostCommand     `cmd:"" hidden:"" help:"Show what a month costs, by tenant."`
 	Erase    tenantEraseCommand    `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
 	Erasures tenantErasuresCommand `cmd:"" hidden:"" help:"List orders of erasure, and how far they are."`
 	Token    struct {

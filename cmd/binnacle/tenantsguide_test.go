@@ -36,6 +36,7 @@ func TestTenantsGuide(t *testing.T) {
 		`(?m)^display-name +Acme Freight$`, `(?m)^tag +plan=gold$`, `(?m)^query-rate +20$`, `(?m)^retention +default=400d$`,
 		`"display_name":"Acme Freight","contact":"fleet@acme.example","tags":{"plan":"gold"}`,
 		`(?m) +acme +read +\S+ +\S+ +good +Grafana$`,
+		`(?m)^nobody +[\d,]+`, `(?m)^request units +[\d,]+$`,
 		`tenant acme is suspended since \S+: the contract has ended: mail billing@example.com`,
 		`"query-rate":"50"`, `"tags":{"plan":"silver"}`,
 		`operator at 127.0.0.1 by dev@\S+ +tenant set +acme`,

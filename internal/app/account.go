@@ -3,16 +3,19 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/heatlog"
+	"binnacle/internal/retry"
 )
 
 // AccountConfig sets the Cosmos DB account of a subcommand and its credential.
@@ -67,13 +70,35 @@ func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
 	}, nil
 }
 
-// Connect returns a client of the account.
+// Connect returns a client of the account, for a command. What the command is charged is stored when the client is
+// closed.
 func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	cfg, err := c.config(log)
 	if err != nil {
 		return nil, err
 	}
+	counter := newChargesCounter("command")
+	cfg.Charges, cfg.Closing = counter, func(client *cosmos.Client) {
+		if counter.RUs() < leastStored {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), chargesTimeout)
+		defer cancel()
+		if err := heatlog.NewChargesWriter(counter, client.Heat(), retry.Trouble{}).Finish(ctx); err != nil {
+			log.Debug("what the command was charged is not stored", "error", err)
+		}
+	}
 	return cosmos.New(cfg)
+}
+
+// leastStored is the RU from which on it is stored what a command was charged: twice what storing takes.
+const leastStored = 25.0
+
+// chargesTimeout is how long a command waits until that is stored.
+const chargesTimeout = 3 * time.Second
+
+func newChargesCounter(role string) *charges.Counter {
+	return charges.NewCounter(role + "-" + strings.ToLower(rand.Text()[:8]))
 }
 
 func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
@@ -87,12 +112,15 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 // openClient makes a client, and adds the stage that writes what its requests cost.
 func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 	p.heat = heatlog.NewCollector(heatlog.Config{Role: p.Command, Logger: p.partLogger("heat"), Registerer: p.metrics})
-	cfg.Registerer, cfg.Heat = p.metrics, p.heat
+	p.charges = newChargesCounter(p.Command)
+	cfg.Registerer, cfg.Heat, cfg.Charges = p.metrics, p.heat, p.charges
 	client, err := cosmos.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
+	p.add("charges", heatlog.NewChargesWriter(p.charges, client.Heat(),
+		retry.Trouble{Log: p.partLogger("charges")}).Run)
 	p.add("heat", func(ctx context.Context) error { return p.heat.Run(ctx, client.Heat()) })
 	return client, nil
 }

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/charges"
 	"binnacle/internal/heatlog"
 	"binnacle/internal/retry"
 	"binnacle/internal/topics"
@@ -51,6 +52,7 @@ type process struct {
 	page     *console.Handler // nil until a role serves the page of operators
 	life     *lifecycle
 	heat     *heatlog.Collector // of the requests of the process's client
+	charges  *charges.Counter   // of the same
 	began    time.Time          // of the first stage
 	added    []stage
 	opened   []func() // gives back what was opened

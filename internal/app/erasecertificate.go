@@ -106,7 +106,10 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 	if o.Device != "" || !o.IsWhole() {
 		out = append(out, erase.Remains{Place: "annotations of the tenant", Note: "texts of its users, which no order reads"})
 	}
+	sources := o.At.Add(heatlog.KeepSources)
 	return append(out,
+		erase.Remains{Place: "sources of charges in the container heat", Until: &sources,
+			Note: "texts of queries, which may name the device"},
 		erase.Remains{Place: "weights of devices in the container heat", Until: &weights, Note: "ids and request units"},
 		erase.Remains{Place: "actions", Note: "the order itself, with the id of the device"},
 		erase.Remains{Place: "backups of the account", Note: "for as long as its backup policy keeps them"}), nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/erase"
@@ -385,7 +386,8 @@ func (p *process) provisionAlways(
 
 // keepCatalogs adds the stages that merge the pages of catalogs, and thin heat.
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
-	p.add("heat thinning", heatlog.NewThinner(c.Heat(), time.Now, p.partLogger("heat")).Run)
+	p.add("heat thinning", heatlog.NewThinner(c.Heat(), time.Now, p.partLogger("heat")).
+		Bill(c.Containers()).Run)
 	p.watchPartitions(heatSource{c, directory.Snapshot})
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
@@ -417,12 +419,15 @@ func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory
 func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, rus float64) {
 	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure")})
-	p.add("erasure", erase.NewSweeper(erase.Config{
+	sweeper := erase.NewSweeper(erase.Config{
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
 		Orders: control.NewErasureOrders(c.Documents(), time.Now), Annotations: annotationsOf(c, directory),
 		By: processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
 		Snapshot: freshSnapshots(directory),
-	}).Run)
+	})
+	p.add("erasure", func(ctx context.Context) error {
+		return sweeper.Run(store.WithPurpose(ctx, &store.Purpose{Kind: charges.Erase}))
+	})
 }
 
 // freshFor is how old a snapshot may be that orders of erasure are taken from.

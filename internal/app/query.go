@@ -117,10 +117,13 @@ func (p *process) newQuery(r queryRole) error {
 	p.adminMux.Handle("GET "+actionsPath, charged(serveActions(a.client, p.partLogger("admin"))))
 	tenantAPI{a.client.Documents(), processIdentity(p.Command), p.partLogger("admin"), a.client,
 		from.cluster}.register(p.adminMux)
+	cost := newCosts(a.client)
+	p.adminMux.Handle("GET "+costsPath, charged(cost.serve()))
+	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", charged(cost.serve()))
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))
-	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
+	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Cost: cost.Cost,
 		Annotations: annotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
 		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/report"
@@ -77,7 +78,9 @@ func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) 
 	if err != nil {
 		return err
 	}
-	p.add("rollups", w.Run)
+	p.add("rollups", func(ctx context.Context) error {
+		return w.Run(store.WithPurpose(ctx, &store.Purpose{Kind: charges.Rollups}))
+	})
 	return nil
 }
 

@@ -20,8 +20,11 @@ import (
 	"binnacle/query/httpapi"
 )
 
-// tenantsPath is the path of tenants at the admin listener of a querier.
-const tenantsPath = "/api/v1/tenants"
+// Paths at the admin listener of a querier: tenants, and what a month costs.
+const (
+	tenantsPath = "/api/v1/tenants"
+	costsPath   = "/api/v1/costs"
+)
 
 // maxAdminBody bounds what an operator sends, in bytes.
 const maxAdminBody = 64 << 10

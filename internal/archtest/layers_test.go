@@ -40,8 +40,8 @@ var layers = []layer{
 		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration",
 		"internal/nearest", "internal/jsonscan", "internal/jsontext", "internal/bytesread", "internal/balance",
-		"internal/catalog", "internal/deadletter", "internal/heat", "internal/recent", "internal/report", "internal/settings",
-		"internal/topics",
+		"internal/catalog", "internal/charges", "internal/deadletter", "internal/heat", "internal/recent", "internal/report",
+		"internal/settings", "internal/topics",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest", "internal/simulate"}},
 }

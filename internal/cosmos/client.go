@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
@@ -42,6 +43,14 @@ type Config struct {
 
 	// Heat counts what answers cost, by any goroutine; it must not block. Default: none.
 	Heat interface{ Count(c heat.Charge) }
+
+	// Charges counts what every answer cost, by any goroutine; it must not block. Default: none.
+	Charges interface {
+		Count(now time.Time, c charges.Charge)
+	}
+
+	// Closing is called when the client is about to be closed, and may still use it. Default: nothing is.
+	Closing func(c *Client)
 
 	// Patience is how long a write of a chunk, or a read on its way, waits for a physical partition without budget
 	// before it comes back as busy. 0 is right for a caller that writes to many partitions: one of them must not hold
@@ -105,7 +114,12 @@ func New(cfg Config) (*Client, error) {
 }
 
 // Close gives up what the SDK shares between clients of one account. The client is not used afterwards.
-func (c *Client) Close() { c.az.Load().Close() }
+func (c *Client) Close() {
+	if c.cfg.Closing != nil {
+		c.cfg.Closing(c)
+	}
+	c.az.Load().Close()
+}
 
 // Chunks returns the store of chunks.
 func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
@@ -166,13 +180,17 @@ func (az *connection) connect(ctx context.Context) error {
 // dial makes the SDK's client. Its own retries of 429 are off: they would hide what was throttled.
 func (c *Client) dial() (*connection, error) {
 	key := c.ring.key()
+	policies := []policy.Policy{takePages{}}
+	if c.cfg.Charges != nil {
+		policies = append(policies, countCharges{c})
+	}
 	az, err := c.cfg.Credential.connect(c.cfg.Endpoint, key, &azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{
 			Transport: c.cfg.Transport,
 			Retry:     policy.RetryOptions{MaxRetries: -1},
 			Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
 
-			PerRetryPolicies: []policy.Policy{takePages{}},
+			PerRetryPolicies: policies,
 		},
 		PreferredRegions: c.cfg.Regions,
 	})

@@ -59,6 +59,20 @@ func (s *heatDocuments) to(operation, key string) call {
 
 // CreateHeat implements store.HeatWriter.
 func (s *heatDocuments) CreateHeat(ctx context.Context, d store.HeatDocument) (store.Receipt, error) {
+	return s.write(ctx, "heat_create", d, (*azcosmos.ContainerClient).CreateItem)
+}
+
+// PutHeat implements store.HeatWriter.
+func (s *heatDocuments) PutHeat(ctx context.Context, d store.HeatDocument) (store.Receipt, error) {
+	return s.write(ctx, "heat_put", d, (*azcosmos.ContainerClient).UpsertItem)
+}
+
+// writeItem is a method of the SDK that writes an item.
+type writeItem func(c *azcosmos.ContainerClient, ctx context.Context, pk azcosmos.PartitionKey, item []byte,
+	o *azcosmos.ItemOptions) (azcosmos.ItemResponse, error)
+
+func (s *heatDocuments) write(ctx context.Context, operation string, d store.HeatDocument,
+	send writeItem) (store.Receipt, error) {
 	identity, err := json.Marshal(struct {
 		ID  string `json:"id"`
 		Key string `json:"key"`
@@ -68,9 +82,9 @@ func (s *heatDocuments) CreateHeat(ctx context.Context, d store.HeatDocument) (s
 		return store.Receipt{}, err
 	}
 	body := append(append(identity[:len(identity)-1], ','), d.Body[1:]...)
-	_, receipt, err := s.c.item(ctx, s.to("heat_create", d.Key), func(ctx context.Context, c *azcosmos.ContainerClient,
+	_, receipt, err := s.c.item(ctx, s.to(operation, d.Key), func(ctx context.Context, c *azcosmos.ContainerClient,
 		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return c.CreateItem(ctx, pk, body, nil)
+		return send(c, ctx, pk, body, nil)
 	})
 	var answer *Error
 	switch {
@@ -82,7 +96,7 @@ func (s *heatDocuments) CreateHeat(ctx context.Context, d store.HeatDocument) (s
 		err = &store.BusyError{RetryAfter: askedFor(answer)}
 	}
 	if err != nil {
-		return receipt, fmt.Errorf("create heat %s of %s: %w", d.ID, d.Key, err)
+		return receipt, fmt.Errorf("write heat %s of %s: %w", d.ID, d.Key, err)
 	}
 	return receipt, nil
 }

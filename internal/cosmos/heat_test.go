@@ -51,20 +51,20 @@ func TestHeatOnTheEmulator(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNoContainer)
 }
 
-// charges collects what a client counts.
-type charges struct {
+// countedHeat collects what a client counts.
+type countedHeat struct {
 	mu  sync.Mutex
 	all []heat.Charge
 }
 
-func (c *charges) Count(what heat.Charge) {
+func (c *countedHeat) Count(what heat.Charge) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, what)
 }
 
 // take returns what was counted since the last time.
-func (c *charges) take() (out []heat.Charge) {
+func (c *countedHeat) take() (out []heat.Charge) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out, c.all = c.all, nil
@@ -75,7 +75,7 @@ func (c *charges) take() (out []heat.Charge) {
 func TestChargesAreCountedByKeyAndKind(t *testing.T) {
 	clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 	today := telemetry.DayOf(clock.now.UnixMilli())
-	var counted charges
+	var counted countedHeat
 	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
 		func(cfg *cosmos.Config) { cfg.Heat = &counted })
 	const chunks, rollups = "chunks-2026-11", "rollups-2026-11"

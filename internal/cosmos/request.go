@@ -58,7 +58,7 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 		var resp azcosmos.Response
 		err := az.connect(ctx)
 		if err == nil {
-			resp, err = send(to.prioritised(ctx), az.Client)
+			resp, err = send(context.WithValue(to.prioritised(ctx), callKey{}, &to), az.Client)
 		}
 		answer := asError(err)
 		charge := chargeOf(resp.RawResponse, answer)

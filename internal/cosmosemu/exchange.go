@@ -64,6 +64,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	case faultsPath:
 		s.serveFaults(w, r)
 		return
+	case chargesPath:
+		s.serveCharges(w, r)
+		return
 	}
 	rep, err := s.serve(r, advertise)
 	switch {
@@ -117,8 +120,9 @@ func (x *exchange) attempt(serve handler) (reply, error) {
 	return x.do(serve)
 }
 
-// do serves the request.
-func (x *exchange) do(serve handler) (reply, error) {
+// do serves the request and counts its charge.
+func (x *exchange) do(serve handler) (rep reply, err error) {
+	defer func() { x.countCharge(rep, err) }()
 	x.account.Complete(x.now)
 	switch {
 	case x.route.metadata():

@@ -28,6 +28,7 @@ type Server struct {
 	masterMeter budget.Meter
 	endpoint    string
 	faults      fault.Set
+	charges     *chargeCount
 
 	// closing is read-locked by every request; Close waits for them.
 	closing sync.RWMutex
@@ -46,10 +47,18 @@ func Open(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: %w", err)
 	}
+	dir := cfg.DataDir
+	if cfg.InMemory {
+		dir = ""
+	}
+	counted, err := openCharges(dir)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	var name [8]byte
 	_, _ = rand.Read(name[:]) // never fails: crypto/rand
 	return &Server{
-		cfg: cfg, account: a, signer: newSigner(Key),
+		cfg: cfg, account: a, charges: counted, signer: newSigner(Key),
 		master:   budget.New(cfg.Limits.MetadataRUs, budget.Rules{Unlimited: cfg.Unlimited}),
 		endpoint: "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
 	}, nil
@@ -69,10 +78,11 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	if err := s.account.Close(); err != nil {
-		return fmt.Errorf("cosmosemu: close: %w", err)
+	err := s.charges.save()
+	if ended := s.account.Close(); ended != nil {
+		return errors.Join(err, fmt.Errorf("cosmosemu: close: %w", ended))
 	}
-	return nil
+	return err
 }
 
 // Run does the background work, which is to remove expired items and to finish splits, until the context
@@ -86,6 +96,9 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if _, err := s.Sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+				return err
+			}
+			if err := s.charges.save(); err != nil {
 				return err
 			}
 		}

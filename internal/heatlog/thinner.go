@@ -21,6 +21,8 @@ type Thinner struct {
 	reader *Reader
 	now    func() time.Time
 	log    *slog.Logger
+
+	containers Containers
 }
 
 // When a frame is made: some time after its end, as processes write late.
@@ -36,6 +38,12 @@ const (
 // NewThinner returns a Thinner.
 func NewThinner(docs store.HeatWriter, now func() time.Time, log *slog.Logger) *Thinner {
 	return &Thinner{docs: docs, reader: NewReader(docs), now: now, log: log}
+}
+
+// Bill has the Thinner store with each frame of an hour what the containers of the account cost in it.
+func (t *Thinner) Bill(c Containers) *Thinner {
+	t.containers = c
+	return t
 }
 
 // Run does a round now and then, until ctx ends.
@@ -87,6 +95,11 @@ func (t *Thinner) make(ctx context.Context, f heat.Frame, of heat.Layer) error {
 	found, err := t.reader.layer(ctx, of, heat.Span{From: f.From, To: f.To})
 	if err != nil {
 		return err
+	}
+	if f.Layer == heat.Hours && t.containers != nil {
+		if err := t.bill(ctx, f.From, found); err != nil {
+			return fmt.Errorf("store what an hour costs: %w", err)
+		}
 	}
 	var cells []heat.Cell
 	for _, finer := range found {

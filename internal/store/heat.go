@@ -34,4 +34,7 @@ type HeatWriter interface {
 	// there is one with this key and id, ErrBusy when the store is busy, or ErrNoContainer. It never waits long:
 	// losing a document harms nobody.
 	CreateHeat(ctx context.Context, d HeatDocument) (Receipt, error)
+	// PutHeat stores a document in place of the one with its key and id, if there is one. It is durable when it returns
+	// nil; it fails with ErrBusy or ErrNoContainer, and never waits long.
+	PutHeat(ctx context.Context, d HeatDocument) (Receipt, error)
 }

@@ -35,6 +35,7 @@ const DefaultWriteTimeout = 30 * time.Second
 type Config struct {
 	Querier   *query.Querier
 	Rejected  Rejected    // what was refused; nil leaves /api/v1/rejected and gaps out
+	Cost      Coster      // of what a month costs a tenant; nil leaves /api/v1/cost out
 	Publish   *Publishing // what /api/v1/tenant names; nil: nothing
 	Operators string      // address of the page of operators that /api/v1/tenant names; empty: none
 	Sequence  string      // metric that has the numbers of devices' messages; empty: none
@@ -127,7 +128,7 @@ func (a *api) serve(to route) http.HandlerFunc {
 		}
 		if err == nil {
 			LimitBodyTime(rw, r)
-			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+			r = r.WithContext(context.WithValue(Charged(r, caller, r.URL.RawQuery), callerKey{}, caller))
 			if err = to.serve(w, r, tenant); err == nil {
 				err = w.finish()
 			}

@@ -69,7 +69,9 @@ func (nothing) Of(string, string, telemetry.Range) ([]gaps.Refusal, []int64, str
 // The document has every endpoint, with its methods and parameters, and nothing else; and what is answered has the
 // members that it says.
 func TestOpenAPIDocument(t *testing.T) {
-	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected, c.Annotations = nothing{}, noAnnotations(t) })
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) {
+		c.Rejected, c.Annotations, c.Cost = nothing{}, noAnnotations(t), costOf
+	})
 	s.fill()
 	a, err := s.do(t, http.MethodGet, "/api/v1/openapi.json", nil)
 	require.NoError(t, err)
@@ -77,7 +79,7 @@ func TestOpenAPIDocument(t *testing.T) {
 	var doc document
 	require.NoError(t, json.Unmarshal([]byte(a.body), &doc))
 	require.Equal(t, "3.1.0", doc.OpenAPI)
-	routes := httpapi.Routes(httpapi.Config{Rejected: nothing{}, Annotations: noAnnotations(t)})
+	routes := httpapi.Routes(httpapi.Config{Rejected: nothing{}, Annotations: noAnnotations(t), Cost: costOf})
 	require.Equal(t, slices.Sorted(maps.Keys(routes)), slices.Sorted(maps.Keys(doc.Paths)))
 	ids := make(map[string]bool)
 	for path, operations := range doc.Paths {

@@ -42,6 +42,7 @@ var (
 		"fill", "limit", "format", "strict", "timeout", "as_of"}
 	latestParameters = []string{"device", "metric", "from", "to", "limit", "format", "strict", "timeout", "as_of"}
 	tenantParameters = []string{"device"}
+	costParameters   = []string{"month"}
 	diffParameters   = []string{"device", "metric", "from", "to", "since", "until", "change", "limit", "format", "timeout"}
 )
 
@@ -59,6 +60,9 @@ func (a *api) routes() []route {
 		{"/api/v1/devices/facets", read, facetsParameters, a.facets, false},
 		{"/api/v1/metrics", read, metricsParameters, a.metrics, false},
 		{"/api/v1/cardinality", read, cardinalityParameters, a.cardinality, false},
+	}
+	if a.cfg.Cost != nil {
+		routes = append(routes, route{costPath, read, costParameters, a.cost, false})
 	}
 	if a.cfg.Rejected != nil {
 		routes = append(routes, route{"/api/v1/rejected", read, rejectedParameters, a.rejected, false},

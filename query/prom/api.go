@@ -5,6 +5,7 @@
 package prom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,7 +200,8 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	var body []byte
 	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }
 	spent := &store.Meter{}
-	err = a.cfg.Querier.Admit(store.WithMeter(r.Context(), spent), caller.Tenant, func(ctx context.Context) error {
+	ctx := httpapi.Charged(r, caller, cmp.Or(r.Form.Get("query"), r.Form.Get("match[]")))
+	err = a.cfg.Querier.Admit(store.WithMeter(ctx, spent), caller.Tenant, func(ctx context.Context) error {
 		out, err := e(ctx, c)
 		switch {
 		case err != nil:

@@ -1,0 +1,421 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/internal/charges"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/heatlog"
+	"binnacle/internal/report"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/httpapi"
+	"binnacle/sharding"
+)
+
+// CostConfig is what `binnacle tenant cost` runs with.
+type CostConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	Month   string   `help:"Month of the bill, UTC, such as 2026-11. Default: the present one." placeholder:"MONTH"`
+	Charged *float64 `help:"Request units that the account says it has charged in the month: of Azure Monitor, the sum of TotalRequestUnits. Default: what Binnacle's emulator says." placeholder:"RU"`
+	Top     int      `help:"Number of devices, dashboards and queries to list of a tenant." default:"10"`
+	Format  string   `help:"${enum}. focus is CSV in the columns of FOCUS 1.2, the FinOps Open Cost and Usage Specification." enum:"table,json,focus" default:"table"`
+	JSON    bool     `name:"json" help:"The same as --format json."`
+}
+
+// Cost prints what a month costs: for each tenant, or in more detail for the one with a name.
+func (c CostConfig) Cost(ctx context.Context, tenant string, env Env) error {
+	month, err := charges.ParseMonth(c.Month, time.Now())
+	if err != nil {
+		return err
+	}
+	if c.Top < 1 {
+		return errors.New("--top must be at least 1")
+	}
+	client, err := c.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	of := newCosts(client)
+	bill, sum, err := of.bill(ctx, month, c.Charged)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		c.Format = "json"
+	}
+	if tenant == "" {
+		switch c.Format {
+		case "focus":
+			return charges.WriteFOCUS(env.Stdout, bill, month)
+		case "json":
+			return printEach(env, []*charges.Bill{bill})
+		}
+		return printBill(env.Stdout, bill)
+	}
+	one, err := of.tenant(ctx, billedTenant{tenant, bill, sum, c.Top})
+	if err != nil {
+		return err
+	}
+	switch c.Format {
+	case "focus":
+		bill.Tenants, bill.Nobody = []charges.TenantBill{one.TenantBill}, charges.TenantBill{}
+		return charges.WriteFOCUS(env.Stdout, bill, month)
+	case "json":
+		return printEach(env, []charges.TenantCost{one})
+	}
+	return printTenantCost(env.Stdout, one)
+}
+
+// costs makes bills of what processes have stored in an account. It is safe for any number of callers.
+type costs struct {
+	client *cosmos.Client
+	now    func() time.Time
+
+	mu   sync.Mutex
+	kept map[charges.Month]keptBill // guarded by mu
+}
+
+// keptBill is a bill that was made a moment ago.
+type keptBill struct {
+	bill *charges.Bill
+	sum  *charges.Sum
+	at   time.Time
+}
+
+// costKept is how long a bill is answered again: counters are stored once a minute.
+const costKept = time.Minute
+
+func newCosts(client *cosmos.Client) *costs {
+	return &costs{client: client, now: time.Now, kept: map[charges.Month]keptBill{}}
+}
+
+// recent returns the bill of a month as it was at most a minute ago. Nobody is charged for reading it.
+func (c *costs) recent(ctx context.Context, month charges.Month) (keptBill, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.kept[month]; ok && c.now().Sub(k.at) < costKept {
+		return k, nil
+	}
+	bill, sum, err := c.bill(store.WithPurpose(ctx, nil), month, nil)
+	if err != nil {
+		return keptBill{}, err
+	}
+	if len(c.kept) >= mostKeptBills {
+		clear(c.kept)
+	}
+	k := keptBill{bill, sum, c.now()}
+	c.kept[month] = k
+	return k, nil
+}
+
+// mostKeptBills bounds the months that are kept.
+const mostKeptBills = 16
+
+// Cost returns what a month costs a tenant, for its own users.
+func (c *costs) Cost(ctx context.Context, tenant string, month charges.Month) (charges.TenantCost, error) {
+	k, err := c.recent(ctx, month)
+	if err != nil {
+		return charges.TenantCost{}, err
+	}
+	return k.bill.Of(tenant, k.sum, listedCosts), nil
+}
+
+// listedCosts is how many of each kind are listed over HTTP.
+const listedCosts = 10
+
+// serve answers operators: a bill of all tenants, or of the one in the path.
+func (c *costs) serve() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		month, err := charges.ParseMonth(r.URL.Query().Get("month"), c.now())
+		if err != nil {
+			httpapi.Refuse(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		var body any
+		k, err := c.recent(r.Context(), month)
+		if body = k.bill; err == nil && r.PathValue("tenant") != "" {
+			body, err = c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), k.bill, k.sum, listedCosts})
+		}
+		if err != nil {
+			httpapi.Refuse(w, tenantStatus(err), err.Error())
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	})
+}
+
+// mostUnbilled is how many hours without a document are taken to cost what the account costs now. Documents are stored
+// ten minutes after the hour.
+const mostUnbilled = 3
+
+// bill returns the bill of a month. charged is what the account says it has charged, nil to ask it.
+func (c *costs) bill(ctx context.Context, month charges.Month, charged *float64) (*charges.Bill, *charges.Sum, error) {
+	// First, so that what this takes is not in it: nobody counts it.
+	if charged == nil {
+		byContainer, known, err := c.client.Charged(ctx, month)
+		if err != nil {
+			return nil, nil, err
+		}
+		if known {
+			sum := 0.0
+			for _, rus := range byContainer {
+				sum += rus
+			}
+			charged = &sum
+		}
+	}
+	reader := heatlog.NewReader(c.client.Heat())
+	in := charges.BillInput{Month: month, Charged: charged, Bytes: map[string]map[string]int64{}}
+	var err error
+	if in.Sum, err = reader.Charges(ctx, month); err != nil {
+		return nil, nil, err
+	}
+	if in.Hours, err = reader.Hours(ctx, month); err != nil {
+		return nil, nil, err
+	}
+	if now := c.now(); month == charges.MonthOf(now) {
+		if in.Present, err = heatlog.ReadContainers(ctx, c.client.Containers()); err != nil {
+			return nil, nil, err
+		}
+		in.PresentHours = unbilled(in.Hours, now)
+	}
+	if err := c.addBytes(ctx, reader, in); err != nil {
+		return nil, nil, err
+	}
+	return charges.NewBill(in), in.Sum, nil
+}
+
+// unbilled returns how many clock hours up to the present one, which counts whole, have no document.
+func unbilled(hours []charges.Hour, now time.Time) float64 {
+	if len(hours) == 0 {
+		return 1
+	}
+	last := time.UnixMilli(hours[len(hours)-1].From).Add(time.Hour)
+	return min(mostUnbilled, max(0, now.Truncate(time.Hour).Add(time.Hour).Sub(last).Hours()))
+}
+
+// addBytes adds what tenants have stored in the containers of a bill: in its month, and in those that they are of.
+func (c *costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges.BillInput) error {
+	wanted := map[string]bool{}
+	months := map[charges.Month]*charges.Sum{in.Month: in.Sum}
+	want := func(containers []charges.Container) error {
+		for _, of := range containers {
+			if wanted[of.Name] {
+				continue
+			}
+			wanted[of.Name] = true
+			span, ok := containerSpan(of.Name)
+			for m := charges.MonthOf(span.from); ok && !m.Begin().After(span.to) && !m.Begin().After(in.Month.Begin()); {
+				if months[m] == nil {
+					sum, err := reader.Charges(ctx, m)
+					if err != nil {
+						return err
+					}
+					months[m] = sum
+				}
+				m = charges.MonthOf(m.End())
+			}
+		}
+		return nil
+	}
+	for _, h := range in.Hours {
+		if err := want(h.Containers); err != nil {
+			return err
+		}
+	}
+	if err := want(in.Present); err != nil {
+		return err
+	}
+	for _, sum := range months {
+		for key, a := range sum.Rows {
+			if key.Tenant == "" || a.Bytes == 0 || !wanted[key.Container] {
+				continue
+			}
+			if in.Bytes[key.Container] == nil {
+				in.Bytes[key.Container] = map[string]int64{}
+			}
+			in.Bytes[key.Container][key.Tenant] += a.Bytes
+		}
+	}
+	return nil
+}
+
+// timeSpan is from and to, included.
+type timeSpan struct{ from, to time.Time }
+
+// containerSpan returns the days that a container of chunks or rollups is for.
+func containerSpan(name string) (timeSpan, bool) {
+	_, of, ok := sharding.ParseContainer(name)
+	if !ok {
+		if _, of, ok = sharding.ParseRollupsContainer(name); !ok {
+			return timeSpan{}, false
+		}
+	}
+	r := of.Range()
+	return timeSpan{time.UnixMilli(r.From).UTC(), time.UnixMilli(r.To - 1).UTC()}, true
+}
+
+// billedTenant is a tenant of a bill.
+type billedTenant struct {
+	tenant string
+	bill   *charges.Bill
+	sum    *charges.Sum
+	top    int
+}
+
+// tenant returns the bill of a tenant that exists, or has existed, with its dearest devices.
+func (c *costs) tenant(ctx context.Context, of billedTenant) (out charges.TenantCost, err error) {
+	if out = of.bill.Of(of.tenant, of.sum, of.top); out.Requests == 0 {
+		all, err := control.NewTenants(c.client.Documents()).List(ctx)
+		if err != nil {
+			return out, err
+		}
+		names := make([]string, len(all))
+		for i, t := range all {
+			names[i] = t.Name
+		}
+		if !slices.Contains(names, of.tenant) {
+			return out, noTenant(of.tenant, names)
+		}
+	}
+	out.Devices, err = c.devices(ctx, of)
+	return out, err
+}
+
+// devices returns the dearest devices of a tenant, as far back as weights are kept. Those of a process are written
+// every six hours.
+func (c *costs) devices(ctx context.Context, of billedTenant) ([]charges.Dearest, error) {
+	month, err := charges.ParseMonth(of.bill.Month, c.now())
+	if err != nil {
+		return nil, err
+	}
+	now := c.now()
+	from := telemetry.DayOf(max(month.Begin().UnixMilli(), now.Add(-heatlog.KeepWeights).UnixMilli()))
+	to := telemetry.DayOf(min(month.End().UnixMilli()-1, now.UnixMilli()))
+	reader := heatlog.NewReader(c.client.Heat())
+	sums := map[string]*charges.Dearest{}
+	add := func(name string, rus float64) {
+		if sums[name] == nil {
+			sums[name] = &charges.Dearest{Name: name}
+		}
+		sums[name].RUs += rus
+	}
+	for day := from; day <= to; day++ {
+		all, err := reader.Weights(ctx, day)
+		if errors.Is(err, store.ErrNoContainer) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range all {
+			if w.Tenant != of.tenant {
+				continue
+			}
+			for _, d := range w.Devices {
+				add(d.Device, d.RUs)
+			}
+			for _, rus := range w.Rest {
+				add(charges.Other, rus)
+			}
+		}
+	}
+	return charges.TopDearest(sums, of.top), nil
+}
+
+func printBill(w io.Writer, b *charges.Bill) error {
+	fmt.Fprintf(w, "%s, %s of throughput and storage, list prices; counted up to %s by %d processes\n\n", b.Month,
+		hoursText(b.Hours), through(b.Through), b.Counters)
+	rows := [][]string{{"tenant", "RU", "GB-months", "usage", "idle", "floors", "storage", "total"}}
+	line := func(name string, t charges.TenantBill) {
+		d := t.Dollars
+		rows = append(rows, []string{name, report.Thousands(int64(t.RUs)), gbMonths(t.GBMonths),
+			dollars(d.Usage), dollars(d.Idle), dollars(d.Floors), dollars(d.Storage), dollars(d.Total)})
+	}
+	for _, t := range b.Tenants {
+		line(t.Tenant, t)
+	}
+	line("nobody", b.Nobody)
+	if err := report.List(w, rows); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	fmt.Fprintf(w, "\nin all %s\n", dollars(b.Dollars))
+	if s := b.Store; s != nil {
+		fmt.Fprintf(w, "the account has charged %s RU; %s RU are unattributed (%.2f %%)\n",
+			report.Thousands(int64(s.Charged)), report.Thousands(int64(s.Unattributed)), s.Percent)
+	} else {
+		fmt.Fprintln(w, "what the account has charged is not known: give it by --charged")
+	}
+	return nil
+}
+
+func printTenantCost(w io.Writer, t charges.TenantCost) error {
+	d := t.Dollars
+	rows := [][]string{
+		{"tenant", t.Tenant}, {"month", t.Month + ", " + hoursText(t.Hours) + " of throughput and storage"},
+		{"counted up to", through(t.Through)}, {"request units", report.Thousands(int64(t.RUs))},
+	}
+	for _, k := range charges.Kinds {
+		if rus, ok := t.ByKind[k]; ok {
+			rows = append(rows, []string{"  " + string(k), report.Thousands(int64(rus))})
+		}
+	}
+	rows = append(rows, []string{"GB-months", gbMonths(t.GBMonths)},
+		[]string{"usage", dollars(d.Usage)}, []string{"idle", dollars(d.Idle)}, []string{"floors", dollars(d.Floors)},
+		[]string{"storage", dollars(d.Storage)}, []string{"total", dollars(d.Total)})
+	if err := report.List(w, rows); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	lists := map[string][]charges.Dearest{"devices": t.Devices, "dashboards": t.Queries.Dashboards,
+		"queries": t.Queries.Queries, "callers": t.Queries.Callers, "user agents": t.Queries.Agents}
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		if len(lists[name]) == 0 {
+			continue
+		}
+		rows := [][]string{{name, "RU"}}
+		for _, x := range lists[name] {
+			rows = append(rows, []string{strings.ReplaceAll(x.Name, "\n", " "), strconv.FormatFloat(x.RUs, 'f', 2, 64)})
+		}
+		fmt.Fprintln(w)
+		if err := report.List(w, rows); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return nil
+}
+
+// dollars prints a sum, below a dollar to a hundredth of a cent.
+func dollars(x float64) string {
+	if x != 0 && x < 1 {
+		return fmt.Sprintf("$%.4f", x)
+	}
+	return "$" + report.Dollars(x)
+}
+
+// gbMonths prints GB-months to three digits.
+func gbMonths(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+func hoursText(hours float64) string { return strconv.FormatFloat(hours, 'f', 0, 64) + " hours" }
+
+func through(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,199 @@
+package charges
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of what a process keeps in memory.
+const (
+	rowsPerPage = 100     // of a document: about 14 KB
+	maxRows     = 100_000 // by tenant; further tenants are counted as one
+	maxSources  = 1000    // of a tenant; the least of them is counted among the others
+	maxText     = 200     // bytes of a source's text
+)
+
+// Rest is the tenant that stands for those that have no row of their own. No tenant can be called so.
+const Rest = "(other tenants)"
+
+// Key names a row.
+type Key struct {
+	Tenant, Container string
+	Kind              Kind
+}
+
+// Amount is what was counted of a row in a month.
+type Amount struct {
+	RUs      float64
+	Requests int64
+	Bytes    int64 // of documents that were stored
+}
+
+// add adds another amount.
+func (a *Amount) add(o Amount) {
+	a.RUs += o.RUs
+	a.Requests += o.Requests
+	a.Bytes += o.Bytes
+}
+
+// Counter counts charges by month. Count is safe for any number of callers and never waits for anything but other
+// callers; the other methods are for one caller at a time.
+type Counter struct {
+	writer string // begins the ids of documents
+
+	mu     sync.Mutex
+	months map[Month]*month // guarded by mu
+	rus    float64          // guarded by mu: all that was counted
+}
+
+// month is what was counted in a month.
+type month struct {
+	rows    map[Key]*row
+	pages   []*page // the first one has the rows of nobody
+	fill    int     // rows of the last page
+	queries map[string]*queries
+}
+
+type row struct {
+	key    Key
+	amount Amount
+	page   *page
+}
+
+// page is the rows of one document.
+type page struct {
+	rows  []*row
+	dirty bool
+}
+
+// NewCounter returns a Counter of a process. No other process, before or after it, has its name.
+func NewCounter(writer string) *Counter {
+	return &Counter{writer: writer, months: map[Month]*month{}}
+}
+
+// at returns what is counted of a month. The caller holds mu.
+func (c *Counter) at(now time.Time) *month {
+	key := MonthOf(now)
+	m := c.months[key]
+	if m == nil {
+		m = &month{rows: map[Key]*row{}, pages: []*page{{}}, fill: rowsPerPage, queries: map[string]*queries{}}
+		c.months[key] = m
+	}
+	return m
+}
+
+// Count counts a charge at a time.
+func (c *Counter) Count(now time.Time, x Charge) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rus += x.RUs
+	m := c.at(now)
+	r := m.row(Key{x.Tenant, x.Container, x.Kind})
+	r.amount.add(Amount{RUs: x.RUs, Requests: 1, Bytes: int64(x.Bytes)})
+	r.page.dirty = true
+	if x.Source == nil || x.Tenant == "" {
+		return
+	}
+	q := m.queries[x.Tenant]
+	if q == nil {
+		if len(m.queries) >= maxSources {
+			return // its row counts
+		}
+		q = &queries{sources: map[Source]*spent{}}
+		m.queries[x.Tenant] = q
+	}
+	q.count(*x.Source, x.RUs)
+}
+
+// RUs returns what was counted since the Counter was made.
+func (c *Counter) RUs() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rus
+}
+
+// row returns the row of a key.
+func (m *month) row(key Key) *row {
+	r := m.rows[key]
+	if r == nil && len(m.rows) >= maxRows && key.Tenant != "" {
+		key.Tenant = Rest
+		r = m.rows[key]
+	}
+	if r != nil {
+		return r
+	}
+	r = &row{key: key, page: m.pages[0]}
+	if key.Tenant != "" {
+		if m.fill == rowsPerPage {
+			m.pages, m.fill = append(m.pages, &page{}), 0
+		}
+		m.fill++
+		r.page = m.pages[len(m.pages)-1]
+	}
+	r.page.rows = append(r.page.rows, r)
+	m.rows[key] = r
+	return r
+}
+
+// spent is what queries of one source took.
+type spent struct {
+	rus      float64
+	requests int64
+}
+
+// queries are those of a tenant, by source.
+type queries struct {
+	sources map[Source]*spent
+	others  spent
+	dirty   bool
+}
+
+func (q *queries) count(s Source, rus float64) {
+	q.dirty = true
+	for _, text := range []*string{&s.Dashboard, &s.Panel, &s.Agent, &s.Caller, &s.Query} {
+		*text = shorten(*text)
+	}
+	x := q.sources[s]
+	if x == nil {
+		if len(q.sources) >= maxSources {
+			q.evict()
+		}
+		x = &spent{}
+		q.sources[s] = x
+	}
+	x.rus += rus
+	x.requests++
+}
+
+// evict counts the least source among the others.
+func (q *queries) evict() {
+	var least Source
+	var found *spent
+	for s, x := range q.sources {
+		if found == nil || x.rus < found.rus {
+			least, found = s, x
+		}
+	}
+	q.others.rus += found.rus
+	q.others.requests += found.requests
+	delete(q.sources, least)
+}
+
+// shorten cuts a text to maxText bytes, between characters.
+func shorten(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	cut := maxText - len("…")
+	for cut > 0 && s[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// sortedMonths returns the months that something was counted of, in order. The caller holds mu.
+func (c *Counter) sortedMonths() []Month {
+	return slices.SortedFunc(maps.Keys(c.months), func(a, b Month) int { return a.Begin().Compare(b.Begin()) })
+}

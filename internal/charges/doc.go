@@ -1,0 +1,84 @@
+// Package charges counts what the store charges, by tenant, container and kind of work, and makes bills of it.
+//
+// Each process counts in a Counter of its own. Counters only grow, and are stored in full, so that a document that is
+// written twice, or late, counts once. docs/format/charges.md describes the documents.
+package charges
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind says for what kind of work the store was asked. Its text stands in documents and bills.
+type Kind string
+
+// The kinds.
+const (
+	Chunks   Kind = "chunks"   // creates of chunks
+	Backfill Kind = "backfill" // creates of chunks of days long past
+	LookUps  Kind = "lookups"  // of ingesters: tails of chains, chunks that exist
+	Rollups  Kind = "rollups"  // reads and writes of the role that makes them
+	Catalog  Kind = "catalog"  // names of devices and metrics, written by ingesters and merged
+	Queries  Kind = "queries"  // whatever a query reads
+	Erase    Kind = "erase"    // sweeps, and their certificates
+	Reads    Kind = "reads"    // reads of commands and roles that are none of the above
+	Control  Kind = "control"  // settings, leases, metadata, heat: nobody's
+)
+
+// Kinds are all kinds, in the order of bills.
+var Kinds = []Kind{Chunks, Backfill, LookUps, Rollups, Catalog, Queries, Erase, Reads, Control}
+
+// Charge is what one answer of the store cost, and for what.
+type Charge struct {
+	Tenant    string // "" for nobody
+	Container string // "" for the account's own
+	Kind      Kind
+	RUs       float64
+	Bytes     int     // of the document that was stored; 0 if none was
+	Source    *Source // of a query; nil for none
+}
+
+// Source says where a query came from.
+type Source struct {
+	Dashboard string // uid, as Grafana's header X-Dashboard-Uid says; "" where it is not said
+	Panel     string // id, as X-Panel-Id says
+	Agent     string // User-Agent
+	Caller    string // such as "token 3fk2"
+	Query     string // its text, or its path
+}
+
+// Month is a calendar month, UTC.
+type Month struct {
+	Year  int
+	Month time.Month
+}
+
+// MonthOf returns the month of a time.
+func MonthOf(t time.Time) Month {
+	t = t.UTC()
+	return Month{t.Year(), t.Month()}
+}
+
+// ParseMonth reads a month such as 2026-11 that has begun at a time; "" is the month of that time.
+func ParseMonth(s string, now time.Time) (Month, error) {
+	if s == "" {
+		return MonthOf(now), nil
+	}
+	t, err := time.Parse("2006-01", s)
+	switch {
+	case err != nil:
+		return Month{}, fmt.Errorf("the month %q is not in the form 2026-11", s)
+	case t.After(now):
+		return Month{}, fmt.Errorf("the month %s has not begun", s)
+	}
+	return MonthOf(t), nil
+}
+
+// String returns the month in the form 2026-11.
+func (m Month) String() string { return m.Begin().Format("2006-01") }
+
+// Begin returns the first instant of the month.
+func (m Month) Begin() time.Time { return time.Date(m.Year, m.Month, 1, 0, 0, 0, 0, time.UTC) }
+
+// End returns the first instant after the month.
+func (m Month) End() time.Time { return m.Begin().AddDate(0, 1, 0) }

@@ -1,0 +1,111 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"binnacle/internal/charges"
+	"binnacle/internal/heat"
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+type callKey struct{}
+
+// countCharges is the policy that passes the charge of each answer to Config.Charges. The SDK runs it for each attempt,
+// behind its own retries, and for the requests that it sends by itself: nothing that is charged goes around it.
+type countCharges struct{ c *Client }
+
+// Do implements policy.Policy.
+func (p countCharges) Do(r *policy.Request) (*http.Response, error) {
+	resp, err := r.Next()
+	if resp != nil {
+		if rus := chargeOf(resp, nil); rus > 0 {
+			p.c.cfg.Charges.Count(p.c.cfg.Now(), chargeFor(r.Raw().Context(), resp.StatusCode, rus))
+		}
+	}
+	return resp, err
+}
+
+// chargeFor returns what a charge is for, by the context of the request.
+func chargeFor(ctx context.Context, status int, rus float64) charges.Charge {
+	out := charges.Charge{RUs: rus, Kind: charges.Control}
+	to, _ := ctx.Value(callKey{}).(*call)
+	if to != nil {
+		out.Container, out.Tenant, out.Kind = to.container, to.tenant, to.kind()
+		if status == http.StatusCreated {
+			out.Bytes = to.about.bytes
+		}
+	}
+	if p := store.PurposeOf(ctx); p != nil {
+		if out.Tenant == "" {
+			out.Tenant = p.Tenant
+		}
+		if p.Kind != "" && (out.Tenant != "" || out.Kind != charges.Control) {
+			out.Kind = p.Kind
+		}
+		if out.Tenant != "" && out.Tenant == p.Tenant {
+			out.Source = p.Source
+		}
+	}
+	return out
+}
+
+// kind returns what a request is without a purpose.
+func (to *call) kind() charges.Kind {
+	switch {
+	case to.container == store.CatalogContainer:
+		return charges.Catalog
+	case to.tenant == "" && to.about.shard == "":
+		return charges.Control
+	}
+	switch to.about.kind {
+	case heat.ChunkWrites:
+		if to.about.shard == "" {
+			return charges.Reads
+		}
+		return charges.Chunks
+	case heat.Backfills:
+		return charges.Backfill
+	case heat.LookUps:
+		return charges.LookUps
+	case heat.RollupReads, heat.RollupWrites:
+		return charges.Rollups
+	case heat.Catalog:
+		return charges.Catalog
+	}
+	return charges.Reads
+}
+
+// emulatorCharges is the path at which Binnacle's emulator says what it has charged.
+const emulatorCharges = "_emulator/charges"
+
+// Charged returns the RU that the account has charged in a month, by container, and whether it says so: Binnacle's
+// emulator does. An account of the service has them in Azure Monitor, as the metric TotalRequestUnits.
+func (c *Client) Charged(ctx context.Context, m charges.Month) (map[string]float64, bool, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.cfg.Endpoint, "/")+"/"+emulatorCharges,
+		http.NoBody)
+	if err != nil {
+		return nil, false, fmt.Errorf("what the account has charged: %w", err)
+	}
+	do := http.DefaultClient.Do
+	if c.cfg.Transport != nil {
+		do = c.cfg.Transport.Do
+	}
+	resp, err := do(r)
+	if err != nil {
+		return nil, false, fmt.Errorf("what the account has charged: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var body struct {
+		Months map[string]map[string]float64 `json:"months"`
+	}
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(resp.Body).Decode(&body) != nil {
+		return nil, false, nil
+	}
+	return body.Months[m.String()], true, nil
+}

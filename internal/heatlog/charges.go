@@ -1,0 +1,252 @@
+package heatlog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"binnacle/internal/charges"
+	"binnacle/internal/heat"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+)
+
+// How long counters of charges are kept: bills of thirteen months, and what queries asked for as long as weights.
+const (
+	KeepCharges = 400 * 24 * time.Hour
+	KeepSources = 45 * 24 * time.Hour
+)
+
+// chargesKey returns the key of the counters of a month.
+func chargesKey(m charges.Month) string { return "charges." + m.String() }
+
+// When counters are stored: every minute, or, by a process that counts for so many tenants that this would take more
+// than chargesBudget, in RU/s, less often; and as soon as what is not stored is chargesShare times what storing takes,
+// so that a process that is killed loses no more than that. Counters are cumulative: what is stored late is not wrong.
+const (
+	chargesEvery  = time.Minute
+	chargesBudget = 0.8
+	chargesShare  = 100
+	chargesLook   = time.Second     // between two looks whether it is time
+	chargesFirst  = 5 * time.Second // after the start, for those who try a bill
+)
+
+// ChargesWriter stores the counters of a process. Its methods are for one caller at a time.
+type ChargesWriter struct {
+	counter *charges.Counter
+	docs    store.HeatWriter
+	trouble retry.Trouble
+	own     float64   // RU of the last document of nobody's rows
+	cost    float64   // RU of storing, the last time
+	stored  float64   // RU that the counter had then
+	next    time.Time // when to store at the latest
+}
+
+// NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
+func NewChargesWriter(counter *charges.Counter, docs store.HeatWriter, t retry.Trouble) *ChargesWriter {
+	t.Failing, t.Over = "charges are not stored", "charges are stored again"
+	return &ChargesWriter{counter: counter, docs: docs, trouble: t}
+}
+
+// Run stores counters until ctx ends, and then all that has changed.
+func (w *ChargesWriter) Run(ctx context.Context) error {
+	w.next = time.Now().Add(chargesFirst)
+	for retry.Pause(ctx, chargesLook) == nil {
+		if !w.due(time.Now()) {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+		err := w.Store(bounded)
+		cancel()
+		if ctx.Err() == nil {
+			w.trouble.Report(err)
+		}
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	w.trouble.Report(w.Finish(ending))
+	return nil
+}
+
+// Finish stores what has changed for the last time: twice where nothing has been stored yet, as it is not known before
+// what storing takes.
+func (w *ChargesWriter) Finish(ctx context.Context) error {
+	if w.own == 0 {
+		if err := w.Store(ctx); err != nil {
+			return err
+		}
+	}
+	return w.Store(ctx)
+}
+
+// due reports whether it is time to store.
+func (w *ChargesWriter) due(now time.Time) bool {
+	return !now.Before(w.next) || w.cost > 0 && w.counter.RUs()-w.stored > chargesShare*w.cost
+}
+
+// Store stores what has changed since the last time. Where it fails, the next call stores it.
+func (w *ChargesWriter) Store(ctx context.Context) error {
+	w.stored, w.next = w.counter.RUs(), time.Now().Add(chargesEvery)
+	docs, err := w.counter.Take(time.Now(), w.own)
+	if err != nil {
+		return err
+	}
+	spent := 0.0
+	for i, d := range docs {
+		keep := KeepCharges
+		if d.Queries {
+			keep = KeepSources
+		}
+		receipt, err := w.docs.PutHeat(ctx, store.HeatDocument{Key: chargesKey(d.Month), ID: d.ID, TTL: keep, Body: d.Body})
+		if spent += receipt.RUs; err != nil {
+			w.counter.PutBack(docs[i:])
+			return err
+		}
+		if i == len(docs)-1 {
+			w.own = receipt.RUs
+		}
+	}
+	if len(docs) > 0 {
+		w.cost = spent
+	}
+	w.next = time.Now().Add(max(chargesEvery, time.Duration(spent/chargesBudget*float64(time.Second))))
+	return nil
+}
+
+// Charges returns what all processes have counted of a month, and stored.
+func (r *Reader) Charges(ctx context.Context, m charges.Month) (*charges.Sum, error) {
+	sum := charges.NewSum()
+	q := store.HeatQuery{Key: chargesKey(m), From: m.Begin().UnixMilli(), To: m.End().UnixMilli()}
+	if _, err := r.docs.ReadHeat(ctx, q, sum.Add); err != nil && !errors.Is(err, store.ErrNoContainer) {
+		return nil, fmt.Errorf("read the charges of %s: %w", m, err)
+	}
+	return sum, nil
+}
+
+// billed reports whether it is stored what an hour costs.
+func (t *Thinner) billed(ctx context.Context, from int64) (found bool, err error) {
+	q := store.HeatQuery{Key: hoursKey(charges.MonthOf(time.UnixMilli(from))), From: from, To: from + 1}
+	_, err = t.docs.ReadHeat(ctx, q, func([]byte) error {
+		found = true
+		return nil
+	})
+	return found, err
+}
+
+// Containers reads what containers are paid for; *cosmos.Containers is one.
+type Containers interface {
+	List(ctx context.Context) ([]string, error)
+	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
+}
+
+// hoursKey returns the key of the hours of a month.
+func hoursKey(m charges.Month) string { return "billed." + m.String() }
+
+// bill stores what an hour costs, if no other process has: containers as they are found now, with what the frames of
+// the hour's minutes say of their load. An hour without frames is before the account was used, unless the hour before
+// it was billed.
+func (t *Thinner) bill(ctx context.Context, from int64, minutes []heat.Frame) error {
+	if len(minutes) == 0 {
+		billed, err := t.billed(ctx, from-heat.Hour)
+		if err != nil || !billed {
+			return err
+		}
+	}
+	now, err := ReadContainers(ctx, t.containers)
+	if err != nil {
+		return err
+	}
+	busiest := busiestMinutes(from, minutes)
+	for i := range now {
+		now[i].Busiest = math.Round(busiest[now[i].Name]*100) / 100
+	}
+	body, err := charges.Hour{From: from, Containers: now}.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = t.docs.CreateHeat(ctx, store.HeatDocument{Key: hoursKey(charges.MonthOf(time.UnixMilli(from))),
+		ID: fmt.Sprintf("%013d", from), TTL: KeepCharges, Body: body})
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// ReadContainers returns what an account is paid for as it is now.
+func ReadContainers(ctx context.Context, c Containers) ([]charges.Container, error) {
+	names, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []charges.Container
+	shares := false
+	read := func(name string) error {
+		s, err := c.ReadThroughput(ctx, name)
+		if errors.Is(err, store.ErrNoContainer) {
+			return nil // dropped meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		shares = shares || s.Throughput.Shared
+		of := charges.Container{Name: name, GB: s.GB, Database: name == store.Database}
+		if !s.Throughput.Shared {
+			of.RUs, of.Autoscale = float64(s.Throughput.RUs), s.Throughput.Autoscale
+		}
+		out = append(out, of)
+		return nil
+	}
+	for _, name := range names {
+		if err := read(name); err != nil {
+			return nil, err
+		}
+	}
+	if shares {
+		err = read(store.Database)
+	}
+	return out, err
+}
+
+// busiestMinutes returns the RU/s of the busiest minute of each container in an hour.
+func busiestMinutes(from int64, frames []heat.Frame) map[string]float64 {
+	all := map[string]*[60]float64{}
+	for _, f := range frames {
+		for i := range f.Cells {
+			c := &f.Cells[i]
+			of := all[c.Container]
+			if of == nil {
+				of = &[60]float64{}
+				all[c.Container] = of
+			}
+			minutes := cmp.Or(c.Minutes, int((f.To-f.From)/heat.Minute))
+			for m := range minutes {
+				if at := (f.To-from)/heat.Minute - int64(m) - 1; at >= 0 && at < 60 {
+					of[at] += c.Total() / float64(minutes) / 60
+				}
+			}
+		}
+	}
+	out := make(map[string]float64, len(all))
+	for name, of := range all {
+		out[name] = slices.Max(of[:])
+	}
+	return out
+}
+
+// Hours returns what the account was paid for in the hours of a month, as far as they are over and stored.
+func (r *Reader) Hours(ctx context.Context, m charges.Month) (out []charges.Hour, err error) {
+	q := store.HeatQuery{Key: hoursKey(m), From: m.Begin().UnixMilli(), To: m.End().UnixMilli()}
+	_, err = r.docs.ReadHeat(ctx, q, func(doc []byte) error {
+		h, err := charges.DecodeHour(doc)
+		out = append(out, h)
+		return err
+	})
+	if err != nil && !errors.Is(err, store.ErrNoContainer) {
+		return nil, fmt.Errorf("read the hours of %s: %w", m, err)
+	}
+	return out, nil
+}
