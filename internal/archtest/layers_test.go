@@ -29,7 +29,7 @@ var layers = []layer{
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet",
-		"internal/erase"}},
+		"internal/erase", "internal/tenantcopy"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
 	// It speaks of what the contract defines.

@@ -22,7 +22,7 @@ type Log interface {
 const everyOffset = 1<<53 - 1
 
 // Positions returns the positions of an order that is announced (rule E-R1): the last offset of each partition of each
-// stream. Of logs that are gone, and of the streams of gone clusters, all is covered.
+// stream. Of logs that are gone, of the streams of gone clusters, and of those that were copied all is covered.
 func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition,
 	error) {
 	cluster, err := log.ClusterID(ctx)
@@ -41,7 +41,7 @@ func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...s
 			continue
 		}
 		done[name] = true
-		isGone := slices.Contains(gone, s.Cluster)
+		isGone := s.IsCopied() || slices.Contains(gone, s.Cluster)
 		if s.Cluster != cluster && !isGone {
 			return nil, fmt.Errorf("topic %s was read from the Kafka cluster %s, and this is %s: whether somebody still "+
 				"publishes there can't be seen from here. Connect to it, or give --gone-cluster %[2]s if it is gone",

@@ -61,8 +61,8 @@ type Deleter interface {
 	DeleteChunk(ctx context.Context, key sharding.Key, id string) (Receipt, error)
 }
 
-// Replacer replaces chunks: only the sweep of an order of erasure does (rule E-R7). It is safe for any number of
-// callers.
+// Replacer replaces chunks: only the sweep of an order of erasure does (rule E-R7), and a copy at its target (rules T3
+// and T4). It is safe for any number of callers.
 type Replacer interface {
 	// ReplaceChunk stores a document in place of this version, and fails with ErrChanged when there is another one or
 	// none.

@@ -63,7 +63,7 @@ var (
 	controlKinds = []string{
 		control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
 		control.KindLease, control.KindToken, control.KindAction,
-		control.KindDecision, control.KindSweep, control.KindErasure, control.KindAnnotations,
+		control.KindDecision, control.KindSweep, control.KindErasure, control.KindAnnotations, control.KindAccount,
 	}
 )
 

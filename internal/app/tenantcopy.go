@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/erase"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/tenantcopy"
+)
+
+// CopyConfig is what `binnacle tenant copy` works with.
+type CopyConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Target  AccountConfig `kong:"embed,prefix='to-',group='Target'"`
+
+	Device string  `help:"Id of the device. Default: all devices of the tenant."`
+	From   string  `help:"First UTC day of event times to copy. Default: the first of all." placeholder:"YYYY-MM-DD"`
+	To     string  `help:"UTC day after the last one to copy. Default: without end." placeholder:"YYYY-MM-DD"`
+	RUs    float64 `name:"rus" help:"RU/s that the copy may take, at the source and at the target." default:"400"`
+	DryRun bool    `help:"Show what would be copied, and change nothing."`
+	JSON   bool    `name:"json" help:"Print JSON."`
+}
+
+// errCopyDiffers says that the end of a copy has found a difference.
+var errCopyDiffers = errors.New("the target has other chunks than the source: another run does not change them")
+
+// CopyTenant copies chunks of a tenant to another account, and compares both.
+func CopyTenant(ctx context.Context, cfg CopyConfig, tenant string, env Env) error {
+	// an order without a device is about all
+	days, err := (&EraseConfig{Device: cfg.Device, From: cfg.From, To: cfg.To, Confirm: tenant}).order(tenant)
+	if err != nil {
+		return err
+	}
+	if cfg.RUs <= 0 {
+		return fmt.Errorf("--rus %v is not above 0", cfg.RUs)
+	}
+	if cfg.Account.Cosmos == cfg.Target.Cosmos {
+		return errors.New("--cosmos and --to-cosmos are one account: within an account \"tenant move\" does it")
+	}
+	from, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return fmt.Errorf("the source: %w", err)
+	}
+	defer from.Close()
+	to, err := cfg.Target.Connect(env.Logger)
+	if err != nil {
+		return fmt.Errorf("the target: %w", err)
+	}
+	defer to.Close()
+	told := time.Now()
+	copier := tenantcopy.New(tenantcopy.Config{
+		From: copySide(from, env), To: copySide(to, env), Tenant: tenant, Device: cfg.Device, DryRun: cfg.DryRun,
+		RUs:  cfg.RUs,
+		Days: telemetry.Range{From: days.From.Start(), To: days.To.Start()}, Forget: erase.Forget, Logger: env.Logger,
+		Progress: func(r tenantcopy.Result) {
+			if now := time.Now(); now.Sub(told) > 10*time.Second {
+				told = now
+				env.Logger.Info("copying", "tenant", tenant, "copied", r.Copied, "compared", r.Chunks, "bytes", r.Bytes)
+			}
+		},
+	})
+	var result tenantcopy.Result
+	run := func() (err error) {
+		if result, err = copier.Run(ctx); err == nil && !cfg.DryRun && !result.IsEqual() {
+			err = errCopyDiffers
+		}
+		return err
+	}
+	if cfg.DryRun {
+		err = run()
+	} else {
+		err = copyRecord{cfg, tenant, from, to, env.Logger}.do(ctx, run)
+	}
+	if err != nil && !errors.Is(err, errCopyDiffers) {
+		return err
+	}
+	return errors.Join(err, printCopy(env.Stdout, cfg, result))
+}
+
+func copySide(client *cosmos.Client, env Env) tenantcopy.Side {
+	return tenantcopy.Side{
+		Documents: client.Documents(), Orders: control.NewErasureOrders(client.Documents(), time.Now),
+		Directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Feed: client.Feed(),
+			Logger: env.Logger}),
+		Catalog: client.CatalogAt(cosmos.Priority{Low: true}), Chunks: client.Chunks().At(cosmos.Priority{Low: true}),
+	}
+}
+
+// copyRecord has a copy among the actions of both accounts.
+type copyRecord struct {
+	CopyConfig
+	tenant   string
+	from, to *cosmos.Client
+	log      *slog.Logger
+}
+
+// do records a copy. It refuses a target that is the source by another address.
+func (c copyRecord) do(ctx context.Context, run func() error) error {
+	action := func(object string) control.Action {
+		return control.Action{Verb: "tenant copy", Tenant: c.tenant, Object: object,
+			Detail: map[string]string{"device": c.Device, "from": c.From, "to": c.To}}
+	}
+	return actionsOf(c.from, "", c.log).Do(ctx, action("to "+c.Target.Cosmos), func(a *control.Action) error {
+		_, isSame, err := c.to.Documents().Read(ctx, control.KindAction, a.ID)
+		if err != nil {
+			return fmt.Errorf("the target: %w", err)
+		}
+		if isSame {
+			return errors.New("--to-cosmos is another address of the source: within an account \"tenant move\" does it")
+		}
+		return actionsOf(c.to, "", c.log).Do(ctx, action("from "+c.Account.Cosmos),
+			func(*control.Action) error { return run() })
+	})
+}
+
+// printCopy prints what a copy has done, and how both sides compare.
+func printCopy(out io.Writer, cfg CopyConfig, r tenantcopy.Result) error {
+	if cfg.JSON {
+		return json.NewEncoder(out).Encode(struct {
+			tenantcopy.Result
+			Equal bool `json:"equal"`
+		}{r, r.IsEqual()})
+	}
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if cfg.DryRun {
+		line("would be copied: %d of %d chunks, %d bytes; %d are left out because a retention hides them", r.Copied, r.Chunks,
+			r.Bytes, r.Expiring)
+		if len(r.Missing) > 0 {
+			line("containers that the target lacks: %s", strings.Join(r.Missing, ", "))
+		}
+	} else {
+		line("copied: %d chunks and %d replaced, %d bytes; %d left out because a retention hides them; %d devices in the "+
+			"catalog; %.0f RU", r.Copied, r.Replaced, r.Bytes, r.Expiring, r.Devices, r.RUs)
+		line("compared: %d chains, %d chunks (%d without rows), %d rows, offsets to %d in sum", r.Chains, r.Chunks, r.Erased,
+			r.Rows, r.Through)
+		line("digest of the source: %s", r.Digest)
+		line("digest of the target: %s", r.ToDigest)
+		if r.OnlyTo > 0 {
+			line("the target has %d chunks that the source keeps no longer", r.OnlyTo)
+		}
+		for _, d := range r.Different {
+			line("different: %s", d)
+		}
+		if r.IsEqual() {
+			line("equal")
+		}
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}

@@ -1,0 +1,432 @@
+package tenantcopy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// passes is how often a part is read before what still differs counts as different.
+	passes      = 10
+	rereadPause = 200 * time.Millisecond
+	// inFlight is how many devices are copied at once.
+	inFlight = 8
+	// listed is how many differences are kept, and containers.
+	listed = 20
+)
+
+// entries are chunks by their names.
+type entries map[chunkOf]*entry
+
+// pass copies all that the target lacks, and counts what both have then.
+func (c *Copier) pass(ctx context.Context, v view) error {
+	c.mu.Lock()
+	r := &c.result
+	r.Chains, r.Chunks, r.Erased, r.Rows, r.Through, r.OnlyTo, r.Expiring, r.Different = 0, 0, 0, 0, 0, 0, 0, nil
+	c.mu.Unlock()
+	sums := [2][]string{}
+	for _, part := range c.parts(v) {
+		err := c.persist(ctx, func(ctx context.Context) error { return c.part(ctx, part, &sums) })
+		if err != nil {
+			return fmt.Errorf("copy %s of %s: %w", telemetry.DayOf(part.From), c.cfg.Tenant, err)
+		}
+		c.cfg.Progress(c.snapshot())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.result.Digest, c.result.ToDigest = sumOf(sums[0]), sumOf(sums[1])
+	return nil
+}
+
+func sumOf(digests []string) string {
+	h := sha256.New()
+	for _, d := range digests {
+		h.Write([]byte(d))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (c *Copier) snapshot() Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.result
+}
+
+// parts returns the times that are copied one after the other: those of the source's containers, day by day for a whole
+// tenant, which may have many devices.
+func (c *Copier) parts(v view) (out []telemetry.Range) {
+	days := make(map[telemetry.Range]bool) // two containers may be of one time
+	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
+		_, span, _ := sharding.ParseContainer(container)
+		all := telemetry.Range{From: max(c.cfg.Days.From, span.Range().From), To: min(c.cfg.Days.To, span.Range().To)}
+		for from := all.From; from < all.To; {
+			day := telemetry.Range{From: from, To: telemetry.DayOf(from).End()}
+			days[day] = true
+			from = day.To
+		}
+	}
+	out = slices.SortedFunc(maps.Keys(days), func(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) })
+	if c.cfg.Device == "" {
+		return out
+	}
+	const most = 30 // days of one device
+	var joined []telemetry.Range
+	for some := range slices.Chunk(out, most) {
+		for _, day := range some {
+			if n := len(joined); n > 0 && joined[n-1].To == day.From && day.From != some[0].From {
+				joined[n-1].To = day.To
+			} else {
+				joined = append(joined, day)
+			}
+		}
+	}
+	return joined
+}
+
+// part copies the chunks of a range, until the target has them all when both are read.
+func (c *Copier) part(ctx context.Context, r telemetry.Range, sums *[2][]string) error {
+	for n := 1; ; n++ {
+		both, err := c.read(ctx, r)
+		if err != nil {
+			return err
+		}
+		wrong := make(map[string][]chunkOf) // by device
+		var different []string
+		for name, e := range both.from {
+			if why := c.differs(&both.view, e, both.to[name]); why != "" {
+				wrong[name.device] = append(wrong[name.device], name)
+				different = append(different, fmt.Sprintf("%s of device %s: %s", e.ID, e.Device, why))
+			}
+		}
+		if len(wrong) == 0 || c.cfg.DryRun || n == passes {
+			slices.Sort(different)
+			c.count(both, different, sums)
+			return nil
+		}
+		if n > 1 {
+			if err := retry.Pause(ctx, rereadPause); err != nil { // a replica may lag
+				return err
+			}
+		}
+		if err := c.put(ctx, r, both.to, wrong); err != nil {
+			return err
+		}
+	}
+}
+
+// sides are the chunks of both sides, and what the control documents said before they were read.
+type sides struct {
+	view
+	from, to entries
+}
+
+func (c *Copier) read(ctx context.Context, r telemetry.Range) (both sides, err error) {
+	both = sides{from: make(entries), to: make(entries)}
+	if both.view, err = c.look(ctx, false); err != nil {
+		return both, err
+	}
+	var device []string
+	if c.cfg.Device != "" {
+		device = []string{c.cfg.Device}
+	}
+	isNew := false // a stream has begun just now
+	err = c.scan(ctx, true, both.source.Placement.Visits(device, r), func(e *entry, _ []byte) error {
+		both.from[nameOf(e, e.ID.Stream)] = e
+		_, known := c.streamAt(e.ID.Stream)
+		isNew = isNew || !known
+		return nil
+	})
+	if err != nil || !both.isThere {
+		return both, err
+	}
+	if isNew {
+		if both.view, err = c.look(ctx, true); err != nil {
+			return both, err
+		}
+	}
+	err = c.scan(ctx, false, both.target.Placement.Visits(device, r), func(e *entry, _ []byte) error {
+		if of, isCopied := c.streamOf(e.ID.Stream); isCopied {
+			both.to[nameOf(e, of)] = e
+		}
+		return nil
+	})
+	return both, err
+}
+
+func nameOf(e *entry, stream uint32) chunkOf {
+	return chunkOf{e.Device, e.ID.Day, stream, e.ID.Partition, e.ID.Number}
+}
+
+// scan reads places of a side.
+func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visit,
+	yield func(e *entry, doc []byte) error) error {
+	side, pace := &c.cfg.To, c.toPace
+	if ofSource {
+		side, pace = &c.cfg.From, c.fromPace
+	}
+	for _, visit := range visits {
+		scan := store.Scan{Key: visit.Key, Range: visit.Range,
+			Charge: func(rus float64) error { return c.pay(ctx, pace, rus) }}
+		_, err := side.Chunks.Scan(ctx, scan, func(doc []byte) error {
+			e, err := parse(doc)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errFinal, err)
+			}
+			e.key.Container = visit.Container
+			return yield(e, doc)
+		})
+		if err != nil && !errors.Is(err, store.ErrNoContainer) {
+			return err
+		}
+	}
+	return nil
+}
+
+// differs returns how the target's chunk is not what it has to be, empty if it is.
+func (c *Copier) differs(v *view, e, at *entry) string {
+	if _, ok := c.ttl(v, e); !ok {
+		return ""
+	}
+	want := e.digest
+	if c.order(v, e) != "" {
+		want = erasedDigest(&e.Header)
+	}
+	switch {
+	case at == nil:
+		return "the target lacks it"
+	case at.digest == want:
+		return ""
+	case at.isFence():
+		return "at the target a fence has its number"
+	case at.IsErased():
+		return "it is erased at the target alone"
+	case e.IsErased() || want != e.digest:
+		return "it is not erased at the target"
+	}
+	return "the target has another one"
+}
+
+// put copies chunks, in the order of their chains.
+func (c *Copier) put(ctx context.Context, r telemetry.Range, to entries, wrong map[string][]chunkOf) error {
+	v, err := c.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
+	for _, device := range slices.Sorted(maps.Keys(wrong)) {
+		group.Go(func() error {
+			return c.putDevice(ctx, v.source.Placement.Visits([]string{device}, r), to, wrong[device])
+		})
+	}
+	return group.Wait()
+}
+
+// source is a chunk of the source with its document.
+type source struct {
+	name chunkOf
+	*entry
+	doc []byte
+}
+
+func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entries, wrong []chunkOf) error {
+	var chunks []source
+	err := c.scan(ctx, true, visits, func(e *entry, doc []byte) error {
+		if name := nameOf(e, e.ID.Stream); slices.Contains(wrong, name) {
+			chunks = append(chunks, source{name, e, bytes.Clone(doc)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(chunks, func(a, b source) int {
+		return cmp.Or(cmp.Compare(a.ID.Day, b.ID.Day), cmp.Compare(a.ID.Stream, b.ID.Stream),
+			cmp.Compare(a.ID.Partition, b.ID.Partition), cmp.Compare(a.ID.Number, b.ID.Number))
+	})
+	for _, s := range chunks {
+		err := c.putChunk(ctx, s, to[s.name])
+		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
+			return nil // what has come meanwhile is looked at before the chain goes on
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putChunk creates the copy of a chunk, or replaces what the target has in its place: a fence, or rows that were erased
+// meanwhile (rules T3 and T4). Anything else stays as it is, and is different.
+func (c *Copier) putChunk(ctx context.Context, s source, at *entry) error {
+	for pauses := (retry.Policy{First: time.Second, Max: 5 * time.Second}).Begin(); ; {
+		w, err := c.writeOf(ctx, s, at)
+		if err != nil || w == nil {
+			return err
+		}
+		err = c.send(ctx, w)
+		if !errors.Is(err, store.ErrNoContainer) {
+			return err
+		}
+		if pauses.Count() == 0 {
+			c.cfg.Logger.Warn("the copy waits until provision has made a container at the target", "tenant", c.cfg.Tenant,
+				"container", w.key.Container)
+		}
+		if err := pauses.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// write is one write of a copy.
+type write struct {
+	key sharding.Key
+	id  chunk.ID
+	doc []byte
+	at  *entry // what it replaces; nil: nothing
+}
+
+// writeOf returns the write that a chunk of the source needs under the orders of now, nil for none.
+func (c *Copier) writeOf(ctx context.Context, s source, at *entry) (*write, error) {
+	v, err := c.look(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	order := c.order(&v, s.entry)
+	isErased := s.IsErased() || order != ""
+	if at != nil && !at.isFence() && (at.IsErased() || !isErased) {
+		return nil, nil // it is different
+	}
+	h := s.Header
+	ttl, ok := c.ttl(&v, s.entry)
+	stream, known := c.streamAt(s.ID.Stream)
+	if !ok || !known {
+		return nil, nil
+	}
+	if !v.to.CanPlace(h.To) {
+		return nil, fmt.Errorf("chunk %s has readings that are too far in the future to be placed", h.ID)
+	}
+	w := &write{key: v.target.Placement.Key(s.Device, s.ID.Day, s.ID.Number), at: at}
+	h.ID.Stream, h.TenantShard, h.TTL = stream, w.key.TenantShard, ttl
+	w.id = h.ID
+	if isErased {
+		w.doc, err = s.erase(s.doc, h, order)
+	} else {
+		w.doc, err = rewrite(s.doc, &h)
+	}
+	return w, err
+}
+
+// send does one write. It fails with store.ErrExists or store.ErrChanged where another document is there.
+func (c *Copier) send(ctx context.Context, w *write) error {
+	counter, receipt := &c.result.Replaced, store.Receipt{}
+	var err error
+	if w.at != nil {
+		receipt, err = c.cfg.To.Chunks.ReplaceChunk(ctx, store.Version{Key: w.at.key, ID: w.id.String(), ETag: w.at.etag},
+			w.doc)
+	} else {
+		counter = &c.result.Copied
+		if err := c.cfg.To.Directory.AskMonth(ctx, w.key.Container); err != nil {
+			return err
+		}
+		if !c.cfg.To.Directory.Snapshot().HasContainer(w.key.Container) {
+			return store.ErrNoContainer // it is about to be dropped
+		}
+		receipt, err = c.cfg.To.Chunks.Create(ctx, w.key, w.id.String(), w.doc)
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	*counter++
+	c.result.Bytes += int64(len(w.doc))
+	c.mu.Unlock()
+	return c.pay(ctx, c.toPace, receipt.RUs)
+}
+
+// count counts what both sides have of a part, and adds the digests of both.
+func (c *Copier) count(both sides, different []string, sums *[2][]string) {
+	v := &both.view
+	through := make(map[chunkOf]int64) // by chain
+	var r Result
+	for _, name := range slices.SortedFunc(maps.Keys(both.from), compareNames) {
+		e, at := both.from[name], both.to[name]
+		if _, ok := c.ttl(v, e); !ok {
+			r.Expiring++
+			continue
+		}
+		want, rows := e.digest, e.Rows
+		if c.order(v, e) != "" {
+			want, rows = erasedDigest(&e.Header), 0
+		}
+		if r.Chunks++; rows == 0 {
+			r.Erased++
+		}
+		r.Rows += int64(rows)
+		through[name.chain()] = e.Through
+		sums[0] = append(sums[0], fmt.Sprintf("%v %x", name, want))
+		if at != nil {
+			sums[1] = append(sums[1], fmt.Sprintf("%v %x", name, at.digest))
+		} else if c.cfg.DryRun {
+			r.Copied, r.Bytes = r.Copied+1, r.Bytes+int64(e.size)
+			r.Missing = append(r.Missing, c.containerOf(v, e)...)
+		}
+	}
+	for name, at := range both.to {
+		if both.from[name] == nil && !at.isFence() {
+			r.OnlyTo++
+		}
+	}
+	for _, x := range through {
+		r.Chains, r.Through = r.Chains+1, r.Through+x
+	}
+	if !c.cfg.DryRun {
+		r.Different = different
+	}
+	c.mu.Lock()
+	c.result.add(&r)
+	c.mu.Unlock()
+}
+
+// containerOf returns the container that a copy needs and the target lacks, if it does.
+func (c *Copier) containerOf(v *view, e *entry) []string {
+	of := &v.target
+	if !v.isThere {
+		of = &v.source
+	}
+	if name := of.Placement.ContainerOn(e.ID.Day); !v.to.HasContainer(name) {
+		return []string{name}
+	}
+	return nil
+}
+
+// add adds what was counted of a part.
+func (r *Result) add(o *Result) {
+	r.Copied, r.Bytes, r.Expiring = r.Copied+o.Copied, r.Bytes+o.Bytes, r.Expiring+o.Expiring
+	r.Chains, r.Chunks, r.Erased, r.Rows = r.Chains+o.Chains, r.Chunks+o.Chunks, r.Erased+o.Erased, r.Rows+o.Rows
+	r.Through, r.OnlyTo = r.Through+o.Through, r.OnlyTo+o.OnlyTo
+	r.Different = append(r.Different, o.Different...)
+	r.Different = r.Different[:min(len(r.Different), listed)]
+	r.Missing = slices.Compact(slices.Sorted(slices.Values(append(r.Missing, o.Missing...))))
+}
+
+func compareNames(a, b chunkOf) int {
+	return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.day, b.day), cmp.Compare(a.stream, b.stream),
+		cmp.Compare(a.partition, b.partition), cmp.Compare(a.number, b.number))
+}

@@ -1,0 +1,281 @@
+// Package tenantcopy copies the chunks of a tenant to another account, and compares both (rules T1 to T7 of
+// docs/protocol.md).
+package tenantcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Chunks is where chunks are read, and at the target created and replaced.
+type Chunks interface {
+	store.Reader
+	store.Writer
+	store.Replacer
+}
+
+// Side is one of the two accounts.
+type Side struct {
+	Documents control.Documents
+	Directory *control.Directory
+	Orders    *control.ErasureOrders
+	Catalog   control.Catalog
+	Chunks    Chunks
+}
+
+// Config is what a copy needs. From, To, Tenant and Days have no default, nor has Forget.
+type Config struct {
+	From, To Side
+	Tenant   string
+	Device   string // empty: all
+	// Days are those of event times, from midnight to midnight.
+	Days telemetry.Range
+	// Forget has a catalog forget what an order about all days erases.
+	Forget func(ctx context.Context, pages control.Catalog, o *control.Erasure) error
+
+	DryRun   bool             // nothing is changed
+	RUs      float64          // budget a second on each side; 0: none
+	Attempts int              // at one thing before the copy fails, 10
+	Now      func() time.Time // time.Now
+	Progress func(Result)     // gets what was done after each part
+	Logger   *slog.Logger     // none
+}
+
+// Result is what a copy has done, and what both sides have in common then.
+type Result struct {
+	Copied   int   `json:"copied"`   // chunks that were created, or would be
+	Replaced int   `json:"replaced"` // chunks of which the rows were erased meanwhile, and fences
+	Bytes    int64 `json:"bytes"`    // of both
+	Expiring int   `json:"expiring"` // chunks left out because a retention hides them
+
+	Chains   int    `json:"chains"` // compared
+	Chunks   int    `json:"chunks"`
+	Erased   int    `json:"erased"` // of the chunks, those without rows
+	Rows     int64  `json:"rows"`
+	Through  int64  `json:"through"`  // the sum of the last offsets of the chains
+	Digest   string `json:"digest"`   // of all chunks that were compared, at the source
+	ToDigest string `json:"toDigest"` // and at the target
+	OnlyTo   int    `json:"onlyTo"`   // chunks that the source keeps no longer
+	Devices  int    `json:"devices"`  // in the catalog
+
+	RUs       float64           `json:"rus"` // at both sides
+	Different []string          `json:"different,omitempty"`
+	Missing   []string          `json:"missing,omitempty"` // containers that the target lacks; of a dry run
+	Streams   map[uint32]uint32 `json:"streams"`           // of the source, and their numbers at the target
+}
+
+// IsEqual reports whether the target has what the source has.
+func (r *Result) IsEqual() bool { return len(r.Different) == 0 && r.Digest == r.ToDigest }
+
+// Copier copies once. It may die anywhere, and two may run.
+type Copier struct {
+	cfg      Config
+	fromPace *retry.RUPacer
+	toPace   *retry.RUPacer
+	account  string // the name of the source
+
+	mu      sync.Mutex // guards below
+	result  Result
+	streams map[uint32]uint32 // by the number at the source
+	view    view
+}
+
+// view is what both sides' control documents say.
+type view struct {
+	at       time.Time
+	from, to *control.Snapshot
+	source   control.Tenant
+	target   control.Tenant
+	isThere  bool // the target knows the tenant
+}
+
+// New makes a Copier.
+func New(cfg Config) *Copier {
+	if cfg.Attempts <= 0 {
+		cfg.Attempts = 10
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(Result) {}
+	}
+	pacer := func() *retry.RUPacer { return &retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause} }
+	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer()}
+}
+
+// Run copies what the target lacks, and compares both. Where orders of erasure come meanwhile it begins again, and has
+// little to do then.
+func (c *Copier) Run(ctx context.Context) (Result, error) {
+	if err := c.persist(ctx, c.begin); err != nil {
+		return c.result, err
+	}
+	for {
+		before, err := c.look(ctx, true)
+		if err != nil {
+			return c.result, err
+		}
+		if err := c.pass(ctx, before); err != nil {
+			return c.result, err
+		}
+		if c.cfg.DryRun {
+			return c.result, nil
+		}
+		if err := c.persist(ctx, c.copyCatalog); err != nil {
+			return c.result, err
+		}
+		after, err := c.look(ctx, true)
+		if err != nil || c.orders(before) == c.orders(after) && !c.isPending(after) {
+			return c.result, err
+		}
+		c.cfg.Logger.Info("orders of erasure have come: the copy is compared once more", "tenant", c.cfg.Tenant)
+		if err := retry.Pause(ctx, time.Second); err != nil {
+			return c.result, err
+		}
+	}
+}
+
+// persist tries something again that may be tried again.
+func (c *Copier) persist(ctx context.Context, attempt func(context.Context) error) error {
+	for pauses := (retry.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second}).Begin(); ; {
+		err := attempt(ctx)
+		if err == nil || ctx.Err() != nil || isFinal(err) || pauses.Count()+1 >= c.cfg.Attempts {
+			return err
+		}
+		c.cfg.Logger.Warn("the copy is tried again", "tenant", c.cfg.Tenant, "error", err)
+		if waited := pauses.Wait(ctx); waited != nil {
+			return err
+		}
+	}
+}
+
+func isFinal(err error) bool {
+	for _, final := range []error{store.ErrRejected, store.ErrDenied, store.ErrTooLarge, store.ErrKeyFull, errFinal} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+// errFinal is of what another attempt would not change.
+var errFinal = errors.New("the copy can't go on")
+
+// begin names the source, and makes the tenant known at the target.
+func (c *Copier) begin(ctx context.Context) (err error) {
+	from, to := c.cfg.From, c.cfg.To
+	name := control.AccountName
+	if c.cfg.DryRun {
+		name = func(ctx context.Context, docs control.Documents) (string, error) {
+			name, _, err := control.KnownAccountName(ctx, docs)
+			return name, err
+		}
+	}
+	if c.account, err = name(ctx, from.Documents); err != nil {
+		return err
+	}
+	v, err := from.Directory.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	tenant, known := v.Tenant(c.cfg.Tenant)
+	if !known {
+		return fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, control.ErrNoTenant)
+	}
+	doc, found, err := from.Documents.Read(ctx, control.KindTenant, c.cfg.Tenant)
+	if err != nil || !found || c.cfg.DryRun {
+		return err
+	}
+	epochs := tenant.Placement.Epochs()
+	_, err = to.Directory.Adopt(ctx, doc, epochs[len(epochs)-1])
+	return err
+}
+
+// mapStreams gives each stream of the source a number at the target, in the order of their numbers.
+func (c *Copier) mapStreams(ctx context.Context) error {
+	to := control.NewStreams(c.cfg.To.Documents)
+	if c.cfg.DryRun {
+		all, err := to.All(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams = control.CopiedStreams(all, c.account)
+		c.result.Streams = c.streams
+		return err
+	}
+	all, err := control.NewStreams(c.cfg.From.Documents).All(ctx)
+	if err != nil {
+		return err
+	}
+	streams := make(map[uint32]uint32, len(all))
+	for _, s := range all {
+		if streams[s.Number], err = to.CopiedStream(ctx, c.account, s.Number); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams, c.result.Streams = streams, maps.Clone(streams)
+	return nil
+}
+
+// streamAt returns the number that a stream of the source has at the target.
+func (c *Copier) streamAt(number uint32) (uint32, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, known := c.streams[number]
+	return at, known
+}
+
+// streamOf returns the number at the source of a stream of the target, and whether it was copied from there.
+func (c *Copier) streamOf(number uint32) (uint32, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for of, at := range c.streams {
+		if at == number {
+			return of, true
+		}
+	}
+	return 0, false
+}
+
+// pay waits until a charge fits the budget of a side.
+func (c *Copier) pay(ctx context.Context, pace *retry.RUPacer, rus float64) error {
+	c.mu.Lock()
+	c.result.RUs += rus
+	c.mu.Unlock()
+	return pace.Wait(ctx, rus)
+}
+
+// orders returns the orders of both sides as a text.
+func (c *Copier) orders(v view) string {
+	var ids []string
+	for _, side := range []*control.Snapshot{v.from, v.to} {
+		for _, o := range side.Erasures(c.cfg.Tenant) {
+			if o.IsAcknowledged() {
+				ids = append(ids, o.ID)
+			}
+		}
+	}
+	return fmt.Sprint(ids)
+}
+
+// isPending reports whether an order is announced on either side.
+func (c *Copier) isPending(v view) bool {
+	isOpen := func(o *control.Erasure) bool { return !o.IsAcknowledged() }
+	return slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isOpen) ||
+		slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), isOpen)
+}

@@ -1,0 +1,157 @@
+package tenantcopy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// chunkOf names a chunk of the tenant by its number in its chain, with the number that the stream has at the source.
+type chunkOf struct {
+	device    string
+	day       telemetry.Day
+	stream    uint32
+	partition int32
+	number    uint32
+}
+
+// chain returns the name of the chain: that of its first chunk.
+func (c chunkOf) chain() chunkOf {
+	c.number = 0
+	return c
+}
+
+// entry is what a chunk says of itself, without its rows.
+type entry struct {
+	chunk.Header
+	key    sharding.Key
+	etag   string
+	stored int64 // s since 1970 UTC
+	digest digest
+	size   int
+	erased []chunk.Erased
+}
+
+type digest [sha256.Size]byte
+
+// isFence reports whether the chunk only closes its chain (rule E-R8).
+func (e *entry) isFence() bool { return e.IsErased() && len(e.erased) == 0 }
+
+// parse reads a chunk as the service answers it.
+func parse(doc []byte) (*entry, error) {
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	var extra struct {
+		ETag   string  `json:"_etag"`
+		Stored float64 `json:"_ts"`
+		Erased []struct {
+			Order, Digest string
+			Rows          float64 // as the service prints numbers
+		} `json:"erased"`
+	}
+	if err := json.Unmarshal(doc, &extra); err != nil {
+		return nil, err
+	}
+	e := &entry{Header: c.Header, etag: extra.ETag, stored: int64(extra.Stored), size: len(doc)}
+	for _, x := range extra.Erased {
+		e.erased = append(e.erased, chunk.Erased{Order: x.Order, Rows: int(x.Rows), Digest: x.Digest})
+	}
+	// The header may lie in the bytes of the scan.
+	e.TenantShard, e.Device = strings.Clone(e.TenantShard), strings.Clone(e.Device)
+	e.key = sharding.Key{TenantShard: e.TenantShard, Device: e.Device}
+	e.digest, err = digestOf(&e.Header, doc)
+	return e, err
+}
+
+// digestOf returns that of all that a copy has in common with its chunk: not the service's own properties, nor those
+// that say where it is and how long it stays. Of a chunk without rows it is that of its place in the chain: what was
+// erased may have been erased before or after it was copied.
+func digestOf(h *chunk.Header, doc []byte) (digest, error) {
+	if h.IsErased() {
+		return erasedDigest(h), nil
+	}
+	var all map[string]any
+	if err := json.Unmarshal(doc, &all); err != nil {
+		return digest{}, err
+	}
+	for name := range all {
+		if isOfPlace(name) {
+			delete(all, name)
+		}
+	}
+	text, err := json.Marshal(plainZeros(all)) // names in order, and each number in one form
+	return sha256.Sum256(text), err
+}
+
+func erasedDigest(h *chunk.Header) digest {
+	return sha256.Sum256(fmt.Appendf(nil, "erased %d %d %d", h.First, h.Through, h.After))
+}
+
+func isOfPlace(name string) bool {
+	return strings.HasPrefix(name, "_") || name == "id" || name == "tenantShard" || name == "ttl"
+}
+
+// plainZeros takes the sign from zeros: the service may lose it.
+func plainZeros(x any) any {
+	switch x := x.(type) {
+	case float64:
+		if x == 0 {
+			return 0.0
+		}
+	case []any:
+		for i := range x {
+			x[i] = plainZeros(x[i])
+		}
+	case map[string]any:
+		for name := range x {
+			x[name] = plainZeros(x[name])
+		}
+	}
+	return x
+}
+
+// rewrite returns the document of a chunk for another place, as its header says it. All else stays, also what this
+// release does not know.
+func rewrite(doc []byte, h *chunk.Header) ([]byte, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &all); err != nil {
+		return nil, err
+	}
+	for name := range all {
+		if isOfPlace(name) {
+			delete(all, name)
+		}
+	}
+	put := func(name string, value any) {
+		all[name], _ = json.Marshal(value) // a number or a text
+	}
+	put("id", h.ID.String())
+	put("tenantShard", h.TenantShard)
+	if h.TTL > 0 {
+		put("ttl", h.TTL)
+	}
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	err := out.Encode(all)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// erase returns the document of a chunk without its rows, for another place.
+func (e *entry) erase(doc []byte, h chunk.Header, order string) ([]byte, error) {
+	if e.IsErased() {
+		return rewrite(doc, &h)
+	}
+	sum := sha256.Sum256(doc)
+	return chunk.EncodeErased(h, append(e.erased, chunk.Erased{Order: order, Rows: e.Rows,
+		Digest: hex.EncodeToString(sum[:])}))
+}

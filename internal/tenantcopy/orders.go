@@ -1,0 +1,197 @@
+package tenantcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/telemetry"
+)
+
+// freshFor is how old the orders may be under which a chunk is copied.
+const freshFor = 5 * time.Second
+
+// look returns what the control documents of both sides say, at most freshFor old, and with anew as of now. Orders of
+// the source are at the target then (rule T4).
+func (c *Copier) look(ctx context.Context, anew bool) (v view, err error) {
+	c.mu.Lock()
+	v = c.view
+	c.mu.Unlock()
+	if !anew && !v.at.IsZero() && c.cfg.Now().Sub(v.at) < freshFor {
+		return v, nil
+	}
+	err = c.persist(ctx, func(ctx context.Context) error {
+		v = view{at: c.cfg.Now()}
+		if err := c.mapStreams(ctx); err != nil {
+			return err
+		}
+		if v.from, err = c.cfg.From.Directory.Refresh(ctx); err != nil {
+			return err
+		}
+		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
+			return err
+		}
+		return c.sendOrders(ctx, &v)
+	})
+	if err != nil {
+		return v, err
+	}
+	var known bool
+	if v.source, known = v.from.Tenant(c.cfg.Tenant); !known {
+		return v, fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, control.ErrNoTenant)
+	}
+	if v.target, v.isThere = v.to.Tenant(c.cfg.Tenant); !v.isThere && !c.cfg.DryRun {
+		return v, fmt.Errorf("tenant %s is not known at the target any more", c.cfg.Tenant)
+	}
+	c.mu.Lock()
+	c.view = v
+	c.mu.Unlock()
+	return v, nil
+}
+
+// sendOrders stores at the target the orders of the source that it lacks.
+func (c *Copier) sendOrders(ctx context.Context, v *view) error {
+	if c.cfg.DryRun {
+		return nil
+	}
+	sent := false
+	for _, o := range v.from.Erasures(c.cfg.Tenant) {
+		if !o.IsAcknowledged() || isStored(v.to, o) {
+			continue
+		}
+		if err := c.sendOrder(ctx, o); err != nil {
+			return err
+		}
+		sent = true
+	}
+	if !sent {
+		return nil
+	}
+	for pauses := (retry.Policy{First: 50 * time.Millisecond, Max: time.Second}).Begin(); ; {
+		var err error
+		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
+			return err
+		}
+		isLacking := func(o *control.Erasure) bool { return o.IsAcknowledged() && !isStored(v.to, o) }
+		if !slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isLacking) {
+			return nil
+		}
+		if err := pauses.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// isStored reports whether the target has an order of the source.
+func isStored(to *control.Snapshot, of *control.Erasure) bool {
+	return slices.ContainsFunc(to.Erasures(of.Tenant), func(o *control.Erasure) bool {
+		id, _, _ := strings.Cut(o.ID, copySuffix)
+		return o.IsAcknowledged() && id == of.ID
+	})
+}
+
+// copySuffix stands between the id of an order and a number, where the order was copied once more.
+const copySuffix = ".again"
+
+// sendOrder stores an order of the source at the target, under its id and time, with the positions of the streams that
+// were copied. In streams of the target's own it covers nothing that is stored. An order that is so old may be made
+// void before it is acknowledged; then it is stored once more.
+func (c *Copier) sendOrder(ctx context.Context, o *control.Erasure) error {
+	positions, err := c.positions(ctx, o)
+	if err != nil {
+		return err
+	}
+	to := *o
+	for n := 1; ; n++ {
+		if err := c.cfg.To.Orders.Restore(ctx, &to); err != nil {
+			return err
+		}
+		if to.IsWhole() {
+			if err := c.cfg.Forget(ctx, c.cfg.To.Catalog, &to); err != nil {
+				return err
+			}
+		}
+		err := c.cfg.To.Orders.Acknowledge(ctx, to.ID, positions)
+		if !errors.Is(err, control.ErrErasureVoid) {
+			return err
+		}
+		to.ID = fmt.Sprintf("%s%s%d", o.ID, copySuffix, n)
+	}
+}
+
+// positions returns those of an order at the target.
+func (c *Copier) positions(ctx context.Context, o *control.Erasure) (out []control.ErasurePosition, err error) {
+	for _, p := range o.Positions() {
+		at, known := c.streamAt(p.Stream)
+		if !known {
+			return nil, fmt.Errorf("order %s is about stream %d, which the source does not list", o.ID, p.Stream)
+		}
+		out = append(out, control.ErasurePosition{Stream: at, Partition: p.Partition, Through: p.Through})
+	}
+	all, err := control.NewStreams(c.cfg.To.Documents).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if _, isCopied := c.streamOf(s.Number); !isCopied {
+			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: control.EveryPartition, Through: -1})
+		}
+	}
+	return out, nil
+}
+
+// order returns the id of an order of either side that erases a chunk of the source, empty for none.
+func (c *Copier) order(v *view, e *entry) string {
+	at, _ := c.streamAt(e.ID.Stream)
+	for _, o := range v.from.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
+		if e.Through <= o.Through(e.ID.Stream, e.ID.Partition) {
+			return o.ID
+		}
+	}
+	for _, o := range v.to.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
+		if e.Through <= o.Through(at, e.ID.Partition) {
+			return o.ID
+		}
+	}
+	return ""
+}
+
+// ttl returns the time to live of a copy: what is left at the source, and no longer than the target keeps the day. It
+// reports false for a chunk that one of them hides or is about to (rule T5).
+func (c *Copier) ttl(v *view, e *entry) (ttl int, ok bool) {
+	now := c.cfg.Now()
+	day, ms := e.ID.Day, now.UnixMilli()
+	if v.source.Hides(e.Device, day, ms) || v.isThere && v.target.Hides(e.Device, day, ms) {
+		return 0, false
+	}
+	if v.isThere {
+		if v.target.ExpiredOf(e.Device, day, ms) {
+			return 0, false
+		}
+		ttl = v.target.TTLOf(e.Device, day, ms)
+	}
+	if e.TTL > 0 {
+		left := e.TTL - int(now.Unix()-e.stored)
+		if left <= 0 {
+			return 0, false
+		}
+		if ttl == 0 || left < ttl {
+			ttl = left
+		}
+	}
+	return ttl, true
+}
+
+// forgottenAtTarget reports whether an order of the target's own is about all that a device ever had.
+func (c *Copier) forgottenAtTarget(v *view, device string) bool {
+	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *control.Erasure) bool {
+		id, _, _ := strings.Cut(o.ID, copySuffix)
+		return o.IsWhole() && o.Matches(device, telemetry.Day(0)) &&
+			!slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), func(s *control.Erasure) bool { return s.ID == id })
+	})
+}
