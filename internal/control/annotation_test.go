@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,17 +31,14 @@ func texts(all []control.Annotation) (out []string) {
 func TestAnnotationsOfManyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
-		var mu sync.Mutex
-		calls := 0
+		var calls atomic.Int64
 		docs.Fault = func(op, _, _ string) *controltest.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if calls++; op == controltest.OpReplace && calls%5 == 0 { // an attempt of the client's own that was stored
+			if n := calls.Add(1); op == controltest.OpReplace && n%5 == 0 { // an attempt of the client's own that was stored
 				return &controltest.Fault{Applied: true, Err: control.ErrChanged}
 			}
 			return nil
 		}
-		docs.Lagging = func(string) bool { return calls%7 == 0 }
+		docs.Lagging = func(string) bool { return calls.Load()%7 == 0 }
 		s := control.NewAnnotations(docs, noErasures)
 		var writers sync.WaitGroup
 		for n := range 8 {
