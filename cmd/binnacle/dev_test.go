@@ -193,7 +193,7 @@ func TestDevRefusesForeignHosts(t *testing.T) {
 		return resp.StatusCode
 	}
 	for _, url := range []string{d.api + "/api/v1/devices", d.api + "/prometheus/api/v1/labels", d.cosmos + "/_emulator",
-		d.admin + "/api/v1/rejected", d.admin + "/api/v1/bins", d.admin + "/api/v1/limits",
+		d.admin + "/api/v1/rejected", d.admin + "/api/v1/bins", d.admin + "/api/v1/ingesters", d.admin + "/api/v1/limits",
 		d.admin + "/api/v1/partitions?container=catalog", d.admin + "/debug/pprof/cmdline"} {
 		for _, host := range []string{"localhost:7070", "127.0.0.1", "[::1]:7070", "binnacle.lan:7070"} {
 			require.Equal(t, http.StatusOK, status(host, url), "%s as %s", url, host)

@@ -195,7 +195,8 @@ func TestRolesAsProcesses(t *testing.T) {
 			secret,
 		"--trusted-proxies=127.0.0.1",
 	}, servers...)...)
-	asks := &dev{process: query, api: query.printed(`(?m)^ +api +http://(\S+)`)}
+	asks := &dev{process: query, api: query.printed(`(?m)^ +api +http://(\S+)`),
+		admin: query.printed(`(?m)^ +admin +http://(\S+)`)}
 
 	var at atomic.Pointer[string]
 	at.Store(&kafkaAt)
@@ -220,12 +221,30 @@ func TestRolesAsProcesses(t *testing.T) {
 		ingesters[i] = ingester(i)
 	}
 	settled()
+	soon(t, time.Minute, func() bool { return asks.ingestersThatHold() == 3 }, "each ingester reports what it holds")
 	ingesters[2].kill() // and stays away
 	cancel()
 	want := <-published
 	require.Greater(t, len(want), 100)
 	settled()
 	asks.answersInAllFormats("acme", want)
+}
+
+// ingestersThatHold returns how many ingesters report partitions to the querier.
+func (d *dev) ingestersThatHold() (n int) {
+	var body struct {
+		Ingesters []struct{ Bins struct{ Partitions []any } }
+	}
+	resp, err := http.Get("http://" + d.admin + "/api/v1/ingesters")
+	require.NoError(d.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	require.NoError(d.t, json.NewDecoder(resp.Body).Decode(&body))
+	for _, i := range body.Ingesters {
+		if len(i.Bins.Partitions) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // The small production: all roles in one process on servers of their own, and a token to ask with. A role that is

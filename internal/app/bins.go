@@ -12,7 +12,9 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/duration"
+	"binnacle/internal/headhttp"
 	"binnacle/internal/report"
+	"binnacle/internal/store"
 )
 
 // maxBinDevices is the most devices that are listed.
@@ -37,6 +39,45 @@ func serveBins(in *ingest.Ingester) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(held)
 	})
+}
+
+// ingestersPath is the path of the open bins of all ingesters at the admin listener of a querier.
+const ingestersPath = "/api/v1/ingesters"
+
+// serveIngesters serves what each ingester holds that the querier asks for heads. It takes what serveBins takes.
+func serveIngesters(heads store.Heads) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := binsRequest(r.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var answer struct {
+			Ingesters []headhttp.ProcessBins `json:"ingesters"`
+			Error     string                 `json:"error,omitempty"` // why some may be missing
+		}
+		switch heads := heads.(type) {
+		case *headhttp.Client:
+			answer.Ingesters, err = heads.Bins(r.Context(), r.URL.Query())
+		case *ingest.Ingester:
+			answer.Ingesters, err = ownBins(r.Context(), heads, req)
+		}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// ownBins returns what the ingester of this process holds, as headhttp.Client has it of others.
+func ownBins(ctx context.Context, in *ingest.Ingester, req ingest.BinsRequest) ([]headhttp.ProcessBins, error) {
+	held, err := in.Bins(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(held)
+	return []headhttp.ProcessBins{{Process: "this process", Bins: body}}, err
 }
 
 func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"binnacle/ingest"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/store"
 )
@@ -93,12 +94,13 @@ func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	return d.encryptAs(encryption), nil
 }
 
-func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) error {
+func (p *process) serveHeads(cfg HeadsListener, in *ingest.Ingester, at listener) error {
 	secret, err := cfg.secret()
 	if err != nil {
 		return err
 	}
-	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: heads, Secret: secret, Logger: p.partLogger("heads")}))
+	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: in, Bins: serveBins(in), Secret: secret,
+		Logger: p.partLogger("heads")}))
 	return nil
 }
 

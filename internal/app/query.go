@@ -121,6 +121,7 @@ func (p *process) newQuery(r queryRole) error {
 	p.adminMux.Handle("GET "+costsPath, charged(cost.serve()))
 	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", charged(cost.serve()))
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
+	p.adminMux.Handle("GET "+ingestersPath, serveIngesters(r.heads))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Cost: cost.Cost,

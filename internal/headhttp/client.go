@@ -296,11 +296,7 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 	for _, name := range headers {
 		r.Header.Set(name, "yes")
 	}
-	if c.cfg.Secret != nil {
-		if secret := c.cfg.Secret(); secret != "" {
-			r.Header.Set("Authorization", "Bearer "+secret)
-		}
-	}
+	c.authorize(r)
 	resp, err := c.cfg.HTTP.Do(r)
 	if err != nil {
 		err = a.explain(err)
@@ -317,6 +313,15 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 		return nil, err
 	}
 	return a, nil
+}
+
+// authorize adds the secret.
+func (c *Client) authorize(r *http.Request) {
+	if c.cfg.Secret != nil {
+		if secret := c.cfg.Secret(); secret != "" {
+			r.Header.Set("Authorization", "Bearer "+secret)
+		}
+	}
 }
 
 // refusal returns why a response is no answer.

@@ -21,6 +21,7 @@ import (
 // HandlerConfig is what a handler needs.
 type HandlerConfig struct {
 	Heads store.Heads
+	Bins  http.Handler // serves what the process holds, for operators; nil: nothing does
 	// Secret returns the bearer token that a request must have; it is called for each request. An empty one, or nil, lets
 	// in everybody who reaches the port: mutual TLS, or one machine.
 	Secret func() string
@@ -46,11 +47,14 @@ func Handler(cfg HandlerConfig) http.Handler {
 	mux.HandleFunc("POST "+headsPath, cfg.guarded(cfg.heads))
 	mux.HandleFunc("POST "+devicesPath, cfg.guarded(cfg.devices))
 	mux.HandleFunc("POST "+updatesPath, cfg.guarded(cfg.updates))
+	if cfg.Bins != nil {
+		mux.HandleFunc("GET "+binsPath, cfg.trusted(cfg.Bins.ServeHTTP))
+	}
 	return mux
 }
 
-// guarded serves requests with the secret.
-func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
+// trusted serves requests with the secret.
+func (cfg HandlerConfig) trusted(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if cfg.Secret != nil {
 			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -59,6 +63,13 @@ func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
 				return
 			}
 		}
+		serve(w, r)
+	}
+}
+
+// guarded serves requests with the secret that accept the format.
+func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
+	return cfg.trusted(func(w http.ResponseWriter, r *http.Request) {
 		if t, _, err := mime.ParseMediaType(r.Header.Get("Accept")); err == nil && t != contentType && t != "*/*" {
 			http.Error(w, fmt.Sprintf("heads are answered as %s only", contentType), http.StatusNotAcceptable)
 			return
@@ -67,7 +78,7 @@ func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
 		if err := serve(x); err != nil && r.Context().Err() == nil {
 			cfg.Logger.Warn("cannot send all rows of the head", "peer", r.RemoteAddr, "error", err)
 		}
-	}
+	})
 }
 
 // exchange is one request and its answer.

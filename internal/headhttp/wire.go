@@ -21,6 +21,9 @@ const (
 	updatesPath = "/heads/v1/news"
 )
 
+// binsPath is the path of the report of open bins: a GET with a JSON answer, as at the ingester's admin listener.
+const binsPath = "/heads/v1/bins"
+
 // Version changes with what an older reader would misunderstand.
 const Version = 1
 

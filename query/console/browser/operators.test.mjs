@@ -88,6 +88,41 @@ test("tenants, ingest, refused readings and actions", async () => {
   await close(page);
 });
 
+// The answers of a querier that finds three ingesters, one of which does not answer.
+async function ingesters() {
+  const held = await (await fetch(`${dev.admin}/api/v1/bins?devices=20`)).json();
+  const [first, ...rest] = held.partitions;
+  return { ingesters: [
+    { process: "10.0.0.7:7072", bins: { ...held, partitions: [{ ...first, log_end: first.position + 7, caught_up: false, replay: { ...first.replay, seconds: 90 } }] } },
+    { process: "10.0.0.8:7072", bins: { ...held, partitions: [first, ...rest], tenants: null, devices: null } },
+    { process: "10.0.0.9:7072", error: "no answer in time" },
+  ] };
+}
+
+test("ingest of all processes, and of one", async () => {
+  for (const [name, options] of [["light", {}], ["dark", { colorScheme: "dark" }], ["light-390", { viewport: { width: 390, height: 800 } }], ["dark-390", { colorScheme: "dark", viewport: { width: 390, height: 800 } }]]) {
+    const page = await openPage(browser, "about:blank", options);
+    const answer = await ingesters();
+    await page.route("**/api/v1/ingesters?*", (route) => route.fulfill({ json: answer }));
+    await page.goto(`${dev.admin}/operators#view=ingest`);
+    await panel(page, "Processes").waitFor();
+    const text = await panel(page, "Processes").innerText();
+    assert.match(text, /10\.0\.0\.7:7072\s+1 partition catching up\s+1\s+7\s[^]*1m30s[^]*10\.0\.0\.8:7072\s+caught up\s+4\s+0\s[^]*10\.0\.0\.9:7072\s+no answer in time/);
+    assert.match(await page.locator("#view").innerText(), /Not all ingesters answer[^]*two processes hold[^]*telemetry\/0: 10\.0\.0\.7:7072, 10\.0\.0\.8:7072/);
+    assert.equal(await panel(page, "Kafka partitions").locator("tbody tr").count(), 5);
+    assert.match(await panel(page, "Tenants in memory").innerText(), /acme\s+2\s+2\s+2/);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= page.viewportSize().width, "nothing lies beyond the edge");
+    await shoot(page, `operators-ingesters-${name}`);
+    await panel(page, "Processes").getByRole("button", { name: "10.0.0.8:7072" }).click();
+    await page.getByRole("button", { name: "process=10.0.0.8:7072" }).waitFor();
+    assert.match(await address(page), /process=10\.0\.0\.8%3A7072/);
+    assert.equal(await panel(page, "Kafka partitions").locator("tbody tr").count(), 4);
+    await page.goBack();
+    await page.locator('section[aria-label="Kafka partitions"] tbody tr >> nth=4').waitFor();
+    await close(page);
+  }
+});
+
 async function admin(path, body) {
   const response = await fetch(`${dev.admin}/api/v1/tenants${path}`, { method: "POST", body: JSON.stringify(body) });
   assert.ok(response.ok, await response.clone().text());
@@ -127,7 +162,7 @@ test("a tenant is found, limited, suspended and resumed", async () => {
 
   await page.getByRole("button", { name: "Suspend…" }).click();
   await page.keyboard.press("Escape");
-  assert.equal(await dialog.count(), 0);
+  await dialog.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Suspend…" }).click();
   await dialog.getByLabel("Reason").fill("the contract has ended");
   await dialog.getByRole("button", { name: "Suspend umbrella" }).click();

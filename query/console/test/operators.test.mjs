@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fragment, initial, lags, ordered, parse, refusedBy, requests } from "../page/js/operatorstate.js";
+import { fragment, heldBy, initial, lags, lagsOf, ordered, parse, refusedBy, requests, tenantsHeld } from "../page/js/operatorstate.js";
 
 test("the address bar has the state of the page of operators", () => {
   assert.equal(fragment(initial()), "");
   assert.deepEqual(parse(""), initial());
-  const s = { view: "tenants", since: "6h", container: "chunks-2026-11", partition: "3", tenant: "acme", find: "gold", sort: "memory", reason: "future", refresh: 10 };
+  const s = { view: "tenants", since: "6h", container: "chunks-2026-11", partition: "3", tenant: "acme", find: "gold", sort: "memory", process: "10.0.0.7:7072", reason: "future", refresh: 10 };
   assert.deepEqual(parse(fragment(s)), s);
   for (const wrong of ["view=none", "since=2h", "partition=x", "partition=-1", "refresh=1", "unknown=1", "sort=toString", "view=toString"])
     assert.deepEqual(parse(wrong), initial(), wrong);
@@ -53,4 +53,17 @@ test("lags and refusals", () => {
   assert.deepEqual(lags({ log_end: 100, position: 90, journal_floor: 80, floor: 40 }), { unread: 10, unjournaled: 10, unstored: 50 });
   assert.deepEqual(lags({ log_end: 5, position: 9, journal_floor: 9, floor: 9 }), { unread: 0, unjournaled: 0, unstored: 0 });
   assert.deepEqual(refusedBy([{ samples: [{ tenant: "a" }, { tenant: "b" }, { tenant: "b" }] }, { samples: [{}] }]), [["b", 2], ["a", 1], ["", 1]]);
+});
+
+test("what several processes hold", () => {
+  const part = (topic, partition, read) => ({ topic, partition, log_end: 100, position: read, journal_floor: 50, floor: 20 });
+  const one = { process: "a", bins: { partitions: [part("t", 0, 90), part("t", 1, 80)], tenants: [{ tenant: "x", devices: 1, bins: 2, readings: 3, bytes: 4, from: "2026-11-23T10:00:00Z", records_behind: 5 }] } };
+  const two = { process: "b", bins: { partitions: [part("t", 1, 80)], tenants: [
+    { tenant: "x", devices: 10, bins: 20, readings: 30, bytes: 40, from: "2026-11-23T09:00:00Z", records_behind: 50 },
+    { tenant: "y", devices: 1, bins: 1, readings: 1, bytes: 1, from: "2026-11-23T08:00:00Z", records_behind: 1 }] } };
+  const all = [one, two, { process: "c", error: "no answer in time" }, { process: "d", bins: { partitions: [], tenants: null } }];
+  assert.deepEqual(heldBy(all), [["t/1", ["a", "b"]]]);
+  assert.deepEqual(lagsOf(one.bins.partitions), { unread: 30, unjournaled: 70, unstored: 130 });
+  assert.deepEqual(tenantsHeld(all.filter((p) => p.bins).map((p) => p.bins)).map((t) => [t.tenant, t.devices, t.bins, t.readings, t.bytes, t.from, t.records_behind]),
+    [["y", 1, 1, 1, 1, "2026-11-23T08:00:00Z", 1], ["x", 11, 22, 33, 44, "2026-11-23T09:00:00Z", 55]]);
 });

@@ -3,7 +3,7 @@
 import { ask } from "./admin.js";
 import { $, fill, h, icon } from "./dom.js";
 import { ago, charge, count, length, number } from "./format.js";
-import { fragment, lags, parse, refusedBy, requests, spans, views } from "./operatorstate.js";
+import { fragment, heldBy, lags, lagsOf, parse, refusedBy, requests, spans, tenantsHeld, views } from "./operatorstate.js";
 import { shell } from "./requests.js";
 import { bar, bytes, panel, percent, table, when, whole } from "./tables.js";
 import { TenantsRoom } from "./tenants.js";
@@ -123,7 +123,7 @@ async function run() {
 
 // What the room is narrowed to, and a way back.
 function chips() {
-  const narrowed = (state.view === "rejected" ? ["reason", "tenant"] : ["partitions", "tenants"].includes(state.view) ? [] : ["tenant"]).filter((n) => state[n]);
+  const narrowed = (state.view === "rejected" ? ["reason", "tenant"] : ["partitions", "tenants"].includes(state.view) ? [] : state.view === "ingest" ? ["process", "tenant"] : ["tenant"]).filter((n) => state[n]);
   return narrowed.length === 0 ? null : h("div", { class: "filters" }, narrowed.map((n) =>
     h("button", { class: "chip", title: "Drop this condition", on: { click: () => change({ [n]: "" }) } }, `${n}=${state[n]}`, h("span", { "aria-hidden": "true" }, " ×"))));
 }
@@ -237,33 +237,62 @@ function binsOf(title, list) {
 
 // --- ingest
 
-function ingest({ bins, limits }) {
-  const b = bins.body;
-  if (!b) return bins.absent ? elsewhere("open bins", "an ingester", "binnacle bins --admin HOST:7071") : null;
-  const total = b.partitions.map(lags).reduce((a, l) => ({ unread: a.unread + l.unread, unjournaled: a.unjournaled + l.unjournaled, unstored: a.unstored + l.unstored }),
-    { unread: 0, unjournaled: 0, unstored: 0 });
-  const tile = (n, what, title) => h("div", { class: "tile", title }, h("b", {}, n), h("span", {}, what));
+function ingest({ ingesters, bins, limits }) {
+  const all = ingesters.body?.ingesters ?? // an ingester alone knows its own bins
+    (bins.body ? [{ process: "this process", bins: bins.body }] : null);
+  if (!all) return bins.absent && ingesters.absent ? elsewhere("open bins", "a querier or an ingester", "binnacle bins --admin HOST:7071") : null;
+  const shown = all.filter((p) => p.bins && (!state.process || p.process === state.process));
+  const reports = shown.map((p) => p.bins);
+  const partitions = shown.flatMap(({ process, bins }) => bins.partitions.map((p) => ({ ...p, process })));
+  const twice = heldBy(all);
   return [
-    h("div", { class: "tiles", role: "group", "aria-label": "Lags" },
-      tile(whole(total.unread), "records not read", "the end of the log less what was read"),
-      tile(whole(total.unjournaled), "not in the journal", "a crash without a journal reads them again"),
-      tile(whole(total.unstored), "not in chunks", "they are in open bins"),
-      tile(`${bytes(b.memory.held)}`, `of ${bytes(b.memory.bound)} memory`), tile(length(b.hold_seconds * 1e3), "longest hold")),
-    panel("Kafka partitions", `${b.topics}; read by this process`, b.partitions.length === 0 ? "None is assigned to it." : table(
-      ["Topic", "Partition", "State", ["end", "n"], ["not read", "n"], ["not journalled", "n"], ["not in chunks", "n"], ["floor", "n"], ["journal floor", "n"], ["bins", "n"], ["a restart takes", "n"]],
-      b.partitions.map((p) => {
+    ingesters.body?.error || all.some((p) => p.error) ? h("div", { class: "box-note warn" }, h("h3", {}, "Not all ingesters answer"), h("p", {}, "Sums lack what they hold."),
+      h("p", {}, ingesters.body?.error ?? "")) : null,
+    twice.length > 0 ? h("div", { class: "box-note warn" }, h("h3", {}, "Partitions that two processes hold"), h("p", {}, "One of them was just assigned the partition, or has lost it without knowing yet."),
+      twice.slice(0, 20).map(([name, names]) => h("p", {}, `${name}: ${names.join(", ")}`))) : null,
+    tilesOf(lagsOf(partitions), reports),
+    all.length !== 1 || all[0].error || state.process ? processes(all) : null,
+    panel("Kafka partitions", all.length > 1 ? "as of the last time each was to commit" : "read by this process", partitions.length === 0 ? "None is assigned." : table(
+      ["Topic", "Partition", ...(shown.length > 1 ? ["Process"] : []), "State", ["end", "n"], ["not read", "n"], ["not journalled", "n"], ["not in chunks", "n"], ["floor", "n"], ["journal floor", "n"], ["bins", "n"], ["a restart takes", "n"]],
+      partitions.map((p) => {
         const l = lags(p);
-        return [p.topic, String(p.partition), p.loading > 0 ? `${whole(p.loading)} to load` : p.caught_up ? h("span", { class: "dot" }, "caught up") : h("span", { class: "dot warn" }, "catching up"),
+        return [p.topic, String(p.partition), ...(shown.length > 1 ? [p.process] : []), p.loading > 0 ? `${whole(p.loading)} to load` : p.caught_up ? h("span", { class: "dot" }, "caught up") : h("span", { class: "dot warn" }, "catching up"),
           whole(p.log_end), whole(l.unread), whole(l.unjournaled), whole(l.unstored), whole(p.floor), whole(p.journal_floor), whole(p.bins),
           p.replay.seconds ? length(Math.max(1000, Math.round(p.replay.seconds) * 1e3)) : "?"];
       }))),
     limits.body?.waiting.length > 0 ? panel("Waiting for limits", "", table(["Tenant", "Device", "Limit", "Topic", ["from offset", "n"], "Since"],
       limits.body.waiting.map((x) => [x.tenant, x.device || "all", x.limit, `${x.topic}/${x.partition}`, whole(x.offset), ago(Date.parse(x.since), now())]))) : null,
-    limits.body?.passed.length > 0 ? limitsOf(limits.body.passed) : panel("Over their limits", "", "No tenant was over a limit."),
+    !limits.body ? null : limits.body.passed.length > 0 ? limitsOf(limits.body.passed) : panel("Over their limits", "in this process", "No tenant was over a limit."),
     panel("Tenants in memory", "", table(["Tenant", ["devices", "n"], ["bins", "n"], ["readings", "n"], ["memory", "n"], "Oldest reading", ["records behind", "n"]],
-      (b.tenants ?? []).map((t) => [link(t.tenant, { view: "tenants", tenant: t.tenant }), whole(t.devices ?? 0), whole(t.bins), whole(t.readings), bytes(t.bytes), ago(Date.parse(t.from), now()), whole(t.records_behind)]))),
-    binsOf("Oldest devices in memory", b.devices ?? []),
+      tenantsHeld(reports).map((t) => [link(t.tenant, { view: "tenants", tenant: t.tenant }), whole(t.devices), whole(t.bins), whole(t.readings), bytes(t.bytes), ago(Date.parse(t.from), now()), whole(t.records_behind)]))),
+    binsOf("Oldest devices in memory", reports.flatMap((b) => b.devices ?? []).sort((a, b) => Date.parse(a.from) - Date.parse(b.from)).slice(0, 20)),
   ];
+}
+
+function tilesOf(total, reports) {
+  const tile = (n, what, title) => h("div", { class: "tile", title }, h("b", {}, n), h("span", {}, what));
+  const sum = (name) => reports.reduce((n, b) => n + b.memory[name], 0);
+  return h("div", { class: "tiles", role: "group", "aria-label": "Lags" },
+    tile(whole(total.unread), "records not read", "the end of the log less what was read"),
+    tile(whole(total.unjournaled), "not in the journal", "a crash without a journal reads them again"),
+    tile(whole(total.unstored), "not in chunks", "they are in open bins"),
+    tile(bytes(sum("held")), `of ${bytes(sum("bound"))} memory`),
+    tile(length(Math.max(0, ...reports.map((b) => b.hold_seconds * 1e3))), "longest hold"));
+}
+
+function processes(all) {
+  return panel("Processes", "the ingesters that this querier asks for heads; a click shows one", all.length === 0 ? "None was found." : table(
+    ["Process", "State", ["partitions", "n"], ["not read", "n"], ["not journalled", "n"], ["not in chunks", "n"], ["bins", "n"], ["memory", "n"], ["on disk", "n"], ["longest restart", "n"], "Topics"],
+    all.map(({ process, bins: b, error }) => {
+      const name = link(process, { process: state.process === process ? "" : process }, state.process === process ? "Show all processes" : "Show this process");
+      if (!b) return [name, h("span", { class: "dot warn wrap" }, error), ...Array(9).fill("")];
+      const l = lagsOf(b.partitions);
+      const late = b.partitions.filter((p) => !p.caught_up || p.loading > 0).length;
+      const takes = Math.max(0, ...b.partitions.map((p) => p.replay.seconds ?? 0));
+      return [name, late > 0 ? h("span", { class: "dot warn" }, `${count(late, "partition")} catching up`) : h("span", { class: "dot" }, b.partitions.length > 0 ? "caught up" : "nothing assigned"),
+        whole(b.partitions.length), whole(l.unread), whole(l.unjournaled), whole(l.unstored), whole(b.partitions.reduce((n, p) => n + p.bins, 0)),
+        `${bytes(b.memory.held)} of ${bytes(b.memory.bound)}`, bytes(b.memory.spilled), takes > 0 ? length(Math.max(1000, Math.round(takes) * 1e3)) : "?", b.topics];
+    })));
 }
 
 // --- refused readings

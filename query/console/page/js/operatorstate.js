@@ -11,7 +11,7 @@ export const sorts = ["load", "tenant", "state", "rus", "throttled", "memory", "
 
 /** initial returns the state of a page that nobody has touched. partition is "" where none is looked at. */
 export function initial() {
-  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", find: "", sort: "load", reason: "", refresh: 0 };
+  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", find: "", sort: "load", process: "", reason: "", refresh: 0 };
 }
 
 /** parse reads a fragment; what it does not know is left as it is at first. */
@@ -21,7 +21,7 @@ export function parse(hash) {
   if (Object.hasOwn(views, q.get("view") ?? "")) state.view = q.get("view");
   if (spans.includes(q.get("since"))) state.since = q.get("since");
   if (/^\d{1,4}$/.test(q.get("partition") ?? "")) state.partition = q.get("partition");
-  for (const name of ["container", "tenant", "find", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
+  for (const name of ["container", "tenant", "find", "process", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
   if (sorts.includes(q.get("sort"))) state.sort = q.get("sort");
   if (["10", "60"].includes(q.get("refresh"))) state.refresh = Number(q.get("refresh"));
   return state;
@@ -54,7 +54,7 @@ export function requests(state, now) {
     tenants: { ...(tenant && { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) }),
       heat, rejected: path("rejected", { from: now - hours[since], samples: 100 }), tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
       limits: path("limits", { tenant }) },
-    ingest: { bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
+    ingest: { ingesters: path("ingesters", { tenant, devices: 20, by: "age" }), bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
     rejected: { rejected },
     actions: { actions: path("actions", { since: since === "1h" ? "720h" : since, tenant }), placement: path("placement", { tenant }) },
   }[state.view];
@@ -81,6 +81,32 @@ export function ordered(rows, find, sort) {
 /** lags returns how many records of a Kafka partition are not read, not in the journal, and not in chunks. */
 export function lags({ log_end: end, position, journal_floor: journal, floor }) {
   return { unread: Math.max(0, end - position), unjournaled: Math.max(0, position - journal), unstored: Math.max(0, position - floor) };
+}
+
+/** lagsOf returns the sums of lags of Kafka partitions. */
+export function lagsOf(partitions) {
+  return partitions.map(lags).reduce((a, l) => ({ unread: a.unread + l.unread, unjournaled: a.unjournaled + l.unjournaled, unstored: a.unstored + l.unstored }),
+    { unread: 0, unjournaled: 0, unstored: 0 });
+}
+
+/** heldBy returns which processes say that they hold a Kafka partition, for those that more than one holds. */
+export function heldBy(processes) {
+  const by = new Map();
+  for (const { process, bins } of processes)
+    for (const { topic, partition } of bins?.partitions ?? []) by.set(`${topic}/${partition}`, [...(by.get(`${topic}/${partition}`) ?? []), process]);
+  return [...by].filter(([, names]) => names.length > 1);
+}
+
+/** tenantsHeld returns what processes hold of each tenant together, the oldest reading first. */
+export function tenantsHeld(reports) {
+  const by = new Map();
+  for (const t of reports.flatMap((b) => b.tenants ?? [])) {
+    const sum = by.get(t.tenant) ?? { tenant: t.tenant, devices: 0, bins: 0, readings: 0, bytes: 0, from: t.from, records_behind: 0 };
+    for (const name of ["devices", "bins", "readings", "bytes", "records_behind"]) sum[name] += t[name] ?? 0;
+    if (Date.parse(t.from) < Date.parse(sum.from)) sum.from = t.from;
+    by.set(t.tenant, sum);
+  }
+  return [...by.values()].sort((a, b) => Date.parse(a.from) - Date.parse(b.from));
 }
 
 /** refusedBy returns how many of the samples of refused readings name each tenant, the most first. */
