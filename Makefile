@@ -3,7 +3,7 @@
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance years partitioning access-patterns placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
-.PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it
+.PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it
 .PHONY: openapi-lint deploy-check ci
 
 # The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
@@ -194,6 +194,9 @@ console-test: ## The tests of the page's modules, in Node.js
 
 console-it: ## The page in a headless Chromium, over `binnacle dev`; SHOTS=DIRECTORY keeps pictures
 	bash .ci/console-it
+
+focus-it: ## A bill in the columns of FOCUS 1.2, beside the validator of the FinOps Foundation
+	bash .ci/focus-it
 
 readers-it: ## Answers read by pyarrow and DuckDB, and by R where it is: what the guide says, and Parquet against CSV
 	bash .ci/readers-it
