@@ -97,18 +97,22 @@ type keptBill struct {
 	at   time.Time
 }
 
-// costKept is how long a bill is answered again: counters are stored once a minute.
-const costKept = time.Minute
+// How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that is
+// kept open asks again and again. The bill of an account's first hour is made anew each minute.
+const (
+	costKept        = time.Minute
+	costKeptTenants = 15 * time.Minute
+)
 
 func newCosts(client *cosmos.Client) *costs {
 	return &costs{client: client, now: time.Now, kept: map[charges.Month]keptBill{}}
 }
 
-// recent returns the bill of a month as it was at most a minute ago. Nobody is charged for reading it.
-func (c *costs) recent(ctx context.Context, month charges.Month) (keptBill, error) {
+// recent returns the bill of a month as it was some time ago at most. Nobody is charged for reading it.
+func (c *costs) recent(ctx context.Context, month charges.Month, age time.Duration) (keptBill, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k, ok := c.kept[month]; ok && c.now().Sub(k.at) < costKept {
+	if k, ok := c.kept[month]; ok && (c.now().Sub(k.at) < costKept || k.bill.Hours > 1 && c.now().Sub(k.at) < age) {
 		return k, nil
 	}
 	bill, sum, err := c.bill(store.WithPurpose(ctx, nil), month, nil)
@@ -128,7 +132,7 @@ const mostKeptBills = 16
 
 // Cost returns what a month costs a tenant, for its own users.
 func (c *costs) Cost(ctx context.Context, tenant string, month charges.Month) (charges.TenantCost, error) {
-	k, err := c.recent(ctx, month)
+	k, err := c.recent(ctx, month, costKeptTenants)
 	if err != nil {
 		return charges.TenantCost{}, err
 	}
@@ -147,7 +151,7 @@ func (c *costs) serve() http.Handler {
 			return
 		}
 		var body any
-		k, err := c.recent(r.Context(), month)
+		k, err := c.recent(r.Context(), month, costKept)
 		if body = k.bill; err == nil && r.PathValue("tenant") != "" {
 			body, err = c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), k.bill, k.sum, listedCosts})
 		}

@@ -1,6 +1,7 @@
 // The room of all devices: which report, which are silent by their own measure, what they say now, where they are.
 
 import { Cells, squares } from "./cells.js";
+import { costPanel } from "./cost.js";
 import { fill, h } from "./dom.js";
 import { ago, count, instant, length, number, roughly } from "./format.js";
 import { degrees, frame, placed, positionMetrics } from "./geo.js";
@@ -48,13 +49,14 @@ export class Fleet {
     const metric = shownMetric(state, catalog);
     const where = positionMetrics(catalog.metrics);
     const wanted = [...new Set([metric, ...(where ?? [])].filter(Boolean))];
-    const [list, latest, refused] = await Promise.all([
+    const [list, latest, refused, cost] = await Promise.all([
       ask("/api/v1/devices", [["limit", most]]),
       wanted.length === 0
         ? { latest: [] }
         : ask("/api/v1/latest", [...wanted.map((m) => ["metric", m]), ["from", range.from], ["to", range.to],
             ["limit", most * wanted.length]]),
       ask("/api/v1/rejected", [["samples", 100]]).catch(missing),
+      ask("/api/v1/cost", []).catch(() => null), // devices are shown also where bills can't be made
     ]);
     const devices = list.devices.filter((d) => matches(d, { match: state.match, devices: [] }));
     await this.learn(ask, list.devices, catalog, now);
@@ -64,7 +66,7 @@ export class Fleet {
     const places = where ? placed(latest.latest, where) : null;
     const units = catalog.metrics.find((m) => m.metric === metric)?.units ?? [];
     const all = list.devices.length;
-    this.shown = { state, catalog, about, rows, newest, places, refused, report, metric, all, now, unit: units[0] ?? "",
+    this.shown = { state, catalog, about, rows, newest, places, refused, cost, report, metric, all, now, unit: units[0] ?? "",
       truncated: list.truncated };
     return { answers, draw: (element) => this.draw(element) };
   }
@@ -119,7 +121,7 @@ export class Fleet {
         tile(refused, "refused in a day", refused > 0 ? "dot warn" : "")),
       this.filters(),
       truncated ? h("p", { class: "hint" }, `Shown are the first ${most.toLocaleString("en")} devices.`) : null,
-      h("div", { class: "fleet-grid" }, this.silent(), this.tags(), this.strip(), this.map(), this.offenders(), this.limits()),
+      h("div", { class: "fleet-grid" }, this.silent(), this.tags(), this.strip(), this.map(), this.offenders(), this.limits(), this.shown.cost ? costPanel(this.shown.cost) : null),
     );
     if (state.match.length > 0 && rows.length === 0) this.page.say("no device matches");
   }
