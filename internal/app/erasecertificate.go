@@ -75,6 +75,11 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 	var read []string
 	for _, s := range streams {
 		switch {
+		case s.IsCopied():
+			r := erase.Remains{Place: "the account that readings were " + s.Cluster, Note: "not reached from here"}
+			if !slices.Contains(out, r) {
+				out = append(out, r)
+			}
 		case s.Cluster != id:
 			out = append(out, erase.Remains{Place: "topic " + s.Topic + " of the Kafka cluster " + s.Cluster,
 				Note: "not reached from here"})
