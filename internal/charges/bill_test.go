@@ -131,7 +131,7 @@ func TestBillsAddUp(t *testing.T) {
 	}
 }
 
-var focusCSV = flag.String("focus.csv", "", "file that TestFOCUS writes its bill to, for the validator of make focus-it")
+var focusCSV = flag.String("focus.csv", "", "file that TestFOCUS writes its bill to, for the validator (make focus-it)")
 
 // Each row is a part of a tenant's bill: its price by its quantity is its cost, and all add up.
 func TestFOCUS(t *testing.T) {
