@@ -1,6 +1,7 @@
 // What a month costs a tenant: the answer of /api/v1/cost as a panel.
 
 import { h } from "./dom.js";
+import { count } from "./format.js";
 
 const kinds = {
   chunks: "chunks written", backfill: "late chunks written", lookups: "look-ups of ingesters", rollups: "rollups",
@@ -25,9 +26,9 @@ export function costPanel(bill) {
   const spent = Object.entries(bill.rusByKind).filter(([, rus]) => rus > 0).sort((a, b) => b[1] - a[1]);
   return h("section", { class: "panel", "aria-label": "Cost" },
     h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`),
-    h("p", { class: "hint" }, `List prices of ${Math.round(bill.hours).toLocaleString("en")} hours; `,
+    h("p", { class: "hint" }, `List prices of ${count(Math.round(bill.hours), "hour")}; `,
       `${units(bill.rus)} request units.`),
-    h("table", { class: "data" },
+    !(bill.dollars.total > 0) ? null : h("table", { class: "data" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Part"), h("th", { scope: "col", class: "n" }, "Dollars"))),
       h("tbody", {}, parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => row(text, money(bill.dollars[name]))))),
     spent.length === 0 ? null : h("table", { class: "data" },
