@@ -195,13 +195,16 @@ func (p *Plan) figures(all []outcome, best int) {
 	add := func(name, unit string, basis Basis, of func(*load) float64) {
 		p.Figures = append(p.Figures, over(all, named(name, unit, basis), func(o *outcome) float64 { return of(&o.first) }))
 	}
-	given := Given
+	given, devices := Given, Given
 	for _, f := range p.Workload.Fleets {
-		if f.Sample != nil {
+		if f.Sample != nil || f.Interval.Basis == Measured {
 			given = Measured
 		}
+		if f.Devices.Basis == Measured {
+			devices = Measured
+		}
 	}
-	add("devices", "", Given, func(l *load) float64 { return l.devices })
+	add("devices", "", devices, func(l *load) float64 { return l.devices })
 	add("readings", "/s", given, func(l *load) float64 { return l.readings })
 	add("values", "/s", given, func(l *load) float64 { return l.values })
 	add("bytes per value in chunks", "B", Measured, func(l *load) float64 {

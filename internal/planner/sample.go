@@ -114,9 +114,9 @@ func (w *Workload) encode(f *Fleet, documents *[]string) (*surface, error) {
 			if f.Interval.Low == 0 && i == 0 {
 				return nil, fmt.Errorf("fleet %s: an interval of 0", f.Name)
 			}
-			of := sampler{hold: w.hold(), interval: made.interval}
-			for device := range min(samples, max(1, int(made.interval/(2*time.Second)))) {
-				of.device(device, made.each)
+			of := w.sampled(made, 1)
+			if f.Bytes.Basis != "" {
+				of = w.sampled(made, f.Bytes.High*of.sum.values/max(1, of.sum.bytes-of.sum.overhead))
 			}
 			s[i][j] = of.result()
 			if i <= 1 && j <= 1 {
@@ -125,6 +125,15 @@ func (w *Workload) encode(f *Fleet, documents *[]string) (*surface, error) {
 		}
 	}
 	return &s, nil
+}
+
+// sampled bins and encodes devices. Their values take scale times what they are encoded to.
+func (w *Workload) sampled(made synthetic, scale float64) *sampler {
+	of := &sampler{hold: w.hold(), interval: made.interval, scale: scale}
+	for device := range min(samples, max(1, int(made.interval/(2*time.Second)))) {
+		of.device(device, made.each)
+	}
+	return of
 }
 
 func (w *Workload) hold() time.Duration { return time.Duration(w.Hold.High * float64(time.Second)) }
@@ -195,7 +204,7 @@ func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
 	if err != nil {
 		return encoded{}, fmt.Errorf("fleet %s: read the sample: %w", f.Name, err)
 	}
-	of := sampler{hold: w.hold()}
+	of := sampler{hold: w.hold(), scale: 1}
 	for n, readings := range devices {
 		first, last := readings[0].Time, readings[len(readings)-1].Time
 		step := max(1, (last-first)/int64(max(1, len(readings)-1)))
@@ -265,6 +274,7 @@ func (w *Workload) readings(s *Sample) ([][]telemetry.Reading, error) {
 // sampler bins readings of devices as an ingester does, and counts what becomes of those of the second day.
 type sampler struct {
 	hold, interval time.Duration
+	scale          float64 // of what values are encoded to
 	devices        int
 	span           float64 // of each device, in days
 	sum            encoded
@@ -297,6 +307,20 @@ func (s *sampler) device(n int, each func(int, func(telemetry.Reading))) {
 	s.span = min(1, float64(s.interval*maxReadings)/float64(24*time.Hour))
 	each(n, func(r telemetry.Reading) { s.take(r, r.Time >= start.End()) })
 	s.cut(true, true)
+}
+
+// BytesPerValue returns what the values of a device's readings take in chunks, without what each document takes.
+func BytesPerValue(readings []telemetry.Reading) (bytes, values float64) {
+	s := sampler{hold: 24 * time.Hour, scale: 1, names: binning.NewNames()}
+	s.bin = binning.NewBin(s.names)
+	for _, r := range readings {
+		if telemetry.DayOf(r.Time) != s.day {
+			s.cut(true, true)
+		}
+		s.take(r, true)
+	}
+	s.cut(true, true)
+	return s.sum.bytes - s.sum.overhead, s.sum.values
 }
 
 // take adds a reading to the bin.
@@ -360,11 +384,12 @@ func (s *sampler) cut(counted, all bool) {
 			panic("planner: rows that fit a document make none: " + err.Error())
 		}
 		overhead, _ := chunk.Overhead(doc)
-		s.sizer.Observe(binning.Measured{Values: rows.Values(), Columns: width, Bytes: len(doc), Overhead: overhead})
+		size := overhead + int(s.scale*float64(len(doc)-overhead))
+		s.sizer.Observe(binning.Measured{Values: rows.Values(), Columns: width, Bytes: size, Overhead: overhead})
 		if counted {
 			s.sum.chunks++
-			s.sum.bytes += float64(len(doc))
-			s.sum.rus += chunkWrite(float64(len(doc)))
+			s.sum.bytes += float64(size)
+			s.sum.rus += chunkWrite(float64(size))
 			s.sum.overhead += float64(overhead)
 			if len(s.documents) < 5 {
 				s.documents = append(s.documents, string(doc))

@@ -18,14 +18,14 @@ import (
 // Workload is what a plan is made for.
 type Workload struct {
 	Name      string   `yaml:"name" json:"name"`
-	Months    int      `yaml:"months" json:"months"` // that the plan looks ahead
+	Months    int      `yaml:"months,omitempty" json:"months"` // that the plan looks ahead
 	Tenants   Tenants  `yaml:"tenants" json:"tenants"`
 	Fleets    []Fleet  `yaml:"fleets" json:"fleets"`
-	Queries   []Query  `yaml:"queries" json:"queries"`
-	Retention Quantity `yaml:"retention" json:"retention_seconds"`
-	Growth    Quantity `yaml:"growth" json:"growth_a_month"` // of devices, over those of the month before
-	Regions   Quantity `yaml:"regions" json:"regions"`
-	Hold      Quantity `yaml:"hold" json:"hold_seconds"`
+	Queries   []Query  `yaml:"queries,omitempty" json:"queries"`
+	Retention Quantity `yaml:"retention,omitempty" json:"retention_seconds"`
+	Growth    Quantity `yaml:"growth,omitempty" json:"growth_a_month"` // of devices, over those of the month before
+	Regions   Quantity `yaml:"regions,omitempty" json:"regions"`
+	Hold      Quantity `yaml:"hold,omitempty" json:"hold_seconds"`
 
 	folder string // that names of sample files are relative to
 }
@@ -33,18 +33,20 @@ type Workload struct {
 // Tenants is how devices belong to tenants.
 type Tenants struct {
 	Count        Quantity `yaml:"count" json:"count"`
-	Distribution string   `yaml:"distribution" json:"distribution"` // even or zipf
-	Largest      Quantity `yaml:"largest" json:"share_of_the_largest"`
+	Distribution string   `yaml:"distribution,omitempty" json:"distribution"` // even or zipf
+	Largest      Quantity `yaml:"largest,omitempty" json:"share_of_the_largest"`
 }
 
 // Fleet is devices that report alike.
 type Fleet struct {
 	Name     string              `yaml:"name" json:"name"`
 	Devices  Quantity            `yaml:"devices" json:"devices"`
-	Interval Quantity            `yaml:"interval" json:"interval_seconds"` // between two readings of a device
-	Late     Quantity            `yaml:"late" json:"late_share"`           // of readings that come after their day was stored
-	Metrics  map[string]Quantity `yaml:"metrics" json:"metrics,omitempty"` // of a reading, by kind
-	Sample   *Sample             `yaml:"sample" json:"sample,omitempty"`   // in place of Metrics and Interval
+	Interval Quantity            `yaml:"interval,omitempty" json:"interval_seconds"` // between two readings of a device
+	Late     Quantity            `yaml:"late,omitempty" json:"late_share"`           // of readings that come after their day was stored
+	Metrics  map[string]Quantity `yaml:"metrics,omitempty" json:"metrics,omitempty"` // of a reading, by kind
+	// Bytes is what a value takes in chunks, without what each document takes; missing: as drawn values are encoded.
+	Bytes  Quantity `yaml:"bytes-per-value,omitempty" json:"bytes_per_value,omitzero"`
+	Sample *Sample  `yaml:"sample,omitempty" json:"sample,omitempty"` // in place of Metrics, Interval and Bytes
 }
 
 // Sample is a file of readings in line protocol.
@@ -147,6 +149,9 @@ func Parse(text []byte, sets []string) (w Workload, err error) {
 	return w, w.validate()
 }
 
+// YAML returns the workload as Parse reads it. The comment of a figure has its basis, which holds until it is changed.
+func (w *Workload) YAML() ([]byte, error) { return yaml.Marshal(w) }
+
 // first returns the share of devices that the largest tenant has by the distribution.
 func (t Tenants) first() float64 {
 	n := int(min(max(1, t.Count.mid()), 1e6))
@@ -217,10 +222,16 @@ func (f *Fleet) check(at string, check func(string, string)) {
 		if f.Sample.File == "" || f.Sample.DeviceTag == "" {
 			check(at+".sample", "file and device-tag are wanted")
 		}
-		if f.Interval.Basis != "" || len(f.Metrics) > 0 {
-			check(at, "a sample has an interval and metrics of its own: leave yours out")
+		if f.Interval.Basis != "" || len(f.Metrics) > 0 || f.Bytes.Basis != "" {
+			check(at, "a sample has an interval, metrics and bytes of its own: leave yours out")
 		}
 		return
+	}
+	if f.Bytes.Basis != "" {
+		check(at+".bytes-per-value", f.Bytes.fault(number, 0.001, 10_000))
+		if f.Bytes.Low != f.Bytes.High {
+			check(at+".bytes-per-value", "one value is wanted")
+		}
 	}
 	check(at+".interval", f.Interval.fault(period, 0.01, aDay))
 	if len(f.Metrics) == 0 {
