@@ -21,6 +21,7 @@ type tenantCommand struct {
 	Pin      tenantPinCommand      `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
 	Move     tenantMoveCommand     `cmd:"" hidden:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
 	Copy     tenantCopyCommand     `cmd:"" hidden:"" help:"Copy chunks of a tenant to another account, and compare both."`
+	Export   tenantExportCommand   `cmd:"" hidden:"" help:"Write a tenant's readings into files, a day each."`
 	Suspend  tenantSuspendCommand  `cmd:"" hidden:"" help:"Refuse queries of a tenant; its readings are stored as before."`
 	Resume   tenantResumeCommand   `cmd:"" hidden:"" help:"Answer queries of a suspended tenant again."`
 	Cost     tenantCostCommand     `cmd:"" hidden:"" help:"Show what a month costs, by tenant."`

@@ -19,7 +19,7 @@ func TestTenantsGuide(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	shell := openTerminal(t, dir)
-	shell.run("export PATH=.:$PATH BINNACLE_KAFKA=" + d.kafka + " BINNACLE_COSMOS=" + d.cosmos)
+	shell.run("export PATH=.:$PATH BINNACLE_KAFKA=" + d.kafka + " BINNACLE_COSMOS=" + d.cosmos + " BINNACLE_API=" + d.api)
 	// The guide's reader waits for a while; a test waits for what shall happen.
 	const refused = "curl -s -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7070/api/v1/devices"
 	typed := strings.NewReplacer("sleep 5\n", "until "+refused+" | grep -q suspended; do sleep 0.1; done\n",
@@ -44,6 +44,7 @@ func TestTenantsGuide(t *testing.T) {
 		`"device":"truck-7","to":"2026-01-01","by":"operator at 127.0.0.1 by dev@\S+","at":"\S+","state":"hidden"`,
 		`{"erasures":\[{"id":"`, `operator at 127.0.0.1 by dev@\S+ +tenant erase +\S+ +acme`,
 		`queries leave the readings out`,
+		`(?m)^{"tenant":"acme","device":"truck-7","ts":"\S+Z","values":{"speed":21.5}}$`,
 	} {
 		require.Regexp(t, want, text)
 	}

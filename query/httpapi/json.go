@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"binnacle/internal/jsontext"
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
 
@@ -13,6 +14,8 @@ import (
 type jsonRows struct {
 	w     *response
 	lines bool
+	start []byte // of a row, up to its device
+	typed bool   // as messages: decoding them gives the values back, also those that are not finite
 	rows  int
 	buf   []byte
 	next  func(query.Row) string // the cursor behind a row
@@ -20,9 +23,16 @@ type jsonRows struct {
 	names map[string][]byte // metrics as JSON strings with a colon
 }
 
-func newJSONRows(w *response) *jsonRows { return &jsonRows{w: w, names: make(map[string][]byte)} }
-func newNDJSONRows(w *response) *jsonRows {
-	return &jsonRows{w: w, lines: true, names: make(map[string][]byte)}
+func newJSONRows(w *response) *jsonRows {
+	return &jsonRows{w: w, start: []byte(`{"device":`), names: make(map[string][]byte)}
+}
+
+func newNDJSONRows(w *response, q readingsQuery) *jsonRows {
+	j := newJSONRows(w)
+	if j.lines, j.typed = true, q.layout == "message"; j.typed {
+		j.start = append(jsontext.AppendString([]byte(`{"tenant":`), q.Tenant), `,"device":`...)
+	}
+	return j
 }
 
 func (j *jsonRows) begin() {
@@ -42,10 +52,13 @@ func (j *jsonRows) row(r query.Row) error {
 		}
 		b = append(b, '\n')
 	}
-	b = append(b, `{"device":`...)
-	b = jsontext.AppendString(b, r.Device)
+	b = jsontext.AppendString(append(b, j.start...), r.Device)
 	b = append(b, `,"ts":`...)
-	b = strconv.AppendInt(b, r.Time, 10)
+	if j.typed { // few milliseconds would be read as seconds
+		b = append(appendTime(append(b, '"'), r.Time), '"')
+	} else {
+		b = strconv.AppendInt(b, r.Time, 10)
+	}
 	if len(r.Labels) > 0 {
 		b = append(b, `,"labels":`...)
 		b = jsontext.AppendLabels(b, r.Labels)
@@ -56,7 +69,11 @@ func (j *jsonRows) row(r query.Row) error {
 			b = append(b, ',')
 		}
 		b = append(b, j.name(f.Metric)...)
-		b = appendJSON(b, f.Value)
+		if j.typed && f.Value.Kind() == telemetry.Float && nonFinite(f.Value.Float()) != "" {
+			b = append(appendJSON(append(b, `{"float":`...), f.Value), '}')
+		} else {
+			b = appendJSON(b, f.Value)
+		}
 	}
 	b = append(b, '}', '}')
 	if j.lines {

@@ -44,7 +44,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 		rows.next = func(last query.Row) string { return cursorAfter(q, last) }
 		f = rows
 	case q.format == "ndjson":
-		f = newNDJSONRows(w)
+		f = newNDJSONRows(w, q)
 	case isBatched(q.format):
 		free, err := a.reserveFor(q.format)
 		if err != nil {
@@ -87,10 +87,11 @@ func (a *api) readingsQuery(r *http.Request, tenant string) (readingsQuery, erro
 	q := readingsQuery{Request: a.request(p, tenant)}
 	q.columns = inOrder(q.Metrics)
 	q.format, q.Limit = p.format(arrowFormat, parquetFormat)
-	q.layout = p.word("layout", "wide", "long")
+	q.layout = p.word("layout", "wide", "long", "message")
 	q.Descending = p.word("order", "asc", "desc") == "desc"
-	if p.values.Has("layout") && q.format != "csv" {
-		p.fail("layout", "is allowed only with format=csv")
+	if needs := map[string]string{"wide": "csv", "long": "csv", "message": "ndjson"}[q.layout]; p.err == nil &&
+		p.values.Has("layout") && q.format != needs {
+		p.fail("layout", "%s is allowed only with format=%s", q.layout, needs)
 	}
 	if p.values.Has("cursor") && q.format != "json" {
 		p.fail("cursor", "is allowed only with format=json: the other formats have no pages")
