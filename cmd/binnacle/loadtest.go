@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	"binnacle/internal/app"
 	"binnacle/internal/loadtest"
 
 	"golang.org/x/term"
@@ -21,12 +24,17 @@ type loadtestCommand struct {
 	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
+
+	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first, and on a terminal the command asks." group:"Real account"`
+	Yes      bool              `help:"Use the account without asking." group:"Real account"`
+	Target   loadtest.Target   `kong:"embed,group='Real account'"`
+	Account  app.AccountConfig `kong:"embed,group='Real account'"`
 }
 
 func (loadtestCommand) Help() string {
 	return `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: documents per
 reading, chunks under other keys, and Binnacle, before and after its balancer has seen the load. It uses nothing outside
-of the process. Request units are modelled.
+of the process unless --target is given. Request units are modelled. With --target they are what a real account charges.
 
 Examples:
   binnacle loadtest
@@ -34,12 +42,16 @@ Examples:
   binnacle loadtest --scenario all --check
   binnacle loadtest --scenario reads --prefix-visits-all
   binnacle loadtest --scenario paces --hold 12h
-  binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json`
+  binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json
+  binnacle loadtest --target --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --target-rus 12000`
 }
 
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Window = time.Duration(c.Minutes) * time.Minute
+	if c.OnTarget {
+		return c.target(e, cfg)
+	}
 	switch c.Scenario {
 	case "main", "all":
 		cfg.Scenarios, cfg.Paces, cfg.Floods = loadtest.MainScenarios(), loadtest.AllPaces(), true
@@ -85,6 +97,55 @@ func (c *loadtestCommand) Run(e *env) error {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
 	}
 	return err
+}
+
+// target measures layouts on a real account, after its price was confirmed.
+func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
+	cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
+	if c.Scenario == "main" {
+		cfg.Scenarios[0] = loadtest.Whale
+	}
+	if c.HTML != "" || c.Check {
+		return errors.New("--html and --check are not for --target")
+	}
+	if err := cfg.ValidateTarget(c.Target); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
+		"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
+		c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
+	if err := c.confirm(e); err != nil {
+		return err
+	}
+	client, err := c.Account.Connect(e.log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, client)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, report)
+	}
+	return loadtest.PrintTarget(e.stdout, report)
+}
+
+// confirm asks on the terminal whether the account may be used.
+func (c *loadtestCommand) confirm(e *env) error {
+	if c.Yes {
+		return nil
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return errors.New("the account is not used without --yes where nobody can be asked")
+	}
+	fmt.Fprint(e.stderr, "Go on? [y/N] ")
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
+		return errors.New("canceled: nothing was created")
+	}
+	return nil
 }
 
 // writePage writes the page of a report into a file.

@@ -355,6 +355,10 @@ type writtenChunk struct {
 
 // under returns the chunk as a layout keeps it under another key.
 func (c writtenChunk) under(l Layout) document {
+	if l.chunked() {
+		return document{key: []string{c.key.TenantShard, c.key.Device}, id: c.id, body: c.doc, due: c.at,
+			readings: c.readings}
+	}
 	tenant, _, _ := strings.Cut(c.key.TenantShard, "~")
 	key := l.keyOf(keyed{tenant: tenant, device: c.key.Device, id: c.id})
 	body := bytes.Replace(c.doc, []byte(`"tenantShard":"`+c.key.TenantShard+`"`), []byte(`"tenantShard":"`+key[0]+`"`), 1)

@@ -20,7 +20,7 @@ import (
 // Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
 	out := cosmos.Layout{Name: "readings", Key: l.kind().key, Indexed: []string{"/tenant", "/device", "/ts"}}
-	if l.rekeyed() {
+	if l.ofChunks() {
 		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
 	}
 	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
@@ -64,12 +64,12 @@ type source struct {
 
 // until calls yield with each document that is due before an instant.
 func (s *source) until(end time.Time, yield func(document) error) error {
-	for ; s.layout.rekeyed() && len(s.chunks) > 0 && s.chunks[0].at.Before(end); s.chunks = s.chunks[1:] {
+	for ; s.layout.ofChunks() && len(s.chunks) > 0 && s.chunks[0].at.Before(end); s.chunks = s.chunks[1:] {
 		if err := yield(s.chunks[0].under(s.layout)); err != nil {
 			return err
 		}
 	}
-	for !s.layout.rekeyed() && s.load.due().Before(end) {
+	for !s.layout.ofChunks() && s.load.due().Before(end) {
 		m := s.load.take()
 		if s.layout != Hundred {
 			if err := yield(s.layout.document(m)); err != nil {
@@ -86,7 +86,7 @@ func (s *source) until(end time.Time, yield func(document) error) error {
 
 // settle leaves out what comes before an instant, but for bins, which have to settle.
 func (s *source) settle(until time.Time, jump bool) error {
-	if s.layout == Hundred || s.layout.rekeyed() {
+	if s.layout == Hundred || s.layout.ofChunks() {
 		return s.until(until, func(document) error { return nil })
 	}
 	for !jump && s.load.due().Before(until) {

@@ -75,9 +75,9 @@ func (l Layout) kind() kind {
 		return kind{"chunk, 20 fixed shards", guide + ": key_hash%20", chunks,
 			func(k keyed) []string { return []string{suffixed(k.tenant, k.device, keySuffixes), k.device} }}
 	case Balanced:
-		return kind{about: "chunk: Binnacle, balanced", source: "this project"}
+		return kind{about: "chunk: Binnacle, balanced", source: "this project", key: chunks}
 	}
-	return kind{about: "chunk: Binnacle", source: "this project"}
+	return kind{about: "chunk: Binnacle", source: "this project", key: chunks}
 }
 
 // keyOf returns the key that a layout gives a reading or a chunk.

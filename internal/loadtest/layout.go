@@ -64,9 +64,12 @@ func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 // rekeyed reports whether a layout has Binnacle's chunks under other keys.
 func (l Layout) rekeyed() bool { return len(l) >= len(Chunks) && l[:len(Chunks)] == Chunks }
 
+// ofChunks reports whether a layout has a document per chunk.
+func (l Layout) ofChunks() bool { return l.chunked() || l.rekeyed() }
+
 // sampled reports whether a layout has a document per reading. One that keeps nothing back does the same in every
 // interval of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
-func (l Layout) sampled() bool { return !l.chunked() && !l.rekeyed() && l != Hundred }
+func (l Layout) sampled() bool { return !l.ofChunks() && l != Hundred }
 
 // about says what a layout has a document for.
 func (l Layout) about() string { return l.kind().about }
