@@ -63,6 +63,34 @@ func appendValue(b []byte, v telemetry.Value) []byte {
 	return append(b, "null"...)
 }
 
+// A number with at most so many places and 15 digits in all is the shortest that reads back to its bits: no two of
+// those have the same.
+const (
+	fewPlaces = 1e5
+	fewDigits = 1e15
+)
+
+// appendDecimal writes n / fewPlaces, without zeros at its end.
+func appendDecimal(b []byte, n int64) []byte {
+	if n < 0 {
+		b, n = append(b, '-'), -n
+	}
+	b = strconv.AppendInt(b, n/fewPlaces, 10)
+	rest := n % fewPlaces
+	if rest == 0 {
+		return b
+	}
+	b = append(b, ".00000"...)
+	for i := len(b) - 1; rest > 0; i-- {
+		b[i] = byte('0' + rest%10)
+		rest /= 10
+	}
+	for b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
 // appendFloat writes the shortest digits that read back to the same bits. From 10^15 on there is an
 // exponent: without one the digits would be an integer literal, which is read to its last digit.
 func appendFloat(b []byte, f float64) []byte {
@@ -74,6 +102,12 @@ func appendFloat(b []byte, f float64) []byte {
 		return append(b, `{"float":"+Inf"}`...)
 	case math.IsInf(f, -1):
 		return append(b, `{"float":"-Inf"}`...)
+	case abs != 0 && abs < fewDigits/fewPlaces:
+		if n := math.Round(f * fewPlaces); n/fewPlaces == f {
+			return appendDecimal(b, int64(n))
+		}
+	}
+	switch {
 	case abs == 0, abs >= 1e-6 && abs < 1e15:
 		return strconv.AppendFloat(b, f, 'f', -1, 64)
 	}

@@ -2,6 +2,8 @@ package decode_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -314,4 +316,18 @@ func TestStringsAndLabelsOutliveTheRecord(t *testing.T) {
 	require.Equal(t, telemetry.Labels{{Name: "l", Value: "one"}}, first.Labels)
 	require.Equal(t, telemetry.Field{Metric: "a", Value: telemetry.TextValue("x")}, fields[0])
 	require.Equal(t, telemetry.Labels{{Name: "l", Value: "two"}}, second.Labels)
+}
+
+// A float is written as the shortest text that reads back to its bits, whichever way it is found.
+func TestFloatsAreShortest(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 21))
+	for i := range 100_000 {
+		f := math.Trunc(r.NormFloat64()*1e6) / []float64{1, 2, 8, 10, 1000, 1e5, 1e6, 3}[i%8] * math.Pow(10, float64(i%12-3))
+		if abs := math.Abs(f); abs < 1e-6 || abs >= 1e15 {
+			continue
+		}
+		reading := telemetry.Reading{Time: 1e12, Fields: []telemetry.Field{{Metric: "m", Value: telemetry.FloatValue(f)}}}
+		want := `{"ts":1000000000000,"values":{"m":` + strconv.FormatFloat(f, 'f', -1, 64) + `}}`
+		require.Equal(t, want, string(decode.AppendJSON(nil, reading)), "seed 5, 21")
+	}
 }

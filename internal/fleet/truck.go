@@ -96,10 +96,7 @@ func (t *Truck) Tags() telemetry.Labels { return t.tags }
 // caller's. All are floats but status, an int. An instant later than the last one takes one step,
 // however far it is, as in TSBS; any other repeats the last values.
 func (t *Truck) Next(at time.Time) []telemetry.Field {
-	if at.After(t.last) {
-		t.last = at
-		t.move()
-	}
+	t.Skip(at)
 	return []telemetry.Field{
 		{Metric: "current_load", Value: cut(t.currentLoad, 1)},
 		{Metric: "elevation", Value: cut(t.elevation.at, 1)},
@@ -111,6 +108,14 @@ func (t *Truck) Next(at time.Time) []telemetry.Field {
 		{Metric: "longitude", Value: cut(t.longitude.at, 100_000)},
 		{Metric: "status", Value: telemetry.IntValue(int64(t.status.at))},
 		{Metric: "velocity", Value: cut(t.velocity.at, 1)},
+	}
+}
+
+// Skip does what Next does, and returns nothing.
+func (t *Truck) Skip(at time.Time) {
+	if at.After(t.last) {
+		t.last = at
+		t.move()
 	}
 }
 

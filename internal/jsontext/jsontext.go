@@ -10,6 +10,14 @@ import (
 
 const hex = "0123456789abcdef"
 
+// plain are the bytes that stand in a string as they are.
+var plain = func() (out [256]bool) {
+	for c := ' '; c < 0x7F; c++ {
+		out[c] = c != '"' && c != '\\'
+	}
+	return out
+}()
+
 // AppendString appends s as a JSON string. Quotes and backslashes have a backslash in front; control characters of
 // ASCII, the delete character too, are \u00xx; everything else stands as it is. Bytes that are no UTF-8 become
 // U+FFFD, each.
@@ -18,6 +26,10 @@ func AppendString(b []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
 		c := s[i]
+		if plain[c] {
+			i++
+			continue
+		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError && n == 1 {

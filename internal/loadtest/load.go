@@ -140,7 +140,10 @@ func (l *load) take() message {
 }
 
 // skip leaves out the next reading.
-func (l *load) skip() { l.measure() }
+func (l *load) skip() {
+	s, truck, at, _ := l.step()
+	s.trucks[truck].Skip(at)
+}
 
 // jump leaves out what is published before an instant. Trucks have not moved meanwhile.
 func (l *load) jump(at time.Time) {
@@ -153,14 +156,20 @@ func (l *load) jump(at time.Time) {
 }
 
 func (l *load) measure() (telemetry.Reading, time.Time) {
-	s, due := l.current()
-	i, at := s.next%len(s.trucks), due
+	s, i, at, due := l.step()
+	return telemetry.Reading{Tenant: s.tenants[i], Device: s.trucks[i].ID(), Time: at.UnixMilli(),
+		Fields: s.trucks[i].Next(at)[:l.metrics]}, due
+}
+
+// step passes the next reading, and returns its truck, its time and when it is published.
+func (l *load) step() (s *stream, truck int, at, due time.Time) {
+	s, due = l.current()
+	truck, at = s.next%len(s.trucks), due
 	if s.late {
 		at = s.from.Add(s.turn(s.next))
 	}
 	s.next++
 	l.next++
 	l.turn = nil
-	return telemetry.Reading{Tenant: s.tenants[i], Device: s.trucks[i].ID(), Time: at.UnixMilli(),
-		Fields: s.trucks[i].Next(at)[:l.metrics]}, due
+	return s, truck, at, due
 }
