@@ -27,6 +27,7 @@ type CopyConfig struct {
 	To     string  `help:"UTC day after the last one to copy. Default: without end." placeholder:"YYYY-MM-DD"`
 	RUs    float64 `name:"rus" help:"RU/s that the copy may take, at the source and at the target." default:"400"`
 	DryRun bool    `help:"Show what would be copied, and change nothing."`
+	Follow bool    `help:"Go on with what the source stores, until an interrupt (Ctrl-C, SIGTERM) ends it with the comparison."`
 	JSON   bool    `name:"json" help:"Print JSON."`
 }
 
@@ -42,6 +43,9 @@ func CopyTenant(ctx context.Context, cfg CopyConfig, tenant string, env Env) err
 	}
 	if cfg.RUs <= 0 {
 		return fmt.Errorf("--rus %v is not above 0", cfg.RUs)
+	}
+	if cfg.Follow && cfg.DryRun {
+		return errors.New("--follow and --dry-run exclude each other")
 	}
 	if cfg.Account.Cosmos == cfg.Target.Cosmos {
 		return errors.New("--cosmos and --to-cosmos are one account: within an account \"tenant move\" does it")
@@ -69,8 +73,20 @@ func CopyTenant(ctx context.Context, cfg CopyConfig, tenant string, env Env) err
 		},
 	})
 	var result tenantcopy.Result
+	end := ctx.Done()
+	if cfg.Follow {
+		defer context.AfterFunc(ctx, func() {
+			env.Logger.Info("the copy ends: all is compared once more; another interrupt ends it at once", "tenant", tenant)
+		})()
+		ctx = context.WithoutCancel(ctx)
+	}
 	run := func() (err error) {
-		if result, err = copier.Run(ctx); err == nil && !cfg.DryRun && !result.IsEqual() {
+		if cfg.Follow {
+			result, err = copier.Follow(ctx, end)
+		} else {
+			result, err = copier.Run(ctx)
+		}
+		if err == nil && !cfg.DryRun && !result.IsEqual() {
 			err = errCopyDiffers
 		}
 		return err

@@ -104,6 +104,22 @@ func (s *Annotations) Add(ctx context.Context, tenant string, a Annotation, befo
 	})
 }
 
+// Merge adds annotations that another account has, under their ids: as many of the newest as there is room for.
+func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotation) error {
+	return s.change(ctx, tenant, func(all []Annotation) ([]Annotation, error) {
+		before := len(all)
+		for _, a := range slices.Backward(others) {
+			if len(all) < MaxAnnotations && !slices.ContainsFunc(all, func(x Annotation) bool { return x.ID == a.ID }) {
+				all = append(all, a)
+			}
+		}
+		if len(all) == before {
+			return nil, errUnchanged
+		}
+		return all, nil
+	})
+}
+
 // Remove removes the annotations of a tenant that match, and returns their number.
 func (s *Annotations) Remove(ctx context.Context, tenant string, match func(Annotation) bool) (removed int, err error) {
 	err = s.change(ctx, tenant, func(all []Annotation) ([]Annotation, error) {

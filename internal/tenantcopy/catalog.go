@@ -10,6 +10,23 @@ import (
 	"binnacle/internal/control"
 )
 
+// copyAnnotations stores at the target the annotations of the source that it lacks, without what orders of erasure
+// hide.
+func (c *Copier) copyAnnotations(ctx context.Context) error {
+	if c.cfg.Device != "" {
+		return nil // they are the tenant's
+	}
+	v, err := c.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	all, err := control.NewAnnotations(c.cfg.From.Documents, v.from.Erasures).List(ctx, c.cfg.Tenant)
+	if err != nil {
+		return err
+	}
+	return control.NewAnnotations(c.cfg.To.Documents, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
+}
+
 // copyCatalog stores at the target what the source's catalog says of the devices that are copied (rule T6). A page is
 // named by its content, so that a repeat changes nothing.
 func (c *Copier) copyCatalog(ctx context.Context) error {

@@ -68,9 +68,23 @@ func (c *Copier) snapshot() Result {
 	return c.result
 }
 
-// parts returns the times that are copied one after the other: those of the source's containers, day by day for a whole
+// part is what is read at once: a range of times, of one device or of all.
+type part struct {
+	telemetry.Range
+	device string // empty: all
+}
+
+// parts returns what is copied one after the other: the times of the source's containers, day by day for a whole
 // tenant, which may have many devices.
-func (c *Copier) parts(v view) (out []telemetry.Range) {
+func (c *Copier) parts(v view) (out []part) {
+	for _, r := range c.ranges(v) {
+		out = append(out, part{r, c.cfg.Device})
+	}
+	return out
+}
+
+// ranges returns the times of parts.
+func (c *Copier) ranges(v view) (out []telemetry.Range) {
 	days := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
 		_, span, _ := sharding.ParseContainer(container)
@@ -99,10 +113,10 @@ func (c *Copier) parts(v view) (out []telemetry.Range) {
 	return joined
 }
 
-// part copies the chunks of a range, until the target has them all when both are read.
-func (c *Copier) part(ctx context.Context, r telemetry.Range, sums *[2][]string) error {
+// part copies the chunks of a part, until the target has them all when both are read.
+func (c *Copier) part(ctx context.Context, p part, sums *[2][]string) error {
 	for n := 1; ; n++ {
-		both, err := c.read(ctx, r)
+		both, err := c.read(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -124,7 +138,7 @@ func (c *Copier) part(ctx context.Context, r telemetry.Range, sums *[2][]string)
 				return err
 			}
 		}
-		if err := c.put(ctx, r, both.to, wrong); err != nil {
+		if err := c.put(ctx, p.Range, both.to, wrong); err != nil {
 			return err
 		}
 	}
@@ -136,17 +150,17 @@ type sides struct {
 	from, to entries
 }
 
-func (c *Copier) read(ctx context.Context, r telemetry.Range) (both sides, err error) {
+func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 	both = sides{from: make(entries), to: make(entries)}
 	if both.view, err = c.look(ctx, false); err != nil {
 		return both, err
 	}
 	var device []string
-	if c.cfg.Device != "" {
-		device = []string{c.cfg.Device}
+	if p.device != "" {
+		device = []string{p.device}
 	}
 	isNew := false // a stream has begun just now
-	err = c.scan(ctx, true, both.source.Placement.Visits(device, r), func(e *entry, _ []byte) error {
+	err = c.scan(ctx, true, both.source.Placement.Visits(device, p.Range), func(e *entry, _ []byte) error {
 		both.from[nameOf(e, e.ID.Stream)] = e
 		_, known := c.streamAt(e.ID.Stream)
 		isNew = isNew || !known
@@ -160,7 +174,7 @@ func (c *Copier) read(ctx context.Context, r telemetry.Range) (both sides, err e
 			return both, err
 		}
 	}
-	err = c.scan(ctx, false, both.target.Placement.Visits(device, r), func(e *entry, _ []byte) error {
+	err = c.scan(ctx, false, both.target.Placement.Visits(device, p.Range), func(e *entry, _ []byte) error {
 		if of, isCopied := c.streamOf(e.ID.Stream); isCopied {
 			both.to[nameOf(e, of)] = e
 		}

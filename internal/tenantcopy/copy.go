@@ -138,6 +138,9 @@ func (c *Copier) Run(ctx context.Context) (Result, error) {
 		if err := c.persist(ctx, c.copyCatalog); err != nil {
 			return c.result, err
 		}
+		if err := c.persist(ctx, c.copyAnnotations); err != nil {
+			return c.result, err
+		}
 		after, err := c.look(ctx, true)
 		if err != nil || c.orders(before) == c.orders(after) && !c.isPending(after) {
 			return c.result, err

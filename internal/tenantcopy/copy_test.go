@@ -152,6 +152,10 @@ func (p *pair) requireEqual(r tenantcopy.Result) {
 }
 
 // order gives an order that covers both streams of an account up to an offset.
+func (p *pair) annotations(w *querytest.World) *control.Annotations {
+	return control.NewAnnotations(w.Documents, func(string) control.Erasures { return nil })
+}
+
 func (p *pair) order(w *querytest.World, o control.Erasure, through int64) *control.Erasure {
 	orders := p.side(w).Orders
 	o.Tenant = "acme"
@@ -182,8 +186,22 @@ func TestCopyEqualsSource(t *testing.T) {
 		to, _ := p.to.Catalog.Entry("acme", "m1")
 		require.Equal(t, from, to)
 
+		notes, theirs := p.annotations(p.from), p.annotations(p.to)
+		for i, text := range []string{"new firmware", "a storm"} {
+			_, err := notes.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli() + int64(i), Text: text}, 0)
+			require.NoError(t, err)
+		}
+		_, err := theirs.Add(t.Context(), "acme", control.Annotation{Time: 1, Text: "the target's own"}, 0)
+		require.NoError(t, err)
 		before := p.to.Store.Documents()
+		p.copy(p.config())
 		again := p.copy(p.config())
+		copied, err := theirs.List(t.Context(), "acme")
+		require.NoError(t, err)
+		made, err := notes.List(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, copied, 3)
+		require.Equal(t, made, copied[1:])
 		require.Zero(t, again.Copied+again.Replaced)
 		require.Equal(t, before, p.to.Store.Documents())
 		p.requireEqual(again)
