@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"binnacle/internal/app"
+	"binnacle/internal/kafka"
 	"binnacle/internal/loadtest"
 
 	"golang.org/x/term"
@@ -25,10 +26,12 @@ type loadtestCommand struct {
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
 
-	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first, and on a terminal the command asks." group:"Real account"`
-	Yes      bool              `help:"Use the account without asking." group:"Real account"`
-	Target   loadtest.Target   `kong:"embed,group='Real account'"`
-	Account  app.AccountConfig `kong:"embed,group='Real account'"`
+	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first, and on a terminal the command asks." group:"Real servers"`
+	OnKafka  bool              `name:"target-kafka" help:"Publish the readings to a topic of the cluster of --kafka, which is made and deleted again, and read them; alone or with --target." group:"Real servers"`
+	Yes      bool              `help:"Use the servers without asking." group:"Real servers"`
+	Target   loadtest.Target   `kong:"embed,group='Real servers'"`
+	Account  app.AccountConfig `kong:"embed,group='Real servers'"`
+	Kafka    kafka.Config      `kong:"embed,group='Real servers'"`
 }
 
 func (loadtestCommand) Help() string {
@@ -49,7 +52,7 @@ Examples:
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Window = time.Duration(c.Minutes) * time.Minute
-	if c.OnTarget {
+	if c.OnTarget || c.OnKafka {
 		return c.target(e, cfg)
 	}
 	switch c.Scenario {
@@ -106,23 +109,30 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 		cfg.Scenarios[0] = loadtest.Whale
 	}
 	if c.HTML != "" || c.Check {
-		return errors.New("--html and --check are not for --target")
+		return errors.New("--html and --check are not for --target and --target-kafka")
 	}
 	if err := cfg.ValidateTarget(c.Target); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
-		"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
-		c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
+	if c.OnKafka {
+		fmt.Fprintf(e.stderr, "On Kafka at %s the load test makes the topic %s…, publishes up to %d readings of some 0.3 KB "+
+			"to it for at most %s, reads them, and deletes it. What that costs is not known here.\n",
+			strings.Join(c.Kafka.Brokers, ","), loadtest.TargetPrefix, cfg.WindowReadings(), c.Target.Time)
+	}
+	if c.OnTarget {
+		fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
+			"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
+			c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
+	}
 	if err := c.confirm(e); err != nil {
 		return err
 	}
-	client, err := c.Account.Connect(e.log)
+	on, err := c.connect(e)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, client)
+	defer on.Close()
+	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, on)
 	if err != nil {
 		return err
 	}
@@ -132,13 +142,29 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 	return loadtest.PrintTarget(e.stdout, report)
 }
 
+// connect returns clients of the servers that are named.
+func (c *loadtestCommand) connect(e *env) (on loadtest.Servers, err error) {
+	if c.OnKafka {
+		if on.Kafka, err = kafka.New(c.Kafka); err != nil {
+			return on, err
+		}
+	}
+	if c.OnTarget {
+		on.Cosmos, err = c.Account.Connect(e.log)
+	}
+	if err != nil {
+		on.Close()
+	}
+	return on, err
+}
+
 // confirm asks on the terminal whether the account may be used.
 func (c *loadtestCommand) confirm(e *env) error {
 	if c.Yes {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("the account is not used without --yes where nobody can be asked")
+		return errors.New("real servers are not used without --yes where nobody can be asked")
 	}
 	fmt.Fprint(e.stderr, "Go on? [y/N] ")
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')

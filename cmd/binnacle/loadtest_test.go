@@ -7,8 +7,11 @@ import (
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/kafka"
+	"binnacle/internal/kafkaemu"
 	"binnacle/internal/loadtest"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 
 	"github.com/stretchr/testify/require"
 )
@@ -63,9 +66,23 @@ func TestLoadTestTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, before, after)
 
-	code, stdout, stderr = inProcess(t, append(args, "--yes", "--target-layout=binnacle")...)
+	broker, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 1,
+		Topics: []string{"telemetry"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, broker.Close()) })
+	code, stdout, stderr = inProcess(t, append(args, "--yes", "--target-layout=binnacle", "--target-kafka",
+		"--kafka="+broker.Addr())...)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "Measured on the account")
+	require.Regexp(t, `Kafka: [\d,]+ readings`, stdout)
+	require.Contains(t, stdout, "chunk: Binnacle")
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{broker.Addr()}})
+	require.NoError(t, err)
+	defer cluster.Close()
+	set, err := topics.Parse([]string{"/.*/"}, "")
+	require.NoError(t, err)
+	found, err := cluster.Sources(set).Layout(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"telemetry"}, found.Names())
 
 	refused(t, []string{"loadtest", "--target", "--check"}, "not for --target")
 	refused(t, []string{"loadtest", "--target", "--target-rus=450"}, "400 to 100000 in steps of 100")

@@ -61,6 +61,25 @@ func (t *Topic) make(ctx context.Context, s shape) error {
 	return nil
 }
 
+// Create makes the topic, which must not exist, with as many replicas as the cluster gives by itself.
+func (t *Topic) Create(ctx context.Context, partitions int) error {
+	return t.make(ctx, shape{partitions: partitions, replicas: -1})
+}
+
+// Delete deletes the topic with all its records.
+func (t *Topic) Delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: []string{t.name}})
+	if err == nil {
+		err = res.Errors[t.name]
+	}
+	if err != nil {
+		return fmt.Errorf("delete topic %s: %w", t.name, err)
+	}
+	return nil
+}
+
 // grow raises the number of the topic's partitions.
 func (t *Topic) grow(ctx context.Context, partitions int) error {
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)

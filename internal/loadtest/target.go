@@ -13,6 +13,7 @@ import (
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/epk"
+	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
@@ -40,7 +41,7 @@ const leastBurst = 50
 // mostInFlight bounds the writes that wait for an answer, or to be tried again.
 const mostInFlight = 128
 
-// TargetReport is what a real account has done with the layouts.
+// TargetReport is what real servers have done with the readings.
 type TargetReport struct {
 	Scenario Scenario       `json:"scenario"`
 	Devices  int            `json:"devices"`
@@ -48,7 +49,8 @@ type TargetReport struct {
 	Model    string         `json:"ru_model"`
 	Dollars  float64        `json:"dollars"` // list price of the containers
 	Seconds  float64        `json:"wall_seconds"`
-	Layouts  []TargetResult `json:"layouts"`
+	Layouts  []TargetResult `json:"layouts,omitempty"`
+	Kafka    *KafkaResult   `json:"kafka,omitempty"`
 }
 
 // TargetResult is what was measured of a layout, by the clock on the wall. Nothing in it but Modelled is modelled.
@@ -113,36 +115,75 @@ func (t Target) Dollars() float64 {
 	return float64(len(t.Layouts)) * hours * ru.Price(ru.Priced{RUs: float64(t.RUs)}).Most / ru.HoursPerMonth
 }
 
-// RunTarget puts the layouts on an account, one after another, each in a container that it makes and deletes.
-func RunTarget(ctx context.Context, cfg Config, t Target, client *cosmos.Client) (TargetReport, error) {
+// Servers are what a run is against; nil is left out.
+type Servers struct {
+	Cosmos *cosmos.Client
+	Kafka  *kafka.Client
+}
+
+// Close closes the clients.
+func (s Servers) Close() {
+	if s.Cosmos != nil {
+		s.Cosmos.Close()
+	}
+	if s.Kafka != nil {
+		s.Kafka.Close()
+	}
+}
+
+// WindowReadings returns how many readings a run publishes to Kafka at most.
+func (c Config) WindowReadings() int {
+	c = c.withDefaults()
+	return newLoad(c, c.Scenarios[0], metrics).between(c.starts(), c.starts().Add(c.Window))
+}
+
+// RunTarget publishes the readings to a topic that it makes and deletes, and puts the layouts on an account, one after
+// another, each in a container that it makes and deletes.
+func RunTarget(ctx context.Context, cfg Config, t Target, on Servers) (report TargetReport, err error) {
 	if err := cfg.ValidateTarget(t); err != nil {
-		return TargetReport{}, err
-	}
-	cfg = cfg.withDefaults()
-	report := TargetReport{Scenario: cfg.Scenarios[0], Devices: cfg.Devices, RUs: t.RUs, Model: cfg.Model.String(),
-		Dollars: t.Dollars()}
-	r := targetRun{Target: t, cfg: cfg, client: client, name: TargetPrefix + strings.ToLower(rand.Text()[:8]) + "-"}
-	began := time.Now()
-	if slices.ContainsFunc(t.Layouts, func(l Layout) bool { return l.ofChunks() }) {
-		p := pass{cfg: cfg, scenario: report.Scenario, layout: Binnacle, metrics: metrics, tick: func() {}}
-		of, err := p.run(ctx)
-		if err != nil {
-			return report, fmt.Errorf("make the chunks: %w", err)
-		}
-		r.chunks = of.written
-	}
-	if err := client.EnsureShared(ctx, store.Throughput{}); err != nil {
 		return report, err
 	}
-	for _, l := range t.Layouts {
-		result, err := r.measure(ctx, l)
-		if err != nil {
-			return report, fmt.Errorf("layout %s: %w", l, err)
+	cfg = cfg.withDefaults()
+	report = TargetReport{Scenario: cfg.Scenarios[0], Devices: cfg.Devices, RUs: t.RUs, Model: cfg.Model.String()}
+	r := targetRun{Target: t, cfg: cfg, client: on.Cosmos,
+		name: TargetPrefix + strings.ToLower(rand.Text()[:8]) + "-"}
+	began := time.Now()
+	if on.Kafka != nil {
+		if report.Kafka, err = r.publish(ctx, on.Kafka); err != nil {
+			return report, err
 		}
-		report.Layouts = append(report.Layouts, result)
+	}
+	if on.Cosmos != nil {
+		report.Dollars = t.Dollars()
+		if report.Layouts, err = r.layouts(ctx); err != nil {
+			return report, err
+		}
 	}
 	report.Seconds = round(time.Since(began).Seconds())
 	return report, nil
+}
+
+// layouts measures the layouts on the account.
+func (r *targetRun) layouts(ctx context.Context) (out []TargetResult, err error) {
+	if slices.ContainsFunc(r.Layouts, Layout.ofChunks) {
+		p := pass{cfg: r.cfg, scenario: r.cfg.Scenarios[0], layout: Binnacle, metrics: metrics, tick: func() {}}
+		of, err := p.run(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("make the chunks: %w", err)
+		}
+		r.chunks = of.written
+	}
+	if err := r.client.EnsureShared(ctx, store.Throughput{}); err != nil {
+		return nil, err
+	}
+	for _, l := range r.Layouts {
+		result, err := r.measure(ctx, l)
+		if err != nil {
+			return out, fmt.Errorf("layout %s: %w", l, err)
+		}
+		out = append(out, result)
+	}
+	return out, nil
 }
 
 // targetRun is a run against an account.
@@ -343,8 +384,13 @@ func (w *targetWriter) result(took time.Duration) TargetResult {
 	if len(w.byRange) > 0 && w.rus > 0 {
 		out.Hottest = round(slices.Max(w.byRange) / w.rus * float64(len(w.byRange)))
 	}
-	slices.Sort(w.latencies)
-	at := func(q float64) float64 { return round(w.latencies[int(q*(n-1)+0.5)]) }
-	out.Latency = Quantiles{at(0.5), at(0.95), at(0.99)}
+	out.Latency = quantiles(w.latencies)
 	return out
+}
+
+// quantiles returns those of some values, of which there is one at least. It sorts them.
+func quantiles(values []float64) Quantiles {
+	slices.Sort(values)
+	at := func(q float64) float64 { return round(values[int(q*float64(len(values)-1)+0.5)]) }
+	return Quantiles{at(0.5), at(0.95), at(0.99)}
 }

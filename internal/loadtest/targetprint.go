@@ -9,17 +9,33 @@ import (
 	"binnacle/internal/report"
 )
 
-// PrintTarget writes what was measured of an account as text.
+// PrintTarget writes what was measured of servers as text.
 func PrintTarget(w io.Writer, r TargetReport) error {
 	var b bytes.Buffer
+	report.Paragraph(&b, "", fmt.Sprintf("%s: %s. %d trucks. Measured on the servers in %s.", r.Scenario,
+		r.Scenario.about(), r.Devices, wall(r.Seconds)))
+	if k := r.Kafka; k != nil {
+		report.Paragraph(&b, "\n", fmt.Sprintf("Kafka: %s readings, %.1f MB before compression, to %d partitions: %s a "+
+			"second were acknowledged, a batch of up to %d within %s ms (50 %%) and %s ms (99 %%); %s a second were read.",
+			number(float64(k.Readings)), float64(k.Bytes)/1e6, k.Partitions, number(k.Published), kafkaBatch,
+			millis(k.Latency.P50), millis(k.Latency.P99), number(k.Read)))
+	}
+	if len(r.Layouts) > 0 {
+		r.layouts(&b)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// layouts writes what the account has done with the layouts.
+func (r TargetReport) layouts(b *bytes.Buffer) {
 	partitions := 0
 	for _, x := range r.Layouts {
 		partitions = max(partitions, x.Partitions)
 	}
-	report.Paragraph(&b, "", fmt.Sprintf("%s: %s. %d trucks; each layout had a container of %s RU/s for itself with %d "+
-		"physical partitions, and was offered what takes %s of it. Measured on the account in %s; only the column "+
-		"\"modelled\" is modelled, by the %s model.", r.Scenario, r.Scenario.about(), r.Devices, number(float64(r.RUs)),
-		partitions, percent(targetShare), wall(r.Seconds), r.Model))
+	report.Paragraph(b, "\n", fmt.Sprintf("Cosmos DB: each layout had a container of %s RU/s for itself (physical "+
+		"partitions: %d), and was offered what takes %s of it. Only the column \"modelled\" is modelled, by the %s model.",
+		number(float64(r.RUs)), partitions, percent(targetShare), r.Model))
 	b.WriteByte('\n')
 	rows := [][]string{
 		{"", "readings/s", "", "RU per document", "", "RU per million", "answered", "documents not", "hottest",
@@ -34,12 +50,10 @@ func PrintTarget(w io.Writer, r TargetReport) error {
 			fmt.Sprintf("%d of %d", x.Lost, x.Lost+x.Documents), fmt.Sprintf("%.2f", x.Hottest), millis(x.Latency.P50),
 			millis(x.Latency.P99), wall(x.Longest), wall(x.Seconds)})
 	}
-	report.Grid(&b, rows)
+	report.Grid(b, rows)
 	if partitions == 1 {
-		report.Paragraph(&b, "\n", "With one physical partition no key can be hot: --target-rus above 10000 makes several.")
+		report.Paragraph(b, "\n", "With one physical partition no key can be hot: --target-rus above 10000 makes several.")
 	}
-	_, err := w.Write(b.Bytes())
-	return err
 }
 
 // wall prints seconds of the clock on the wall.
