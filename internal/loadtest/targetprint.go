@@ -52,7 +52,7 @@ func (r TargetReport) layouts(b *bytes.Buffer) {
 	}
 	report.Grid(b, rows)
 	if partitions == 1 {
-		report.Paragraph(b, "\n", "With one physical partition no key can be hot: --target-rus above 10000 makes several.")
+		report.Paragraph(b, "\n", "With one physical partition no key can be hot: --target-rus above 6000 makes several.")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type device struct {
 	tenant  string
 	stands  float64 // how many devices it stands for
-	times   []int64 // of its readings that were not late
+	times   []int64 // of its readings that were not late, ascending once all are there
 	metrics map[string]*metric
 	late    int
 
@@ -77,8 +77,8 @@ func (m *metric) of() string {
 
 // interval returns the mean time between two readings of the device; least for one that was seen once.
 func (d *device) interval(least time.Duration) time.Duration {
-	first, last := slices.Min(d.times), slices.Max(d.times)
 	n := len(d.times) - 1
+	first, last := d.times[0], d.times[n]
 	if last == first {
 		return max(least, time.Second)
 	}
@@ -99,6 +99,8 @@ func fleets(devices []*device, of basis) []planner.Fleet {
 	groups := map[string][]*device{}
 	late, all := 0, 0
 	for _, d := range devices {
+		slices.Sort(d.times)
+		d.times = slices.Compact(d.times) // what comes of an instant in several records is one row
 		late, all = late+d.late, all+d.late+len(d.times)
 		if len(d.times) == 0 {
 			continue

@@ -123,6 +123,7 @@ func TestMeasuredWorkload(t *testing.T) {
 		again(t, found)
 	}
 
+	late(t, topic, account)
 	few := account
 	few.MaxRUs = 25
 	bounded, err := few.Read(t.Context())
@@ -130,6 +131,47 @@ func TestMeasuredWorkload(t *testing.T) {
 	require.Contains(t, bounded.Notes[0], "1 of 2 tenants", "the catalogs were read until half of the budget was spent")
 	_, err = measured.Topic{Kafka: topic.Kafka, Name: "missing", Records: 10}.Read(t.Context())
 	require.ErrorContains(t, err, "no such topic: missing")
+}
+
+// late checks that what comes after its day, or after later rows of its chain were stored, is late and nothing else.
+func late(t *testing.T, topic measured.Topic, account measured.Account) {
+	client, err := kafka.New(topic.Kafka)
+	require.NoError(t, err)
+	defer client.Close()
+	var batch []kafka.Message
+	var times []int64
+	for i := range 20 {
+		at := begin.Add(time.Duration(i) * time.Second)
+		r := telemetry.Reading{Tenant: "acme", Device: "meter-0", Time: at.UnixMilli(),
+			Fields: []telemetry.Field{{Metric: "power", Value: telemetry.FloatValue(0.5)}}}
+		batch = append(batch, kafka.Message{Time: begin.Add(2 * time.Hour), Value: decode.AppendJSON(nil, r)})
+		times = append(times, r.Time)
+	}
+	_, err = client.Topic("telemetry").Produce(t.Context(), 0, batch)
+	require.NoError(t, err)
+	found, err := topic.Read(t.Context())
+	require.NoError(t, err)
+	readings := float64(trucks*360 + meters*60)
+	require.InDelta(t, 20/(readings+20), found.Workload.Fleets[1].Late.High, 1e-9)
+	require.Equal(t, 60.0, found.Workload.Fleets[1].Interval.High)
+
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: account.Documents})
+	view, err := dir.Refresh(t.Context())
+	require.NoError(t, err)
+	acme, _ := view.Tenant("acme")
+	day := telemetry.DayOf(begin.UnixMilli())
+	key := acme.Placement.Key("meter-0", day, 1)
+	h := chunk.Header{ID: chunk.ID{Day: day, Stream: 1, Number: 1}, TenantShard: key.TenantShard, Device: key.Device,
+		Readings: 20, First: 9000, Through: 9020, After: 8000}
+	values := chunk.Column{Metric: "power", Kind: telemetry.Float, Bits: make([]uint64, len(times))}
+	doc, err := chunk.Encode(h, chunk.Frame{Groups: []chunk.Group{{Times: times, Columns: []chunk.Column{values}}}})
+	require.NoError(t, err)
+	_, err = account.Chunks.(store.Writer).Create(t.Context(), key, h.ID.String(), doc)
+	require.NoError(t, err)
+	found, err = account.Read(t.Context())
+	require.NoError(t, err)
+	require.InDelta(t, 20/(readings+20), found.Workload.Fleets[1].Late.High, 1e-9)
+	require.Equal(t, 60.0, found.Workload.Fleets[1].Interval.High)
 }
 
 // again checks that the file of a workload is planned as the workload, and says what figures rest on until one is
