@@ -104,6 +104,9 @@ func (c *loadtestCommand) Run(e *env) error {
 
 // target measures layouts on a real account, after its price was confirmed.
 func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
+	if term.IsTerminal(int(e.stderr.Fd())) {
+		cfg.Progress = e.stderr
+	}
 	cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 	if c.Scenario == "main" {
 		cfg.Scenarios[0] = loadtest.Whale

@@ -176,7 +176,10 @@ func (r *targetRun) layouts(ctx context.Context) (out []TargetResult, err error)
 	if err := r.client.EnsureShared(ctx, store.Throughput{}); err != nil {
 		return nil, err
 	}
-	for _, l := range r.Layouts {
+	for i, l := range r.Layouts {
+		if r.cfg.Progress != nil {
+			fmt.Fprintf(r.cfg.Progress, "layout %s, %d of %d, for at most %s\n", l, i+1, len(r.Layouts), r.Time)
+		}
 		result, err := r.measure(ctx, l)
 		if err != nil {
 			return out, fmt.Errorf("layout %s: %w", l, err)
