@@ -57,6 +57,7 @@ func TestCost(t *testing.T) {
 
 	text := cost("acme")
 	require.Regexp(t, `(?m)^fleet panel 7 +\d`, text)
+	require.Regexp(t, `(?m)^metrics \(of writes\) +RU\nv +\d`, text)
 	require.Regexp(t, `(?m)^/prometheus/api/v1/query count\(\{__name__!=""\}\) +\d`, text)
 	rows, err := csv.NewReader(strings.NewReader(cost("--format=focus"))).ReadAll()
 	require.NoError(t, err)

@@ -20,7 +20,6 @@ import (
 	"binnacle/internal/heatlog"
 	"binnacle/internal/report"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 	"binnacle/query/httpapi"
 	"binnacle/sharding"
 )
@@ -298,49 +297,12 @@ func (c *costs) tenant(ctx context.Context, of billedTenant) (out charges.Tenant
 			return out, noTenant(of.tenant, names)
 		}
 	}
-	out.Devices, err = c.devices(ctx, of)
+	if out.Devices, err = c.devices(ctx, of); err != nil {
+		return out, err
+	}
+	written := out.ByKind[charges.Chunks] + out.ByKind[charges.Backfill] + out.ByKind[charges.Rollups]
+	out.Metrics, err = c.metrics(ctx, of, written)
 	return out, err
-}
-
-// devices returns the dearest devices of a tenant, as far back as weights are kept. Those of a process are written
-// every six hours.
-func (c *costs) devices(ctx context.Context, of billedTenant) ([]charges.Dearest, error) {
-	month, err := charges.ParseMonth(of.bill.Month, c.now())
-	if err != nil {
-		return nil, err
-	}
-	now := c.now()
-	from := telemetry.DayOf(max(month.Begin().UnixMilli(), now.Add(-heatlog.KeepWeights).UnixMilli()))
-	to := telemetry.DayOf(min(month.End().UnixMilli()-1, now.UnixMilli()))
-	reader := heatlog.NewReader(c.client.Heat())
-	sums := map[string]*charges.Dearest{}
-	add := func(name string, rus float64) {
-		if sums[name] == nil {
-			sums[name] = &charges.Dearest{Name: name}
-		}
-		sums[name].RUs += rus
-	}
-	for day := from; day <= to; day++ {
-		all, err := reader.Weights(ctx, day)
-		if errors.Is(err, store.ErrNoContainer) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range all {
-			if w.Tenant != of.tenant {
-				continue
-			}
-			for _, d := range w.Devices {
-				add(d.Device, d.RUs)
-			}
-			for _, rus := range w.Rest {
-				add(charges.Other, rus)
-			}
-		}
-	}
-	return charges.TopDearest(sums, of.top), nil
 }
 
 func printBill(w io.Writer, b *charges.Bill) error {
@@ -386,8 +348,9 @@ func printTenantCost(w io.Writer, t charges.TenantCost) error {
 	if err := report.List(w, rows); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	lists := map[string][]charges.Dearest{"devices": t.Devices, "dashboards": t.Queries.Dashboards,
-		"queries": t.Queries.Queries, "callers": t.Queries.Callers, "user agents": t.Queries.Agents}
+	lists := map[string][]charges.Dearest{"devices": t.Devices, "metrics (of writes)": t.Metrics,
+		"dashboards": t.Queries.Dashboards, "queries": t.Queries.Queries,
+		"callers": t.Queries.Callers, "user agents": t.Queries.Agents}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		if len(lists[name]) == 0 {
 			continue

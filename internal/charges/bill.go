@@ -268,11 +268,12 @@ type TenantCost struct {
 	Through time.Time `json:"through"` // up to when counters count
 	Hours   float64   `json:"hours"`   // of throughput and storage that are in the bill
 	Devices []Dearest `json:"devices,omitempty"`
+	Metrics []Dearest `json:"metrics,omitempty"` // of what was written
 	Queries Breakdown `json:"queries"`
 }
 
 // Of returns the bill of a tenant, zero for one without requests, with its dearest queries: so many of each kind.
-// Devices are left out.
+// Devices and metrics are left out.
 func (b *Bill) Of(tenant string, sum *Sum, most int) TenantCost {
 	out := TenantCost{Month: b.Month, Through: b.Through, Hours: b.Hours, Queries: sum.Breakdown(tenant, most),
 		TenantBill: TenantBill{Tenant: tenant, ByKind: map[Kind]float64{}}}
