@@ -22,11 +22,14 @@ type loadtestCommand struct {
 	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,placements,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
-	HTML     string          `name:"html" help:"Write a page with heat maps, fates of readings, curves and prices to FILE. It loads nothing else." placeholder:"FILE"`
+	HTML     string          `name:"html" help:"Write a page with heat maps, curves and prices to FILE." placeholder:"FILE"`
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
-	JSON     bool            `name:"json" help:"Print the results as JSON."`
+	JSON     bool            `name:"json" help:"Print JSON."`
 
-	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first, and on a terminal the command asks." group:"Real servers"`
+	Simulate   bool                `help:"Simulate up to 50,000,000 devices, chunk by chunk."`
+	Simulation loadtest.Simulation `kong:"embed,group='Simulation'"`
+
+	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first and confirmed." group:"Real servers"`
 	OnKafka  bool              `name:"target-kafka" help:"Publish the readings to a topic of the cluster of --kafka, which is made and deleted again, and read them; alone or with --target." group:"Real servers"`
 	Yes      bool              `help:"Use the servers without asking." group:"Real servers"`
 	Target   loadtest.Target   `kong:"embed,group='Real servers'"`
@@ -46,12 +49,16 @@ Examples:
   binnacle loadtest --scenario reads --prefix-visits-all
   binnacle loadtest --scenario paces --hold 12h
   binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json
+  binnacle loadtest --simulate --devices 10000000 --partitions 100 --interval 1m --hold 12h
   binnacle loadtest --target --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --target-rus 12000`
 }
 
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Window = time.Duration(c.Minutes) * time.Minute
+	if c.Simulate {
+		return c.simulate(e, cfg)
+	}
 	if c.OnTarget || c.OnKafka {
 		return c.target(e, cfg)
 	}
@@ -100,6 +107,27 @@ func (c *loadtestCommand) Run(e *env) error {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
 	}
 	return err
+}
+
+// simulate simulates a large fleet.
+func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
+	if c.HTML != "" || c.Check || c.OnTarget || c.OnKafka {
+		return errors.New("--html, --check, --target and --target-kafka are not for --simulate")
+	}
+	if term.IsTerminal(int(e.stderr.Fd())) {
+		cfg.Progress = e.stderr
+	}
+	if c.Scenario == "main" {
+		c.Scenario = string(loadtest.Zipf)
+	}
+	report, err := loadtest.Simulate(e.ctx, cfg, c.Simulation, loadtest.Scenario(c.Scenario))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, report)
+	}
+	return loadtest.PrintSimulation(e.stdout, report)
 }
 
 // target measures layouts on a real account, after its price was confirmed.

@@ -351,6 +351,7 @@ type writtenChunk struct {
 	id       string
 	doc      []byte
 	readings int
+	rus      float64
 }
 
 // under returns the chunk as a layout keeps it under another key.
@@ -386,7 +387,7 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 	w.recorder.write(of)
 	w.recorder.waited(now, now.Sub(before))
 	w.recorder.mark(of, fate)
-	w.written = append(w.written, writtenChunk{now, key, id, doc, c.Header.Readings})
+	w.written = append(w.written, writtenChunk{now, key, id, doc, c.Header.Readings, receipt.RUs})
 	return receipt, nil
 }
 

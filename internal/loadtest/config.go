@@ -19,7 +19,7 @@ type Config struct {
 	Paces     []Pace     `kong:"-"`
 	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
 	// Partitions are those of every container.
-	Partitions int           `help:"Number of physical partitions of each layout's container, 2 to 100." default:"5"`
+	Partitions int           `help:"Physical partitions of each container, 2 to 100." default:"5"`
 	Interval   time.Duration `help:"Time between two readings of a truck." default:"10s"`
 	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
 	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"1m"`
