@@ -33,6 +33,17 @@ type compiled struct {
 // the earliest is taken to cover all days before the next, whatever its From is. Periods, in any order, say how long
 // containers are; none means months.
 func NewPlacement(tenant string, epochs []Epoch, periods ...PeriodEpoch) (*Placement, error) {
+	return newPlacement(tenant, epochs, periods, make(map[Slot]string))
+}
+
+// Renew makes a placement of the same tenant as NewPlacement does. It takes over the first-level keys that p has found,
+// which is what takes time: 256 hashes each.
+func (p *Placement) Renew(epochs []Epoch, periods ...PeriodEpoch) (*Placement, error) {
+	return newPlacement(p.tenant, epochs, periods, maps.Clone(p.epochs[0].shards))
+}
+
+// newPlacement makes a placement. shards are first-level keys that are known.
+func newPlacement(tenant string, epochs []Epoch, periods []PeriodEpoch, shards map[Slot]string) (*Placement, error) {
 	if len(epochs) == 0 {
 		return nil, fmt.Errorf("tenant %q has no epoch", tenant)
 	}
@@ -41,7 +52,6 @@ func NewPlacement(tenant string, epochs []Epoch, periods ...PeriodEpoch) (*Place
 		return nil, fmt.Errorf("tenant %q: %w", tenant, err)
 	}
 	p := &Placement{tenant: tenant, periods: sortedPeriods}
-	shards := make(map[Slot]string)
 	sorted := slices.SortedFunc(slices.Values(epochs), func(a, b Epoch) int { return cmp.Compare(a.From, b.From) })
 	for i, e := range sorted {
 		if err := e.Check(); err != nil {

@@ -279,3 +279,32 @@ func TestPeriodsChangeFromADayOn(t *testing.T) {
 	_, err = sharding.NewPlacement("acme", p.Epochs(), sharding.PeriodEpoch{From: 5}, sharding.PeriodEpoch{From: 5})
 	require.Error(t, err)
 }
+
+// A renewed placement is the one that is made anew, whatever the one before has had; that one stays as it was.
+func TestRenewedPlacements(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	epochs := func() (all []sharding.Epoch) {
+		for i := range 1 + r.IntN(4) {
+			all = append(all, sharding.Epoch{From: telemetry.Day(20000 + 3*i), Slots: sharding.Spread("acme", 1+r.IntN(8))})
+		}
+		return all
+	}
+	p, err := sharding.NewPlacement("acme", epochs())
+	require.NoError(t, err)
+	for range 20 {
+		next := epochs()
+		want, err := sharding.NewPlacement("acme", next)
+		require.NoError(t, err)
+		before := p.Key("m1", 20000, 0)
+		renewed, err := p.Renew(next)
+		require.NoError(t, err)
+		require.Equal(t, want.Epochs(), renewed.Epochs())
+		for day := telemetry.Day(19999); day < 20012; day++ {
+			require.Equal(t, want.Keys("m1", day), renewed.Keys("m1", day))
+		}
+		require.Equal(t, before, p.Key("m1", 20000, 0))
+		p = renewed
+	}
+	_, err = p.Renew(nil)
+	require.Error(t, err)
+}

@@ -114,7 +114,8 @@ func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, err
 func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, error) {
 	v := &Snapshot{ReadAt: began, placeable: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
 	var err error
-	if v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch)); err != nil {
+	v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch), d.Snapshot().tenants)
+	if err != nil {
 		return nil, err
 	}
 	if v.periods, err = periodsOf(docs.list(KindEpoch)); err != nil {

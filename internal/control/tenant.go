@@ -78,8 +78,9 @@ type epochBody struct {
 func epochID(tenant string, from telemetry.Day) string { return tenant + "." + from.String() }
 
 // tenantsOf joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
-// not among them are left out: their tenant document was written while these were being read.
-func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
+// not among them are left out: their tenant document was written while these were being read. before has tenants as
+// they were, whose placements are renewed.
+func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (map[string]Tenant, error) {
 	later := make(map[string][]sharding.Epoch)
 	periods, err := periodsOf(epochs)
 	if err != nil {
@@ -104,8 +105,13 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		p, err := sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch),
-			append([]sharding.PeriodEpoch{{Period: b.Period}}, periods...)...)
+		var p *sharding.Placement
+		all := append([]sharding.PeriodEpoch{{Period: b.Period}}, periods...)
+		if was := before[d.ID].Placement; was != nil {
+			p, err = was.Renew(append(later[d.ID], b.Epoch), all...)
+		} else {
+			p, err = sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch), all...)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (t *Tenants) List(ctx context.Context) ([]Tenant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tenants: %w", err)
 	}
-	byName, err := tenantsOf(docs, epochs)
+	byName, err := tenantsOf(docs, epochs, nil)
 	if err != nil {
 		return nil, err
 	}
