@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -119,8 +120,13 @@ func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 		return nil, err
 	}
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
-	p.add("charges", heatlog.NewChargesWriter(p.charges, client.Heat(),
-		retry.Trouble{Log: p.partLogger("charges")}).Run)
+	writer := heatlog.NewChargesWriter(p.charges, client.Heat(), retry.Trouble{Log: p.partLogger("charges")})
+	if p.dataDir != "" {
+		if err := writer.KeepIn(filepath.Join(p.dataDir, "charges")); err != nil {
+			return nil, err
+		}
+	}
+	p.add("charges", writer.Run)
 	p.add("heat", func(ctx context.Context) error { return p.heat.Run(ctx, client.Heat()) })
 	return client, nil
 }

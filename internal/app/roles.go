@@ -67,6 +67,7 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 			return err
 		}
 		p.start()
+		p.dataDir = cfg.DataDir
 		client, err := p.connect(cfg.Account)
 		if err != nil {
 			return err
@@ -269,6 +270,7 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		return err
 	}
 	p.start()
+	p.dataDir = in.DataDir
 	client, err := p.connect(in.Account)
 	if err != nil {
 		return err

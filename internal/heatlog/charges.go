@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type ChargesWriter struct {
 	cost    float64   // RU of storing, the last time
 	stored  float64   // RU that the counter had then
 	next    time.Time // when to store at the latest
+
+	file *chargesFile // nil: none
 }
 
 // NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
@@ -55,20 +58,34 @@ func NewChargesWriter(counter *charges.Counter, docs store.HeatWriter, t retry.T
 // Run stores counters until ctx ends, and then all that has changed.
 func (w *ChargesWriter) Run(ctx context.Context) error {
 	w.next = time.Now().Add(chargesFirst)
-	for retry.Pause(ctx, chargesLook) == nil {
-		if !w.due(time.Now()) {
+	pause := chargesLook
+	if w.file != nil {
+		pause = fileEvery
+	}
+	for retry.Pause(ctx, pause) == nil {
+		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+		var kept, err error
+		if w.file != nil {
+			kept = w.keep(bounded, time.Now())
+		}
+		due := w.due(time.Now())
+		if due {
+			err = w.Store(bounded)
+		}
+		cancel()
+		if err = errors.Join(kept, err); !due && err == nil {
 			continue
 		}
-		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-		err := w.Store(bounded)
-		cancel()
 		if ctx.Err() == nil {
 			w.trouble.Report(err)
 		}
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	w.trouble.Report(w.Finish(ending))
+	err := w.Finish(ending)
+	if w.trouble.Report(err); err == nil && w.file != nil {
+		_ = os.Remove(w.file.path) // it has nothing that is not stored
+	}
 	return nil
 }
 
@@ -95,13 +112,16 @@ func (w *ChargesWriter) Store(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.file != nil && len(docs) > 0 {
+		// First, so that the file never has less than what is stored: it may be stored again.
+		if err := w.file.write(docs, time.Now()); err != nil {
+			w.counter.PutBack(docs)
+			return fmt.Errorf("keep charges: %w", err)
+		}
+	}
 	spent := 0.0
 	for i, d := range docs {
-		keep := KeepCharges
-		if d.Queries {
-			keep = KeepSources
-		}
-		receipt, err := w.docs.PutHeat(ctx, store.HeatDocument{Key: chargesKey(d.Month), ID: d.ID, TTL: keep, Body: d.Body})
+		receipt, err := w.docs.PutHeat(ctx, chargesDocument(d))
 		if spent += receipt.RUs; err != nil {
 			w.counter.PutBack(docs[i:])
 			return err
