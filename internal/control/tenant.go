@@ -79,7 +79,7 @@ func epochID(tenant string, from telemetry.Day) string { return tenant + "." + f
 
 // tenantsOf joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
 // not among them are left out: their tenant document was written while these were being read. before has tenants as
-// they were, whose placements are renewed.
+// they were: their placements are renewed.
 func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (map[string]Tenant, error) {
 	later := make(map[string][]sharding.Epoch)
 	periods, err := periodsOf(epochs)

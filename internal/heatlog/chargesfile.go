@@ -106,8 +106,8 @@ func (f *chargesFile) write(docs []charges.Document, now time.Time) error {
 	return os.Rename(f.path+".new", f.path)
 }
 
-// adopt stores what dead processes have counted, under the ids that they would have stored it. Another process may do so
-// at the same time, or the dead one have done it: the documents are the same. A file that can't be read is removed.
+// adopt stores what dead processes have counted, under the ids that they would have stored it. Another process may do
+// so at the same time, or the dead one have done it: the documents are the same. A file that can't be read is removed.
 func (w *ChargesWriter) adopt(ctx context.Context, now time.Time) error {
 	files, err := filepath.Glob(filepath.Join(w.file.dir, filePrefix+"*"+fileSuffix))
 	if err != nil {
