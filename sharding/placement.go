@@ -33,17 +33,18 @@ type compiled struct {
 // the earliest is taken to cover all days before the next, whatever its From is. Periods, in any order, say how long
 // containers are; none means months.
 func NewPlacement(tenant string, epochs []Epoch, periods ...PeriodEpoch) (*Placement, error) {
-	return newPlacement(tenant, epochs, periods, make(map[Slot]string))
+	return (&Placement{tenant: tenant}).with(epochs, periods, make(map[Slot]string))
 }
 
 // Renew makes a placement of the same tenant as NewPlacement does. It takes over the first-level keys that p has found,
 // which is what takes time: 256 hashes each.
 func (p *Placement) Renew(epochs []Epoch, periods ...PeriodEpoch) (*Placement, error) {
-	return newPlacement(p.tenant, epochs, periods, maps.Clone(p.epochs[0].shards))
+	return p.with(epochs, periods, maps.Clone(p.epochs[0].shards))
 }
 
-// newPlacement makes a placement. shards are first-level keys that are known.
-func newPlacement(tenant string, epochs []Epoch, periods []PeriodEpoch, shards map[Slot]string) (*Placement, error) {
+// with makes a placement of the tenant. shards are first-level keys that are known.
+func (p *Placement) with(epochs []Epoch, periods []PeriodEpoch, shards map[Slot]string) (*Placement, error) {
+	tenant := p.tenant
 	if len(epochs) == 0 {
 		return nil, fmt.Errorf("tenant %q has no epoch", tenant)
 	}
@@ -51,7 +52,7 @@ func newPlacement(tenant string, epochs []Epoch, periods []PeriodEpoch, shards m
 	if err != nil {
 		return nil, fmt.Errorf("tenant %q: %w", tenant, err)
 	}
-	p := &Placement{tenant: tenant, periods: sortedPeriods}
+	out := &Placement{tenant: tenant, periods: sortedPeriods}
 	sorted := slices.SortedFunc(slices.Values(epochs), func(a, b Epoch) int { return cmp.Compare(a.From, b.From) })
 	for i, e := range sorted {
 		if err := e.Check(); err != nil {
@@ -66,9 +67,9 @@ func newPlacement(tenant string, epochs []Epoch, periods []PeriodEpoch, shards m
 				return nil, fmt.Errorf("tenant %q, epoch from %s: %w", tenant, e.From, err)
 			}
 		}
-		p.epochs = append(p.epochs, c)
+		out.epochs = append(out.epochs, c)
 	}
-	return p, nil
+	return out, nil
 }
 
 // name finds the first-level keys of slots. A slice and a finer one within it may have the same: then they can't both
