@@ -193,21 +193,39 @@ func (x Result) priceOf(rate float64) *float64 {
 
 // lead returns a scenario's outcome in a few sentences.
 func lead(o Outcome) string {
-	var out []string
+	var refusing []Result
+	others := 0
+	var binnacle string
 	for _, x := range o.Results {
 		switch {
 		case x.Layout == Balanced:
-			out = append(out, fmt.Sprintf("With the balancer its hottest physical partition has %.2f times the mean.",
-				x.Hottest))
+			binnacle += fmt.Sprintf(" With the balancer its hottest physical partition has %.2f times the mean.", x.Hottest)
 		case x.Layout == Binnacle:
-			out = append(out, fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
-				number(x.PerMillion), number(o.Results[0].PerMillion)))
-		case x.lost() >= hardlyAny && x.Throttled > 0:
-			out = append(out, fmt.Sprintf("With a document per %s, one physical partition takes %s of the load, and %s of the "+
-				"readings are not accepted.", x.Layout.about(), percent(slices.Max(x.Spread)), percent(x.lost())))
+			binnacle = fmt.Sprintf("With Binnacle %s, for %s RU per million values instead of %s.", x.accepted(),
+				number(x.PerMillion), number(o.Results[0].PerMillion)) + binnacle
+		default:
+			if others++; x.lost() >= hardlyAny && x.Throttled > 0 {
+				refusing = append(refusing, x)
+			}
 		}
 	}
-	return strings.Join(out, " ")
+	of := func(figure func(Result) float64) string {
+		least, most := math.Inf(1), 0.0
+		for _, x := range refusing {
+			least, most = min(least, figure(x)), max(most, figure(x))
+		}
+		if percent(least) == percent(most) {
+			return percent(most)
+		}
+		return percent(least) + " to " + percent(most)
+	}
+	if len(refusing) == 0 {
+		return binnacle
+	}
+	hottest := func(x Result) float64 { return slices.Max(x.Spread) }
+	return fmt.Sprintf("%d of %d other layouts do not accept all readings: %s are refused, because one physical "+
+		"partition is asked for %s of the load and has %s of the throughput. %s", len(refusing), others, of(Result.lost),
+		of(hottest), percent(1/float64(len(refusing[0].Spread))), binnacle)
 }
 
 // verdict returns what a scenario shows, first what matters most.
