@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -122,7 +123,9 @@ func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
 	writer := heatlog.NewChargesWriter(p.charges, client.Heat(), retry.Trouble{Log: p.partLogger("charges")})
 	if p.dataDir != "" {
-		if err := writer.KeepIn(filepath.Join(p.dataDir, "charges")); err != nil {
+		// Of this account: the next process of the directory may have another one.
+		of := fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(cfg.Endpoint)))
+		if err := writer.KeepIn(filepath.Join(p.dataDir, "charges", of)); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -83,8 +82,8 @@ func (w *ChargesWriter) Run(ctx context.Context) error {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	err := w.Finish(ending)
-	if w.trouble.Report(err); err == nil && w.file != nil {
-		_ = os.Remove(w.file.path) // it has nothing that is not stored
+	if w.trouble.Report(err); w.file != nil {
+		w.file.release(err == nil)
 	}
 	return nil
 }
@@ -113,8 +112,7 @@ func (w *ChargesWriter) Store(ctx context.Context) error {
 		return err
 	}
 	if w.file != nil && len(docs) > 0 {
-		// First, so that the file never has less than what is stored: it may be stored again.
-		if err := w.file.write(docs, time.Now()); err != nil {
+		if err := w.file.precede(docs); err != nil {
 			w.counter.PutBack(docs)
 			return fmt.Errorf("keep charges: %w", err)
 		}
