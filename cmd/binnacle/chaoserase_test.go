@@ -89,6 +89,8 @@ func (e *eraser) check(c *chaos) {
 	for _, d := range e.devices {
 		if !d.isErased {
 			d.isErased = e.erase(d)
+		}
+		if len(d.after) == 0 { // once more, if it was published while the time ended
 			e.report(c.t.Context(), d)
 		}
 		if !d.isErased { // its tenant is not registered: nothing of it has been stored
