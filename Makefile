@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance years partitioning access-patterns scale placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance years partitioning access-patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it
 .PHONY: openapi-lint deploy-check ci
@@ -101,6 +101,9 @@ access-patterns: ## Tables of docs/access-patterns.md, measured anew
 
 scale: ## Figures of docs/scale.md: ten million devices for a month, simulated
 	go run ./cmd/binnacle loadtest --simulate --scenario zipf --devices 10000000 --simulate-tenants 10000 --partitions 100 --interval 1m --hold 12h
+
+month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
+	bash .ci/month-begins
 
 placements: ## Table of placements in docs/guides/tenants.md, measured anew
 	go test -count=1 -run '^TestPlacements' ./internal/loadtest -update

@@ -78,7 +78,8 @@ func TestRollingRestart(t *testing.T) {
 	for series, n := range cost {
 		switch {
 		case !strings.HasPrefix(series, rus), strings.Contains(series, `container="control"`): // whatever a start holds
-		case strings.Contains(series, `operation="heat_create"`): // at each full minute, which may be in between
+		case strings.Contains(series, `operation="heat_create"`), // at each full minute, which may be in between
+			strings.Contains(series, `operation="heat_put"`): // five seconds after a start
 		case strings.Contains(series, `operation="catalog_create"`):
 			creates += n
 		case strings.Contains(series, `container="catalog"`):
