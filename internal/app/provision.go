@@ -41,8 +41,9 @@ type ProvisionConfig struct {
 
 // PolicyConfig is the part of the policy of tiers that flags set.
 type PolicyConfig struct {
-	HotRUs  int  `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s. With --follow-load that of the first one." default:"${hot_rus}"`
-	Follow  bool `name:"follow-load" help:"Let the throughput of the current month's containers follow their load: up at once, down at the end of an hour, never beyond what would split physical partitions."`
+	HotRUs  int  `name:"hot-rus" help:"Throughput with which the first containers are made, in RU/s. With --no-follow-load that of each current month's containers." default:"${hot_rus}"`
+	Follow  bool `name:"follow-load" help:"Let the throughput of the current month's containers follow their load: up at once, down at the end of an hour, never beyond what would split physical partitions. New containers get the mode, manual or autoscale, that costs less for life." default:"true" negatable:""`
+	ByRange bool `name:"autoscale-per-partition" help:"Whether the account bills autoscale by physical partition, as accounts made after 2024-09-25 do." default:"true" negatable:""`
 	WarmRUs int  `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
 	ColdRUs int  `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
@@ -55,6 +56,7 @@ type PolicyConfig struct {
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
 	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs
+	p.PerPartition = c.ByRange
 	if c.Follow {
 		follow := provision.DefaultFollow()
 		p.Follow = &follow
@@ -322,6 +324,10 @@ func (p *process) provisionFor(
 	}
 	with.Policy.RollupsRUs = devRollupsRUs
 	cfg.Shape.set(&with, a.client)
+	if with.Profile == provision.Auto { // what is bought follows the load, as it does on an account
+		follow := provision.DefaultFollow()
+		with.Policy.Follow, with.Loads = &follow, containerLoads(a.client)
+	}
 	var err error
 	if with.Comes, err = newTenant(cfg.Tenants.Retention); err != nil {
 		return nil, err

@@ -69,20 +69,25 @@ func OnPartitions(g Grid, expected []Expected, ranges []epk.Range) []Partition {
 // hottest one: throughput is given to physical partitions in equal parts.
 func Needed(g Grid, ranges []epk.Range) []float64 {
 	out := make([]float64, g.Columns)
-	columns := make([][]float64, len(ranges))
-	for p := range columns {
-		columns[p] = make([]float64, g.Columns)
+	for _, columns := range ByPartition(g, ranges) {
+		for c := range out {
+			out[c] = max(out[c], columns[c]*float64(len(ranges)))
+		}
+	}
+	return out
+}
+
+// ByPartition returns the RU of each range by column of a grid.
+func ByPartition(g Grid, ranges []epk.Range) [][]float64 {
+	out := make([][]float64, len(ranges))
+	for p := range out {
+		out[p] = make([]float64, g.Columns)
 	}
 	for i := range g.Rows {
 		for p, part := range partsOf(g.Rows[i].Key, ranges) {
 			for c := range g.Rows[i].Amounts {
-				columns[p][c] += part * g.Rows[i].Amounts[c].Total()
+				out[p][c] += part * g.Rows[i].Amounts[c].Total()
 			}
-		}
-	}
-	for c := range out {
-		for p := range columns {
-			out[c] = max(out[c], columns[p][c]*float64(len(ranges)))
 		}
 	}
 	return out

@@ -59,38 +59,58 @@ func (l *ContainerLoads) Of(ctx context.Context, names []string, now time.Time) 
 			return nil, err
 		}
 		grid := heat.NewGrid(name, span, l.frames)
-		load := Load{RUs: heat.Needed(grid, ranges), Expected: expectedOf(forecast.OfContainer(name), grid, now),
-			Most: len(ranges) * ru.PartitionRUs}
-		if err := l.before(ctx, name, span, load.RUs); err != nil {
+		load := Load{RUs: heat.Needed(grid, ranges), Partitions: heat.ByPartition(grid, ranges),
+			Expected: expectedOf(forecast.OfContainer(name), grid, now), Most: len(ranges) * ru.PartitionRUs}
+		added, err := l.before(ctx, name, span, load.RUs)
+		if err != nil {
 			return nil, err
+		}
+		if added {
+			load.Partitions = nil // that container may have had others
 		}
 		out[name] = load.of(grid, l.known(span))
 	}
 	return out, nil
 }
 
+// OfTenant returns the load of a tenant in a container, by what Of has read.
+func (l *ContainerLoads) OfTenant(tenant, container string, now time.Time) Load {
+	at := now.UnixMilli() / heat.Minute * heat.Minute
+	span := heat.Span{From: at - loadWindow.Milliseconds(), To: at, Step: heat.Minute}
+	grid := heat.NewGrid(container, span, l.frames)
+	grid.Rows = slices.DeleteFunc(grid.Rows, func(r heat.Row) bool { return r.Shard == "" || r.Tenant() != tenant })
+	load := Load{RUs: make([]float64, grid.Columns)}
+	for c := range load.RUs {
+		for i := range grid.Rows {
+			load.RUs[c] += grid.Rows[i].Amounts[c].Total()
+		}
+	}
+	return load.of(grid, l.known(span))
+}
+
 // before adds what the container of the days before was asked for, by minute of a span, before the first day of the
-// named one: a container's first hours are expected to be like those of the day before.
-func (l *ContainerLoads) before(ctx context.Context, name string, span heat.Span, rus []float64) error {
+// named one: a container's first hours are expected to be like those of the day before. It reports whether there was
+// such a container.
+func (l *ContainerLoads) before(ctx context.Context, name string, span heat.Span, rus []float64) (bool, error) {
 	owner, of, ok := sharding.ParseContainer(name)
 	begin := of.Range().From
 	if !ok || begin <= span.From {
-		return nil
+		return false, nil
 	}
 	name = sharding.Container(owner, of.Period.Of(of.First-1))
 	ranges, err := l.Ranges.RangesOf(ctx, name)
 	if errors.Is(err, store.ErrNoContainer) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	for c, x := range heat.Needed(heat.NewGrid(name, span, l.frames), ranges) {
 		if span.From+int64(c)*span.Step < begin {
 			rus[c] += x
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // read reads the frames of a span that are not known yet, and forgets those before it.
@@ -128,6 +148,12 @@ func (l Load) of(grid heat.Grid, known int) Load {
 		}
 	}
 	l.RUs, l.Throttled = tail(l.RUs, known), tail(l.Throttled, known)
+	for p, minutes := range l.Partitions {
+		for c := range minutes {
+			minutes[c] /= 60
+		}
+		l.Partitions[p] = tail(minutes, known)
+	}
 	l.Stored *= day / float64(max(known, 1))
 	return l
 }

@@ -69,7 +69,13 @@ func TestContainerLoads(t *testing.T) {
 		for i := range got.RUs {
 			require.InDelta(t, 20, got.RUs[i], 1e-9, "600 RU in a minute, twice for two partitions")
 			require.EqualValues(t, 2, got.Throttled[i])
+			require.InDelta(t, 10, got.Partitions[0][i]+got.Partitions[1][i], 1e-9)
 		}
+		require.Equal(t, len(got.RUs), len(got.Partitions[0]))
+		tenants := l.OfTenant("acme", loaded, w.now)
+		require.Len(t, tenants.RUs, minutes)
+		require.InDelta(t, 10, tenants.RUs[0], 1e-9)
+		require.Zero(t, sumOf(l.OfTenant("other", loaded, w.now).RUs))
 		require.Equal(t, 20_000, got.Most)
 		require.InDelta(t, 2, got.Expected[1], 1e-9)
 		require.Len(t, all["chunks-2026-12"].RUs, minutes, "a container that nobody uses has a load of zero")
@@ -77,6 +83,13 @@ func TestContainerLoads(t *testing.T) {
 			require.GreaterOrEqual(t, w.reads[round].From, begin.Add(30*time.Minute).UnixMilli())
 		}
 	}
+}
+
+func sumOf(all []float64) (sum float64) {
+	for _, x := range all {
+		sum += x
+	}
+	return sum
 }
 
 // A container's first hours know the load of the container before it, up to its own first day.

@@ -40,6 +40,8 @@ type Load struct {
 	Expected  []float64 // mean RU/s by clock hour, from the present one on, as far as open bins tell
 	Most      int       // RU/s that its physical partitions can be given without a split; 0: not known
 	Stored    float64   // GB of data and index that a day adds
+	// Partitions are the RU/s of each physical partition by minute, the newest last; none where only RUs is known.
+	Partitions [][]float64
 }
 
 const (

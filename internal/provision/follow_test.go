@@ -159,7 +159,7 @@ func TestFollowAgainstAnOracle(t *testing.T) {
 }
 
 // A container's mode costs less over its whole life than the other one: a small one rests in autoscale, one with much
-// data or none to rest for is manual. Where the load is not known for a day the policy decides.
+// data or none to rest for is manual. Where the load is not known for a day, what was bought counts for it.
 func TestModeByPrice(t *testing.T) {
 	p := provision.DefaultPolicy()
 	follow := provision.DefaultFollow()
@@ -175,8 +175,9 @@ func TestModeByPrice(t *testing.T) {
 		"kept for ever":          {provision.Load{RUs: minutes(1560, 300)}, 0, true, "autoscale $"},
 		"busy, kept for a month": {provision.Load{RUs: minutes(1560, 3000)}, 30 * day, false, "manual $"},
 		"with much data":         {provision.Load{RUs: minutes(1560, 300), Stored: 20}, 400 * day, false, "manual $"},
-		"not known for a day":    {provision.Load{RUs: minutes(100, 300)}, 400 * day, false, ""},
-		"no load":                {provision.Load{}, 400 * day, false, ""},
+		// As if it took what it has.
+		"not known for a day": {provision.Load{RUs: minutes(100, 300)}, 400 * day, true, "with 4000 RU/s"},
+		"no load":             {provision.Load{}, 60 * day, false, "with 4000 RU/s"},
 	} {
 		steps := p.Plan(now, provision.Found{
 			Containers: []store.ContainerState{seen("chunks-2026-11", 4000)},
@@ -193,6 +194,58 @@ func TestModeByPrice(t *testing.T) {
 		if c.auto {
 			require.Equal(t, 1000, next.Wanted.RUs, name)
 		}
+	}
+}
+
+// The first container of a tenant that gets its own has the mode that fits its part of the shared ones; one that is made
+// for late readings has the mode that fits its rest.
+func TestModeOfContainersThatHadNoLoad(t *testing.T) {
+	p := provision.DefaultPolicy()
+	follow := provision.DefaultFollow()
+	p.Follow = &follow
+	now := at("2026-11-10 12:00")
+	for rus, auto := range map[float64]bool{300: true, 9000: false} {
+		mover := tenant(t, "acme", 100*day, dedicated("20261112"))
+		steps := p.Plan(now, provision.Found{
+			Containers: []store.ContainerState{seen("chunks-2026-11", 10_000)},
+			Months:     []control.Month{asked("chunks-2026-11"), asked("chunks-2026-02")},
+			Tenants:    []control.Tenant{mover, tenant(t, "other", 400*day)},
+			Loads:      map[string]provision.Load{"chunks-2026-11": {RUs: minutes(1560, 9500)}},
+			Moving:     map[string]provision.Load{"acme": {RUs: minutes(1560, rus)}},
+			Changed:    map[string]time.Time{"chunks-2026-11": now},
+		})
+		made := map[string]provision.Step{}
+		for _, s := range steps {
+			if s.Action == provision.Create {
+				made[s.Container] = s
+			}
+		}
+		require.Contains(t, made, "chunks-acme-2026-11")
+		require.Equal(t, auto, made["chunks-acme-2026-11"].Wanted.Autoscale, made["chunks-acme-2026-11"].Why)
+		require.Contains(t, made["chunks-acme-2026-11"].Why, "by its tenant's load")
+		require.Equal(t, store.Throughput{RUs: 1000, Autoscale: true}, made["chunks-2026-02"].Wanted, "it only rests")
+	}
+}
+
+// Where autoscale is billed by physical partition, a hot one makes it cheaper than manual throughput, which all get.
+func TestModeWithAutoscaleByPartition(t *testing.T) {
+	p := provision.DefaultPolicy()
+	follow := provision.DefaultFollow()
+	p.Follow = &follow
+	now := at("2026-11-28 12:00")
+	for _, each := range []bool{false, true} {
+		p.PerPartition = each
+		steps := p.Plan(now, provision.Found{
+			Containers: []store.ContainerState{seen("chunks-2026-11", 16_000)},
+			Months:     []control.Month{asked("chunks-2026-11")},
+			Tenants:    []control.Tenant{tenant(t, "acme", 30*day)},
+			Loads: map[string]provision.Load{"chunks-2026-11": {RUs: minutes(1560, 16_000), Partitions: [][]float64{
+				minutes(1560, 4000), minutes(1560, 1000), minutes(1560, 1000), minutes(1560, 1000)}}},
+			Changed: map[string]time.Time{"chunks-2026-11": now},
+		})
+		next := steps[len(steps)-1]
+		require.Equal(t, "chunks-2026-12", next.Container)
+		require.Equal(t, each, next.Wanted.Autoscale, next.Why)
 	}
 }
 
@@ -226,6 +279,8 @@ func (l *idle) Of(_ context.Context, names []string, _ time.Time) (map[string]pr
 	}
 	return out, nil
 }
+
+func (*idle) OfTenant(string, string, time.Time) provision.Load { return provision.Load{} }
 
 // A process knows from the actions when another one changed throughput, and a round lies at each hour's end however
 // seldom there is one.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/ru"
 	"binnacle/sharding"
 )
@@ -13,27 +14,51 @@ import (
 const forEver = 365 * 24 * time.Hour
 
 // autoscales reports whether a new container of an owner is made with autoscale, and why. A mode can't be changed, so
-// it is the one that costs less over the container's whole life, by the load of the one that is hot now; where that is
-// not known for a day, as the policy says.
+// it is the one that costs less over the rest of the container's life, by the load that it is expected to have.
 func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why string) {
 	if pl.policy.Follow == nil {
 		return pl.policy.Autoscale, ""
 	}
-	for name, load := range pl.of.Loads {
-		whose, is, ok := sharding.ParseContainer(name)
-		current := is.Range().From <= pl.now.UnixMilli() && pl.now.UnixMilli() < is.Range().To
-		if ok && whose == owner && current && len(load.RUs) >= day {
-			hot := float64(of.End()-of.First)*24 + pl.policy.HotFor.Hours()
-			manual, auto := load.modes(*pl.policy.Follow, hot, pl.kept(owner).Hours())
-			return auto < manual, fmt.Sprintf("its throughput for life: manual $%.2f, autoscale $%.2f", manual, auto)
-		}
-	}
-	return pl.policy.Autoscale, ""
+	load, from := pl.loadOf(owner)
+	begin := max(pl.now.UnixMilli(), of.Range().From)
+	hot := max(0, of.Range().To+pl.policy.HotFor.Milliseconds()-begin)
+	manual, scaled := load.modes(*pl.policy.Follow, pl.policy.PerPartition, stay{
+		hot: time.Duration(hot) * time.Millisecond, kept: pl.kept(owner),
+	})
+	return scaled < manual, fmt.Sprintf("its throughput for life%s: manual $%.2f, autoscale $%.2f", from, manual, scaled)
 }
 
-// kept returns how long the chunks of a container are kept after it was hot.
+// loadOf returns what a new container of an owner is expected to be asked for, and what that was taken from where it
+// is not the container of now: the tenant's part of the shared one, if it is about to leave that, or else what the
+// container of now has been given, HotRUs at first, in each minute.
+func (pl *planner) loadOf(owner string) (load Load, from string) {
+	for name, load := range pl.of.Loads {
+		has, is, ok := sharding.ParseContainer(name)
+		current := is.Range().From <= pl.now.UnixMilli() && pl.now.UnixMilli() < is.Range().To
+		if ok && has == owner && current && len(load.RUs) >= day {
+			return load, ""
+		}
+	}
+	if load, ok := pl.of.Moving[owner]; ok && len(load.RUs) >= day {
+		return load, " by its tenant's load"
+	}
+	all, hot := make([]float64, day), pl.hotRUs(owner)
+	for i := range all {
+		all[i] = pl.policy.Follow.Use * float64(hot)
+	}
+	return Load{RUs: all}, fmt.Sprintf(" with %d RU/s", hot)
+}
+
+// kept returns how long the chunks of a container are kept after it was hot. Where nobody is registered it is as long as
+// the tenants that will come keep theirs, and for ever where that is not known.
 func (pl *planner) kept(owner string) (longest time.Duration) {
-	for _, t := range pl.tenants {
+	tenants := pl.tenants
+	if len(tenants) == 0 && pl.of.Comes == nil {
+		return forEver
+	} else if len(tenants) == 0 {
+		tenants = []control.Tenant{*pl.of.Comes}
+	}
+	for _, t := range tenants {
 		switch {
 		case owner != "" && t.Name != owner:
 		case t.Retention <= 0:
@@ -45,20 +70,41 @@ func (pl *planner) kept(owner string) (longest time.Duration) {
 	return longest
 }
 
-// modes returns the dollars of throughput over the life of a container with the load of the last day: so many hours
-// hot, and then kept for so many, at its floor. Storage costs the same in both modes.
-func (l Load) modes(f Follow, hot, kept float64) (manual, auto float64) {
+// stay is how long a container is hot, and then kept at its floor.
+type stay struct{ hot, kept time.Duration }
+
+// modes returns the dollars of throughput over a stay with the load of the last day. Storage costs the same in both
+// modes. Autoscale is billed by what was used in the busiest minute of each hour, at least a tenth of its maximum: of
+// the hottest physical partition for all, or with perPartition of each (Azure Cosmos DB docs,
+// provision-throughput-autoscale).
+func (l Load) modes(f Follow, perPartition bool, s stay) (manual, auto float64) {
 	last := tail(l.RUs, day)
 	most := math.Ceil(max(peak(last)/f.Use, 1000)/1000) * 1000
+	hot := s.hot.Hours()
 	gb := l.Stored * hot / 24
 	for from := 0; from < day; from += 60 {
 		x := peak(last[from : from+60])
 		// What is stored grows while it is hot: half of it on average.
 		manual += max(math.Ceil(x/f.Use/100)*100, ru.Floor(gb/2, most, false)) * hot / 24
+		if perPartition {
+			x = l.byPartition(from, most)
+		}
 		auto += max(x, most/10, ru.Floor(gb/2, most, true)/10) * hot / 24
 	}
-	manual += ru.Floor(gb, most, false) * kept
-	auto += ru.Floor(gb, most, true) / 10 * kept
+	manual += ru.Floor(gb, most, false) * s.kept.Hours()
+	auto += ru.Floor(gb, most, true) / 10 * s.kept.Hours()
 	return ru.Price(ru.Priced{RUs: manual}).Most / ru.HoursPerMonth,
 		ru.Price(ru.Priced{RUs: auto, Autoscale: true}).Most / ru.HoursPerMonth
+}
+
+// byPartition returns the RU/s that autoscale bills for an hour of the last day, where each physical partition scales
+// by itself: the sum of their busiest minutes, of each at least a tenth of its part of the maximum.
+func (l Load) byPartition(from int, most float64) (sum float64) {
+	if len(l.Partitions) == 0 {
+		return peak(tail(l.RUs, day)[from : from+60])
+	}
+	for _, minutes := range l.Partitions {
+		sum += max(peak(tail(minutes, day)[from:from+60]), most/10/float64(len(l.Partitions)))
+	}
+	return sum
 }

@@ -18,12 +18,14 @@ type Found struct {
 	Containers []store.ContainerState // that the account has
 	Months     []control.Month        // that were asked for
 	Tenants    []control.Tenant
+	Comes      *control.Tenant        // a tenant as it will be registered; nil where that is not known
 	Periods    []sharding.PeriodEpoch // of containers, in the order of their days
 	Base       []store.ContainerState // that every account has
 	New        []string               // of what the account has, what this process has just made
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
 	Loads      map[string]Load      // of hot containers, by name
+	Moving     map[string]Load      // of tenants that leave the shared containers, by name: their parts of these
 	Changed    map[string]time.Time // when throughput was last changed; since the process runs at the latest
 }
 

@@ -44,6 +44,9 @@ type Policy struct {
 	SharedRUs int
 	// Follow lets the throughput of hot containers follow their load, from HotRUs on; nil keeps it at HotRUs.
 	Follow *Follow
+	// PerPartition says that autoscale is billed by physical partition, as in accounts made after 2024-09-25 (Azure
+	// Cosmos DB docs, provision-throughput-autoscale).
+	PerPartition bool
 	// RollupsRUs is the autoscale maximum of the containers of rollups, one beside each of chunks; 0 makes none.
 	RollupsRUs int
 

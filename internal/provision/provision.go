@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,6 +82,8 @@ type Config struct {
 	// Loads reads what hot containers are asked for, where Policy.Follow is set; nil for nothing.
 	Loads interface {
 		Of(ctx context.Context, names []string, now time.Time) (map[string]Load, error)
+		// OfTenant returns the load of a tenant in a container, as of the last call of Of.
+		OfTenant(tenant, container string, now time.Time) Load
 	}
 	// Actions records what is done to containers; nil for none.
 	Actions    Actions
@@ -231,7 +234,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	}
 	now := p.cfg.Now()
 	found := Found{Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods(),
-		Base: p.cfg.Base, New: p.fresh}
+		Base: p.cfg.Base, New: p.fresh, Comes: p.cfg.Comes}
 	if found.SharedPeak, err = p.sharedPeak(ctx, seen, now); err != nil {
 		p.cfg.Logger.WarnContext(ctx, "the load of containers that share throughput can't be read", "error", err)
 	}
@@ -239,6 +242,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		found.Periods = append(slices.Clone(found.Periods), e)
 	}
 	found.Loads, found.Changed = p.loads(ctx, seen, now), p.scaled
+	found.Moving = p.moving(found, now)
 	steps := p.cfg.Policy.Plan(now, found)
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
@@ -269,12 +273,29 @@ func (p *Provisioner) loads(ctx context.Context, seen []store.ContainerState, no
 	return loads
 }
 
+// moving returns the loads of tenants that leave the shared containers within Policy.Ahead.
+func (p *Provisioner) moving(of Found, now time.Time) map[string]Load {
+	out := map[string]Load{}
+	today := telemetry.DayOf(now.UnixMilli())
+	soon := telemetry.DayOf(now.Add(p.cfg.Policy.Ahead).UnixMilli())
+	for i := range of.Tenants {
+		t := &of.Tenants[i]
+		from := t.Placement.ContainerOn(today)
+		before, _, _ := sharding.ParseContainer(from)
+		owner, _, _ := sharding.ParseContainer(t.Placement.ContainerOn(soon))
+		if _, known := of.Loads[from]; known && before == "" && owner == t.Name {
+			out[t.Name] = p.cfg.Loads.OfTenant(t.Name, from, now)
+		}
+	}
+	return out
+}
+
 // recall takes what other processes, and this one before its start, have changed from the actions. Where these can't be
 // read a container may have changed a moment ago.
 func (p *Provisioner) recall(ctx context.Context, hot []string, now time.Time) {
 	var done []control.Action
 	begin := now.Add(-recalled)
-	if p.cfg.Actions != nil && !p.hasRecalled {
+	if p.cfg.Actions != nil && !p.hasRecalled && !p.cfg.Fresh {
 		var err error
 		if done, err = p.cfg.Actions.List(ctx, begin); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "changes of throughput before this process not read", "error", err)

@@ -42,6 +42,7 @@ type world struct {
 	scale      [tenants]float64
 	asks       [tenants]float64
 	days       [tenants][]written
+	moves      []float64 // RU/s by minute of the tenant that moves
 	sum        bill
 	faults     []string
 }
@@ -104,6 +105,9 @@ func (w *world) round() {
 	}
 	for i := range tenants {
 		found.Tenants = append(found.Tenants, w.tenant(i))
+	}
+	if d := w.minute / dayMinutes; d > 0 && d >= w.own-2 && d < w.own {
+		found.Moving = map[string]provision.Load{w.shared[moving].Tenant(): {RUs: w.moves, Stored: w.days[moving][d-1].gb}}
 	}
 	w.changes = slices.DeleteFunc(w.changes, func(at time.Time) bool { return w.now.Sub(at) >= w.policy.ChangesWithin })
 	steps := w.policy.Limit(w.policy.Plan(w.now, found), w.policy.MaxContainers-1-len(w.containers),
@@ -332,6 +336,9 @@ func (w *world) ask() {
 		full, rest, queries := w.at(i, w.minute, w.scale[i], w.asks[i])
 		w.today[i].asked += full + queries
 		w.yesterday[i].asked += rest
+		if d := w.minute / dayMinutes; i == moving && d >= w.own-4 && d < w.own {
+			w.moves = append(w.moves, full+queries+rest)
+		}
 	}
 	excused := w.minute >= boom.explodes && w.minute < boom.explodes+60
 	for _, c := range w.hot {

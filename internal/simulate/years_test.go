@@ -79,7 +79,7 @@ func TestYears(t *testing.T) {
 		t.Logf("seed %3d: $%6.0f (%6.0f of it storage) %s", o.seed, o.bill.all(), o.bill.storage, o)
 		require.Empty(t, o.faults[:min(5, len(o.faults))], "seed %d", o.seed)
 		require.Less(t, o.refused, 0.001*o.asked, "seed %d", o.seed)
-		require.LessOrEqual(t, o.ratio(o.bill), 1.15, "seed %d", o.seed)
+		require.LessOrEqual(t, o.ratio(o.bill), 1.10, "seed %d", o.seed)
 	}
 	worst := slices.MaxFunc(all, func(a, b outcome) int { return cmp.Compare(a.ratio(a.bill), b.ratio(b.bill)) })
 	t.Logf("worst: seed %d, %s", worst.seed, worst)
