@@ -197,8 +197,8 @@ func TestModeByPrice(t *testing.T) {
 	}
 }
 
-// The first container of a tenant that gets its own has the mode that fits its part of the shared ones; one that is made
-// for late readings has the mode that fits its rest.
+// The first container of a tenant that gets its own has the mode that fits its part of the shared ones; one that is
+// made for late readings has the mode that fits its rest.
 func TestModeOfContainersThatHadNoLoad(t *testing.T) {
 	p := provision.DefaultPolicy()
 	follow := provision.DefaultFollow()

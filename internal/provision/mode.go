@@ -49,8 +49,8 @@ func (pl *planner) loadOf(owner string) (load Load, from string) {
 	return Load{RUs: all}, fmt.Sprintf(" with %d RU/s", hot)
 }
 
-// kept returns how long the chunks of a container are kept after it was hot. Where nobody is registered it is as long as
-// the tenants that will come keep theirs, and for ever where that is not known.
+// kept returns how long the chunks of a container are kept after it was hot. Where nobody is registered it is as long
+// as the tenants that will come keep theirs, and for ever where that is not known.
 func (pl *planner) kept(owner string) (longest time.Duration) {
 	tenants := pl.tenants
 	if len(tenants) == 0 && pl.of.Comes == nil {
