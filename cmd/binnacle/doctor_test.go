@@ -23,7 +23,7 @@ func TestDoctor(t *testing.T) {
 	require.Zero(t, run(t, time.Minute, "provision", "--once", at).code)
 	p = run(t, time.Minute, "doctor", at)
 	require.Zero(t, p.code, p.stderr.String())
-	require.Regexp(t, `chunks-\d{4}-\d\d +\d+ +1 `, p.stdout.String())
+	require.Regexp(t, `chunks-\d{4}-\d\d +\d+ auto +1 `, p.stdout.String())
 	require.NotContains(t, p.stdout.String(), "modelled", "nothing is measured unasked")
 	p = run(t, time.Minute, "doctor", at, "--measure", "--json")
 	require.Zero(t, p.code, p.stderr.String())
