@@ -7,6 +7,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/journal"
+	"binnacle/internal/topics"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,7 +37,7 @@ func TestBins(t *testing.T) {
 		return all
 	}, patience, 10*time.Millisecond)
 
-	require.Equal(t, topic, held.Topics)
+	require.Equal(t, topic+","+topic+topics.BackfillSuffix, held.Topics)
 	require.InDelta(t, 3600, held.HoldSeconds, 0)
 	require.Positive(t, held.Memory.Held)
 	for i, p := range held.Partitions {

@@ -44,7 +44,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	if !ok {
 		r.release() // others may need the room
 	}
-	if !ok || r.fetching || p.in.memory.Full() {
+	if !ok || r.fetching || p.memory.Full() {
 		return false
 	}
 	if offset < p.first {

@@ -32,6 +32,7 @@ type Ingester struct {
 	set      topics.Set
 	sources  *kafka.Sources
 	memory   *worker.Memory
+	share    *worker.Memory // of memory, that partitions of backfills have together
 	metrics  *metrics
 	executor *Executor
 	spill    *spill.Store // nil: none
@@ -72,9 +73,11 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 	}
 	cfg = cfg.with(stores)
 	memory := worker.NewMemory(cfg.MemoryBytes)
+	share := memory.Share(backfillShare)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	in := &Ingester{
-		cfg: cfg, assigns: assigns, stores: stores, set: set, sources: cfg.Kafka.Sources(set), memory: memory, metrics: m,
+		cfg: cfg, assigns: assigns, stores: stores, set: set, sources: cfg.Kafka.Sources(set),
+		memory: memory, share: share, metrics: m,
 		executor:   newExecutor(cfg, stores, m),
 		log:        cfg.Logger,
 		partitions: map[topicPartition]*partition{}, retired: map[*partition]bool{},
@@ -156,6 +159,18 @@ func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error 
 }
 
 func (in *Ingester) topicOf(p topicPartition) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
+
+// backfillShare is the part of memory that partitions of backfills have together. While they have it, they wait, and
+// the others are read on.
+const backfillShare = 0.25
+
+// memoryOf returns what the partitions of a topic count towards.
+func (in *Ingester) memoryOf(topic string) *worker.Memory {
+	if topics.IsBackfill(topic) {
+		return in.share
+	}
+	return in.memory
+}
 
 func (in *Ingester) configOf(topic string) worker.Config {
 	cfg := in.cfg.Config

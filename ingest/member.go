@@ -15,7 +15,7 @@ import (
 
 // runMember reads what the consumer group assigns, until the context ends and every partition is handed over.
 func (in *Ingester) runMember(ctx context.Context, line *groupConns) error {
-	m := &member{in: in, conns: line, shares: &stickyBalancer{}, refusals: joinFailures{log: in.log}}
+	m := &member{in: in, conns: line, shares: &stickyBalancer{reads: in.set.String()}, refusals: joinFailures{log: in.log}}
 	for ctx.Err() == nil {
 		l := in.layout.Load()
 		if len(l.topics) == 0 {

@@ -28,8 +28,9 @@ type partition struct {
 	in     *Ingester
 	at     topicPartition
 	worker *worker.Worker
-	fresh  horizon // run's
-	reader *reader // run's, and its fetching goroutine's while there is one
+	memory *worker.Memory // that the worker counts towards
+	fresh  horizon        // run's
+	reader *reader        // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
 
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
@@ -72,9 +73,10 @@ type learnt struct {
 
 func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
 	a.Owner = max(rand.Uint64(), 1)
+	memory := in.memoryOf(at.topic)
 	return &partition{
-		in: in, at: at, worker: worker.New(in.configOf(at.topic), a,
-			worker.Process{Memory: in.memory, Observer: in.metrics, Now: in.cfg.Now()}),
+		in: in, at: at, memory: memory, worker: worker.New(in.configOf(at.topic), a,
+			worker.Process{Memory: memory, Observer: in.metrics, Now: in.cfg.Now()}),
 		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
 		log:      in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream),
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
@@ -109,7 +111,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 		}
 		p.commit(false)
 		in, more := batches, (<-chan struct{})(nil)
-		full := p.in.memory.Full()
+		full := p.memory.Full()
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
@@ -281,7 +283,7 @@ func (p *partition) feed(ctx context.Context) {
 		return
 	}
 	begun, n := p.in.cfg.Now(), 0
-	for n < min(len(p.pending.Records), FeedAtOnce) && !p.in.memory.Full() {
+	for n < min(len(p.pending.Records), FeedAtOnce) && !p.memory.Full() {
 		view := p.in.stores.Directory.Snapshot()
 		if err := p.worker.Feed(record(&p.pending.Records[n]), view, p.in.cfg.Now()); err != nil {
 			p.learn(ctx, &p.lacking, err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"binnacle/internal/topics"
+
 	kafkago "github.com/segmentio/kafka-go"
 )
 
@@ -16,6 +18,8 @@ import (
 // no I/O, and is safe for any number of callers. While a member does not know it, the group takes another balancer, one
 // that all members know.
 type stickyBalancer struct {
+	reads string // the topics of the process
+
 	mu     sync.Mutex // guards below
 	own    claim
 	known  map[string][]int // partitions of topics
@@ -27,6 +31,7 @@ type claim struct {
 	Generation int32            `json:"generation"`
 	Topics     map[string][]int `json:"topics,omitempty"` // partitions of each
 	Erasures   bool             `json:"erasures"`         // it knows orders of erasure: releases before them send nothing
+	Reads      string           `json:"reads,omitempty"`  // its topics, as topics.Parse has them
 	partitions []int            // of the topic that is being shared out
 }
 
@@ -73,7 +78,7 @@ func (s *stickyBalancer) UserData() ([]byte, error) {
 	defer s.mu.Unlock()
 	s.shared = nil
 	own := s.own
-	own.Erasures = true
+	own.Erasures, own.Reads = true, s.reads
 	return json.Marshal(own)
 }
 
@@ -116,6 +121,16 @@ func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 
 // KnowsErasures reports whether a member of the group keeps the rules of erasure, from what it joined with.
 func KnowsErasures(data []byte) bool { return claimOf(data, "").Erasures }
+
+// Reads reports whether a member of the group reads a topic once it exists, from what it joined with.
+func Reads(data []byte, topic string) bool {
+	set, err := topics.Parse([]string{claimOf(data, "").Reads}, "")
+	if err != nil {
+		return false // of a release before this
+	}
+	_, ok, err := set.Of(topic)
+	return ok && err == nil
+}
 
 // claimOf returns what a member has sent of a topic. Data that is not understood claims nothing.
 func claimOf(data []byte, topic string) (c claim) {

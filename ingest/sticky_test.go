@@ -207,3 +207,16 @@ func TestStickyWithAnotherBalancer(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 4 }, patience, time.Millisecond)
 }
+
+// A member says which topics it reads once they exist; what a member of an older release reads is not known.
+func TestTopicsThatMembersRead(t *testing.T) {
+	for data, reads := range map[string]bool{
+		`{"generation":3,"reads":"telemetry,telemetry.backfill"}`: true,
+		`{"generation":3,"reads":"/.*/=acme"}`:                    true,
+		`{"generation":3,"reads":"telemetry"}`:                    false,
+		`{"generation":3,"erasures":true}`:                        false,
+		``:                                                        false,
+	} {
+		require.Equal(t, reads, ingest.Reads([]byte(data), "telemetry.backfill"), data)
+	}
+}

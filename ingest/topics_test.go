@@ -15,6 +15,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -326,4 +327,58 @@ func TestAssignmentOfSeveralTopics(t *testing.T) {
 		total += n
 	}
 	require.Equal(t, want, total, "each once")
+}
+
+// A backfill for which the store has no room fills its share of memory and waits; devices' readings are read and stored
+// meanwhile. The topic of backfills is read as soon as it exists, and is no fault before.
+func TestBackfillDelaysNoDevice(t *testing.T) {
+	r := newRig(t, 1)
+	const backfills = topic + topics.BackfillSuffix
+	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+		several(topic, backfills)(c, s)
+		c.MemoryBytes = 256 << 10
+	})
+	r.run(in)
+	r.publish(0, r.message("live", past, 0))
+	r.stored()
+	r.make(backfills, 1)
+	const archived, live = 4000, 2000
+	const september = past - 40*24*int64(time.Hour/time.Millisecond)
+	var batch []kafkago.Message
+	for i := range int64(archived) {
+		batch = append(batch, r.message(fmt.Sprint("a", i%400), september+i, float64(i)))
+	}
+	for some := range slices.Chunk(batch, 100) {
+		r.publishTo(backfills, 0, some...)
+	}
+	bins := func() ingest.Bins {
+		b, err := in.Bins(t.Context(), ingest.BinsRequest{})
+		require.NoError(t, err)
+		return b
+	}
+	eventually(t, "the backfill has its share of memory, in bins that have no container", func() bool {
+		return bins().Memory.Held > 64<<10
+	})
+	for i := range int64(live) {
+		r.publish(0, r.message(fmt.Sprint("d", i%10), past+1+i, float64(i)))
+	}
+	eventually(t, "all that devices send is stored", func() bool {
+		n := 0
+		for series := range r.Stored() {
+			if series.Time >= past {
+				n++
+			}
+		}
+		return n == live+1
+	})
+	reached := int64(0)
+	for _, p := range bins().Partitions {
+		if p.Topic == backfills {
+			reached = p.Position
+		}
+	}
+	require.Less(t, reached, int64(archived), "the backfill waits")
+	require.Less(t, bins().Memory.Held, int64(160<<10))
+	r.Chunks.CreateContainer("chunks-2024-09")
+	r.stored()
 }

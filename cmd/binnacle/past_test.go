@@ -8,8 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/kafka"
+
 	"github.com/stretchr/testify/require"
 )
+
+// published returns how many records a topic has.
+func (d *dev) published(topic string) (n int64) {
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{d.kafka}})
+	require.NoError(d.t, err)
+	defer cluster.Close()
+	ends, err := cluster.Topic(topic).LogEnds(d.t.Context())
+	require.NoError(d.t, err)
+	for _, e := range ends {
+		n += e.End
+	}
+	return n
+}
 
 // An archive that is older than what is accepted is refused when it is replayed as it is, and stored as a backfill;
 // what the backfill does not cover is refused all the same.
@@ -36,6 +51,13 @@ func TestBackfillOfArchive(t *testing.T) {
 	d.replay(archive, append(flags, "--backfill", "--cosmos="+d.cosmos), "records 300")
 	d.answers("acme", want, "device=m1&strict=true&from=2018-01-01T00:00:00Z&to=2020-01-01T00:00:00Z")
 	require.Len(t, d.deadLetters(), days)
+	require.Equal(t, []int64{days, days}, []int64{d.published("telemetry"), d.published("telemetry.backfill")},
+		"the backfill has a topic of its own")
+	d.replay(archive, append(flags, "--backfill", "--cosmos="+d.cosmos, "--group=other", "--dry-run"), "backfill of acme")
+	p := run(t, time.Minute, append([]string{"replay", archive, "--kafka", d.kafka, "--topic=elsewhere", "--backfill",
+		"--cosmos=" + d.cosmos}, flags...)...)
+	require.Contains(t, p.stdout.String(), "no ingester of the consumer group binnacle reads elsewhere.backfill")
+	require.Contains(t, p.stderr.String(), "has no topic elsewhere")
 
 	// A device with a wrong clock, in the same year.
 	late := filepath.Join(t.TempDir(), "late.csv")

@@ -132,7 +132,7 @@ func TestBinsOfARunningDev(t *testing.T) {
 	d.answers("acme", readings(20, 0.5), everything)
 	p := run(t, time.Minute, "bins", "--admin", d.admin, "--devices=3")
 	require.Zero(t, p.code, p.stderr.String())
-	for _, want := range []string{d.admin + ": topics telemetry, hold 1h", "partition", "acme"} {
+	for _, want := range []string{d.admin + ": topics telemetry,telemetry.backfill, hold 1h", "partition", "acme"} {
 		require.Contains(t, p.stdout.String(), want)
 	}
 	p = run(t, time.Minute, "bins", "--admin", "http://"+d.admin+"/", "--json", "--tenant=acme")

@@ -87,7 +87,7 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	if l.blocks++; l.blocks%countEvery == 0 {
 		w.countMemory()
 	}
-	if w.cfg.Shelf != nil && c.inMemory >= 2*leastShelved && w.memory.over() > 0 {
+	if w.cfg.Shelf != nil && c.inMemory >= 2*leastShelved && w.memory.short() {
 		// What the shelf does not take stays in memory.
 		freed, _ := binning.Shelve(c.blocks, w.cfg.Shelf)
 		l.bytes -= int64(freed)

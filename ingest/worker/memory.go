@@ -7,7 +7,8 @@ import (
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
 type Memory struct {
-	max int64
+	max   int64
+	whole *Memory // that this is a share of; nil for none
 
 	mu   sync.Mutex // guards used
 	used int64
@@ -16,10 +17,18 @@ type Memory struct {
 // NewMemory returns a bound of so many bytes.
 func NewMemory(max int64) *Memory { return &Memory{max: max} }
 
+// Share returns a part of m: what it counts counts towards m too, and it is full by itself, or when m is.
+func (m *Memory) Share(part float64) *Memory {
+	return &Memory{max: int64(part * float64(m.max)), whole: m}
+}
+
 // tight is the share of the bound from which on the fullest bins are cut.
 const tight = 0.8
 
 func (m *Memory) add(n int) {
+	if m.whole != nil {
+		m.whole.add(n)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used += int64(n)
@@ -35,5 +44,17 @@ func (m *Memory) Used() int64 {
 // over returns how many bytes must go to be comfortable again; 0 while that is so.
 func (m *Memory) over() int64 { return max(0, m.Used()-int64(tight*float64(m.max))) }
 
+// short reports whether something must go.
+func (m *Memory) short() bool { return m.over() > 0 || m.whole != nil && m.whole.short() }
+
+// mustGo returns what of counted bytes, which m has, must go so that m is comfortable again, and what it is a share of.
+func (m *Memory) mustGo(counted int64) int64 {
+	own := int64(float64(m.over()) * float64(counted) / float64(max(counted, m.Used())))
+	if m.whole == nil {
+		return own
+	}
+	return max(own, m.whole.mustGo(counted))
+}
+
 // Full reports whether nothing more may be taken.
-func (m *Memory) Full() bool { return m.Used() >= m.max }
+func (m *Memory) Full() bool { return m.Used() >= m.max || m.whole != nil && m.whole.Full() }

@@ -12,12 +12,11 @@ import (
 // for good.
 func (w *Worker) relieve(now time.Time) {
 	w.countMemory()
-	over := w.memory.over()
+	over := w.memory.mustGo(w.counted)
 	if over == 0 {
 		return
 	}
 	full := w.memory.Full()
-	over = int64(float64(over) * float64(w.counted) / float64(max(w.counted, w.memory.Used())))
 	over -= int64(w.publisher.refused.bytes) + w.index.going
 	if full {
 		// Chains that wait for dead letters will go soon, as a rule; when nothing more can be taken, others must.

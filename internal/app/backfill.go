@@ -8,9 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/ingest"
 	"binnacle/internal/control"
+	"binnacle/internal/kafka"
 	"binnacle/internal/provision"
+	"binnacle/internal/retry"
 	"binnacle/internal/ru"
+	"binnacle/internal/topics"
 )
 
 // Backfills gives leave for readings from long ago, in the control documents of an account.
@@ -65,6 +69,55 @@ func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, 
 		return err
 	})
 	return granted.ID, err
+}
+
+// groupSettles is how long a consumer group may share out its partitions before nothing can be learnt from it.
+const groupSettles = 15 * time.Second
+
+// Topic returns the topic that the readings are published to: that of backfills beside the given one, which is created,
+// if a member of the ingesters' group reads it, so that they wait for each other and not devices for them. It says when
+// it is the given one.
+func (b *Backfills) Topic(ctx context.Context, cluster kafka.Config, group, topic string) (string, error) {
+	if b.DryRun || topics.IsBackfill(topic) {
+		return topic, nil
+	}
+	client, err := kafka.New(cluster)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	name := topic + topics.BackfillSuffix
+	apart := client.Topic(name)
+	switch read, err := b.reads(ctx, client, group, name); {
+	case err != nil:
+		return "", err
+	case !read:
+		fmt.Fprintf(b.Says, "no ingester of the consumer group %s reads %s: "+
+			"these readings go to %s, among those of devices\n", group, name, topic)
+		return topic, nil
+	}
+	if err := apart.EnsureLike(ctx, client.Topic(topic)); err != nil {
+		return "", err
+	}
+	return name, nil
+}
+
+// reads reports whether a member of a group reads a topic. Ingesters with fixed partitions are in no group: for them it
+// counts that the topic is there.
+func (b *Backfills) reads(ctx context.Context, client *kafka.Client, group, topic string) (bool, error) {
+	until := time.Now().Add(groupSettles)
+	members, err := client.Members(ctx, group)
+	for err != nil && time.Now().Before(until) && retry.Pause(ctx, time.Second) == nil {
+		members, err = client.Members(ctx, group)
+	}
+	if err != nil {
+		return false, err
+	}
+	if len(members) == 0 {
+		_, err := client.Topic(topic).Partitions(ctx)
+		return err == nil, nil
+	}
+	return slices.ContainsFunc(members, func(m kafka.Member) bool { return ingest.Reads(m.Data, topic) }), nil
 }
 
 // missingContainers returns those that readings lack, as far as the tenant keeps them.

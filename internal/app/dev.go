@@ -53,7 +53,7 @@ func (c DevConfig) Validate() error {
 	faults.check(c.Fleet.Interval >= time.Millisecond, "--fleet-interval %s is below 1ms", c.Fleet.Interval)
 	faults.ingest(c.Ingest)
 	if set, err := c.Ingest.Set(); err == nil {
-		faults.check(c.Fleet.Devices <= 0 || len(set.Named()) > 0,
+		faults.check(c.Fleet.Devices <= 0 || len(set.Required()) > 0,
 			"--fleet %d publishes to the first topic that --topic names, and it names none; --fleet 0 is no fleet",
 			c.Fleet.Devices)
 	}
@@ -90,7 +90,7 @@ func Dev(ctx context.Context, cfg DevConfig, env Env) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range set.Named() {
+	for _, name := range set.Required() {
 		cfg.Broker.Topics = append(cfg.Broker.Topics, name, kafka.JournalOf(name))
 	}
 	cfg.Broker.Topics = append(cfg.Broker.Topics, set.DeadLetters())
@@ -136,7 +136,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 
 // publishing returns where devices publish to the embedded broker; nil where topics have no names but patterns.
 func (d *dev) publishing() *httpapi.Publishing {
-	named := d.topics.Named()
+	named := d.topics.Required()
 	if len(named) == 0 {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.topics.HasPatterns() && in.UseJournal == "on" { // those of topics that are named are made with the broker
+	if d.topics.Grows() && in.UseJournal == "on" { // those of topics that must exist are made with the broker
 		d.keepJournals(kafka.Journals{Sources: in.Kafka.Sources(d.topics), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)
@@ -203,7 +203,7 @@ func (d *dev) compose(ctx context.Context) error {
 	d.announce()
 	if d.cfg.Fleet.Devices > 0 {
 		trucks := d.cfg.Fleet
-		trucks.Topic = in.Kafka.Topic(d.topics.Named()[0])
+		trucks.Topic = in.Kafka.Topic(d.topics.Required()[0])
 		d.addFleet(trucks)
 	}
 	return nil
@@ -236,7 +236,8 @@ func (d *dev) announce() {
 	curl := func(path string) string { return fmt.Sprintf("curl -H 'X-Scope-OrgID: %s' '%s%s'", tenant, api, path) }
 	var b strings.Builder
 	fmt.Fprintf(&b, "binnacle dev\n")
-	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.topics, d.topics.DeadLetters())
+	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(),
+		d.topics.Main(), d.topics.DeadLetters())
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -142,6 +143,23 @@ func (t *Topic) EnsureCompacted(ctx context.Context, like *Topic) error {
 	if in := source.configs[inSyncReplicas]; in != "" {
 		s.configs[inSyncReplicas] = in
 	}
+	if err := t.make(ctx, s); err != nil && !errors.Is(err, kafkago.TopicAlreadyExists) {
+		return err
+	}
+	return nil
+}
+
+// EnsureLike creates the topic, unless it is there, with as many partitions and replicas as
+// another one has, and kept for as long.
+func (t *Topic) EnsureLike(ctx context.Context, like *Topic) error {
+	if _, err := t.Partitions(ctx); !IsUnknownTopic(err) {
+		return err
+	}
+	s, err := like.shape(ctx, inSyncReplicas, retentionTime, retentionBytes, maxMessageBytes)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.configs, func(_, value string) bool { return value == "" })
 	if err := t.make(ctx, s); err != nil && !errors.Is(err, kafkago.TopicAlreadyExists) {
 		return err
 	}

@@ -87,14 +87,14 @@ func (s *Sources) layoutOf(reported []kafkago.Topic) Layout {
 }
 
 // LogEnds implements store.Log for all topics of the set, with fresh metadata. A missing topic that the set names is
-// an error: nobody knows how far it was read. Topics that match a pattern may come and go.
+// an error: nobody knows how far it was read. Topics that match a pattern, and those of backfills, may come and go.
 func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	reported, err := s.client.freshMetadata(ctx, s.names())
 	if err != nil {
 		return nil, err
 	}
 	l := s.layoutOf(reported)
-	for _, name := range s.set.Named() {
+	for _, name := range s.set.Required() {
 		if l.Partitions[name] == nil {
 			return nil, errors.Join(l.Faults...)
 		}

@@ -19,7 +19,7 @@ type Config struct {
 	File string `arg:"" optional:"" help:"File with CSV, NDJSON or Influx line protocol; .gz is decompressed." placeholder:"FILE"`
 
 	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
-	Topic  string       `help:"Topic to publish to. With --from-dlq: the topics of the ingesters, as their --topic." default:"telemetry"`
+	Topic  string       `help:"Topic to publish to; with --backfill its name with .backfill, if ingesters read that. With --from-dlq: the topics of the ingesters, as their --topic." default:"telemetry"`
 	Format string       `help:"Format of the file: csv, ndjson or lp. Default: detected by its name or first lines." placeholder:"FORMAT"`
 
 	Tenant       string `help:"Tenant of readings that name none."`
@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 			add("--device: %w", err)
 		}
 	}
-	if set, err := c.set(); err == nil && !set.Single() {
+	if set, err := c.set(); err == nil && (set.HasPatterns() || len(set.Named()) != 1) {
 		add("--topic %s: a file is published to one topic", c.Topic)
 	}
 	return errors.Join(append(faults, c.target())...)
@@ -77,7 +77,11 @@ func (c Config) Validate() error {
 
 // set returns the topics that records are published to.
 func (c Config) set() (topics.Set, error) {
-	return topics.Parse([]string{c.Topic}, c.DeadLetters.DeadLetters)
+	all := []string{c.Topic}
+	if c.DeadLetters.FromDLQ && c.Topic == topics.Default { // what ingesters read by default
+		all = append(all, topics.Default+topics.BackfillSuffix)
+	}
+	return topics.Parse(all, c.DeadLetters.DeadLetters)
 }
 
 // to returns the configuration for one of the topics.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"binnacle/internal/control"
@@ -89,7 +90,7 @@ func runDeadLetters(ctx context.Context, cfg Config,
 	if err != nil {
 		return DeadLetterSummary{}, err
 	}
-	sum := DeadLetterSummary{From: set.DeadLetters(), To: set.String(), DryRun: cfg.DeadLetters.DryRun}
+	sum := DeadLetterSummary{From: set.DeadLetters(), To: namesOf(all), DryRun: cfg.DeadLetters.DryRun}
 	for _, t := range all {
 		own, failed := replayTopic(ctx, cfg.to(t, set.DeadLetters()), client, produce, pause)
 		sum.add(own)
@@ -103,10 +104,18 @@ func runDeadLetters(ctx context.Context, cfg Config,
 	return sum, err
 }
 
+func namesOf(all []topics.Topic) string {
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ",")
+}
+
 // targets returns the topics of a set. Whether one that is named alone is there shows when it is read.
 func targets(ctx context.Context, client *kafka.Client, set topics.Set) (all []topics.Topic, err error) {
 	names := set.Named()
-	if !set.Single() {
+	if set.HasPatterns() || len(names) != 1 {
 		l, err := client.Sources(set).Layout(ctx)
 		if err == nil {
 			err = errors.Join(l.Faults...)

@@ -13,7 +13,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Default is the topic that is read where none is named.
+// Default is the topic that is read where none is named. What is read by default is that and the topic of its
+// backfills.
 const Default = "telemetry"
 
 // Suffixes of the topics that accompany a topic. No pattern matches a name with one of them.
@@ -22,6 +23,12 @@ const (
 	DeadLetterSuffix = ".dlq"
 	OrdersSuffix     = ".erasures" // orders of erasure, which a restored account lacks
 )
+
+// BackfillSuffix ends the names of topics with readings from long ago, which the first backfill creates.
+const BackfillSuffix = ".backfill"
+
+// IsBackfill reports whether a topic is for backfills.
+func IsBackfill(name string) bool { return strings.HasSuffix(name, BackfillSuffix) }
 
 // Topic is a topic that is read.
 type Topic struct {
@@ -54,8 +61,8 @@ func Parse(texts []string, letters string) (Set, error) {
 		}
 	}
 	first := Default
-	if len(s.named) > 0 {
-		first = s.named[0].Name
+	if named := s.Required(); len(named) > 0 {
+		first = named[0]
 	}
 	s.deadLetters = cmp.Or(letters, first+DeadLetterSuffix)
 	if len(s.named)+len(s.patterns) == 0 && errors.Join(faults...) == nil {
@@ -146,11 +153,19 @@ func (s Set) Named() []string {
 	return out
 }
 
+// Required returns the topics that are given by name and must exist: not those of backfills.
+func (s Set) Required() []string { return s.Main().Named() }
+
+// Grows reports whether topics may be found later: those of patterns, and of backfills.
+func (s Set) Grows() bool { return s.HasPatterns() || slices.ContainsFunc(s.Named(), IsBackfill) }
+
 // HasPatterns reports whether some topics are selected by a pattern, so that only the cluster knows them.
 func (s Set) HasPatterns() bool { return len(s.patterns) > 0 }
 
-// Single reports whether the set can only ever be one topic.
-func (s Set) Single() bool { return len(s.named) == 1 && len(s.patterns) == 0 }
+// Single reports whether the set can only ever be one topic, and that of its backfills.
+func (s Set) Single() bool {
+	return len(s.patterns) == 0 && (len(s.Required()) == 1 && len(s.named) <= 2 || len(s.named) == 1)
+}
 
 // String returns the set in the form that Parse reads.
 func (s Set) String() string {
@@ -165,6 +180,12 @@ func (s Set) String() string {
 		all = append(all, p.text)
 	}
 	return strings.Join(all, ",")
+}
+
+// Main returns the set without the topics of backfills, which may be there or not.
+func (s Set) Main() Set {
+	s.named = slices.DeleteFunc(slices.Clone(s.named), func(t Topic) bool { return IsBackfill(t.Name) })
+	return s
 }
 
 // Of returns the topic of a name if the set selects it. The error is why a topic that matches a pattern can't be read.
@@ -208,7 +229,7 @@ func (s Set) Match(all []string) (found []Topic, faults []error) {
 		}
 	}
 	for _, t := range s.named {
-		if !there[t.Name] {
+		if !there[t.Name] && !IsBackfill(t.Name) {
 			faults = append(faults, fmt.Errorf("topic %s does not exist", t.Name))
 		}
 	}

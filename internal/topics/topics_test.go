@@ -53,6 +53,27 @@ func TestTopicByNameOrPattern(t *testing.T) {
 	}
 }
 
+// The topic of backfills is read if it is there, and is no fault while it is not.
+func TestTopicOfBackfills(t *testing.T) {
+	s := parse(t, "telemetry.backfill,press=acme,telemetry")
+	require.Equal(t, []string{"press", "telemetry"}, s.Required())
+	require.Equal(t, "press=acme,telemetry", s.Main().String())
+	require.Equal(t, "press.dlq", s.DeadLetters(), "of the first topic that devices publish to")
+	found, faults := s.Match([]string{"press", "telemetry"})
+	require.Empty(t, faults)
+	require.Len(t, found, 2)
+	found, faults = s.Match([]string{"press", "telemetry", "telemetry.backfill"})
+	require.Empty(t, faults)
+	require.Len(t, found, 3)
+	for text, single := range map[string]bool{"telemetry": true, "telemetry,telemetry.backfill": true, "a,b": false,
+		"telemetry.backfill": true, "/.*/": false, "a,a.backfill,b.backfill": false} {
+		require.Equal(t, single, parse(t, text).Single(), text)
+	}
+	for text, grows := range map[string]bool{"telemetry": false, "telemetry,telemetry.backfill": true, "/.*/": true} {
+		require.Equal(t, grows, parse(t, text).Grows(), text)
+	}
+}
+
 func TestDeadLetterTopic(t *testing.T) {
 	require.Equal(t, "press.dlq", parse(t, "press").DeadLetters())
 	require.Equal(t, "press.dlq", parse(t, "press", "other").DeadLetters())
