@@ -15,9 +15,9 @@ const accountFull = "the account has no container left"
 // the containers that the account has left, and changes of throughput beyond so many. What is
 // dropped makes room; what is raised goes before what is lowered; the newest month is made first.
 func (p Policy) Limit(steps []Step, room, changes int) []Step {
-	out := slices.Clone(steps)
+	out, first := slices.Clone(steps), firstDays(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(firstDay(b.Container), firstDay(a.Container)))
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(first[b.Container], first[a.Container]))
 	})
 	for i := range out {
 		s := &out[i]

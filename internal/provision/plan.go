@@ -65,7 +65,8 @@ func (p Policy) Plan(now time.Time, of Found) []Step {
 		}
 	}
 	pl.boundShared(steps)
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(firstDay(a.Container), firstDay(b.Container)) })
+	first := firstDays(steps)
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(first[a.Container], first[b.Container]) })
 	return steps
 }
 
@@ -84,6 +85,15 @@ func firstDay(container string) telemetry.Day {
 		return math.MinInt32
 	}
 	return s.First
+}
+
+// firstDays returns the first days of the containers of steps.
+func firstDays(steps []Step) map[string]telemetry.Day {
+	out := make(map[string]telemetry.Day, len(steps))
+	for i := range steps {
+		out[steps[i].Container] = firstDay(steps[i].Container)
+	}
+	return out
 }
 
 type planner struct {

@@ -14,9 +14,9 @@ import (
 
 // sorted returns steps by month and name.
 func sorted(steps []Step) []Step {
-	steps = slices.Clone(steps)
+	steps, first := slices.Clone(steps), firstDays(steps)
 	slices.SortStableFunc(steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(firstDay(a.Container), firstDay(b.Container)), cmp.Compare(a.Container, b.Container))
+		return cmp.Or(cmp.Compare(first[a.Container], first[b.Container]), cmp.Compare(a.Container, b.Container))
 	})
 	return steps
 }
