@@ -2,7 +2,10 @@ package main_test
 
 import (
 	"encoding/json"
+	"io"
+	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/app"
+	"binnacle/internal/control"
+	"binnacle/internal/erase"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +29,40 @@ func (d *dev) erase(args ...string) *process {
 		args...)...)
 	p.clean()
 	return p
+}
+
+// certificateOverHTTP checks that the certificate of an order is answered once it is cleared, which takes minutes: here
+// the test stores that.
+func (d *dev) certificateOverHTTP(order string) {
+	d.t.Helper()
+	ask := func(path string) (status int, body string) {
+		res, err := http.Get("http://" + d.admin + "/api/v1/tenants/acme/erasures/" + path)
+		require.NoError(d.t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		require.NoError(d.t, err)
+		return res.StatusCode, string(text)
+	}
+	status, body := ask("other/certificate")
+	require.Equal(d.t, http.StatusNotFound, status, body)
+	status, body = ask(order + "/certificate")
+	require.Equal(d.t, http.StatusConflict, status, body)
+	require.Contains(d.t, body, "its state is hidden")
+
+	client, err := app.AccountConfig{Cosmos: d.cosmos}.Connect(slog.New(slog.DiscardHandler))
+	require.NoError(d.t, err)
+	defer client.Close()
+	orders := control.NewErasureOrders(client.Documents(), time.Now)
+	require.NoError(d.t, orders.EndSweep(d.t.Context(), order, "test", []control.SweptPlace{{Chunks: 1, Rows: 50}}))
+	require.NoError(d.t, orders.EndClearing(d.t.Context(), order, "test", nil))
+	status, body = ask(order + "/certificate")
+	require.Equal(d.t, http.StatusOK, status, body)
+	c, isSigned, err := erase.DecodeCertificate([]byte(body), nil)
+	require.NoError(d.t, err)
+	require.False(d.t, isSigned)
+	require.Equal(d.t, []string{order, "acme", "m1"}, []string{c.Order, c.Tenant, c.Device})
+	require.NotEmpty(d.t, c.Chunks)
+	require.NotEmpty(d.t, c.Remains)
 }
 
 // What is erased of a device is gone from queries and from chunks, and nothing else is; neither a kill nor the log
@@ -72,6 +112,8 @@ func TestEraseOfADevice(t *testing.T) {
 	soon(t, time.Minute, func() bool {
 		return strings.Contains(d.stderr.String(), "erasure swept from chunks")
 	}, "the chunks are swept")
+
+	d.certificateOverHTTP(given[0].ID)
 
 	// Of the device that was erased as a whole the catalog knows nothing any more.
 	p = d.erase("--device=m2", "--json")

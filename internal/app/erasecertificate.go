@@ -158,8 +158,10 @@ func Certify(ctx context.Context, cfg CertifyConfig, order string, env Env) erro
 		e := &eraser{cfg: EraseConfig{Account: cfg.Account}, client: client, cluster: cluster, env: env}
 		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
-	return fmt.Errorf("no such order of erasure: %s (see binnacle tenant erasures)", order)
+	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, order)
 }
+
+var errNoOrder = errors.New("no such order of erasure")
 
 // VerifyConfig is what `binnacle erase verify` works with.
 type VerifyConfig struct {

@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/duration"
+	"binnacle/internal/erase"
 	"binnacle/internal/kafka"
 	"binnacle/internal/provision"
 	"binnacle/internal/telemetry"
@@ -24,6 +25,8 @@ import (
 const (
 	tenantsPath = "/api/v1/tenants"
 	costsPath   = "/api/v1/costs"
+
+	certificatePattern = "GET " + tenantsPath + "/{tenant}/erasures/{order}/certificate"
 )
 
 // maxAdminBody bounds what an operator sends, in bytes.
@@ -62,6 +65,7 @@ func tenantEndpoints() map[string]tenantEndpoint {
 		"POST " + one + "/move":                  tenantRequest.moveTenant,
 		"POST " + one + "/erase":                 tenantRequest.erase,
 		"GET " + one + "/erasures":               tenantRequest.showErasures,
+		certificatePattern:                       tenantRequest.showCertificate,
 		"GET " + one + "/sizes":                  tenantRequest.showSizes,
 		"GET " + one + "/retention":              tenantRequest.showRetention,
 		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
@@ -113,10 +117,10 @@ func tenantStatus(err error) int {
 	switch {
 	case errors.As(err, &unfit):
 		return http.StatusBadRequest
-	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken):
+	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken), errors.Is(err, errNoOrder):
 		return http.StatusNotFound
 	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany),
-		errors.Is(err, errOldIngester):
+		errors.Is(err, errOldIngester), errors.Is(err, erase.ErrNotCleared):
 		return http.StatusConflict
 	}
 	return http.StatusBadGateway

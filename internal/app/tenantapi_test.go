@@ -133,6 +133,11 @@ func TestTenantAPI(t *testing.T) {
 	require.Contains(t, orders, `"device":"of-acme","by":"me"`)
 	require.Regexp(t, `"state":"hidden","sweep":{"at":\d+,"containers":3,"of":13,"chunks":90,"rows":7000}`, orders)
 	require.NotContains(t, orders, "initech")
+	ask(404, "GET "+one+"/erasures/other/certificate", "")
+	var list struct{ Erasures []struct{ ID string } }
+	require.NoError(t, json.Unmarshal([]byte(orders), &list))
+	require.Contains(t, ask(409, "GET "+one+"/erasures/"+list.Erasures[0].ID+"/certificate", ""), "its state is hidden")
+	ask(404, "GET "+all+"/initech/erasures/"+list.Erasures[0].ID+"/certificate", "") // another's
 
 	ask(400, "GET "+one+"/retention", "")
 	ask(404, "GET "+all+"/globex/retention?device=truck-7", "")
@@ -232,7 +237,7 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
 	}
 	before := state()
-	require.Len(t, s.patterns, 14)
+	require.Len(t, s.patterns, 15)
 	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/erase": `{"device":"x"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
 		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
 	for _, pattern := range s.patterns {

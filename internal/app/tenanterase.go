@@ -1,11 +1,15 @@
 package app
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erase"
 	"binnacle/internal/settings"
 )
 
@@ -59,6 +63,34 @@ func (r tenantRequest) showErasures() (int, any, error) {
 	}
 	list, err := listErasures(r.Context(), r.directory(), r.tenant)
 	return http.StatusOK, map[string]any{"erasures": linesOf(list)}, err
+}
+
+// showCertificate answers the certificate without a signature: private keys are their owner's.
+func (r tenantRequest) showCertificate() (int, any, error) {
+	if err := r.check(r.Context(), r.tenant); err != nil {
+		return 0, nil, err
+	}
+	list, err := listErasures(r.Context(), r.directory(), r.tenant)
+	if err != nil {
+		return 0, nil, err
+	}
+	i := slices.IndexFunc(list, func(o *control.Erasure) bool { return o.ID == r.PathValue("order") })
+	if i < 0 {
+		return 0, nil, fmt.Errorf("%w: %s", errNoOrder, r.PathValue("order"))
+	}
+	if list[i].ClearedAt().IsZero() {
+		return 0, nil, fmt.Errorf("%w: its state is %s", erase.ErrNotCleared, lineOf(list[i]).State)
+	}
+	remains, err := remainsOf(r.Context(), r.api.client, r.api.cluster, list[i])
+	if err != nil {
+		return 0, nil, err
+	}
+	c, err := erase.NewCertificate(list[i], r.api.client.Endpoint(), remains)
+	if err != nil {
+		return 0, nil, err
+	}
+	file, err := c.Encode(nil)
+	return http.StatusOK, json.RawMessage(file), err
 }
 
 func (r tenantRequest) showSizes() (int, any, error) {

@@ -133,6 +133,9 @@ func (c *Client) Documents() control.Documents { return &documents{c, store.Cont
 // Catalog returns the catalog of devices.
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
 
+// Endpoint returns the address of the account, as it was given.
+func (c *Client) Endpoint() string { return c.cfg.Endpoint }
+
 // CatalogAt returns the same, asked at a priority.
 func (c *Client) CatalogAt(p Priority) control.Catalog { return &catalogPages{c, p.Low} }
 

@@ -51,11 +51,14 @@ type Remains struct {
 	Note  string     `json:"note,omitempty"`
 }
 
+// ErrNotCleared says that an order has not ended.
+var ErrNotCleared = errors.New("the erasure has not ended")
+
 // NewCertificate returns the certificate of an order. It fails as long as the order is not cleared.
 func NewCertificate(o *control.Erasure, account string, remains []Remains) (*Certificate, error) {
 	if o.ClearedAt().IsZero() {
-		return nil, fmt.Errorf("erasure %s has not ended: its certificate follows when it is cleared, %s after it was swept",
-			o.ID, ClearAfter)
+		return nil, fmt.Errorf("%w: the certificate of %s follows when it is cleared, %s after it was swept",
+			ErrNotCleared, o.ID, ClearAfter)
 	}
 	return &Certificate{
 		Version: CertificateVersion, Account: account, Order: o.ID, Tenant: o.Tenant, Device: o.Device, From: o.From,
