@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/provision"
 	"binnacle/internal/retry"
 	"binnacle/internal/ru"
+	"binnacle/internal/store"
 	"binnacle/internal/topics"
 )
 
@@ -50,7 +51,8 @@ func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, 
 	}
 	missing := missingContainers(v, w, time.Now())
 	if w.Readings > 0 {
-		fmt.Fprintln(b.Says, costOf(w, missing))
+		tenant, _ := v.Tenant(w.Tenant)
+		fmt.Fprintln(b.Says, costOf(w, missing, tenant.Retention))
 	}
 	if b.DryRun {
 		return "", nil
@@ -142,22 +144,24 @@ func missingContainers(v *control.Snapshot, w control.BackfillWork, now time.Tim
 	return missing
 }
 
-// costOf says what a backfill takes and costs: modelled, and by list prices.
-func costOf(w control.BackfillWork, missing []string) string {
-	policy := provision.DefaultPolicy()
+// costOf says what a backfill takes and costs: modelled, and by list prices, with containers as provision makes them by
+// default.
+func costOf(w control.BackfillWork, missing []string, kept time.Duration) string {
+	policy, follow := provision.DefaultPolicy(), provision.DefaultFollow()
+	policy.Follow = &follow
+	each := policy.Late(kept)
 	var made ru.Bill
 	for range missing {
-		made = made.Plus(ru.Price(ru.Priced{RUs: float64(policy.ColdRUs), Container: true}))
+		made = made.Plus(ru.Price(store.ContainerState{Throughput: each}.Priced()))
 	}
 	gb := float64(w.Bytes) / (1 << 30)
 	text := fmt.Sprintf("backfill of %s: %d readings of %d days from %s on are about %d chunks, %.1f MB and %.0f RU of "+
-		"writes (modelled), %s at the %d RU/s of a cold container; the storage is $%.2f a month",
+		"writes (modelled), %s at the %d RU/s of a container of long ago; the storage is $%.2f a month",
 		w.Tenant, w.Readings, len(w.Days), instant(w.Range.From)[:len(time.DateOnly)], w.Chunks, 1024*gb, w.RUs,
-		time.Duration(w.RUs/float64(policy.ColdRUs)*float64(time.Second)).Round(time.Second), policy.ColdRUs,
-		gb*ru.StoragePerGB)
+		time.Duration(w.RUs/float64(each.RUs)*float64(time.Second)).Round(time.Second), each.RUs, gb*ru.StoragePerGB)
 	if len(missing) > 0 {
-		text += fmt.Sprintf("; %d containers are made, $%.2f a month together at %d RU/s each: %s to %s", len(missing),
-			made.Most, policy.ColdRUs, missing[0], missing[len(missing)-1])
+		text += fmt.Sprintf("; %d containers are made, $%.2f a month together at rest: %s to %s", len(missing),
+			made.Least, missing[0], missing[len(missing)-1])
 	}
 	return text
 }

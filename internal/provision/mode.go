@@ -1,12 +1,14 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/ru"
+	"binnacle/internal/store"
 	"binnacle/sharding"
 )
 
@@ -19,13 +21,25 @@ func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why st
 	if pl.policy.Follow == nil {
 		return pl.policy.Autoscale, ""
 	}
-	load, from := pl.loadOf(owner)
 	begin := max(pl.now.UnixMilli(), of.Range().From)
 	hot := max(0, of.Range().To+pl.policy.HotFor.Milliseconds()-begin)
-	manual, scaled := load.modes(*pl.policy.Follow, pl.policy.PerPartition, stay{
-		hot: time.Duration(hot) * time.Millisecond, kept: pl.kept(owner),
-	})
-	return scaled < manual, fmt.Sprintf("its throughput for life%s: manual $%.2f, autoscale $%.2f", from, manual, scaled)
+	load, from := Load{}, "at rest"
+	if hot > 0 {
+		load, from = pl.loadOf(owner)
+	}
+	manual, scaled := pl.policy.modes(load, stay{time.Duration(hot) * time.Millisecond, pl.kept(owner)})
+	return scaled < manual, fmt.Sprintf("its throughput %s: manual $%.2f, autoscale $%.2f", from, manual, scaled)
+}
+
+// Late returns the throughput with which a container is made for readings of long ago that are kept for so long; 0 is
+// for ever.
+func (p Policy) Late(kept time.Duration) store.Throughput {
+	auto := p.Autoscale
+	if p.Follow != nil {
+		manual, scaled := p.modes(Load{}, stay{kept: cmp.Or(kept, forEver)})
+		auto = scaled < manual
+	}
+	return p.birth(Cold, 0, auto)
 }
 
 // loadOf returns what a new container of an owner is expected to be asked for, and what that was taken from where it
@@ -36,17 +50,17 @@ func (pl *planner) loadOf(owner string) (load Load, from string) {
 		has, is, ok := sharding.ParseContainer(name)
 		current := is.Range().From <= pl.now.UnixMilli() && pl.now.UnixMilli() < is.Range().To
 		if ok && has == owner && current && len(load.RUs) >= day {
-			return load, ""
+			return load, "for life"
 		}
 	}
 	if load, ok := pl.of.Moving[owner]; ok && len(load.RUs) >= day {
-		return load, " by its tenant's load"
+		return load, "for life by its tenant's load"
 	}
 	all, hot := make([]float64, day), pl.hotRUs(owner)
 	for i := range all {
 		all[i] = pl.policy.Follow.Use * float64(hot)
 	}
-	return Load{RUs: all}, fmt.Sprintf(" with %d RU/s", hot)
+	return Load{RUs: all}, fmt.Sprintf("for life with %d RU/s", hot)
 }
 
 // kept returns how long the chunks of a container are kept after it was hot. Where nobody is registered it is as long
@@ -75,18 +89,18 @@ type stay struct{ hot, kept time.Duration }
 
 // modes returns the dollars of throughput over a stay with the load of the last day. Storage costs the same in both
 // modes. Autoscale is billed by what was used in the busiest minute of each hour, at least a tenth of its maximum: of
-// the hottest physical partition for all, or with perPartition of each (Azure Cosmos DB docs,
+// the hottest physical partition for all, or with PerPartition of each (Azure Cosmos DB docs,
 // provision-throughput-autoscale).
-func (l Load) modes(f Follow, perPartition bool, s stay) (manual, auto float64) {
+func (p Policy) modes(l Load, s stay) (manual, auto float64) {
 	last := tail(l.RUs, day)
-	most := math.Ceil(max(peak(last)/f.Use, 1000)/1000) * 1000
+	most := math.Ceil(max(peak(last)/p.Follow.Use, 1000)/1000) * 1000
 	hot := s.hot.Hours()
 	gb := l.Stored * hot / 24
-	for from := 0; from < day; from += 60 {
+	for from := 0; from < day && hot > 0; from += 60 {
 		x := peak(last[from : from+60])
 		// What is stored grows while it is hot: half of it on average.
-		manual += max(math.Ceil(x/f.Use/100)*100, ru.Floor(gb/2, most, false)) * hot / 24
-		if perPartition {
+		manual += max(math.Ceil(x/p.Follow.Use/100)*100, ru.Floor(gb/2, most, false)) * hot / 24
+		if p.PerPartition {
 			x = l.byPartition(from, most)
 		}
 		auto += max(x, most/10, ru.Floor(gb/2, most, true)/10) * hot / 24
