@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -121,6 +122,40 @@ func TestRetentionOfNewTenants(t *testing.T) {
 	d.answers("acme", table{kept: {"v": 1.5}}, everything)
 	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 1 }, "a dead letter")
 	require.Equal(t, "expired", header(d.deadLetters()[0], "binnacle-reason"))
+}
+
+// Of a tenant with a class by tag the devices that have the tag keep their readings, and nobody else does.
+func TestRetentionByTag(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=100ms")
+	now := time.Now().UnixMilli()
+	old := now - 5*86_400_000
+	for device, site := range map[string]string{"m1": "oslo", "m2": "bergen"} {
+		for _, ts := range []int64{old, now} {
+			d.publish(kafka.Message{Value: fmt.Appendf(nil,
+				`{"tenant":"acme","device":%q,"ts":%d,"tags":{"site":%q},"values":{"v":1.5}}`, device, ts, site)})
+		}
+	}
+	one := map[string]any{"v": 1.5}
+	all := table{{device: "m1", ts: old}: one, {device: "m1", ts: now}: one, {device: "m2", ts: old}: one,
+		{device: "m2", ts: now}: one}
+	d.answers("acme", all, everything)
+	d.stored("acme")
+	set := func(retention string) *process {
+		return run(t, time.Minute, "tenant", "set", "acme", "--cosmos", d.cosmos, "--retention", retention)
+	}
+	require.Contains(t, set("{site=oslo=2d").stderr.String(), "{TAG=VALUE}")
+	p := set("{site=oslo}=forever,default=2d")
+	require.Zero(t, p.code, p.stderr.String())
+	delete(all, row{device: "m2", ts: old})
+	soon(t, time.Minute, func() bool {
+		got, complete := d.everythingOf("acme")
+		return complete && len(got) == len(all)
+	}, "what no class keeps is hidden")
+	d.answers("acme", all, everything)
+	p = run(t, time.Minute, "tenant", "retention", "explain", "acme", "m1", "--cosmos", d.cosmos)
+	require.Contains(t, p.stdout.String(), "The class of the device is {site=oslo}=forever.")
+	require.Contains(t, p.stdout.String(), "No day is gone.")
 }
 
 // Listening on all interfaces, it says addresses that can be connected to.

@@ -341,6 +341,7 @@ func (p *process) provisionFor(
 	}
 	p.add("provision", containers.Run)
 	p.keepCatalogs(a.client, a.directory)
+	p.keepTags(a.client, a.directory)
 	p.sweepHiddenDays(a.client, a.directory, devSweepRUs)
 	p.sweepErasures(a.client, a.directory, devSweepRUs)
 	balance := cfg.Balance
@@ -384,6 +385,7 @@ func (p *process) provisionAlways(
 	}
 	p.add("provision", made.Run)
 	p.keepCatalogs(c, directory)
+	p.keepTags(c, directory)
 	p.sweepHiddenDays(c, directory, cfg.Policy.SweepRUs)
 	p.sweepErasures(c, directory, cfg.Policy.ErasureRUs)
 	p.addBalancer(cfg.Balance, c, directory)
@@ -409,6 +411,17 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 			return names, nil
 		},
 	}).Run)
+}
+
+// tagsEvery is how often devices come to classes of retention by tag.
+const tagsEvery = 5 * time.Minute
+
+// keepTags adds the stage that keeps which devices are in classes of retention by tag.
+func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
+	keeper := provision.TagKeeper{Snapshot: directory.Refresh, Tenants: control.NewTenants(c.Documents()), Now: time.Now,
+		Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
+		Every:    tagsEvery, Logger: p.partLogger("retention")}
+	p.add("retention tags", keeper.Run)
 }
 
 // sweepHiddenDays adds the stage that deletes chunks of days that a shorter retention hides.

@@ -29,7 +29,9 @@ func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
 		return err
 	}
 	defer client.Close()
-	return do(newTenantOperator(client.Documents(), processIdentity(""), env.Logger))
+	o := newTenantOperator(client.Documents(), processIdentity(""), env.Logger)
+	o.catalog = client.Catalog()
+	return do(o)
 }
 
 // change changes a tenant and prints it. do returns what the change hides.

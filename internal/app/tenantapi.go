@@ -99,7 +99,11 @@ func (a tenantAPI) handler(serve tenantEndpoint) http.Handler {
 			return
 		}
 		who += " by " + a.via
-		status, body, err := serve(tenantRequest{r, newTenantOperator(a.docs, who, a.log), r.PathValue("tenant"), a, who})
+		o := newTenantOperator(a.docs, who, a.log)
+		if a.client != nil {
+			o.catalog = a.client.Catalog()
+		}
+		status, body, err := serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
 		if err != nil {
 			httpapi.Refuse(w, tenantStatus(err), err.Error())
 			return

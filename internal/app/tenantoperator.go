@@ -25,11 +25,12 @@ type tenantOperator struct {
 	tokens  *control.Tokens
 	actions *control.Actions
 	log     *slog.Logger
+	catalog control.Catalog // for classes of retention by tag
 }
 
 func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
 	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
-		control.NewActions(docs, who, log, time.Now), log}
+		control.NewActions(docs, who, log, time.Now), log, nil}
 }
 
 // directory returns a copy of the tenants, which has read nothing yet.
@@ -122,7 +123,45 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 	if hides, err = checkRetention(ctx, o.docs, name, detail["retention"]); err != nil {
 		return nil, err
 	}
+	if changes, err = o.withTagged(ctx, name, detail["retention"], changes); err != nil {
+		return nil, err
+	}
 	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
+}
+
+// withTagged returns changes with one of a retention by tag that has the devices, of which the catalog knows.
+func (o tenantOperator) withTagged(
+	ctx context.Context, name, retention string, changes []control.Change,
+) ([]control.Change, error) {
+	if retention == "" {
+		return changes, nil
+	}
+	tags, err := control.RetentionTags(retention)
+	if err != nil || len(tags) == 0 {
+		return changes, err
+	}
+	all, err := o.tenants.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
+	if i < 0 {
+		return changes, nil // the change says so
+	}
+	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog})
+	found, err := provision.TaggedDevices(ctx, cache, all[i], tags)
+	if err != nil {
+		return nil, err
+	}
+	change, err := control.RetentionChange(retention, time.Now(), found)
+	if err != nil {
+		return nil, unfitError{err}
+	}
+	out := slices.DeleteFunc(slices.Clone(changes), func(c control.Change) bool {
+		what, _, _ := strings.Cut(c.String(), " ")
+		return what == "retention"
+	})
+	return append(out, change), nil
 }
 
 // check fails with ErrNoTenant if there is no tenant of a name.

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // RetentionClass is how long the readings of some devices are kept.
 type RetentionClass struct {
-	// Devices is a pattern of ids, in which * stands for any text.
+	// Devices is a pattern of ids, in which * stands for any text, or a tag, {name=value}.
 	Devices string
 	Keep    time.Duration // from the end of a reading's day; 0 keeps for ever
 	// First is the first visible day as it was stored: earlier days are refused and not answered, and it never goes back.
@@ -39,6 +40,7 @@ type retentionPolicyBody struct {
 type retentionPolicy struct {
 	until   int64 // ms since 1970 UTC: when the next one was set; 0 for the current one
 	classes []RetentionClass
+	tagged  taggedTimes // of the tenant
 }
 
 const (
@@ -57,15 +59,21 @@ const (
 
 var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
 
-// of returns the class of a device.
-func (p retentionPolicy) of(device string) RetentionClass {
+// of returns the class of a device as long as the policy is the current one.
+func (p retentionPolicy) of(device string) RetentionClass { return p.at(device, math.MaxInt64) }
+
+// at returns the class of a device at a time.
+func (p retentionPolicy) at(device string, at int64) RetentionClass {
 	for _, c := range p.classes {
-		if matches(c.Devices, device) {
+		if c.isTag() && p.tagged.has(c.Devices, device, at) || !c.isTag() && matches(c.Devices, device) {
 			return c
 		}
 	}
 	return RetentionClass{Devices: allDevices}
 }
+
+// isTag reports whether the class is one by tag.
+func (c RetentionClass) isTag() bool { return strings.HasPrefix(c.Devices, "{") }
 
 // coversDay reports whether chunks of a day may have been written under the policy.
 func (p retentionPolicy) coversDay(day telemetry.Day) bool { return p.until == 0 || day <= p.lastDay() }
@@ -77,14 +85,14 @@ func (p retentionPolicy) lastDay() telemetry.Day {
 // firstVisible returns the first day that a class of the policy does not hide at now.
 func (p retentionPolicy) firstVisible(c RetentionClass, now int64) telemetry.Day {
 	first, since := c.First, now-c.Keep.Milliseconds()
-	if c.Keep <= 0 || since <= 0 {
-		return first
+	if c.Keep > 0 && since > 0 {
+		first = max(first, telemetry.DayOf(since))
 	}
-	day := telemetry.DayOf(since)
 	if p.until > 0 {
-		day = min(day, p.lastDay()+1)
+		// A device that has left a class by tag is not concerned by what the class hides later.
+		first = min(first, p.lastDay()+1)
 	}
-	return max(first, day)
+	return first
 }
 
 // longest returns the longest retention of any class; 0 is for ever.
@@ -125,9 +133,7 @@ func (t Tenant) FirstVisible(device string, now int64) (first telemetry.Day) {
 	if t.policies == nil {
 		return retentionPolicy{}.firstVisible(RetentionClass{Keep: t.Retention}, now)
 	}
-	for _, p := range t.policies {
-		first = max(first, p.firstVisible(p.of(device), now))
-	}
+	t.spells(device, func(s spell) { first = max(first, s.firstVisible(s.class, now)) })
 	return first
 }
 
@@ -158,11 +164,11 @@ func (t Tenant) RetentionOf(device string, day telemetry.Day) (keep time.Duratio
 	if t.policies == nil {
 		return t.Retention
 	}
-	for _, p := range t.policies {
-		if c := p.of(device); p.coversDay(day) && c.Keep > 0 && (keep == 0 || c.Keep < keep) {
+	t.spells(device, func(s spell) {
+		if c := s.class; s.coversDay(day) && c.Keep > 0 && (keep == 0 || c.Keep < keep) {
 			keep = c.Keep
 		}
-	}
+	})
 	return keep
 }
 
@@ -202,7 +208,7 @@ func retentionText(classes []RetentionClass) string {
 
 // ExplainRetention says of a device what is hidden at now and when the rest will be, a sentence each.
 func (t Tenant) ExplainRetention(device string, now int64) (out []string) {
-	class := retentionPolicy{classes: t.RetentionClasses()}.of(device)
+	class := retentionPolicy{classes: t.RetentionClasses(), tagged: t.tagged}.of(device)
 	out = append(out, fmt.Sprintf("The class of the device is %s.", retentionText([]RetentionClass{class})))
 	first := t.FirstVisible(device, now)
 	if first > 0 {
@@ -213,11 +219,11 @@ func (t Tenant) ExplainRetention(device string, now int64) (out []string) {
 	today := telemetry.DayOf(now)
 	for from := first; from <= today; {
 		keep, to := t.RetentionOf(device, from), today
-		for _, p := range t.policies {
-			if p.until > 0 && p.lastDay() >= from {
-				to = min(to, p.lastDay())
+		t.spells(device, func(s spell) {
+			if s.until > 0 && s.lastDay() >= from {
+				to = min(to, s.lastDay())
 			}
-		}
+		})
 		for to < today && t.RetentionOf(device, to+1) == keep {
 			to++
 		}
@@ -255,12 +261,17 @@ func date(day telemetry.Day) string { return time.UnixMilli(day.Start()).UTC().F
 // RetentionChange sets how long readings are kept, by class of devices. Its text is classes with commas between, such
 // as meter-*=3650d,default=400d: a device belongs to the first one that matches, and to default if none does. A single
 // duration is that of all devices. Without default the tenant's stays. It counts from now on.
-func RetentionChange(text string, now time.Time) (Change, error) {
+//
+// A class may be a tag, {site=oslo}. Then found has the devices that have the tags of the text at now.
+func RetentionChange(text string, now time.Time, found ...Tagged) (Change, error) {
 	classes, hasDefault, err := parseRetention(text)
 	if err != nil {
 		return Change{}, err
 	}
-	set := retentionSetting{classes, hasDefault, now.UnixMilli()}
+	set := retentionSetting{classes, hasDefault, now.UnixMilli(), nil}
+	if len(found) > 0 {
+		set.found = found[0]
+	}
 	return Change{path: []string{"retention"}, named: "retention", value: text, update: set.store}, nil
 }
 
@@ -283,6 +294,7 @@ type retentionSetting struct {
 	classes    []RetentionClass
 	hasDefault bool
 	at         int64
+	found      Tagged
 }
 
 func parseRetention(text string) (classes []RetentionClass, hasDefault bool, err error) {
@@ -296,6 +308,9 @@ func parseRetention(text string) (classes []RetentionClass, hasDefault bool, err
 			return nil, false, fmt.Errorf("retention %q is not of the form DEVICES=DURATION", part)
 		}
 		c := RetentionClass{Devices: part[:i]}
+		if _, _, err := parseTag(c.Devices); err != nil {
+			return nil, false, err
+		}
 		if c.Keep, err = parseKeep(part[i+1:]); err != nil {
 			return nil, false, err
 		}
@@ -365,6 +380,10 @@ func (x retentionSetting) store(body map[string]any) error {
 	if n := len(policies); n > 1 { // clocks of those who change it may differ
 		before.until = max(now, policies[n-2].until)
 	}
+	tagged, err := x.tagged(body, before.until)
+	if err != nil {
+		return err
+	}
 	for i := range policies {
 		for j := range policies[i].classes {
 			c := &policies[i].classes[j]
@@ -388,12 +407,33 @@ func (x retentionSetting) store(body map[string]any) error {
 		}
 		stored = append(stored, b)
 	}
+	if len(tagged) > 0 {
+		body["tagged"] = tagged
+	}
 	body["retention"], body["retentionSeconds"] = stored, int64(current.longest()/time.Second)
 	return nil
 }
 
+// tagged returns what the document says of tags, with the devices that have those of the classes from a time on.
+func (x retentionSetting) tagged(body map[string]any, from int64) (taggedTimes, error) {
+	tagged, err := taggedOf(body)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range tagsOf(x.classes) {
+		if _, known := x.found[g]; !known {
+			return nil, errUntagged
+		}
+	}
+	tagged.update(x.found, from)
+	if tagged.size() > maxTagged {
+		return nil, ErrTagged
+	}
+	return tagged, nil
+}
+
 // withoutRepeats leaves out policies with the classes of the last one that keep as long or longer: that one covers more
-// days.
+// days. Those by tag stay: which devices they had depends on when.
 func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
 	last := policies[len(policies)-1]
 	out := slices.DeleteFunc(policies[:len(policies)-1], func(p retentionPolicy) bool {
@@ -410,13 +450,13 @@ func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
 
 // keepsAsLong reports whether c is of the same devices as other and keeps them at least as long.
 func (c RetentionClass) keepsAsLong(other RetentionClass) bool {
-	return c.Devices == other.Devices && (c.Keep == 0 || other.Keep > 0 && other.Keep <= c.Keep)
+	return c.Devices == other.Devices && !c.isTag() && (c.Keep == 0 || other.Keep > 0 && other.Keep <= c.Keep)
 }
 
 // policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.
 func policiesOf(b tenantBody) (out []retentionPolicy, err error) {
 	for i, p := range b.Retention {
-		x := retentionPolicy{until: p.Until}
+		x := retentionPolicy{until: p.Until, tagged: b.Tagged}
 		for _, c := range p.Classes {
 			x.classes = append(x.classes, RetentionClass{c.Devices, time.Duration(c.Seconds) * time.Second, c.First})
 		}

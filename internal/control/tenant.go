@@ -28,6 +28,7 @@ type Tenant struct {
 	Suspended       *Suspension   // nil: it is not
 	Profile
 
+	tagged   taggedTimes
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
 }
 
@@ -65,6 +66,7 @@ type tenantBody struct {
 	Profile
 
 	Retention []retentionPolicyBody `json:"retention,omitempty"`
+	Tagged    taggedTimes           `json:"tagged,omitempty"`
 }
 
 // epochBody is an epoch document: docs/format/control.md.
@@ -125,6 +127,7 @@ func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (map[string
 			NearestAverages: b.Averages == NearestAverages,
 			Pin:             b.Pin,
 			Profile:         b.Profile,
+			tagged:          b.Tagged,
 		}
 		if tenant.policies, err = policiesOf(b); err != nil {
 			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)

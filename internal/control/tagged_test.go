@@ -1,0 +1,149 @@
+package control_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+var oslo = control.RetentionTag{Name: "site", Value: "oslo"}
+
+// setTagged sets a retention with the devices that are in Oslo.
+func (r *retained) setTagged(text string, inOslo ...string) {
+	change, err := control.RetentionChange(text, r.now, control.Tagged{oslo: inOslo})
+	require.NoError(r.t, err)
+	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+}
+
+// find stores which devices are in Oslo, as provision does, and reports whether that differs from what was stored.
+func (r *retained) find(inOslo ...string) bool {
+	change, differs := r.tenant().TaggedChange(control.Tagged{oslo: inOslo}, r.now)
+	if differs {
+		require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+	}
+	return differs
+}
+
+func TestRetentionByTag(t *testing.T) {
+	r := newRetained(t, 0)
+	r.setTagged("{site=oslo}=10y,a*=30d,default=7d", "a1", "b1")
+	acme := r.tenant()
+	require.Equal(t, "{site=oslo}=3650d,a*=30d,default=7d", acme.RetentionText())
+	require.Equal(t, []control.RetentionTag{oslo}, acme.RetentionTags())
+	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 2
+	for device, keep := range map[string]time.Duration{"a1": 3650 * dayLong, "a2": 30 * dayLong, "b1": 3650 * dayLong,
+		"b2": 7 * dayLong} {
+		require.Equal(t, keep, acme.RetentionOf(device, tomorrow), device)
+	}
+	require.Equal(t, "20161122", r.first("a1"), "a device that has the tag when the class is set loses nothing")
+	require.Equal(t, "20261113", r.first("b2"))
+
+	r.now = noon.Add(dayLong)
+	require.False(t, r.find("b1", "a1"), "nothing has changed")
+	require.True(t, r.find("b1", "b2"))
+	require.Equal(t, "20261114", r.first("b2"), "what is hidden stays hidden")
+	require.Equal(t, "20161123", r.first("b1"))
+	r.now = noon.Add(40 * dayLong)
+	require.Equal(t, "20261122", r.first("b2"), "days up to its change went after 7 days")
+	require.Equal(t, "20261130", r.first("a1"), "it has lost the tag")
+	require.Contains(t, r.tenant().ExplainRetention("b2", r.now.UnixMilli())[0], "{site=oslo}=3650d")
+	require.Equal(t, "{site=oslo}=3650d,a*=30d,default=7d", r.tenant().RetentionText())
+
+	// A class that is set again finds the devices that have the tag then.
+	require.NoError(t, r.set("default=forever"))
+	r.now = noon.Add(41 * dayLong)
+	r.setTagged("{site=oslo}=forever,default=5d", "a1", "b1")
+	r.now = noon.Add(60 * dayLong)
+	require.Equal(t, "20261220", r.first("a1"), "of the 30 days that it had, not the 5 of others")
+	require.Equal(t, "20270114", r.first("b2"))
+}
+
+func TestRetentionByTagIsRefused(t *testing.T) {
+	r := newRetained(t, 0)
+	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {
+		_, err := control.RetentionChange(text, noon)
+		require.ErrorContains(t, err, "{TAG=VALUE}", text)
+	}
+	require.ErrorContains(t, r.set("{site=oslo}=1d"), "needs the devices")
+	many := make([]string, 5001)
+	for i := range many {
+		many[i] = fmt.Sprint("device-", i)
+	}
+	change, err := control.RetentionChange("{site=oslo}=1d", noon, control.Tagged{oslo: many})
+	require.NoError(t, err)
+	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), control.ErrTagged)
+	r.setTagged("{site=oslo}=1d", many[:10]...)
+	change, differs := r.tenant().TaggedChange(control.Tagged{oslo: many}, r.now)
+	require.True(t, differs)
+	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), control.ErrTagged)
+}
+
+// Whatever classes are set and whichever devices get and lose a tag: no day comes back, and no chunk is gone whose day is
+// shown, with writers that don't know of the last change.
+func TestRandomRetentionByTag(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	devices := []string{"a", "b", "c"}
+	for range 40 {
+		r := newRetained(t, time.Duration(random.IntN(3))*20*dayLong)
+		hidden := map[string]telemetry.Day{}
+		type written struct {
+			device  string
+			day     telemetry.Day
+			expires int64
+		}
+		var chunks []written
+		some := func() (out []string) {
+			for _, d := range devices {
+				if random.IntN(2) == 0 {
+					out = append(out, d)
+				}
+			}
+			return out
+		}
+		for range 60 {
+			r.now = r.now.Add(time.Duration(random.Int64N(int64(3 * dayLong))))
+			stale := r.tenant()
+			switch random.IntN(6) {
+			case 0:
+				texts := []string{"10d", "{site=oslo}=20d,default=6d", "{site=oslo}=forever,default=3d",
+					"{site=oslo}=4d,default=forever", "a=2d,{site=oslo}=9d,default=30d"}
+				r.setTagged(texts[random.IntN(len(texts))], some()...)
+			case 1, 2:
+				skew := time.Duration(random.IntN(20)-10) * time.Second
+				r.now = r.now.Add(skew)
+				r.find(some()...)
+				r.now = r.now.Add(-skew)
+			}
+			acme, now := r.tenant(), r.now.UnixMilli()
+			for _, device := range devices {
+				first := acme.FirstVisible(device, now)
+				require.GreaterOrEqual(t, first, hidden[device], "%s came back", device)
+				hidden[device] = first
+				writer := acme
+				if random.IntN(3) == 0 {
+					writer = stale
+				}
+				day := telemetry.DayOf(now) - telemetry.Day(random.IntN(12))
+				if c := (written{device: device, day: day}); !writer.ExpiredOf(device, day, now) {
+					if ttl := writer.TTLOf(device, day, now); ttl > 0 {
+						c.expires = now + int64(ttl)*1000
+					}
+					chunks = append(chunks, c)
+				}
+			}
+			for _, c := range chunks {
+				gone := c.expires > 0 && now >= c.expires
+				require.False(t, gone && !acme.ExpiredOf(c.device, c.day, now),
+					"%+v is gone and its day is not hidden, at %s", c, r.now)
+			}
+		}
+	}
+}

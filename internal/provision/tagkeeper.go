@@ -1,0 +1,117 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+)
+
+// TagKeeper keeps which devices are in classes of retention by tag, as the catalog has their tags. It may die anywhere,
+// and two of them do no harm.
+type TagKeeper struct {
+	Snapshot func(ctx context.Context) (*control.Snapshot, error) // read a moment ago
+	Catalogs *control.CatalogCache
+	Tenants  *control.Tenants
+	Now      func() time.Time
+	Every    time.Duration // between two rounds
+	Logger   *slog.Logger
+}
+
+// Run does a round now and then, until the context ends; then it returns nil.
+func (k *TagKeeper) Run(ctx context.Context) error {
+	trouble := retry.Trouble{Log: k.Logger, Failing: "devices of classes by tag are not stored",
+		Over: "devices of classes by tag are stored again"}
+	for {
+		err := k.Round(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		trouble.Report(err)
+		if retry.Pause(ctx, k.Every) != nil {
+			return nil
+		}
+	}
+}
+
+// Round stores what has changed since the last one. An error is about some tenants: the others were done.
+func (k *TagKeeper) Round(ctx context.Context) error {
+	v, err := k.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, t := range v.Tenants() {
+		if len(t.RetentionTags()) == 0 {
+			continue
+		}
+		if err := k.keep(ctx, t); err != nil {
+			faults = append(faults, fmt.Errorf("tenant %s: %w", t.Name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (k *TagKeeper) keep(ctx context.Context, t control.Tenant) error {
+	now := k.Now()
+	found, err := TaggedDevices(ctx, k.Catalogs, t, t.RetentionTags())
+	if err != nil {
+		return err
+	}
+	change, differs := t.TaggedChange(found, now)
+	if !differs {
+		return nil
+	}
+	k.Logger.InfoContext(ctx, "devices have come to classes by tag or left them", "tenant", t.Name)
+	return k.Tenants.Set(ctx, t.Name, change)
+}
+
+// TaggedDevices returns the devices of a tenant that have tags now. Those that had one and are not in the catalog have it
+// still: a catalog that was lost takes no device out of its class.
+func TaggedDevices(
+	ctx context.Context, of *control.CatalogCache, t control.Tenant, tags []control.RetentionTag,
+) (control.Tagged, error) {
+	held, err := of.Get(ctx, t.Name, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	out := control.Tagged{}
+	held.Use(func(x *catalog.Index) {
+		for _, g := range tags {
+			ids := idsOf(x, catalog.Matcher{Of: catalog.OfTag, Name: g.Name, Values: []string{g.Value},
+				Match: func(value string) bool { return value == g.Value }})
+			had := t.TaggedWith(g)
+			known := map[string]bool{}
+			if len(had) > 0 {
+				for _, id := range idsOf(x, catalog.Matcher{Of: catalog.OfDevice, Values: had,
+					Match: func(id string) bool { _, ok := slices.BinarySearch(had, id); return ok }}) {
+					known[id] = true
+				}
+			}
+			for _, id := range had {
+				if !known[id] {
+					ids = append(ids, id)
+				}
+			}
+			out[g] = ids
+		}
+	})
+	return out, nil
+}
+
+// idsOf returns the ids of the devices that a matcher selects.
+func idsOf(x *catalog.Index, m catalog.Matcher) []string {
+	ids := []string{}
+	x.Select([]catalog.Matcher{m}, 0, x.Blocks()).Each(func(e catalog.Entry) bool {
+		ids = append(ids, strings.Clone(e.Device))
+		return true
+	})
+	return ids
+}

@@ -1,0 +1,77 @@
+package provision_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/provision"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Devices come to a class by tag, and leave it, as the catalog has their tags. A catalog that is lost takes none out.
+func TestTagKeeper(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	docs, pages := controltest.NewDocuments(t), controltest.NewCatalog(t)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }})
+	_, err := directory.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	add := func(device, site string, at int64) {
+		e := controltest.Entry(device, map[string]string{"site": site}, "m")
+		for i := range e.Tags {
+			e.Tags[i].Updated = at
+		}
+		pages.AddPage("acme", e)
+	}
+	add("pump-1", "oslo", 1)
+	add("pump-2", "bergen", 1)
+	newKeeper := func(of control.Catalog) *provision.TagKeeper {
+		return &provision.TagKeeper{Snapshot: directory.Refresh, Tenants: control.NewTenants(docs),
+			Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: of}),
+			Now:      func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
+	}
+	keeper := newKeeper(pages)
+	acme := func() control.Tenant {
+		v, err := directory.Refresh(t.Context())
+		require.NoError(t, err)
+		tenant, ok := v.Tenant("acme")
+		require.True(t, ok)
+		return tenant
+	}
+	require.NoError(t, keeper.Round(t.Context()), "there are no classes")
+
+	const text = "{site=oslo}=100d,default=5d"
+	tags, err := control.RetentionTags(text)
+	require.NoError(t, err)
+	found, err := provision.TaggedDevices(t.Context(), keeper.Catalogs, acme(), tags)
+	require.NoError(t, err)
+	require.Equal(t, control.Tagged{tags[0]: {"pump-1"}}, found)
+	change, err := control.RetentionChange(text, now, found)
+	require.NoError(t, err)
+	require.NoError(t, keeper.Tenants.Set(t.Context(), "acme", change))
+
+	later := telemetry.DayOf(now.UnixMilli()) + 30
+	kept := func(device string) int { return int(acme().RetentionOf(device, later).Hours() / 24) }
+	now = now.Add(time.Hour)
+	add("pump-3", "oslo", 2)
+	add("pump-2", "oslo", 2)
+	require.NoError(t, keeper.Round(t.Context()))
+	require.Equal(t, []int{100, 100, 100, 5}, []int{kept("pump-1"), kept("pump-2"), kept("pump-3"), kept("pump-4")})
+	before, found2, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.True(t, found2)
+	require.NoError(t, keeper.Round(t.Context()))
+	after, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.Equal(t, before.ETag, after.ETag, "nothing has changed, so nothing is written")
+
+	add("pump-1", "bergen", 3)
+	require.NoError(t, keeper.Round(t.Context()))
+	require.Equal(t, []int{5, 100}, []int{kept("pump-1"), kept("pump-2")})
+	require.NoError(t, newKeeper(controltest.NewCatalog(t)).Round(t.Context()))
+	require.Equal(t, []int{5, 100, 100}, []int{kept("pump-1"), kept("pump-2"), kept("pump-3")}, "the catalog was lost")
+}
