@@ -83,14 +83,10 @@ func (g taggedTimes) has(class, device string, at int64) bool {
 	return n%2 == 1
 }
 
-// changes returns the times within a span at which a device came to one of the classes or left it, ascending.
-func (g taggedTimes) changes(classes []RetentionClass, device string, after, before int64) (all []int64) {
+// changes returns the times at which a device came to one of the classes or left it, ascending.
+func (g taggedTimes) changes(classes []RetentionClass, device string) (all []int64) {
 	for _, c := range classes {
-		for _, x := range g[c.Devices][device] {
-			if after < x && x < before {
-				all = append(all, x)
-			}
-		}
+		all = append(all, g[c.Devices][device]...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -218,7 +214,10 @@ func (t Tenant) spells(device string, yield func(spell)) {
 			end = math.MaxInt64
 		}
 		if len(p.tagged) > 0 {
-			for _, at := range p.tagged.changes(p.classes, device, begin, end) {
+			for _, at := range p.tagged.changes(p.classes, device) {
+				if at <= begin || at >= end {
+					continue
+				}
 				before := p
 				before.until = at
 				yield(spell{before, p.at(device, at-1)})

@@ -84,8 +84,8 @@ func TestRetentionByTagIsRefused(t *testing.T) {
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), control.ErrTagged)
 }
 
-// Whatever classes are set and whichever devices get and lose a tag: no day comes back, and no chunk is gone whose day is
-// shown, with writers that don't know of the last change.
+// Whatever classes are set and whichever devices get and lose a tag: no day comes back, and of no day that is shown a
+// chunk is gone, with writers that don't know of the last change.
 func TestRandomRetentionByTag(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -73,8 +73,8 @@ func (k *TagKeeper) keep(ctx context.Context, t control.Tenant) error {
 	return k.Tenants.Set(ctx, t.Name, change)
 }
 
-// TaggedDevices returns the devices of a tenant that have tags now. Those that had one and are not in the catalog have it
-// still: a catalog that was lost takes no device out of its class.
+// TaggedDevices returns the devices of a tenant that have tags now. Those that had one and are not in the catalog have
+// it still: a catalog that was lost takes no device out of its class.
 func TaggedDevices(
 	ctx context.Context, of *control.CatalogCache, t control.Tenant, tags []control.RetentionTag,
 ) (control.Tagged, error) {
