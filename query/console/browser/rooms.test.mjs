@@ -74,7 +74,7 @@ test("a tenant begins with its fleet, and the silent device is found", async () 
   assert.ok((await colours(page, "Newest values")) >= 10, "a colour for each value");
   assert.ok((await colours(page, "Positions")) >= 2);
   assert.match(await panel(page, "Worst offenders").innerText(), /future\s+2\s+.*pump-7/);
-  assert.match(await panel(page, "Cost").innerText(), /^Cost of \d{4}-\d\d: \$[\d.]+\s+List prices of 1 hour; [\d,]+ request units\./);
+  assert.match(await panel(page, "Cost").innerText(), /^Cost of \d{4}-\d\d: \$[\d.]+\s+list prices of 1 hour; [\d,]+ request units/);
   await shoot(page, "fleet-light");
   await panel(page, "Silent devices").getByRole("button", { name: "pump-3" }).click();
   await page.getByRole("heading", { name: "pump-3", exact: true }).waitFor();

@@ -25,9 +25,8 @@ export function costPanel(bill) {
   const units = (rus) => Math.round(rus).toLocaleString("en");
   const spent = Object.entries(bill.rusByKind).filter(([, rus]) => rus > 0).sort((a, b) => b[1] - a[1]);
   return h("section", { class: "panel", "aria-label": "Cost" },
-    h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`),
-    h("p", { class: "hint" }, `List prices of ${count(Math.round(bill.hours), "hour")}; `,
-      `${units(bill.rus)} request units.`),
+    h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`, h("span", { class: "hint" },
+      `list prices of ${count(Math.round(bill.hours), "hour")}; ${units(bill.rus)} request units`)),
     !(bill.dollars.total > 0) ? null : h("table", { class: "data" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Part"), h("th", { scope: "col", class: "n" }, "Dollars"))),
       h("tbody", {}, parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => row(text, money(bill.dollars[name]))))),

@@ -30,6 +30,8 @@ const links = Object.entries(views).map(([view, name], i) => {
 const heat = h("a", {}, "Heat map");
 fill($("rooms"), links.map(([, a]) => a), heat);
 
+/** timed are the rooms that show a span of time to choose: Ingest shows now, and Actions a month. */
+const timed = ["partitions", "tenants", "rejected"];
 const sinceButtons = h("div", { class: "joined", role: "group", "aria-label": "Time" },
   spans.map((s) => h("button", { "data-name": s, title: `The last ${s}`, on: { click: () => change({ since: s }) } }, s === "168h" ? "7d" : s)));
 const every = h("select", { id: "every", "aria-label": "Refresh interval", on: { change: (e) => change({ refresh: Number(e.target.value) }) } },
@@ -72,6 +74,7 @@ function show() {
   }
   heat.href = "/heat" + (state.container ? "#container=" + encodeURIComponent(state.container) : "");
   for (const b of sinceButtons.children) b.setAttribute("aria-pressed", String(b.dataset.name === state.since));
+  sinceButtons.hidden = !timed.includes(state.view);
   every.value = String(state.refresh);
 }
 
@@ -321,7 +324,7 @@ function actions({ actions: { body, absent }, placement }) {
   if (!body) return absent ? elsewhere("actions", "a querier", "binnacle actions") : null;
   const list = body.actions.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 300);
   return [
-    panel("Actions", `what was done to the account, ${state.since === "1h" ? "the last 30 days" : "since " + state.since}`, list.length === 0 ? "None." : table(["At", "Who", "What", "Object", "Tenant", "Detail", "Outcome"],
+    panel("Actions", "what was done to the account in the last 30 days", list.length === 0 ? "None." : table(["At", "Who", "What", "Object", "Tenant", "Detail", "Outcome"],
       list.map((a) => [when(a.at), a.who, a.verb, a.object ?? "", a.tenant ? link(a.tenant, { tenant: a.tenant }) : "",
         h("span", { class: "wrap" }, Object.entries(a.detail ?? {}).map(([k, v]) => `${k}=${v}`).join(" ")),
         a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)]))),

@@ -56,7 +56,7 @@ export function requests(state, now) {
       limits: path("limits", { tenant }) },
     ingest: { ingesters: path("ingesters", { tenant, devices: 20, by: "age" }), bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
     rejected: { rejected },
-    actions: { actions: path("actions", { since: since === "1h" ? "720h" : since, tenant }), placement: path("placement", { tenant }) },
+    actions: { actions: path("actions", { since: "720h", tenant }), placement: path("placement", { tenant }) },
   }[state.view];
 }
 
