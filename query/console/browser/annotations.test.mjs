@@ -49,6 +49,7 @@ async function add(page, { text, tags = "", from = "", to = "" }) {
   if (to) await page.getByLabel("Until, if it takes time").fill(to);
   await page.keyboard.press("Enter");
   await page.locator("#annotations [role=status]", { hasText: /^Added for [0-9.]+ RU\.$/ }).waitFor();
+  await page.locator(".notes li b", { hasText: text }).waitFor(); // the line may still be that of the one before
 }
 
 test("an annotation is added, drawn, found by cursor and keys, and deleted", async () => {
