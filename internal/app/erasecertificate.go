@@ -111,6 +111,14 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 	if o.Device != "" || !o.IsWhole() {
 		out = append(out, erase.Remains{Place: "annotations of the tenant", Note: "texts of its users, which no order reads"})
 	}
+	tagged, err := isTagged(ctx, client, o)
+	if err != nil {
+		return nil, err
+	}
+	if tagged {
+		out = append(out, erase.Remains{Place: "classes of retention by tag in the document of the tenant",
+			Note: "ids of devices that have or had the tag"})
+	}
 	sources := o.At.Add(heatlog.KeepSources)
 	return append(out,
 		erase.Remains{Place: "sources of charges in the container heat", Until: &sources,
@@ -118,6 +126,17 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 		erase.Remains{Place: "weights of devices in the container heat", Until: &weights, Note: "ids and request units"},
 		erase.Remains{Place: "actions", Note: "the order itself, with the id of the device"},
 		erase.Remains{Place: "backups of the account", Note: "for as long as its backup policy keeps them"}), nil
+}
+
+// isTagged reports whether an order is about a device of a class of retention by tag, or any such device.
+func isTagged(ctx context.Context, client *cosmos.Client, o *control.Erasure) (bool, error) {
+	all, err := control.NewTenants(client.Documents()).List(ctx)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all, func(t control.Tenant) bool {
+		return t.Name == o.Tenant && t.HasTagged(o.Device)
+	}), nil
 }
 
 // CertifyConfig is what `binnacle erase certificate` works with.

@@ -65,6 +65,17 @@ func (t Tenant) TaggedWith(g RetentionTag) (devices []string) {
 	return devices
 }
 
+// HasTagged reports whether it is stored of a device that it has or had a tag of a class; of any device with an empty
+// id.
+func (t Tenant) HasTagged(device string) bool {
+	for _, devices := range t.tagged {
+		if _, ok := devices[device]; ok || device == "" && len(devices) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Tagged is the ids of devices by the tag that they have.
 type Tagged map[RetentionTag][]string
 

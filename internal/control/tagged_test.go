@@ -36,6 +36,8 @@ func TestRetentionByTag(t *testing.T) {
 	acme := r.tenant()
 	require.Equal(t, "{site=oslo}=3650d,a*=30d,default=7d", acme.RetentionText())
 	require.Equal(t, []control.RetentionTag{oslo}, acme.RetentionTags())
+	require.Equal(t, []bool{true, false, true},
+		[]bool{acme.HasTagged("a1"), acme.HasTagged("a2"), acme.HasTagged("")})
 	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 2
 	for device, keep := range map[string]time.Duration{"a1": 3650 * dayLong, "a2": 30 * dayLong, "b1": 3650 * dayLong,
 		"b2": 7 * dayLong} {
