@@ -6,3 +6,9 @@ var (
 	Run       = run
 	RedactURL = redactURL
 )
+
+// The grammar of the command line, and of one of its commands that has commands of its own.
+type (
+	Commands      = commands
+	TenantCommand = tenantCommand
+)

@@ -78,6 +78,7 @@ func printShortHelp(options kong.HelpOptions, ctx *kong.Context) error {
 
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	options.ValueFormatter = func(v *kong.Value) string { return v.Help } // a variable's name follows from the flag's
+	options.NoExpandSubcommands = ctx.Selected() == nil
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() == nil {
 		return err
 	}

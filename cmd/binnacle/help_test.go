@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	main "binnacle/cmd/binnacle"
@@ -25,5 +27,31 @@ func TestRedactURL(t *testing.T) {
 		"https://user:p%zz@host":           "REDACTED",
 	} {
 		require.Equal(t, want, main.RedactURL(text), text)
+	}
+}
+
+// TestHelpListsEveryCommand holds that no command is left out of what a newcomer reads.
+func TestHelpListsEveryCommand(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args    []string
+		grammar any
+	}{
+		{[]string{"--help"}, main.Commands{}},
+		{[]string{"tenant", "--help"}, main.TenantCommand{}},
+	} {
+		code, help, _ := inProcess(t, tc.args...)
+		require.Equal(t, 0, code)
+		grammar, listed := reflect.TypeOf(tc.grammar), 0
+		for i := range grammar.NumField() {
+			field := grammar.Field(i)
+			if _, command := field.Tag.Lookup("cmd"); !command {
+				continue
+			}
+			name := strings.Join(append(tc.args[:len(tc.args)-1:len(tc.args)-1], strings.ToLower(field.Name)), " ")
+			require.Contains(t, help, "\n  "+name+" ")
+			listed++
+		}
+		require.Greater(t, listed, 10)
 	}
 }

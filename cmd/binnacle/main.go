@@ -28,33 +28,37 @@ type commands struct {
 	HelpAll     helpAll     `help:"Show all flags of the subcommand and exit." env:"-"`
 	VersionFlag versionFlag `name:"version" help:"Show the version and exit." env:"-"`
 
-	Dev         devCommand         `cmd:"" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
-	Serve       serveCommand       `cmd:"" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
-	Ingest      ingestCommand      `cmd:"" help:"Read messages from Kafka and store chunks in Cosmos DB."`
-	Query       queryCommand       `cmd:"" help:"Answer queries over HTTP."`
-	Rollups     rollupsCommand     `cmd:"" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
-	Tenant      tenantCommand      `cmd:"" help:"Manage tenants and their tokens."`
-	Erase       eraseCommand       `cmd:"" hidden:"" help:"Write and check certificates of erasures."`
-	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
-	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
-	Provision   provisionCommand   `cmd:"" help:"Create containers ahead of time and set their throughput by age."`
-	Loadtest    loadtestCommand    `cmd:"" help:"Compare data layouts under one load: hot partitions, and how they are avoided."`
-	Plan        planCommand        `cmd:"" hidden:"" help:"Plan an account for a workload: what it needs and costs, and why."`
-	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
-	Audit       auditCommand       `cmd:"" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
-	Limits      limitsCommand      `cmd:"" help:"Show which tenants exceed their ingest limits, and which readings wait."`
-	Partitions  partitionsCommand  `cmd:"" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
-	Bins        binsCommand        `cmd:"" help:"Show the open bins of ingesters by partition, tenant and device."`
-	Gaps        gapsCommand        `cmd:"" help:"Find gaps in a device's readings and their causes."`
-	Cardinality cardinalityCommand `cmd:"" help:"Show what has the most series and values in a tenant."`
-	Doctor      doctorCommand      `cmd:"" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
-	Xray        xrayCommand        `cmd:"" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
-	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk as text."`
-	Explain     explainCommand     `cmd:"" help:"Run a query and show which keys it reads, its expected and its actual cost."`
-	Broker      brokerCommand      `cmd:"" help:"Run the embedded Kafka alone."`
-	Emulator    emulatorCommand    `cmd:"" help:"Run the embedded Cosmos DB alone."`
-	Version     versionCommand     `cmd:"" help:"Show the version of this binary and of the formats that it reads."`
-	Fleet       fleetCommand       `cmd:"" help:"Publish readings of simulated trucks."`
+	Dev       devCommand       `cmd:"" group:"Start" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Serve     serveCommand     `cmd:"" group:"Roles" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
+	Ingest    ingestCommand    `cmd:"" group:"Roles" help:"Read messages from Kafka and store chunks in Cosmos DB."`
+	Query     queryCommand     `cmd:"" group:"Roles" help:"Answer queries over HTTP."`
+	Rollups   rollupsCommand   `cmd:"" group:"Roles" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
+	Provision provisionCommand `cmd:"" group:"Roles" help:"Create containers ahead of time and set their throughput by age."`
+
+	Replay  replayCommand  `cmd:"" group:"Publish and ask" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
+	Fleet   fleetCommand   `cmd:"" group:"Publish and ask" help:"Publish readings of simulated trucks."`
+	Explain explainCommand `cmd:"" group:"Publish and ask" help:"Run a query and show which keys it reads, its expected and its actual cost."`
+	Gaps    gapsCommand    `cmd:"" group:"Publish and ask" help:"Find gaps in a device's readings and their causes."`
+
+	Tenant      tenantCommand      `cmd:"" group:"Operate" help:"Manage tenants: settings, tokens, retention, cost, copies, exports and erasures."`
+	Erase       eraseCommand       `cmd:"" group:"Operate" help:"Write and check certificates of erasures; give orders again to a restored account."`
+	Partitions  partitionsCommand  `cmd:"" group:"Operate" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
+	Bins        binsCommand        `cmd:"" group:"Operate" help:"Show the open bins of ingesters by partition, tenant and device."`
+	Limits      limitsCommand      `cmd:"" group:"Operate" help:"Show which tenants exceed their ingest limits, and which readings wait."`
+	Cardinality cardinalityCommand `cmd:"" group:"Operate" help:"Show what has the most series and values in a tenant."`
+	Actions     actionsCommand     `cmd:"" group:"Operate" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
+	Audit       auditCommand       `cmd:"" group:"Operate" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
+	Doctor      doctorCommand      `cmd:"" group:"Operate" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
+	Chunk       chunkCommand       `cmd:"" group:"Operate" help:"Print a stored chunk as text."`
+	Version     versionCommand     `cmd:"" group:"Operate" help:"Show the version of this binary and of the formats that it reads."`
+
+	Plan        planCommand        `cmd:"" group:"Plan and compare" help:"Plan an account for a workload: what it needs and costs, and why."`
+	Loadtest    loadtestCommand    `cmd:"" group:"Plan and compare" help:"Compare data layouts under one load: hot partitions, and how they are avoided."`
+	Xray        xrayCommand        `cmd:"" group:"Plan and compare" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
+	Blogexample blogexampleCommand `cmd:"" group:"Plan and compare" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
+
+	Emulator emulatorCommand `cmd:"" group:"Embedded servers" help:"Run the embedded Cosmos DB alone."`
+	Broker   brokerCommand   `cmd:"" group:"Embedded servers" help:"Run the embedded Kafka alone."`
 }
 
 // env is the environment of a subcommand besides its flags.

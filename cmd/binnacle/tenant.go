@@ -10,23 +10,23 @@ import (
 
 type tenantCommand struct {
 	List      tenantListCommand    `cmd:"" help:"List tenants with their settings."`
-	Show      tenantShowCommand    `cmd:"" hidden:"" help:"Show everything that was set of a tenant."`
-	Add       tenantAddCommand     `cmd:"" hidden:"" help:"Register a tenant before its first reading."`
+	Show      tenantShowCommand    `cmd:"" help:"Show everything that was set of a tenant."`
+	Add       tenantAddCommand     `cmd:"" help:"Register a tenant before its first reading."`
 	Sizes     tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
 	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {
-		Explain retentionExplainCommand `cmd:"" hidden:"" help:"Show which days of a device go when, and why."`
+		Explain retentionExplainCommand `cmd:"" help:"Show which days of a device go when, and why."`
 	} `cmd:"" help:"Show how long readings are kept."`
 	Pin      tenantPinCommand      `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
-	Move     tenantMoveCommand     `cmd:"" hidden:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
-	Copy     tenantCopyCommand     `cmd:"" hidden:"" help:"Copy chunks of a tenant to another account, and compare both."`
-	Export   tenantExportCommand   `cmd:"" hidden:"" help:"Write a tenant's readings into files, a day each."`
-	Suspend  tenantSuspendCommand  `cmd:"" hidden:"" help:"Refuse queries of a tenant; its readings are stored as before."`
-	Resume   tenantResumeCommand   `cmd:"" hidden:"" help:"Answer queries of a suspended tenant again."`
-	Cost     tenantCostCommand     `cmd:"" hidden:"" help:"Show what a month costs, by tenant."`
+	Move     tenantMoveCommand     `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
+	Copy     tenantCopyCommand     `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`
+	Export   tenantExportCommand   `cmd:"" help:"Write a tenant's readings into files, a day each."`
+	Suspend  tenantSuspendCommand  `cmd:"" help:"Refuse queries of a tenant; its readings are stored as before."`
+	Resume   tenantResumeCommand   `cmd:"" help:"Answer queries of a suspended tenant again."`
+	Cost     tenantCostCommand     `cmd:"" help:"Show what a month costs, by tenant."`
 	Erase    tenantEraseCommand    `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
-	Erasures tenantErasuresCommand `cmd:"" hidden:"" help:"List orders of erasure, and how far they are."`
+	Erasures tenantErasuresCommand `cmd:"" help:"List orders of erasure, and how far they are."`
 	Token    struct {
 		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`
