@@ -121,10 +121,11 @@ func (g taggedTimes) update(found Tagged, at int64) (changed bool) {
 		}
 		for d := range now {
 			if times := g[class][d]; len(times)%2 == 0 {
+				since := at
 				if n := len(times); n > 0 {
-					at = max(at, times[n-1])
+					since = max(since, times[n-1])
 				}
-				g[class][d], changed = append(times, at), true
+				g[class][d], changed = append(times, since), true
 			}
 		}
 	}
