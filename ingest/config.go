@@ -21,7 +21,7 @@ type Config struct {
 	worker.Config
 
 	Kafka       *kafka.Client `kong:"-"` // the cluster
-	Topics      []string      `name:"topic" sep:"none" help:"Topics with readings, separated by commas. A name between slashes is a regular expression for whole names; it also matches topics made later. NAME=TENANT binds a topic to a tenant: its messages need not name one and may name no other. /lines[.](.+)/=$$1 binds each topic to the tenant in its name. A name that ends in .backfill is for backfills: the topic need not exist." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
+	Topics      []string      `name:"topic" sep:"none" help:"Topics with readings, separated by commas. A name between slashes is a regular expression for whole names; it also matches topics made later. NAME=TENANT binds a topic to a tenant: its messages need not name one and may name no other. /lines[.](.+)/=$$1 binds each topic to the tenant in its name. A name that ends in .backfill is for backfills: the topic need not exist. Default: telemetry and telemetry.backfill." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
 	DeadLetters string        `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
 	Group       string        `help:"Consumer group of the ingesters." default:"binnacle"`
 	Assign      string        `help:"Read partitions ORDINAL, ORDINAL+COUNT and so on without joining the group, so that a restart moves no partition of another process. auto/COUNT takes the ordinal from the end of the host name, as in a StatefulSet. All processes of the group need it, each with its own ordinal. Default: join the group." placeholder:"ORDINAL/COUNT"`

@@ -136,7 +136,7 @@ func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, er
 type QueryRoleConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
-	Topics  []string      `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
+	Topics  []string      `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete. Default: telemetry and telemetry.backfill." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
 
 	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
 	Messages    decode.Options `kong:"embed,group='Messages (set these as for the ingesters; dead letters get their tenant from them)'"`

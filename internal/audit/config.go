@@ -35,7 +35,7 @@ type Config struct {
 	JSON    bool `name:"json" help:"Print findings as JSON, one a line."`
 
 	Kafka       kafka.Config   `kong:"embed,group='Kafka'"`
-	Topics      []string       `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters." default:"telemetry,telemetry.backfill" group:"Kafka" placeholder:"TOPIC"`
+	Topics      []string       `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Default: telemetry and telemetry.backfill." default:"telemetry,telemetry.backfill" group:"Kafka" placeholder:"TOPIC"`
 	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." group:"Kafka" placeholder:"TOPIC"`
 	Group       string         `help:"Consumer group of the ingesters." default:"binnacle" group:"Kafka"`
 	Messages    decode.Options `kong:"embed,group='Messages'"`
