@@ -6,6 +6,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,18 +96,12 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultClient
 	}
-	if cfg.Every == 0 {
-		cfg.Every = 30 * time.Second
-	}
-	if cfg.Stale == 0 {
-		cfg.Stale = 10 * time.Minute
-	}
+	cfg.Every = cmp.Or(cfg.Every, 30*time.Second)
+	cfg.Stale = cmp.Or(cfg.Stale, 10*time.Minute)
 	g := &Gate{cfg: cfg}
 	if cfg.Tokens != nil {
 		g.tokens = newTokens(cfg)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -45,12 +46,8 @@ type issuer struct {
 }
 
 func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
-	if cfg.TenantClaim == "" {
-		cfg.TenantClaim = "tenant"
-	}
-	if cfg.ScopeClaim == "" {
-		cfg.ScopeClaim = "scope"
-	}
+	cfg.TenantClaim = cmp.Or(cfg.TenantClaim, "tenant")
+	cfg.ScopeClaim = cmp.Or(cfg.ScopeClaim, "scope")
 	var errs []error
 	if u, err := url.Parse(cfg.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		errs = append(errs, fmt.Errorf("issuer %q is not a URL", cfg.Issuer))

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,7 @@ type CatalogCacheConfig struct {
 
 // NewCatalogCache makes a Devices that has read nothing.
 func NewCatalogCache(cfg CatalogCacheConfig) *CatalogCache {
-	if cfg.Bytes <= 0 {
-		cfg.Bytes = 256 << 20
-	}
+	cfg.Bytes = cmp.Or(max(cfg.Bytes, 0), 256<<20)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -62,27 +63,15 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Every <= 0 {
-		cfg.Every = 30 * time.Second
-	}
-	if cfg.FeedEvery <= 0 {
-		cfg.FeedEvery = 2 * time.Second
-	}
-	if cfg.Lead <= 0 {
-		cfg.Lead = 2 * time.Hour
-	}
+	cfg.Every = cmp.Or(max(cfg.Every, 0), 30*time.Second)
+	cfg.FeedEvery = cmp.Or(max(cfg.FeedEvery, 0), 2*time.Second)
+	cfg.Lead = cmp.Or(max(cfg.Lead, 0), 2*time.Hour)
 	if cfg.Margin <= 0 {
 		cfg.Margin = min(15*time.Minute, cfg.Lead/2)
 	}
-	if cfg.Slots <= 0 {
-		cfg.Slots = sharding.DefaultSlots
-	}
-	if cfg.MaxMonths <= 0 {
-		cfg.MaxMonths = 12
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Slots = cmp.Or(max(cfg.Slots, 0), sharding.DefaultSlots)
+	cfg.MaxMonths = cmp.Or(max(cfg.MaxMonths, 0), 12)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
 	d.current.Store(&Snapshot{})
 	return d

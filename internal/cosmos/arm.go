@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,9 +59,7 @@ func NewARM(cfg ARMConfig) (*ARM, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if cfg.Poll == 0 {
-		cfg.Poll = 2 * time.Second
-	}
+	cfg.Poll = cmp.Or(cfg.Poll, 2*time.Second)
 	sql, err := armcosmos.NewSQLResourcesClient(cfg.Subscription, cfg.Token,
 		&arm.ClientOptions{ClientOptions: policy.ClientOptions{
 			Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},

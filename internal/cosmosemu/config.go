@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -96,12 +97,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Region == "" {
-		c.Region = "South Central US"
-	}
-	if c.Consistency == "" {
-		c.Consistency = "Session"
-	}
+	c.Region = cmp.Or(c.Region, "South Central US")
+	c.Consistency = cmp.Or(c.Consistency, "Session")
 	if strength(c.Consistency) < 0 {
 		return c, fmt.Errorf("cosmosemu: Consistency %q is none of %s", c.Consistency, strings.Join(levels, ", "))
 	}
@@ -111,12 +108,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.SplitTakes < 0:
 		c.SplitTakes = 0
 	}
-	if c.SweepEvery <= 0 {
-		c.SweepEvery = 5 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.SweepEvery = cmp.Or(max(c.SweepEvery, 0), 5*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Fatal == nil {
 		c.Fatal = func(err error) { go panic(err) }
 	}

@@ -55,21 +55,13 @@ type clearState struct {
 
 // NewSweeper makes a Sweeper.
 func NewSweeper(cfg Config) *Sweeper {
-	if cfg.RUs <= 0 {
-		cfg.RUs = 400
-	}
-	if cfg.Every <= 0 {
-		cfg.Every = 5 * time.Second
-	}
-	if cfg.Pause <= 0 {
-		cfg.Pause = 200 * time.Millisecond
-	}
+	cfg.RUs = cmp.Or(max(cfg.RUs, 0), 400)
+	cfg.Every = cmp.Or(max(cfg.Every, 0), 5*time.Second)
+	cfg.Pause = cmp.Or(max(cfg.Pause, 0), 200*time.Millisecond)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Sweeper{cfg: cfg, begun: make(map[string]bool), clear: make(map[string]*clearState),
 		pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause}}
 }

@@ -70,18 +70,12 @@ type verifier struct {
 // what it finds. The places follow from the epochs of the tenant, and the months of the account, and never from the
 // certificate.
 func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certificate) (*Verification, error) {
-	if cfg.RUs <= 0 {
-		cfg.RUs = 400
-	}
-	if cfg.Pause <= 0 {
-		cfg.Pause = 20 * time.Second
-	}
+	cfg.RUs = cmp.Or(max(cfg.RUs, 0), 400)
+	cfg.Pause = cmp.Or(max(cfg.Pause, 0), 20*time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	tenant, known := v.Tenant(c.Tenant)
 	if !known {
 		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, control.ErrNoTenant)

@@ -2,6 +2,7 @@ package headhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +50,7 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.HTTP == nil {
 		cfg.HTTP = &http.Client{}
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	return &Client{cfg: cfg}
 }
 

@@ -1,6 +1,7 @@
 package headhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -37,12 +38,8 @@ const maxRequest = 8 << 20
 
 // Handler serves the heads of a process. It belongs on a port of its own, which only queriers reach.
 func Handler(cfg HandlerConfig) http.Handler {
-	if cfg.StallTimeout == 0 {
-		cfg.StallTimeout = defaultStall
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, defaultStall)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+headsPath, cfg.guarded(cfg.heads))
 	mux.HandleFunc("POST "+devicesPath, cfg.guarded(cfg.devices))

@@ -1,6 +1,7 @@
 package headhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,7 @@ const defaultEvery = 5 * time.Second
 // NewTargets returns Targets that look names up now and then, and keep what was found last when that fails. It fails
 // when a name has neither form.
 func NewTargets(cfg TargetsConfig) (Targets, error) {
-	if cfg.Every == 0 {
-		cfg.Every = defaultEvery
-	}
+	cfg.Every = cmp.Or(cfg.Every, defaultEvery)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -76,9 +76,7 @@ func NewCollector(cfg Config) *Collector {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.BudgetRUs = cmp.Or(cfg.BudgetRUs, defaultBudget)
 	now := cfg.Now().UnixMilli()
 	return &Collector{

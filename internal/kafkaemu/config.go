@@ -113,9 +113,7 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Partitions = cmp.Or(c.Partitions, defaultPartitions)
 	c.TrimEvery = cmp.Or(c.TrimEvery, defaultTrimEvery)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Listen == nil {
 		c.Listen = net.Listen
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,18 +49,12 @@ type Balancer struct{ cfg BalancerConfig }
 
 // NewBalancer returns a Balancer.
 func NewBalancer(cfg BalancerConfig) *Balancer {
-	if cfg.Lead <= 0 {
-		cfg.Lead = 4 * time.Hour
-	}
-	if cfg.Every <= 0 {
-		cfg.Every = 5 * time.Minute
-	}
+	cfg.Lead = cmp.Or(max(cfg.Lead, 0), 4*time.Hour)
+	cfg.Every = cmp.Or(max(cfg.Every, 0), 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Balancer{cfg}
 }
 

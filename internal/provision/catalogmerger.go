@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,12 +43,8 @@ func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Every <= 0 {
-		cfg.Every = time.Hour
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Every = cmp.Or(max(cfg.Every, 0), time.Hour)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &CatalogMerger{cfg: cfg, distinct: make(map[string]mergeEstimate)}
 }
 

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,18 +128,10 @@ func New(cfg Config) (*Provisioner, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Every <= 0 {
-		cfg.Every = time.Minute
-	}
-	if cfg.Poll <= 0 {
-		cfg.Poll = 2 * time.Second
-	}
-	if cfg.Recheck <= 0 {
-		cfg.Recheck = 10 * time.Minute
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Every = cmp.Or(max(cfg.Every, 0), time.Minute)
+	cfg.Poll = cmp.Or(max(cfg.Poll, 0), 2*time.Second)
+	cfg.Recheck = cmp.Or(max(cfg.Recheck, 0), 10*time.Minute)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Policy.Follow != nil { // so that a round lies in the last minutes of each hour
 		follow := *cfg.Policy.Follow
 		follow.Before = max(follow.Before, cfg.Every+time.Minute)

@@ -56,12 +56,8 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Every <= 0 {
-		cfg.Every = 10 * time.Minute
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Every = cmp.Or(max(cfg.Every, 0), 10*time.Minute)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	f := promauto.With(cfg.Registerer)
 	return &Sweeper{
 		cfg: cfg, pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},

@@ -98,33 +98,17 @@ func (c *Config) defaults() {
 	if c.Sleep == nil {
 		c.Sleep = retry.Pause
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Name == nil {
 		c.Name = randomName
 	}
-	if c.Margin <= 0 {
-		c.Margin = defaultMargin
-	}
-	if c.Every <= 0 {
-		c.Every = time.Minute
-	}
-	if c.LateEvery <= 0 {
-		c.LateEvery = 10 * time.Minute
-	}
-	if c.Days <= 0 {
-		c.Days = 7
-	}
-	if c.MaxMetrics <= 0 {
-		c.MaxMetrics = 64
-	}
-	if c.RebuildDevices <= 0 {
-		c.RebuildDevices = defaultRebuildDevices
-	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = defaultMaxBytes
-	}
+	c.Margin = cmp.Or(max(c.Margin, 0), defaultMargin)
+	c.Every = cmp.Or(max(c.Every, 0), time.Minute)
+	c.LateEvery = cmp.Or(max(c.LateEvery, 0), 10*time.Minute)
+	c.Days = cmp.Or(max(c.Days, 0), 7)
+	c.MaxMetrics = cmp.Or(max(c.MaxMetrics, 0), 64)
+	c.RebuildDevices = cmp.Or(max(c.RebuildDevices, 0), defaultRebuildDevices)
+	c.MaxBytes = cmp.Or(max(c.MaxBytes, 0), defaultMaxBytes)
 	if c.Families == "" {
 		c.Families = defaultFamilies(cmp.Or(c.Hold, 12*time.Hour))
 	}

@@ -6,6 +6,7 @@
 package schemaregistry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,12 +63,8 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("schema registry: %q is not the address of a server", cfg.URL)
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = 10 * time.Second
-	}
-	if cfg.Missing <= 0 {
-		cfg.Missing = time.Minute
-	}
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), 10*time.Second)
+	cfg.Missing = cmp.Or(max(cfg.Missing, 0), time.Minute)
 	if cfg.Client == nil {
 		cfg.Client = http.DefaultClient
 	}

@@ -3,6 +3,7 @@
 package tenantcopy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,15 +103,11 @@ type view struct {
 
 // New makes a Copier.
 func New(cfg Config) *Copier {
-	if cfg.Attempts <= 0 {
-		cfg.Attempts = 10
-	}
+	cfg.Attempts = cmp.Or(max(cfg.Attempts, 0), 10)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Progress == nil {
 		cfg.Progress = func(Result) {}
 	}
