@@ -70,16 +70,7 @@ func NewSweeper(cfg Config) *Sweeper {
 func (s *Sweeper) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: s.cfg.Logger, Failing: "erasures are not swept", Over: "erasures are swept again",
 		Remind: time.Hour}
-	for {
-		err := s.Round(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		trouble.Report(err)
-		if retry.Pause(ctx, s.cfg.Every) != nil {
-			return nil
-		}
-	}
+	return trouble.Repeat(ctx, s.cfg.Every, s.Round)
 }
 
 // voidAfter is the age of an order that is not acknowledged from which on its process has died: workers wait for it.

@@ -49,14 +49,7 @@ func (t *Thinner) Bill(c Containers) *Thinner {
 // Run does a round now and then, until ctx ends.
 func (t *Thinner) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: t.log, Failing: "heat is not thinned", Over: "heat is thinned again"}
-	for {
-		if err := t.Round(ctx); ctx.Err() == nil {
-			trouble.Report(err)
-		}
-		if retry.Pause(ctx, thinEvery) != nil {
-			return nil
-		}
-	}
+	return trouble.Repeat(ctx, thinEvery, t.Round)
 }
 
 // Round makes the frames that are missing.

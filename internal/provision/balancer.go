@@ -65,14 +65,7 @@ const LeaseName = "provision"
 func (b *Balancer) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: b.cfg.Logger, Failing: "placement of tomorrow not decided in full",
 		Over: "placement of tomorrow is decided"}
-	for {
-		if err := b.Round(ctx); ctx.Err() == nil {
-			trouble.Report(err)
-		}
-		if retry.Pause(ctx, b.cfg.Every) != nil {
-			return nil
-		}
-	}
+	return trouble.Repeat(ctx, b.cfg.Every, b.Round)
 }
 
 // Round decides the next day that can be decided now, of each container, and stores the epochs that are missing.

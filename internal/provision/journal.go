@@ -17,23 +17,13 @@ type Journal interface {
 // KeepJournal ensures a journal at once and then regularly, until ctx ends; then it returns nil. It logs what fails,
 // and tries again.
 func KeepJournal(ctx context.Context, j Journal, every time.Duration, log *slog.Logger) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
 	trouble := retry.Trouble{Log: log, Failing: "journal is not as it must be", Over: "journal is as it must be again",
 		Remind: time.Hour}
-	for {
+	return trouble.Repeat(ctx, every, func(ctx context.Context) error {
 		done, err := j.Ensure(ctx)
 		for _, what := range done {
 			log.Info("journal changed", "done", what)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		trouble.Report(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+		return err
+	})
 }

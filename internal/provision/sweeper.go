@@ -71,18 +71,11 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 // Run does a round now and then, until the context ends; then it returns nil.
 func (s *Sweeper) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: s.cfg.Logger, Failing: "hidden days are not swept", Over: "hidden days are swept again"}
-	for s.cfg.RUs > 0 {
-		err := s.Round(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		trouble.Report(err)
-		if retry.Pause(ctx, s.cfg.Every) != nil {
-			return nil
-		}
+	if s.cfg.RUs <= 0 {
+		<-ctx.Done()
+		return nil
 	}
-	<-ctx.Done()
-	return nil
+	return trouble.Repeat(ctx, s.cfg.Every, s.Round)
 }
 
 // sweepLease is the lease of the process that sweeps. It is as long as another one waits for a process that has died.

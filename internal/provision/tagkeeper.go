@@ -29,16 +29,7 @@ type TagKeeper struct {
 func (k *TagKeeper) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: k.Logger, Failing: "devices of classes by tag are not stored",
 		Over: "devices of classes by tag are stored again"}
-	for {
-		err := k.Round(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		trouble.Report(err)
-		if retry.Pause(ctx, k.Every) != nil {
-			return nil
-		}
-	}
+	return trouble.Repeat(ctx, k.Every, k.Round)
 }
 
 // Round stores what has changed since the last one. An error is about some tenants: the others were done.

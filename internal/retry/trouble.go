@@ -2,6 +2,7 @@ package retry
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 )
@@ -14,6 +15,19 @@ type Trouble struct {
 
 	since, logged time.Time
 	text          string // of the error that was logged last
+}
+
+// Repeat calls round at once and then after pauses of that length, and reports what comes of it. It returns nil when
+// the context ends.
+func (t *Trouble) Repeat(ctx context.Context, pause time.Duration, round func(context.Context) error) error {
+	for {
+		if err := round(ctx); ctx.Err() == nil {
+			t.Report(err)
+		}
+		if Pause(ctx, pause) != nil {
+			return nil
+		}
+	}
 }
 
 // Report takes the outcome of an attempt. It logs an error when it is new and again while it lasts, and the
