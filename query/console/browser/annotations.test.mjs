@@ -102,6 +102,47 @@ test("an annotation is added, drawn, found by cursor and keys, and deleted", asy
   await close(other);
 });
 
+test("annotations in a heat map and in the charts of a device", async () => {
+  const page = await open("acme");
+  const drawn = (name) => page.locator(`${name} canvas`).first().evaluate((c) => c.toDataURL());
+  const show = async (fragment) => {
+    await page.evaluate((hash) => (location.hash = hash), `tenant=acme&${fragment}&${range}&step=1m&utc=1`);
+    await page.locator('#view[aria-busy="false"]').waitFor();
+  };
+  const heat = "room=explore&q=load&draw=heat";
+  await summary(page).click();
+  for (const note of await page.locator(".notes button").all()) await note.click();
+  await show(heat);
+  await page.locator(".plot.cells").waitFor();
+  const before = await drawn(".plot.cells");
+  await add(page, { text: "rollout", tags: "eu", from: at(20), to: at(26) });
+  assert.notEqual(await drawn(".plot.cells"), before, "it is drawn at once");
+  assert.match(await page.locator(".plot.cells").getAttribute("aria-label"), /1 annotation: n and p/);
+  await page.locator(".plot.cells").focus();
+  await page.keyboard.press("n");
+  assert.equal(await page.locator("#said").innerText(), `${at(20).replace("T", " ")} to ${at(26).replace("T", " ")}: rollout (eu)`);
+  assert.match(await page.locator(".plot .tip").innerText(), /m1[^]*rollout eu/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await page.locator("#said").innerText(), /^m2, /);
+  await shoot(page, "annotations-heat-light");
+
+  await show("room=device&device=m1");
+  const small = page.locator('section[aria-label="load"] .plot');
+  await small.waitFor();
+  const picture = await drawn('section[aria-label="load"] .plot');
+  await small.focus();
+  await page.keyboard.press("n");
+  assert.match(await page.locator("#said").innerText(), /rollout \(eu\)$/);
+  assert.match(await small.locator(".tip").innerText(), /rollout eu/);
+  await shoot(page, "annotations-device-light");
+  await page.keyboard.press("a");
+  assert.equal(await page.getByLabel("At, if not now").inputValue(), at(20).replace(/:00$/, ""));
+  await page.getByLabel("Delete annotation rollout").click();
+  await page.locator("#annotations [role=status]", { hasText: /^Deleted for/ }).waitFor();
+  assert.notEqual(await drawn('section[aria-label="load"] .plot'), picture, "it is gone from the chart");
+  await close(page);
+});
+
 test("dark, and 390 px wide", async () => {
   const page = await open("globex", { colorScheme: "dark", viewport: { width: 390, height: 844 } });
   await summary(page).click();

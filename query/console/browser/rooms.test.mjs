@@ -67,20 +67,38 @@ const colours = (page, name) =>
 test("a tenant begins with its fleet, and the silent device is found", async () => {
   const page = await open("tenant=acme");
   await panel(page, "Silent devices").locator("tbody tr").first().waitFor();
-  assert.deepEqual(await page.locator(".tile").allInnerTexts().then((all) => all.map((t) => t.replace(/\s+/g, " "))),
-    ["12 devices", "11 report", "1 silent", "2 refused in a day"]);
-  assert.match(await panel(page, "Silent devices").innerText(), /pump-3\s+1 h\s+1m \(6\d times\)/);
+  const tiles = (await page.locator(".tile").allInnerTexts()).map((t) => t.replace(/\s+/g, " "));
+  assert.deepEqual(tiles.slice(0, 4), ["12 devices", "11 report", "1 silent", "2 refused in a day"]);
+  assert.match(tiles[4], /^\$[\d.]+ cost of \d{4}-\d\d$/);
+  assert.match(await panel(page, "Silent devices").innerText(), /pump-3\s+1 h( \d min)?\s+6\d\s+1m\s/);
   assert.match(await page.locator("#answer").innerText(), /complete\s+[0-9.]+ RU/);
   assert.ok((await colours(page, "Newest values")) >= 10, "a colour for each value");
   assert.ok((await colours(page, "Positions")) >= 2);
   assert.match(await panel(page, "Worst offenders").innerText(), /future\s+2\s+.*pump-7/);
-  assert.match(await panel(page, "Cost").innerText(), /^Cost of \d{4}-\d\d: \$[\d.]+\s+list prices of 1 hour; [\d,]+ request units/);
+  assert.match(await panel(page, "Cost").innerText(), /^Cost of \d{4}-\d\d: \$[\d.]+\s+1 hour so far, at list prices; [\d,]+ request units/);
+  for (const [tile, leads] of [["silent", "Silent devices"], ["refused in a day", "Worst offenders"], ["cost of", "Cost"]]) {
+    await page.locator(".tile", { hasText: tile }).click();
+    assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), leads, "a tile leads to its panel");
+  }
   await shoot(page, "fleet-light");
   await panel(page, "Silent devices").getByRole("button", { name: "pump-3" }).click();
   await page.getByRole("heading", { name: "pump-3", exact: true }).waitFor();
-  assert.match(await address(page), /room=device/);
+  assert.match(await address(page), /room=device.*from=\d+&to=\d+/);
+  await panel(page, "pressure").locator("canvas").waitFor(); // the range has what it last reported
+  assert.match(await panel(page, "Device").innerText(), /silent for 6\d usual intervals/);
   await page.goBack();
   await panel(page, "Silent devices").waitFor();
+  await close(page);
+});
+
+test("the cost says who asked, and what for", async () => {
+  const page = await open("tenant=acme");
+  const bill = { month: "2026-11", hours: 300, rus: 900, rusByKind: { queries: 700, chunks: 200 }, dollars: { usage: 1.5, idle: 0, floors: 0.25, storage: 0.25, total: 2 },
+    queries: { callers: [{ name: "token grafana", rus: 650 }], queries: [{ name: "/prometheus/api/v1/query_range avg(pressure)", rus: 600 }] } };
+  await page.route("**/api/v1/cost", (route) => route.fulfill({ json: bill }));
+  await page.locator("#again").click();
+  await page.locator(".tile", { hasText: "$2.00" }).waitFor();
+  assert.match(await panel(page, "Cost").innerText(), /token grafana\s+650[^]*avg\(pressure\)\s+600/);
   await close(page);
 });
 
@@ -137,11 +155,45 @@ test("a device has all its metrics, and says why a chart has a hole", async () =
   await close(page);
 });
 
+test("a silent device without readings in the range leads to its last ones", async () => {
+  const page = await open("tenant=acme&room=device&device=pump-3");
+  await page.getByText("its last reading is of").waitFor();
+  const from = await panel(page, "Gaps").getByTitle("Show this time").innerText();
+  assert.equal(Date.parse(from.replace(" ", "T") + "Z"), Math.floor((start + 59 * minute) / 1e3) * 1e3, "the gap began before the range");
+  await page.getByRole("button", { name: "Around its last reading" }).click();
+  await panel(page, "pressure").locator("canvas").waitFor();
+  await close(page);
+});
+
+test("a chart in Explore leads to why it has a hole, and a small one says it", async () => {
+  const page = await open("tenant=acme&room=explore&metric=pressure&device=pump-5&range=3h");
+  const heading = panel(page, "pressure").locator("h3");
+  assert.match(await heading.innerText(), /1 gap: why\?\s*pump-5/);
+  const hover = async () => {
+    const over = await panel(page, "pressure").locator(".u-over").boundingBox();
+    const within = 1 - (Date.now() - (start + 50 * minute)) / (180 * minute); // of the range, within the gap
+    await page.mouse.move(over.x + over.width * within, over.y + over.height / 2);
+  };
+  await hover();
+  await page.locator(".tip", { hasText: /pump-5\s*gap of 21m/ }).waitFor();
+  await heading.getByRole("button", { name: "pump-5" }).click();
+  await panel(page, "Gaps").waitFor();
+  assert.match(await address(page), /room=device.*metric=pressure&device=pump-5&range=3h/);
+  assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), "Gaps");
+  await page.evaluate(() => scrollTo(0, 0));
+  await hover();
+  await panel(page, "pressure").locator(".tip", { hasText: "never: the device, or its way to Kafka" }).waitFor();
+  await page.goBack();
+  await page.locator(".legend").waitFor();
+  await close(page);
+});
+
 test("refused readings of a device have their payload and reason", async () => {
   const page = await open("tenant=acme&room=device&device=pump-7");
   const refused = panel(page, "Refused readings");
+  assert.match(await refused.innerText(), /future: 2, in the last day[^]*of \d{4}-\d\d-\d\d [\d:.]+, refused [^]*lies more than/, "without a click");
   await refused.locator("summary").first().click();
-  assert.match(await refused.innerText(), /future: 2[^]*lies more than[^]*"device":"pump-7"/);
+  assert.match(await refused.innerText(), /"device":"pump-7"[^]*telemetry\/\d offset \d+/);
   await close(page);
 });
 
@@ -160,6 +212,10 @@ for (const colorScheme of ["light", "dark"])
       const page = await open(fragment, { colorScheme, viewport: { width: 390, height: 800 } });
       await page.locator("#view .panel").first().waitFor();
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing lies beyond the edge");
+      if (name === "device") {
+        const why = await panel(page, "Gaps").locator('td[data-name="Why"]').boundingBox();
+        assert.ok(why.x >= 0 && why.x + why.width <= 390, "why is read without scrolling to the side");
+      }
       await shoot(page, `${name}-${colorScheme}-390`);
       await close(page);
     }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, charge, count, incomplete, instant, length, number, parts, roughly, ticks } from "../page/js/format.js";
+import { ago, charge, count, incomplete, instant, length, number, parts, roughly, ticks, usually } from "../page/js/format.js";
 
 test("numbers are as exact as one reads them", () => {
   for (const [v, text] of [
@@ -58,6 +58,11 @@ test("lengths of time", () => {
   assert.equal(length(1500), "1s500ms");
   assert.equal(roughly(200e3), "3 min");
   assert.equal(roughly(2 * 86400e3), "2 days");
+  assert.equal(roughly(87 * 60e3), "1 h 27 min");
+  assert.equal(roughly(26 * 3600e3), "1 day 2 h");
+  assert.equal(roughly(10.5 * 3600e3), "10 h");
+  assert.equal(roughly(0.4), "0 ms");
+  assert.deepEqual([29785, 1234, 87.4].map(usually), ["30s", "1s200ms", "87ms"]);
   assert.equal(ago(1000, 61000), "1 min ago");
   assert.equal(ago(1000, 1400), "now");
   assert.equal(ago(61000, 1000), "in 1 min");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { textSeries } from "../page/js/device.js";
+import { lastReadings, textSeries } from "../page/js/device.js";
 import { shownMetric } from "../page/js/fleet.js";
 import { degrees, frame, placed, positionMetrics } from "../page/js/geo.js";
 import { palette } from "../page/js/palette.js";
@@ -51,6 +51,13 @@ test("a device is silent by its own interval, which its silence does not make lo
   assert.deepEqual(rows.map((r) => r.state), ["silent", "reports", "unknown", "silent"]);
   assert.equal(Math.round(rows[0].times), 600);
   assert.equal(silences([device("d", [], 0, 0)], new Map([["d", 1e3]]), 29e3)[0].state, "reports", "30 s at least");
+});
+
+test("the last readings of a silent device, with its silence up to a day", () => {
+  const hour = 3600e3;
+  assert.deepEqual(lastReadings(10 * hour, 1000, 12 * hour + 1), { from: 9 * hour, to: 12 * hour + 1000 });
+  assert.deepEqual(lastReadings(10 * hour, hour, 12 * hour), { from: -50 * hour, to: 12 * hour }, "60 intervals at least");
+  assert.deepEqual(lastReadings(10 * hour, undefined, 100 * hour), { from: 9 * hour, to: 11 * hour });
 });
 
 test("devices by tag, the most silent value first", () => {

@@ -12,6 +12,7 @@ import {
   rangeOf,
   spoken,
   stepFor,
+  ticksOf,
   typed,
   zoomed,
 } from "../page/js/time.js";
@@ -52,6 +53,15 @@ test("a step is the shortest that fits", () => {
 test("a range that moves on asks for the same buckets", () => {
   assert.deepEqual(aligned({ from: 61e3, to: 119e3 }, 30e3), { from: 60e3, to: 120e3 });
   assert.deepEqual(aligned({ from: 60e3, to: 120e3 }, 30e3), { from: 60e3, to: 120e3 });
+});
+
+test("an axis of time has round instants, and the date at midnight", () => {
+  const from = Date.parse("2026-11-22T22:10:00Z");
+  const texts = (span, most) => ticksOf({ from, to: from + span }, most, true).map(({ text }) => text);
+  assert.deepEqual(texts(3 * 3600e3, 4), ["23:00", "11-23", "01:00"]);
+  assert.deepEqual(texts(40e3, 4), ["22:10:00", "22:10:10", "22:10:20", "22:10:30"]);
+  assert.deepEqual(texts(3 * 86400e3, 4), ["11-23", "11-24", "11-25"]);
+  for (const most of [0, 1, 7]) assert.ok(texts(7 * 3600e3, most).length <= Math.max(1, most) + 1);
 });
 
 test("zooming keeps the cursor where it is", () => {

@@ -2,9 +2,9 @@
 // ready from series.js; this file knows pixels.
 
 import { h } from "./dom.js";
-import { count, instant, number, ticks } from "./format.js";
+import { count, instant, length, number, ticks } from "./format.js";
 import { common, gapsOf } from "./gaps.js";
-import { atCursor, drawBands, drawLines, neighbour, spoken, tipOf, within } from "./marks.js";
+import { atCursor, besides, drawBands, drawLines, frameOf, neighbour, spoken, tipOf, within } from "./marks.js";
 import { faded, inkOf, palette } from "./palette.js";
 import { stacked } from "./curves.js";
 import { table } from "./series.js";
@@ -24,7 +24,7 @@ export class Chart {
   /**
    * panel is {title, curves, step, range, exact, stepped, height}: exact says that each step has a value where there is one at all, as
    * answers of PromQL have; stepped that a value holds until the next one; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
-   * and annotate(ms) is called to add one.
+   * and annotate(ms) is called to add one; gapAt(ms) says more of the gap at an instant.
    */
   constructor(panel, page, hidden = new Set()) {
     Object.assign(this, { panel, page, hidden, lit: -1 });
@@ -143,9 +143,11 @@ export class Chart {
     };
     const banded = this.bands();
     const single = (c) => c.times.length === 1;
+    const small = this.height < low;
     return {
       width: Math.max(200, this.element.clientWidth),
       height: this.height,
+      ...(small ? { padding: [8, 14, 0, 0] } : {}),
       pxAlign: 1,
       tzDate: (t) => (this.page.utc ? globalThis.uPlot.tzDate(new Date(t * 1e3), "Etc/UTC") : new Date(t * 1e3)),
       legend: { show: false },
@@ -163,7 +165,7 @@ export class Chart {
         { ...axis, space: 72, values: clock() },
         this.panel.stepped
           ? { ...axis, size: 56, splits: [0, 1], values: ["false", "true"] }
-          : { ...axis, size: wide(font), space: 34, values: (_, splits) => ticks(splits), label: this.panel.unit, labelSize: 18, labelFont: font },
+          : { ...axis, size: wide(font), space: small ? 20 : 34, values: (_, splits) => ticks(splits), label: this.panel.unit, labelSize: 18, labelFont: font },
       ],
       series: [
         {},
@@ -191,8 +193,8 @@ export class Chart {
         fill: faded(this.ink(n).stroke, 0.16),
       })),
       hooks: {
-        drawClear: [(u) => this.drawGaps(u), (u) => drawBands(u, this.marks(), this.page.mode)],
-        draw: [(u) => this.drawBridges(u), (u) => drawLines(u, this.marks(), this.page.mode)],
+        drawClear: [(u) => this.drawGaps(u), (u) => drawBands(frameOf(u), this.marks(), this.page.mode)],
+        draw: [(u) => this.drawBridges(u), (u) => drawLines(frameOf(u), this.marks(), this.page.mode)],
         setCursor: [(u) => this.follow(u)],
         setSelect: [(u) => this.selected(u)],
       },
@@ -271,6 +273,14 @@ export class Chart {
       .sort((a, b) => (y === null ? a.n - b.n : Math.abs(a.value - y) - Math.abs(b.value - y)));
   }
 
+  // The gaps that an instant lies in, with the numbers of their curves.
+  gapsAt(t) {
+    return this.gaps.flatMap((gs, n) => {
+      const gap = this.hidden.has(n) ? null : gs.find((g) => t > g.from && t < g.to);
+      return gap ? [{ n, gap }] : [];
+    });
+  }
+
   follow(u) {
     const { idx, left, top } = u.cursor;
     if (idx === null || idx === undefined || left < 0) {
@@ -280,7 +290,7 @@ export class Chart {
     const y = top >= 0 ? u.posToVal(top, "y") : null;
     const t = this.data[0][idx] * 1e3;
     const values = this.at(idx, y);
-    const gap = this.gaps.some((gs, n) => !this.hidden.has(n) && gs.some((g) => t > g.from && t < g.to));
+    const gaps = this.gapsAt(t);
     const row = (v) =>
       h(
         "tr",
@@ -297,9 +307,11 @@ export class Chart {
         ),
       );
     this.tip.replaceChildren(
-      h("div", { class: "hint" }, instant(t, this.page.utc), gap ? "  · gap" : ""),
-      ...tipOf(atCursor(u, this.marks())),
-      h("table", {}, ...values.slice(0, mostTips).map(row)),
+      h("div", { class: "hint" }, instant(t, this.page.utc)),
+      ...tipOf(atCursor(this.marks(), left, (x) => u.posToVal(x, "x") * 1e3)),
+      h("table", {}, ...values.slice(0, mostTips).map(row), ...gaps.slice(0, mostTips).map(({ n, gap }) =>
+        h("tr", {}, h("td", {}, swatch(this.page.mode, this.panel.curves[n].ink ?? n)), h("td", {}, this.panel.curves[n].name), h("td", {}, gapSaid(gap))))),
+      ...(gaps.length > 0 && this.page.gapAt ? [h("div", {}, this.page.gapAt(t))] : []),
       ...(values.length > mostTips ? [h("div", { class: "hint" }, `and ${values.length - mostTips} more`)] : []),
     );
     this.tip.hidden = false;
@@ -359,7 +371,7 @@ export class Chart {
     const all = this.marks();
     const here = this.instantAt() ?? (forward ? -Infinity : Infinity);
     const next = neighbour(all, here, forward);
-    if (!next) return this.page.say(all.length === 0 ? "no annotations here" : `no ${forward ? "later" : "earlier"} annotation`);
+    if (!next) return this.page.say(besides(all, forward));
     const left = u.valToPos(next.time / 1e3, "x");
     u.setCursor({ left: Math.min(u.over.clientWidth, Math.max(0, left)), top: -1 });
     this.mark = next;
@@ -370,7 +382,10 @@ export class Chart {
     const values = this.at(index, null)
       .slice(0, 5)
       .map((v) => `${v.name} ${number(v.value)}`);
-    this.page.say(`${instant(this.data[0][index] * 1e3, this.page.utc)}: ${values.join(", ") || "gap"}`);
+    const t = this.data[0][index] * 1e3;
+    const gaps = this.gapsAt(t).slice(0, 5).map(({ n, gap }) => `${this.panel.curves[n].name} ${gapSaid(gap)}`);
+    const why = gaps.length > 0 ? this.page.gapAt?.(t) : "";
+    this.page.say(`${instant(t, this.page.utc)}: ${[...values, ...gaps, why].filter(Boolean).join(", ") || "gap"}`);
   }
 }
 
@@ -380,6 +395,11 @@ export function swatch(mode, n) {
   const e = h("span", { class: "swatch" + (dash.length === 0 ? "" : dash[0] > 2 ? " dashed" : " dotted") });
   e.style.borderTopColor = stroke;
   return e;
+}
+
+/** gapSaid returns what is said of a gap: how long it is. */
+export function gapSaid({ from, to, open }) {
+  return `gap of ${length(Math.round((to - from) / 1e3) * 1e3)}${open ? " until the end" : ""}`;
 }
 
 // valueScale returns the scale of values of a panel: logarithmic, with fixed ends, or around what is there.

@@ -19,18 +19,25 @@ export function money(dollars) {
   return "$" + dollars.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** costPanel returns the panel of a bill. */
-export function costPanel(bill) {
-  const row = (name, value) => h("tr", {}, h("td", {}, name), h("td", { class: "n" }, value));
+const mostQueries = 5;
+
+/** costPanel returns the panel of a bill; one with queries says which of them took most. */
+export function costPanel(bill, wide = false) {
   const units = (rus) => Math.round(rus).toLocaleString("en");
   const spent = Object.entries(bill.rusByKind).filter(([, rus]) => rus > 0).sort((a, b) => b[1] - a[1]);
-  return h("section", { class: "panel", "aria-label": "Cost" },
+  const asked = (bill.queries?.queries ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
+  const callers = (bill.queries?.callers ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
+  return h("section", { class: wide ? "panel wide" : "panel", "aria-label": "Cost" },
     h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`, h("span", { class: "hint" },
-      `list prices of ${count(Math.round(bill.hours), "hour")}; ${units(bill.rus)} request units`)),
-    !(bill.dollars.total > 0) ? null : h("table", { class: "data" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Part"), h("th", { scope: "col", class: "n" }, "Dollars"))),
-      h("tbody", {}, parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => row(text, money(bill.dollars[name]))))),
-    spent.length === 0 ? null : h("table", { class: "data" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Work"), h("th", { scope: "col", class: "n" }, "RU"))),
-      h("tbody", {}, spent.map(([kind, rus]) => row(kinds[kind] ?? kind, units(rus))))));
+      `${count(Math.round(bill.hours), "hour")} so far, at list prices; ${units(bill.rus)} request units`)),
+    part(["Part", "Dollars"], bill.dollars.total > 0 ? parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => [text, money(bill.dollars[name])]) : []),
+    part(["Work", "RU"], spent.map(([kind, rus]) => [kinds[kind] ?? kind, units(rus)])),
+    part(["Who asked", "RU"], callers.map((q) => [h("span", { class: "wrap" }, q.name), units(q.rus)])),
+    part(["Costliest queries", "RU"], asked.map((q) => [h("code", { class: "wrap" }, q.name), units(q.rus)])));
+}
+
+function part(names, rows) {
+  return rows.length === 0 ? null : h("table", { class: "data costs" },
+    h("thead", {}, h("tr", {}, names.map((n, i) => h("th", { scope: "col", class: i > 0 ? "n" : null }, n)))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: i > 0 ? "n" : null }, c))))));
 }

@@ -2,15 +2,18 @@
 
 import { Chart, swatch } from "./chart.js";
 import { fill, h } from "./dom.js";
-import { ago, charge, count, instant, length, number, roughly } from "./format.js";
+import { ago, charge, count, instant, length, number, roughly, usually } from "./format.js";
+import { patience } from "./pace.js";
 import { toRequest } from "./requests.js";
-import { fromAggregates, summary } from "./series.js";
+import { sampleList } from "./samples.js";
+import { fromAggregates, summary, toNumber } from "./series.js";
 import { stateColour } from "./shades.js";
 import { aligned, stepFor } from "./time.js";
 import { statesOf, stretches, Timeline } from "./timeline.js";
 
 const mostTexts = 20_000; // readings of texts
 const mostGaps = 100;
+const fewSamples = 5; // refused readings that are shown at once
 const gapDays = 31;
 
 // Whose a gap is, by its verdict.
@@ -91,7 +94,7 @@ export class Device {
     }
     const grid = h("div", { class: "multiples" });
     fill(element, this.pick(device, catalog.devices), this.facts(), grid, h("div", { class: "fleet-grid" },
-      this.newest(), this.bins(), this.gaps(), this.refused()));
+      this.gaps(), this.refused(), this.newest(), this.bins()));
     this.multiples(grid);
   }
 
@@ -117,17 +120,31 @@ export class Device {
     const { device, known, gaps, now } = this.shown;
     const { utc } = this.page;
     const usual = gaps?.expect_ms;
+    const silence = known ? now - known.last : 0;
+    const silent = usual && silence > Math.max(patience.least, patience.intervals * usual);
     const items = known ? [
-      ["last reading", ago(known.last, now), instant(known.last, utc)],
+      ["last reading", [ago(known.last, now), " ", silent ? h("span", { class: "dot warn" }, `silent for ${count(Math.floor(silence / usual), "usual interval")}`) : null],
+        instant(known.last, utc)],
       ["first reading", instant(known.first, utc)],
-      ["usual interval", usual ? `${length(usual)}${now - known.last > 3 * usual ? `: silent for ${roughly(now - known.last)}` : ""}` : "not known"],
+      ["usual interval", usual ? usually(usual) : "not known"],
       ["metrics", String(known.metrics.length)],
-    ] : [];
+      gaps?.gaps.length > 0 ? ["gaps in this range", h("button", { class: "link", title: "Whose they are, and why", on: { click: () => reach("Gaps") } }, String(gaps.gaps.length))] : null,
+    ].filter(Boolean) : [];
     return h("section", { class: "panel facts", "aria-label": "Device" }, h("h3", {}, device),
       h("dl", {}, items.map(([what, value, title]) => h("div", {}, h("dt", {}, what), h("dd", { title }, value)))),
       h("div", { class: "some" }, Object.entries(known?.tags ?? {}).map(([tag, value]) =>
         h("button", { class: "chip", title: "All devices with this tag",
           on: { click: () => this.page.change({ room: "fleet", devices: [], match: [{ label: tag, op: "=", value }] }) } }, `${tag}=${value}`))));
+  }
+
+  // What is said where the range has no readings: when the last ones were.
+  nothing() {
+    const { known, gaps, now, range } = this.shown;
+    const before = known && known.last < range.from;
+    const last = before ? h("button", { class: "primary", on: { click: () => this.page.zoom(lastReadings(known.last, gaps?.expect_ms, now)) } }, "Around its last reading") : null;
+    return h("div", { class: "panel empty" },
+      h("p", {}, before ? `Nothing was reported in this range: its last reading is of ${instant(known.last, this.page.utc)}.` : "Nothing was reported in this range."),
+      h("div", { class: "some" }, last, this.page.presets.map((p) => h("button", { on: { click: () => this.page.range(p) } }, `Last ${p}`))));
   }
 
   // --- small multiples
@@ -137,8 +154,7 @@ export class Device {
     const numeric = aggregates.aggregates.filter((a) => a.type !== "text");
     const metrics = [...new Set(numeric.map((a) => a.metric))].sort();
     if (metrics.length + texts.length === 0) {
-      fill(grid, h("div", { class: "panel empty" }, h("p", {}, "Nothing was reported in this range."),
-        h("div", { class: "some" }, this.page.presets.map((p) => h("button", { on: { click: () => this.page.range(p) } }, `Last ${p}`)))));
+      fill(grid, this.nothing());
       return;
     }
     for (const metric of metrics) {
@@ -161,9 +177,11 @@ export class Device {
     const { range, step, units } = this.shown;
     const unit = units.get(metric);
     const chart = new Chart({ title: metric, curves, step, range, exact: false, stepped: bool, height: bool ? 84 : 130 },
-      { ...this.page.drawing(), panels: 2 });
+      { ...this.page.drawing(), panels: 2, gapAt: (t) => this.verdictAt(t) });
     this.drawn.push(chart);
-    const last = summary(curves[0]).last;
+    // The newest value, where it is of this one curve; that of a curve is the average of a step.
+    const newest = this.shown.latest.filter((r) => r.metric === metric);
+    const last = newest.length === 1 ? toNumber(newest[0].value) : summary(curves[0]).last;
     const said = bool ? (last === null ? "" : last >= 0.5 ? "true" : "false") : `${number(last)}${unit ? " " + unit : ""}`;
     return h("section", { class: "panel", "aria-label": metric, "data-metric": metric },
       h("h3", {}, h("button", { class: "link", title: "Explore this metric", on: { click: () => this.page.metric(metric, this.shown.device) } }, metric),
@@ -173,7 +191,7 @@ export class Device {
 
   states(metric, labels, list) {
     const name = [metric, labels].filter(Boolean).join(" ");
-    const line = new Timeline({ name, list, range: this.shown.range, page: this.page });
+    const line = new Timeline({ name, list, range: this.shown.range, page: { ...this.page.drawing(), mode: this.page.mode } });
     this.drawn.push(line);
     const states = statesOf(list);
     return h("section", { class: "panel", "aria-label": name, "data-metric": metric },
@@ -196,16 +214,24 @@ export class Device {
       h("span", { title: instant(r.ts, this.page.utc) }, ago(r.ts, now))])));
   }
 
+  // What a chart says of the gap at an instant: whose it is; "" where the gaps of the device have none there.
+  verdictAt(t) {
+    const found = (this.shown.gaps?.gaps ?? []).find((g) => t >= g.from && t <= g.to);
+    return found ? `${found.verdict}: ${whose[found.verdict] ?? found.verdict}` : "";
+  }
+
   gaps() {
-    const { gaps } = this.shown;
+    const { gaps, known, range } = this.shown;
     if (!gaps) return null;
     if (gaps.fault) return section("Gaps", "", gaps.fault);
     const { utc } = this.page;
-    const said = gaps.expect_ms ? `usual interval ${length(gaps.expect_ms)}` : "too few readings for an interval: only what the store lacks shows";
+    const said = gaps.expect_ms ? `usual interval ${usually(gaps.expect_ms)}` : "too few readings for an interval: only what the store lacks shows";
+    // One that the range cuts began at the last reading.
+    const began = (g) => (known && known.last < range.from && g.from <= gaps.from ? known.last : g.from);
     const rows = gaps.gaps.slice().reverse().slice(0, mostGaps).map((g) => [
-      h("button", { class: "link", title: "Show this time", on: { click: () => this.page.zoom(around(g)) } }, instant(Math.floor(g.from / 1e3) * 1e3, utc)),
-      length(Math.round((g.to - g.from) / 1e3) * 1e3),
-      g.missing > 0 ? g.missing.toLocaleString("en") : "",
+      h("button", { class: "link", title: "Show this time", on: { click: () => this.page.zoom(around({ from: began(g), to: g.to })) } }, instant(Math.floor(began(g) / 1e3) * 1e3, utc)),
+      length(Math.round((g.to - began(g)) / 1e3) * 1e3),
+      began(g) === g.from && g.missing > 0 ? g.missing.toLocaleString("en") : "",
       h("span", { class: g.verdict === "damaged" ? "dot warn" : "" }, g.verdict),
       whose[g.verdict] ?? g.verdict,
       h("span", { class: "wrap" }, [g.reason, g.detail, g.fix, g.arrived ? `stored ${instant(g.arrived, utc)}` : ""].filter(Boolean).join(": ")),
@@ -219,10 +245,8 @@ export class Device {
     if (!refused) return null;
     const samples = refused.rejected.flatMap((r) => (r.samples ?? []).map((s) => ({ ...s, reason: r.reason }))).sort((a, b) => b.at - a.at);
     const said = refused.rejected.map((r) => `${r.reason}: ${r.count.toLocaleString("en")}`).join(", ");
-    return section("Refused readings", said || "of the last day", samples.length === 0 ? "None in the last day." :
-      samples.map((s) => h("details", { class: "more" },
-        h("summary", {}, `${s.reason}, ${ago(s.at, now)}, ${s.topic}/${s.partition} offset ${s.offset}`),
-        h("p", {}, s.detail), h("pre", { class: "payload", tabIndex: 0 }, s.payload + (s.cut ? " …" : "")))), true);
+    return section("Refused readings", said ? `${said}, in the last day` : "of the last day", samples.length === 0 ? "None in the last day." :
+      sampleList(samples, { few: fewSamples, said: (s) => `${s.ts ? `of ${instant(s.ts, this.page.utc)}, ` : ""}refused ${ago(s.at, now)}` }), true);
   }
 
   bins() {
@@ -234,6 +258,21 @@ export class Device {
       row("stored", `${count(documents + cached, "chunk")}; this range cost ${charge(rus)} to read`),
       retention.map((line, i) => row(i === 0 ? "kept" : "", line)))));
   }
+}
+
+/** reach shows a panel of the room by its name, and gives it the focus. */
+export function reach(name) {
+  const panel = document.querySelector(`#view section[aria-label="${name}"]`);
+  panel.tabIndex = -1;
+  panel.scrollIntoView({ block: "start" });
+  panel.focus({ preventScroll: true });
+}
+
+/** lastReadings returns a range that has the last readings of a silent device, and its silence up to a day. */
+export function lastReadings(last, usual, now) {
+  const margin = Math.max(3600e3, 60 * (usual ?? 0));
+  const to = now - last <= 86400e3 ? now : last + margin;
+  return { from: last - margin, to: Math.ceil(to / 1e3) * 1e3 };
 }
 
 function around({ from, to }) {
@@ -264,6 +303,6 @@ function section(title, hint, content, wide = false) {
 }
 
 function table(names, rows) {
-  return h("table", { class: "data" }, h("thead", {}, h("tr", {}, names.map((n) => h("th", { scope: "col" }, n)))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c) => h("td", {}, c))))));
+  return h("table", { class: names.length > 3 ? "data stacked" : "data" }, h("thead", {}, h("tr", {}, names.map((n) => h("th", { scope: "col" }, n)))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { "data-name": names[i] }, c))))));
 }

@@ -1,9 +1,10 @@
 // The room of all devices: which report, which are silent by their own measure, what they say now, where they are.
 
 import { Cells, squares } from "./cells.js";
-import { costPanel } from "./cost.js";
+import { costPanel, money } from "./cost.js";
+import { lastReadings, reach } from "./device.js";
 import { fill, h } from "./dom.js";
-import { ago, count, instant, length, number, roughly } from "./format.js";
+import { ago, count, instant, number, roughly, usually } from "./format.js";
 import { degrees, frame, placed, positionMetrics } from "./geo.js";
 import { byTag, cover, paces, patience, silences, tagOf, window } from "./pace.js";
 import { palette } from "./palette.js";
@@ -66,7 +67,7 @@ export class Fleet {
     const places = where ? placed(latest.latest, where) : null;
     const units = catalog.metrics.find((m) => m.metric === metric)?.units ?? [];
     const all = list.devices.length;
-    this.shown = { state, catalog, about, rows, newest, places, refused, cost, report, metric, all, now, unit: units[0] ?? "",
+    this.shown = { state, catalog, about, rows, newest, places, refused, cost, report, metric, all, now, range, unit: units[0] ?? "",
       truncated: list.truncated };
     return { answers, draw: (element) => this.draw(element) };
   }
@@ -109,16 +110,21 @@ export class Fleet {
     const { rows, all, truncated, state } = this.shown;
     const of = (s) => rows.filter((r) => r.state === s).length;
     const refused = (this.shown.refused?.rejected ?? []).reduce((n, r) => n + r.count, 0);
-    const tile = (n, what, mark, title) =>
-      h("div", { class: "tile", title }, h("b", {}, n.toLocaleString("en")), h("span", { class: mark }, what));
+    const { cost } = this.shown;
+    // A tile leads to the panel that says more.
+    const tile = (n, what, mark, title, panel) => {
+      const inside = [h("b", {}, typeof n === "number" ? n.toLocaleString("en") : n), h("span", { class: mark }, what)];
+      return panel ? h("button", { class: "tile", title, on: { click: () => reach(panel) } }, inside) : h("div", { class: "tile", title }, inside);
+    };
     fill(
       element,
       h("div", { class: "tiles", role: "group", "aria-label": "How many devices report" },
-        tile(rows.length, rows.length === all ? "devices" : `of ${all.toLocaleString("en")} devices`, ""),
+        tile(rows.length, rows.length === all ? "devices" : `of ${all.toLocaleString("en")} devices`, "", "", "Newest values"),
         tile(of("reports"), "report", "dot", "a reading within three usual intervals"),
-        tile(of("silent"), "silent", of("silent") > 0 ? "dot warn" : "", silentMeans()),
+        tile(of("silent"), "silent", of("silent") > 0 ? "dot warn" : "", silentMeans(), "Silent devices"),
         of("unknown") > 0 ? tile(of("unknown"), "with no interval yet", "", "fewer than three readings of the last day") : null,
-        tile(refused, "refused in a day", refused > 0 ? "dot warn" : "")),
+        tile(refused, "refused in a day", refused > 0 ? "dot warn" : "", "which, and why", "Worst offenders"),
+        cost?.dollars ? tile(money(cost.dollars.total), `cost of ${cost.month}`, "", "what it is made of", "Cost") : null),
       this.filters(),
       truncated ? h("p", { class: "hint" }, `Shown are the first ${most.toLocaleString("en")} devices.`) : null,
       h("div", { class: "fleet-grid" }, this.silent(), this.tags(), this.strip(), this.map(), this.offenders(), this.limits(), this.shown.cost ? costPanel(this.shown.cost) : null),
@@ -160,7 +166,7 @@ export class Fleet {
     const cells = new Cells({
       label: `Newest ${metric} of ${count(rows.length, "device")}`,
       page: this.page,
-      layout: squares(360),
+      layout: squares(360, 4, 44),
       paint: (c, b, item, mode) => {
         const colour = shades.of(mode, newest.get(item.device)?.value);
         if (colour) {
@@ -173,7 +179,8 @@ export class Fleet {
         }
         if (item.state === "silent" && b.w > 8) {
           c.fillStyle = palette(mode).gap;
-          c.fillRect(b.x + b.w - 4, b.y, 4, 4);
+          const side = Math.max(4, Math.floor(b.w / 4));
+          c.fillRect(b.x + b.w - side, b.y, side, side);
         }
       },
       tip: (item) => this.tip(item, metric),
@@ -185,7 +192,7 @@ export class Fleet {
     return h("section", { class: "panel wide", "aria-label": "Newest values" },
       h("h3", {}, "Newest", pick, order, h("span", { class: "hint" }, unit)),
       metric ? cells.element : h("p", { class: "none" }, "No metric yet."),
-      legendOf(shades, rows.length - newest.size, this.page.mode));
+      legendOf(shades, { without: rows.filter((r) => !newest.has(r.device)).length, silent: rows.some((r) => r.state === "silent") }, this.page.mode));
   }
 
   tip(item, metric) {
@@ -208,11 +215,18 @@ export class Fleet {
       h("h3", {}, "Silent", h("span", { class: "hint" }, silentMeans())),
       list.length === 0
         ? h("p", { class: "none" }, rows.length === 0 ? "There are no devices." : "All devices report as often as they usually do.")
-        : this.rows(["Device", "Silent for", "Usual interval", "Last reading"], list, (r) => [
-          this.link(r.device),
+        : this.rows(["Device", "Silent for", "Intervals missed", "Usual interval", "Last reading"], list, (r) => [
+          h("button", { class: "link", title: "Its last readings, and the silence", on: { click: () => this.page.open(r.device, this.lasting(r)) } }, r.device),
           roughly(r.silent),
-          r.pace ? `${interval(r.pace)} (${times(r.times)})` : "not known",
+          r.pace ? times(r.times) : "not known",
+          r.pace ? usually(r.pace) : "not known",
           h("span", { title: ago(r.last, now) }, instant(Math.floor(r.last / 1e3) * 1e3, this.page.utc))]));
+  }
+
+  // The range in which a silent device is opened: one with its last readings, where they lie before this one.
+  lasting({ last, pace }) {
+    const { now, range } = this.shown;
+    return last < range.from ? lastReadings(last, pace, now) : {};
   }
 
   // A table whose rows beyond the first few are shown when they are asked for.
@@ -371,12 +385,8 @@ function silentMeans() {
   return `nothing for ${patience.intervals} of its usual intervals`;
 }
 
-function interval(ms) {
-  return length(ms < 1e4 ? Math.round(ms / 100) * 100 : Math.round(ms / 1e3) * 1e3);
-}
-
 function times(n) {
-  return `${n >= 100 ? Math.round(n).toLocaleString("en") : Number(n.toPrecision(2))} times`;
+  return n >= 100 ? Math.round(n).toLocaleString("en") : String(Number(n.toPrecision(2)));
 }
 
 // An endpoint that a service without a topic of dead letters does not have.
@@ -405,7 +415,7 @@ function ordered(rows, newest, order) {
   return [...rows].sort((a, b) => compare(a, b) || names.compare(a.device, b.device));
 }
 
-function legendOf(shades, without, mode) {
+function legendOf(shades, { without, silent }, mode) {
   const patch = (colour, text) => {
     const p = h("span", { class: "patch" });
     p.style.background = colour;
@@ -416,6 +426,7 @@ function legendOf(shades, without, mode) {
       i === 0 ? `${shades.cut ? "up to " : ""}${number(shades.low)}` : i === 4 ? `${number(shades.high)}${shades.cut ? " and more" : ""}` : ""))
     : shades.states.slice(0, 7).map((s) => patch(shades.of(mode, s), s));
   if (without > 0) parts.push(h("span", {}, h("span", { class: "patch empty-patch" }), `${count(without, "device")} without a value in this range`));
+  if (silent) parts.push(h("span", {}, h("span", { class: "patch silent-patch" }), "silent"));
   return h("div", { class: "keys-of-strip hint" }, parts);
 }
 
@@ -437,6 +448,7 @@ function graticule(c, view, { width, height }, mode) {
   }
   for (const lon of view.lons) {
     line(view.x(lon), 0, view.x(lon), height);
-    c.fillText(degrees(lon, "EW"), view.x(lon) + 3, height - 4);
+    const text = degrees(lon, "EW");
+    if (view.x(lon) + 3 + c.measureText(text).width <= width) c.fillText(text, view.x(lon) + 3, height - 4);
   }
 }

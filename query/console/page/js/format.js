@@ -64,21 +64,26 @@ export function length(ms) {
   return out + (rest > 0 || out === "" ? `${rest}ms` : "");
 }
 
-/** roughly returns a length of time in its largest unit: "3 min", "2 days". */
+/** roughly returns a length of time in its largest unit, hours and days with what is left over: "3 min", "1 h 27 min". */
 export function roughly(ms) {
   const units = [
-    [86400e3, "day"],
+    [86400e3, "day", "days"],
     [3600e3, "h"],
     [60e3, "min"],
     [1e3, "s"],
   ];
-  for (const [unit, name] of units) {
-    if (ms >= unit) {
-      const n = Math.floor(ms / unit);
-      return `${n} ${name}${name === "day" && n > 1 ? "s" : ""}`;
-    }
-  }
-  return `${Math.max(0, Math.round(ms))} ms`;
+  const at = units.findIndex(([unit]) => ms >= unit);
+  if (at < 0) return `${Math.max(0, Math.round(ms))} ms`;
+  const said = (n, [, one, many = one]) => `${n} ${n === 1 ? one : many}`;
+  const n = Math.floor(ms / units[at][0]);
+  const left = at < 2 && n < 10 ? Math.floor((ms - n * units[at][0]) / units[at + 1][0]) : 0;
+  return said(n, units[at]) + (left > 0 ? " " + said(left, units[at + 1]) : "");
+}
+
+/** usually returns the length of a usual interval, which is an average, without digits that say nothing: "30s". */
+export function usually(ms) {
+  const digit = ms < 1e3 ? 1 : ms < 1e4 ? 100 : 1e3;
+  return length(Math.round(ms / digit) * digit);
 }
 
 /** ago returns how long before now an instant was. */

@@ -6,7 +6,7 @@ import { beside, topOf } from "./curves.js";
 import { Display } from "./display.js";
 import { connect, firstSteps, help, share } from "./dialogs.js";
 import { $, fill, h, icon } from "./dom.js";
-import { Device } from "./device.js";
+import { Device, reach } from "./device.js";
 import { Editor } from "./editor.js";
 import { Fleet } from "./fleet.js";
 import { Further } from "./further.js";
@@ -42,6 +42,7 @@ let running = null; // AbortController
 let timer = 0;
 let sorted = { column: "Age", down: true };
 let ordered = { column: "Curve", down: false }; // of legends
+let focusing = ""; // the panel that is to have the focus once it is drawn
 let hidden = new Map(); // by panel, the names of the curves that are hidden, so that a refresh keeps them so
 
 function nothing() {
@@ -94,9 +95,16 @@ const page = {
   metric: (metric, device) =>
     change({ room: "explore", metrics: [metric], devices: device ? [device] : state.devices, q: "", view: "chart" }),
   change: (part) => change(part),
-  open: (device) => change({ room: "device", devices: [device] }),
+  // A device, in another range where one is given.
+  open: (device, range = {}) => change({ room: "device", devices: [device], ...range }),
+  // Why a device has gaps: its room, from its verdicts on.
+  why: (device) => {
+    focusing = "Gaps";
+    change({ room: "device", devices: [device] });
+  },
   // What charts of other rooms need, as it is now.
-  drawing: () => ({ utc: page.utc, mode: mode(), now: now(), sync: page.sync, zoom: page.zoom, say: page.say }),
+  drawing: () => ({ utc: page.utc, mode: mode(), now: now(), sync: page.sync, zoom: page.zoom, say: page.say,
+    annotations: page.annotations, annotate: page.annotate }),
 };
 
 const others = { fleet: new Fleet(page), device: new Device(page) };
@@ -131,7 +139,7 @@ const further = new Further($("further"), { change: (part) => change(part) });
 const display = new Display($("display"), { change: (part) => change(part) });
 const annotations = new Annotations($("annotations"), {
   ask: (request) => ask(request, session, ways()).then(paid),
-  changed: () => shown?.plan && drawShown(),
+  changed: () => (shown?.plan || state.room === "device") && shown && drawShown(),
   range: () => rangeOf(state, now()),
   utc: () => state.utc,
   now,
@@ -318,10 +326,10 @@ async function runRoom(asked) {
   const { room } = state;
   const time = now();
   const context = { state, catalog, about, range: rangeOf(state, time), now: time, width: width() };
-  const { answers, draw } = await others[room].run(asked, context);
+  const [{ answers, draw }, noted] = await Promise.all([others[room].run(asked, context), room === "device" ? annotations.load(asked) : []]);
   if (room !== state.room) return;
   destroy();
-  shown = { plan: null, panels: [], requests: [], said: together(answers), room: draw };
+  shown = { plan: null, panels: [], requests: [], said: together([...answers, ...noted]), room: draw };
   drawShown();
 }
 
@@ -427,12 +435,15 @@ function paid(a) {
 function drawShown() {
   destroy();
   const { panels, said, plan, rows, room } = shown;
+  const wanted = focusing;
+  focusing = "";
   const below = h("div", { class: "stack" });
   fill($("view"), notes(said, plan?.left ?? 0), below);
   if (room) room(below);
   else if (rows) drawLatest(below, rows, page);
   else charted = drawCharts(below, panels, page);
   drawAnswer($("answer"), said, spent);
+  if (wanted && room) reach(wanted);
 }
 
 async function runLatest(asked) {

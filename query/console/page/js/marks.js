@@ -33,11 +33,19 @@ export function spoken(a, utc) {
   return `${instant(a.time, utc)}${a.timeEnd ? ` to ${instant(a.timeEnd, utc)}` : ""}: ${a.text}${tags}`;
 }
 
-/** atCursor returns the annotations at the cursor of a plot. */
-export function atCursor(u, all) {
-  if (u.cursor.left < 0) return [];
-  const t = u.posToVal(u.cursor.left, "x") * 1e3;
-  return near(all, t, u.posToVal(u.cursor.left + reach, "x") * 1e3 - t);
+/** besides returns what is said where there is no next annotation, or none before. */
+export function besides(all, forward) {
+  return all.length === 0 ? "no annotations here" : `no ${forward ? "later" : "earlier"} annotation`;
+}
+
+/** frameOf returns where a plot of uPlot is drawn, for drawBands and drawLines: x(ms) is in pixels of the canvas. */
+export function frameOf(u) {
+  return { ctx: u.ctx, ...u.bbox, ratio: devicePixelRatio, x: (ms) => u.valToPos(ms / 1e3, "x", true) };
+}
+
+/** atCursor returns the annotations at a place of a chart: time(x) is the instant at so many pixels. */
+export function atCursor(all, x, time) {
+  return x < 0 ? [] : near(all, time(x), time(x + reach) - time(x));
 }
 
 /** tipOf returns what a tip says of annotations. */
@@ -51,26 +59,39 @@ export function tipOf(found) {
 }
 
 /** drawBands draws the annotations that take time, below the curves of a plot. */
-export function drawBands(u, all, mode) {
-  drawEach(u, all, mode, (ctx, { left, right, top, height, mark }) => {
-    ctx.fillStyle = faded(mark, 0.14);
-    ctx.fillRect(left, top, right - left, height);
+export function drawBands(frame, all, mode) {
+  drawEach(frame, all, mode, ({ left, right, mark }) => {
+    frame.ctx.fillStyle = faded(mark, 0.14);
+    frame.ctx.fillRect(left, frame.top, right - left, frame.height);
   });
 }
 
-/** drawLines draws where annotations begin and end: dashed lines, the first with a flag. */
-export function drawLines(u, all, mode) {
-  const ratio = devicePixelRatio;
-  drawEach(u, all, mode, (ctx, { left, right, top, height, mark }) => {
+/**
+ * drawLines draws where annotations begin and end: dashed lines, the first with a flag. On cells, which have any colour,
+ * the lines have an edge in that of the ground.
+ */
+export function drawLines(frame, all, mode, { onCells = false } = {}) {
+  const { ctx, ratio, top, height } = frame;
+  const { ground } = palette(mode);
+  drawEach(frame, all, mode, ({ left, right, mark }) => {
+    const lines = () => {
+      ctx.beginPath();
+      for (const x of right > left ? [left, right] : [left]) {
+        ctx.moveTo(x, top);
+        ctx.lineTo(x, top + height);
+      }
+      ctx.stroke();
+    };
+    if (onCells) {
+      ctx.strokeStyle = ground;
+      ctx.lineWidth = 4 * ratio;
+      ctx.setLineDash([]);
+      lines();
+    }
     ctx.strokeStyle = ctx.fillStyle = mark;
     ctx.lineWidth = 1.5 * ratio;
     ctx.setLineDash([5 * ratio, 3 * ratio]);
-    ctx.beginPath();
-    for (const x of right > left ? [left, right] : [left]) {
-      ctx.moveTo(x, top);
-      ctx.lineTo(x, top + height);
-    }
-    ctx.stroke();
+    lines();
     ctx.beginPath();
     ctx.moveTo(left, top);
     ctx.lineTo(left + 8 * ratio, top + 4 * ratio);
@@ -79,16 +100,13 @@ export function drawLines(u, all, mode) {
   });
 }
 
-// drawEach draws within the frame of a plot, of each annotation what draw draws of it.
-function drawEach(u, all, mode, draw) {
-  const { ctx, bbox } = u;
-  const { left, top, width, height } = bbox;
+// drawEach draws within a frame, of each annotation what draw draws of it.
+function drawEach({ ctx, left, top, width, height, x }, all, mode, draw) {
   const { mark } = palette(mode);
-  const x = (ms) => u.valToPos(ms / 1e3, "x", true);
   ctx.save();
   ctx.beginPath();
   ctx.rect(left, top, width, height);
   ctx.clip();
-  for (const a of all) draw(ctx, { left: x(a.time), right: x(endOf(a)), top, height, mark });
+  for (const a of all) draw({ left: x(a.time), right: x(endOf(a)), mark });
   ctx.restore();
 }

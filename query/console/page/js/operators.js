@@ -5,6 +5,7 @@ import { $, fill, h, icon } from "./dom.js";
 import { ago, charge, count, length, number } from "./format.js";
 import { fragment, heldBy, lags, lagsOf, parse, refusedBy, requests, spans, tenantsHeld, views } from "./operatorstate.js";
 import { shell } from "./requests.js";
+import { sampleList } from "./samples.js";
 import { bar, bytes, panel, percent, table, when, whole } from "./tables.js";
 import { TenantsRoom } from "./tenants.js";
 
@@ -312,9 +313,8 @@ function rejected({ rejected: { body, absent } }) {
         h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]))),
     list.length === 0 ? null : panel("By tenant", "of the newest samples of each reason", table(["Tenant", ["samples", "n"]],
       refusedBy(list).map(([tenant, n]) => [tenant ? link(tenant, { tenant }) : "none that is known", whole(n)]))),
-    samples.length === 0 ? null : panel("Samples", "the newest first", h("div", {}, samples.slice(0, 50).map((s) => h("details", { class: "more" },
-      h("summary", {}, `${s.reason}, ${s.tenant ?? "no tenant"}${s.device ? " " + s.device : ""}, ${ago(s.at, now())}, ${s.topic}/${s.partition} offset ${s.offset}`),
-      h("p", {}, s.detail), h("pre", { class: "payload", tabIndex: 0 }, s.payload + (s.cut ? " …" : "")))))),
+    samples.length === 0 ? null : panel("Samples", "the newest first; a click shows the payload", sampleList(samples.slice(0, 100), { few: 20,
+      said: (s) => `${s.tenant ?? "no tenant"}${s.device ? " " + s.device : ""}, ${ago(s.at, now())}` })),
   ];
 }
 

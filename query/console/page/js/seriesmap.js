@@ -1,9 +1,11 @@
 // Many curves as a heat map: a row for each, a column for each step, its colour the value.
 
 import { h } from "./dom.js";
-import { instant, number } from "./format.js";
+import { count, instant, number } from "./format.js";
+import { atCursor, besides, drawLines, neighbour, spoken, tipOf, within } from "./marks.js";
 import { palette } from "./palette.js";
 import { ramp, shading } from "./shades.js";
+import { ticksOf } from "./time.js";
 
 /** SeriesMap draws curves into an element of its own, as Chart does, whose methods it has. */
 export class SeriesMap {
@@ -15,10 +17,23 @@ export class SeriesMap {
     this.tip = h("div", { class: "tip", hidden: true });
     this.element = h("div", {
       class: "plot cells", role: "application", tabIndex: 0, "aria-roledescription": "heat map",
-      "aria-label": `${panel.title || "Result"}: ${panel.curves.length} rows. Arrow keys move, Escape leaves.`,
+      "aria-label": this.described(),
       on: { pointermove: (e) => this.under(e), pointerleave: () => this.point(null), keydown: (e) => this.key(e), blur: () => this.point(null) },
     }, this.canvas, this.tip);
     this.observer = new ResizeObserver(() => this.draw());
+  }
+
+  /** described returns in words what the map shows. */
+  described() {
+    const { title, curves } = this.panel;
+    const marks = this.marks().length;
+    const walk = marks > 0 ? ` ${count(marks, "annotation")}: n and p go to the next and the previous one.` : "";
+    return `${title || "Result"}: ${count(curves.length, "row")}. Arrow keys move, Escape leaves.${walk}`;
+  }
+
+  // The annotations in the range.
+  marks() {
+    return within(this.page.annotations?.() ?? [], this.panel.range);
   }
 
   take(panel) {
@@ -30,6 +45,7 @@ export class SeriesMap {
   /** update draws newer values of the same curves. */
   update(panel) {
     this.take(panel);
+    this.element.setAttribute("aria-label", this.described());
     this.draw();
   }
 
@@ -76,11 +92,13 @@ export class SeriesMap {
       c.fillStyle = colour;
       c.fillRect(x(t), n * this.row, wide, this.row > 6 ? this.row - 1 : this.row);
     }));
+    drawLines({ ctx: c, left: 0, top: 0, width, height: this.row * curves.length, ratio: 1, x }, this.marks(), mode, { onCells: true });
     c.fillStyle = axis;
     c.font = "11px system-ui, sans-serif";
-    for (let i = 0; i < 4; i++) {
-      const t = range.from + ((range.to - range.from) * i) / 4;
-      c.fillText(instant(Math.round(t / 1e3) * 1e3, this.page.utc).slice(5, 16), x(t), height - 4);
+    for (const { t, text } of ticksOf(range, width / 90, this.page.utc)) {
+      const left = Math.min(x(t) + 3, width - c.measureText(text).width);
+      c.fillRect(x(t), height - 18, 1, 5);
+      c.fillText(text, left, height - 4);
     }
     if (this.cursor) {
       c.strokeStyle = axis;
@@ -112,24 +130,50 @@ export class SeriesMap {
     if (cursor === null) return;
     const { at, value } = this.valueAt(cursor);
     this.tip.replaceChildren(h("b", {}, this.panel.curves[cursor.n].name),
-      h("div", {}, number(value)), h("div", { class: "hint" }, at === null ? "" : instant(Math.round(at), this.page.utc)));
+      h("div", {}, number(value)), h("div", { class: "hint" }, at === null ? "" : instant(Math.round(at), this.page.utc)), ...this.said(cursor));
     const { range } = this.panel;
     const left = cursor.t === null ? 0 : ((cursor.t - range.from) / (range.to - range.from)) * this.element.clientWidth;
     this.tip.style.transform = `translate(${Math.max(0, Math.min(left, this.element.clientWidth - this.tip.offsetWidth))}px, ${(cursor.n + 1) * this.row + 4}px)`;
     this.tip.style.left = this.tip.style.top = "0";
   }
 
+  // What a tip says of the annotations at the cursor.
+  said({ t }) {
+    if (t === null) return [];
+    const { from, to } = this.panel.range;
+    const ms = (to - from) / this.element.clientWidth; // of a pixel
+    return tipOf(atCursor(this.marks(), 0, (x) => t + x * ms));
+  }
+
+  // walk moves the cursor to the next annotation, or the one before, and says it.
+  walk(forward) {
+    const all = this.marks();
+    const next = neighbour(all, this.cursor?.t ?? (forward ? -Infinity : Infinity), forward);
+    if (!next) return this.page.say(besides(all, forward));
+    this.point({ n: this.cursor?.n ?? 0, t: next.time });
+    this.page.say(spoken(next, this.page.utc));
+  }
+
   key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key === "n" || e.key === "p") this.walk(e.key === "n");
+    else if (e.key === "a" && this.page.annotate) this.page.annotate(Math.round((this.cursor?.t ?? this.page.now) / 1e3) * 1e3);
+    else if (!this.move(e)) return;
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  // move follows an arrow key, and reports whether it was one.
+  move(e) {
     const { curves, range, step } = this.panel;
     const now = this.cursor ?? { n: 0, t: range.to - step };
     const t = now.t ?? range.to - step;
     const to = { ArrowDown: { n: Math.min(curves.length - 1, now.n + 1), t }, ArrowUp: { n: Math.max(0, now.n - 1), t },
       ArrowLeft: { n: now.n, t: Math.max(range.from, t - step) }, ArrowRight: { n: now.n, t: Math.min(range.to - 1, t + step) }, Escape: null }[e.key];
-    if (to === undefined) return;
+    if (to === undefined) return false;
     this.point(this.cursor === null && to ? now : to);
     if (this.cursor) this.page.say(`${curves[this.cursor.n].name}, ${number(this.valueAt(this.cursor).value)}`);
-    e.preventDefault();
-    e.stopPropagation();
+    return true;
   }
 
   /** legend returns what the colours mean. */

@@ -52,6 +52,19 @@ export function stepFor(span, most) {
   return steps.find((s) => span / s <= most) ?? Math.ceil(span / most / 86400e3) * 86400e3;
 }
 
+/** ticksOf returns the round instants of a range, of this place or of UTC, so many or fewer: {t, text}. Midnight is a date. */
+export function ticksOf({ from, to }, most, utc) {
+  const every = stepFor(to - from, Math.max(1, most));
+  const shift = utc ? 0 : -new Date(from).getTimezoneOffset() * 60e3;
+  const out = [];
+  for (let t = Math.ceil((from + shift) / every) * every - shift; t < to; t += every) {
+    const iso = new Date(t + shift).toISOString();
+    const midnight = (t + shift) % 86400e3 === 0;
+    out.push({ t, text: midnight ? iso.slice(5, 10) : iso.slice(11, every >= 60e3 ? 16 : 19) });
+  }
+  return out;
+}
+
 /** aligned widens a range to whole steps, so that one that moves on asks for the same buckets again. */
 export function aligned({ from, to }, step) {
   return { from: Math.floor(from / step) * step, to: Math.ceil(to / step) * step };

@@ -1,12 +1,18 @@
 // States of a text over time: a row of coloured stretches, each as long as its text was the newest one.
 
 import { h } from "./dom.js";
-import { instant, length } from "./format.js";
+import { count, instant, length } from "./format.js";
 import { usual } from "./gaps.js";
+import { drawLines, tipOf, within } from "./marks.js";
 import { palette } from "./palette.js";
 import { stateColour, textOn } from "./shades.js";
+import { ticksOf } from "./time.js";
 
 const tall = 30;
+const axisTall = 18;
+
+/** inset has the pixels beside the states: with them states lie below the curves of small charts. */
+export const inset = { left: 46, right: 10 };
 
 /**
  * stretches returns the states of a series as {from, to, value}, readings of the same text that follow each other as
@@ -33,7 +39,7 @@ export function statesOf(list) {
   return [...by].sort((a, b) => b[1] - a[1]).map(([value, lasted]) => ({ value, lasted }));
 }
 
-/** Timeline draws the stretches of one series. range is {from, to}; page says the mode, the time zone and speaks. */
+/** Timeline draws the stretches of one series. range is {from, to}; page is as for charts. */
 export class Timeline {
   constructor({ name, list, range, page }) {
     Object.assign(this, { list, range, page, at: -1, states: statesOf(list).map((s) => s.value) });
@@ -46,7 +52,7 @@ export class Timeline {
         role: "application",
         tabIndex: 0,
         "aria-roledescription": "state timeline",
-        "aria-label": `${name}: ${list.length} states. Arrow keys move along them.`,
+        "aria-label": `${name}: ${count(list.length, "state")}. Arrow keys move along them.`,
         on: {
           pointermove: (e) => this.point(this.under(e), e),
           pointerleave: () => this.point(-1),
@@ -68,7 +74,12 @@ export class Timeline {
 
   x(t) {
     const { from, to } = this.range;
-    return ((t - from) / (to - from)) * this.element.clientWidth;
+    return inset.left + ((t - from) / (to - from)) * (this.element.clientWidth - inset.left - inset.right);
+  }
+
+  // The annotations in the range.
+  marks() {
+    return within(this.page.annotations?.() ?? [], this.range);
   }
 
   draw() {
@@ -76,17 +87,20 @@ export class Timeline {
     if (width === 0) return;
     const ratio = devicePixelRatio;
     this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = tall * ratio;
+    this.canvas.height = (tall + axisTall) * ratio;
     this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${tall}px`;
+    this.canvas.style.height = `${tall + axisTall}px`;
     const c = this.canvas.getContext("2d");
     c.scale(ratio, ratio);
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
-    const { axis } = palette(this.page.mode);
+    const { axis, grid } = palette(this.page.mode);
+    const [left, right] = [inset.left, width - inset.right];
+    c.fillStyle = grid;
+    c.fillRect(left, tall - 1, right - left, 1); // where no state is known
     this.list.forEach((s, i) => {
-      const x = Math.max(0, this.x(s.from));
-      const w = Math.max(1, Math.min(width, this.x(s.to)) - x);
+      const x = Math.max(left, this.x(s.from));
+      const w = Math.max(1, Math.min(right, this.x(s.to)) - x);
       const colour = stateColour(this.page.mode, this.states, s.value);
       c.fillStyle = colour;
       c.fillRect(x, 0, w, tall);
@@ -100,6 +114,14 @@ export class Timeline {
         c.strokeRect(x + 1, 1, w - 2, tall - 2);
       }
     });
+    const frame = { ctx: c, left, top: 0, width: right - left, height: tall, ratio: 1, x: (t) => this.x(t) };
+    drawLines(frame, this.marks(), this.page.mode, { onCells: true });
+    c.fillStyle = axis;
+    c.textAlign = "center";
+    for (const { t, text } of ticksOf(this.range, (right - left) / 80, this.page.utc)) {
+      const half = c.measureText(text).width / 2;
+      c.fillText(text, Math.min(Math.max(this.x(t), half), width - half), tall + 10);
+    }
   }
 
   under(e) {
@@ -114,7 +136,7 @@ export class Timeline {
     this.tip.hidden = i < 0;
     if (i < 0) return;
     const s = this.list[i];
-    this.tip.replaceChildren(h("b", {}, s.value), h("div", { class: "hint" }, this.said(s)));
+    this.tip.replaceChildren(h("b", {}, s.value), h("div", { class: "hint" }, this.said(s)), ...tipOf(within(this.marks(), s)));
     const x = Math.max(0, Math.min(this.x(s.from), this.element.clientWidth - this.tip.offsetWidth));
     this.tip.style.transform = `translate(${x}px, ${tall + 4}px)`;
     this.tip.style.left = this.tip.style.top = "0";

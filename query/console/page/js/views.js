@@ -80,7 +80,7 @@ function drawPanel(panel, page) {
   const sized = { ...panel, height: page.heightOf(page.panels, curves.length) };
   const chart = panel.heat ? new SeriesMap(sized, page) : new Chart(sized, page, hiddenIn(panel, page.hiddenOf(panel)));
   const legend = new Legend(panel, chart, page);
-  const head = h("h3", {}, heading(name, panel, chart));
+  const head = h("h3", {}, heading(name, panel, chart, page));
   const below = h("div", {}, data(panel, chart, page));
   return {
     chart,
@@ -88,7 +88,7 @@ function drawPanel(panel, page) {
       chart.update(next);
       legend.panel = next;
       legend.draw();
-      fill(head, heading(name, next, chart));
+      fill(head, heading(name, next, chart, page));
       const open = below.querySelector("details").open;
       fill(below, data(next, chart, page));
       below.querySelector("details").open = open;
@@ -105,8 +105,11 @@ function drawPanel(panel, page) {
   };
 }
 
+// How many devices a chart's heading links.
+const mostLinks = 5;
+
 // What stands above a chart: its name, how many curves, their step and unit, gaps.
-function heading(name, panel, chart) {
+function heading(name, panel, chart, page) {
   const { curves } = panel;
   const holes = chart.gaps.reduce((n, g) => n + g.length, 0);
   const band = curves.some((c) => c.min.some((v) => v !== null)) && chart.bands();
@@ -125,8 +128,17 @@ function heading(name, panel, chart) {
         .filter(Boolean)
         .join(" · "),
     ),
-    holes > 0 ? h("span", { class: "hint" }, h("span", { class: "hatch" }), ` ${count(holes, "gap")}`) : null,
+    holes > 0 ? h("span", { class: "hint" }, h("span", { class: "hatch" }), ` ${count(holes, "gap")}`, whyGaps(curves, chart, page)) : null,
   ];
+}
+
+// A link to the device of each curve with gaps, whose room says why they are.
+function whyGaps(curves, chart, page) {
+  const gapped = curves.filter((c, n) => chart.gaps[n].length > 0 && !c.before && c.labels.device).map((c) => c.labels.device);
+  const devices = [...new Set(gapped)];
+  if (devices.length === 0) return null;
+  const links = devices.slice(0, mostLinks).map((d, i) => [i > 0 ? ", " : " ", h("button", { class: "link", title: `Whose the gaps of ${d} are`, on: { click: () => page.why(d) } }, d)]);
+  return [": why?", links, devices.length > mostLinks ? ` and ${devices.length - mostLinks} more` : ""];
 }
 
 /** middleCut returns a name that is cut in its middle where there is no room, so that names that differ at the end differ. */
