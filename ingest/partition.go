@@ -283,9 +283,9 @@ func (p *partition) feed(ctx context.Context) {
 		return
 	}
 	begun, n := p.in.cfg.Now(), 0
+	view := p.in.stores.Directory.Snapshot()
 	for n < min(len(p.pending.Records), FeedAtOnce) && !p.memory.Full() {
-		view := p.in.stores.Directory.Snapshot()
-		if err := p.worker.Feed(record(&p.pending.Records[n]), view, p.in.cfg.Now()); err != nil {
+		if err := p.worker.Feed(record(&p.pending.Records[n]), view, begun); err != nil {
 			p.learn(ctx, &p.lacking, err)
 			break
 		}

@@ -122,13 +122,23 @@ func (d *Decoder) read(r Record) {
 	case d.opts.Format != ByLook:
 		row = d.rowOf(d.opts.Format)
 	default:
-		row = slices.IndexFunc(d.formats, func(f format) bool { return f.sniff != nil && f.sniff(r.Value) })
+		row = d.sniff(r.Value)
 	}
 	if row < 0 {
 		d.addBad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is recognized"))
 		return
 	}
 	d.readerAt(row).read(r, c.params)
+}
+
+// sniff returns the row of the first format that recognizes a payload, -1 for none.
+func (d *Decoder) sniff(payload []byte) int {
+	for i := range d.formats { // by index: a record does not pay for copies of all rows
+		if sniff := d.formats[i].sniff; sniff != nil && sniff(payload) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (d *Decoder) rowOf(name Format) int {

@@ -37,7 +37,7 @@ func published(f *Feed) int64 {
 
 // limited reports whether anything has a limit, or is deferred.
 func (th *Throttle) limited(snapshot *control.Snapshot) bool {
-	return len(th.deferrals.all) > 0 || th.cfg.Limits.Any() || snapshot.LimitsIngest()
+	return len(th.deferrals.all) > 0 || th.limits || snapshot.LimitsIngest()
 }
 
 // Judge decides which readings of a record are over a rate, before anything of it is taken. The caller holds the lock.

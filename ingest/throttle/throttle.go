@@ -49,7 +49,8 @@ type Log struct {
 // Excesses.
 type Throttle struct {
 	cfg        Config
-	partitions int // of the topic: they share limits
+	limits     bool // cfg.Limits has one
+	partitions int  // of the topic: they share limits
 	tenants    map[string]*Tenant
 	recent     *Tenant // of the last reading
 	bytes      int64   // memory of what is known of devices and labels
@@ -63,7 +64,7 @@ type Throttle struct {
 
 // New returns a Throttle for one of so many partitions.
 func New(cfg Config, partitions int) *Throttle {
-	return &Throttle{cfg: cfg, partitions: max(1, partitions), tenants: map[string]*Tenant{}}
+	return &Throttle{cfg: cfg, limits: cfg.Limits.Any(), partitions: max(1, partitions), tenants: map[string]*Tenant{}}
 }
 
 // Tenant is what a Throttle knows of a tenant.

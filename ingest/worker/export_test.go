@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
+	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
@@ -139,4 +141,23 @@ func MostOtherJobs() int {
 	}
 	const lookup, stamp, journal = 1, 1, 1
 	return len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
+}
+
+// Judge decides as a Worker does which readings are taken.
+type Judge struct{ v verdicts }
+
+// NewJudge returns a Judge that has judged nothing yet.
+func NewJudge(cfg Config) *Judge { return &Judge{verdicts{cfg: &cfg}} }
+
+// Judge returns what the only reading of a record still needs, or why it is refused. quick reports whether it was
+// accepted for the reasons that another one had.
+func (j *Judge) Judge(rec Record, r telemetry.Reading, s *control.Snapshot, now time.Time) (
+	needs error, bad *decode.Bad, quick bool) {
+	f := newFeed(&rec, s, now)
+	f.Readings = []telemetry.Reading{r}
+	quick = j.v.accepted.has(&f, &r)
+	if err := j.v.placeable(&f); err != nil {
+		return err, nil, quick
+	}
+	return nil, j.v.verdict(&f, &r), quick
 }

@@ -1,17 +1,13 @@
 package worker
 
-import (
-	"sync"
-)
+import "sync/atomic"
 
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
 type Memory struct {
 	max   int64
 	whole *Memory // that this is a share of; nil for none
-
-	mu   sync.Mutex // guards used
-	used int64
+	used  atomic.Int64
 }
 
 // NewMemory returns a bound of so many bytes.
@@ -29,17 +25,11 @@ func (m *Memory) add(n int) {
 	if m.whole != nil {
 		m.whole.add(n)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used += int64(n)
+	m.used.Add(int64(n))
 }
 
 // Used returns how much is held now.
-func (m *Memory) Used() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
-}
+func (m *Memory) Used() int64 { return m.used.Load() }
 
 // over returns how many bytes must go to be comfortable again; 0 while that is so.
 func (m *Memory) over() int64 { return max(0, m.Used()-int64(tight*float64(m.max))) }

@@ -53,6 +53,8 @@ type verdicts struct {
 
 	servedIn   *control.Snapshot  // the snapshot that servedDays is of
 	servedDays map[servedDay]bool // with containers that it has
+
+	accepted accepted
 }
 
 // freshSnapshot is the age below which a snapshot that can't place a reading is not read again: the next one could not
@@ -81,7 +83,10 @@ func (v *verdicts) placeable(f *feed) error {
 	known := false
 	for i := range f.Readings {
 		r := &f.Readings[i]
-		if i == 0 || r.Tenant != tenant.Name {
+		if v.accepted.has(f, r) {
+			continue
+		}
+		if r.Tenant != tenant.Name {
 			tenant, known = f.Snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
@@ -101,7 +106,11 @@ func (v *verdicts) placeable(f *feed) error {
 			continue
 		}
 		welcome := f.grant.Covers(r.Tenant, r.Time, f.Now)
-		if v.tooOld(f, r, tenant) == nil && !v.served(tenant, r, f.Snapshot) {
+		if v.tooOld(f, r, tenant) == nil {
+			if v.served(tenant, r, f.Snapshot) {
+				v.accept(f.Snapshot, tenant, telemetry.DayOf(r.Time))
+				continue
+			}
 			if welcome || f.Snapshot.MayAsk(r.Tenant, f.Now) {
 				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
 			}
@@ -166,24 +175,30 @@ func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *deco
 		return &decode.Bad{Reason: decode.Expired,
 			Detail: fmt.Sprintf("the retention of %s is over for %s: the first day that is kept is %s", kept, day, first)}
 	}
-	past := v.cfg.Past
-	if t.Ingest != nil {
-		if own, bounded := t.Ingest.Past.Of(); bounded {
-			past = own
-		} else if t.Ingest.Past == control.Period(control.Unbounded) {
-			past = -1
-		}
-	}
-	if past == 0 && kept > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.Now) {
+	past, bounded := v.past(t.Ingest, kept)
+	if !bounded || f.grant.Covers(r.Tenant, r.Time, f.Now) {
 		return nil
 	}
-	past = cmp.Or(past, defaultPast)
 	if at := clock(f.record, past, f.Now); at-r.Time > past.Milliseconds() {
 		return &decode.Bad{Reason: decode.Past,
 			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
 				instant(r.Time), past, instant(at))}
 	}
 	return nil
+}
+
+// past returns how far an event time may lie before its record's Kafka timestamp, by what a tenant says, which may be
+// nil, and the retention of the device.
+func (v *verdicts) past(t *control.TenantIngest, kept time.Duration) (past time.Duration, bounded bool) {
+	past = v.cfg.Past
+	if t != nil {
+		if own, bounded := t.Past.Of(); bounded {
+			past = own
+		} else if t.Past == control.Period(control.Unbounded) {
+			past = -1
+		}
+	}
+	return cmp.Or(past, defaultPast), past > 0 || past == 0 && kept <= 0
 }
 
 // defaultPast is the accepted age of the readings of a tenant that keeps for ever: a year, and time to notice.
@@ -222,6 +237,9 @@ func (v *verdicts) served(t control.Tenant, r *telemetry.Reading, snapshot *cont
 // snapshot can place yet, because the record's timestamp is itself far ahead, must not hold up its partition until
 // then. And a record with a timestamp further back than what is accepted is as old as its producer says.
 func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
+	if v.accepted.has(f, r) {
+		return f.tooLarge(r)
+	}
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
@@ -247,7 +265,12 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many containers as they may; %s is not among them",
 				containerOf(tenant, r))}
 	}
-	if f.oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
+	return f.tooLarge(r)
+}
+
+// tooLarge returns why a reading is refused for the size of its record, nil if it is not.
+func (f *feed) tooLarge(r *telemetry.Reading) *decode.Bad {
+	if len(f.oversize) > 0 && f.oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
 		return &decode.Bad{Reason: decode.TooLarge,
 			Detail: "the record's readings of this device and day do not fit one document"}
 	}

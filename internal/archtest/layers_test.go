@@ -123,7 +123,7 @@ var pure = []string{
 	"bytes", "cmp", "container/", "crypto/sha256", "encoding", "encoding/",
 	"errors", "fmt", "hash/", "io", "iter", "maps", "math",
 	"math/big", "math/bits", "mime",
-	"reflect", "regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter",
+	"reflect", "regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "text/tabwriter",
 	"time", "unicode", "unicode/", "unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
 	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "github.com/hamba/avro/v2", "github.com/fxamacker/cbor/v2",

@@ -110,6 +110,7 @@ func TestRulesAllow(t *testing.T) {
 		{"binning", `import "time"; var d time.Duration; type Go func(); func f(g Go) { g() }`},
 		{"binning", `type clock struct{}; func (clock) Now() int { return 0 }; var time clock; var n = time.Now()`},
 		{"binning/chunk", `import "sync"; var pool sync.Pool`},
+		{"ingest/worker", `import "sync/atomic"; var n atomic.Int64`},
 		{"query", `import "time"; func f() { go f(); _ = time.Now() }`},
 	} {
 		p, err := NewPackage(c.path, map[string]string{"a.go": "package a\n" + c.source})

@@ -35,7 +35,7 @@ type IngestLimits struct {
 // Or returns the limits of a tenant: those of byDefault where l says nothing.
 func (l IngestLimits) Or(byDefault IngestLimits) IngestLimits { return orDefaults(l, byDefault) }
 
-// Any reports whether there is a limit to anything. It is called for each record.
+// Any reports whether there is a limit to anything.
 func (l IngestLimits) Any() bool {
 	return max(l.Readings, l.Values, l.DeviceReadings, l.DeviceValues, l.Devices, l.NewDevices, l.Series, l.TotalSeries,
 		l.Payload, l.Labels, l.LabelValues) > 0

@@ -96,5 +96,8 @@ func (v *Snapshot) ContainersOf(tenant string, r telemetry.Range) []string {
 // epoch that the copy does not have begins at least the lead after the copy was read, so it can't cover
 // an earlier event time. For later ones the copy must be read again first.
 func (v *Snapshot) CanPlace(eventTime int64) bool {
-	return !v.ReadAt.IsZero() && eventTime < v.ReadAt.Add(v.placeable).UnixMilli()
+	return !v.ReadAt.IsZero() && eventTime < v.PlacesBelow()
 }
+
+// PlacesBelow returns the event time below which CanPlace is true, if the copy was read.
+func (v *Snapshot) PlacesBelow() int64 { return v.ReadAt.Add(v.placeable).UnixMilli() }
