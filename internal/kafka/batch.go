@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"unsafe"
 )
 
@@ -54,7 +55,12 @@ func (r *logReader) batch(f frame) (*Refusal, error) {
 		r.out.Next = last + 1
 		return nil, nil
 	}
-	records, bytes, err := r.records(f)
+	before := len(r.out.Records)
+	bytes, err := r.records(f)
+	records := r.out.Records[before:]
+	if attributes&attributeControl != 0 || err != nil {
+		r.out.Records = r.out.Records[:before]
+	}
 	if err != nil {
 		return &Refusal{
 			First: max(f.offset(), r.from), Through: last, Time: f.int64(batchMaxTime),
@@ -67,16 +73,11 @@ func (r *logReader) batch(f frame) (*Refusal, error) {
 			r.aborted.ends(producer)
 		}
 	} else {
-		for i := range records {
-			if records[i].Offset >= r.from {
-				if r.out.Records == nil {
-					r.out.Records = records[i:]
-				} else {
-					r.out.Records = append(r.out.Records, records[i:]...)
-				}
-				break
-			}
+		n := 0
+		for n < len(records) && records[n].Offset < r.from { // the first batch may begin below
+			n++
 		}
+		r.out.Records = slices.Delete(r.out.Records, before, before+n)
 		r.out.Bytes += bytes
 	}
 	r.out.Next = last + 1
@@ -93,49 +94,54 @@ func (f frame) int16(at int) int16 { return int16(binary.BigEndian.Uint16(f[at:]
 func (f frame) int32(at int) int32 { return int32(binary.BigEndian.Uint32(f[at:])) }
 func (f frame) int64(at int) int64 { return int64(binary.BigEndian.Uint64(f[at:])) }
 
-// records returns the records of a batch and the memory that they take. The count in the batch can't be trusted
-// before it is checked against the bound of memory.
-func (r *logReader) records(f frame) ([]Record, int, error) {
+// records appends the records of a batch to those of the answer, and returns the memory that they take. The count in
+// the batch can't be trusted before it is checked against the bound of memory.
+func (r *logReader) records(f frame) (int, error) {
 	left := r.unpack.max
 	count := int(f.int32(batchCount))
 	if count < 0 {
-		return nil, 0, fmt.Errorf("a batch of %d records", count)
+		return 0, fmt.Errorf("a batch of %d records", count)
 	}
 	if left -= count * recordBytes; left < 0 {
-		return nil, 0, errExpands
+		return 0, errExpands
 	}
 	plain, err := r.unpack.unpack(f.int16(batchAttributes)&attributeCodec, f[batchHead:], left)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if left -= len(plain); left < 0 {
-		return nil, 0, errExpands
+		return 0, errExpands
 	}
 	if count > len(plain) {
-		return nil, 0, fmt.Errorf("a batch of %d records in %d bytes", count, len(plain))
+		return 0, fmt.Errorf("a batch of %d records in %d bytes", count, len(plain))
 	}
-	out := make([]Record, 0, count)
-	fields := varints{plain, nil}
-	for at := f.offset() - 1; len(out) < count; {
-		rec := Record{Epoch: f.int32(batchEpoch)}
-		body := varints{fields.bytes(), fields.err}
-		if body.rest == nil {
-			return nil, 0, errRecord
+	r.makeRoom(count, len(f))
+	fields := varints{text: plain}
+	epoch, first, last := f.int32(batchEpoch), f.offset(), f.last()
+	begins, ends := f.int64(batchFirstTime), f.int64(batchMaxTime)
+	appended := f.int16(batchAttributes)&attributeAppendTime != 0
+	at := first - 1
+	for range count {
+		r.out.Records = append(r.out.Records, Record{Epoch: epoch})
+		rec := &r.out.Records[len(r.out.Records)-1]
+		body := varints{text: fields.bytes(), err: fields.err}
+		if body.text == nil {
+			return 0, errRecord
 		}
 		body.skip(1) // attributes, without meaning
-		rec.Time = f.int64(batchFirstTime) + body.int()
-		if f.int16(batchAttributes)&attributeAppendTime != 0 {
-			rec.Time = f.int64(batchMaxTime)
+		rec.Time = begins + body.int()
+		if appended {
+			rec.Time = ends
 		}
 		rec.Time = max(rec.Time, -1)
-		rec.Offset = f.offset() + body.int()
+		rec.Offset = first + body.int()
 		rec.Key, rec.Value = body.bytes(), body.bytes()
 		n := body.int()
-		if n < 0 || n > int64(len(body.rest)) {
-			return nil, 0, errRecord
+		if n < 0 || n > int64(body.left()) {
+			return 0, errRecord
 		}
 		if left -= int(n) * headerBytes; left < 0 {
-			return nil, 0, errExpands
+			return 0, errExpands
 		}
 		if n > 0 {
 			rec.Headers = make([]Header, n)
@@ -143,30 +149,47 @@ func (r *logReader) records(f frame) ([]Record, int, error) {
 		for i := range rec.Headers {
 			rec.Headers[i] = Header{string(body.bytes()), body.bytes()}
 		}
-		if body.err != nil || rec.Offset <= at || rec.Offset > f.last() {
-			return nil, 0, errRecord
+		if body.err != nil || rec.Offset <= at || rec.Offset > last {
+			return 0, errRecord
 		}
 		at = rec.Offset
-		out = append(out, rec)
 	}
-	return out, r.unpack.max - left, nil
+	return r.unpack.max - left, nil
+}
+
+// makeRoom makes room for the records of a batch of so many bytes, and for those of the batches behind it in the answer
+// as if they were alike.
+func (r *logReader) makeRoom(count, bytes int) {
+	if have := r.out.Records; cap(have)-len(have) < count {
+		alike := int(float64(count) * float64(r.left) / float64(bytes))
+		more := max(count, min(alike, (maxAnswerBeforeLast-r.out.Bytes)/recordBytes))
+		r.out.Records = append(make([]Record, 0, len(have)+more), have...)
+	}
 }
 
 var errRecord = errors.New("a record of the batch is damaged")
 
-// varints reads the fields of a record. After an error it reads nothing.
+// varints reads the fields of a record. After an error nothing is left to be read.
 type varints struct {
-	rest []byte
+	text []byte
+	at   int // an index: to move a slice would be a write barrier for each field
 	err  error
 }
 
+func (v *varints) left() int { return len(v.text) - v.at }
+
 func (v *varints) int() int64 {
-	x, n := binary.Varint(v.rest)
-	if n <= 0 || v.err != nil {
+	if v.at < len(v.text) && v.text[v.at] < 0x80 { // most are a byte
+		x := v.text[v.at]
+		v.at++
+		return int64(x>>1) ^ -int64(x&1)
+	}
+	x, n := binary.Varint(v.text[v.at:])
+	if n <= 0 {
 		v.fail()
 		return 0
 	}
-	v.rest = v.rest[n:]
+	v.at += n
 	return x
 }
 
@@ -176,21 +199,21 @@ func (v *varints) bytes() []byte {
 	if n < 0 || v.err != nil {
 		return nil
 	}
-	if n > int64(len(v.rest)) {
+	if n > int64(v.left()) {
 		v.fail()
 		return nil
 	}
-	b := v.rest[:n:n]
-	v.rest = v.rest[n:]
-	return b
+	from := v.at
+	v.at += int(n)
+	return v.text[from:v.at:v.at]
 }
 
 func (v *varints) skip(n int) {
-	if n > len(v.rest) {
+	if n > v.left() {
 		v.fail()
 		return
 	}
-	v.rest = v.rest[n:]
+	v.at += n
 }
 
-func (v *varints) fail() { v.rest, v.err = nil, io.ErrUnexpectedEOF }
+func (v *varints) fail() { v.text, v.at, v.err = nil, 0, io.ErrUnexpectedEOF }

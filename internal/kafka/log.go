@@ -51,6 +51,7 @@ type logReader struct {
 	unpack  *unpacker
 	from    int64
 	aborted aborted
+	left    int // bytes of the answer from the entry on that is decoded
 	out     Batch
 }
 
@@ -63,6 +64,7 @@ func newLogReader(u *unpacker, from int64,
 // read returns the records in the entries of an answer.
 func (r *logReader) read(set []byte) (Batch, error) {
 	for r.out.Bytes < maxAnswerBeforeLast {
+		r.left = len(set)
 		f, rest, err := nextFrame(set)
 		if err == nil && f == nil {
 			break
