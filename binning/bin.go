@@ -65,6 +65,9 @@ func (b *Bin) add(blocks ...Block) {
 // Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
 // open reading before has the same metrics and kinds, and some the same labels.
 func (b *Bin) Append(offset int64, reading telemetry.Reading) (repeats bool) {
+	if blocks := b.Blocks(); len(b.open.rows) == 0 && len(blocks) > 0 && blocks[len(blocks)-1].Rows >= thirdOfBlock {
+		b.open.grow(thirdOfBlock, len(reading.Fields)) // there will be as many again
+	}
 	return b.open.Append(offset, reading)
 }
 

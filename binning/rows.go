@@ -65,6 +65,9 @@ func NewRows(names *Names) Rows { return Rows{names: names} }
 // Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
 // reading before has the same metrics and kinds, and some the same labels.
 func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
+	if len(r.rows) == cap(r.rows) || len(r.cells)+len(reading.Fields) > cap(r.cells) {
+		r.grow(moreRows(len(r.rows)), len(reading.Fields))
+	}
 	lists, sets := len(r.lists), len(r.labels)
 	list, labels := r.columns(reading.Fields), r.label(reading.Labels)
 	for i := range reading.Fields {
@@ -77,6 +80,29 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 	}
 	r.rows = append(r.rows, row{offset, reading.Time, r.firstCell + uint32(len(r.cells)), list, labels})
 	return len(r.lists) == lists && len(r.labels) == sets
+}
+
+// thirdOfBlock is what open rows grow by where they become a block: three times, and each time as much memory as the
+// third that is used of it on average.
+const thirdOfBlock = (BlockRows + 2) / 3
+
+// moreRows returns for how many rows there is to be more room where n have none left.
+func moreRows(n int) int {
+	switch {
+	case n < thirdOfBlock/2:
+		return max(1, n) // a device that reports seldom has few
+	case n < BlockRows:
+		return thirdOfBlock - n%thirdOfBlock
+	}
+	return n / 2
+}
+
+// grow makes room for so many more rows of so many values each, or for one if those are too many.
+func (r *Rows) grow(rows, width int) {
+	r.rows = append(slices.Grow([]row(nil), len(r.rows)+rows), r.rows...)
+	if more := max(width, min(rows*width, max(blockValues, len(r.cells)/2))); more > 0 {
+		r.cells = append(slices.Grow([]uint64(nil), len(r.cells)+more), r.cells...)
+	}
 }
 
 // lookBack is how many rows, label sets or texts are looked at to find the same again: devices repeat themselves.

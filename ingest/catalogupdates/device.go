@@ -1,6 +1,7 @@
 package catalogupdates
 
 import (
+	"slices"
 	"time"
 
 	"binnacle/internal/catalog"
@@ -90,8 +91,10 @@ func (d *Device) observe(x Shown, sets *columnSets) bool {
 			fresh = d.seen.label(l) || fresh
 		}
 	}
-	for _, t := range x.Tags {
-		fresh = d.seen.tag(t) || fresh
+	if !slices.Equal(d.seen.tags, x.Tags) { // as a rule a device repeats them
+		for _, t := range x.Tags {
+			fresh = d.seen.tag(t) || fresh
+		}
 	}
 	if fresh {
 		d.require(x.Offset)

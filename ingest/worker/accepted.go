@@ -32,7 +32,8 @@ func (v *verdicts) accept(snapshot *control.Snapshot, t control.Tenant, day tele
 		return
 	}
 	a := accepted{
-		snapshot: snapshot, tenant: t.Name, from: day.Start(), to: min(day.End(), telemetry.MaxMillis, snapshot.PlacesBelow()),
+		snapshot: snapshot, tenant: t.Name,
+		from: day.Start(), to: min(day.End(), telemetry.MaxMillis, snapshot.PlacesBelow()),
 		future: math.MaxInt64, past: math.MaxInt64,
 	}
 	if future, bounded := v.future(t.Ingest); bounded {

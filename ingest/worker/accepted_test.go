@@ -16,7 +16,7 @@ import (
 // What was judged before never shows in a verdict: readings of tenants with terms of their own, around all bounds of
 // time, in records with any timestamp or none, by snapshots of any age.
 func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
-	const seed = 11
+	const seed, unbounded = 11, control.Period(control.Unbounded)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Log("seed", seed)
 	stores := ingesttest.NewStores(t, "2026-10", "2026-11")
@@ -30,7 +30,7 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 		{"plain", 0, control.TenantIngest{}},
 		{"kept", 3 * day, control.TenantIngest{}},
 		{"near", 0, control.TenantIngest{Past: control.PeriodOf(day), Future: control.PeriodOf(time.Hour)}},
-		{"far", 2 * day, control.TenantIngest{Past: control.Period(control.Unbounded), Future: control.Period(control.Unbounded)}},
+		{"far", 2 * day, control.TenantIngest{Past: unbounded, Future: unbounded}},
 	} {
 		dir := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs, Retention: tenant.retention,
 			Now: func() time.Time { return began }})
