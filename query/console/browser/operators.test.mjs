@@ -36,7 +36,12 @@ const report = {
 
 async function open(fragment, options) {
   const page = await openPage(browser, "about:blank", options);
-  await page.route("**/api/v1/partitions?*", (route) => route.fulfill({ json: report, headers: { "Binnacle-Request-Units": "12.5" } }));
+  page.asked = 0;
+  await page.route("**/api/v1/partitions?*", (route) => {
+    page.asked++;
+    const container = new URL(route.request().url()).searchParams.get("container") ?? report.container;
+    return route.fulfill({ json: { ...report, container }, headers: { "Binnacle-Request-Units": "12.5" } });
+  });
   await page.goto(`${dev.admin}/operators#${fragment}`);
   await page.locator('#view[aria-busy="false"]').waitFor();
   return page;
@@ -58,6 +63,9 @@ test("what makes partition 3 hot", async () => {
   assert.match(await panel(page, "Partition 3").innerText(),
     /3 times its even share\. The key whale~7 alone takes 83 % of this partition: it is of the tenant whale\. 12 requests of it got a 429/);
   assert.equal(await address(page), "#partition=3");
+  assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), "Partition 3", "it is in view");
+  assert.equal(page.asked, 1, "what is known already is not asked for again");
+  assert.match(await panel(page, "Tenants").locator("thead").innerText(), /^Tenant\s+Share\s+RU\/s\s+429s\s*$/, "no empty columns");
   await shoot(page, "operators-partitions-light");
   await panel(page, "Partition 3").getByRole("button", { name: "whale" }).click();
   await panel(page, "whale").waitFor();
@@ -65,6 +73,43 @@ test("what makes partition 3 hot", async () => {
   assert.match(await address(page), /view=tenants.*tenant=whale/);
   await page.goBack();
   await panel(page, "Partition 3").waitFor();
+  await close(page);
+});
+
+test("other containers, and the heat map and back", async () => {
+  const page = await open("");
+  await page.getByRole("button", { name: "rollups-2026-11" }).click();
+  await page.getByText("rollups-2026-11, 2026-11-23").waitFor();
+  assert.equal(await address(page), "#container=rollups-2026-11");
+  await page.getByRole("link", { name: "Heat map by key and time" }).click();
+  await page.waitForURL("**/heat#container=rollups-2026-11");
+  await page.getByRole("link", { name: "Partitions" }).click();
+  await page.waitForURL("**/operators#view=partitions&container=rollups-2026-11");
+  await page.getByText("rollups-2026-11, 2026-11-23").waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("search tenants").waitFor();
+  await page.keyboard.press("5"); // not behind the dialog
+  assert.match(await address(page), /view=partitions/);
+  page.faults = page.faults.filter((f) => !/40[04]/.test(f)); // the heat map of a container that is not there
+  await close(page);
+});
+
+test("what each tenant costs", async () => {
+  const page = await openPage(browser, "about:blank");
+  const dollars = (total) => ({ usage: total / 4, idle: total / 4, floors: total / 4, storage: total / 4, total });
+  const bill = { month: "2026-11", hours: 500, dollars: 40, nobody: { dollars: dollars(4) },
+    tenants: [{ tenant: "acme", rus: 900, rusByKind: { chunks: 900 }, dollars: dollars(6) }, { tenant: "whale", rus: 5000, rusByKind: { chunks: 4000, queries: 1000 }, dollars: dollars(30) }] };
+  await page.route("**/api/v1/costs", (route) => route.fulfill({ json: bill, headers: { "Binnacle-Request-Units": "7" } }));
+  await page.goto(`${dev.admin}/operators#view=tenants&sort=cost`);
+  const list = panel(page, "Tenants");
+  await list.waitFor();
+  assert.match(await list.locator("h3").innerText(), /2026-11 costs \$40\.00 so far, at list prices, \$4\.00 of it nobody's/);
+  assert.deepEqual(await list.locator("tbody tr").evaluateAll((rows) => rows.map((r) => r.children[0].innerText + " " + r.children[2].innerText).slice(0, 2)),
+    ["whale $30.00", "acme $6.00"]);
+  await list.getByRole("button", { name: "whale" }).click();
+  await panel(page, "Cost").waitFor();
+  assert.match(await panel(page, "Cost").innerText(), /Cost of 2026-11: \$30\.00\s+500 hours so far, at list prices; 5,000 request units; 75 % of the account[^]*chunks written\s+4,000/);
+  await shoot(page, "operators-cost-light");
   await close(page);
 });
 
@@ -79,8 +124,8 @@ test("tenants, ingest, refused readings and actions", async () => {
   await panel(page, "Where it writes to").waitFor();
   await page.keyboard.press("4");
   await panel(page, "By reason").getByText("future").first().waitFor();
-  assert.match(await panel(page, "By reason").innerText(), /future\s+1\s[^]*binnacle replay --from-dlq --reason future --dry-run/);
-  assert.match(await panel(page, "Samples").innerText(), /future, acme m2/);
+  assert.match(await panel(page, "By reason").innerText(), /future\s+its time lies too far in the future\s+1\s[^]*binnacle replay --from-dlq --reason future --dry-run/);
+  assert.match(await panel(page, "Samples").innerText(), /future acme m2, [^]*lies more than/);
   await page.keyboard.press("5");
   await page.getByRole("button", { name: "tenant=acme" }).click();
   await panel(page, "Actions").getByText("container create").first().waitFor();

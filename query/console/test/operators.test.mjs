@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { fragment, heldBy, initial, lags, lagsOf, ordered, parse, refusedBy, requests, tenantsHeld } from "../page/js/operatorstate.js";
+import { containersLike, fragment, heldBy, initial, isLocal, lags, lagsOf, ordered, parse, refusedBy, requests, tenantsHeld } from "../page/js/operatorstate.js";
+import { meaning } from "../page/js/reasons.js";
 
 test("the address bar has the state of the page of operators", () => {
   assert.equal(fragment(initial()), "");
@@ -25,11 +27,11 @@ test("one tenant's page asks for its tokens and actions", () => {
   const now = 1795313281000;
   const all = requests({ ...initial(), view: "tenants" }, now);
   assert.equal(all.tenants, "/api/v1/tenants");
-  assert.deepEqual(Object.keys(all).sort(), ["bins", "heat", "limits", "placement", "rejected", "tenants"]);
+  assert.deepEqual(Object.keys(all).sort(), ["bins", "costs", "heat", "limits", "placement", "rejected", "tenants"]);
   const one = requests({ ...initial(), view: "tenants", tenant: "a/b" }, now);
   assert.equal(one.tokens, "/api/v1/tenants/a%2Fb/tokens");
   assert.equal(one.actions, "/api/v1/actions?since=720h&tenant=a%2Fb");
-  assert.deepEqual(Object.keys(one).sort(), ["actions", "bins", "heat", "limits", "placement", "rejected", "tenants", "tokens"]);
+  assert.deepEqual(Object.keys(one).sort(), ["actions", "bins", "costs", "heat", "limits", "placement", "rejected", "tenants", "tokens"]);
 });
 
 test("tenants are searched and sorted", () => {
@@ -47,6 +49,23 @@ test("tenants are searched and sorted", () => {
   assert.equal(names("gold", "tenant"), "bc");
   assert.equal(names(" SUSPENDED  unpaid", "tenant"), "a");
   assert.equal(names("gold free", "tenant"), "");
+});
+
+test("what is looked at needs no answers, and has others beside it", () => {
+  assert.ok(isLocal({ partition: "3" }));
+  assert.ok(!isLocal({ partition: "", container: "catalog" }));
+  assert.deepEqual(containersLike("rollups-2026-11"), ["rollups-2026-11", "chunks-2026-11", "catalog"]);
+  assert.deepEqual(containersLike("chunks-2026-11-acme"), ["chunks-2026-11-acme", "chunks-2026-11", "rollups-2026-11", "catalog"]);
+  assert.deepEqual(containersLike(""), ["catalog"]);
+});
+
+test("each reason of a refusal has a meaning", () => {
+  const page = readFileSync(new URL("../../../docs/format/message.md", import.meta.url), "utf8");
+  const [, table] = /\n\| reason \| meaning \|\n\|---\|---\|\n([^]*?)\n\n/.exec(page);
+  const reasons = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, reason]) => reason);
+  assert.ok(reasons.length > 15);
+  assert.deepEqual(reasons.filter((r) => meaning(r) === ""), []);
+  assert.equal(meaning("no such reason"), "");
 });
 
 test("lags and refusals", () => {

@@ -21,15 +21,18 @@ export function money(dollars) {
 
 const mostQueries = 5;
 
-/** costPanel returns the panel of a bill; one with queries says which of them took most. */
-export function costPanel(bill, wide = false) {
+/**
+ * costPanel returns the panel of a bill; one with queries says which of them took most. share is the bill's part of what all
+ * tenants cost together.
+ */
+export function costPanel(bill, { wide = false, share = null } = {}) {
   const units = (rus) => Math.round(rus).toLocaleString("en");
   const spent = Object.entries(bill.rusByKind).filter(([, rus]) => rus > 0).sort((a, b) => b[1] - a[1]);
   const asked = (bill.queries?.queries ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
   const callers = (bill.queries?.callers ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
   return h("section", { class: wide ? "panel wide" : "panel", "aria-label": "Cost" },
     h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`, h("span", { class: "hint" },
-      `${count(Math.round(bill.hours), "hour")} so far, at list prices; ${units(bill.rus)} request units`)),
+      `${count(Math.round(bill.hours), "hour")} so far, at list prices; ${units(bill.rus)} request units${share === null ? "" : `; ${Math.round(100 * share)} % of the account`}`)),
     part(["Part", "Dollars"], bill.dollars.total > 0 ? parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => [text, money(bill.dollars[name])]) : []),
     part(["Work", "RU"], spent.map(([kind, rus]) => [kinds[kind] ?? kind, units(rus)])),
     part(["Who asked", "RU"], callers.map((q) => [h("span", { class: "wrap" }, q.name), units(q.rus)])),

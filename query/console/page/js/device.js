@@ -1,7 +1,7 @@
 // The room of one device: all that it reports, what is missing and why, what was refused, where its readings are.
 
 import { Chart, swatch } from "./chart.js";
-import { fill, h } from "./dom.js";
+import { fill, h, reach } from "./dom.js";
 import { ago, charge, count, instant, length, number, roughly, usually } from "./format.js";
 import { patience } from "./pace.js";
 import { toRequest } from "./requests.js";
@@ -258,14 +258,6 @@ export class Device {
       row("stored", `${count(documents + cached, "chunk")}; this range cost ${charge(rus)} to read`),
       retention.map((line, i) => row(i === 0 ? "kept" : "", line)))));
   }
-}
-
-/** reach shows a panel of the room by its name, and gives it the focus. */
-export function reach(name) {
-  const panel = document.querySelector(`#view section[aria-label="${name}"]`);
-  panel.tabIndex = -1;
-  panel.scrollIntoView({ block: "start" });
-  panel.focus({ preventScroll: true });
 }
 
 /** lastReadings returns a range that has the last readings of a silent device, and its silence up to a day. */

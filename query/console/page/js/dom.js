@@ -52,3 +52,12 @@ export function fill(e, ...children) {
 export function $(id) {
   return document.getElementById(id);
 }
+
+/** reach brings the panel of a name into view, and gives it the focus. */
+export function reach(name) {
+  const panel = document.querySelector(`#view section[aria-label="${CSS.escape(name)}"]`);
+  if (!panel) return;
+  panel.tabIndex = -1;
+  panel.scrollIntoView({ block: "start" });
+  panel.focus({ preventScroll: true });
+}

@@ -2,13 +2,14 @@
 
 import { Cells, squares } from "./cells.js";
 import { costPanel, money } from "./cost.js";
-import { lastReadings, reach } from "./device.js";
-import { fill, h } from "./dom.js";
+import { lastReadings } from "./device.js";
+import { fill, h, reach } from "./dom.js";
 import { ago, count, instant, number, roughly, usually } from "./format.js";
 import { degrees, frame, placed, positionMetrics } from "./geo.js";
 import { byTag, cover, paces, patience, silences, tagOf, window } from "./pace.js";
 import { palette } from "./palette.js";
 import { expression, matches, toRequest } from "./requests.js";
+import { meaning } from "./reasons.js";
 import { ramp, shading } from "./shades.js";
 import { numeral } from "./series.js";
 
@@ -350,7 +351,7 @@ export class Fleet {
         const by = new Map();
         for (const s of r.samples ?? []) if (s.device) by.set(s.device, (by.get(s.device) ?? 0) + 1);
         const names = [...by].sort((a, b) => b[1] - a[1]).slice(0, 3);
-        return h("tr", {}, h("td", {}, r.reason), h("td", {}, r.count.toLocaleString("en")),
+        return h("tr", {}, h("td", {}, r.reason, meaning(r.reason) ? h("div", { class: "hint folds" }, meaning(r.reason)) : null), h("td", {}, r.count.toLocaleString("en")),
           h("td", {}, ago(r.last, this.shown.now)), h("td", {}, names.map(([d]) => [this.link(d), " "])));
       })));
   }

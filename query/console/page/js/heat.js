@@ -6,6 +6,7 @@ import { Heatmap, svg } from "./heatmap.js";
 import { colours, valueAt } from "./heatscale.js";
 import { fragment, initial, kinds, parse, request, spans } from "./heatstate.js";
 import { brushed, nameOf, rowsIn } from "./heatwindow.js";
+import { views } from "./operatorstate.js";
 import { palette } from "./palette.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -45,6 +46,9 @@ const theme = h("button", { id: "theme", "aria-label": "Light or dark", title: "
 fill($("controls"), h("label", {}, "Container", container), kindButtons, spanButtons,
   h("label", {}, "Brightness", brightness), whole, theme);
 
+const rooms = Object.entries(views).map(([view, name]) => [view, h("a", {}, name)]);
+fill($("rooms"), rooms.map(([, a]) => a), h("a", { href: "#", "aria-current": "page", on: { click: (e) => e.preventDefault() } }, "Heat map"));
+
 function toggle() {
   const next = mode() === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = next;
@@ -61,6 +65,8 @@ function press(buttons, name) {
 }
 
 function show() {
+  for (const [view, a] of rooms)
+    a.href = "/operators#" + new URLSearchParams({ view, ...(view === "partitions" && state.container ? { container: state.container } : {}) });
   container.value = state.container;
   brightness.value = String(state.brightness);
   press(kindButtons, state.kind);

@@ -1,9 +1,11 @@
 // The page of operators: partitions, tenants, ingest, refused readings, actions, as the admin listener knows them.
 
 import { ask } from "./admin.js";
-import { $, fill, h, icon } from "./dom.js";
+import { help } from "./dialogs.js";
+import { $, fill, h, icon, reach } from "./dom.js";
 import { ago, charge, count, length, number } from "./format.js";
-import { fragment, heldBy, lags, lagsOf, parse, refusedBy, requests, spans, tenantsHeld, views } from "./operatorstate.js";
+import { containersLike, fragment, heldBy, isLocal, lags, lagsOf, parse, refusedBy, requests, spans, tenantsHeld, views } from "./operatorstate.js";
+import { meaning } from "./reasons.js";
 import { shell } from "./requests.js";
 import { sampleList } from "./samples.js";
 import { bar, bytes, panel, percent, table, when, whole } from "./tables.js";
@@ -17,6 +19,7 @@ let state = parse(location.hash);
 let running = null; // AbortController
 let timer = 0;
 let spent = 0; // RU
+let shown = null; // the room that is on the page, and its answers: {view, got, faults}
 
 // --- the frame
 
@@ -39,7 +42,12 @@ const every = h("select", { id: "every", "aria-label": "Refresh interval", on: {
   [[0, "off"], [10, "10s"], [60, "1m"]].map(([v, t]) => h("option", { value: v }, t)));
 const again = h("button", { class: "square", id: "again", title: "Refresh (r)", "aria-label": "Refresh", on: { click: () => run() } }, icon("refresh"));
 const theme = h("button", { class: "square plain", id: "theme", "aria-label": "Light or dark", title: "Light or dark (l)", on: { click: () => flip() } }, icon("theme"));
-fill($("tools"), sinceButtons, h("div", { class: "joined" }, again, every), theme);
+const keys = h("button", { class: "square plain", id: "help", "aria-label": "Keys", title: "Keys (?)", on: { click: () => tell() } }, icon("help"));
+fill($("tools"), sinceButtons, h("div", { class: "joined" }, again, every), theme, keys);
+
+function tell() {
+  help([{ title: "Everywhere", keys: [...Object.values(views).map((name, i) => [String(i + 1), name]), ["/", "search tenants"], ["r", "refresh"], ["l", "light or dark"], ["?", "all keys"]] }]);
+}
 
 function flip() {
   const next = mode() === "dark" ? "light" : "dark";
@@ -56,7 +64,12 @@ function change(part) {
   state = { ...state, ...part };
   if (fragment(state) !== before) history.pushState(null, "", "#" + fragment(state));
   show();
-  run();
+  if (!isLocal(part) || shown?.view !== state.view) {
+    run();
+    return;
+  }
+  draw();
+  if (state.partition) reach(`Partition ${state.partition}`);
 }
 
 // narrow notes a part of the state that needs no new answers.
@@ -86,13 +99,14 @@ addEventListener("popstate", () => {
 });
 
 document.addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea, dialog")) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea") || document.querySelector("dialog")) return;
   const view = Object.keys(views)[Number(e.key) - 1];
   if (view) change({ view });
   else if (e.key === "/" && $("find")) {
     e.preventDefault();
     $("find").focus();
   } else if (e.key === "r") run();
+  else if (e.key === "?") tell();
   else if (e.key === "l") flip();
 });
 
@@ -114,13 +128,20 @@ async function run() {
   fill($("answer"), h("b", {}, charge(rus)), h("span", { class: "optional" }, `${now() - began} ms`),
     h("span", { class: "optional" }, `this page so far ${charge(spent)}`));
   const faults = answers.filter(([, a]) => a.fault && !a.absent);
+  shown = { view: state.view, got, faults };
+  draw();
+  $("progress").hidden = true;
+  $("view").setAttribute("aria-busy", "false");
+  if (state.refresh > 0) timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", run, { once: true }) : run()), state.refresh * 1e3);
+}
+
+// draw shows the answers that are there.
+function draw() {
+  const { got, faults } = shown;
   const focused = document.activeElement.id;
   fill($("view"), faults.map(([name, a]) => h("div", { class: "box-note bad", role: "alert" }, h("h3", {}, name), h("p", {}, a.fault))),
     chips(), rooms[state.view](got));
   if (focused && focused !== document.activeElement.id) $(focused)?.focus();
-  $("progress").hidden = true;
-  $("view").setAttribute("aria-busy", "false");
-  if (state.refresh > 0) timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", run, { once: true }) : run()), state.refresh * 1e3);
 }
 
 // --- parts of rooms
@@ -150,7 +171,7 @@ function partitions({ heat: { body, absent }, placement }) {
   return [
     h("div", { class: "box-note" }, h("h3", {}, body.diagnosis.charAt(0).toUpperCase() + body.diagnosis.slice(1)),
       h("p", {}, `${body.container}, ${when(body.from)} to ${when(body.to)}; ${whole(body.bought_rus)} RU/s are bought${body.autoscale ? " at most" : ""}, ${whole(Math.round(body.partition_rus))} for each partition.`)),
-    h("div", { class: "filters" }, containerField()),
+    h("div", { class: "filters" }, containerField(body.container)),
     panel("Physical partitions", "of the load; a click says what makes one hot", table(
       ["Partition", "Share of the load", ["RU/s", "n"], ["busiest RU/s", "n"], ["of what is bought", "n"], ["429s", "n"], ["stored", "n"], "Hottest key"],
       body.partitions.map((p) => [
@@ -167,9 +188,13 @@ function partitions({ heat: { body, absent }, placement }) {
   ];
 }
 
-function containerField() {
-  const field = h("input", { class: "field", id: "container", value: state.container, placeholder: "today's shared container", "aria-label": "Container", spellcheck: false });
-  return h("form", { class: "filters", on: { submit: (e) => { e.preventDefault(); change({ container: field.value.trim(), partition: "" }); } } }, field, h("button", {}, "Show"));
+function containerField(now) {
+  const show = (container) => change({ container, partition: "" });
+  const field = h("input", { class: "field", id: "container", value: state.container, placeholder: now, list: "containers", "aria-label": "Container", spellcheck: false });
+  return [h("form", { class: "filters", on: { submit: (e) => { e.preventDefault(); show(field.value.trim()); } } }, field,
+    h("datalist", { id: "containers" }, containersLike(now).map((c) => h("option", { value: c }))), h("button", {}, "Show")),
+  containersLike(now).filter((c) => c !== now).map((c) => h("button", { class: "chip", title: `The partitions of ${c}`, on: { click: () => show(c) } }, c)),
+  h("a", { class: "beside", href: "/heat" + (state.container ? "#container=" + encodeURIComponent(state.container) : "") }, "Heat map by key and time")];
 }
 
 const keyName = (k) => k.key || "keys without a name";
@@ -182,16 +207,21 @@ function onePartition(p, body) {
     : `No key takes half of it: its ${p.keys.length} hottest take ${percent(named / Math.max(1e-9, p.share))}.`;
   const mean = 1 / Math.max(1, body.partitions.length);
   const hot = p.share > 1.2 * mean ? `It takes ${number(Number((p.share / mean).toPrecision(2)))} times its even share.` : "It takes no more than 1.2 times its even share.";
-  return panel(`Partition ${p.partition}`, `effective partition keys ${p.min || "0"} to ${p.max}`, [
+  const cut = (key) => (key.length > 8 ? key.slice(0, 8) + "…" : key || "0");
+  return panel(`Partition ${p.partition}`, h("span", { title: `${p.min || "0"} to ${p.max}` }, `effective partition keys ${cut(p.min)} to ${cut(p.max)}`), [
     h("p", { class: "pad" }, `${hot} ${why}${p.throttled > 0 ? ` ${count(p.throttled, "request")} of it got a 429.` : " None of its requests got a 429."}`),
     table(["Key", "Tenant", "Share of the container", ["RU/s", "n"], ["429s", "n"]], p.keys.map((k) => [h("code", {}, keyName(k)),
       k.tenant ? link(k.tenant, { view: "tenants", tenant: k.tenant }) : "", bar(k.share, keyName(k)), number(Number(k.rus.toPrecision(3))), whole(k.throttled ?? 0)])),
     p.expected_rus.some((x) => x > 0) && h("p", { class: "hint pad" }, `Expected of open bins, RU/s by hour from now: ${p.expected_rus.map((x) => number(Number(x.toPrecision(2)))).join(", ")}`)]);
 }
 
+// A column that no row has something in is left out.
 function shares(title, list, name) {
-  return panel(title, "the hottest first", table([title.slice(0, -1), "Key", "Share", ["RU/s", "n"], ["429s", "n"], ["keys tomorrow", "n"]],
-    list.slice(0, 20).map((s) => [name(s), s.key ? h("code", {}, s.key) : "", bar(s.share, s.tenant), number(Number(s.rus.toPrecision(3))), whole(s.throttled ?? 0), s.slots_tomorrow ?? ""])));
+  const some = (of) => list.some((s) => (of(s) ?? "") !== "");
+  const columns = [[title.slice(0, -1), name], ["Key", (s) => (s.key ? h("code", {}, s.key) : "")], ["Share", (s) => bar(s.share, s.tenant)],
+    [["RU/s", "n"], (s) => number(Number(s.rus.toPrecision(3)))], [["429s", "n"], (s) => whole(s.throttled ?? 0)], [["keys tomorrow", "n"], (s) => s.slots_tomorrow ?? ""]]
+    .filter(([, of]) => some(of));
+  return panel(title, "the hottest first", table(columns.map(([column]) => column), list.slice(0, 20).map((s) => columns.map(([, of]) => of(s)))));
 }
 
 function decisions(placement, wanted) {
@@ -203,7 +233,7 @@ function decisions(placement, wanted) {
   return panel("Decisions of the balancer", "hottest partition over the mean, as forecast", table(
     ["Decided", "For the day", "Container", ["before", "n"], ["after", "n"], "Changes"],
     list.map((d) => [ago(d.created, now()), day(d.day), d.container, ratio(d.hottestBefore), ratio(d.hottestAfter),
-      h("span", { class: "wrap" }, (d.advice ? "advice: " : "") + ((d.changes ?? []).map((c) => `${c.tenant}: ${c.keysBefore} to ${c.keysAfter} keys, ${c.reason}`).join("; ") || "none"))])));
+      h("span", { class: "wrap" }, (d.advice ? "advice: " : "") + ((d.changes ?? []).map((c) => `${c.tenant}: ${c.keysBefore} to ${c.keysAfter} keys, ${c.reason}`).join("; ") || "none"))]), { stacked: true }));
 }
 
 // --- tenants
@@ -308,9 +338,9 @@ function rejected({ rejected: { body, absent } }) {
     .sort((a, b) => b.at - a.at);
   return [
     body.complete ? null : h("div", { class: "box-note warn" }, h("h3", {}, "Not all is known"), (body.incomplete ?? []).map((t) => h("p", {}, t))),
-    panel("By reason", "", list.length === 0 ? "No reading was refused." : table(["Reason", ["readings", "n"], "First", "Last", "Publish them again"],
-      list.map((r) => [link(r.reason, { reason: r.reason }), whole(r.count), ago(r.first, now()), ago(r.last, now()),
-        h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]))),
+    panel("By reason", "", list.length === 0 ? "No reading was refused." : table(["Reason", "Meaning", ["readings", "n"], "First", "Last", "Publish them again"],
+      list.map((r) => [link(r.reason, { reason: r.reason }), h("span", { class: "wrap" }, meaning(r.reason)), whole(r.count), ago(r.first, now()), ago(r.last, now()),
+        h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]), { stacked: true })),
     list.length === 0 ? null : panel("By tenant", "of the newest samples of each reason", table(["Tenant", ["samples", "n"]],
       refusedBy(list).map(([tenant, n]) => [tenant ? link(tenant, { tenant }) : "none that is known", whole(n)]))),
     samples.length === 0 ? null : panel("Samples", "the newest first; a click shows the payload", sampleList(samples.slice(0, 100), { few: 20,
@@ -327,7 +357,7 @@ function actions({ actions: { body, absent }, placement }) {
     panel("Actions", "what was done to the account in the last 30 days", list.length === 0 ? "None." : table(["At", "Who", "What", "Object", "Tenant", "Detail", "Outcome"],
       list.map((a) => [when(a.at), a.who, a.verb, a.object ?? "", a.tenant ? link(a.tenant, { tenant: a.tenant }) : "",
         h("span", { class: "wrap" }, Object.entries(a.detail ?? {}).map(([k, v]) => `${k}=${v}`).join(" ")),
-        a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)]))),
+        a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)]), { stacked: true })),
     decisions(placement.body, () => true),
     panel("Audit", "reads all chunks, and the log where it still has them", h("pre", { class: "payload", tabIndex: 0 },
       `binnacle audit --from ${new Date(now() - 2 * 86400e3).toISOString().slice(0, 10)} --to ${new Date(now()).toISOString().slice(0, 10)} --log`)),

@@ -7,7 +7,7 @@ export const views = { partitions: "Partitions", tenants: "Tenants", ingest: "In
 export const spans = ["1h", "6h", "24h", "168h"];
 
 /** sorts are the orders of the list of tenants, each by the property of a row; numbers come with the greatest first. */
-export const sorts = ["load", "tenant", "state", "rus", "throttled", "memory", "over", "refused", "registered"];
+export const sorts = ["load", "tenant", "state", "cost", "rus", "throttled", "memory", "over", "refused", "registered"];
 
 /** initial returns the state of a page that nobody has touched. partition is "" where none is looked at. */
 export function initial() {
@@ -52,12 +52,24 @@ export function requests(state, now) {
   return {
     partitions: { heat, placement: path("placement", {}) },
     tenants: { ...(tenant && { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) }),
-      heat, rejected: path("rejected", { from: now - hours[since], samples: 100 }), tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
+      heat, costs: path("costs", {}), rejected: path("rejected", { from: now - hours[since], samples: 100 }), tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
       limits: path("limits", { tenant }) },
     ingest: { ingesters: path("ingesters", { tenant, devices: 20, by: "age" }), bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },
     rejected: { rejected },
     actions: { actions: path("actions", { since: "720h", tenant }), placement: path("placement", { tenant }) },
   }[state.view];
+}
+
+/** containersLike returns the containers whose partitions can be looked at beside one: of its month, and the catalog. */
+export function containersLike(container) {
+  const month = /^(?:chunks|rollups)-(\d{4}-\d\d)/.exec(container)?.[1];
+  const others = month ? [`chunks-${month}`, `rollups-${month}`] : [];
+  return [...new Set([container, ...others, "catalog"])].filter(Boolean);
+}
+
+/** isLocal reports whether a change of the state needs no new answers: the partition that is looked at. */
+export function isLocal(part) {
+  return Object.keys(part).every((name) => name === "partition");
 }
 
 /** tenantPath returns the path of a tenant, or that of all with an empty name. */

@@ -27,12 +27,16 @@ export function panel(title, hint, content, wide = true) {
     typeof content === "string" ? h("p", { class: "none" }, content) : content);
 }
 
-/** table returns a table that scrolls sideways; columns are names, or [name, class, aria-sort]: the class of numbers is "n". */
-export function table(columns, rows) {
+/**
+ * table returns a table that scrolls sideways; columns are names, or [name, class, aria-sort]: the class of numbers is "n". A
+ * stacked one shows each row as lines where the page is narrow: one with sentences in it.
+ */
+export function table(columns, rows, { stacked = false } = {}) {
   const cls = columns.map((c) => (Array.isArray(c) ? c[1] : null));
-  return h("div", { class: "scroll", tabIndex: 0 }, h("table", { class: "data" },
-    h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", class: cls[i], "aria-sort": Array.isArray(c) ? c[2] : null }, Array.isArray(c) ? c[0] : c)))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: cls[i] }, c)))))));
+  const names = columns.map((c) => (Array.isArray(c) ? c[0] : c));
+  return h("div", { class: "scroll", tabIndex: 0 }, h("table", { class: stacked ? "data stacked" : "data" },
+    h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", class: cls[i], "aria-sort": Array.isArray(c) ? c[2] : null }, names[i])))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((c, i) => h("td", { class: cls[i], "data-name": stacked ? names[i] : null }, c)))))));
 }
 
 /** when writes an instant of an answer. */

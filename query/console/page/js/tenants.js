@@ -1,6 +1,7 @@
 // The operators' room of tenants: all of them, and one with its settings, tokens and actions, and how to change them.
 
 import { ask } from "./admin.js";
+import { costPanel, money } from "./cost.js";
 import { open } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { ago, number } from "./format.js";
@@ -41,6 +42,7 @@ export class TenantsRoom {
     if (state.tenant) return got.tenants.body ? this.one(got, more) : this.back();
     if (this.field.value.trim() !== state.find) this.field.value = state.find;
     this.rows = joined(got);
+    this.bill = got.costs.body;
     this.draw();
     return [h("div", { class: "filters" }, this.field), this.list];
   }
@@ -64,14 +66,28 @@ export class TenantsRoom {
     const column = (key, name, numeric) => [h("button", { title: `Sort by ${name}`, on: { click: () => this.sort(key) } },
       name, sort === key ? h("span", { "aria-hidden": "true" }, numeric ? " ▾" : " ▴") : null), numeric ? "n" : null, sort === key ? (numeric ? "descending" : "ascending") : null];
     const of = rows.length === this.rows.length ? "" : ` of ${whole(this.rows.length)}`;
-    fill(this.list, panel("Tenants", `${whole(rows.length)}${of}; load of the shared container in the last ${since}`, rows.length === 0 ? "None fits." : table(
-      [column("tenant", "Tenant"), column("state", "State"), column("load", "Share", true), column("rus", "RU/s", true), column("throttled", "429s", true), "Retention", "Limits that are set",
-        "Placement", column("memory", "Memory", true), column("over", "Over limits", true), column("refused", "Refused samples", true), "Tags", "Contact", column("registered", "Registered")],
-      rows.map((r) => [
-        h("span", {}, link(r.tenant, () => this.change({ tenant: r.tenant })), r.named ? h("span", { class: "hint" }, ` ${r.named}`) : null), standing(r),
-        r.load === null ? "" : bar(r.load, r.tenant), r.rus === null ? "" : number(Number(r.rus.toPrecision(3))), warned(r.throttled), r.retention,
-        r.limits.map(([k, v]) => `${k} ${v}`).join(", "), r.placement, r.memory ? bytes(r.memory) : "", warned(r.over), whole(r.refused),
-        r.tags, r.contact, r.registered ? h("span", { title: when(r.registered) }, ago(Date.parse(r.registered), Date.now())) : ""]))));
+    const { bill } = this;
+    const costs = bill ? `; ${bill.month} costs ${money(bill.dollars)} so far, at list prices, ${money(bill.nobody.dollars.total)} of it nobody's` : "";
+    // A column that no tenant has something in is left out.
+    const columns = [
+      [column("tenant", "Tenant"), (r) => h("span", {}, link(r.tenant, () => this.change({ tenant: r.tenant })), r.named ? h("span", { class: "hint" }, ` ${r.named}`) : null)],
+      [column("state", "State"), standing],
+      [column("cost", "Cost", true), (r) => (r.cost === null ? "" : money(r.cost))],
+      [column("load", "Share", true), (r) => (r.load === null ? "" : bar(r.load, r.tenant))],
+      [column("rus", "RU/s", true), (r) => (r.rus === null ? "" : number(Number(r.rus.toPrecision(3))))],
+      [column("throttled", "429s", true), (r) => warned(r.throttled)],
+      ["Retention", (r) => r.retention],
+      ["Limits that are set", (r) => r.limits.map(([k, v]) => `${k} ${v}`).join(", ")],
+      ["Placement", (r) => r.placement && h("span", { class: "folds" }, r.placement)],
+      [column("memory", "Memory", true), (r) => (r.memory ? bytes(r.memory) : "")],
+      [column("over", "Over limits", true), (r) => warned(r.over)],
+      [column("refused", "Refused samples", true), (r) => whole(r.refused)],
+      ["Tags", (r) => r.tags],
+      ["Contact", (r) => r.contact],
+      [column("registered", "Registered"), (r) => (r.registered ? h("span", { title: when(r.registered) }, ago(Date.parse(r.registered), Date.now())) : "")],
+    ].filter(([, of]) => rows.some((r) => of(r) !== ""));
+    fill(this.list, panel("Tenants", `${whole(rows.length)}${of}; load of the shared container in the last ${since}${costs}`, rows.length === 0 ? "None fits." :
+      table(columns.map(([c]) => c), rows.map((r) => columns.map(([, cell]) => cell(r))))));
   }
 
   back() {
@@ -95,6 +111,7 @@ export class TenantsRoom {
       h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "" }) } }, "All tenants"), suspend),
       this.said && h("div", { class: "box-note", role: "status" }, h("h3", {}, this.said.text), (this.said.hides ?? []).map((s) => h("p", {}, s))),
       panel(t.tenant, t.settings["display-name"], table(["Property", "Value"], facts.map(([k, v]) => [k, h("span", { class: "wrap" }, v)]))),
+      costOf(t.tenant, got.costs.body),
       this.settings(t, got),
       this.tokens(t, got.tokens.body?.tokens),
       recent(got.actions.body?.actions),
@@ -171,8 +188,17 @@ export class TenantsRoom {
   }
 }
 
-function joined({ tenants, heat, placement, bins, limits, rejected }) {
+// What a month costs a tenant, and what part of all that is.
+function costOf(tenant, bill) {
+  if (!bill) return null;
+  const of = bill.tenants?.find((t) => t.tenant === tenant);
+  if (!of) return panel("Cost", bill.month, "Nothing was counted for it yet: usage is stored every few minutes.");
+  return costPanel({ ...of, month: bill.month, hours: bill.hours }, { wide: true, share: of.dollars.total / Math.max(1e-9, bill.dollars) });
+}
+
+function joined({ tenants, costs, heat, placement, bins, limits, rejected }) {
   const known = new Map((tenants.body?.tenants ?? []).map((t) => [t.tenant, t]));
+  const cost = new Map((costs?.body?.tenants ?? []).map((t) => [t.tenant, t.dollars.total]));
   const load = new Map((heat.body?.tenants ?? []).map((s) => [s.tenant, s]));
   const held = new Map((bins.body?.tenants ?? []).map((b) => [b.tenant, b]));
   const refused = new Map(refusedBy(rejected.body?.rejected ?? []));
@@ -184,7 +210,7 @@ function joined({ tenants, heat, placement, bins, limits, rejected }) {
     return {
       tenant: name, named: settings["display-name"] ?? "", suspended: t?.suspended, registered: t?.registered ?? "", retention: (settings.retention ?? "").replace(/^default=(?=[^,]*$)/, ""),
       limits: Object.entries(settings).filter(([k, v]) => /^(query|ingest)-/.test(k) && v !== "default"), placement: t?.placement ?? "", tags: tagged(t?.tags ?? {}), contact: settings.contact ?? "",
-      load: load.get(name)?.share ?? null, rus: load.get(name)?.rus ?? null, throttled: load.get(name)?.throttled ?? 0, memory: held.get(name)?.bytes ?? 0,
+      cost: cost.get(name) ?? null, load: load.get(name)?.share ?? null, rus: load.get(name)?.rus ?? null, throttled: load.get(name)?.throttled ?? 0, memory: held.get(name)?.bytes ?? 0,
       over: exceeded.filter((x) => x.tenant === name).reduce((sum, x) => sum + x.delayed_readings + x.refused_readings, 0), refused: refused.get(name) ?? 0,
     };
   });
@@ -200,5 +226,5 @@ function recent(all) {
   const list = all.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 50);
   return panel("Its actions", "the last 30 days", list.length === 0 ? "None." : table(["At", "Who", "What", "Object", "Detail", "Outcome"],
     list.map((a) => [when(a.at), a.who, a.verb, a.object ?? "", h("span", { class: "wrap" }, Object.entries(a.detail ?? {}).map(([k, v]) => `${k}=${v}`).join(" ")),
-      a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)])));
+      a.outcome === "done" ? "done" : h("span", { class: "dot warn" }, a.outcome)]), { stacked: true }));
 }
