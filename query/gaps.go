@@ -158,13 +158,13 @@ func breaks(all []merge.Present, lacking []read.MissingChunks,
 			chains[of] = append(chains[of], p)
 		}
 	}
-	told := map[telemetry.Day]bool{}
+	reported := map[telemetry.Day]bool{}
 	for of, chunks := range chains {
 		slices.SortFunc(chunks, func(a, b merge.Present) int { return int(a.Header.ID.Number) - int(b.Header.ID.Number) })
 		next, begin := uint32(0), of.day.Start()
 		for _, p := range chunks {
 			if n := p.Header.ID.Number; n > next {
-				told[of.day] = true
+				reported[of.day] = true
 				out = append(out, gaps.Break{Range: telemetry.Range{From: begin, To: p.Header.From}, Day: of.day,
 					Detail: fmt.Sprintf("the chain of stream %d and partition %d lacks %s: run binnacle audit", of.stream,
 						of.partition, numbers(next, n-1))})
@@ -173,7 +173,7 @@ func breaks(all []merge.Present, lacking []read.MissingChunks,
 		}
 	}
 	for _, l := range lacking {
-		if told[l.Day] || isHidden(l.Day) {
+		if reported[l.Day] || isHidden(l.Day) {
 			continue
 		}
 		begin := l.Day.Start()

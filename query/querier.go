@@ -257,7 +257,7 @@ func (q *Querier) Kept(key any) any {
 	return q.reader.Kept(key)
 }
 
-// CountKept counts an answer of which a part was kept, or might have been.
+// CountKept counts an answer that used a kept part (hit), or could have.
 func (q *Querier) CountKept(hit bool) {
 	result := "miss"
 	if hit {

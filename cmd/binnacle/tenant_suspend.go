@@ -4,7 +4,7 @@ import "binnacle/internal/app"
 
 type tenantSuspendCommand struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
-	Reason string `help:"Reason, which everybody reads whose query is refused." required:""`
+	Reason string `help:"Reason. Refused queries are answered with it." required:""`
 
 	Config app.TokenConfig `kong:"embed"`
 }

@@ -117,7 +117,7 @@ resource provisionRole 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write'
-          // What the service asks of who follows an operation that it has begun.
+          // What the service asks of a caller that follows an operation it has begun.
           'Microsoft.DocumentDB/locations/operationsStatus/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/operationResults/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/operationResults/read'

@@ -54,7 +54,7 @@ resource "azurerm_cosmosdb_sql_container" "catalog" {
     }
   }
 
-  # A container whose key has lost a level looks right and can't be mended: the kind can't be changed afterwards.
+  # A container with a key that has lost a level looks right and can't be mended: the kind can't be changed afterwards.
   lifecycle {
     postcondition {
       condition     = self.partition_key_kind == "MultiHash" && length(self.partition_key_paths) == 2

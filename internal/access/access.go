@@ -2,7 +2,7 @@
 // provider (OIDC), or by the header of a proxy that the operator trusts. docs/guides/access.md is its manual.
 //
 // What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
-// choose among those that its credential covers. A caller that is denied learns nothing of which tenants exist.
+// choose among those that its credential covers. A denial does not show which tenants exist.
 package access
 
 import (

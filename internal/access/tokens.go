@@ -85,7 +85,7 @@ func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Durat
 // readTimeout bounds how long a request waits for tokens to be read.
 const readTimeout = 5 * time.Second
 
-// read reads all tokens again; callers who come meanwhile share the read.
+// read reads all tokens again; callers that come meanwhile share the read.
 func (s *tokenCache) read(ctx context.Context) error {
 	done := s.reads.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)

@@ -32,7 +32,7 @@ type EraseConfig struct {
 	DryRun            bool   `help:"Show what would be erased, and change nothing."`
 	Wait              bool   `help:"Wait until chunks are swept and rollups cleared: 13 minutes or longer. --certificate implies it."`
 	JSON              bool   `name:"json" help:"Print JSON."`
-	Group             string `help:"Consumer group of the ingesters, all of which must know orders of erasure." default:"binnacle" group:"Kafka"`
+	Group             string `help:"Consumer group of the ingesters. All must be of a version that knows orders of erasure." default:"binnacle" group:"Kafka"`
 	CertificateConfig `kong:"embed"`
 	OrdersConfig      `kong:"embed,group='Kafka'"`
 	Gone              []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`

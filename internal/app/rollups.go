@@ -126,7 +126,7 @@ type RollupsOfConfig struct {
 // RebuildConfig is RollupsOfConfig for making rollups anew.
 type RebuildConfig struct {
 	Of      RollupsOfConfig `kong:"embed"`
-	Metrics []string        `name:"metric" help:"Only days of which one of these metrics has readings and no rollups, and these metrics first." placeholder:"METRIC"`
+	Metrics []string        `name:"metric" help:"Rebuild only days on which one of these metrics has readings but no rollups, and these metrics first." placeholder:"METRIC"`
 }
 
 // rollupsOf returns a writer for a command, and the keys and days that it is about.

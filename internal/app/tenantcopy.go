@@ -60,14 +60,14 @@ func CopyTenant(ctx context.Context, cfg CopyConfig, tenant string, env Env) err
 		return fmt.Errorf("the target: %w", err)
 	}
 	defer to.Close()
-	told := time.Now()
+	logged := time.Now()
 	copier := tenantcopy.New(tenantcopy.Config{
 		From: copySide(from, env), To: copySide(to, env), Tenant: tenant, Device: cfg.Device, DryRun: cfg.DryRun,
 		RUs:  cfg.RUs,
 		Days: telemetry.Range{From: days.From.Start(), To: days.To.Start()}, Forget: erase.Forget, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
-			if now := time.Now(); now.Sub(told) > 10*time.Second {
-				told = now
+			if now := time.Now(); now.Sub(logged) > 10*time.Second {
+				logged = now
 				env.Logger.Info("copying", "tenant", tenant, "copied", r.Copied, "compared", r.Chunks, "bytes", r.Bytes)
 			}
 		},

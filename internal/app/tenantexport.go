@@ -306,7 +306,7 @@ func (x *exporter) part(ctx context.Context, a exportPart) (f exportFile, err er
 		a.ask.Set("layout", "message")
 	}
 	broken := 0
-	var given []string // devices of which the file has the tags
+	var given []string // devices with their tags in the file
 	err = x.attempt(ctx, func() (err error) {
 		f, err = x.write(a.name, func(w io.Writer) (rows int64, err error) {
 			err = x.ask(ctx, "/api/v1/readings", a.ask, func(resp *http.Response) error {

@@ -129,7 +129,7 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
 }
 
-// withTagged returns changes with one of a retention by tag that has the devices, of which the catalog knows.
+// withTagged returns changes in which a retention by tag has its devices, those of the catalog.
 func (o tenantOperator) withTagged(
 	ctx context.Context, name, retention string, changes []control.Change,
 ) ([]control.Change, error) {

@@ -15,7 +15,7 @@ import (
 // Input is what is known of one container and of the tenants that will write to it on a day.
 type Input struct {
 	Day      telemetry.Day // that the epochs begin on
-	Measured telemetry.Day // of which the load is given
+	Measured telemetry.Day // the day of the load
 	Ranges   []epk.Range   // physical partitions of the container of Day
 	Tenants  []Tenant
 	Full     []FullKey

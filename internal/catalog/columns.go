@@ -446,7 +446,7 @@ func (r *columnReader) places(n, size int) []int {
 		case c > 1 && c-2 < uint64(seen):
 			out[i] = int(c) - 2
 		default:
-			r.fail("code %d of a dictionary of which %d of %d were there", c, seen, size)
+			r.fail("code %d of a dictionary that has %d of %d entries so far", c, seen, size)
 			out[i] = -1
 		}
 	}

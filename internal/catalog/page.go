@@ -38,7 +38,7 @@ type Page struct {
 	Forget []Forgotten
 	// Applied says that the pages beside this one are without what it has forgotten.
 	Applied bool
-	// Replaces is pages of which others, stored before this one, say all.
+	// Replaces lists pages that earlier pages repeat in full.
 	Replaces []string
 }
 

@@ -55,7 +55,7 @@ type pendingRead struct {
 	done      chan struct{} // closed at the end; what follows is set before
 	snapshot  *Snapshot
 	err       error
-	abandoned bool // the context of the caller who read has ended
+	abandoned bool // the context of the caller that read has ended
 }
 
 // NewDirectory makes a Directory that has read nothing yet.

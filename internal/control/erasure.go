@@ -16,8 +16,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Erasure is an order to erase readings (rules E-R1 and E-R2): those of the devices and days that it matches, of which
-// the first record lies at or below its position. It never changes.
+// Erasure is an order to erase readings (rules E-R1 and E-R2): those of the devices and days that it matches, if
+// their record lies at or below its position. It never changes.
 type Erasure struct {
 	ID     string
 	Tenant string
@@ -214,8 +214,8 @@ func (list Erasures) CatalogSince() (since time.Time) {
 	return since
 }
 
-// Times returns the event times in a range that acknowledged orders cover of a device, in order, none of which meet: of
-// each order those before it was given.
+// Times returns the event times of a device in a range that acknowledged orders cover: of each order those before it
+// was given. They are in order, and do not overlap.
 func (list Erasures) Times(device string, r telemetry.Range) (out []telemetry.Range) {
 	var all []telemetry.Range
 	for _, e := range list {
@@ -429,7 +429,7 @@ func (o *ErasureOrders) Void(ctx context.Context, id string) (bool, error) {
 type SweptPlace struct {
 	Container   string `json:"container"`
 	TenantShard string `json:"tenantShard"`
-	Chunks      int    `json:"chunks"` // those of which rows were erased
+	Chunks      int    `json:"chunks"` // with rows that were erased
 	Rows        int    `json:"rows"`   // that they had
 	Fences      int    `json:"fences"`
 	Digest      string `json:"digest"` // of the digests of the documents that were erased, in the order of device and id
@@ -440,7 +440,7 @@ type SweepProgress struct {
 	At         int64 `json:"at"`         // ms since 1970 UTC
 	Containers int   `json:"containers"` // in which nothing is left
 	Of         int   `json:"of"`         // containers that the order touches
-	Chunks     int   `json:"chunks"`     // those of which rows were erased
+	Chunks     int   `json:"chunks"`     // with rows that were erased
 	Rows       int   `json:"rows"`       // that they had
 }
 

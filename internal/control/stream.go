@@ -53,8 +53,8 @@ func first(all []Stream, err error) (Stream, error) {
 }
 
 // newest returns the streams of the topic of old, the newest first. If that does not come after old, it makes one.
-// Numbers are dense and a number is taken by create, so a create succeeds only for a caller who knew all streams: of
-// two callers who race, one fails and reads again.
+// Numbers are dense and a number is taken by create, so a create succeeds only for a caller that knew all streams: of
+// two callers that race, one fails and reads again.
 func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Stream, error) {
 	pauses := lagging.Begin()
 	for {

@@ -59,7 +59,7 @@ type Config struct {
 	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter is a number in [0, 1) that spreads the waits of those who were throttled together. Default:
+	// Jitter is a number in [0, 1) that spreads the waits of requests that were throttled together. Default:
 	// random.
 	Jitter func() float64
 }

@@ -123,7 +123,7 @@ type examiner struct {
 // index is what a chunk has in the index: two levels of its key, from, to and id.
 const index = 5 * ru.Scalar
 
-// operation is what is measured: attempts that do the same, of which the fastest counts.
+// operation is a measured operation: attempts that do the same. The fastest one counts.
 type operation struct {
 	name     string
 	kind     string // of factor
@@ -139,7 +139,7 @@ const (
 	small1  = 1 << 10
 	medium4 = 4 << 10
 	full32  = 32 << 10
-	large64 = 64 << 10 // of which the tables that are published disagree most
+	large64 = 64 << 10 // where published tables differ most
 )
 
 // Two keys: of what is examined, and of chunks that are made between those of the other.

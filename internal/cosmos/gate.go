@@ -76,7 +76,7 @@ func (g *gate) close(now time.Time, low bool, wait time.Duration) {
 	if low {
 		return
 	}
-	if !now.Before(g.opens) { // of those who are refused together the first one counts
+	if !now.Before(g.opens) { // of requests that are refused together the first one counts
 		g.limit = max(1, float64(g.inFlight+1)/2)
 	}
 	if until.After(g.opens) {

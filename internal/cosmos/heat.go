@@ -35,7 +35,7 @@ func (c *Client) countHeat(to call, a outcome) {
 	c.cfg.Heat.Count(what)
 }
 
-// backfillAfter is how long ago a day ended at least of which a chunk counts as a backfill's, ms.
+// backfillAfter is the age in ms of the end of a day from which on its chunks count as a backfill's.
 const backfillAfter = 2 * heat.Day
 
 // kindOf returns what the create of a chunk counts as.

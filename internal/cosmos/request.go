@@ -30,7 +30,7 @@ type call struct {
 const (
 	defaultRetryAfter = 100 * time.Millisecond // the service did not say
 	minRetryAfter     = time.Millisecond
-	maxSpread         = time.Second // how far those who are throttled together are spread at most
+	maxSpread         = time.Second // how far requests that are throttled together are spread at most
 )
 
 // do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited
@@ -151,8 +151,8 @@ func askedFor(answer *Error) time.Duration {
 	return max(answer.RetryAfter, minRetryAfter)
 }
 
-// spread makes a wait longer by up to as much again for every attempt, so that those who were throttled together do not
-// come back together.
+// spread makes a wait longer by up to as much again for every attempt, so that requests that were throttled together do
+// not come back together.
 func (c *Client) spread(wait time.Duration, attempt int) time.Duration {
 	most := min(wait<<min(attempt, 10), maxSpread)
 	return wait + time.Duration(c.cfg.Jitter()*float64(most))

@@ -60,7 +60,7 @@ func (s *rangeSeries) countHeld(n rangeName) {
 	s.count(n, func(n rangeName) { s.held.WithLabelValues(n.container, n.id).Inc() })
 }
 
-// addWaiting counts one who waits, or, with a negative number, waits no more.
+// addWaiting counts a request that waits, or, with a negative number, waits no more.
 func (s *rangeSeries) addWaiting(n rangeName, more float64) {
 	s.count(n, func(n rangeName) { s.waiting.WithLabelValues(n.container, n.id).Add(more) })
 }

@@ -149,7 +149,7 @@ func (f findings) counted() (shown, finding string) {
 	return shown, "counted items are loaded"
 }
 
-// itemBytes compares a create of 32 KB with one of 31, of which only the smaller has room below the row for system
+// itemBytes compares a create of 32 KB with one of 31: only the smaller has room below the row for system
 // properties. Where these count it is charged at least a unit more.
 func (f findings) itemBytes() (shown, finding string) {
 	below, ok := f.charged("create, 31 KB")

@@ -54,7 +54,7 @@ type ThroughputOverview struct {
 	ScaledHour float64 `json:"scaledHourRUs"`
 }
 
-// PartitionOverview is one physical partition. Heat is a strip over the last ten minutes, the oldest
+// PartitionOverview is one physical partition. Heat is a bar over the last ten minutes, the oldest
 // cell first: in each, the share of the budget that its busiest second was charged, 1 being all of it,
 // and more than 1 what a second was overdrawn by.
 type PartitionOverview struct {
@@ -75,7 +75,7 @@ type PartitionOverview struct {
 	Refused     []int     `json:"refused"` // answered 429, by cell
 }
 
-// cellSeconds is how long a cell of a heat strip is.
+// cellSeconds is how long a cell of a heat bar is.
 const cellSeconds = 5
 
 // Overview returns what every container of the account holds and does.
@@ -121,13 +121,13 @@ func overviewOf(p engine.State, now time.Time) PartitionOverview {
 		LastSecond: p.LastSecond, LastMinute: p.LastMinute, Peak: p.Peak, Requests: p.Requests, Throttled: p.Throttled,
 		CellSeconds: cellSeconds, Heat: make([]float64, cells), Refused: make([]int, cells),
 	}
-	// Cells begin at multiples of their length, so that they do not change as the strip moves on.
+	// Cells begin at multiples of their length, so that they do not change as the bar moves on.
 	first := now.Unix() - budget.HistorySeconds
 	oldest := (first+budget.HistorySeconds-1)/cellSeconds - cells + 1
 	for i, m := range p.History {
 		cell := (first+int64(i))/cellSeconds - oldest
 		if cell < 0 {
-			continue // half of a cell that has left the strip
+			continue // half of a cell that has left the bar
 		}
 		share := math.Round(1000*float64(m.RUs)/p.Budget) / 1000
 		out.Heat[cell] = max(out.Heat[cell], share)

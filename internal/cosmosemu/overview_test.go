@@ -86,7 +86,7 @@ func TestOverview(t *testing.T) {
 	}
 	require.Equal(t, 1, hot)
 
-	// After ten minutes the strip is empty again.
+	// After ten minutes the bar is empty again.
 	now.advance(11 * time.Minute)
 	for _, p := range s.Overview().Containers[0].Partitions {
 		require.Equal(t, make([]float64, 120), p.Heat)
@@ -116,12 +116,12 @@ func TestOverviewPage(t *testing.T) {
 	require.Contains(t, page, "<b>1,200 RU/s</b> manual")
 	require.Contains(t, page, "1 answered 429")
 	require.NotRegexp(t, `(src|href)="(https?:)?//`, page, "nothing comes from elsewhere")
-	strips := regexp.MustCompile(`(?s)<span class="strip">(.*?)</span>`).FindAllStringSubmatch(page, -1)
-	require.Len(t, strips, 3)
+	bars := regexp.MustCompile(`(?s)<span class="bar">(.*?)</span>`).FindAllStringSubmatch(page, -1)
+	require.Len(t, bars, 3)
 	hot := 0
-	for _, strip := range strips {
-		require.Equal(t, 120, strings.Count(strip[1], "<i "))
-		hot += strings.Count(strip[1], `class="h5 t" title="0 s ago: 10`)
+	for _, bar := range bars {
+		require.Equal(t, 120, strings.Count(bar[1], "<i "))
+		hot += strings.Count(bar[1], `class="h5 t" title="0 s ago: 10`)
 	}
 	require.Equal(t, 1, hot)
 }

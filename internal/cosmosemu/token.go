@@ -17,8 +17,8 @@ const tokenPrefix = "type=aad&ver=1.0&sig="
 var tokenKey = []byte(base64.RawURLEncoding.EncodeToString([]byte(Key)))
 
 // checkToken refuses what is not a JSON Web Token of the shape that azcosmos's tests send: two JSON
-// objects, of which the first names an algorithm and the second an audience and an expiry, and the key
-// in place of the signature. Whether it has expired is not checked, for the reason that the age of a
+// objects, the first with an algorithm, the second with an audience and an expiry, and the key in place
+// of the signature. Whether it has expired is not checked, for the reason that the age of a
 // signature's date is not.
 func checkToken(token string) error {
 	parts := strings.Split(token, ".")

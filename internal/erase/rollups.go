@@ -79,7 +79,7 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 	return len(days) == 0, nil
 }
 
-// manifests adds the days of which a manifest names a device that the order is about, beside its batches.
+// manifests adds the days with a manifest that names a device of the order beside its batches.
 func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part telemetry.Range,
 	days map[telemetry.Day]map[string]bool) error {
 	key.Name = rollup.ManifestKey

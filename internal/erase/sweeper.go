@@ -26,7 +26,7 @@ type Config struct {
 	// Purge takes what a tenant's catalog has forgotten out of its pages, and reports whether none had any of it; nil: no
 	// catalog is looked at.
 	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
-	// Annotations of tenants, of which those of a tenant go that is erased as a whole; nil: none are looked at.
+	// Annotations of tenants. Those of a tenant that is erased as a whole are deleted; nil: none are.
 	Annotations *control.Annotations
 
 	RUs    float64          // budget a second, 400
@@ -84,7 +84,7 @@ const SettledAfter = 5 * time.Minute
 // and has read chunks before takes no longer.
 const ClearAfter = 8 * time.Minute
 
-// purgeAgain is the pause before the catalog is read again of which a page had what it has forgotten.
+// purgeAgain is the pause before a catalog is read again in which a page had what it has forgotten.
 const purgeAgain = 15 * time.Second
 
 // Round sweeps each order that is new, and again when it is settled; then it takes away rollups, at once and again

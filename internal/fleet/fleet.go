@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// tick is the shortest wait: what falls due meanwhile travels together, which spares the broker
+	// tick is the shortest wait: what becomes due meanwhile travels together, which spares the broker
 	// a request per reading in a large fleet.
 	tick = 10 * time.Millisecond
 

@@ -32,7 +32,7 @@ const (
 	chargesBudget = 0.8
 	chargesShare  = 100
 	chargesLook   = time.Second     // between two looks whether it is time
-	chargesFirst  = 5 * time.Second // after the start, for those who try a bill
+	chargesFirst  = 5 * time.Second // after the start, for people who try a bill
 )
 
 // ChargesWriter stores the counters of a process. Its methods are for one caller at a time.

@@ -26,6 +26,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		lostWeights: f.NewCounter(prometheus.CounterOpts{Name: "binnacle_heat_lost_weights_total",
 			Help: "Rounds in which the weights of devices could not be written."}),
 		keys: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_heat_keys",
-			Help: "First-level keys of which heat is counted in this process."}),
+			Help: "First-level keys with heat counted in this process."}),
 	}
 }

@@ -104,8 +104,8 @@ func (r *Reader) layer(ctx context.Context, layer heat.Layer, span heat.Span) ([
 	return complete(all), nil
 }
 
-// complete leaves out frames of hours and days of which a document is not there, and all but one frame of an hour or
-// day: two processes may have made it.
+// complete leaves out frames of hours and days that lack a document, and all but one frame of an hour or day: two
+// processes may have made it.
 func complete(all []heat.Frame) []heat.Frame {
 	type frame struct {
 		from   int64

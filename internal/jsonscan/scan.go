@@ -251,7 +251,7 @@ func (s *Scanner) passString() bool {
 	}
 }
 
-// PassRest goes to the brace that ends the object inside of which the scanner is, between two properties, and reports
+// PassRest goes to the brace that ends the object around the scanner, which is between two properties, and reports
 // whether it could: it finds that brace only where no object, and no string with escapes, comes before.
 func (s *Scanner) PassRest() bool {
 	rest := s.text[s.at:]

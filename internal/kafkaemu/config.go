@@ -96,7 +96,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if len(c.Journals) > 0 && c.Needed == nil {
-		fault("journals, but nobody who knows what of them is needed")
+		fault("journals, but no function for what of them is needed")
 	}
 	if c.RetentionBytes < 0 {
 		fault("retention of %d bytes", c.RetentionBytes)

@@ -84,5 +84,5 @@ func TestJournalNeedsSourceTopic(t *testing.T) {
 	cfg := config(t)
 	cfg.Journals = map[string]string{topic: "missing"}
 	require.ErrorContains(t, cfg.Validate(), `journal "telemetry" of "missing"`)
-	require.ErrorContains(t, cfg.Validate(), "nobody who knows")
+	require.ErrorContains(t, cfg.Validate(), "no function for what")
 }

@@ -78,7 +78,7 @@ func (f Flood) validate() error {
 
 const mostFlood = 20_000_000
 
-// window returns the fleet time of which readings are reported: until all that waits must have been taken or refused.
+// window returns the fleet time in which readings are reported: until all that waits must have been taken or refused.
 func (f Flood) window() time.Duration { return 2*floodCalm + f.For + f.HeldFor }
 
 // FloodResult is what one case of the flood has come to. Times are of the fleet's clock, request units are modelled.

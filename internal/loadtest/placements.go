@@ -80,7 +80,7 @@ type placedRequest struct {
 	id    string
 	body  []byte
 	of    *placedGroup
-	via   *lane
+	via   *route
 	at    time.Time // when it is sent, or sent again
 	tries int
 }
@@ -91,15 +91,15 @@ type placedGroup struct {
 	writes, queries []float64
 }
 
-// lane is the way of one process to one container. As the adapter's gate of a physical partition does, it is closed
+// route is the way of one process to one container. As the adapter's gate of a physical partition does, it is closed
 // after a 429 for as long as that asks for.
-type lane struct {
+type route struct {
 	items *cosmos.Items
 	opens time.Time
 }
 
-// ways lead to one container.
-type ways struct{ ingester, querier *lane }
+// routes lead to one container.
+type routes struct{ ingester, querier *route }
 
 // placementRun is one case.
 type placementRun struct {
@@ -181,7 +181,7 @@ func (s *placementRun) prepare(ctx context.Context) error {
 	loud := &placedGroup{PlacedTenants: PlacedTenants{Tenants: "the loud one"}}
 	s.groups = append(s.groups, quiet)
 	day := telemetry.DayOf(midnight.UnixMilli())
-	processes := map[string]ways{}
+	processes := map[string]routes{}
 	for n := range tenants {
 		tenant, of, rus := fmt.Sprintf("quiet-%d", n), quiet, s.of.shared
 		if n == tenants-1 {
@@ -205,7 +205,7 @@ func (s *placementRun) prepare(ctx context.Context) error {
 				return err
 			}
 			items := s.a.client.Items(container)
-			processes[container] = ways{ingester: &lane{items: items}, querier: &lane{items: items}}
+			processes[container] = routes{ingester: &route{items: items}, querier: &route{items: items}}
 			s.r.RUs = append(s.r.RUs, rus)
 			s.cost = s.cost.Plus(ru.Price(ru.Priced{RUs: float64(rus), Container: true},
 				ru.Priced{RUs: rollupsRUs, Autoscale: true, Container: true}))
@@ -224,7 +224,7 @@ func (s *placementRun) prepare(ctx context.Context) error {
 }
 
 // plan adds what a tenant stores and asks.
-func (s *placementRun) plan(p *sharding.Placement, of *placedGroup, to ways) {
+func (s *placementRun) plan(p *sharding.Placement, of *placedGroup, to routes) {
 	shift := time.Duration(sharding.GroupOf(p.Tenant(), int(placedEvery))) // tenants are not in step
 	begins := midnight.Add(time.Second)
 	flood, ends := begins.Add(placedCalm), begins.Add(placedCalm+placedFlood)

@@ -64,9 +64,9 @@ func heading(r Report) string {
 	switch {
 	case r.SampleSeconds >= r.WindowSeconds:
 	case len(r.Outcomes) == 1 && r.Outcomes[0].Scenario == Explodes:
-		measured += ", of which a document per reading takes an interval in each hour"
+		measured += " (a document per reading: one interval in each hour)"
 	default:
-		measured += ", of which a document per reading takes the first " + one(seconds(r.SampleSeconds))
+		measured += " (a document per reading: the first " + one(seconds(r.SampleSeconds)) + ")"
 	}
 	return fmt.Sprintf("%s trucks report ten metrics every %s, seed %d. Each layout has a container of its own with %d "+
 		"physical partitions. "+

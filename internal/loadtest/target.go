@@ -391,7 +391,7 @@ func (w *targetWriter) result(took time.Duration) TargetResult {
 	return out
 }
 
-// quantiles returns those of some values, of which there is one at least. It sorts them.
+// quantiles returns those of at least one value. It sorts them.
 func quantiles(values []float64) Quantiles {
 	slices.Sort(values)
 	at := func(q float64) float64 { return round(values[int(q*float64(len(values)-1)+0.5)]) }

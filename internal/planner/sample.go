@@ -198,7 +198,7 @@ func next(r *rand.Rand, kind string, at *float64) telemetry.Value {
 	return telemetry.IntValue(int64(*at))
 }
 
-// encodeFile measures the devices of a file, the readings of which are repeated until a day is full.
+// encodeFile measures the devices of a file. It repeats their readings until a day is full.
 func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
 	devices, err := w.readings(f.Sample)
 	if err != nil {

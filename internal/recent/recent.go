@@ -1,5 +1,4 @@
-// Package recent bounds the names of which something is kept, such as the values of a metric's label: the last used
-// ones stay.
+// Package recent bounds a set of names, such as the values of a metric's label: the last used ones stay.
 package recent
 
 import "sync"

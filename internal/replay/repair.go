@@ -49,9 +49,9 @@ func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer 
 	return &repairer{set: set, decoder: decode.New(opts), other: decode.New(opts), elements: map[int32]int64{}}
 }
 
-// follow records a dead letter, selected or not, and reports whether it stands for the rest of a record of which the
-// dead letters before it have named some elements. Those of a partition come in its order; between them stand dead
-// dead letters of other partitions, which other workers write.
+// follow records a dead letter, selected or not, and reports whether it stands for the rest of a record: dead
+// letters before it have named some of its elements. Those of a partition come in its order; between them stand dead
+// letters of other partitions, which other workers write.
 func (m *repairer) follow(l *deadletter.DeadLetter) (rest bool) {
 	if l.Index == decode.Whole {
 		offset, known := m.elements[l.Partition]

@@ -181,7 +181,7 @@ func (l *replayLog) addReceipt(kind string, c receipt, at int64) error {
 	return nil
 }
 
-// open returns the selected dead letters that were claimed and of which nothing else is known.
+// open returns the selected dead letters that were claimed and have no later entry.
 func (l *replayLog) open() map[deadletter.ID][]claim {
 	out := map[deadletter.ID][]claim{}
 	for id, all := range l.claims {
@@ -212,7 +212,7 @@ func from(all map[deadletter.ID][]claim) map[int]int64 {
 	return out
 }
 
-// copies returns the dead letters of which the topic has a copy, at or after the given offset of each partition. A
+// copies returns the dead letters with a copy in the topic, at or after the given offset of each partition. A
 // record counts as a copy only if of accepts its MAC: everybody who may produce can write the header.
 func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64,
 	of func(id deadletter.ID, mac string) bool) (map[deadletter.ID]bool, error) {

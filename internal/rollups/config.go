@@ -39,7 +39,7 @@ type Config struct {
 	RUs       float64       `name:"rollup-budget" help:"Request units a second for making rollups, on average. 0 is no limit." default:"200"`
 	Every     time.Duration `name:"rollup-every" help:"Time between checks for hours that can be built." default:"1m"`
 	LateEvery time.Duration `name:"rollup-late-every" help:"Time between checks of yesterday for late chunks. A day that is N days old is checked N times less often." default:"10m"`
-	Days      int           `name:"rollup-days" help:"Days back from today of which rollups are made and corrected. Older days: binnacle rollups rebuild." default:"7"`
+	Days      int           `name:"rollup-days" help:"Days back from today for which rollups are made and corrected. Older days: binnacle rollups rebuild." default:"7"`
 
 	MaxMetrics int      `name:"rollup-metrics" help:"Most metrics of a tenant that get rollups: those of --rollup-first, then by name. Queries read the others from chunks." default:"64"`
 	First      []string `name:"rollup-first" help:"Metrics that get rollups first where there are more than --rollup-metrics." placeholder:"METRIC"`

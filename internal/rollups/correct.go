@@ -136,7 +136,7 @@ func (r *round) computeDevice(ctx context.Context, device string, hours rollup.H
 	return f, nil
 }
 
-// earlier returns the first of two moments, of which 0 is never.
+// earlier returns the first of two moments; 0 is never.
 func earlier(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b

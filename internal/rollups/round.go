@@ -173,7 +173,7 @@ func (r *round) read(ctx context.Context) error {
 	return r.pacer.Wait(ctx, receipt.RUs)
 }
 
-// due returns the hours to be built now: those whose chunks are stored, by block, and those of which some expire.
+// due returns the hours to be built now: those with all chunks stored, by block, and those in which some expire.
 func (r *round) due(a roundOptions) (due rollup.Hours) {
 	covered := r.old.MinuteHours()
 	block := hoursPerBlock(r.cfg.Hold)
@@ -301,7 +301,7 @@ func (r *round) commit(ctx context.Context) error {
 // ttlMargin is how long rollups outlive the first of their chunks that expires.
 const ttlMargin = 2 * 24 * time.Hour
 
-// ttl returns the time to live of a document, of which the chunks expire at a second; 0 is never.
+// ttl returns the time to live of a document that shows chunks until they expire at a second; 0 is never.
 func (r *round) ttl(until int64, never bool) int64 {
 	if never || until == 0 {
 		return 0

@@ -29,7 +29,7 @@ type Writer struct {
 	// Owned by Run.
 	next     map[targetID]time.Time // when a key and day is looked at again
 	failures map[targetID]int       // how often in a row its rounds have failed
-	// uncorrectable is the hours of devices of which is known that their rows are too many for a correction.
+	// uncorrectable has the hours of devices that have too many rows for a correction.
 	uncorrectable map[targetID]map[string]rollup.Hours
 	lag           time.Duration // of the last pass
 }

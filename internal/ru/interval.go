@@ -31,7 +31,7 @@ func (i Interval) Times(n float64) Interval {
 	return Interval{n * i.Low, n * i.Likely, n * i.Other, n * i.High}
 }
 
-// Each returns the interval of which each part is what f makes of it. f must not fall.
+// Each returns the interval with f applied to each part. f must be monotonic.
 func (i Interval) Each(f func(float64) float64) Interval {
 	return Interval{f(i.Low), f(i.Likely), f(i.Other), f(i.High)}
 }
@@ -54,8 +54,8 @@ var systemBytes = assumed{0, 0, 230}
 // keyLevel is the index units of a level of a hierarchical partition key that the policy includes.
 var keyLevel = assumed{0, Scalar, Scalar}
 
-// Levels returns the index units of an item of which some are levels of a hierarchical partition key. These may be in
-// no index.
+// Levels returns the index units of an item with levels of a hierarchical partition key among them. These may be in no
+// index.
 func (m Model) Levels(units, levels int) int {
 	return units - levels*(Scalar-int(keyLevel.of(m)))
 }

@@ -97,7 +97,7 @@ type Scan struct {
 	Charge func(rus float64) error
 }
 
-// Window is a range of a Scan, of which only what was stored since then is asked for.
+// Window is a range of a Scan, for what was stored since then.
 type Window struct {
 	telemetry.Range
 	Since int64

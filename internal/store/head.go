@@ -160,7 +160,7 @@ type PartitionHead struct {
 	// reads it again (rule R1).
 	Containers []string
 
-	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
+	// Chains are those of the asked devices and days that have stored chunks, as far as the head remembers.
 	Chains []HeadChain
 
 	// Deferrals are readings of the asked devices below the position that are neither in Rows nor in the store: they

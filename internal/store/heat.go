@@ -14,7 +14,7 @@ type HeatDocument struct {
 	Body []byte
 }
 
-// HeatQuery asks for the documents under a key of which from lies in [From, To), both ms since 1970.
+// HeatQuery asks for the documents under a key with a from in [From, To), both ms since 1970.
 type HeatQuery struct {
 	Key      string
 	From, To int64

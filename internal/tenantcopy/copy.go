@@ -56,7 +56,7 @@ type Config struct {
 // Result is what a copy has done, and what both sides have in common then.
 type Result struct {
 	Copied   int   `json:"copied"`   // chunks that were created, or would be
-	Replaced int   `json:"replaced"` // chunks of which the rows were erased meanwhile, and fences
+	Replaced int   `json:"replaced"` // chunks with rows that were erased meanwhile, and fences
 	Bytes    int64 `json:"bytes"`    // of both
 	Expiring int   `json:"expiring"` // chunks left out because a retention hides them
 

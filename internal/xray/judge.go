@@ -130,7 +130,7 @@ func (j *judge) charged(out Read, all []stored) Read {
 	return out
 }
 
-// reading is a read of one day: under which keys, and of which devices.
+// reading is a read of one day: its keys and devices.
 type reading struct {
 	scheme scheme
 	keys   [][]string // or first levels; nil: all

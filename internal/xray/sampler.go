@@ -73,7 +73,7 @@ func (s *sampler) read(ctx context.Context) error {
 		return fmt.Errorf("container %s has %d physical partitions: to see each takes %.0f RU, and --max-rus allows %.0f",
 			s.cfg.Container, len(s.ranges), least, s.cfg.MaxRUs)
 	}
-	s.say("binnacle xray: %d physical partitions. The sample is charged at most %.0f RU, of which %.1f are spent; "+
+	s.say("binnacle xray: %d physical partitions. The sample is charged at most %.0f RU, and has spent %.1f; "+
 		"nothing is written.\n", len(s.ranges), s.cfg.MaxRUs, s.source.Charged())
 	if err := s.edges(ctx); err != nil {
 		return err

@@ -148,7 +148,7 @@ func (t *batched) integer(i int, v int64, there bool) {
 	t.Field(i).(*array.Int64Builder).Append(v)
 }
 
-// value appends a value to the columns of all types, the first of which is at i. A number and a bool stand in the first
+// value appends a value to the columns of all types; the first column is i. A number and a bool stand in the first
 // one, too, as the nearest float.
 func (t *batched) value(i int, v telemetry.Value) {
 	kind := v.Kind()

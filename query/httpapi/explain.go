@@ -71,7 +71,7 @@ type unsentKey struct{}
 
 func isUnsent(ctx context.Context) bool { return ctx.Value(unsentKey{}) != nil }
 
-// unsent is an answer of which only an error matters.
+// unsent is an answer that is dropped unless it is an error.
 type unsent struct {
 	header http.Header
 	status int

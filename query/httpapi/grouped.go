@@ -24,8 +24,7 @@ const (
 	maxBy         = 20
 )
 
-// groupedOnly are the parameters of which any makes a request one for aggregates of groups: numbers of all types
-// together, and any aggregate.
+// groupedOnly are the parameters that ask for aggregates of groups: numbers of all types together, and any aggregate.
 var groupedOnly = []string{"aggregate", "by", "fill", "closed", "tz"}
 
 // dimension is what one part of a group's key is made of.

@@ -15,7 +15,7 @@ type Budget struct {
 	rules Rules
 
 	mu sync.Mutex
-	ledger
+	state
 	usage
 }
 
@@ -34,8 +34,8 @@ const (
 	burstRUs     = 3_000 // RU/s up to which it spends them; partitions with more do not burst
 )
 
-// ledger is the state of a budget.
-type ledger struct {
+// state is what a budget has left, and owes.
+type state struct {
 	limit  float64 // RU/s
 	second int64   // that left counts for
 	left   float64 // of the second; below zero: debt
@@ -46,7 +46,7 @@ type ledger struct {
 
 // New returns a budget of so many RU/s.
 func New(limit float64, r Rules) *Budget {
-	return &Budget{rules: r, ledger: ledger{limit: limit, left: limit, second: math.MinInt64}}
+	return &Budget{rules: r, state: state{limit: limit, left: limit, second: math.MinInt64}}
 }
 
 // Refuses reports whether a request is refused for what it will be charged, where that is known before.
@@ -105,7 +105,7 @@ func (b *Budget) Spend(p Priority, charge float64) {
 }
 
 func (b *Budget) tick(now time.Time) {
-	b.ledger.advance(now.Unix(), b.rules.Burst)
+	b.state.advance(now.Unix(), b.rules.Burst)
 	b.usage.advance(now.Unix())
 }
 
@@ -119,7 +119,7 @@ func (b *Budget) Scale(now time.Time) (second, hour float64) {
 	return b.within(b.last), b.within(max(b.peak, b.used))
 }
 
-func (l *ledger) within(used float64) float64 { return min(l.limit, max(l.limit/10, used)) }
+func (l *state) within(used float64) float64 { return min(l.limit, max(l.limit/10, used)) }
 
 // usage is what was spent lately.
 type usage struct {
@@ -145,7 +145,7 @@ func (u *usage) advance(second int64) {
 }
 
 // draw takes from what is saved as much as the second may, and gives what is still missing.
-func (l *ledger) draw(charge float64) (missing float64) {
+func (l *state) draw(charge float64) (missing float64) {
 	drawn := min(charge, l.extra)
 	l.extra -= drawn
 	l.saved -= drawn
@@ -154,7 +154,7 @@ func (l *ledger) draw(charge float64) (missing float64) {
 
 // allows reports whether the second has room for a charge. A charge of more than a whole second could
 // never run; it may when the second is untouched, and is in debt afterwards.
-func (l *ledger) allows(p Priority, charge float64) bool {
+func (l *state) allows(p Priority, charge float64) bool {
 	room := l.left + l.extra
 	if p == Low {
 		room -= l.demand.reserved(l.limit)
@@ -166,7 +166,7 @@ func (l *ledger) allows(p Priority, charge float64) bool {
 }
 
 // wait returns the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
-func (l *ledger) wait(p Priority, charge float64, burst bool) int {
+func (l *state) wait(p Priority, charge float64, burst bool) int {
 	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 2 // enough without anything saved
 	return 1 + sort.Search(most, func(i int) bool {
 		later := *l
@@ -176,7 +176,7 @@ func (l *ledger) wait(p Priority, charge float64, burst bool) int {
 }
 
 // advance gives every second since the last one its budget. A clock that goes back gives none.
-func (l *ledger) advance(second int64, burst bool) {
+func (l *state) advance(second int64, burst bool) {
 	if second <= l.second {
 		return
 	}

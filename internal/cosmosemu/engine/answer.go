@@ -157,7 +157,7 @@ func (a *answer) collected(keepUndefined bool) error {
 		if a.cursor.Rows > 0 {
 			a.scan.loaded = nil
 		}
-		a.tally(work, math.MaxUint64)
+		a.countLoaded(work, math.MaxUint64)
 		return done, err
 	})
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *answer) byID() error {
 	a.resume()
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		done, err := a.scan.leg(l, a.streamed)
-		a.tally(work, math.MaxUint64)
+		a.countLoaded(work, math.MaxUint64)
 		return done, err
 	})
 }

@@ -139,7 +139,7 @@ func full(err error) bool {
 		errors.Is(err, syscall.EROFS)
 }
 
-// watchedFile is a file any failure of which to be written ends the process.
+// watchedFile is a file. Any failure to write it ends the process.
 type watchedFile struct {
 	vfs.File
 	end *ending

@@ -69,7 +69,7 @@ func (a *answer) made() error {
 		if next == goOn && !items.cut {
 			upTo = math.MaxUint64
 		}
-		a.tally(work, upTo)
+		a.countLoaded(work, upTo)
 		switch {
 		case err != nil || next != goOn:
 			a.endIn(l.partition)
@@ -91,8 +91,8 @@ type resumption struct {
 	inside int
 }
 
-// goOnAt leaves out the physical partitions that earlier pages have passed. A split since then has put two in the place
-// of the one where the last page ended, each of which goes on there.
+// goOnAt leaves out the physical partitions that earlier pages have passed. A split since then has replaced the
+// one where the last page ended by two, and each goes on there.
 func (a *answer) goOnAt() error {
 	if a.cursor.Min == "" && a.cursor.Max == "" {
 		return nil
@@ -241,10 +241,10 @@ type loaded struct {
 	size int
 }
 
-// tally counts what a scan has loaded, as far as it was made up to a number, and how much of that was not made right
-// after what was loaded before it. A query of all that a partition holds passes over nothing. What is counted from the
-// index is charged by its entries, and is not loaded.
-func (a *answer) tally(work *ru.QueryWork, upTo uint64) {
+// countLoaded counts what a scan has loaded, as far as it was made up to a number, and how much of that was not made
+// right after what was loaded before it. A query of all that a partition holds passes over nothing. What is counted
+// from the index is charged by its entries, and is not loaded.
+func (a *answer) countLoaded(work *ru.QueryWork, upTo uint64) {
 	list := a.scan.loaded
 	a.scan.loaded = nil
 	slices.SortFunc(list, func(x, y loaded) int { return cmp.Compare(x.made, y.made) })

@@ -90,7 +90,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 		}
 		s.trim()
 		err = a.give(s, skip, rows, take)
-		a.tally(work, math.MaxUint64)
+		a.countLoaded(work, math.MaxUint64)
 		if len(a.scan.residual) == 0 {
 			work.Scattered = max(0, work.Docs-1)
 		}

@@ -12,7 +12,7 @@ import (
 // termSeed makes the hashes of entries; they live no longer than the process.
 var termSeed = maphash.MakeSeed()
 
-// Terms collects what an item has in the index as sorted hashes, each of which costs a unit of a write's charge: a
+// Terms collects what an item has in the index as sorted hashes. Each costs a unit of a write's charge: a
 // path that holds scalars, a value under a path, an object or array, which at the top counts twice. The elements of
 // an array are under one path. The id is always among them, _ts and other system properties never are.
 //

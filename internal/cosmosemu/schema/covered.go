@@ -17,8 +17,8 @@ type coveredPath struct {
 	key  string
 }
 
-// Place returns the position of a whole path among the covered ones, of which those of the partition key
-// are the first; -1 for none.
+// Place returns the position of a whole path among the covered ones; -1 for none. Those of the partition
+// key are the first.
 func (d *Definition) Place(p sql.Path) int {
 	key := p.Key()
 	return slices.IndexFunc(d.covered, func(c coveredPath) bool { return c.key == key })

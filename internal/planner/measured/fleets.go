@@ -26,12 +26,12 @@ type device struct {
 
 // metric is what was seen of a metric of a device.
 type metric struct {
-	kind    telemetry.Kind
-	count   int
-	last    float64
-	changes int
-	falls   bool
-	parts   bool // it had values that are not whole: JSON has no integers
+	kind      telemetry.Kind
+	count     int
+	last      float64
+	changes   int
+	decreases bool
+	parts     bool // it had values that are not whole: JSON has no integers
 }
 
 // see counts a value. Those of a metric must come in the order of time.
@@ -53,7 +53,7 @@ func (d *device) see(name string, v telemetry.Value) {
 	}
 	m.count++
 	m.parts = m.parts || at != math.Trunc(at)
-	m.falls = m.falls || at < m.last
+	m.decreases = m.decreases || at < m.last
 	if at != m.last {
 		m.changes++
 	}
@@ -67,9 +67,9 @@ func (m *metric) of() string {
 		return "bool"
 	case m.kind == telemetry.Text:
 		return "text"
-	case m.parts || m.falls && 4*m.changes > m.count:
+	case m.parts || m.decreases && 4*m.changes > m.count:
 		return "gauge"
-	case m.falls || m.changes == 0:
+	case m.decreases || m.changes == 0:
 		return "state" // of a few that last
 	}
 	return "counter"

@@ -226,24 +226,24 @@ func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines
 	}
 	h := one(t, f, r)
 	require.NotZero(t, h.Owner)
-	require.True(t, k.owner == 0 || k.owner == h.Owner, "the owner is who it was")
-	told, all := make(map[store.HeadBin][]store.HeadRows), make(seen)
+	require.True(t, k.owner == 0 || k.owner == h.Owner, "the owner has not changed")
+	shown, all := make(map[store.HeadBin][]store.HeadRows), make(seen)
 	for part, err := range h.Rows {
 		require.NoError(t, err)
 		rows += part.Frame.Rows()
 		name := store.HeadBin{Device: part.Device, Day: part.Day, First: part.First}
-		require.NotContains(t, told, name, "each bin once")
+		require.NotContains(t, shown, name, "each bin once")
 		if part.Above >= 0 {
 			require.NotEmpty(t, k.bins[name])
 			require.Equal(t, k.bins[name][len(k.bins[name])-1].Source.Through, part.Above)
-			told[name] = slices.Clone(k.bins[name])
+			shown[name] = slices.Clone(k.bins[name])
 		}
-		told[name] = append(told[name], part)
-		for _, p := range told[name] {
+		shown[name] = append(shown[name], part)
+		for _, p := range shown[name] {
 			all.take(p.Device, p.Source, p.Frame)
 		}
 	}
-	k.owner, k.bins = h.Owner, told
+	k.owner, k.bins = h.Owner, shown
 	return all.lines(), rows
 }
 

@@ -219,19 +219,19 @@ func scanWithin(t *testing.T, f Fixture) {
 func scanCharge(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
-	told := 0.0
+	charged := 0.0
 	for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
-		told = 0
+		charged = 0
 		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000),
 			Charge: func(rus float64) error {
-				told += rus
+				charged += rus
 				return nil
 			}}, func([]byte) error {
-			require.Positive(t, told, "before the documents")
+			require.Positive(t, charged, "before the documents")
 			return nil
 		})
 		require.NoError(t, err)
-		require.InDelta(t, usage.RUs, told, 1e-9)
+		require.InDelta(t, usage.RUs, charged, 1e-9)
 
 		dear := errors.New("too dear")
 		usage, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000),

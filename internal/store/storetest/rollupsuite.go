@@ -32,7 +32,7 @@ func RunRollups(t *testing.T, open func(t *testing.T) RollupFixture) {
 	}{
 		{"what is created is read", rollupCreate},
 		{"what has changed is not replaced", rollupReplace},
-		{"one of two who replace at once wins", rollupRace},
+		{"one of two replacements at once wins", rollupRace},
 		{"what is removed is gone", rollupDelete},
 		{"what outlives its time is gone", rollupExpiry},
 		{"a scan is of one key, range and some batches", rollupScan},
