@@ -68,7 +68,7 @@ func newBatched(w *response, format string, schema *arrow.Schema) *batched {
 	t.open = func() (batches, error) { return ipc.NewWriter(w, ipc.WithSchema(schema)), nil }
 	if format == parquetFormat {
 		t.kind = parquetType
-		t.open = func() (batches, error) { return openParquet(w, schema) }
+		t.open = func() (batches, error) { return openParquet(w, schema), nil }
 	}
 	return t
 }

@@ -2,31 +2,91 @@ package httpapi_test
 
 import (
 	"bytes"
-	"context"
+	"fmt"
+	"io"
 	"testing"
+	"time"
 
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/querytest"
+
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
 )
 
-// tableOf opens a file of Parquet.
+// openFile opens a file of Parquet.
+func openFile(t *testing.T, body string) *parquet.File {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader([]byte(body)), int64(len(body)))
+	require.NoError(t, err)
+	return f
+}
+
+// tableOf returns what a file of Parquet has as record batches of the same columns.
 func tableOf(t *testing.T, body string) (r array.RecordReader, done func()) {
 	t.Helper()
-	f, err := file.NewParquetReader(bytes.NewReader([]byte(body)))
+	f := openFile(t, body)
+	var fields []arrow.Field
+	for _, c := range f.Schema().Fields() {
+		types := map[parquet.Kind]arrow.DataType{
+			parquet.Boolean: arrow.FixedWidthTypes.Boolean, parquet.Int64: arrow.PrimitiveTypes.Int64,
+			parquet.Double: arrow.PrimitiveTypes.Float64, parquet.ByteArray: arrow.BinaryTypes.String,
+		}
+		kind := types[c.Type().Kind()]
+		switch of := c.Type().LogicalType(); {
+		case kind == arrow.BinaryTypes.String:
+			require.Equal(t, "STRING", of.String())
+		case kind == arrow.PrimitiveTypes.Int64 && of.String() != "INT(64,true)":
+			require.Equal(t, "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)", of.String())
+			kind = &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}
+		}
+		fields = append(fields, arrow.Field{Name: c.Name(), Type: kind, Nullable: c.Optional()})
+	}
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+	rows, buf := parquet.NewReader(f), make([]parquet.Row, 1000)
+	for {
+		n, err := rows.ReadRows(buf)
+		for _, row := range buf[:n] {
+			for i, v := range row {
+				appendTo(b.Field(i), v)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+	}
+	batch := b.NewRecordBatch()
+	all, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
 	require.NoError(t, err)
-	defer f.Close()
-	in, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{BatchSize: 5000}, memory.NewGoAllocator())
-	require.NoError(t, err)
-	table, err := in.ReadTable(context.Background())
-	require.NoError(t, err)
-	all := array.NewTableReader(table, 0)
 	return all, func() {
 		all.Release()
-		table.Release()
+		batch.Release()
+		b.Release()
+	}
+}
+
+func appendTo(column array.Builder, v parquet.Value) {
+	if v.IsNull() {
+		column.AppendNull()
+		return
+	}
+	switch c := column.(type) {
+	case *array.TimestampBuilder:
+		c.Append(arrow.Timestamp(v.Int64()))
+	case *array.BooleanBuilder:
+		c.Append(v.Boolean())
+	case *array.Int64Builder:
+		c.Append(v.Int64())
+	case *array.Float64Builder:
+		c.Append(v.Double())
+	case *array.StringBuilder:
+		c.Append(string(v.ByteArray()))
 	}
 }
 
@@ -36,10 +96,7 @@ func parquetLines(t *testing.T, body string) (lines [][]string, groups int) {
 	r, done := tableOf(t, body)
 	defer done()
 	lines, _ = linesOf(t, r)
-	f, err := file.NewParquetReader(bytes.NewReader([]byte(body)))
-	require.NoError(t, err)
-	defer f.Close()
-	return lines, f.NumRowGroups()
+	return lines, len(openFile(t, body).RowGroups())
 }
 
 // A file has what an Arrow stream has, each float in all its bits.
@@ -66,6 +123,21 @@ func TestParquetFiles(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// Long texts end a row group before it has all its rows.
+func TestParquetOfLongTexts(t *testing.T) {
+	s := newServer(t, nil)
+	records := make([]querytest.Record, 400)
+	for i := range records {
+		records[i] = record(int64(i), "m1", noon.Add(time.Duration(i-400)*time.Second), nil,
+			telemetry.Field{Metric: "msg", Value: telemetry.TextValue(fmt.Sprintf("%060000d", i))})
+	}
+	s.world.Chunk(records...)
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 400})
+	got, groups := parquetLines(t, s.get(t, "/api/v1/readings?format=parquet").body)
+	require.Len(t, got, 400)
+	require.Equal(t, 2, groups, "24 MB")
+}
+
 // Each row group has its columns encoded for what they hold.
 func TestParquetIsNotCompressedTwice(t *testing.T) {
 	s := newServer(t, nil)
@@ -74,11 +146,8 @@ func TestParquetIsNotCompressedTwice(t *testing.T) {
 		"Accept-Encoding": {"zstd, gzip"}})
 	require.NoError(t, err)
 	require.Empty(t, r.header.Get("Content-Encoding"))
-	f, err := file.NewParquetReader(bytes.NewReader([]byte(r.body)))
-	require.NoError(t, err)
-	defer f.Close()
-	require.Equal(t, "binnacle", f.MetaData().GetCreatedBy())
-	times, err := f.MetaData().RowGroup(0).ColumnChunk(0)
-	require.NoError(t, err)
-	require.Contains(t, times.Encodings(), parquet.Encodings.DeltaBinaryPacked)
+	file := openFile(t, r.body).Metadata()
+	require.Contains(t, file.CreatedBy, "binnacle")
+	require.Contains(t, file.RowGroups[0].Columns[0].MetaData.Encoding, format.DeltaBinaryPacked)
+	require.Equal(t, format.Zstd, file.RowGroups[0].Columns[0].MetaData.Codec)
 }
