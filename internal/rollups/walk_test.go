@@ -13,6 +13,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
+	"binnacle/internal/control"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -187,13 +188,17 @@ func (w *walk) was(device string, got answer, from, to int, families func(string
 	return false
 }
 
-// erase removes a device: its chunks, then what rollups say of it, with the waits that rule V6 asks for.
+// erase removes a device as an order does: its chunks, then the rollups of the day, with the waits of rule E-R10.
 func (w *walk) erase(device string) {
 	if _, done := w.erased[device]; done {
 		return
 	}
 	w.seen["erased"]++
 	w.erased[device] = w.now.Add(365 * 24 * time.Hour)
+	orders := control.NewErasureOrders(w.docs, func() time.Time { return w.now })
+	order, err := orders.Announce(w.t.Context(), control.Erasure{Tenant: "acme", Device: device, From: day, To: day + 1})
+	require.NoError(w.t, err)
+	require.NoError(w.t, orders.Acknowledge(w.t.Context(), order.ID, nil))
 	for i := range w.stored {
 		r := &w.stored[i]
 		if r.device == device && r.gone.IsZero() {
@@ -201,12 +206,19 @@ func (w *walk) erase(device string) {
 			r.gone = w.now
 		}
 	}
+	require.NoError(w.t, orders.EndSweep(w.t.Context(), order.ID, "test", nil))
 	w.now = w.now.Add(margin)
+	for _, a := range w.writers {
+		if a.running {
+			a.step(goOn) // a request that was sent before arrives before
+		}
+	}
+	w.now = w.now.Add(lagged) // and is seen
 	a := &actor{w: w.world}
 	writer := a.writer()
 	for _, target := range writer.TargetsOf(day) {
 		a.start(func(ctx context.Context) func() {
-			err := writer.Forget(ctx, target, device)
+			err := writer.Drop(ctx, target)
 			return func() { require.NoError(w.t, err) }
 		})
 		for a.running {

@@ -13,6 +13,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
 	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -42,6 +43,7 @@ type world struct {
 	names   int
 	calm    bool // nothing lags
 	erased  map[string]time.Time
+	docs    *controltest.Documents // with orders of erasure
 }
 
 // record is a chunk as it was stored.
@@ -58,7 +60,7 @@ type record struct {
 
 func newWorld(t *testing.T, rnd *rand.Rand) *world {
 	w := &world{t: t, rnd: rnd, now: time.UnixMilli(day.Start()).Add(3 * time.Hour), chains: make(map[string]uint32),
-		erased: make(map[string]time.Time)}
+		erased: make(map[string]time.Time), docs: controltest.NewDocuments(t)}
 	clock := func() time.Time { return w.now }
 	w.chunks = storetest.NewMemory(t, "chunks-2026-11")
 	w.rollups = storetest.NewRollups(t, "rollups-2026-11")
@@ -353,6 +355,13 @@ func (a *actor) writer() *rollups.Writer {
 		First: []string{"velocity"}, RebuildDevices: []int{2, 2, 9}[a.w.rnd.IntN(3)],
 		Name:  func() string { a.w.names++; return fmt.Sprintf("b%d", a.w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },
+		Erasures: func(ctx context.Context, tenant string) (control.Erasures, error) {
+			v, err := control.NewDirectory(control.DirectoryConfig{Documents: a.w.docs}).Refresh(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return v.Erasures(tenant), nil
+		},
 	})
 	require.NoError(a.w.t, err)
 	return w
