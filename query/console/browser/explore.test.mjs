@@ -111,6 +111,12 @@ test("stacked, logarithmic, with fixed ends, as a heat map, beside an earlier ti
   await shoot(page, "explore-stack-light");
   await changes(() => page.getByLabel("Draw").selectOption("heat"), "draw=heat");
   await shoot(page, "explore-heat-light");
+  assert.equal(await page.locator(".legend .swatch").count(), 0, "no colours of lines beside those of values");
+  const inked = await page.locator(".plot canvas").evaluate((c) => {
+    const { data } = c.getContext("2d").getImageData(0, 0, 140 * devicePixelRatio, 200);
+    return data.filter((v, i) => i % 4 === 3 && v > 0).length / (data.length / 4);
+  });
+  assert.ok(inked > 0.005 && inked < 0.3, `names stand beside the rows, not cells: ${inked}`);
   await page.locator(".plot").focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");

@@ -486,7 +486,7 @@ test("large values, long names and texts", async () => {
   for (let t = noon; t < noon + 30 * minute; t += 60e3) {
     const n = (t - noon) / 60e3;
     for (const i of [1, 2]) {
-      const values = { ticks: 4e12 + n * 10 + i, serial: 9007199254740000 + n, phase: n % 2 ? "idle" : "busy" };
+      const values = { ticks: 4e12 + n * 10 + i, serial: 9007199254740000 + n, phase: n % 2 ? "idle at the end of a long shift" : "busy" };
       messages.push({ tenant: "wide", device: long(i), ts: t, values });
     }
   }
@@ -502,6 +502,10 @@ test("large values, long names and texts", async () => {
   await settled(page, page.locator("table.data tbody tr"));
   const head = (await page.locator("table.data thead th").allInnerTexts()).map((t) => t.replace(/[ ↓↑]/g, ""));
   assert.deepEqual(head, ["Device", "Metric", "Value", "Age"]);
+  const values = await page.locator("table.data tbody td:nth-child(3)").evaluateAll((cells) => cells.map((c) => [c.innerText, c.getBoundingClientRect().right]));
+  assert.equal(values.length, 6);
+  assert.deepEqual(values.filter(([, right]) => right > 390), [], "values are in view, however long the names are");
+  await shoot(page, "wide-latest-light-390");
   await close(page);
   const each = await open(`tenant=wide&metric=ticks&by=device&${range}&step=1m`, { viewport: { width: 390, height: 800 } });
   await settled(each, legend(each));
@@ -509,6 +513,12 @@ test("large values, long names and texts", async () => {
     spans.map((s) => [s.textContent, s.getBoundingClientRect().right <= s.closest("td").getBoundingClientRect().right + 1]),
   );
   assert.deepEqual(ends, [1, 2].map((i) => [long(i).slice(-12), true]), "the end of a name is not cut off");
+  const [last, least, mean, most] = (await legend(each).first().locator("td").allInnerTexts()).slice(1).map(Number);
+  assert.ok(least <= mean && mean <= most && last <= most, "an average lies between the least and the greatest");
+  await each.locator(".fold").click();
+  const listed = await each.locator(".picker .row .name").evaluateAll((names) => names.filter((n) => n.textContent.startsWith("compressor"))
+    .map((n) => [n.textContent, n.querySelector(".name-cut span:last-child")?.getBoundingClientRect().right <= n.getBoundingClientRect().right + 1]));
+  assert.deepEqual(listed, [1, 2].map((i) => [long(i), true]), "nor in the list of devices");
   await shoot(each, "wide-light-390");
   await close(each);
 });

@@ -101,6 +101,8 @@ test("a summary counts the band in, and knows nothing of an empty curve", () => 
     max: 9,
     avg: 2,
   });
+  assert.equal(summary({ avg: [9007199254740990, 5], min: [9007199254740991, null], max: [9007199254740991, null] }).min, 5);
+  assert.equal(summary({ avg: [9007199254740990], min: [9007199254740991], max: [9007199254740991] }).min, 9007199254740991, "no average is the least");
   assert.deepEqual(summary({ avg: [], min: [], max: [] }), { last: null, min: null, max: null, avg: null });
 });
 

@@ -1,7 +1,7 @@
 // The room of one device: all that it reports, what is missing and why, what was refused, where its readings are.
 
 import { Chart, swatch } from "./chart.js";
-import { fill, h, reach } from "./dom.js";
+import { fill, h, middleCut, reach } from "./dom.js";
 import { ago, charge, count, instant, length, number, roughly, usually } from "./format.js";
 import { patience } from "./pace.js";
 import { toRequest } from "./requests.js";
@@ -209,7 +209,7 @@ export class Device {
   newest() {
     const { latest, units, now } = this.shown;
     return section("Newest values", "", latest.length === 0 ? "None in the last 31 days." : table(["Metric", "Value", "Age"], latest.map((r) => [
-      r.metric + labelled(r.labels),
+      middleCut(r.metric + labelled(r.labels)),
       `${typeof r.value === "string" ? r.value : number(r.value)} ${units.get(r.metric) ?? ""}`,
       h("span", { title: instant(r.ts, this.page.utc) }, ago(r.ts, now))])));
   }

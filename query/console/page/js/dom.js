@@ -1,5 +1,7 @@
 // Elements, made without markup in strings.
 
+import { parts } from "./format.js";
+
 const drawings = {
   refresh: "M13.5 8a5.5 5.5 0 1 1-1.6-3.9M13.5 2.5v3h-3",
   back: "M7 3.5 2.5 8 7 12.5M2.5 8H10a3.5 3.5 0 0 1 0 7",
@@ -40,6 +42,15 @@ export function h(tag, properties = {}, ...children) {
   }
   e.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   return e;
+}
+
+/**
+ * middleCut returns a name that is cut in its middle where there is no room, so that names that differ at the end differ.
+ * Whatever has it as its name needs an aria-label: the halves are read apart.
+ */
+export function middleCut(name) {
+  const [head, tail] = parts(name);
+  return tail === "" ? name : h("span", { class: "name-cut", title: name }, h("span", {}, head), h("span", {}, tail));
 }
 
 /** fill puts children in the place of those that an element has. */

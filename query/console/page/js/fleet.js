@@ -3,7 +3,7 @@
 import { Cells, squares } from "./cells.js";
 import { costPanel, money } from "./cost.js";
 import { lastReadings } from "./device.js";
-import { fill, h, reach } from "./dom.js";
+import { fill, h, middleCut, reach } from "./dom.js";
 import { ago, count, instant, number, roughly, usually } from "./format.js";
 import { degrees, frame, placed, positionMetrics } from "./geo.js";
 import { byTag, cover, paces, patience, silences, tagOf, window } from "./pace.js";
@@ -217,7 +217,7 @@ export class Fleet {
       list.length === 0
         ? h("p", { class: "none" }, rows.length === 0 ? "There are no devices." : "All devices report as often as they usually do.")
         : this.rows(["Device", "Silent for", "Intervals missed", "Usual interval", "Last reading"], list, (r) => [
-          h("button", { class: "link", title: "Its last readings, and the silence", on: { click: () => this.page.open(r.device, this.lasting(r)) } }, r.device),
+          h("button", { class: "link", "aria-label": r.device, title: "Its last readings, and the silence", on: { click: () => this.page.open(r.device, this.lasting(r)) } }, middleCut(r.device)),
           roughly(r.silent),
           r.pace ? times(r.times) : "not known",
           r.pace ? usually(r.pace) : "not known",
@@ -242,7 +242,7 @@ export class Fleet {
   }
 
   link(device) {
-    return h("button", { class: "link", on: { click: () => this.page.open(device) } }, device);
+    return h("button", { class: "link", "aria-label": device, on: { click: () => this.page.open(device) } }, middleCut(device));
   }
 
   // --- by tag
@@ -261,9 +261,9 @@ export class Fleet {
         heads(["Value", "Devices", "Report", "Silent"], 1),
         h("tbody", {}, values.slice(0, mostTagValues).map((v) =>
           h("tr", {},
-            h("td", {}, h("button", { class: "link", title: "Only these",
+            h("td", {}, h("button", { class: "link", "aria-label": v.value || "without", title: "Only these",
               on: { click: () => this.page.change({ match: [...state.match, { label: tag, op: "=", value: v.value }] }) } },
-            v.value || "without")),
+            middleCut(v.value || "without"))),
             [v.devices, v.reports, v.silent].map((n, i) =>
               h("td", { class: "n" }, i === 2 && n > 0 ? h("span", { class: "dot warn" }, n.toLocaleString("en")) : n.toLocaleString("en")))))))),
       values.length > mostTagValues ? h("p", { class: "none" }, `and ${values.length - mostTagValues} more`) : null);
@@ -422,7 +422,9 @@ function legendOf(shades, { without, silent }, mode) {
     p.style.background = colour;
     return h("span", {}, p, text);
   };
-  const parts = shades.numeric
+  const parts = shades.numeric && shades.low === shades.high
+    ? [patch(ramp(mode, 0.5), number(shades.low))]
+    : shades.numeric
     ? [0, 0.25, 0.5, 0.75, 1].map((s, i) => patch(ramp(mode, s),
       i === 0 ? `${shades.cut ? "up to " : ""}${number(shades.low)}` : i === 4 ? `${number(shades.high)}${shades.cut ? " and more" : ""}` : ""))
     : shades.states.slice(0, 7).map((s) => patch(shades.of(mode, s), s));

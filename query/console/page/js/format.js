@@ -10,6 +10,7 @@ export function number(v) {
   const size = Math.abs(v);
   if (Number.isInteger(v) && size < 1e17) return minus(String(v));
   if (size !== 0 && (size >= 1e15 || size < 1e-4)) return minus(v.toExponential(5).replace(/\.?0*e\+?/, "e"));
+  if (size >= 1e8) return minus(String(Math.round(v)));
   return minus(String(Number(v.toPrecision(size >= 1e6 ? 9 : 6))));
 }
 

@@ -1,6 +1,6 @@
 // The table of newest values.
 
-import { fill, h } from "./dom.js";
+import { fill, h, middleCut } from "./dom.js";
 import { ago, instant, number } from "./format.js";
 import { numeral } from "./series.js";
 import { widen } from "./views.js";
@@ -106,8 +106,8 @@ export function drawLatest(element, rows, page) {
                       r.device
                         ? h(
                             "button",
-                            { class: "link", title: "Pick this device", on: { click: () => page.device(r.device) } },
-                            r.device,
+                            { class: "link", "aria-label": r.device, title: "Pick this device", on: { click: () => page.device(r.device) } },
+                            middleCut(r.device),
                           )
                         : "",
                     );
@@ -120,15 +120,16 @@ export function drawLatest(element, rows, page) {
                             "button",
                             {
                               class: "link",
+                              "aria-label": r.metric,
                               title: "Chart this metric",
                               on: { click: () => page.metric(r.metric, r.device) },
                             },
-                            r.metric,
+                            middleCut(r.metric),
                           )
                         : "",
                     );
                   case "Value":
-                    return h("td", { class: "n" }, typeof r.value === "string" ? r.value : number(r.value));
+                    return h("td", { class: "n" }, typeof r.value === "string" ? h("span", { class: "folds" }, r.value) : number(r.value));
                   case "Age":
                     return h("td", { class: "n", title: instant(r.ts, page.utc) }, ago(r.ts, page.now));
                 }

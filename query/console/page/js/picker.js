@@ -1,6 +1,6 @@
 // The left side: which metrics, of which devices, and how many curves that makes.
 
-import { fill, h, icon } from "./dom.js";
+import { fill, h, icon, middleCut } from "./dom.js";
 import { count } from "./format.js";
 import { expression, matches } from "./requests.js";
 import { aggregations, operators } from "./state.js";
@@ -203,8 +203,8 @@ export class Picker {
     return h(
       "label",
       { class: "row", title: title || name },
-      h("input", { type: "checkbox", value: name, checked, on: { change: (e) => change(e.target.checked) } }),
-      h("span", { class: "name" }, name),
+      h("input", { type: "checkbox", value: name, "aria-label": name, checked, on: { change: (e) => change(e.target.checked) } }),
+      h("span", { class: "name" }, middleCut(name)),
       hint ? h("span", { class: "hint" }, hint) : null,
     );
   }

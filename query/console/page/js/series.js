@@ -123,10 +123,12 @@ export function summary({ avg, min, max }) {
   if (shown.length === 0) return { last: null, min: null, max: null, avg: null };
   const least = (a, b) => Math.min(a, b);
   const most = (a, b) => Math.max(a, b);
+  // Where there is a band its edges count: an average may lie beyond them by a digit that floats do not have.
+  const edge = (of) => avg.map((v, i) => of[i] ?? v).filter((v) => v !== null);
   return {
     last: shown[shown.length - 1],
-    min: [...shown, ...min.filter((v) => v !== null)].reduce(least),
-    max: [...shown, ...max.filter((v) => v !== null)].reduce(most),
+    min: edge(min).reduce(least),
+    max: edge(max).reduce(most),
     avg: shown.reduce((a, b) => a + b) / shown.length,
   };
 }

@@ -1,11 +1,16 @@
 // Many curves as a heat map: a row for each, a column for each step, its colour the value.
 
 import { h } from "./dom.js";
-import { count, instant, number } from "./format.js";
+import { count, instant, number, parts } from "./format.js";
 import { atCursor, besides, drawLines, neighbour, spoken, tipOf, within } from "./marks.js";
 import { palette } from "./palette.js";
 import { ramp, shading } from "./shades.js";
 import { ticksOf } from "./time.js";
+
+// Rows of so many pixels have their names beside them, where the map is wide enough.
+const namedRow = 11;
+const namedWidth = 560;
+const nameWidth = 150;
 
 /** SeriesMap draws curves into an element of its own, as Chart does, whose methods it has. */
 export class SeriesMap {
@@ -84,35 +89,68 @@ export class SeriesMap {
     c.scale(ratio, ratio);
     const { mode } = this.page;
     const { axis } = palette(mode);
-    const x = (t) => ((t - range.from) / (range.to - range.from)) * width;
-    const wide = Math.max(1, x(range.from + step) + 0.5);
+    const { left } = this;
+    const x = (t) => this.x(t);
+    const wide = Math.max(1, x(range.from + step) - left + 0.5);
     curves.forEach((curve, n) => curve.times.forEach((t, i) => {
       const colour = this.shades.of(mode, curve.avg[i] ?? undefined);
       if (!colour) return;
       c.fillStyle = colour;
       c.fillRect(x(t), n * this.row, wide, this.row > 6 ? this.row - 1 : this.row);
     }));
-    drawLines({ ctx: c, left: 0, top: 0, width, height: this.row * curves.length, ratio: 1, x }, this.marks(), mode, { onCells: true });
+    c.clearRect(0, 0, left, height); // a cell may begin before the range
+    if (left > 0) this.drawNames(c, axis);
+    drawLines({ ctx: c, left, top: 0, width: width - left, height: this.row * curves.length, ratio: 1, x }, this.marks(), mode, { onCells: true });
     c.fillStyle = axis;
     c.font = "11px system-ui, sans-serif";
-    for (const { t, text } of ticksOf(range, width / 90, this.page.utc)) {
-      const left = Math.min(x(t) + 3, width - c.measureText(text).width);
+    for (const { t, text } of ticksOf(range, (width - left) / 90, this.page.utc)) {
       c.fillRect(x(t), height - 18, 1, 5);
-      c.fillText(text, left, height - 4);
+      c.fillText(text, Math.min(x(t) + 3, width - c.measureText(text).width), height - 4);
     }
     if (this.cursor) {
       c.strokeStyle = axis;
       c.lineWidth = 1.5;
-      c.strokeRect(0.75, this.cursor.n * this.row, width - 1.5, this.row);
+      c.strokeRect(left + 0.75, this.cursor.n * this.row, width - left - 1.5, this.row);
     }
+  }
+
+  // Where the cells begin: behind the names of the rows, where they fit.
+  get left() {
+    return this.row >= namedRow && this.element.clientWidth >= namedWidth ? nameWidth : 0;
+  }
+
+  // Where an instant is, in pixels.
+  x(t) {
+    const { from, to } = this.panel.range;
+    return this.left + ((t - from) / (to - from)) * (this.element.clientWidth - this.left);
+  }
+
+  // How many ms a pixel is.
+  get pixel() {
+    const { from, to } = this.panel.range;
+    return (to - from) / Math.max(1, this.element.clientWidth - this.left);
+  }
+
+  drawNames(c, colour) {
+    c.fillStyle = colour;
+    c.font = "11px system-ui, sans-serif";
+    c.textBaseline = "middle";
+    const most = nameWidth - 14;
+    this.panel.curves.forEach(({ name }, n) => {
+      let [head, tail] = parts(name);
+      for (; head.length > 0 && c.measureText(`${head}…${tail}`).width > most; ) head = head.slice(0, -1);
+      const whole = c.measureText(name).width <= most;
+      c.fillText(whole ? name : `${head}…${tail}`, 8, (n + 0.5) * this.row);
+    });
+    c.textBaseline = "alphabetic";
   }
 
   under(e) {
     const box = this.canvas.getBoundingClientRect();
     const n = Math.floor((e.clientY - box.top) / this.row);
     const { range, curves } = this.panel;
-    const t = range.from + ((e.clientX - box.left) / box.width) * (range.to - range.from);
-    this.point(n >= 0 && n < curves.length ? { n, t } : null);
+    const t = range.from + (e.clientX - box.left - this.left) * this.pixel;
+    this.point(n >= 0 && n < curves.length && t >= range.from ? { n, t } : null);
   }
 
   // The value of a row at a time: that of the step which the time lies in.
@@ -131,8 +169,7 @@ export class SeriesMap {
     const { at, value } = this.valueAt(cursor);
     this.tip.replaceChildren(h("b", {}, this.panel.curves[cursor.n].name),
       h("div", {}, number(value)), h("div", { class: "hint" }, at === null ? "" : instant(Math.round(at), this.page.utc)), ...this.said(cursor));
-    const { range } = this.panel;
-    const left = cursor.t === null ? 0 : ((cursor.t - range.from) / (range.to - range.from)) * this.element.clientWidth;
+    const left = cursor.t === null ? this.left : this.x(cursor.t);
     this.tip.style.transform = `translate(${Math.max(0, Math.min(left, this.element.clientWidth - this.tip.offsetWidth))}px, ${(cursor.n + 1) * this.row + 4}px)`;
     this.tip.style.left = this.tip.style.top = "0";
   }
@@ -140,9 +177,7 @@ export class SeriesMap {
   // What a tip says of the annotations at the cursor.
   said({ t }) {
     if (t === null) return [];
-    const { from, to } = this.panel.range;
-    const ms = (to - from) / this.element.clientWidth; // of a pixel
-    return tipOf(atCursor(this.marks(), 0, (x) => t + x * ms));
+    return tipOf(atCursor(this.marks(), 0, (x) => t + x * this.pixel));
   }
 
   // walk moves the cursor to the next annotation, or the one before, and says it.

@@ -1,8 +1,8 @@
 // What is below the query: charts with their legends, what an answer says of itself, errors.
 
 import { Chart, swatch } from "./chart.js";
-import { fill, h } from "./dom.js";
-import { charge, count, incomplete, instant, length, number, parts } from "./format.js";
+import { fill, h, middleCut } from "./dom.js";
+import { charge, count, incomplete, instant, length, number } from "./format.js";
 import { faultAt } from "./promql.js";
 import { fromAggregates, fromMatrix, summary } from "./series.js";
 import { SeriesMap } from "./seriesmap.js";
@@ -141,12 +141,6 @@ function whyGaps(curves, chart, page) {
   return [": why?", links, devices.length > mostLinks ? ` and ${devices.length - mostLinks} more` : ""];
 }
 
-/** middleCut returns a name that is cut in its middle where there is no room, so that names that differ at the end differ. */
-export function middleCut(name) {
-  const [head, tail] = parts(name);
-  return h("span", { class: "name-cut" }, h("span", {}, head), h("span", {}, tail));
-}
-
 /** widen returns buttons that ask for a longer range. */
 export function widen(page) {
   return page.presets.map((p) => h("button", { on: { click: () => page.range(p) } }, `Last ${p}`));
@@ -227,8 +221,8 @@ class Legend {
         const c = curves[n];
         const s = summary(c);
         const off = this.names.has(c.name);
-        const mark = swatch(this.page.mode, c.ink ?? n);
-        mark.classList.toggle("off", off);
+        const mark = this.panel.heat ? null : swatch(this.page.mode, c.ink ?? n); // the colours of a heat map are values
+        mark?.classList.toggle("off", off);
         const labels = Object.entries(c.labels)
           .map(([l, v]) => `${l}=${v}`)
           .join(", ");
