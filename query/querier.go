@@ -162,6 +162,10 @@ func (q *Querier) Limits(tenant string) control.QueryLimits {
 	return known.Queries.Or(q.cfg.Limits)
 }
 
+// Used returns how much of its limits of queries a tenant has used up of what this process grants, as parts of one, by
+// the names of their flags: of rates in the seconds that they are averaged over, of request units a day on this day.
+func (q *Querier) Used(tenant string) map[string]float64 { return q.quotas.used(tenant) }
+
 // places returns how many queries of a tenant may run at the same time by its limits, at least one; 0 for no bound.
 func (q *Querier) places(tenant string) int {
 	n, bounded := q.Limits(tenant).Concurrency.Of()

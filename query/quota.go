@@ -127,6 +127,30 @@ func (q *quotas) check(t *quota, now time.Time, debt float64) error {
 	return nil
 }
 
+// used returns how much of the limits that come back with time a tenant has used up, as parts of one, by the names of
+// their flags. A limit that does not bound the tenant is left out. Above one it is in debt.
+func (q *quotas) used(tenant string) map[string]float64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	t := q.of(tenant, now)
+	out := map[string]float64{}
+	gone := func(b *bucket, rate float64, window time.Duration) float64 {
+		full := max(rate*window.Seconds(), 1)
+		return 1 - b.at(now, rate, window)/full
+	}
+	if rate, bounded := t.limits.Rate.Of(); bounded {
+		out["query-rate"] = gone(&t.requests, rate*q.share, rateWindow)
+	}
+	if rate, bounded := t.limits.RUs.Of(); bounded {
+		out["query-rus"] = gone(&t.rus, rate*q.share, ruWindow)
+	}
+	if most, bounded := t.limits.RUsOfDay.Of(); bounded {
+		out["query-rus-day"] = t.spent / (most * q.share)
+	}
+	return out
+}
+
 // of returns the quota of a tenant on this day. The caller holds mu.
 func (q *quotas) of(tenant string, now time.Time) *quota {
 	t := q.tenants[tenant]

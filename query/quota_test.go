@@ -44,6 +44,25 @@ func twoTenants(t *testing.T, change func(*query.Config)) (*querytest.World, *qu
 
 func about(tenant string) query.Request { return query.Request{Tenant: tenant, Range: lastHour()} }
 
+// What a tenant has used up of its limits is known; what does not bound it is not listed.
+func TestQuotaUsed(t *testing.T) {
+	w, q := twoTenants(t, func(c *query.Config) {
+		c.Limits.Rate, c.Limits.RUsOfDay, c.Queriers = 2, 100, 2
+	})
+	require.Equal(t, map[string]float64{"query-rate": 0, "query-rus-day": 0}, q.Used("loud"))
+	for range 3 {
+		_, _, err := tryAsk(t, q, about("loud"))
+		require.NoError(t, err)
+	}
+	require.InDeltaMapValues(t, map[string]float64{"query-rate": 0.3, "query-rus-day": 36. / 50}, q.Used("loud"), 1e-9,
+		"three of ten queries in ten seconds, each of 12 request units, of the half that one of two queriers grants")
+	require.Equal(t, map[string]float64{"query-rate": 0, "query-rus-day": 0}, q.Used("acme"))
+	w.Now = w.Now.Add(2 * time.Second)
+	require.InDelta(t, 0.1, q.Used("loud")["query-rate"], 1e-9)
+	_, q = twoTenants(t, func(*query.Config) {})
+	require.Empty(t, q.Used("loud"))
+}
+
 // A tenant asks as often as it may, on average, and no tenant is refused for another one. Each of several queriers
 // grants its part.
 func TestQuotaRequestRate(t *testing.T) {

@@ -48,6 +48,8 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 		Known  bool           `json:"known"`
 		Limits map[string]any `json:"limits"`
 
+		Used map[string]float64 `json:"used,omitempty"`
+
 		DisplayName string            `json:"display_name,omitempty"`
 		Contact     string            `json:"contact,omitempty"`
 		Tags        map[string]string `json:"tags,omitempty"`
@@ -56,6 +58,6 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 		Retention []string    `json:"retention,omitempty"`
 		Publish   *Publishing `json:"publish,omitempty"`
 		Operators string      `json:"operators,omitempty"`
-	}{tenant, known, limits, stored.DisplayName, stored.Contact, stored.Tags,
+	}{tenant, known, limits, a.cfg.Querier.Used(tenant), stored.DisplayName, stored.Contact, stored.Tags,
 		suspended, retention, a.cfg.Publish, a.cfg.Operators})
 }

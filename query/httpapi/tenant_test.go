@@ -18,7 +18,7 @@ func TestTenant(t *testing.T) {
 		c.Publish = &httpapi.Publishing{Kafka: "127.0.0.1:9092", Topic: "telemetry"}
 	})
 	s.fill()
-	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{"query-rate":50},
+	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{"query-rate":50},"used":{"query-rate":0},
 		"publish":{"kafka":"127.0.0.1:9092","topic":"telemetry"}}`, s.get(t, "/api/v1/tenant").body)
 	require.Equal(t, 400, s.get(t, "/api/v1/tenant?metric=m1").status)
 

@@ -102,6 +102,16 @@ test("the cost says who asked, and what for", async () => {
   await close(page);
 });
 
+test("how much of its limits a tenant uses", async () => {
+  const page = await open("tenant=acme");
+  const json = { tenant: "acme", known: true, limits: { "ingest-devices": 40, "query-rus-day": 5000, "query-samples": 7 }, used: { "query-rus-day": 0.816 } };
+  await page.route("**/api/v1/tenant", (route) => route.fulfill({ json }));
+  await page.reload();
+  await panel(page, "Limits").getByText("query-rus-day").waitFor();
+  assert.match(await panel(page, "Limits").innerText(), /ingest-devices\s+40\s+12 \(30 %\)\s+query-rus-day\s+5000\s+82 %\s+query-samples\s+7\s*$/);
+  await close(page);
+});
+
 test("a tag narrows the fleet; the address has it, and back undoes it", async () => {
   const page = await open("tenant=acme");
   await panel(page, "By tag").getByRole("button", { name: "yard" }).click();

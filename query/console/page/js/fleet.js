@@ -361,6 +361,7 @@ export class Fleet {
   limits() {
     const { about, all } = this.shown;
     const known = Object.entries(about?.limits ?? {});
+    const used = about?.used ?? {};
     return h("section", { class: "panel", "aria-label": "Limits" },
       h("h3", {}, "Limits of the tenant"),
       known.length === 0
@@ -368,7 +369,7 @@ export class Fleet {
         : h("table", { class: "data" }, heads(["Limit", "At most", "Used"], 1),
           h("tbody", {}, known.map(([name, at]) => h("tr", {},
             h("td", {}, name), h("td", { class: "n" }, typeof at === "number" ? number(at) : String(at)),
-            h("td", { class: "n" }, name === "ingest-devices" ? share(all, at) : ""))))));
+            h("td", { class: "n" }, name === "ingest-devices" ? share(all, at) : name in used ? part(used[name]) : ""))))));
   }
 }
 
@@ -376,6 +377,10 @@ const presence = { 1: "here", 0: "gone", r: "refused", "-": "before" };
 
 function share(used, at) {
   return [h("meter", { max: at, value: used, high: at * 0.8, "aria-label": "used" }), ` ${number(used)} (${Math.round((100 * used) / at)} %)`];
+}
+
+function part(used) {
+  return [h("meter", { max: 1, value: Math.min(1, Math.max(0, used)), high: 0.8, "aria-label": "used" }), ` ${Math.round(100 * used)} %`];
 }
 
 function heads(names, numbersFrom = 9) {
