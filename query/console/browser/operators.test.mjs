@@ -109,7 +109,16 @@ test("what each tenant costs", async () => {
   await list.getByRole("button", { name: "whale" }).click();
   await panel(page, "Cost").waitFor();
   assert.match(await panel(page, "Cost").innerText(), /Cost of 2026-11: \$30\.00\s+500 hours so far, at list prices; 5,000 request units; 75 % of the account[^]*chunks written\s+4,000/);
+  const whole = { ...bill.tenants[1], devices: [{ name: "w1", rus: 3500 }], metrics: [{ name: "speed", rus: 2500 }], queries: { callers: [{ name: "token grafana", rus: 900 }], queries: [] } };
+  await page.route("**/api/v1/tenants/whale/cost", (route) => route.fulfill({ json: whole, headers: { "Binnacle-Request-Units": "184" } }));
+  await panel(page, "Cost").getByRole("button", { name: "Its dearest devices" }).click();
+  await panel(page, "Cost").getByText("token grafana").waitFor();
+  assert.match(await panel(page, "Cost").innerText(), /w1\s+3,500[^]*speed\s+2,500[^]*Who asked\s+RU\s+token grafana\s+900/);
+  assert.match(await address(page), /bill=true/);
+  assert.match(await page.locator("#answer").innerText(), /^\d+ RU/, "with what the bill itself cost");
   await shoot(page, "operators-cost-light");
+  await page.goBack();
+  await panel(page, "Cost").getByRole("button", { name: "Its dearest devices" }).waitFor();
   await close(page);
 });
 

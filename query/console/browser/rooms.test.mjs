@@ -198,6 +198,23 @@ test("a chart in Explore leads to why it has a hole, and a small one says it", a
   await close(page);
 });
 
+test("an answer that is incomplete says which curves end early, and since when", async () => {
+  const page = await open("tenant=acme");
+  await page.route("**/api/v1/aggregates?*", async (route) => {
+    const answer = await route.fetch();
+    const body = await answer.json();
+    await route.fulfill({ response: answer, json: { ...body, complete: false, incomplete: ["no ingester answers for partition telemetry/0"] } });
+  });
+  await page.evaluate(() => (location.hash = "tenant=acme&room=explore&metric=pressure&device=pump-1&device=pump-3&range=3h"));
+  const banner = page.locator(".box-note.warn");
+  await banner.waitFor();
+  assert.match(await banner.innerText(), /[12] of 2 curves lack their newest values, of up to 1 h( \d min)?\.\s+Readings that are not stored yet may be missing: no ingester answers for 1 partition\./);
+  assert.ok(!(await banner.innerText()).includes("telemetry/0"), "names of partitions are for operators");
+  await banner.getByText("details for operators").click();
+  assert.match(await banner.innerText(), /telemetry\/0/);
+  await close(page);
+});
+
 test("refused readings of a device have their payload and reason", async () => {
   const page = await open("tenant=acme&room=device&device=pump-7");
   const refused = panel(page, "Refused readings");
@@ -223,7 +240,7 @@ for (const colorScheme of ["light", "dark"])
       await page.locator("#view .panel").first().waitFor();
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing lies beyond the edge");
       if (name === "device") {
-        const why = await panel(page, "Gaps").locator('td[data-name="Why"]').boundingBox();
+        const why = await panel(page, "Gaps").locator('td[data-name="Why"]').last().boundingBox();
         assert.ok(why.x >= 0 && why.x + why.width <= 390, "why is read without scrolling to the side");
       }
       await shoot(page, `${name}-${colorScheme}-390`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { beside, stacked, topOf } from "../page/js/curves.js";
+import { beside, lacking, stacked, topOf } from "../page/js/curves.js";
 import { length } from "../page/js/format.js";
 import { expanded, letterOf } from "../page/js/promql.js";
 import { planned, priced, priceOf } from "../page/js/reports.js";
@@ -72,4 +72,12 @@ test("what is drawn is updated only where the curves are the same, displayed ali
   assert.ok(same([panel], [{ ...panel, curves: [curve("a", [1, 2])] }]));
   for (const other of [[], [{ ...panel, curves: [curve("b", [1])] }], [{ ...panel, log: true }], [{ ...panel, step: 2 }], [panel, panel]])
     assert.ok(!same([panel], other));
+});
+
+test("which curves end early, by their own steps", () => {
+  const curve = (...times) => ({ times, labels: {} });
+  const panels = [{ step: 60e3, curves: [curve(0, 60e3, 120e3), curve(0, 300e3), { ...curve(0), before: true }, curve()] }];
+  assert.equal(lacking(panels, 240e3), null);
+  assert.deepEqual(lacking(panels, 420e3), { late: 1, all: 2, ms: 300e3 });
+  assert.equal(lacking([], 420e3), null);
 });

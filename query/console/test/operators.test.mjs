@@ -8,7 +8,7 @@ import { meaning } from "../page/js/reasons.js";
 test("the address bar has the state of the page of operators", () => {
   assert.equal(fragment(initial()), "");
   assert.deepEqual(parse(""), initial());
-  const s = { view: "tenants", since: "6h", container: "chunks-2026-11", partition: "3", tenant: "acme", find: "gold", sort: "memory", process: "10.0.0.7:7072", reason: "future", refresh: 10 };
+  const s = { view: "tenants", since: "6h", container: "chunks-2026-11", partition: "3", tenant: "acme", find: "gold", sort: "memory", process: "10.0.0.7:7072", reason: "future", bill: true, refresh: 10 };
   assert.deepEqual(parse(fragment(s)), s);
   for (const wrong of ["view=none", "since=2h", "partition=x", "partition=-1", "refresh=1", "unknown=1", "sort=toString", "view=toString"])
     assert.deepEqual(parse(wrong), initial(), wrong);
@@ -30,6 +30,7 @@ test("one tenant's page asks for its tokens and actions", () => {
   assert.deepEqual(Object.keys(all).sort(), ["bins", "costs", "heat", "limits", "placement", "rejected", "tenants"]);
   const one = requests({ ...initial(), view: "tenants", tenant: "a/b" }, now);
   assert.equal(one.tokens, "/api/v1/tenants/a%2Fb/tokens");
+  assert.equal(requests({ ...initial(), view: "tenants", tenant: "a/b", bill: true }, now).bill, "/api/v1/tenants/a%2Fb/cost");
   assert.equal(one.actions, "/api/v1/actions?since=720h&tenant=a%2Fb");
   assert.deepEqual(Object.keys(one).sort(), ["actions", "bins", "costs", "heat", "limits", "placement", "rejected", "tenants", "tokens"]);
 });

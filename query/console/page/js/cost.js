@@ -19,24 +19,27 @@ export function money(dollars) {
   return "$" + dollars.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-const mostQueries = 5;
+const mostListed = 5; // of each kind
 
 /**
- * costPanel returns the panel of a bill; one with queries says which of them took most. share is the bill's part of what all
- * tenants cost together.
+ * costPanel returns the panel of a bill; one with devices, metrics and queries says which of them took most. share is the
+ * bill's part of what all tenants cost together, more an element that stands below.
  */
-export function costPanel(bill, { wide = false, share = null } = {}) {
+export function costPanel(bill, { wide = false, share = null, more = null } = {}) {
   const units = (rus) => Math.round(rus).toLocaleString("en");
   const spent = Object.entries(bill.rusByKind).filter(([, rus]) => rus > 0).sort((a, b) => b[1] - a[1]);
-  const asked = (bill.queries?.queries ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
-  const callers = (bill.queries?.callers ?? []).filter((q) => q.rus > 0).slice(0, mostQueries);
+  const dearest = (list, name) => (list ?? []).filter((x) => x.rus > 0).slice(0, mostListed).map((x) => [name(x), units(x.rus)]);
+  const folds = (x) => h("span", { class: "wrap" }, x.name);
   return h("section", { class: wide ? "panel wide" : "panel", "aria-label": "Cost" },
     h("h3", {}, `Cost of ${bill.month}: ${money(bill.dollars.total)}`, h("span", { class: "hint" },
       `${count(Math.round(bill.hours), "hour")} so far, at list prices; ${units(bill.rus)} request units${share === null ? "" : `; ${Math.round(100 * share)} % of the account`}`)),
     part(["Part", "Dollars"], bill.dollars.total > 0 ? parts.filter(([name]) => bill.dollars[name] > 0).map(([name, text]) => [text, money(bill.dollars[name])]) : []),
     part(["Work", "RU"], spent.map(([kind, rus]) => [kinds[kind] ?? kind, units(rus)])),
-    part(["Who asked", "RU"], callers.map((q) => [h("span", { class: "wrap" }, q.name), units(q.rus)])),
-    part(["Costliest queries", "RU"], asked.map((q) => [h("code", { class: "wrap" }, q.name), units(q.rus)])));
+    part(["Devices", "RU"], dearest(bill.devices, folds)),
+    part(["Metrics", "RU"], dearest(bill.metrics, folds)),
+    part(["Who asked", "RU"], dearest(bill.queries?.callers, folds)),
+    part(["Dearest queries", "RU"], dearest(bill.queries?.queries, (x) => h("code", { class: "wrap" }, x.name))),
+    more);
 }
 
 function part(names, rows) {

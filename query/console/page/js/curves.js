@@ -1,5 +1,6 @@
 // What is done to curves before they are drawn: those of an earlier time beside them, the top ones of many, sums for a stack.
 
+import { usual } from "./gaps.js";
 import { summary } from "./series.js";
 
 /**
@@ -34,4 +35,15 @@ export function stacked([times, ...columns], hidden) {
     return column.map((v, t) => (v === null || v === undefined ? v : (sums[t] += v)));
   });
   return [times, ...out];
+}
+
+/**
+ * lacking returns how many curves of panels end before an instant by more than they usually do, of how many, and by how
+ * much at most: {late, all, ms}; null if none does.
+ */
+export function lacking(panels, until) {
+  const ends = panels.flatMap(({ curves, step }) => curves.filter((c) => !c.before && c.times.length > 0)
+    .map((c) => ({ before: until - c.times[c.times.length - 1], most: 2.5 * Math.max(step, usual(c.times)) })));
+  const late = ends.filter(({ before, most }) => before > most);
+  return late.length === 0 ? null : { late: late.length, all: ends.length, ms: Math.max(...late.map((c) => c.before)) };
 }

@@ -2,7 +2,7 @@
 
 import { Annotations } from "./annotations.js";
 import { ask, Problem, together } from "./api.js";
-import { beside, topOf } from "./curves.js";
+import { beside, lacking, topOf } from "./curves.js";
 import { Display } from "./display.js";
 import { connect, firstSteps, help, share } from "./dialogs.js";
 import { $, fill, h, icon, reach } from "./dom.js";
@@ -438,7 +438,7 @@ function drawShown() {
   const wanted = focusing;
   focusing = "";
   const below = h("div", { class: "stack" });
-  fill($("view"), notes(said, plan?.left ?? 0), below);
+  fill($("view"), notes(said, plan?.left ?? 0, plan && lacking(panels, Math.min(plan.range.to, now()))), below);
   if (room) room(below);
   else if (rows) drawLatest(below, rows, page);
   else charted = drawCharts(below, panels, page);

@@ -11,7 +11,7 @@ export const sorts = ["load", "tenant", "state", "cost", "rus", "throttled", "me
 
 /** initial returns the state of a page that nobody has touched. partition is "" where none is looked at. */
 export function initial() {
-  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", find: "", sort: "load", process: "", reason: "", refresh: 0 };
+  return { view: "partitions", since: "1h", container: "", partition: "", tenant: "", find: "", sort: "load", process: "", reason: "", bill: false, refresh: 0 };
 }
 
 /** parse reads a fragment; what it does not know is left as it is at first. */
@@ -23,6 +23,7 @@ export function parse(hash) {
   if (/^\d{1,4}$/.test(q.get("partition") ?? "")) state.partition = q.get("partition");
   for (const name of ["container", "tenant", "find", "process", "reason"]) state[name] = (q.get(name) ?? "").slice(0, 255);
   if (sorts.includes(q.get("sort"))) state.sort = q.get("sort");
+  state.bill = q.get("bill") === "true";
   if (["10", "60"].includes(q.get("refresh"))) state.refresh = Number(q.get("refresh"));
   return state;
 }
@@ -51,7 +52,7 @@ export function requests(state, now) {
   const rejected = path("rejected", { from: now - hours[since], reason, samples: 50 });
   return {
     partitions: { heat, placement: path("placement", {}) },
-    tenants: { ...(tenant && { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }) }),
+    tenants: { ...(tenant && { tokens: tenantPath(tenant) + "/tokens", actions: path("actions", { since: "720h", tenant }), ...(state.bill && { bill: tenantPath(tenant) + "/cost" }) }),
       heat, costs: path("costs", {}), rejected: path("rejected", { from: now - hours[since], samples: 100 }), tenants: tenantPath(tenant), placement: path("placement", { tenant }), bins: path("bins", { tenant, devices: tenant ? 20 : "" }),
       limits: path("limits", { tenant }) },
     ingest: { ingesters: path("ingesters", { tenant, devices: 20, by: "age" }), bins: path("bins", { tenant, devices: 20, by: "age" }), limits: path("limits", { tenant }) },

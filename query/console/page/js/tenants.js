@@ -70,7 +70,7 @@ export class TenantsRoom {
     const costs = bill ? `; ${bill.month} costs ${money(bill.dollars)} so far, at list prices, ${money(bill.nobody.dollars.total)} of it nobody's` : "";
     // A column that no tenant has something in is left out.
     const columns = [
-      [column("tenant", "Tenant"), (r) => h("span", {}, link(r.tenant, () => this.change({ tenant: r.tenant })), r.named ? h("span", { class: "hint" }, ` ${r.named}`) : null)],
+      [column("tenant", "Tenant"), (r) => h("span", {}, link(r.tenant, () => this.change({ tenant: r.tenant, bill: false })), r.named ? h("span", { class: "hint" }, ` ${r.named}`) : null)],
       [column("state", "State"), standing],
       [column("cost", "Cost", true), (r) => (r.cost === null ? "" : money(r.cost))],
       [column("load", "Share", true), (r) => (r.load === null ? "" : bar(r.load, r.tenant))],
@@ -91,7 +91,7 @@ export class TenantsRoom {
   }
 
   back() {
-    return h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "" }) } }, "All tenants"));
+    return h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "", bill: false }) } }, "All tenants"));
   }
 
   one(got, more) {
@@ -108,15 +108,25 @@ export class TenantsRoom {
       ["refused", r?.refused ? link(`${whole(r.refused)} samples`, () => this.change({ view: "rejected" })) : "no samples"],
       ["placement", t.placement], ["tags", tagged(t.tags) || "none"]];
     return [
-      h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "" }) } }, "All tenants"), suspend),
+      h("div", { class: "filters" }, h("button", { on: { click: () => this.change({ tenant: "", bill: false }) } }, "All tenants"), suspend),
       this.said && h("div", { class: "box-note", role: "status" }, h("h3", {}, this.said.text), (this.said.hides ?? []).map((s) => h("p", {}, s))),
       panel(t.tenant, t.settings["display-name"], table(["Property", "Value"], facts.map(([k, v]) => [k, h("span", { class: "wrap" }, v)]))),
-      costOf(t.tenant, got.costs.body),
+      this.cost(t.tenant, got.costs.body, got.bill?.body),
       this.settings(t, got),
       this.tokens(t, got.tokens.body?.tokens),
       recent(got.actions.body?.actions),
       more(),
     ];
+  }
+
+  // What a month costs the tenant, what part of all that is, and, where it was asked for, what it is made of.
+  cost(tenant, bill, whole) {
+    if (!bill) return null;
+    const of = bill.tenants?.find((t) => t.tenant === tenant);
+    if (!of) return panel("Cost", bill.month, "Nothing was counted for it yet: usage is stored every few minutes.");
+    const more = whole ? null : h("button", { class: "link more-rows", title: "Reads a sample of its chunks, and what each query cost", on: { click: () => this.change({ bill: true }) } },
+      "Its dearest devices, metrics, callers and queries");
+    return costPanel({ ...of, ...whole, month: bill.month, hours: bill.hours }, { wide: true, share: of.dollars.total / Math.max(1e-9, bill.dollars), more });
   }
 
   settings(t, { limits, bins }) {
@@ -186,14 +196,6 @@ export class TenantsRoom {
     (field ?? submit).focus();
     field?.select();
   }
-}
-
-// What a month costs a tenant, and what part of all that is.
-function costOf(tenant, bill) {
-  if (!bill) return null;
-  const of = bill.tenants?.find((t) => t.tenant === tenant);
-  if (!of) return panel("Cost", bill.month, "Nothing was counted for it yet: usage is stored every few minutes.");
-  return costPanel({ ...of, month: bill.month, hours: bill.hours }, { wide: true, share: of.dollars.total / Math.max(1e-9, bill.dollars) });
 }
 
 function joined({ tenants, costs, heat, placement, bins, limits, rejected }) {

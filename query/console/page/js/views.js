@@ -2,7 +2,7 @@
 
 import { Chart, swatch } from "./chart.js";
 import { fill, h, middleCut } from "./dom.js";
-import { charge, count, incomplete, instant, length, number } from "./format.js";
+import { charge, count, incomplete, instant, length, number, roughly } from "./format.js";
 import { faultAt } from "./promql.js";
 import { fromAggregates, fromMatrix, summary } from "./series.js";
 import { SeriesMap } from "./seriesmap.js";
@@ -366,11 +366,15 @@ function details(a, spent, open) {
   );
 }
 
-/** notes returns what there is to say above the answer: why it is incomplete, what was left out, warnings. */
-export function notes(a, left) {
+/**
+ * notes returns what there is to say above the answer: why it is incomplete and which curves end early, as lacking()
+ * returns it, what was left out, warnings.
+ */
+export function notes(a, left, lacks = null) {
   const out = [];
   if (!a.complete) {
-    const warning = note("warn", "This answer is incomplete", ...incomplete(a.why));
+    const ends = lacks ? [`${lacks.late.toLocaleString("en")} of ${count(lacks.all, "curve")} lack their newest values, of up to ${roughly(lacks.ms)}.`] : [];
+    const warning = note("warn", "This answer is incomplete", ...ends, ...incomplete(a.why));
     warning.append(
       h(
         "details",
