@@ -477,7 +477,15 @@ test("a curve that is hidden stays hidden when the page asks again", async () =>
   await settled(page, legend(page));
   assert.equal(await page.getByRole("button", { name: "m2", exact: true }).getAttribute("aria-pressed"), "false");
   await becomes(() => drawn(page), { curves: 1, hatched: true });
+  await page.locator('.legend [data-column="last"]').click();
+  const link = await page.evaluate(() => location.href);
+  assert.match(link, /legend=-last&hide=temperature%0Am2/);
   await close(page);
+  const other = await openPage(browser, link);
+  await settled(other, legend(other));
+  await becomes(() => drawn(other), { curves: 1, hatched: true });
+  assert.equal(await other.locator('.legend th[aria-sort="descending"]').innerText(), "last ↓", "a link has what is hidden, and the order");
+  await close(other);
 });
 
 test("large values, long names and texts", async () => {

@@ -133,8 +133,18 @@ test("the strip is walked with the arrow keys, and Enter opens a device", async 
   for (const key of ["Home", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
   assert.match(await strip.locator(".tip").innerText(), /pump-2\s+pressure: 3\.98/);
   assert.match(await page.locator("#said").innerText(), /pump-2, pressure/);
+  await page.getByLabel("Order of the strip").selectOption("value");
+  await strip.focus();
+  await page.keyboard.press("Home");
+  assert.match(await strip.locator(".tip").innerText(), /pump-11/, "the greatest first");
+  assert.match(await address(page), /order=value/);
+  await page.reload();
+  await strip.waitFor();
+  await strip.focus();
+  for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+  assert.match(await strip.locator(".tip").innerText(), /pump-10/);
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "pump-2", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "pump-10", exact: true }).waitFor();
   await close(page);
 });
 

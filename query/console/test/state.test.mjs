@@ -31,9 +31,14 @@ test("a link shows the same again", () => {
     step: 90e3,
     refresh: 10,
     view: "latest",
+    order: "silent",
+    sort: "-Value",
+    legend: "avg",
+    hide: ["pressure\npump-1", "avg(x)\nby y\nvalue"],
     utc: true,
   };
   assert.deepEqual(round(s), s);
+  assert.deepEqual(round({ ...s, hide: Array(51).fill("a\nb") }).hide, [], "a link has no more than 50 of them");
   assert.deepEqual(round({ ...s, from: 1795313281235, to: 1795313291235, range: "15m" }), {
     ...s,
     from: 1795313281235,
@@ -56,6 +61,10 @@ test("what a fragment says wrongly is as if it were not said", () => {
     "unknown=1",
     "metric=",
     "utc=2",
+    "order=none",
+    "sort=None",
+    "legend=-",
+    "hide=x",
   ]) {
     assert.deepEqual(parse(wrong), initial(), wrong);
   }

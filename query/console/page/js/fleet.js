@@ -25,7 +25,6 @@ export class Fleet {
   constructor(page) {
     this.page = page;
     this.pace = { at: 0, of: "", known: new Map() };
-    this.order = "device";
     this.pictures = [];
   }
 
@@ -160,9 +159,9 @@ export class Fleet {
       on: { change: (e) => this.page.change({ metrics: [e.target.value] }) } },
     names.map((m) => h("option", { value: m, selected: m === metric }, m)));
     const order = h("select", { "aria-label": "Order of the strip",
-      on: { change: (e) => { this.order = e.target.value; show(); } } },
+      on: { change: (e) => { this.page.keep({ order: e.target.value }); show(e.target.value); } } },
     [["device", "by name"], ["value", "by value"], ["silent", "by silence"]].map(([v, t]) =>
-      h("option", { value: v, selected: v === this.order }, t)));
+      h("option", { value: v, selected: v === this.shown.state.order }, t)));
     const shades = shading([...newest.values()].map((r) => r.value));
     const cells = new Cells({
       label: `Newest ${metric} of ${count(rows.length, "device")}`,
@@ -188,8 +187,8 @@ export class Fleet {
       open: (item) => this.page.open(item.device),
     });
     this.pictures.push(cells);
-    const show = () => cells.show(ordered(rows, newest, this.order));
-    show();
+    const show = (by) => cells.show(ordered(rows, newest, by));
+    show(this.shown.state.order);
     return h("section", { class: "panel wide", "aria-label": "Newest values" },
       h("h3", {}, "Newest", pick, order, h("span", { class: "hint" }, unit)),
       metric ? cells.element : h("p", { class: "none" }, "No metric yet."),

@@ -17,7 +17,7 @@ import { drawJSON, drawReports, planned, priced, priceOf } from "./reports.js";
 import { Rooms } from "./rooms.js";
 import { charts, curl, earlier, latest, picked, readings, toRequest } from "./requests.js";
 import { csv } from "./series.js";
-import { fragment, initial, parse } from "./state.js";
+import { fragment, initial, orderOf, parse } from "./state.js";
 import { needed, remember, remembered } from "./session.js";
 import { duration, rangeOf } from "./time.js";
 import { live, Times } from "./times.js";
@@ -40,8 +40,6 @@ let shown = null; // the answer on the page: {plan, panels, requests}
 let spent = 0; // RU
 let running = null; // AbortController
 let timer = 0;
-let sorted = { column: "Age", down: true };
-let ordered = { column: "Curve", down: false }; // of legends
 let focusing = ""; // the panel that is to have the focus once it is drawn
 let hidden = new Map(); // by panel, the names of the curves that are hidden, so that a refresh keeps them so
 
@@ -61,17 +59,14 @@ const page = {
   },
   sync: "binnacle",
   get sorted() {
-    return sorted;
-  },
-  set sorted(s) {
-    sorted = s;
+    return orderOf(state.sort, "sort") ?? { column: "Age", down: true };
   },
   get ordered() {
-    return ordered;
+    return orderOf(state.legend, "legend") ?? { column: "Curve", down: false };
   },
-  set ordered(o) {
-    ordered = o;
-  },
+  // Notes the order of a table, "sort" or "legend".
+  sort: (table, { column, down }) => keep({ [table]: (down ? "-" : "") + column }),
+  keep: (part) => keep(part),
   // A chart is as tall as the window has room for beside its legend; several share it.
   heightOf: (panels, curves) => {
     const legend = Math.min(232, 30 + 24 * Math.min(curves, 9));
@@ -79,10 +74,12 @@ const page = {
     return Math.round(Math.min(900, Math.max(panels > 1 ? 200 : 300, panels > 1 ? room / 2 : room)));
   },
   hiddenOf(panel) {
-    const key = panel.promql || panel.title;
+    const key = panel.title || panel.promql;
     if (!hidden.has(key)) hidden.set(key, new Set());
     return hidden.get(key);
   },
+  // Notes which curves are hidden, once that has changed.
+  hid: () => keep({ hide: [...hidden].flatMap(([key, names]) => [...names].map((name) => `${key}\n${name}`)) }),
   zoom: ({ from, to }) => change({ from: Math.max(0, Math.round(from)), to: Math.round(to), refresh: 0 }),
   range: (range) => change({ range, from: null, to: null }),
   say: (text) => {
@@ -171,6 +168,24 @@ function change(part) {
   if (!same) run();
 }
 
+// keep notes a part of the state that needs no new answer, and no entry in the history.
+function keep(part) {
+  const drawn = shown?.of === state;
+  state = { ...state, ...part };
+  if (drawn) shown.of = state;
+  history.replaceState({ depth: depth() }, "", "#" + fragment(state, { length }));
+}
+
+// hiddenOf returns the curves that a state hides, by panel.
+function hiddenOf({ hide }) {
+  const by = new Map();
+  for (const entry of hide) {
+    const [key, name] = [entry.slice(0, entry.lastIndexOf("\n")), entry.slice(entry.lastIndexOf("\n") + 1)];
+    by.set(key, (by.get(key) ?? new Set()).add(name));
+  }
+  return by;
+}
+
 function depth() {
   return history.state?.depth ?? 0;
 }
@@ -180,6 +195,7 @@ function follow() {
   const next = parse(location.hash);
   const other = next.tenant !== "" && next.tenant !== session.tenant;
   state = { ...next, tenant: next.tenant || session.tenant };
+  hidden = hiddenOf(state);
   if (other) enter({ tenant: next.tenant, token: session.token });
   else {
     show();
@@ -225,7 +241,6 @@ function enter(next) {
   if (other) {
     catalog = nothing();
     about = null;
-    hidden = new Map();
     others.fleet.forget();
     annotations.forget();
   }
@@ -237,6 +252,7 @@ function enter(next) {
       ? state
       : { ...initial(), range: state.range, view: state.view, utc: state.utc, room: state.room };
   state = { ...keep, tenant: next.tenant };
+  hidden = hiddenOf(state);
   history.replaceState({ depth: depth() }, "", "#" + fragment(state, { length }));
   show();
   run();
@@ -727,6 +743,7 @@ new ResizeObserver(() => {
 }).observe($("view"));
 
 state = parse(location.hash);
+hidden = hiddenOf(state);
 session = { tenant: state.tenant || remembered("tenant"), token: remembered("token") };
 state.tenant = session.tenant;
 remember(session);

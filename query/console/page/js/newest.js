@@ -33,7 +33,7 @@ function labelled(labels) {
     .join(" ");
 }
 
-/** drawLatest puts the table of newest values into an element. page has sorted {column, down}, column by its title, which it changes. */
+/** drawLatest puts the table of newest values into an element. page has sorted {column, down}, column by its title, and sort(table, order) changes it. */
 export function drawLatest(element, rows, page) {
   if (rows.length === 0) {
     fill(
@@ -71,7 +71,7 @@ export function drawLatest(element, rows, page) {
         {
           on: {
             click: () => {
-              page.sorted = { column: title, down: sorted.column === title && !sorted.down };
+              page.sort("sort", { column: title, down: sorted.column === title && !sorted.down });
               drawLatest(element, rows, page);
               element.querySelectorAll("thead button")[shown.findIndex((s) => s.title === title)].focus();
             },

@@ -17,6 +17,15 @@ export const draws = ["lines", "stack", "heat"];
 /** tops are how many curves are kept of many, 0 for all. */
 export const tops = [0, 5, 10, 20, 50];
 
+/** orders are those of Fleet's strip: by name, by value, by silence. */
+export const orders = ["device", "value", "silent"];
+
+/** sortable are the columns that tables are sorted by: of Latest, and of legends. */
+export const sortable = { sort: ["Device", "Metric", "Value", "Age", "Labels"], legend: ["Curve", "last", "min", "avg", "max"] };
+
+// A link has so many hidden curves; with more they stay hidden as long as the page.
+const mostHidden = 50;
+
 /** shifts are how much earlier the time is that a chart is compared with; "" is none. */
 export const shifts = ["", "1h", "1d", "7d", "30d"];
 
@@ -51,6 +60,10 @@ export function initial() {
     step: 0, // ms, 0 by itself
     refresh: 0, // s
     view: "chart",
+    order: "device", // of Fleet's strip
+    sort: "", // of Latest, a column, with - the greatest first
+    legend: "", // of legends, the same
+    hide: [], // curves that are hidden, each as its panel, a line end and its name
     utc: false,
   };
 }
@@ -89,6 +102,9 @@ export function parse(fragment) {
   if (views.includes(p.get("view"))) s.view = p.get("view");
   s.utc = p.get("utc") === "1";
   if (looks.includes(p.get("look"))) s.look = p.get("look");
+  if (orders.includes(p.get("order"))) s.order = p.get("order");
+  for (const table of ["sort", "legend"]) if (orderOf(p.get(table) ?? "", table)) s[table] = p.get(table);
+  s.hide = p.getAll("hide").filter((h) => h.includes("\n")).slice(0, mostHidden);
   s.room = rooms.includes(p.get("room")) ? p.get("room") : implied(s);
   return s;
 }
@@ -98,6 +114,13 @@ export const mostAlso = 4;
 
 function numeric(text) {
   return text === null || text.trim() === "" || !Number.isFinite(Number(text)) ? null : Number(text);
+}
+
+/** orderOf returns the order {column, down} of a table, spelled such as -Age; null if it has no such column. */
+export function orderOf(text, table) {
+  const down = text.startsWith("-");
+  const column = down ? text.slice(1) : text;
+  return sortable[table].includes(column) ? { column, down } : null;
 }
 
 /** epoch returns the milliseconds since 1970 of a number in seconds, milliseconds, microseconds or nanoseconds, which its
@@ -140,6 +163,8 @@ export function fragment(s, { length }) {
   if (s.step) p.append("step", length(s.step));
   put("refresh", s.refresh);
   put("view", s.view);
+  for (const name of ["order", "sort", "legend"]) put(name, s[name]);
+  for (const h of s.hide.length > mostHidden ? [] : s.hide) p.append("hide", h);
   if (s.utc) p.append("utc", "1");
   return p.toString();
 }

@@ -39,7 +39,8 @@ function matrix(data, name) {
 
 /** drawCharts puts panels into an element, and returns the charts, which are to be mounted and, later, destroyed. */
 export function drawCharts(element, panels, page) {
-  const drawn = panels.map((panel) => drawPanel(panel, { ...page, panels: panels.length }));
+  const shared = { ...page, panels: panels.length }; // so that one order holds for all legends
+  const drawn = panels.map((panel) => drawPanel(panel, shared));
   fill(
     element,
     drawn.map((d) => d.element),
@@ -191,6 +192,7 @@ class Legend {
     const cls = title === "Curve" ? null : title === "last" ? "n" : "n optional";
     const sort = () => {
       this.page.ordered = { column: title, down: by ? !ordered.down : title !== "Curve" };
+      this.page.sort("legend", this.page.ordered);
       this.draw();
       this.head.querySelector(`[data-column="${title}"]`).focus();
     };
@@ -264,6 +266,7 @@ class Legend {
     if (all.every((name) => names.has(name))) names.clear();
     this.draw();
     this.chart.show(hiddenIn(this.panel, names));
+    this.page.hid();
     this.buttons.get(n)?.focus();
   }
 }
