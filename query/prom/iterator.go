@@ -12,9 +12,10 @@ import (
 
 // series is the samples of one label set in the order of time, no instant twice.
 type series struct {
-	labels labels.Labels
-	times  []int64
-	values []float64
+	labels  labels.Labels
+	times   []int64
+	values  []float64
+	rounded bool // some value
 }
 
 // Labels implements storage.Series.

@@ -3,10 +3,12 @@ package prom
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 
 	"github.com/prometheus/common/model"
@@ -19,7 +21,8 @@ import (
 )
 
 // pushdown is a part of a query that is computed here and not by the engine: a selector, or a function of a range of
-// one. The engine finds a selector in its place, which Select answers with a finished value for each step.
+// one or of a subquery. The engine finds a selector in its place, which Select answers with a finished value for each
+// step. Equal parts of a query are one pushdown.
 type pushdown struct {
 	function string // of functions; "" for the selector itself
 	window   int64  // before an instant, what counts there: the range, or the lookback
@@ -31,7 +34,12 @@ type pushdown struct {
 
 	matchers []*labels.Matcher
 	metric   string // "" if the matchers name none or several
+	inner    *term  // of the subquery that the range is of, in place of matchers; nil for none
 	argument posrange.PositionRange
+
+	uses     int      // of its values, by the engine or by terms, that have not ended
+	found    *outcome // nil before the first use
+	together *readSet // that it is of; nil for none
 
 	// narrow is called when all has been read, may change steps, and returns the first instant that is needed; nil for all
 	// steps.
@@ -62,7 +70,7 @@ func (g stepGrid) at(k int) int64 { return g.first + int64(k)*g.step }
 // errEngineOnly says that the engine must evaluate all of a query itself.
 var errEngineOnly = errors.New("the engine must evaluate the whole query")
 
-// pushdowns are those of a request, by the matcher that marks them.
+// pushdowns are those of a request, by the matcher that marks them in the engine's tree.
 type pushdowns map[*labels.Matcher]*pushdown
 
 // rewrittenQuery is a query with pushdowns. It is evaluated once.
@@ -89,11 +97,13 @@ func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	return again.Exec(ctx)
 }
 
-// rewriter replaces parts of a query by pushdowns.
+// rewriter replaces parts of a query, or of a subquery, by pushdowns.
 type rewriter struct {
 	steps     stepGrid
 	lookback  time.Duration
 	pushdowns pushdowns
+	known     map[string]*pushdown // by what is computed
+	reads     map[string]*readSet  // by what is read but for the metric
 }
 
 // rewrite replaces what it can in a query that the engine has prepared.
@@ -110,7 +120,7 @@ func (l pushdowns) rewrite(statement parser.Statement) {
 	if steps.n < 1 || steps.n > maxPoints+1 {
 		return
 	}
-	p := rewriter{steps, s.LookbackDelta, l}
+	p := rewriter{steps, s.LookbackDelta, l, make(map[string]*pushdown), make(map[string]*readSet)}
 	s.Expr = p.rewrite(s.Expr)
 }
 
@@ -122,8 +132,7 @@ var usesSelector = map[string]bool{
 	"timestamp": true, "start_timestamp": true, "absent": true, "info": true,
 }
 
-// rewrite returns an expression with pushdowns. It leaves subqueries, which have steps of their own, and what does not
-// depend on the step.
+// rewrite returns an expression with pushdowns. It leaves what does not depend on the step.
 func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
@@ -138,10 +147,16 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 	case *parser.BinaryExpr:
 		e.LHS, e.RHS = p.rewrite(e.LHS), p.rewrite(e.RHS)
 	case *parser.VectorSelector:
-		return p.selector(e)
+		if l := p.selector(e); l != nil {
+			return p.mark(l, &parser.VectorSelector{Name: e.Name, PosRange: e.PosRange})
+		}
+	case *parser.SubqueryExpr:
+		if inner, ok := p.within(e); ok {
+			e.Expr = inner.rewrite(e.Expr)
+		}
 	case *parser.Call:
-		if functions[e.Func.Name] != nil {
-			return p.call(e)
+		if l := p.call(e); l != nil {
+			return p.mark(l, &parser.VectorSelector{Name: l.metric, PosRange: e.PositionRange()})
 		}
 		if usesSelector[e.Func.Name] {
 			return e
@@ -153,46 +168,100 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 	return expr
 }
 
-func (p *rewriter) selector(s *parser.VectorSelector) parser.Expr {
+// mark gives a selector, which takes the place of a pushdown, its matchers. One more, known by its address, marks it.
+func (p *rewriter) mark(l *pushdown, s *parser.VectorSelector) parser.Expr {
+	mark := &labels.Matcher{Type: labels.MatchEqual}
+	p.pushdowns[mark] = l
+	l.count()
+	s.LabelMatchers = append(slices.Clone(l.matchers), mark)
+	return s
+}
+
+// selector returns the pushdown of a selector, nil for none.
+func (p *rewriter) selector(s *parser.VectorSelector) *pushdown {
 	if hasModifiers(s) {
-		return s
+		return nil
 	}
-	l := pushdown{window: p.lookback.Milliseconds()}
+	l := pushdown{window: p.lookback.Milliseconds(), offset: s.OriginalOffset.Milliseconds(), matchers: s.LabelMatchers}
 	if names := equalTo(s.LabelMatchers, model.MetricNameLabel); len(names) == 1 {
 		l.metric = names[0]
 	}
-	return p.replace(s, s.PosRange, l)
+	return p.add(l)
 }
 
-// call returns the pushdown of a function of a range. Without a metric's name two series may become one, which the
-// engine must refuse.
-func (p *rewriter) call(c *parser.Call) parser.Expr {
-	m, ok := c.Args[0].(*parser.MatrixSelector)
-	if !ok || m.RangeExpr != nil {
-		return c
+// call returns the pushdown of a function of a range, nil for none. Without a metric's name two series may become one,
+// which the engine must refuse, unless the function keeps their names.
+func (p *rewriter) call(c *parser.Call) *pushdown {
+	if functions[c.Func.Name] == nil {
+		return nil
 	}
-	s := m.VectorSelector.(*parser.VectorSelector)
-	names := equalTo(s.LabelMatchers, model.MetricNameLabel)
-	if hasModifiers(s) || len(names) != 1 {
-		return c
+	l := pushdown{function: c.Func.Name}
+	var length, offset time.Duration
+	switch of := c.Args[0].(type) {
+	case *parser.SubqueryExpr:
+		inner, ok := p.within(of)
+		if !ok || infoOnCounters[l.function] {
+			return nil
+		}
+		if l.inner = inner.term(of.Expr); l.inner == nil {
+			return nil
+		}
+		length, offset = of.Range, of.OriginalOffset
+	case *parser.MatrixSelector:
+		s := of.VectorSelector.(*parser.VectorSelector)
+		names := equalTo(s.LabelMatchers, model.MetricNameLabel)
+		if of.RangeExpr != nil || hasModifiers(s) || len(names) != 1 && !keepsName[l.function] {
+			return nil
+		}
+		if len(names) == 1 {
+			l.metric = names[0]
+		}
+		length, offset = of.Range, s.OriginalOffset
+		l.matchers, l.argument = s.LabelMatchers, of.PositionRange()
+	default:
+		return nil
 	}
-	return p.replace(s, c.PositionRange(), pushdown{
-		function: c.Func.Name, window: m.Range.Milliseconds(), back: (m.Range + s.OriginalOffset).Milliseconds(),
-		seconds: m.Range.Seconds(), metric: names[0], argument: m.PositionRange(),
-	})
+	l.window, l.offset = length.Milliseconds(), offset.Milliseconds()
+	l.back, l.seconds = (length + offset).Milliseconds(), length.Seconds()
+	return p.add(l)
 }
+
+// infoOnCounters lists the functions that add an info where a metric is not named like a counter.
+var infoOnCounters = map[string]bool{"rate": true, "increase": true}
 
 // hasModifiers reports whether a selector is more than matchers and an offset.
 func hasModifiers(s *parser.VectorSelector) bool {
 	return s.OriginalOffsetExpr != nil || s.Timestamp != nil || s.StartOrEnd != 0 || s.Anchored || s.Smoothed
 }
 
-// replace returns the selector that takes the place of a pushdown. One more matcher, known by its address, marks it.
-func (p *rewriter) replace(s *parser.VectorSelector, at posrange.PositionRange, l pushdown) parser.Expr {
-	l.steps, l.offset, l.matchers = p.steps, s.OriginalOffset.Milliseconds(), s.LabelMatchers
-	mark := &labels.Matcher{Type: labels.MatchEqual}
-	p.pushdowns[mark] = &l
-	return &parser.VectorSelector{Name: s.Name, LabelMatchers: append(slices.Clone(s.LabelMatchers), mark), PosRange: at}
+// add returns a pushdown at the rewriter's steps, or the one that is equal to it.
+func (p *rewriter) add(l pushdown) *pushdown {
+	l.steps = p.steps
+	key := l.key()
+	if p.known[key] == nil {
+		p.known[key] = &l
+		p.read(&l)
+	}
+	return p.known[key]
+}
+
+// count counts a use, and with the first one those of all that the pushdown is computed from.
+func (l *pushdown) count() {
+	if l.uses++; l.uses == 1 && l.inner != nil {
+		l.inner.count()
+	}
+}
+
+// key returns a text that is the same of pushdowns with the same values and annotations.
+func (l *pushdown) key() string {
+	key := fmt.Sprint(l.function, " ", l.window, l.offset, l.back, l.seconds, l.steps)
+	if infoOnCounters[l.function] {
+		key += fmt.Sprint(l.argument)
+	}
+	if l.inner != nil {
+		return key + l.inner.key
+	}
+	return fmt.Sprintf("%s%q", key, l.matchers)
 }
 
 // of returns the pushdown that matchers mark, nil for none.
@@ -203,15 +272,37 @@ func (l pushdowns) of(matchers []*labels.Matcher) *pushdown {
 	return l[matchers[len(matchers)-1]]
 }
 
+// outcome returns the series of a pushdown. It computes them once.
+func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
+	if l.found == nil {
+		out := &outcome{}
+		if l.inner != nil {
+			out.series, out.warnings, out.err = s.overSubquery(ctx, l)
+		} else {
+			out.series, out.warnings, out.err = s.found(ctx, l.matchers,
+				func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
+		}
+		l.found = out
+	}
+	return l.found
+}
+
 // evaluate reads the series of a pushdown and computes it.
 func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	out []*series, warnings annotations.Annotations, err error) {
-	r := s.request(l.matchers)
-	r.Range = rangeOf(l.steps.first-l.offset-l.window+1, l.steps.at(l.steps.n-1)-l.offset)
-	if err := s.memory.Take(8 * int64(l.steps.n)); err != nil {
+	if e := l.together.take(l); e != nil {
+		return e.finish()
+	}
+	e, err := s.begin(l)
+	if err != nil {
 		return nil, nil, err
 	}
-	e := &evaluation{selector: s, pushdown: l, instants: l.instants()}
+	others, err := s.readWith(ctx, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := s.request(l.matchers)
+	r.Range = l.reads()
 	if l.narrow != nil {
 		r.From = func(b *query.Basis) int64 {
 			from := l.narrow(b)
@@ -219,16 +310,30 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 			return from
 		}
 	}
-	if width, ok := s.rollupGrid(l, r); ok {
+	if width, ok := s.rollupGrid(l); ok {
 		err = e.fromRollups(ctx, r, width)
+	} else if len(others) > 0 {
+		err = e.evaluateTogether(ctx, others)
 	} else {
 		err = e.fromSamples(ctx, r, nil)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	sortSeries(e.out)
-	return e.out, e.warnings, l.finishLabels(e.out, &e.warnings)
+	return e.finish()
+}
+
+// begin returns the state before the evaluation of a pushdown.
+func (s *selector) begin(l *pushdown) (*evaluation, error) {
+	if err := s.memory.Take(8 * int64(l.steps.n)); err != nil {
+		return nil, err
+	}
+	return &evaluation{selector: s, pushdown: l, instants: l.instants()}, nil
+}
+
+// reads returns the range of the samples that count for a pushdown.
+func (l *pushdown) reads() telemetry.Range {
+	return rangeOf(l.steps.first-l.offset-l.window+1, l.steps.at(l.steps.n-1)-l.offset)
 }
 
 func (l *pushdown) instants() []int64 {
@@ -247,6 +352,7 @@ type evaluation struct {
 	out      []*series
 	warnings annotations.Annotations
 	spare    []float64 // of one series, not used yet
+	windows  *windows  // nil before the first series
 }
 
 // values returns a slice for the values of one series. It is the same until keep takes it.
@@ -262,34 +368,48 @@ func (e *evaluation) values() ([]float64, error) {
 
 // keep adds a series with the values of the slice that values returned.
 func (e *evaluation) keep(l labels.Labels) {
-	e.out = append(e.out, &series{l, e.instants, e.spare})
+	e.out = append(e.out, &series{labels: l, times: e.instants, values: e.spare})
 	e.spare = nil
 }
 
 // fromSamples computes the pushdown from samples: of the devices in only, of all if that is nil.
 func (e *evaluation) fromSamples(ctx context.Context, r query.Request, only map[string]bool) error {
-	var w *windows
-	if err := e.memory.Take(16 * int64(len(e.instants))); err != nil {
-		return err
-	}
 	warnings, err := e.read(ctx, r, e.pushdown.matchers, func(one *series) (kept bool, err error) {
 		if only != nil && !only[one.labels.Get(deviceLabel)] {
 			return false, nil
 		}
-		if w == nil { // all has been read
-			w = newWindows(e.pushdown)
-		}
-		values, err := e.values()
-		if err != nil {
-			return false, err
-		}
-		if w.compute(one, values) {
-			e.keep(one.labels)
-		}
-		return false, nil
+		return false, e.add(one)
 	})
 	e.warnings.Merge(warnings)
 	return err
+}
+
+// add computes the pushdown of one series. It may change the samples. All must have been read, so that the steps are
+// known.
+func (e *evaluation) add(one *series) error {
+	if e.windows == nil {
+		if err := e.memory.Take(16 * int64(len(e.instants))); err != nil {
+			return err
+		}
+		e.windows = newWindows(e.pushdown)
+	}
+	values, err := e.values()
+	if err != nil {
+		return err
+	}
+	if one.rounded {
+		e.warnings.Add(errRounded)
+	}
+	if e.windows.compute(one, values) {
+		e.keep(one.labels)
+	}
+	return nil
+}
+
+// finish returns what was computed, sorted.
+func (e *evaluation) finish() (out []*series, warnings annotations.Annotations, err error) {
+	sortSeries(e.out)
+	return e.out, e.warnings, e.pushdown.finishLabels(e.out, &e.warnings)
 }
 
 // finishLabels gives the results of a function the labels that the engine gives them, and adds its notes on counters.
@@ -297,10 +417,10 @@ func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) er
 	if l.function == "" || len(out) == 0 {
 		return nil
 	}
-	if (l.function == "rate" || l.function == "increase") && !namedLikeCounter(l.metric) {
+	if infoOnCounters[l.function] && !namedLikeCounter(l.metric) {
 		said.Add(annotations.NewPossibleNonCounterInfo(l.metric, l.argument))
 	}
-	if l.function == "last_over_time" || l.function == "first_over_time" {
+	if keepsName[l.function] {
 		return nil
 	}
 	for _, one := range out {
@@ -311,6 +431,9 @@ func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) er
 	}
 	return nil
 }
+
+// keepsName lists the functions whose results have the names of their series.
+var keepsName = map[string]bool{"last_over_time": true, "first_over_time": true}
 
 // namedLikeCounter reports whether a metric's name ends as those of counters do.
 func namedLikeCounter(metric string) bool {

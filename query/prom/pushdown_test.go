@@ -78,7 +78,20 @@ func alike(ctx context.Context, t testing.TB, ask func(promql.QueryEngine) (prom
 	begin := func() (promql.Query, error) { return ask(plain) }
 	want := describe(ctx, begin, text)
 	got := describe(ctx, func() (promql.Query, error) { return ask(leaves) }, text)
+	if withoutRounding(want) == got {
+		got = want
+	}
 	return want, differs(ctx, t, begin, text, want, got)
+}
+
+// withoutRounding is an answer without the warning of rounded integers. The engine also reads what lies behind the last
+// step, and before the first one of a subquery, and warns of that.
+func withoutRounding(answer string) string {
+	const rounded = `"integers beyond 2^53 are rounded to the nearest float"`
+	for _, s := range []string{" " + rounded, rounded + " ", rounded} {
+		answer = strings.Replace(answer, s, "", 1)
+	}
+	return answer
 }
 
 // differs fails unless an engine that was asked plainly, and gave want, gives got too; or is changing.

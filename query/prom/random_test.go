@@ -168,7 +168,7 @@ func (c chance) instant(depth int) string {
 	if depth < 0 {
 		return c.selector() + c.moved()
 	}
-	n := 12
+	n := 13
 	if depth == 0 {
 		n = 5
 	}
@@ -185,9 +185,12 @@ func (c chance) instant(depth int) string {
 		return c.aggregate(depth)
 	case 7:
 		return c.binary(depth)
-	case 8:
-		return fmt.Sprintf("%s(%s[%s:%s]%s)", pick(c, "rate", "max_over_time", "sum_over_time", "last_over_time"),
-			c.instant(depth-2), c.span(), pick(c, "", "1m", "97s"), c.moved())
+	case 8, 11:
+		inner := c.column(depth)
+		if c.IntN(4) == 0 {
+			inner = c.instant(depth - 1)
+		}
+		return c.overSubquery(inner)
 	case 9:
 		return pick(c, "-%s", "(%s)", "abs(%s)", "clamp(%s, -1, 20)", "round(%s, 0.5)", "sort(%s)", "timestamp(%s)",
 			"absent(%s)", `label_replace(%s, "to", "$1-", "device", "(.*)")`, "vector(scalar(%s))",
@@ -199,6 +202,56 @@ func (c chance) instant(depth int) string {
 	}
 	return fmt.Sprintf("predict_linear(%s[%s]%s, 60)", c.selector(), c.span(), c.moved())
 }
+
+// overSubquery is a function of a subquery, or two, of an expression.
+func (c chance) overSubquery(inner string) string {
+	one := func() string {
+		return fmt.Sprintf("%s((%s)[%s:%s]%s)", pick(c, "rate", "increase", "delta", "idelta", "avg_over_time",
+			"avg_over_time", "sum_over_time", "sum_over_time", "min_over_time", "max_over_time", "count_over_time", "present_over_time",
+			"first_over_time", "last_over_time", "changes", "resets", "deriv", "stddev_over_time", "absent_over_time"), inner,
+			c.span(), pick(c, "", "", "1m", "97s", "10s", "5m", "0.0004"), c.moved())
+	}
+	switch c.IntN(12) {
+	case 0, 1:
+		return one() + pick(c, " / ", " - ", " or ") + one()
+	case 2:
+		return fmt.Sprintf("predict_linear((%s)[%s:]%s, 60)", inner, c.span(), c.moved())
+	}
+	return one()
+}
+
+// column is an expression of those that are computed for all steps of a subquery at once.
+func (c chance) column(depth int) string {
+	n := 9
+	if depth <= 0 {
+		n = 3
+	}
+	switch c.IntN(n) {
+	case 0, 1:
+		return c.selector() + pick(c, "", "", "", c.moved())
+	case 2:
+		return fmt.Sprintf("%s(%s[%s]%s)", pick(c, "rate", "delta", "avg_over_time", "sum_over_time", "max_over_time",
+			"count_over_time", "last_over_time", "resets"), c.selector(), c.span(), c.moved())
+	case 3:
+		return "-(" + c.column(depth-1) + ")"
+	case 4, 5:
+		return fmt.Sprintf("(%s) %s %s", c.column(depth-1), c.operator(), c.number())
+	case 6:
+		return fmt.Sprintf("%s %s (%s)", c.number(), c.operator(), c.column(depth-1))
+	case 7:
+		return c.overSubquery(c.column(depth - 1))
+	}
+	return fmt.Sprintf("(%s) %s %s (%s)", c.column(depth-1), pick(c, "and", "and", "or", "unless"),
+		pick(c, "", "on (device)", "on (device, axis)", "on (fleet)", "ignoring (axis)", "ignoring (device)"),
+		c.column(depth-1))
+}
+
+func (c chance) operator() string {
+	return pick(c, "+", "-", "*", "/", "%", "^", "atan2", "> bool", "< bool", "== bool", "!= bool", ">= bool", ">", "<",
+		"==", "!=", ">=", "<=")
+}
+
+func (c chance) number() string { return pick(c, "0", "1", "2.5", "-3", "(7)", "Inf", "NaN", "1e300") }
 
 func (c chance) aggregate(depth int) string {
 	by := pick(c, "", "", " by (fleet)", " by (device, site)", " without (device)", " without (axis, fleet)")
@@ -218,13 +271,20 @@ func (c chance) aggregate(depth int) string {
 
 func (c chance) binary(depth int) string {
 	left, right := c.expr(depth-1), c.expr(depth-1)
-	switch c.IntN(4) {
+	switch c.IntN(6) {
 	case 0:
 		return fmt.Sprintf("%s %s %s", left, pick(c, "and", "or", "unless"), right)
 	case 1:
 		return fmt.Sprintf("%s %s %s", left, pick(c, "+", "*", "> bool", "<", "%"), pick(c, "2", "0.1", "time()", "-1"))
 	case 2:
 		return fmt.Sprintf("(%s) %s on (device, axis) (%s)", left, pick(c, "+", "/", ">=", "-"), right)
+	case 3, 4: // of the same readings, or nearly
+		of, span := c.selector(), c.span()
+		one := func() string {
+			return fmt.Sprintf("%s(%s[%s]%s)", pick(c, "rate", "rate", "max_over_time", "min_over_time", "avg_over_time",
+				"sum_over_time", "changes"), of, span, pick(c, "", "", "", " offset 2m"))
+		}
+		return fmt.Sprintf("%s %s %s", one(), pick(c, "-", "/", "> bool"), one())
 	}
 	return fmt.Sprintf("sum by (fleet, device) (%s) %s on (fleet) group_left () max by (fleet) (%s)", left,
 		pick(c, "+", "/", "=="), right)

@@ -15,8 +15,8 @@ import (
 var rollupGrids = []rollup.Grid{rollup.HalfHour, rollup.Minute}
 
 // rollupGrid returns the grid of rollups that can answer a pushdown.
-func (s *selector) rollupGrid(l *pushdown, r query.Request) (rollup.Grid, bool) {
-	if l.metric == "" || !s.querier.HasRollups() || len(r.Metrics) != 1 || r.AsOf > 0 { // rollups have no past
+func (s *selector) rollupGrid(l *pushdown) (rollup.Grid, bool) {
+	if l.metric == "" || !s.querier.HasRollups() || s.asOf > 0 { // rollups have no past
 		return 0, false
 	}
 	for _, g := range rollupGrids {

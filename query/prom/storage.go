@@ -61,7 +61,7 @@ func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHint
 		return &set{find: l.ready.get}
 	} else if l != nil {
 		return &set{find: func() ([]*series, annotations.Annotations, error) {
-			return s.found(ctx, l.matchers, func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
+			return s.outcome(ctx, l).get()
 		}}
 	}
 	r := s.request(matchers)
@@ -153,8 +153,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 			one, spare = spare[n-1], spare[:n-1]
 		}
 		one.labels = named
-		inexact, err := s.fill(one, c)
-		if err != nil {
+		if one.rounded, err = s.fill(one, c); err != nil {
 			return err
 		}
 		if len(one.times) == 0 {
@@ -164,7 +163,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 		if err := s.takeGrowth(named); err != nil {
 			return err
 		}
-		rounded = rounded || inexact
+		rounded = rounded || one.rounded
 		of = append(of, one)
 		return nil
 	})
@@ -259,7 +258,7 @@ func mergeSeries(all []*series) []*series {
 
 // mergedWith returns the samples of both; at an instant of both that of s.
 func (s *series) mergedWith(other *series) *series {
-	out := &series{labels: s.labels}
+	out := &series{labels: s.labels, rounded: s.rounded || other.rounded}
 	for i, j := 0, 0; i < len(s.times) || j < len(other.times); {
 		if j == len(other.times) || i < len(s.times) && s.times[i] <= other.times[j] {
 			if j < len(other.times) && s.times[i] == other.times[j] {

@@ -44,16 +44,18 @@ func newWindows(l *pushdown) *windows {
 // compute fills in the value of each step, and reports whether there is any. It may change the samples.
 func (w *windows) compute(s *series, out []float64) bool {
 	w.times, w.values = s.times, s.values
-	f := (*windows).lasts
 	if w.function != "" {
-		f = functions[w.function]
 		w.forgetStale()
 	}
-	w.place()
-	for k := range out {
-		out[k] = stale
+	if w.function == "" || w.function == "last_over_time" {
+		w.lasts(out)
+	} else {
+		w.place()
+		for k := range out {
+			out[k] = stale
+		}
+		functions[w.function](w, out)
 	}
-	f(w, out)
 	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) })
 }
 
@@ -92,10 +94,14 @@ func (e *edge) move(times []int64, t int64) int {
 	return next
 }
 
+// lasts sets every value. It needs no spans: only where a window ends.
 func (w *windows) lasts(out []float64) {
-	for k, s := range w.spans {
-		if s.len() > 0 {
-			out[k] = w.values[s.hi-1]
+	var end edge
+	for k := range out {
+		t := w.steps.at(k) - w.offset
+		out[k] = stale
+		if i := end.move(w.times, t) - 1; i >= 0 && w.times[i] > t-w.window {
+			out[k] = w.values[i]
 		}
 	}
 }
