@@ -240,16 +240,20 @@ func (p *panelPeer) stop() {
 	_ = p.cmd.Wait() // how it ends is its own affair
 }
 
-// cpu is what the process has taken so far, in steps of 10 ms.
-func (p *panelPeer) cpu() time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// cpu is what the threads of the process have taken so far. What /proc/PID/stat has is in steps of 10 ms.
+func (p *panelPeer) cpu() (sum time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	require.NoError(p.t, err)
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // the third field is the first here
-	user, err := strconv.Atoi(string(fields[11]))
-	require.NoError(p.t, err)
-	system, err := strconv.Atoi(string(fields[12]))
-	require.NoError(p.t, err)
-	return time.Duration(user+system) * 10 * time.Millisecond
+	require.NotEmpty(p.t, threads)
+	for _, thread := range threads {
+		b, err := os.ReadFile(thread)
+		require.NoError(p.t, err)
+		var ran time.Duration
+		_, err = fmt.Sscan(string(b), &ran)
+		require.NoError(p.t, err)
+		sum += ran
+	}
+	return sum
 }
 
 func (p *panelPeer) size() (bytes float64) {
