@@ -347,76 +347,72 @@ type Selection struct {
 	Above, Below int64
 	Span         telemetry.Range
 	Metrics      []string
+
+	schema *chunk.Schema // of the block that block was asked of last
+	some   bool          // it has some of Metrics
 }
 
 // block reports whether a block may have selected readings.
 func (s *Selection) block(x *Block) bool {
-	return x.First < s.Below && x.Through > s.Above && x.overlaps(s.Span) && x.schema.HasAny(s.Metrics)
+	if x.First >= s.Below || x.Through <= s.Above || !x.overlaps(s.Span) {
+		return false
+	}
+	if s.schema != x.schema {
+		s.schema, s.some = x.schema, x.schema.HasAny(s.Metrics)
+	}
+	return s.some
 }
 
 // whole reports whether all of a block's records are above and below the offsets.
 func (s *Selection) whole(x *Block) bool { return x.First > s.Above && x.Through < s.Below }
 
-// rows returns the selected readings of a block's run, which has the columns of the metrics alone.
-func (s *Selection) rows(run chunk.Run, x *Block) chunk.Run {
-	whole := s.whole(x) && s.Span.From <= x.From && x.To < s.Span.To
-	if whole && (s.Metrics == nil || valued(&run)) {
-		return run
+// blocks returns the blocks that may have selected readings, and how many readings these have.
+func (s *Selection) blocks(b *Bin) (asked []*Block, readings int) {
+	all := b.Blocks()
+	for i := range all {
+		if x := &all[i]; s.block(x) {
+			if asked == nil {
+				asked = make([]*Block, 0, len(all)-i)
+			}
+			asked, readings = append(asked, x), readings+x.Rows
+		}
 	}
-	return run.Where(func(k int) bool {
-		return run.Offsets[k] > s.Above && run.Offsets[k] < s.Below && s.Span.Contains(run.Times[k]) && run.Valued(k)
-	})
+	return asked, readings
 }
 
 // Frame returns the selected readings as columns: those of one instant and label set merged, the value with the highest
 // offset winning, metric by metric.
 func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 	open := b.open.Below(s.Below)
-	var runs []chunk.Run
-	var o opener
-	for i := range b.Blocks() {
-		x := &b.Blocks()[i]
-		if !s.block(x) {
-			continue
-		}
-		run, err := x.run(s.Metrics, &o)
-		if err != nil {
-			return chunk.Frame{}, err
-		}
-		if run = s.rows(run, x); run.Rows() > 0 {
-			runs = append(runs, run)
-		}
-	}
 	from := open.RowsThrough(s.Above)
-	if len(runs) == 0 && from == 0 {
+	asked, left := s.blocks(b)
+	if len(asked) == 0 && from == 0 {
 		return open.Frame(s.Span, s.Metrics), nil
 	}
-	if n := len(open.rows); n > from {
-		run := open.Run(from, n).Of(s.Metrics)
-		run = run.Where(func(k int) bool { return s.Span.Contains(run.Times[k]) && run.Valued(k) })
-		if run.Rows() > 0 {
-			runs = append(runs, run)
+	var o opener
+	left += len(open.rows) - from
+	runs := runCollector{metrics: s.Metrics}
+	for _, x := range asked {
+		data, err := o.rows(x)
+		if err == nil {
+			left -= x.Rows
+			err = runs.decode(x.schema, data, left)
+		}
+		if err != nil {
+			return chunk.Frame{}, fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
 		}
 	}
-	if len(runs) == 0 {
-		return chunk.Frame{}, nil
+	if n := len(open.rows); n > from {
+		runs.add(open.Run(from, n).Of(s.Metrics))
 	}
-	return FrameOf(runs), nil
+	return FrameOf(runs.within(s)), nil
 }
 
 // SelectBlocks returns blocks that hold the selected readings, and others of the same blocks outside of the span, with
 // the columns of the metrics. FrameOfBlocks makes the frame of them. The result is nil where no block is whole.
 func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
-	var asked []*Block
-	some := false
-	for i := range b.Blocks() {
-		x := &b.Blocks()[i]
-		if !s.block(x) {
-			continue
-		}
-		asked, some = append(asked, x), some || s.whole(x)
-	}
-	if !some {
+	asked, _ := s.blocks(b)
+	if !slices.ContainsFunc(asked, s.whole) {
 		return nil, nil
 	}
 	t := blockCollector{metrics: s.Metrics, left: len(asked) + 1}
@@ -453,6 +449,7 @@ type blockCollector struct {
 	metrics []string
 	out     []chunk.Blocks
 	of      *chunk.Schema // that of the blocks of the last of out
+	part    chunk.Part    // of those
 	data    []byte        // the rows, end to end
 	left    int           // how many blocks come at most
 }
@@ -463,13 +460,13 @@ func (t *blockCollector) block(x *Block) error {
 	if err != nil {
 		return err
 	}
-	from := len(t.data)
-	if t.data, err = x.schema.AppendColumns(t.data, data, t.metrics, x.First); err != nil {
-		return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
-	}
 	if t.of != x.schema {
-		t.of = x.schema
-		t.out = append(t.out, chunk.Blocks{Schema: x.schema.Of(t.metrics)})
+		t.of, t.part = x.schema, x.schema.Part(t.metrics)
+		t.out = append(t.out, chunk.Blocks{Schema: t.part.Schema()})
+	}
+	from := len(t.data)
+	if t.data, err = t.part.Append(t.data, data, x.First); err != nil {
+		return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
 	}
 	t.add(from)
 	return nil
@@ -507,33 +504,23 @@ func (t *blockCollector) add(from int) {
 
 // FrameOfBlocks returns the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
 func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
-	n := 0
-	for i := range blocks {
-		n += len(blocks[i].Rows)
-	}
-	runs := make([]chunk.Run, 0, n)
-	left := chunk.MaxValues // more readings no bin has
+	left := 0
 	for i := range blocks {
 		for _, data := range blocks[i].Rows {
-			run, err := blocks[i].Schema.Rows(data, nil)
-			if err != nil {
+			left += chunk.RowsOf(data)
+		}
+	}
+	if left > chunk.MaxValues { // more readings no bin has
+		return chunk.Frame{}, fmt.Errorf("blocks of more than %d readings", chunk.MaxValues)
+	}
+	runs := runCollector{skipOffsets: true}
+	for i := range blocks {
+		for _, data := range blocks[i].Rows {
+			left -= chunk.RowsOf(data)
+			if err := runs.decode(blocks[i].Schema, data, left); err != nil {
 				return chunk.Frame{}, err
-			}
-			if left -= run.Rows(); left < 0 {
-				return chunk.Frame{}, fmt.Errorf("blocks of more than %d readings", chunk.MaxValues)
-			}
-			from, to := spanOf(run.Times)
-			if from < span.From || to >= span.To || !valued(&run) {
-				all := run
-				run = all.Where(func(k int) bool { return span.Contains(all.Times[k]) && all.Valued(k) })
-			}
-			if run.Rows() > 0 {
-				runs = append(runs, run)
 			}
 		}
 	}
-	if len(runs) == 0 {
-		return chunk.Frame{}, nil
-	}
-	return FrameOf(runs), nil
+	return FrameOf(runs.within(Selection{Span: span})), nil
 }

@@ -123,7 +123,7 @@ func compareColumns(a, b chunk.Column) int {
 	return cmp.Or(strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind))
 }
 
-// AppendRun appends the readings of a run. Their offsets must not be lower than any before.
+// AppendRun appends the readings of a run. Their offsets, 0 where it has none, must not be lower than any before.
 func (r *Rows) AppendRun(run *chunk.Run) {
 	next := make([]int, len(run.Columns)) // value of each column that comes next
 	var reading telemetry.Reading
@@ -139,14 +139,62 @@ func (r *Rows) AppendRun(run *chunk.Run) {
 				next[i]++
 			}
 		}
-		r.Append(run.Offsets[k], reading)
+		offset := int64(0)
+		if run.Offsets != nil {
+			offset = run.Offsets[k]
+		}
+		r.Append(offset, reading)
 	}
+}
+
+// runCollector decodes blocks that follow each other, into a run for all that have the same schema.
+type runCollector struct {
+	metrics     []string
+	skipOffsets bool
+	runs        []chunk.Run
+	of          *chunk.Schema // that of the last run; nil: it is of no blocks
+	part        chunk.Part    // of that schema
+}
+
+// decode appends the readings of a block, with the columns of the metrics. So many follow at most.
+func (c *runCollector) decode(schema *chunk.Schema, data []byte, more int) error {
+	if c.of != schema {
+		c.of, c.part = schema, schema.Part(c.metrics)
+		c.part.SkipOffsets = c.skipOffsets
+		c.runs = append(c.runs, chunk.Run{})
+	}
+	return c.part.AppendTo(&c.runs[len(c.runs)-1], data, more)
+}
+
+// add appends a run.
+func (c *runCollector) add(run chunk.Run) {
+	c.of, c.runs = nil, append(c.runs, run)
+}
+
+// within returns the runs with the readings that have a value, an instant within the selection, and offsets within it
+// unless those were skipped.
+func (c *runCollector) within(s Selection) (runs []chunk.Run) {
+	for _, run := range c.runs {
+		all := run
+		numbered := func(k int) bool { return c.skipOffsets || all.Offsets[k] > s.Above && all.Offsets[k] < s.Below }
+		from, to := spanOf(run.Times)
+		if !numbered(0) || !numbered(run.Rows()-1) || from < s.Span.From || to >= s.Span.To || !valued(&run) {
+			run = all.Where(func(k int) bool { return numbered(k) && s.Span.Contains(all.Times[k]) && all.Valued(k) })
+		}
+		if run.Rows() > 0 {
+			runs = append(runs, run)
+		}
+	}
+	return runs
 }
 
 // FrameOf returns the readings of runs that follow each other as columns: those of one instant and label set merged,
 // the value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time,
-// they are put together as they are.
+// they are put together as they are. The runs are part of the frame then.
 func FrameOf(runs []chunk.Run) chunk.Frame {
+	if len(runs) == 0 {
+		return chunk.Frame{}
+	}
 	if inOrder(runs) {
 		return chunk.Frame{Groups: []chunk.Group{join(runs)}}
 	}
@@ -172,7 +220,7 @@ func inOrder(runs []chunk.Run) bool {
 			last = at
 		}
 	}
-	return len(runs) > 0
+	return true
 }
 
 // valued reports whether each reading of a run has a value.
@@ -192,6 +240,10 @@ func valued(r *chunk.Run) bool {
 // join returns runs in order as one group.
 func join(runs []chunk.Run) chunk.Group {
 	g := chunk.Group{Labels: runs[0].Sets[0]}
+	if extendRun(&runs[0], runs[1:]) {
+		g.Times, g.Columns = runs[0].Times, runs[0].Columns
+		return g
+	}
 	rows := 0
 	for i := range runs {
 		rows += runs[i].Rows()
@@ -210,6 +262,28 @@ func join(runs []chunk.Run) chunk.Group {
 		joinColumn(&g.Columns[i], runs, rows)
 	}
 	return g
+}
+
+// extendRun appends runs to one with the same columns. It returns false if the columns differ, or a value is missing.
+func extendRun(r *chunk.Run, more []chunk.Run) bool {
+	for _, next := range append([]chunk.Run{*r}, more...) {
+		if len(next.Columns) != len(r.Columns) {
+			return false
+		}
+		for i := range next.Columns {
+			if c := &next.Columns[i]; c.Present != nil || compareColumns(*c, r.Columns[i]) != 0 {
+				return false
+			}
+		}
+	}
+	for k := range more {
+		r.Times = append(r.Times, more[k].Times...)
+		for i := range r.Columns {
+			c, next := &r.Columns[i], &more[k].Columns[i]
+			c.Bits, c.Texts = append(c.Bits, next.Bits...), append(c.Texts, next.Texts...)
+		}
+	}
+	return true
 }
 
 // joinColumn fills a column of so many rows from those of runs.

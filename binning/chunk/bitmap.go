@@ -1,6 +1,9 @@
 package chunk
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Bitmap is a set of row numbers: bit i%64 of word i/64. The nil Bitmap holds every row.
 type Bitmap []uint64
@@ -19,6 +22,27 @@ func (b Bitmap) Has(i int) bool {
 
 // Set adds row i, which must lie in the room that NewBitmap made.
 func (b Bitmap) Set(i int) { b[i>>6] |= 1 << (i & 63) }
+
+// setAll adds the rows from i on and below j.
+func (b Bitmap) setAll(i, j int) {
+	for ; i < j && i&63 != 0; i++ {
+		b.Set(i)
+	}
+	for ; i+64 <= j; i += 64 {
+		b[i>>6] = math.MaxUint64
+	}
+	for ; i < j; i++ {
+		b.Set(i)
+	}
+}
+
+// grown returns b with room for n rows.
+func (b Bitmap) grown(n int) Bitmap {
+	for len(b) < (n+63)/64 {
+		b = append(b, 0)
+	}
+	return b
+}
 
 // Count returns the number of rows in a set that is not nil.
 func (b Bitmap) Count() int {

@@ -28,12 +28,12 @@ type schemaColumn struct {
 	kind   telemetry.Kind
 }
 
-// blockVersion is the layout of blocks that is written and read.
-const blockVersion = 1
+// BlockVersion is the layout of blocks that is written and read.
+const BlockVersion = 2
 
 // AppendSchema appends the schema of a run that keeps its rules.
 func AppendSchema(dst []byte, r *Run) []byte {
-	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(r.Sets)))
+	dst = binary.AppendUvarint(append(dst, BlockVersion), uint64(len(r.Sets)))
 	for _, set := range r.Sets {
 		dst = binary.AppendUvarint(dst, uint64(len(set)))
 		for _, l := range set {
@@ -55,7 +55,7 @@ func appendText(dst []byte, s string) []byte {
 func ParseSchema(b []byte) (*Schema, error) {
 	p := schemaReader{bytesread.Reader{Rest: bytes.Clone(b)}}
 	s := &Schema{bytes: p.Rest}
-	if v := p.Byte(); v != blockVersion {
+	if v := p.Byte(); v != BlockVersion {
 		return nil, corrupt("a block of version %d", v)
 	}
 	for range p.count(MaxRows) {
@@ -149,103 +149,85 @@ func AppendRows(dst []byte, r *Run) ([]byte, error) {
 	defer e.release()
 	e.s = section{e.s.plain[:0], e.s.packed[:0]}
 	e.s.plain = binary.AppendUvarint(e.s.plain, uint64(r.Rows()))
-	e.writeInts(r.Offsets, planInts(r.Offsets))
-	e.writeInts(r.Times, planInts(r.Times))
+	e.writePart(func() { e.writeInts(r.Offsets, planInts(r.Offsets, true)) })
+	e.writePart(func() { e.writeInts(r.Times, planInts(r.Times, true)) })
 	if len(r.Sets) > 1 {
-		places := e.direct.ints[:0]
-		for i := range r.Times {
-			places = append(places, int64(r.set(i)))
+		e.writePart(func() { e.writePlaces(r) })
+	}
+	e.patterns.find(r)
+	e.writePart(func() {
+		if e.patterns.n > 1 {
+			e.writeInts(e.patterns.of, planInts(e.patterns.of, true))
 		}
-		e.writeInts(places, planInts(places))
-		e.direct.ints = places
-	}
+	})
 	for i := range r.Columns {
-		e.writeColumn(&r.Columns[i], r.Rows())
+		e.writePart(func() { e.writeColumn(&r.Columns[i], r.Rows()) })
 	}
-	if len(e.s.packed) > maxUnpacked {
-		return nil, fmt.Errorf("encode a block: %d bytes are above %d: %w", len(e.s.packed), maxUnpacked, ErrTooLarge)
+	if len(e.s.plain) > maxUnpacked {
+		return nil, fmt.Errorf("encode a block: %d bytes are above %d: %w", len(e.s.plain), maxUnpacked, ErrTooLarge)
 	}
-	return e.appendPacket(dst, e.s), nil
+	return append(dst, e.s.plain...), nil
 }
 
-// set returns the place of a row's label set.
-func (r *Run) set(i int) uint32 {
-	if r.Labels == nil {
-		return 0
+// writePart appends what write writes, with its length in front.
+func (e *encoder) writePart(write func()) {
+	e.s.plain = append(e.s.plain, 0)
+	at := len(e.s.plain)
+	write()
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(e.s.plain)-at))
+	e.s.plain[at-1] = length[0]
+	if n > 1 {
+		e.s.plain = slices.Insert(e.s.plain, at, length[1:n]...)
 	}
-	return r.Labels[i]
+}
+
+// writePlaces appends the rows' label sets.
+func (e *encoder) writePlaces(r *Run) {
+	places := e.direct.ints[:0]
+	for i := range r.Times {
+		place := int64(0)
+		if r.Labels != nil {
+			place = int64(r.Labels[i])
+		}
+		places = append(places, place)
+	}
+	e.direct.ints = places
+	e.writeInts(places, planInts(places, true))
 }
 
 // Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The
 // run is the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.
-func (s *Schema) Rows(data []byte, metrics []string) (Run, error) {
-	d := takeDecoder()
-	defer d.release()
-	if _, err := d.openPacket(data); err != nil {
+func (s *Schema) Rows(data []byte, metrics []string) (r Run, err error) {
+	part := s.Part(metrics)
+	if err := part.AppendTo(&r, data, 0); err != nil {
 		return Run{}, err
 	}
-	n, err := d.length(MaxRows)
-	if err != nil || n == 0 {
-		return Run{}, corrupt("a block of %d rows", n)
-	}
-	r := Run{Sets: s.sets}
-	if r.Offsets, err = d.readInts(nil, n); err != nil {
-		return Run{}, err
-	}
-	if r.Times, err = d.readInts(nil, n); err != nil {
-		return Run{}, err
-	}
-	if len(s.sets) > 1 {
-		if err := d.readPlaces(&r); err != nil {
-			return Run{}, err
-		}
-	}
-	if err := r.checkRows(); err != nil {
-		return Run{}, corrupt("%v", err)
-	}
-	return r, s.readColumns(d, &r, wantedOf(metrics))
+	return r, nil
 }
 
-// readPlaces reads the rows' label sets.
-func (d *decoder) readPlaces(r *Run) (err error) {
-	if d.ints, err = d.readInts(d.ints, r.Rows()); err != nil {
-		return err
+// RowsOf returns how many rows a block says that it has.
+func RowsOf(data []byte) int {
+	n, used := binary.Uvarint(data)
+	if used <= 0 || n > MaxRows {
+		return 0
 	}
-	r.Labels = make([]uint32, r.Rows())
-	for i, x := range d.ints {
-		if uint64(x) >= uint64(len(r.Sets)) {
-			return corrupt("label set %d of %d", x, len(r.Sets))
-		}
-		r.Labels[i] = uint32(x)
-	}
-	return nil
+	return int(n)
 }
 
-// readColumns reads the columns that are wanted, and what follows to the end.
-func (s *Schema) readColumns(d *decoder, r *Run, w wanted) error {
-	for i := range s.columns {
-		c := &s.columns[i]
-		if d.cells -= r.Rows(); d.cells < 0 {
-			return corrupt("more than %d cells", MaxCells)
-		}
-		if !w.has(c.metric) {
-			if err := d.skipColumn(r.Rows()); err != nil {
-				return err
-			}
-			continue
-		}
-		if r.Columns == nil {
-			r.Columns = make([]Column, 0, len(s.columns)-i)
-		}
-		r.Columns = append(r.Columns, Column{Metric: c.metric, Kind: c.kind})
-		if err := d.readColumn(&r.Columns[len(r.Columns)-1], r.Rows()); err != nil {
-			return fmt.Errorf("column %s: %w", c.metric, err)
-		}
-		if err := (&Group{Columns: r.Columns}).checkOrder(len(r.Columns) - 1); err != nil {
-			return corrupt("%v", err)
+// cutPart returns the next part of a block, its length in front included, where its length ends, and what follows.
+func cutPart(b []byte) (part []byte, head int, rest []byte, err error) {
+	n, head := uint64(0), 1
+	if len(b) > 0 {
+		if n = uint64(b[0]); n >= 1<<7 {
+			n, head = binary.Uvarint(b)
 		}
 	}
-	return d.closePacket()
+	if head <= 0 || head > len(b) || n > uint64(len(b)-head) {
+		return nil, 0, nil, corrupt("the length of a part of a block")
+	}
+	end := head + int(n)
+	return b[:end], head, b[end:], nil
 }
 
 // AppendSplit appends a block of which schema and rows are there already: what SplitBlock takes apart.

@@ -197,14 +197,15 @@ func columnsOf(b []byte, metrics []string) (chunk.Run, error) {
 		return chunk.Run{}, err
 	}
 	before := []byte("what is there")
-	rows, err = s.AppendColumns(slices.Clone(before), rows, metrics, 5)
+	part := s.Part(metrics)
+	rows, err = part.Append(slices.Clone(before), rows, 5)
 	if err != nil {
 		return chunk.Run{}, err
 	}
 	if !bytes.HasPrefix(rows, before) {
 		return chunk.Run{}, errors.New("what was there has changed")
 	}
-	if s, err = chunk.ParseSchema(s.Of(metrics).Bytes()); err != nil {
+	if s, err = chunk.ParseSchema(part.Schema().Bytes()); err != nil {
 		return chunk.Run{}, err
 	}
 	return s.Rows(rows[len(before):], nil)
@@ -329,8 +330,8 @@ func TestGoldenBlocks(t *testing.T) {
 		for name, run := range goldenRuns() {
 			_, b := blockOf(t, run, nil)
 			lines := regexp.MustCompile(`.{1,96}`).FindAllString(hex.EncodeToString(b), -1)
-			writeMissing(t, fmt.Sprintf("block1-%s.hex", name), []byte(strings.Join(lines, "\n")+"\n"))
-			writeMissing(t, fmt.Sprintf("block1-%s.txt", name), []byte(dumpRun(&run)))
+			writeMissing(t, fmt.Sprintf("block%d-%s.hex", chunk.BlockVersion, name), []byte(strings.Join(lines, "\n")+"\n"))
+			writeMissing(t, fmt.Sprintf("block%d-%s.txt", chunk.BlockVersion, name), []byte(dumpRun(&run)))
 		}
 	}
 	blocks, err := filepath.Glob(filepath.Join("testdata", "block*.hex"))
@@ -358,4 +359,97 @@ func TestBlockPage(t *testing.T) {
 	run := exampleRun()
 	_, b := blockOf(t, run, nil)
 	require.Equal(t, hex.EncodeToString(b), listed)
+}
+
+// Integers of all lengths, few of them far from the others, gaps and steps: whatever codes their residuals get.
+func TestBlockKeepsEveryInteger(t *testing.T) {
+	const seed = 35
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 4000 {
+		n, usual, far := 1+r.IntN(150), r.IntN(65), r.IntN(65)
+		rare, step := 1+r.IntN(40), int64(1+r.IntN(3)*r.IntN(2000))
+		column, at := chunk.Column{Metric: "m", Kind: telemetry.Int}, int64(0)
+		for range n {
+			x := r.Uint64() >> 1 >> (63 - min(usual, 63))
+			if usual == 0 {
+				x = 0
+			}
+			if r.IntN(rare) == 0 && far > 0 {
+				x = r.Uint64() >> (64 - far)
+			}
+			if x *= uint64(step); i%2 == 0 {
+				at += int64(x)
+				x = uint64(at)
+			}
+			column.Bits = append(column.Bits, x)
+		}
+		run := chunk.Run{Times: make([]int64, n), Offsets: make([]int64, n), Sets: []telemetry.Labels{nil},
+			Columns: []chunk.Column{column}}
+		got, _ := blockOf(t, run, nil)
+		require.Equal(t, run, got, "seed %d run %d", seed, i)
+	}
+}
+
+// The rows of blocks of one schema that are read one behind the other are those of one block.
+func TestRowsOfSeveralBlocks(t *testing.T) {
+	const seed = 36
+	r := rand.New(rand.NewPCG(seed, 0))
+	several := 0
+	for i := range 600 {
+		whole := randomRun(r, 200)
+		schema, err := chunk.ParseSchema(chunk.AppendSchema(nil, &whole))
+		require.NoError(t, err)
+		part, skipping := schema.Part(nil), schema.Part(nil)
+		skipping.SkipOffsets = true
+		var got, unnumbered chunk.Run
+		alike := true
+		for from := 0; from < whole.Rows() && alike; {
+			to := from + 1 + r.IntN(80)
+			some := whole.Where(func(k int) bool { return k >= from && k < to })
+			alike = string(chunk.AppendSchema(nil, &some)) == string(schema.Bytes())
+			data, err := chunk.AppendRows(nil, &some)
+			require.NoError(t, err)
+			if alike {
+				require.Equal(t, some.Rows(), chunk.RowsOf(data))
+				require.NoError(t, part.AppendTo(&got, data, r.IntN(100)))
+				require.NoError(t, skipping.AppendTo(&unnumbered, data, r.IntN(100)))
+			}
+			if from = to; alike && from < whole.Rows() {
+				several++
+			}
+		}
+		if alike {
+			require.Equal(t, whole, got, "seed %d run %d", seed, i)
+			require.Nil(t, unnumbered.Offsets)
+			unnumbered.Offsets = whole.Offsets
+			require.Equal(t, whole, unnumbered, "seed %d run %d", seed, i)
+		}
+	}
+	require.Greater(t, several, 100)
+}
+
+// A column is read whatever the others are: that is why a head copies one of ten, and decodes none.
+func TestColumnsStandApart(t *testing.T) {
+	run := exampleRun()
+	_, b := blockOf(t, run, nil)
+	damaged := bytes.Replace(b, []byte{0x85, 0x01, 0x00, 0x02}, []byte{0xff, 0xff, 0xff, 0xff}, 1)
+	require.NotEqual(t, b, damaged)
+	_, err := openBlock(damaged, nil)
+	require.ErrorIs(t, err, chunk.ErrCorrupt)
+	for _, read := range []func([]byte, []string) (chunk.Run, error){openBlock, columnsOf} {
+		got, err := read(damaged, []string{"velocity"})
+		require.NoError(t, err)
+		require.Equal(t, run.Columns[1:], got.Columns)
+	}
+}
+
+// A block of another layout is refused by its version: a journal of such blocks is not whole.
+func TestBlocksOfAnotherVersion(t *testing.T) {
+	run := exampleRun()
+	_, b := blockOf(t, run, nil)
+	require.Equal(t, byte(chunk.BlockVersion), b[1])
+	b[1] = 1
+	_, err := openBlock(b, nil)
+	require.ErrorIs(t, err, chunk.ErrCorrupt)
+	require.ErrorContains(t, err, "version 1")
 }

@@ -15,7 +15,12 @@ type decoder struct {
 	cells      int // of MaxCells
 	unpackable int // of maxUnpacked
 
+	brief    bool     // what is read is a block
+	patterns patterns // of the rows of the block
+
 	huff      huff0.Scratch
+	padded    []byte
+	gaps      []uint64
 	binary    []byte
 	frame     []byte
 	unpacked  []byte

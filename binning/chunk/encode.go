@@ -31,10 +31,13 @@ type encoder struct {
 	doc       []byte
 	frame     []byte
 	packet    []byte
-	brief     bool // without zstd, for blocks: they are small, so that their repeats are few
+	brief     bool // for blocks
+	patterns  patterns
+	present   Bitmap // of the column that is being written
 	huff      huff0.Scratch
 	huffed    []byte
 	residuals []uint64
+	zeros     []uint64
 	bits      []uint64
 
 	direct, listed numbers

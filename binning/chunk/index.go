@@ -76,7 +76,7 @@ func (x *indexed) add(group int, c *Column, before string, s *Stats) {
 func (e *encoder) writeIndex(x *indexed, columns []placed) {
 	for _, s := range [][]int64{x.groups, x.kinds, x.prefixes, x.suffixes, x.counts[0], x.counts[1], x.counts[2],
 		x.counts[3]} {
-		e.writeInts(s, planInts(s))
+		e.writeInts(s, planInts(s, false))
 	}
 	for i, c := range columns {
 		e.s.packed = append(e.s.packed, c.Metric[x.prefixes[i]:]...)
@@ -89,7 +89,7 @@ func (e *encoder) writeStatistics(kind telemetry.Kind, s *statistics) {
 	if len(s.sums) == 0 {
 		return
 	}
-	e.writeInts(s.summed, planInts(s.summed))
+	e.writeInts(s.summed, planInts(s.summed, false))
 	for _, v := range [][]uint64{s.values, s.sums} {
 		e.direct.plan(kind, v, e.brief)
 		e.writeNumbers(&e.direct, 0)

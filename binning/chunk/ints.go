@@ -32,8 +32,8 @@ type intPlan struct {
 }
 
 // planInts chooses the form of v. It estimates each by the entropy of the residuals' bit lengths plus the bits below
-// the leading one, which takes one pass and no tables.
-func planInts(v []int64) intPlan {
+// the leading one, which takes one pass and no tables; if brief, by what codes take.
+func planInts(v []int64, brief bool) intPlan {
 	if len(v) == 0 {
 		return intPlan{form: formPlain}
 	}
@@ -45,41 +45,59 @@ func planInts(v []int64) intPlan {
 	if p.span == 0 {
 		return p
 	}
-	var lengths [4][65]uint32
-	var all [4]uint64 // residuals, or-ed
+	var all [4]lengths
 	prev, prevDelta := v[0], int64(0)
 	for i, x := range v {
 		delta := x - prev
 		offset, plain := uint64(x)-uint64(least), zigzag(x)
-		lengths[formOffset][bits.Len64(offset)]++
-		lengths[formPlain][bits.Len64(plain)]++
-		all[formOffset], all[formPlain] = all[formOffset]|offset, all[formPlain]|plain
+		all[formOffset].add(offset)
+		all[formPlain].add(plain)
 		if i > 0 {
-			d := zigzag(delta)
-			lengths[formDelta][bits.Len64(d)]++
-			all[formDelta] |= d
+			all[formDelta].add(zigzag(delta))
 		}
 		if i > 1 {
-			d := zigzag(delta - prevDelta)
-			lengths[formDelta2][bits.Len64(d)]++
-			all[formDelta2] |= d
+			all[formDelta2].add(zigzag(delta - prevDelta))
 		}
 		prev, prevDelta = x, delta
 	}
 	p.bits = math.Inf(1)
-	for form := range lengths {
+	for form := range all {
 		n := max(0, len(v)-max(0, form-formPlain))
-		if b := lengthBits(lengths[form][:bits.Len64(all[form])+1], uint32(n)); b < p.bits {
+		b := 0.0
+		if brief {
+			_, size := all[form].code(n)
+			b = float64(min(size, all[form].gaps(n)) + firstBits(form, v, least))
+		} else {
+			b = all[form].entropy(uint32(n))
+		}
+		if b < p.bits {
 			p.form, p.bits = byte(form), b
 		}
 	}
 	return p
 }
 
-// lengthBits estimates the bits of residuals, total in all, of which n[k] are k bits long.
-func lengthBits(n []uint32, total uint32) float64 {
+// firstBits returns how many bits the first values of a form take in a block.
+func firstBits(form int, v []int64, least int64) int {
+	switch form {
+	case formPlain:
+		return 0
+	case formOffset:
+		return varintBits(least)
+	case formDelta2:
+		if len(v) > 1 {
+			return varintBits(v[0]) + varintBits(v[1]-v[0])
+		}
+	}
+	return varintBits(v[0])
+}
+
+func varintBits(x int64) int { return 8 * ((bits.Len64(zigzag(x)|1) + 6) / 7) }
+
+// entropy estimates the bits of residuals, total in all.
+func (l *lengths) entropy(total uint32) float64 {
 	b := nLog2n(total)
-	for k, c := range n {
+	for k, c := range l.of[:bits.Len64(l.all)+1] {
 		if c > 0 {
 			b += float64(c)*float64(max(k-1, 0)) - nLog2n(c)
 		}
@@ -123,6 +141,10 @@ func (e *encoder) writeInts(v []int64, p intPlan) {
 }
 
 func (e *encoder) writeResiduals(form byte, first []int64, r []uint64) {
+	if e.brief {
+		e.writeBlockInts(form, first, r)
+		return
+	}
 	gcd, largest, zeros := divisor(form, r)
 	head := form
 	if gcd > 1 {

@@ -57,9 +57,9 @@ func (p *numbers) plan(kind telemetry.Kind, v []uint64, brief bool) {
 			p.ints[i] = ord(b)
 		}
 	}
-	p.intsPlan = planInts(p.ints)
+	p.intsPlan = planInts(p.ints, brief)
 	if len(p.corrections) > 0 {
-		p.corrPlan = planInts(p.corrections)
+		p.corrPlan = planInts(p.corrections, brief)
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *numbers) scaled(v []uint64) {
 
 // writeNumbers appends what p planned: the form's byte, with flags, and the streams.
 func (e *encoder) writeNumbers(p *numbers, flags byte) {
-	e.s.plain = append(e.s.plain, p.form|flags)
+	e.writeHead(p.form | flags)
 	if p.form == formDecimals {
 		head := byte(p.scale.exp)
 		if p.scale.single {
@@ -156,7 +156,7 @@ func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte)
 		e.writeNumbers(&e.direct, flags)
 		return
 	}
-	e.s.plain = append(e.s.plain, formDictionary|flags)
+	e.writeHead(formDictionary | flags)
 	e.s.plain = binary.AppendUvarint(e.s.plain, uint64(len(e.dict.distinct)))
 	e.writeNumbers(&e.listed, 0)
 	e.writeInts(e.dict.index, e.indexPlan)
@@ -166,10 +166,8 @@ func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte)
 func (e *encoder) dictionaryWins(kind telemetry.Kind, v []uint64) bool {
 	n, most := float64(len(v)), len(v)/2
 	if e.brief {
-		// What has few bytes' span is for the Huffman code, and what has many distinct values is seldom worth the try.
-		if most = len(v) / 4; e.direct.intsPlan.span < 256 && len(e.direct.corrections) == 0 {
-			return false
-		}
+		// What takes few bits is well kept by its codes, and what has many distinct values is seldom worth the try.
+		n, most = 4*n, len(v)/4
 	}
 	if e.direct.bits() < n || !e.dict.build(kind, v, most) {
 		return false
@@ -178,7 +176,7 @@ func (e *encoder) dictionaryWins(kind telemetry.Kind, v []uint64) bool {
 	if e.direct.intsPlan.span < 2*uint64(distinct) && len(e.direct.corrections) == 0 {
 		return false // the values are their own index
 	}
-	e.indexPlan = planInts(e.dict.index)
+	e.indexPlan = planInts(e.dict.index, e.brief)
 	if e.indexPlan.bits >= e.direct.bits() {
 		return false
 	}

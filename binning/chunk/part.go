@@ -2,127 +2,231 @@ package chunk
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
 // Blocks is blocks of one schema: how a head shows a bin without decoding it.
 type Blocks struct {
 	Schema *Schema
-	Rows   [][]byte // of each block, as AppendRows or AppendColumns wrote them
+	Rows   [][]byte // of each block, as AppendRows or Part.Append wrote them
 }
 
-// Of returns the schema of the rows that AppendColumns makes of those of this one: with the columns of the metrics
-// alone, itself if metrics is nil.
-func (s *Schema) Of(metrics []string) *Schema {
-	if metrics == nil {
-		return s
-	}
-	w := wantedOf(metrics)
-	part := &Schema{sets: s.sets}
-	r := Run{Sets: s.sets}
-	for _, c := range s.columns {
-		if w.has(c.metric) {
-			part.columns = append(part.columns, c)
-			r.Columns = append(r.Columns, Column{Metric: c.metric, Kind: c.kind})
+// Part is the columns of some metrics of the blocks of a schema.
+type Part struct {
+	SkipOffsets bool // AppendTo leaves the offsets of rows out
+
+	schema  *Schema
+	columns []bool // which ones; nil: all
+	own     *Schema
+}
+
+// Part returns the columns of the metrics, all if metrics is nil.
+func (s *Schema) Part(metrics []string) Part {
+	p := Part{schema: s}
+	if metrics != nil {
+		w := wantedOf(metrics)
+		p.columns = make([]bool, len(s.columns))
+		for i := range s.columns {
+			p.columns[i] = w.has(s.columns[i].metric)
 		}
 	}
-	part.bytes = AppendSchema(nil, &r)
-	return part
+	return p
 }
 
-// AppendColumns appends the rows of a block of this schema with the columns of the metrics alone, all if metrics is
-// nil: rows of a block of the schema that Of gives. They are copied, unpacked and not decoded, and all have the given
-// offset in place of their own. What are no rows of the schema gives ErrCorrupt, as far as that shows in what is read.
-func (s *Schema) AppendColumns(dst, data []byte, metrics []string, offset int64) ([]byte, error) {
+func (p *Part) has(column int) bool { return p.columns == nil || p.columns[column] }
+
+// Some reports whether the part has a column.
+func (p *Part) Some() bool { return p.columns == nil || slices.Contains(p.columns, true) }
+
+// Schema returns the schema of what Append appends.
+func (p *Part) Schema() *Schema {
+	if p.columns == nil {
+		return p.schema
+	}
+	if p.own == nil {
+		p.own = &Schema{sets: p.schema.sets}
+		r := Run{Sets: p.schema.sets}
+		for i, c := range p.schema.columns {
+			if p.columns[i] {
+				p.own.columns = append(p.own.columns, c)
+				r.Columns = append(r.Columns, Column{Metric: c.metric, Kind: c.kind})
+			}
+		}
+		p.own.bytes = AppendSchema(nil, &r)
+	}
+	return p.own
+}
+
+// Append appends the rows of a block with the columns of the part alone, as they are; all rows have the given offset in
+// place of their own. What are no rows of the schema gives ErrCorrupt, as far as that shows without decoding them.
+func (p *Part) Append(dst, data []byte, offset int64) ([]byte, error) {
+	rows, used := binary.Uvarint(data)
+	if used <= 0 || rows == 0 || rows > MaxRows {
+		return dst, corrupt("a block of %d rows", rows)
+	}
+	dst = append(dst, data[:used]...)
+	at := len(dst)
+	dst = binary.AppendVarint(append(dst, 0, formOffset), offset)
+	dst[at] = byte(len(dst) - at - 1)
+	_, _, rest, err := cutPart(data[used:])
+	for i := -p.schema.heads(); i < len(p.schema.columns) && err == nil; i++ {
+		var part []byte
+		if part, _, rest, err = cutPart(rest); err == nil && (i < 0 || p.has(i)) {
+			dst = append(dst, part...)
+		}
+	}
+	if err == nil && len(rest) > 0 {
+		err = corrupt("%d bytes too many in a block", len(rest))
+	}
+	return dst, err
+}
+
+// heads returns how many parts of a block stand between the offsets and the columns: instants, label sets if there are
+// several, patterns.
+func (s *Schema) heads() int {
+	if len(s.sets) > 1 {
+		return 3
+	}
+	return 2
+}
+
+// AppendTo decodes rows of a block behind those of a run, which has rows of other blocks of the same part or none. It
+// makes room for so many rows more. After an error the run is of no use.
+func (p *Part) AppendTo(r *Run, data []byte, more int) error {
 	d := takeDecoder()
 	defer d.release()
-	if _, err := d.openPacket(data); err != nil {
-		return dst, err
+	n, err := d.openBlock(data)
+	if err != nil {
+		return err
 	}
-	whole := d.s
-	n, err := d.length(MaxRows)
-	if err != nil || n == 0 {
-		return dst, corrupt("a block of %d rows", n)
+	from := r.Rows()
+	r.Sets = p.schema.sets
+	if p.SkipOffsets {
+		_, err = d.cut()
+	} else {
+		r.Offsets, err = d.appendInts(r.Offsets, n, more)
 	}
-	if err := d.skipInts(n); err != nil {
-		return dst, err
+	if err != nil {
+		return err
 	}
-	p := parts{from: whole}
-	p.begin(d)
-	if err := d.skipInts(n); err != nil {
-		return dst, err
+	if r.Times, err = d.appendInts(r.Times, n, more); err != nil {
+		return err
 	}
-	if len(s.sets) > 1 {
-		if err := d.skipInts(n); err != nil {
-			return dst, err
+	if len(r.Sets) > 1 {
+		if err := d.appendPlaces(r, n); err != nil {
+			return err
 		}
 	}
-	p.end(d)
-	w := wantedOf(metrics)
-	last := len(s.columns) - 1
-	for last >= 0 && !w.has(s.columns[last].metric) {
-		last--
+	if err := d.readPart(func() error { return d.patterns.read(d, n) }); err != nil {
+		return err
 	}
-	for i := range s.columns[:last+1] {
-		has := w.has(s.columns[i].metric)
-		if has {
-			p.begin(d)
+	if err := r.checkRows(from); err != nil {
+		return corrupt("%v", err)
+	}
+	if r.Columns == nil {
+		r.Columns = p.newColumns()
+	}
+	next := 0
+	for i := range p.schema.columns {
+		if d.cells -= n; d.cells < 0 {
+			return corrupt("more than %d cells", MaxCells)
 		}
-		if err := d.skipColumn(n); err != nil {
-			return dst, err
+		if !p.has(i) {
+			if _, err := d.cut(); err != nil {
+				return err
+			}
+			continue
 		}
-		if has {
-			p.end(d)
+		c := &r.Columns[next]
+		if err := d.readPart(func() error { return d.appendColumn(c, appended{from, n, more}) }); err != nil {
+			return fmt.Errorf("column %s: %w", c.Metric, err)
+		}
+		if err := (&Group{Columns: r.Columns}).checkOrder(next); err != nil {
+			return corrupt("%v", err)
+		}
+		next++
+	}
+	return d.closePacket()
+}
+
+// newColumns returns the columns of the part, empty.
+func (p *Part) newColumns() []Column {
+	var out []Column
+	for i, c := range p.schema.columns {
+		if p.has(i) {
+			if out == nil {
+				out = make([]Column, 0, len(p.schema.columns)-i)
+			}
+			out = append(out, Column{Metric: c.metric, Kind: c.kind})
 		}
 	}
-	return p.append(dst, n, offset), nil
+	return out
 }
 
-// parts is what is taken of a section: pieces of its plain and of its packed part.
-type parts struct {
-	from   section
-	at     [2]int    // where the piece that is open begins
-	pieces [][4]int  // plain from and to, packed from and to
-	room   [8][4]int // for most
+// openBlock makes the rows of a block what d reads.
+func (d *decoder) openBlock(b []byte) (rows int, err error) {
+	d.brief = true
+	d.padded = append(d.padded[:0], b...)
+	d.padded = append(d.padded, make([]byte, wordBytes)...)
+	d.s = section{plain: d.padded[:len(b)]}
+	if rows, err = d.length(MaxRows); err == nil && rows == 0 {
+		err = corrupt("a block without rows")
+	}
+	return rows, err
 }
 
-func (p *parts) place(d *decoder) (plain, packed int) {
-	return len(p.from.plain) - len(d.s.plain), len(p.from.packed) - len(d.s.packed)
+// cut takes the next part of a block.
+func (d *decoder) cut() (part []byte, err error) {
+	part, head, rest, err := cutPart(d.s.plain)
+	if err != nil {
+		return nil, err
+	}
+	d.s.plain = rest
+	return part[head:], nil
 }
 
-func (p *parts) begin(d *decoder) {
-	if p.pieces == nil {
-		p.pieces = p.room[:0]
+// readPart reads the next part of a block, all of it.
+func (d *decoder) readPart(read func() error) error {
+	part, err := d.cut()
+	if err != nil {
+		return err
 	}
-	p.at[0], p.at[1] = p.place(d)
+	rest := d.s.plain
+	d.s.plain = part
+	if err := read(); err != nil {
+		return err
+	}
+	err = d.closePacket()
+	d.s.plain = rest
+	return err
 }
 
-func (p *parts) end(d *decoder) {
-	plain, packed := p.place(d)
-	if n := len(p.pieces); n > 0 && p.pieces[n-1][1] == p.at[0] && p.pieces[n-1][3] == p.at[1] {
-		p.pieces[n-1][1], p.pieces[n-1][3] = plain, packed
-		return
-	}
-	p.pieces = append(p.pieces, [4]int{p.at[0], plain, p.at[1], packed})
+// appendInts appends a part of n integers, with room for more.
+func (d *decoder) appendInts(v []int64, n, more int) ([]int64, error) {
+	from := len(v)
+	v = reserve(v, n, more)
+	return v, d.readPart(func() error { return d.readBlockInts(v[from:]) })
 }
 
-// append appends a packet of n rows of one offset and the pieces, not packed.
-func (p *parts) append(dst []byte, n int, offset int64) []byte {
-	var head [2*binary.MaxVarintLen64 + 1]byte
-	plain := binary.AppendUvarint(head[:0], uint64(n))
-	plain = binary.AppendUvarint(append(plain, formOffset), zigzag(offset))
-	size, all := len(plain), 0
-	for _, x := range p.pieces {
-		size += x[1] - x[0]
-		all += x[3] - x[2]
+// reserve returns v with n elements more, and room for yet more if it has to move.
+func reserve[T any](v []T, n, more int) []T {
+	if cap(v)-len(v) < n {
+		v = slices.Grow(v, n+more)
 	}
-	dst = slices.Grow(dst, 1+binary.MaxVarintLen64+size+all)
-	dst = append(binary.AppendUvarint(append(dst, byte(stored)), uint64(size)), plain...)
-	for _, x := range p.pieces {
-		dst = append(dst, p.from.plain[x[0]:x[1]]...)
+	return v[:len(v)+n]
+}
+
+// appendPlaces appends the label sets of n rows.
+func (d *decoder) appendPlaces(r *Run, n int) (err error) {
+	if d.ints, err = d.appendInts(d.ints[:0], n, 0); err != nil {
+		return err
 	}
-	for _, x := range p.pieces {
-		dst = append(dst, p.from.packed[x[2]:x[3]]...)
+	for _, x := range d.ints {
+		if uint64(x) >= uint64(len(r.Sets)) {
+			return corrupt("label set %d of %d", x, len(r.Sets))
+		}
+		r.Labels = append(r.Labels, uint32(x))
 	}
-	return dst
+	return nil
 }

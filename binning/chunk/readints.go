@@ -10,6 +10,10 @@ func (d *decoder) readInts(buf []int64, n int) ([]int64, error) {
 	if n == 0 {
 		return buf[:0], nil
 	}
+	if d.brief {
+		buf = slices.Grow(buf[:0], n)[:n]
+		return buf, d.readBlockInts(buf)
+	}
 	s, err := d.streamHead(n)
 	if err != nil {
 		return nil, err

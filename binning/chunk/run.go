@@ -10,7 +10,7 @@ import (
 // Run is readings of one device in the order of their offsets, in columns: what a block holds. Instants may stand in
 // any order and more than once, and a reading may have no value.
 type Run struct {
-	Offsets []int64            // of the records that the readings came from: none is below the one before
+	Offsets []int64            // of the records that the readings came from: none is below the one before; nil: left out
 	Times   []int64            // milliseconds since 1970 UTC
 	Sets    []telemetry.Labels // label sets, each once, in any order; at least one
 	Labels  []uint32           // of each reading, its place in Sets; nil: all 0
@@ -65,7 +65,10 @@ func (r Run) Where(keep func(k int) bool) Run {
 			continue
 		}
 		kept.Set(k)
-		out.Offsets, out.Times = append(out.Offsets, r.Offsets[k]), append(out.Times, r.Times[k])
+		out.Times = append(out.Times, r.Times[k])
+		if r.Offsets != nil {
+			out.Offsets = append(out.Offsets, r.Offsets[k])
+		}
 		if r.Labels != nil {
 			out.Labels = append(out.Labels, r.Labels[k])
 		}
@@ -117,7 +120,7 @@ func (r *Run) check() error {
 	case len(r.Sets) == 0:
 		return fmt.Errorf("no label set")
 	}
-	if err := r.checkRows(); err != nil {
+	if err := r.checkRows(0); err != nil {
 		return err
 	}
 	for i := range r.Columns {
@@ -131,14 +134,17 @@ func (r *Run) check() error {
 	return nil
 }
 
-// checkRows holds offsets, instants and label sets to their order and their bounds.
-func (r *Run) checkRows() error {
-	for i, at := range r.Times {
+// checkRows holds offsets, instants and label sets to their order and their bounds, of the rows from one on.
+func (r *Run) checkRows(from int) error {
+	for i := from; i < len(r.Times); i++ {
+		at := r.Times[i]
 		if at < 0 || at >= telemetry.MaxMillis {
 			return fmt.Errorf("time %d", at)
 		}
-		if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
-			return fmt.Errorf("offset %d in row %d", o, i)
+		if r.Offsets != nil {
+			if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
+				return fmt.Errorf("offset %d in row %d", o, i)
+			}
 		}
 		if r.Labels != nil && r.Labels[i] >= uint32(len(r.Sets)) {
 			return fmt.Errorf("label set %d of %d", r.Labels[i], len(r.Sets))

@@ -30,7 +30,7 @@ func newZstd(options ...zstd.EOption) *zstd.Encoder {
 
 var encoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
 
-// takeEncoder returns an encoder, for blocks if it is to be brief.
+// takeEncoder returns an encoder, of blocks if it is to be brief.
 func takeEncoder(brief bool) *encoder {
 	e := encoders.Get().(*encoder)
 	e.brief = brief
@@ -57,7 +57,7 @@ func takeDecoder() *decoder {
 
 // release gives d back for later calls, without memory that only an unusual chunk needs.
 func (d *decoder) release() {
-	d.s = section{}
+	d.s, d.brief = section{}, false
 	d.index.reset()
 	if cap(d.unpacked) > keptScratch {
 		d.unpacked = nil

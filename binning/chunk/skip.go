@@ -1,5 +1,7 @@
 package chunk
 
+import "github.com/klauspost/compress/huff0"
+
 // skipColumn goes past a column of so many rows without decoding its values.
 func (d *decoder) skipColumn(rows int) error {
 	head, err := d.byte()
@@ -121,8 +123,12 @@ func (d *decoder) readLengths(n int) (total int, err error) {
 	if d.ints, err = d.readInts(d.ints, n); err != nil {
 		return 0, err
 	}
+	most := len(d.s.packed)
+	if d.brief {
+		most = max(len(d.s.plain), huff0.BlockSizeMax)
+	}
 	for _, n := range d.ints {
-		if n < 0 || n > int64(len(d.s.packed)-total) {
+		if n < 0 || n > int64(most-total) {
 			return 0, corrupt("a text of %d bytes", n)
 		}
 		total += int(n)

@@ -17,7 +17,7 @@ func AppendInts(dst []byte, v []int64) []byte {
 	e := takeEncoder(false)
 	defer e.release()
 	e.s = section{e.s.plain[:0], e.s.packed[:0]}
-	e.writeInts(v, planInts(v))
+	e.writeInts(v, planInts(v, false))
 	return e.appendStream(dst)
 }
 

@@ -105,7 +105,7 @@ func (t *predictions) predict(times []int64, unit int64, c clock) (bits float64)
 		t.ticks = append(t.ticks, ticks-1)
 		t.deviations = append(t.deviations, deviation)
 	}
-	t.ticksPlan, t.deviationsPlan = planInts(t.ticks), planInts(t.deviations)
+	t.ticksPlan, t.deviationsPlan = planInts(t.ticks, false), planInts(t.deviations, false)
 	return t.bits()
 }
 

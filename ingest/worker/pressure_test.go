@@ -297,7 +297,7 @@ func TestShelfBeforeCut(t *testing.T) {
 	}
 	held, chunks := fill(func(*ingest.Config) {})
 	require.Zero(t, chunks)
-	const most = 85 << 10 // more than the blocks of the first device
+	const most = 72 << 10 // more than the blocks of the first device
 	_, chunks = fill(func(c *ingest.Config) {
 		c.MemoryBytes, c.Shelf = int64(float64(held-most)/0.8), shelf(t)
 	})

@@ -99,10 +99,9 @@ func (x *exchange) body(into any) error {
 }
 
 // begin begins the answer.
-func (x *exchange) begin() (err error) {
+func (x *exchange) begin() {
 	x.w.Header().Set("Content-Type", contentType)
-	x.out, err = newSender(deadlined{x}, x.control.Flush)
-	return err
+	x.out = newSender(deadlined{x}, x.control.Flush)
 }
 
 // deadlined gives the other side a while for each part.
@@ -134,9 +133,7 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 	}
 	q.Bins, q.Blocks = x.r.Header.Get(binsHeader) != "", x.r.Header.Get(blocksHeader) != ""
 	heads, missing := cfg.Heads.Heads(x.r.Context(), q)
-	if err := x.begin(); err != nil {
-		return err
-	}
+	x.begin()
 	for i := range heads {
 		_ = x.out.send(partitionKind, func(m *message) { m.partition(&heads[i]) })
 		if owner := heads[i].Owner; owner != 0 {
@@ -196,9 +193,7 @@ func (cfg HandlerConfig) devices(x *exchange) error {
 		return err
 	}
 	devices, missing := cfg.Heads.Devices(x.r.Context(), q)
-	if err := x.begin(); err != nil {
-		return err
-	}
+	x.begin()
 	for i := range devices {
 		_ = x.out.send(deviceKind, func(m *message) { m.device(&devices[i]) })
 	}
@@ -214,9 +209,7 @@ func (cfg HandlerConfig) updates(x *exchange) error {
 		return err
 	}
 	updates, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
-	if err := x.begin(); err != nil {
-		return err
-	}
+	x.begin()
 	_ = x.out.send(versionKind, func(m *message) { m.number(updates.Version) })
 	for some := range slices.Chunk(catalog.MergeEntries(updates.Devices), updatesAtOnce) {
 		_, doc, err := catalog.Encode(catalog.Page{Entries: some})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"sync"
 
 	"binnacle/internal/bytesread"
 
@@ -22,10 +23,21 @@ type sender struct {
 	rawBlock []byte // and not written yet
 }
 
-func newSender(w io.Writer, flush func() error) (*sender, error) {
-	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+// zips has encoders between answers: each takes a megabyte and a half.
+var zips = sync.Pool{New: func() any {
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10))
-	return &sender{out: w, zip: zip, flush: flush}, err
+	if err != nil {
+		panic(err) // only wrong options are refused
+	}
+	return zip
+}}
+
+// newSender makes a sender, which must be closed.
+func newSender(w io.Writer, flush func() error) *sender {
+	zip := zips.Get().(*zstd.Encoder)
+	zip.Reset(w)
+	return &sender{out: w, zip: zip, flush: flush}
 }
 
 // send writes one message, with the content that fill writes.
@@ -107,15 +119,15 @@ func (s *sender) push() error {
 	return s.err
 }
 
-// close ends the stream.
+// close ends the stream. Nothing may be sent any more.
 func (s *sender) close() error {
 	if s.raw {
 		s.writeRawBlock(true)
-		return s.err
-	}
-	if err := s.zip.Close(); s.err == nil {
+	} else if err := s.zip.Close(); s.err == nil {
 		s.err = err
 	}
+	s.zip.Reset(nil)
+	zips.Put(s.zip)
 	return s.err
 }
 

@@ -30,8 +30,8 @@ const Version = 1
 // binsHeader asks for rows by bin. An older process answers without.
 const binsHeader = "Binnacle-Heads-Bins"
 
-// blocksHeader says that the sender takes rows as blocks. An older process answers groups.
-const blocksHeader = "Binnacle-Heads-Blocks"
+// blocksHeader says that the sender takes rows as blocks of this layout. A process that has another one answers groups.
+var blocksHeader = "Binnacle-Heads-Blocks-" + strconv.Itoa(chunk.BlockVersion)
 
 // contentType is the media type of answers, with the version.
 var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)

@@ -1,0 +1,77 @@
+package chunk
+
+import (
+	"slices"
+)
+
+// patterns is which columns the rows of a block have values in: rows with values in the same columns are of one pattern.
+// A column then says for each pattern, instead of each row, whether it has a value. Devices that send several kinds of
+// message have a pattern for each.
+type patterns struct {
+	of   []int64 // of each row its pattern, numbered from 0 in the order of their first rows
+	n    int
+	next []int64 // scratch: by pattern and whether the next column has a value, its number, 0 for none
+}
+
+// find fills p with the patterns of a run.
+func (p *patterns) find(r *Run) {
+	p.of = slices.Grow(p.of[:0], r.Rows())[:r.Rows()]
+	clear(p.of)
+	p.n = 1
+	for i := range r.Columns {
+		if present := r.Columns[i].Present; present != nil && p.n < r.Rows() {
+			p.split(present)
+		}
+	}
+}
+
+// split divides each pattern by whether rows are present.
+func (p *patterns) split(present Bitmap) {
+	p.next = slices.Grow(p.next[:0], 2*p.n)[:2*p.n]
+	clear(p.next)
+	n := 0
+	for row, of := range p.of {
+		at := 2 * of
+		if present.Has(row) {
+			at++
+		}
+		if p.next[at] == 0 {
+			n++
+			p.next[at] = int64(n)
+		}
+		p.of[row] = p.next[at] - 1
+	}
+	p.n = n
+}
+
+// bytes returns how many bytes a bit for each pattern takes.
+func (p *patterns) bytes() int { return (p.n + 7) / 8 }
+
+// appendPresent appends a bit for each pattern: whether its rows are present.
+func (p *patterns) appendPresent(dst []byte, present Bitmap) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, p.bytes())...)
+	for row, of := range p.of {
+		if present.Has(row) {
+			dst[at+int(of)/8] |= 1 << (of % 8)
+		}
+	}
+	return dst
+}
+
+// read reads the patterns of rows.
+func (p *patterns) read(d *decoder, rows int) (err error) {
+	if p.n = 1; len(d.s.plain) == 0 {
+		return nil
+	}
+	if p.of, err = d.readInts(p.of, rows); err != nil {
+		return err
+	}
+	for _, of := range p.of {
+		if of < 0 || of > int64(p.n) {
+			return corrupt("pattern %d follows %d", of, p.n)
+		}
+		p.n = max(p.n, int(of)+1)
+	}
+	return nil
+}
