@@ -94,8 +94,9 @@ func (b *Bin) Seal(s *Schemas) bool {
 
 // BlockOf returns a block of the open rows from i to j; ok is false when they are more than a block takes.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
-	run := b.open.Run(i, j)
+	run := b.open.run(i, j, &s.run)
 	x, err := s.block(&run)
+	s.run.forget()
 	if err != nil && !errors.Is(err, chunk.ErrTooLarge) {
 		panic("binning: rows that were taken make no block: " + err.Error())
 	}

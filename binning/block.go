@@ -117,6 +117,7 @@ type Schemas struct {
 	known   map[string]*chunk.Schema
 	bytes   int
 	scratch []byte
+	run     runScratch // of the block that is made
 }
 
 // NewSchemas makes Schemas without one.

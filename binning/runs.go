@@ -10,9 +10,27 @@ import (
 )
 
 // Run returns the rows from i to j as they were taken, in columns: what a block of them holds.
-func (r *Rows) Run(i, j int) chunk.Run {
+func (r *Rows) Run(i, j int) chunk.Run { return r.run(i, j, new(runScratch)) }
+
+// runScratch is memory of a run that is done with before the next one is made.
+type runScratch struct {
+	numbers []int64
+	bits    []uint64
+	columns []chunk.Column
+}
+
+// forget lets go of what only an unusual run needs, and of texts.
+func (s *runScratch) forget() {
+	clear(s.columns)
+	if cap(s.bits) > blockValues {
+		*s = runScratch{}
+	}
+}
+
+// run returns what Run does, in memory of the caller's.
+func (r *Rows) run(i, j int, s *runScratch) chunk.Run {
 	if r.alike(i, j) {
-		return r.transposed(i, j)
+		return r.transposed(i, j, s)
 	}
 	n := j - i
 	run := chunk.Run{Offsets: make([]int64, n), Times: make([]int64, n)}
@@ -69,17 +87,19 @@ func (r *Rows) alike(i, j int) bool {
 }
 
 // transposed returns Run of rows that are alike.
-func (r *Rows) transposed(i, j int) chunk.Run {
+func (r *Rows) transposed(i, j int, s *runScratch) chunk.Run {
 	n, list := j-i, r.list(i)
-	numbers := make([]int64, 2*n)
+	s.numbers = slices.Grow(s.numbers[:0], 2*n)[:2*n]
+	s.bits = slices.Grow(s.bits[:0], n*len(list))[:n*len(list)]
+	s.columns = slices.Grow(s.columns[:0], len(list))[:len(list)]
 	run := chunk.Run{
-		Offsets: numbers[:n:n], Times: numbers[n:], Sets: []telemetry.Labels{r.labels[r.rows[i].labels]},
-		Columns: make([]chunk.Column, len(list)),
+		Offsets: s.numbers[:n:n], Times: s.numbers[n:], Sets: []telemetry.Labels{r.labels[r.rows[i].labels]},
+		Columns: s.columns,
 	}
 	for k := range n {
 		run.Offsets[k], run.Times[k] = r.rows[i+k].offset, r.rows[i+k].time
 	}
-	cells, all := r.cells[r.begin(i):], make([]uint64, n*len(list))
+	cells := r.cells[r.begin(i):]
 	for m, c := range list {
 		column := chunk.Column{Metric: r.metrics[c.metric()], Kind: c.kind()}
 		if c.kind() == telemetry.Text {
@@ -88,7 +108,7 @@ func (r *Rows) transposed(i, j int) chunk.Run {
 				column.Texts[k] = r.texts[cells[k*len(list)+m]]
 			}
 		} else {
-			column.Bits = all[m*n : (m+1)*n : (m+1)*n]
+			column.Bits = s.bits[m*n : (m+1)*n : (m+1)*n]
 			for k := range column.Bits {
 				column.Bits[k] = cells[k*len(list)+m]
 			}

@@ -272,8 +272,10 @@ func (d *jsonReader) fitValues(who interned, at int) (end int, ok bool) {
 			k -= len(s.bodies)
 		}
 		if end, ok := d.fitBody(s.bodies[k], at); ok {
-			if _, known := d.devices.known[who.text]; known && who.body != k {
-				d.devices.known[who.text] = interned{who.text, k}
+			if who.body != k {
+				if _, known := d.devices.known[who.text]; known {
+					d.devices.known[who.text] = interned{who.text, k}
+				}
 			}
 			s.body = k
 			return end, true
