@@ -312,7 +312,7 @@ func (d *lineReader) learnLine(line []byte) {
 			break
 		}
 	}
-	if !b.order(names) {
+	if b.fields, b.ranks = order(names); b.fields == nil {
 		return
 	}
 	same := func(c *lineBody) bool { return c.measurement == b.measurement && slices.Equal(c.before, b.before) }

@@ -13,7 +13,8 @@ import (
 // saves work: what matches in all is what the full walk would find; what does not, be it wrong or only different, is
 // left to that walk, from its beginning.
 type templates struct {
-	frames []*frame                // the last one that fit comes first
+	frames []*frame                // of messages; the last one that fit comes first
+	flat   []*frame                // likewise, of flat texts
 	bodies []*body                 // at most maxBodies; they keep their places, and devices tell which they use
 	body   int                     // place of the body that fit last
 	next   int                     // place of the body to be replaced next
@@ -27,7 +28,7 @@ type templates struct {
 
 const (
 	maxFrames = 8
-	maxBodies = 16
+	maxBodies = 16 // and frames of flat texts, which are both in one
 
 	// maxTemplate bounds the text of a message that becomes a template, and of one that matches: long texts are not read
 	// again for each template that they may match.
@@ -43,16 +44,21 @@ const (
 	restMessages = 256
 )
 
-// frame is a message without its values: the texts between placeholders, and the content of each.
+// frame is a message without its values: the texts between placeholders, and the content of each. That of an object of
+// any shape has its values among the placeholders.
 type frame struct {
 	placeholders []placeholder
-	end          string // behind the last one
+	end          string            // behind the last one
+	fields       []telemetry.Field // of valuePlace, in their order, without values
+	timed        bool              // it has a time
 }
 
 // placeholder is a value of a message, and the text before it.
 type placeholder struct {
 	before string
 	what   content
+	number int    // of valuePlace: where it stands among the fields; of arrayPlace: how deep it is nested
+	name   string // of a label or tag
 }
 
 // content is what a placeholder stands for.
@@ -66,6 +72,12 @@ const (
 	tagsPlace
 	valuesPlace
 	otherPlace // that nobody reads
+
+	// In objects of any shape.
+	valuePlace // one value
+	labelPlace // a label's text
+	tagPlace
+	arrayPlace // which is skipped
 )
 
 // body is an object of values: the text before each of them, and where it stands among the fields.
@@ -104,18 +116,19 @@ func (l *tryBudget) spend(n int) {
 // does not match, all is as before.
 func (d *jsonReader) matchTemplate(index int, alone bool) bool {
 	s := &d.templates
-	if d.flat || s.off || !s.budget.allows() || len(s.frames) == 0 {
+	frames := *s.of(d.flat)
+	if s.off || !s.budget.allows() || len(frames) == 0 {
 		return false
 	}
 	begin, from := d.scan.Mark(), len(d.fields)
 	s.until = d.scan.At() + maxTemplate
-	for i, f := range s.frames {
+	for i, f := range frames {
 		r, ok := d.fit(f, s.until-maxTemplate)
 		if ok && (!alone || d.scan.End()) && d.resolveOrigin(&r, "the message") == nil {
 			r.Fields = d.fields[from:len(d.fields):len(d.fields)]
 			d.out.Readings = append(d.out.Readings, r)
 			d.out.Index = append(d.out.Index, index)
-			s.frames[0], s.frames[i] = s.frames[i], s.frames[0]
+			frames[0], frames[i] = frames[i], frames[0]
 			s.budget.gain()
 			s.fits++
 			return true
@@ -130,9 +143,24 @@ func (d *jsonReader) matchTemplate(index int, alone bool) bool {
 	return false
 }
 
+// of returns the frames of texts that are flat, or of those that are not.
+func (s *templates) of(flat bool) *[]*frame {
+	if flat {
+		return &s.flat
+	}
+	return &s.frames
+}
+
 // fit reads a message that has a frame. Its fields are appended to d.fields.
 func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 	var who interned
+	if r.Time = d.origin.now; !f.timed && !d.origin.timed {
+		return r, false
+	}
+	from, nulls := len(d.fields), false
+	d.fields = append(d.fields, f.fields...)
+	p := &d.properties
+	p.labels, p.tags = p.labels[:0], p.tags[:0]
 	for i := range f.placeholders {
 		h := &f.placeholders[i]
 		if at, ok = behind(d.source, at, h.before); !ok {
@@ -153,17 +181,60 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 		case valuesPlace:
 			at, ok = d.fitValues(who, at)
 		case otherPlace:
-			d.scan.Seek(at)
-			ok = d.scan.Skip(2) == nil && utf8.Valid(d.source[at:d.scan.At()])
-			at = d.scan.At()
+			at, ok = d.fitSkipped(at, 2)
+		case valuePlace:
+			field := &d.fields[from+h.number]
+			if ok = at < len(d.source) && d.source[at] != '{'; ok { // objects have values of their own
+				at, ok = d.fitValue(field, at)
+				nulls = nulls || field.Value.Kind() == 0
+			}
+		case labelPlace:
+			p.labels, at, ok = d.fitLabel(p.labels, h.name, at)
+		case tagPlace:
+			p.tags, at, ok = d.fitLabel(p.tags, h.name, at)
+		case arrayPlace:
+			if ok = at < len(d.source) && d.source[at] == '['; ok {
+				at, ok = d.fitSkipped(at, h.number)
+			}
 		}
 		if !ok {
 			return r, false
 		}
 	}
-	at, ok = behind(d.source, at, f.end)
+	if at, ok = behind(d.source, at, f.end); !ok || nulls && !d.dropNulls(from) {
+		return r, false
+	}
+	if len(p.labels) > 0 {
+		r.Labels = d.labelSets.get(p.labels, &d.key)
+	}
+	if len(p.tags) > 0 {
+		r.Tags = d.labelSets.get(p.tags, &d.key)
+	}
 	d.scan.Seek(at)
-	return r, ok
+	return r, true
+}
+
+// fitSkipped reads any value, which is nested so deep.
+func (d *jsonReader) fitSkipped(at, depth int) (end int, ok bool) {
+	d.scan.Seek(at)
+	ok = d.scan.Skip(depth) == nil && utf8.Valid(d.source[at:d.scan.At()])
+	return d.scan.At(), ok
+}
+
+// fitLabel reads a text, which is that of a label unless it is empty.
+func (d *jsonReader) fitLabel(to []telemetry.Label, name string, at int) (labels []telemetry.Label, end int, ok bool) {
+	if at == len(d.source) || d.source[at] != '"' {
+		return to, at, false
+	}
+	d.scan.Seek(at)
+	raw, err := d.scan.Str()
+	if end = d.scan.At(); err != nil || end > d.templates.until || !utf8.Valid(d.source[at:end]) {
+		return to, at, false
+	}
+	if text, _ := d.texts.get(raw); text != "" {
+		to = append(to, telemetry.Label{Name: name, Value: text})
+	}
+	return to, end, true
 }
 
 // behind returns the place after a text, and whether the text stands at the given place.
@@ -302,26 +373,37 @@ func (d *jsonReader) fitBody(b *body, at int) (end int, ok bool) {
 			}
 		}
 		f := &fields[rank]
-		if x, end, ok := plainNumber(d.source, at); ok {
-			f.Value, at = telemetry.FloatValue(x), end
-			continue
-		}
-		d.scan.Seek(at)
-		v, err := d.value(f.Metric)
-		if end = d.scan.At(); err != nil || end > d.templates.until || !utf8.Valid(d.source[at:end]) {
+		if at, ok = d.fitValue(f, at); !ok {
 			return at, false
 		}
-		f.Value, at = v, end
-		nulls = nulls || v.Kind() == 0
+		nulls = nulls || f.Value.Kind() == 0
 	}
-	if nulls {
-		kept := slices.DeleteFunc(fields, func(f telemetry.Field) bool { return f.Value.Kind() == 0 })
-		if len(kept) == 0 {
-			return at, false
-		}
-		d.fields = d.fields[:from+len(kept)]
+	if nulls && !d.dropNulls(from) {
+		return at, false
 	}
 	return behind(d.source, at, b.end)
+}
+
+// fitValue reads the value of a field; one of kind 0 is null.
+func (d *jsonReader) fitValue(f *telemetry.Field, at int) (end int, ok bool) {
+	if x, end, ok := plainNumber(d.source, at); ok {
+		f.Value = telemetry.FloatValue(x)
+		return end, true
+	}
+	d.scan.Seek(at)
+	v, err := d.value(f.Metric)
+	if end = d.scan.At(); err != nil || end > d.templates.until || !utf8.Valid(d.source[at:end]) {
+		return at, false
+	}
+	f.Value = v
+	return end, true
+}
+
+// dropNulls drops the fields without a value, from a place on, and reports whether others are left.
+func (d *jsonReader) dropNulls(from int) bool {
+	kept := slices.DeleteFunc(d.fields[from:], func(f telemetry.Field) bool { return f.Value.Kind() == 0 })
+	d.fields = d.fields[:from+len(kept)]
+	return len(kept) > 0
 }
 
 // plainNumber reads a number of at most 15 digits without an exponent, which is most of them: it is a whole number

@@ -17,7 +17,7 @@ func (d *jsonReader) walk(index int) error {
 	d.scan.Next()
 	begin, n := d.scan.At(), len(d.out.Readings)
 	err := d.alone(index, d.reading)
-	if s := &d.templates; err == nil && len(d.out.Readings) > n && s.budget.left >= 0 && !s.off && !d.flat {
+	if s := &d.templates; err == nil && len(d.out.Readings) > n && s.budget.left >= 0 && !s.off {
 		end := d.scan.At()
 		if end-begin <= maxTemplate {
 			s.budget.spend(learnCost)
@@ -31,53 +31,148 @@ func (d *jsonReader) walk(index int) error {
 // learn makes a template of the message between two places, which is right. Objects that are no messages are recognized
 // by the name of their first property, or by having no values: what matches is a message, too.
 func (d *jsonReader) learn(begin, end int) {
-	var f frame
-	var b *body
-	var had [otherPlace]bool
-	last := begin
-	text := func(to int) string { return string(d.source[last:to]) }
 	d.scan.Seek(begin)
-	err := d.scan.Object(func(name []byte) error {
-		what, known := contents[string(name)]
-		if !known {
-			what = otherPlace
-		}
-		next := d.scan.Next()
-		at := d.scan.At()
-		switch {
-		case what == otherPlace && string(name) == d.opts.Sequence, what < otherPlace && had[what]:
-			return errNoTemplate
-		case what == tenantPlace, what == devicePlace:
-			if next != '"' {
-				return errNoTemplate
-			}
-			at++
-		case what == labelsPlace, what == tagsPlace, what == valuesPlace:
-			if next != '{' {
-				return errNoTemplate
-			}
-		}
-		if what < otherPlace {
-			had[what] = true
-		}
-		f.placeholders = append(f.placeholders, placeholder{text(at), what})
-		if what == valuesPlace {
-			b = d.learnBody()
-			last = d.scan.At()
-			if b == nil {
-				return errNoTemplate
-			}
-			return nil
-		}
-		err := d.scan.Skip(2)
-		last = d.scan.At()
-		return err
-	})
-	if err != nil || b == nil || !had[timePlace] {
+	if d.scan.Begins("resourceMetrics") || d.beginsEnvelope() {
+		return // in an array it is a message, and alone it is none
+	}
+	l := learner{jsonReader: d, last: begin}
+	d.properties.clear()
+	err := d.scan.Object(l.property)
+	f := &l.frame
+	if f.timed = l.had[timePlace]; err != nil || l.body == nil && !d.flat || l.body != nil && l.odd {
 		return
 	}
-	f.end = text(end)
-	d.templates.add(&f, b)
+	if l.had[labelsPlace] && f.has(labelPlace) || l.had[tagsPlace] && f.has(tagPlace) {
+		return // an object of labels counts instead of others
+	}
+	if len(l.names) > 0 {
+		var ranks []int
+		if f.fields, ranks = order(l.names); f.fields == nil {
+			return
+		}
+		for i := range f.placeholders {
+			if h := &f.placeholders[i]; h.what == valuePlace {
+				h.number = ranks[h.number]
+			}
+		}
+	}
+	f.end = string(d.source[l.last:end])
+	d.templates.add(f, l.body, d.flat)
+}
+
+func (f *frame) has(what content) bool {
+	return slices.ContainsFunc(f.placeholders, func(h placeholder) bool { return h.what == what })
+}
+
+// learner is a message while a template is made of it.
+type learner struct {
+	*jsonReader
+	frame frame
+	body  *body // nil: it has no object of values
+	had   [otherPlace]bool
+	last  int      // where the text before the next placeholder begins
+	names []string // of values that do not stand in that object
+	odd   bool     // a property is none of a message's
+}
+
+// put takes the value that begins here for a placeholder, and skips it.
+func (l *learner) put(h placeholder) error {
+	if h.what < otherPlace {
+		if l.had[h.what] {
+			return errNoTemplate
+		}
+		l.had[h.what] = true
+	}
+	next := l.scan.Next()
+	at := l.scan.At()
+	switch h.what {
+	case tenantPlace, devicePlace:
+		if next != '"' {
+			return errNoTemplate
+		}
+		at++
+	case labelPlace, tagPlace:
+		if next != '"' {
+			return errNoTemplate
+		}
+	case labelsPlace, tagsPlace, valuesPlace:
+		if next != '{' {
+			return errNoTemplate
+		}
+	}
+	h.before = string(l.source[l.last:at])
+	l.frame.placeholders = append(l.frame.placeholders, h)
+	var err error
+	switch h.what {
+	case valuesPlace:
+		if l.body = l.learnBody(); l.body == nil {
+			return errNoTemplate
+		}
+	case tenantPlace: // flat texts check it, but do not remember it
+		raw, fault := l.scan.Str()
+		if err = fault; err == nil {
+			_, err = l.tenants.get(raw)
+		}
+	default:
+		err = l.scan.Skip(2)
+	}
+	l.last = l.scan.At()
+	return err
+}
+
+// property learns a property of the message itself.
+func (l *learner) property(name []byte) error {
+	what, known := contents[string(name)]
+	if l.flat && (!known || what == valuesPlace && l.scan.Next() != '{') {
+		l.odd = true
+		return l.flatProperty(name, 2)
+	}
+	if !known {
+		if string(name) == l.opts.Sequence {
+			return errNoTemplate
+		}
+		what = otherPlace
+	}
+	return l.put(placeholder{what: what})
+}
+
+// flatProperty learns a property of an object of any shape, as jsonReader.property reads it.
+func (l *learner) flatProperty(name []byte, depth int) error {
+	p := &l.properties
+	defer p.leave(p.enter(name))
+	role, next := l.roles[string(p.path)].role, l.scan.Next()
+	switch {
+	case role == timeRole:
+		return l.put(placeholder{what: timePlace})
+	case role == tenantRole:
+		return l.put(placeholder{what: tenantPlace})
+	case role == deviceRole:
+		return l.put(placeholder{what: devicePlace})
+	case role != valueRole:
+		return l.flatLabel(role)
+	case next == '{':
+		return l.scan.Object(func(name []byte) error { return l.flatProperty(name, depth+1) })
+	case next == '[':
+		return l.put(placeholder{what: arrayPlace, number: depth})
+	}
+	metric, err := l.metrics.get(p.path)
+	if err != nil {
+		return err
+	}
+	l.names = append(l.names, metric)
+	return l.put(placeholder{what: valuePlace, number: len(l.names) - 1})
+}
+
+// flatLabel learns a label or tag.
+func (l *learner) flatLabel(role role) (err error) {
+	names, h := &l.labelNames, placeholder{what: labelPlace}
+	if role == tagRole {
+		names, h = &l.tagNames, placeholder{what: tagPlace}
+	}
+	if h.name, err = names.get(l.properties.path); err != nil {
+		return err
+	}
+	return l.put(h)
 }
 
 var errNoTemplate = errors.New("no template")
@@ -108,37 +203,45 @@ func (d *jsonReader) learnBody() *body {
 		return nil
 	}
 	b.end = string(d.source[last:d.scan.At()])
-	if !b.order(names) {
+	if b.fields, b.ranks = order(names); b.fields == nil {
 		return nil
 	}
 	return b
 }
 
-// order records where values stand that have names in this order; it reports false if a name stands twice.
-func (b *body) order(names []string) bool {
+// order returns fields by name, and where values stand among them that have names in this order; nil if a name stands
+// twice.
+func order(names []string) (fields []telemetry.Field, ranks []int) {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
 	for i, name := range sorted {
 		if i > 0 && sorted[i-1] == name {
-			return false
+			return nil, nil
 		}
-		b.fields = append(b.fields, telemetry.Field{Metric: name})
+		fields = append(fields, telemetry.Field{Metric: name})
 	}
 	for _, name := range names {
 		rank, _ := slices.BinarySearch(sorted, name)
-		b.ranks = append(b.ranks, rank)
+		ranks = append(ranks, rank)
 	}
-	return true
+	return fields, ranks
 }
 
-// add takes a frame and a body, of which there may be one already.
-func (s *templates) add(f *frame, b *body) {
+// add takes a frame and a body, which may be nil, of which there may be one already.
+func (s *templates) add(f *frame, b *body, flat bool) {
+	frames, most := s.of(flat), maxFrames
+	if flat {
+		most = maxBodies
+	}
 	equal := func(g *frame) bool { return slices.Equal(g.placeholders, f.placeholders) && g.end == f.end }
-	if !slices.ContainsFunc(s.frames, equal) {
-		if len(s.frames) == maxFrames {
-			s.frames = s.frames[:maxFrames-1]
+	if !slices.ContainsFunc(*frames, equal) {
+		if len(*frames) == most {
+			*frames = (*frames)[:most-1]
 		}
-		s.frames = slices.Insert(s.frames, 0, f)
+		*frames = slices.Insert(*frames, 0, f)
+	}
+	if b == nil {
+		return
 	}
 	same := func(c *body) bool { return slices.Equal(c.before, b.before) && c.end == b.end }
 	if slices.ContainsFunc(s.bodies, same) {
