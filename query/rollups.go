@@ -7,12 +7,12 @@ import (
 	"binnacle/query/read"
 )
 
-// RollupSeries calls emit with each series of the one metric of a request that has values in the range, where rollups
-// cover it as buckets, in the order of device and labels. A curve is valid until emit returns. Errors are those of
+// RollupSeries calls emit with each series of the metrics of a request, which names some, that has values in the range,
+// where rollups cover it as buckets, in the order of device, labels and metric. A curve is valid until emit returns. Errors are those of
 // Readings.
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
 	emit func(*RollupCurve) error) (Result, error) {
-	rollupsRequest.Metric = r.Metrics[0]
+	rollupsRequest.Metrics = distinct(r.Metrics)
 	var rollups *merge.RollupSeries
 	return q.answer(ctx, question{kind: "series", Request: r, rollups: &rollupsRequest,
 		open: func(_ context.Context, cfg merge.Config) read.Sink {

@@ -1,8 +1,10 @@
 package merge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -27,8 +29,7 @@ type RollupRow struct {
 	Row int // of its table
 }
 
-// RollupSeries makes curves of the pieces and rollups of a request without order for one metric. It is owned by one
-// goroutine.
+// RollupSeries makes curves of the pieces and rollups of a request without order. It is owned by one goroutine.
 type RollupSeries struct {
 	collected
 	cfg     Config
@@ -96,7 +97,7 @@ func (s *RollupSeries) needs(day telemetry.Day, d *read.RollupDocument) bool {
 	return rollup.Range(day, d.From, d.To).To >= s.cfg.Range.From
 }
 
-// Each calls yield with every series that has values or rollups, in the order of device and labels. A curve is valid
+// Each calls yield with every series that has values or rollups, in the order of device, labels and metric. A curve is valid
 // until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	if s.cfg.Range.Empty() {
@@ -141,15 +142,19 @@ func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 func (s *RollupSeries) join(rollupCurves []RollupCurve, device string) []RollupCurve {
 	values := len(rollupCurves)
 	for _, c := range s.rollups[device] {
-		at := slices.IndexFunc(rollupCurves, func(of RollupCurve) bool { return of.Labels.Compare(c.labels) == 0 })
+		at := slices.IndexFunc(rollupCurves, func(of RollupCurve) bool {
+			return of.Metric == c.Metric && of.Labels.Compare(c.labels) == 0
+		})
 		if at < 0 {
 			at = len(rollupCurves)
-			rollupCurves = append(rollupCurves, RollupCurve{Device: device, Labels: c.labels, Metric: s.cfg.Metrics[0]})
+			rollupCurves = append(rollupCurves, RollupCurve{Device: device, Labels: c.labels, Metric: c.Metric})
 		}
 		rollupCurves[at].Rollups = append(rollupCurves[at].Rollups, c.RollupRow)
 	}
 	if len(rollupCurves) > values {
-		slices.SortFunc(rollupCurves, func(a, b RollupCurve) int { return a.Labels.Compare(b.Labels) })
+		slices.SortFunc(rollupCurves, func(a, b RollupCurve) int {
+			return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
+		})
 	}
 	return rollupCurves
 }

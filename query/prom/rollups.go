@@ -8,6 +8,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -16,7 +17,8 @@ var rollupGrids = []rollup.Grid{rollup.HalfHour, rollup.Minute}
 
 // rollupGrid returns the grid of rollups that can answer a pushdown.
 func (s *selector) rollupGrid(l *pushdown) (rollup.Grid, bool) {
-	if l.metric == "" || !s.querier.HasRollups() || s.asOf > 0 { // rollups have no past
+	names := len(equalTo(l.matchers, model.MetricNameLabel))
+	if names == 0 || names > maxTogether || !s.querier.HasRollups() || s.asOf > 0 { // rollups have no past
 		return 0, false
 	}
 	for _, g := range rollupGrids {

@@ -161,6 +161,11 @@ func (c chance) gridded() string {
 			"min_over_time", "max_over_time", "count_over_time", "present_over_time", "first_over_time", "last_over_time",
 			"changes", "irate"), metric, pick(c, "1m", "5m", "10m", "30m", "1h", "97s"), moved)
 	}
+	if c.IntN(8) == 0 {
+		names := pick(c, "velocity|starts", "starts|wide|odd", "none|mixed", "km_total|velocity|zeros|far|odd")
+		of = fmt.Sprintf(pick(c, "{__name__=~%q}%[3]s", "last_over_time({__name__=~%q}[%s]%s)",
+			"first_over_time({__name__=~%q}[%s]%s)"), names, pick(c, "1m", "10m", "1h"), moved)
+	}
 	if c.IntN(4) == 0 {
 		of = fmt.Sprintf("%s((%s)[%s:%s]%s)", pick(c, "sum_over_time", "count_over_time", "max_over_time", "resets", "deriv"),
 			of+pick(c, "", "", " > 1", " > bool 5", " * 2"), pick(c, "10m", "1h", "2h"), pick(c, "1m", "5m", "10m", "30m"), moved)

@@ -78,6 +78,7 @@ func TestSubqueriesFromRollups(t *testing.T) {
 		"count_over_time((avg_over_time(starts[10m]) > 1)[1h:10m])", "max_over_time(sum_over_time(starts[10m])[1h:5m])",
 		"resets((0 - (max_over_time(velocity[5m]) > bool 50))[1h:5m] offset 10m)",
 		"quantile_over_time(0.5, sum(max_over_time(velocity[5m]))[1h:5m])",
+		`last_over_time({__name__=~"velocity|starts"}[1h])`,
 		"max_over_time(min_over_time(count_over_time(velocity[5m])[30m:5m])[1h:30m])",
 	} {
 		want := s.ask(t, "/api/v1/query", "query", text, "time", midnight.Format(time.RFC3339))

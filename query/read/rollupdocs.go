@@ -30,8 +30,8 @@ type (
 	seriesIndexKey struct{ container, shard, id string }
 	rollupKey      struct {
 		seriesIndexKey
-		metric, families string
-		grid             rollup.Grid
+		metrics, families string // metrics of a correction; any other document has one
+		grid              rollup.Grid
 	}
 )
 
@@ -205,7 +205,11 @@ func (j *rollupJob) keyOf(ref rollup.Ref) any {
 	if ref.Key == rollup.SeriesIndexKey {
 		return k
 	}
-	return rollupKey{k, j.req.Rollups.Metric, j.req.Rollups.Families.String(), j.req.Rollups.Grid}
+	metrics := ""
+	if ref.Key == rollup.CorrectionsKey {
+		metrics = metricsKey(j.req.Rollups.Metrics)
+	}
+	return rollupKey{k, metrics, j.req.Rollups.Families.String(), j.req.Rollups.Grid}
 }
 
 // fetch reads documents, and takes those that it has found out of w.
@@ -256,7 +260,7 @@ func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) e
 
 // needs reports whether a request needs a section.
 func (ask *RollupsRequest) needs(s *rollup.Section) bool {
-	return s.Metric == ask.Metric && s.Grid == ask.Grid && ask.Families.Has(s.Family)
+	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Families.Has(s.Family)
 }
 
 // rollupBytes returns what the sections that a request needs take once they are decoded, without counter resets.
@@ -272,7 +276,7 @@ func rollupBytes(d *rollup.Document, ask *RollupsRequest) int64 {
 
 // decodeRollup decodes the sections of a document that a request needs.
 func decodeRollup(d *rollup.Document, ask *RollupsRequest) (*cachedRollup, error) {
-	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[rollup.Family]bool)
+	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]rollup.Families)
 	for i := range d.Sections {
 		s := &d.Sections[i]
 		if !ask.needs(s) {
@@ -282,7 +286,8 @@ func decodeRollup(d *rollup.Document, ask *RollupsRequest) (*cachedRollup, error
 		if err != nil {
 			return nil, err
 		}
-		x := &RollupDocument{From: d.From, To: d.To, Table: rollup.NewTable(s.Series, s.Buckets, rollup.Families{s.Family})}
+		x := &RollupDocument{Metric: s.Metric, From: d.From, To: d.To,
+			Table: rollup.NewTable(s.Series, s.Buckets, rollup.Families{s.Family})}
 		for row, place := range places {
 			for len(x.Rows) <= int(place) {
 				x.Rows = append(x.Rows, -1)
@@ -295,10 +300,15 @@ func decodeRollup(d *rollup.Document, ask *RollupsRequest) (*cachedRollup, error
 		if err := s.Decode(x.Table, 0, x.Rows, x.At0); err != nil {
 			return nil, err
 		}
-		out.documents, families[s.Family] = append(out.documents, x), true
+		out.documents = append(out.documents, x)
+		if of := families[s.Metric]; !of.Has(s.Family) {
+			families[s.Metric] = append(of, s.Family)
+		}
 		out.bytes += x.Table.ResetBytes() + 4*int64(len(x.Rows)-s.Series)
 	}
-	out.short = len(families) > 0 && len(families) < len(ask.Families)
+	for _, of := range families {
+		out.short = out.short || len(of) < len(ask.Families)
+	}
 	return out, nil
 }
 
@@ -317,18 +327,20 @@ func (j *rollupJob) refs(yield func(d *rollupDay, ref rollup.Ref, batch string))
 			if folded[i] != nil {
 				yield(d, b.CorrectionDocument(d.day), b.Name)
 			}
-			m := b.Metric(ask.Metric)
-			if owned[i] == 0 || m == nil {
-				continue
-			}
-			for _, ref := range b.SeriesIndexes(d.day) {
-				if m.Parts == nil || slices.Contains(m.Parts, ref.Part) {
-					yield(d, ref, b.Name)
+			for _, metric := range ask.Metrics {
+				m := b.Metric(metric)
+				if owned[i] == 0 || m == nil {
+					continue
 				}
-			}
-			for _, f := range ask.Families {
-				for _, ref := range b.Documents(d.day, ask.Metric, f, ask.Grid, owned[i]) {
-					yield(d, ref, b.Name)
+				for _, ref := range b.SeriesIndexes(d.day) {
+					if m.Parts == nil || slices.Contains(m.Parts, ref.Part) {
+						yield(d, ref, b.Name)
+					}
+				}
+				for _, f := range ask.Families {
+					for _, ref := range b.Documents(d.day, metric, f, ask.Grid, owned[i]) {
+						yield(d, ref, b.Name)
+					}
 				}
 			}
 		}
@@ -364,7 +376,7 @@ func (j *rollupJob) assemble(d *rollupDay, kept map[string]any) *Rollups {
 				}
 			}
 		}
-		if owned[i] == 0 || b.Metric(ask.Metric) == nil {
+		if owned[i] == 0 {
 			continue
 		}
 		parts := make(map[int]*RollupPart)
@@ -378,10 +390,12 @@ func (j *rollupJob) assemble(d *rollupDay, kept map[string]any) *Rollups {
 				parts[ref.Part].Of[device] = owned[i] &^ hours
 			}
 		}
-		for _, f := range ask.Families {
-			for _, ref := range b.Documents(d.day, ask.Metric, f, ask.Grid, owned[i]) {
-				p := parts[ref.Part]
-				p.Documents = append(p.Documents, kept[ref.ID].(*cachedRollup).documents...)
+		for _, metric := range ask.Metrics {
+			for _, f := range ask.Families {
+				for _, ref := range b.Documents(d.day, metric, f, ask.Grid, owned[i]) {
+					p := parts[ref.Part]
+					p.Documents = append(p.Documents, kept[ref.ID].(*cachedRollup).documents...)
+				}
 			}
 		}
 		for part := range b.Parts {

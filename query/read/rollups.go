@@ -2,14 +2,15 @@ package read
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
 )
 
-// RollupsRequest says what rollups may answer instead of samples: one metric, the only one of the request, on a grid.
+// RollupsRequest says what rollups may answer instead of samples: the metrics of the request, on a grid.
 type RollupsRequest struct {
-	Metric   string
+	Metrics  []string
 	Grid     rollup.Grid
 	Families rollup.Families
 }
@@ -46,8 +47,9 @@ func (p *RollupPart) Counts(device string) rollup.Hours {
 	return p.Hours
 }
 
-// RollupDocument is some hours of a family, decoded.
+// RollupDocument is some hours of a metric and family, decoded.
 type RollupDocument struct {
+	Metric   string
 	From, To int // hours
 	Table    *rollup.Table
 	Rows     []int32         // of the table, by place in the series index; -1 or beyond the end for none
@@ -132,15 +134,12 @@ func (d *rollupDay) cover(l *manifest, ask *RollupsRequest) {
 
 // answers reports whether a batch can answer a request: it has what is needed, or no device has samples.
 func answers(b *rollup.Batch, ask *RollupsRequest) bool {
-	if b.Omits(ask.Metric) {
-		return false
-	}
-	m := b.Metric(ask.Metric)
-	if m == nil {
-		return true
-	}
-	for _, f := range ask.Families {
-		if !m.Families.Has(f) {
+	for _, metric := range ask.Metrics {
+		if b.Omits(metric) {
+			return false
+		}
+		m := b.Metric(metric)
+		if m != nil && slices.ContainsFunc(ask.Families, func(f rollup.Family) bool { return !m.Families.Has(f) }) {
 			return false
 		}
 	}
