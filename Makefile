@@ -65,7 +65,7 @@ bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with
 	    go test -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 \
 	      -panels.peers "$$bin" || exit 1; \
 	  done; \
-	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.peers "$$bin"
+	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.starts 5 -panels.peers "$$bin"
 
 # How many devices have readings waiting in `make bench-resume`: 10,000 are 100,000 values a second.
 RESUMES := 500

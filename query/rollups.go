@@ -8,8 +8,8 @@ import (
 )
 
 // RollupSeries calls emit with each series of the metrics of a request, which names some, that has values in the range,
-// where rollups cover it as buckets, in the order of device, labels and metric. A curve is valid until emit returns. Errors are those of
-// Readings.
+// where rollups cover it as buckets, in the order of device, labels and metric. A curve is valid until emit returns.
+// Errors are those of Readings.
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
 	emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metrics = distinct(r.Metrics)

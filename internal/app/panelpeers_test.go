@@ -34,6 +34,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var panelStarts = flag.Int("panels.starts", 1, "how often a process is started and asked; the median counts as cold")
+
 var panelPeers = flag.String("panels.peers", "", "programs of TestPanelsBesidePeers, by commas; empty: it is skipped")
 
 // TestPanelsBesidePeers is a benchmark: the same samples in an embedded Cosmos DB with rollups, in VictoriaMetrics and
@@ -46,11 +48,11 @@ func TestPanelsBesidePeers(t *testing.T) {
 	p.besidePeers(t, p.questions(), nil)
 }
 
-// besidePeers asks all of them, and prints a table. Cold is what a process is asked first, after its start; warm what
-// it is asked again, five times. CPU is that of the process that answers: of binnacle that is the test's own, with the
-// embedded Cosmos DB and the client; its tenant has averages that are nearest, as the others have them. compare, if it
-// is not nil, gets every answer, binnacle's before those of others; a Prometheus whose ranges are closed is then asked
-// so that it can have the same.
+// besidePeers asks all of them, and prints a table. Cold is what a process is asked first, the median of some starts;
+// warm what the last one is asked again, the mean of five times. CPU is that of the process that answers: of binnacle
+// that is the test's own, with the embedded Cosmos DB and the client; its tenant has averages that are nearest, as the
+// others have them. compare, if it is not nil, gets every cold answer, binnacle's before those of others; a Prometheus
+// with closed ranges is then asked so that it can have the same.
 func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who string, panel panel, body string)) {
 	nearest, err := control.AveragesChange(control.NearestAverages)
 	require.NoError(t, err)
@@ -66,27 +68,34 @@ func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who stri
 		p.devices, float64(p.values)/1e6, float64(p.bytes)/float64(p.values), float64(sealed)/float64(p.values))
 	rows := [][]string{{"", "who", "CPU-ms cold", "warm", "wall ms cold", "warm", "series", "source"}}
 	measure := func(who string, panel panel, begin func() (base string, cpu func() time.Duration, end func())) {
-		base, cpu, end := begin()
-		defer end()
 		row, series, source := []string{panel.name, who}, 0, ""
-		var times [2][2]time.Duration // cold and warm, CPU and wall
-		const warm = 5
-		for n := range 1 + warm {
-			before := cpu()
-			body, header, _, wall := ask(t, base, panel)
-			kind := min(n, 1)
-			times[kind][0], times[kind][1] = times[kind][0]+cpu()-before, times[kind][1]+wall
-			if n == 0 {
-				source = header.Get(query.SourceHeader)
+		var cold, warm [2][]time.Duration // CPU and wall
+		for range *panelStarts {
+			base, cpu, end := begin()
+			warm = [2][]time.Duration{}
+			for n := range 1 + 5 {
+				before := cpu()
+				body, header, _, wall := ask(t, base, panel)
+				took := &warm
+				if n == 0 {
+					took, source = &cold, header.Get(query.SourceHeader)
+					if compare != nil {
+						compare(who, panel, body)
+					}
+				}
+				took[0], took[1] = append(took[0], cpu()-before), append(took[1], wall)
+				series = lengthOf(t, body)
 			}
-			series = lengthOf(t, body)
-			if n == 0 && compare != nil {
-				compare(who, panel, body)
-			}
+			end()
 		}
 		for k := range 2 {
-			for i, n := range []time.Duration{1, warm} {
-				row = append(row, strconv.FormatFloat(float64(times[i][k]/n)/1e6, 'f', 1, 64))
+			slices.Sort(cold[k])
+			sum := time.Duration(0)
+			for _, d := range warm[k] {
+				sum += d
+			}
+			for _, d := range []time.Duration{cold[k][len(cold[k])/2], sum / time.Duration(len(warm[k]))} {
+				row = append(row, strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64))
 			}
 		}
 		rows = append(rows, append(row, strconv.Itoa(series), source))

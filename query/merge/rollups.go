@@ -97,8 +97,8 @@ func (s *RollupSeries) needs(day telemetry.Day, d *read.RollupDocument) bool {
 	return rollup.Range(day, d.From, d.To).To >= s.cfg.Range.From
 }
 
-// Each calls yield with every series that has values or rollups, in the order of device, labels and metric. A curve is valid
-// until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
+// Each calls yield with every series that has values or rollups, in the order of device, labels and metric. A curve is
+// valid until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	if s.cfg.Range.Empty() {
 		return nil

@@ -432,7 +432,7 @@ func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) er
 	return nil
 }
 
-// keepsName lists the functions whose results have the names of their series.
+// keepsName lists the functions with results that have the names of their series.
 var keepsName = map[string]bool{"last_over_time": true, "first_over_time": true}
 
 // namedLikeCounter reports whether a metric's name ends as those of counters do.

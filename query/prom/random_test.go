@@ -207,7 +207,8 @@ func (c chance) instant(depth int) string {
 func (c chance) overSubquery(inner string) string {
 	one := func() string {
 		return fmt.Sprintf("%s((%s)[%s:%s]%s)", pick(c, "rate", "increase", "delta", "idelta", "avg_over_time",
-			"avg_over_time", "sum_over_time", "sum_over_time", "min_over_time", "max_over_time", "count_over_time", "present_over_time",
+			"avg_over_time", "sum_over_time", "sum_over_time", "min_over_time", "max_over_time", "count_over_time",
+			"present_over_time",
 			"first_over_time", "last_over_time", "changes", "resets", "deriv", "stddev_over_time", "absent_over_time"), inner,
 			c.span(), pick(c, "", "", "1m", "97s", "10s", "5m", "0.0004"), c.moved())
 	}

@@ -168,7 +168,8 @@ func (c chance) gridded() string {
 	}
 	if c.IntN(4) == 0 {
 		of = fmt.Sprintf("%s((%s)[%s:%s]%s)", pick(c, "sum_over_time", "count_over_time", "max_over_time", "resets", "deriv"),
-			of+pick(c, "", "", " > 1", " > bool 5", " * 2"), pick(c, "10m", "1h", "2h"), pick(c, "1m", "5m", "10m", "30m"), moved)
+			of+pick(c, "", "", " > 1", " > bool 5", " * 2"), pick(c, "10m", "1h", "2h"), pick(c, "1m", "5m", "10m", "30m"),
+			moved)
 	}
 	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)"), of)
 }

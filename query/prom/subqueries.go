@@ -432,10 +432,14 @@ func (s *selector) overSubquery(ctx context.Context, l *pushdown) (
 		if err := ctx.Err(); err != nil {
 			return nil, warnings, err
 		}
-		if err := s.copyTo(&samples, one); err != nil {
-			return nil, warnings, err
+		of := one
+		if !inner.owned() || slices.ContainsFunc(one.values, value.IsStaleNaN) {
+			if err := s.copyTo(&samples, one); err != nil {
+				return nil, warnings, err
+			}
+			of = &samples
 		}
-		if err := e.add(&samples); err != nil {
+		if err := e.add(of); err != nil {
 			return nil, warnings, err
 		}
 	}
