@@ -216,7 +216,8 @@ func (p *panelPeer) start() {
 	p.at = l.Addr().String()
 	require.NoError(p.t, l.Close())
 	args := []string{"-storageDataPath=" + p.data, "-httpListenAddr=" + p.at, "-retentionPeriod=100y",
-		"-loggerLevel=ERROR", "-search.maxPointsPerTimeseries=100000"}
+		"-loggerLevel=ERROR", "-search.maxPointsPerTimeseries=100000",
+		"-search.resetRollupResultCacheOnStartup"} // else it has the answers of its former start
 	ready := "/health"
 	if p.prometheus {
 		config := filepath.Join(p.data, "empty.yml")
