@@ -104,11 +104,11 @@ func TestTenantAPI(t *testing.T) {
 		ask(400, "POST "+one+"/move", bad)
 	}
 	require.Contains(t, ask(200, "POST "+one+"/move", `{"placement":"dedicated","from":"2126-01-01"}`),
-		"shared, 4 keys; dedicated, 4 keys from 21260101 on")
+		"shared, 4 keys; dedicated, 4 keys from 2126-01-01 on")
 	ask(400, "POST "+one+"/move", `{"placement":"dedicated"}`)
 	ask(400, "POST "+one+"/move", `{"placement":"shared"}`) // before the move that is planned
 	require.Contains(t, ask(200, "POST "+one+"/move", `{"placement":"shared","from":"2126-03-01"}`),
-		"shared, 4 keys from 21260301 on")
+		"shared, 4 keys from 2126-03-01 on")
 	ask(404, "POST "+all+"/globex/move", `{"placement":"dedicated"}`)
 
 	require.JSONEq(t, `{"erasures":[]}`, ask(200, "GET "+one+"/erasures", ""))

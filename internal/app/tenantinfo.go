@@ -55,7 +55,7 @@ func placementLine(p *sharding.Placement, today telemetry.Day) string {
 	for i, e := range p.Epochs() {
 		when := ""
 		if i > 0 {
-			when = " from " + e.From.String() + " on"
+			when = " from " + dayText(e.From) + " on"
 		}
 		if e.From <= today {
 			parts = parts[:0] // those before have ended

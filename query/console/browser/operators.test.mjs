@@ -76,6 +76,16 @@ test("what makes partition 3 hot", async () => {
   await close(page);
 });
 
+test("an account in which nothing was charged yet", async () => {
+  const page = await openPage(browser, "about:blank");
+  const idle = { ...report, diagnosis: "nothing was charged in this time", tenants: null, partitions: report.partitions.map((p) => ({ ...p, keys: null, share: 0 })) };
+  await page.route("**/api/v1/partitions?*", (route) => route.fulfill({ json: idle }));
+  await page.goto(`${dev.admin}/operators#partition=3`);
+  await panel(page, "Partition 3").getByText("None of its keys was used.").waitFor();
+  await panel(page, "Tenants").getByText("Nothing was charged in this time.").waitFor();
+  await close(page);
+});
+
 test("other containers, and the heat map and back", async () => {
   const page = await open("");
   await page.getByRole("button", { name: "rollups-2026-11" }).click();
@@ -91,6 +101,22 @@ test("other containers, and the heat map and back", async () => {
   await page.keyboard.press("5"); // not behind the dialog
   assert.match(await address(page), /view=partitions/);
   page.faults = page.faults.filter((f) => !/40[04]/.test(f)); // the heat map of a container that is not there
+  await close(page);
+});
+
+test("no refused readings in an hour leads to those of a week", async () => {
+  const page = await openPage(browser, "about:blank");
+  await page.route("**/api/v1/rejected?*", async (route) => {
+    const week = Date.now() - Number(new URL(route.request().url()).searchParams.get("from")) > 6 * 86400e3;
+    if (week) await route.continue();
+    else await route.fulfill({ json: { rejected: [], complete: true } });
+  });
+  await page.goto(`${dev.admin}/operators#view=rejected`);
+  await panel(page, "By reason").getByText("No reading was refused in the last 1h.").waitFor();
+  await page.getByRole("button", { name: "Look back 7 days" }).click();
+  await panel(page, "By reason").getByText("future").first().waitFor();
+  assert.match(await panel(page, "By reason").locator("h3").innerText(), /the last 7 days/);
+  assert.match(await address(page), /since=168h/);
   await close(page);
 });
 

@@ -164,8 +164,10 @@ function elsewhere(what, role, command) {
 
 // --- partitions
 
-function partitions({ heat: { body, absent }, placement }) {
-  if (!body) return absent ? elsewhere("partitions", "a querier", "binnacle partitions") : null;
+function partitions({ heat: { body: report, absent }, placement }) {
+  if (!report) return absent ? elsewhere("partitions", "a querier", "binnacle partitions") : null;
+  // Where nothing was charged yet there are no keys and no tenants.
+  const body = { ...report, tenants: report.tenants ?? [], partitions: report.partitions.map((p) => ({ ...p, keys: p.keys ?? [] })) };
   const looked = body.partitions.find((p) => String(p.partition) === state.partition);
   const most = Math.max(1e-9, ...body.partitions.map((p) => p.rus));
   return [
@@ -202,7 +204,7 @@ const keyName = (k) => k.key || "keys without a name";
 function onePartition(p, body) {
   const named = p.keys.reduce((n, k) => n + k.share, 0);
   const worst = p.keys[0];
-  const why = worst && worst.share >= 0.5 * p.share
+  const why = !worst ? "None of its keys was used." : worst.share >= 0.5 * p.share
     ? `The key ${keyName(worst)} alone takes ${percent(worst.share / Math.max(1e-9, p.share))} of this partition${worst.tenant ? `: it is of the tenant ${worst.tenant}` : ""}.`
     : `No key takes half of it: its ${p.keys.length} hottest take ${percent(named / Math.max(1e-9, p.share))}.`;
   const mean = 1 / Math.max(1, body.partitions.length);
@@ -221,6 +223,7 @@ function shares(title, list, name) {
   const columns = [[title.slice(0, -1), name], ["Key", (s) => (s.key ? h("code", {}, s.key) : "")], ["Share", (s) => bar(s.share, s.tenant)],
     [["RU/s", "n"], (s) => number(Number(s.rus.toPrecision(3)))], [["429s", "n"], (s) => whole(s.throttled ?? 0)], [["keys tomorrow", "n"], (s) => s.slots_tomorrow ?? ""]]
     .filter(([, of]) => some(of));
+  if (list.length === 0) return panel(title, "", "Nothing was charged in this time.");
   return panel(title, "the hottest first", table(columns.map(([column]) => column), list.slice(0, 20).map((s) => columns.map(([, of]) => of(s)))));
 }
 
@@ -331,6 +334,15 @@ function processes(all) {
 
 // --- refused readings
 
+const spoken = (since) => `the last ${since === "168h" ? "7 days" : since}`;
+
+// What is said where the span has none: others may be older.
+function noneRefused() {
+  const most = spans[spans.length - 1];
+  return h("p", { class: "none pad" }, `No reading was refused in ${spoken(state.since)}. `,
+    state.since === most ? null : link("Look back 7 days", { since: most }));
+}
+
 function rejected({ rejected: { body, absent } }) {
   if (!body) return absent ? elsewhere("refused readings", "a querier", "binnacle replay --from-dlq --dry-run") : null;
   const list = body.rejected;
@@ -338,7 +350,7 @@ function rejected({ rejected: { body, absent } }) {
     .sort((a, b) => b.at - a.at);
   return [
     body.complete ? null : h("div", { class: "box-note warn" }, h("h3", {}, "Not all is known"), (body.incomplete ?? []).map((t) => h("p", {}, t))),
-    panel("By reason", "", list.length === 0 ? "No reading was refused." : table(["Reason", "Meaning", ["readings", "n"], "First", "Last", "Publish them again"],
+    panel("By reason", list.length === 0 ? "" : spoken(state.since), list.length === 0 ? noneRefused() : table(["Reason", "Meaning", ["readings", "n"], "First", "Last", "Publish them again"],
       list.map((r) => [link(r.reason, { reason: r.reason }), h("span", { class: "wrap" }, meaning(r.reason)), whole(r.count), ago(r.first, now()), ago(r.last, now()),
         h("code", {}, `binnacle replay --from-dlq --reason ${shell(r.reason)} --dry-run`)]), { stacked: true })),
     list.length === 0 ? null : panel("By tenant", "of the newest samples of each reason", table(["Tenant", ["samples", "n"]],

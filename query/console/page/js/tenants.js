@@ -78,7 +78,7 @@ export class TenantsRoom {
       [column("throttled", "429s", true), (r) => warned(r.throttled)],
       ["Retention", (r) => r.retention],
       ["Limits that are set", (r) => r.limits.map(([k, v]) => `${k} ${v}`).join(", ")],
-      ["Placement", (r) => r.placement && h("span", { class: "folds" }, r.placement)],
+      ["Placement", (r) => r.placement && h("span", { class: "wrap" }, r.placement)],
       [column("memory", "Memory", true), (r) => (r.memory ? bytes(r.memory) : "")],
       [column("over", "Over limits", true), (r) => warned(r.over)],
       [column("refused", "Refused samples", true), (r) => whole(r.refused)],
