@@ -225,6 +225,24 @@ test("an answer that is incomplete says which curves end early, and since when",
   await close(page);
 });
 
+test("a gap shows where steps are longer than it", async () => {
+  const to = now - 2 * minute;
+  const page = await open(`tenant=acme&room=device&device=pump-5&from=${to - 720 * minute}&to=${to}`, { viewport: { width: 390, height: 800 } });
+  const chart = panel(page, "pressure");
+  await chart.scrollIntoViewIfNeeded();
+  const over = await chart.locator(".u-over").boundingBox();
+  await page.mouse.move(over.x + over.width * (1 - (to - (start + 50 * minute)) / (720 * minute)), over.y + over.height / 2);
+  await chart.locator(".tip", { hasText: "gap of 21m, never: the device, or its way to Kafka" }).waitFor();
+  const inked = (of) => chart.locator("canvas").evaluate((c, [from, wide]) => {
+    const { data } = c.getContext("2d").getImageData(from * devicePixelRatio, 12 * devicePixelRatio, wide * devicePixelRatio, 6 * devicePixelRatio);
+    return data.filter((v, i) => i % 4 === 3 && v > 0).length;
+  }, of);
+  const left = over.x - (await chart.locator("canvas").boundingBox()).x;
+  const x = (t) => left + over.width * (1 - (to - t) / (720 * minute));
+  assert.ok((await inked([Math.round(x(start + 41 * minute)), 8])) > (await inked([Math.round(x(start + 80 * minute)), 8])) + 5, "it is hatched");
+  await close(page);
+});
+
 test("refused readings of a device have their payload and reason", async () => {
   const page = await open("tenant=acme&room=device&device=pump-7");
   const refused = panel(page, "Refused readings");

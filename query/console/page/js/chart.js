@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { count, instant, length, number, ticks } from "./format.js";
-import { common, gapsOf } from "./gaps.js";
+import { common, gapsOf, united } from "./gaps.js";
 import { atCursor, besides, drawBands, drawLines, frameOf, neighbour, spoken, tipOf, within } from "./marks.js";
 import { faded, inkOf, palette } from "./palette.js";
 import { stacked } from "./curves.js";
@@ -23,7 +23,7 @@ const mostTips = 10;
 export class Chart {
   /**
    * panel is {title, curves, step, range, exact, stepped, height}: exact says that each step has a value where there is one at all, as
-   * answers of PromQL have; stepped that a value holds until the next one; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
+   * answers of PromQL have; stepped that a value holds until the next one; known has gaps {from, to} that are known from elsewhere; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
    * and annotate(ms) is called to add one; gapAt(ms) says more of the gap at an instant.
    */
   constructor(panel, page, hidden = new Set()) {
@@ -207,7 +207,7 @@ export class Chart {
     return shown.slice(1).map((n, i) => ({ series: [3 * n + 1, 3 * shown[i] + 1], fill: faded(this.ink(n).stroke, 0.3) }));
   }
 
-  // Where all curves that are shown have a gap it is hatched.
+  // Where all curves that are shown have a gap it is hatched, and so is a gap that is known though steps are too long to show it.
   drawGaps(u) {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio;
@@ -217,7 +217,7 @@ export class Chart {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    for (const g of common(shown)) {
+    for (const g of united([...common(shown), ...(this.panel.known ?? [])])) {
       const left = u.valToPos(g.from / 1e3, "x", true);
       const right = u.valToPos(g.to / 1e3, "x", true);
       hatch(ctx, left, bbox.top, right - left, bbox.height, faded(colours.gap, 0.4), ratio);
@@ -291,6 +291,7 @@ export class Chart {
     const t = this.data[0][idx] * 1e3;
     const values = this.at(idx, y);
     const gaps = this.gapsAt(t);
+    const why = this.page.gapAt?.(gaps.length > 0 ? t : u.posToVal(left, "x") * 1e3);
     const row = (v) =>
       h(
         "tr",
@@ -309,9 +310,9 @@ export class Chart {
     this.tip.replaceChildren(
       h("div", { class: "hint" }, instant(t, this.page.utc)),
       ...tipOf(atCursor(this.marks(), left, (x) => u.posToVal(x, "x") * 1e3)),
-      h("table", {}, ...values.slice(0, mostTips).map(row), ...gaps.slice(0, mostTips).map(({ n, gap }) =>
+      h("table", {}, ...values.slice(0, mostTips).map(row), ...(why ? [] : gaps).slice(0, mostTips).map(({ n, gap }) =>
         h("tr", {}, h("td", {}, swatch(this.page.mode, this.panel.curves[n].ink ?? n)), h("td", {}, this.panel.curves[n].name), h("td", {}, gapSaid(gap))))),
-      ...(gaps.length > 0 && this.page.gapAt ? [h("div", {}, this.page.gapAt(t))] : []),
+      ...(why ? [h("div", {}, why)] : []),
       ...(values.length > mostTips ? [h("div", { class: "hint" }, `and ${values.length - mostTips} more`)] : []),
     );
     this.tip.hidden = false;

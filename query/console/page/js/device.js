@@ -176,7 +176,7 @@ export class Device {
   multiple(metric, curves, bool) {
     const { range, step, units } = this.shown;
     const unit = units.get(metric);
-    const chart = new Chart({ title: metric, curves, step, range, exact: false, stepped: bool, height: bool ? 84 : 130 },
+    const chart = new Chart({ title: metric, curves, step, range, exact: false, stepped: bool, height: bool ? 84 : 130, known: this.shown.gaps?.gaps ?? [] },
       { ...this.page.drawing(), panels: 2, gapAt: (t) => this.verdictAt(t) });
     this.drawn.push(chart);
     // The newest value, where it is of this one curve; that of a curve is the average of a step.
@@ -217,7 +217,7 @@ export class Device {
   // What a chart says of the gap at an instant: whose it is; "" where the gaps of the device have none there.
   verdictAt(t) {
     const found = (this.shown.gaps?.gaps ?? []).find((g) => t >= g.from && t <= g.to);
-    return found ? `${found.verdict}: ${whose[found.verdict] ?? found.verdict}` : "";
+    return found ? `gap of ${length(Math.round((found.to - found.from) / 1e3) * 1e3)}, ${found.verdict}: ${whose[found.verdict] ?? found.verdict}` : "";
   }
 
   gaps() {
