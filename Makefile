@@ -31,6 +31,7 @@ RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
 full: ## What `make test` leaves out: every call that fails in every way, and tests that repeat with processes what others show
 	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
 	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBSIoT|TestPlanBesideALoadTest)$$' ./cmd/binnacle -full
+	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -rolling.devices 400
 
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
 	$(RACED) $(RACE)

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	chaosDuration = flag.Duration("chaos.duration", 10*time.Second, "how long TestChaos breaks things")
+	chaosDuration = flag.Duration("chaos.duration", 6*time.Second, "how long TestChaos breaks things")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "seed of TestChaos; 0: a random one")
 	chaosReport   = flag.String("chaos.report", "", "file that TestChaos writes its verdict to")
 	chaosKafka    = flag.String("chaos.kafka", "", "folder of Apache Kafka's jars, to break that; empty: binnacle broker")

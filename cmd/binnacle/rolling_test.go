@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var rollingDevices = flag.Int("rolling.devices", 200, "how many devices TestARollingRestart holds, about")
+var rollingDevices = flag.Int("rolling.devices", 80, "how many devices TestARollingRestart holds, about")
 
 // Three ingesters are restarted one after the other while producers publish, and that costs next to nothing: no bin is
 // cut, no chain is looked up, and each answer is right or says that it is incomplete.

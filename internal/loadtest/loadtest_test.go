@@ -228,8 +228,8 @@ func TestReportIsDeterministic(t *testing.T) {
 // Chunks that come too fast for the budget wait, and nothing is lost.
 func TestThrottledWritesAreRetried(t *testing.T) {
 	r := run(t, small(func(c *loadtest.Config) {
-		c.Scenarios, c.Devices, c.Hold = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute
-		c.Window, c.Sample, c.Layouts = time.Minute, 10*time.Second, three[2:]
+		c.Scenarios, c.Devices, c.Hold = []loadtest.Scenario{loadtest.Whale}, 1500, 30*time.Second
+		c.Window, c.Sample, c.Layouts = 30*time.Second, 10*time.Second, three[2:]
 	})).Outcomes[0].Results[0]
 	require.Positive(t, r.Throttled)
 	require.InEpsilon(t, r.Offered, r.Accepted, 0.05)
