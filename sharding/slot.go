@@ -113,3 +113,19 @@ func GroupOf(device string, n int) int {
 	m := uint64(n)
 	return int(mathbits.Rem64(hi%m, lo, m))
 }
+
+// AddBuckets adds loads to those of groups that devices are in by GroupOf. buckets has the loads by
+// GroupOf(device, len(buckets)): a bucket is in one group if the groups divide the buckets, and else spread evenly over
+// those that its devices can be in.
+func AddBuckets(groups, buckets []float64) {
+	n := len(groups)
+	common, rest := n, len(buckets)
+	for rest != 0 { // the greatest common divisor
+		common, rest = rest, common%rest
+	}
+	for b, load := range buckets {
+		for g := b % common; g < n; g += common {
+			groups[g] += load * float64(common) / float64(n)
+		}
+	}
+}

@@ -189,24 +189,8 @@ func (p *plan) deviceLoads(n int) []float64 {
 			out[sharding.GroupOf(d.Name, n)] += p.devices[i]
 		}
 	}
-	buckets := len(p.t.Rest)
-	for b, r := range p.t.Rest {
-		if r == 0 {
-			continue
-		}
-		common := gcd(n, buckets)
-		for g := b % common; g < n; g += common {
-			out[g] += r * float64(common) / float64(n)
-		}
-	}
+	sharding.AddBuckets(out, p.t.Rest)
 	return out
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // splitDevices makes the pieces of devices that have several slots.

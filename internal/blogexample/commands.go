@@ -28,20 +28,6 @@ func (b *Blog) CreatePost(ctx context.Context, p Post) (cost Cost, err error) {
 	return cost, nil
 }
 
-// EditPost changes the text of a post (C2). It is a patch, so that it does not undo a count that somebody
-// raises at the same time.
-func (b *Blog) EditPost(ctx context.Context, id, title, content string) (cost Cost, err error) {
-	var change azcosmos.PatchOperations
-	change.AppendSet("/title", title)
-	change.AppendSet("/content", content)
-	r, err := b.posts.PatchItem(ctx, key(id), id, change, nil)
-	if err != nil {
-		return cost, fmt.Errorf("edit post %s: %w", id, err)
-	}
-	cost.count(r.Response)
-	return cost, nil
-}
-
 // CreateComment creates a comment (C3). From V2 on the post's count goes up with it, or neither happens.
 func (b *Blog) CreateComment(ctx context.Context, c Comment) (Cost, error) {
 	return b.respond(ctx, c.PostID, c.ID, encode(b.version.comment(c)), "/commentCount")

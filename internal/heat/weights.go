@@ -46,30 +46,14 @@ func (w *Weights) Total() (rus float64) {
 	return rus
 }
 
-// Groups returns the RU by hash mod n, as devices are placed on n slots. Devices in buckets are placed exactly where n
-// divides Buckets; else a bucket is spread evenly over the groups that its devices can be in.
+// Groups returns the RU by hash mod n, as devices are placed on n slots. Those in buckets are placed as sharding.AddBuckets does.
 func (w *Weights) Groups(n int) []float64 {
 	out := make([]float64, n)
 	for _, d := range w.Devices {
 		out[sharding.GroupOf(d.Device, n)] += d.RUs
 	}
-	for b, r := range w.Rest {
-		if r == 0 {
-			continue
-		}
-		common := gcd(n, Buckets)
-		for g := b % common; g < n; g += common {
-			out[g] += r * float64(common) / float64(n)
-		}
-	}
+	sharding.AddBuckets(out, w.Rest)
 	return out
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // Trim puts all devices but the most heaviest into buckets.

@@ -49,15 +49,6 @@ type Month int32
 // MonthOf returns the month of an event time of 1970 or later.
 func MonthOf(millis int64) Month { return DayOf(millis).Month() }
 
-// ParseMonth reads the form of Month.String.
-func ParseMonth(s string) (Month, error) {
-	t, err := time.Parse("2006-01", s)
-	if err != nil {
-		return 0, fmt.Errorf("month %q is not of the form YYYY-MM", s)
-	}
-	return Month(t.Year()*12 + int(t.Month()) - 1), nil
-}
-
 // String returns the month as YYYY-MM.
 func (m Month) String() string { return m.time().Format("2006-01") }
 
