@@ -70,23 +70,12 @@ func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
 	if err != nil {
 		return err
 	}
-	client, err := cfg.Account.Connect(env.Logger)
+	e, v, err := openEraser(ctx, cfg, env)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	cluster, err := kafka.New(cfg.Kafka)
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	e := &eraser{cfg: cfg, client: client, cluster: cluster, env: env, actions: actionsOf(client, "", env.Logger),
-		directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}),
-		orders:    control.NewErasureOrders(client.Documents(), time.Now)}
-	v, err := e.directory.Refresh(ctx)
-	if err != nil {
-		return err
-	}
+	defer e.close()
+	e.actions = actionsOf(e.client, "", env.Logger)
 	if _, known := v.Tenant(tenant); !known {
 		return fmt.Errorf("tenant %s: %w", tenant, control.ErrNoTenant)
 	}
@@ -109,6 +98,31 @@ type eraser struct {
 	orders    *control.ErasureOrders
 	actions   *control.Actions // nil: it gives none
 	env       Env
+}
+
+// openEraser connects to the account and to Kafka, and returns what stands of the tenants. It gives no actions.
+func openEraser(ctx context.Context, cfg EraseConfig, env Env) (*eraser, *control.Snapshot, error) {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &eraser{cfg: cfg, client: client, env: env,
+		directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}),
+		orders:    control.NewErasureOrders(client.Documents(), time.Now)}
+	if e.cluster, err = kafka.New(cfg.Kafka); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	v, err := e.directory.Refresh(ctx)
+	if err != nil {
+		e.close()
+	}
+	return e, v, err
+}
+
+func (e *eraser) close() {
+	e.cluster.Close()
+	e.client.Close()
 }
 
 // ClusterID implements erase.Log.

@@ -156,25 +156,15 @@ func Certify(ctx context.Context, cfg CertifyConfig, order string, env Env) erro
 	if err != nil {
 		return err
 	}
-	client, err := cfg.Account.Connect(env.Logger)
+	e, v, err := openEraser(ctx, EraseConfig{Account: cfg.Account, Kafka: cfg.Kafka}, env)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	cluster, err := kafka.New(cfg.Kafka)
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
-	if err != nil {
-		return err
-	}
+	defer e.close()
 	for o := range v.AllErasures() {
 		if o.ID != order {
 			continue
 		}
-		e := &eraser{cfg: EraseConfig{Account: cfg.Account}, client: client, cluster: cluster, env: env}
 		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
 	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, order)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/erase"
@@ -95,23 +94,16 @@ type RestoreConfig struct {
 
 // RestoreErasures gives the orders again that the topic of orders has and a restored account lacks, and prints them.
 func RestoreErasures(ctx context.Context, cfg RestoreConfig, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
+	e, _, err := openEraser(ctx, EraseConfig{Account: cfg.Account, Kafka: cfg.Kafka, OrdersConfig: cfg.OrdersConfig}, env)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	cluster, err := kafka.New(cfg.Kafka)
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	e := &eraser{cfg: EraseConfig{OrdersConfig: cfg.OrdersConfig}, client: client, cluster: cluster, env: env,
-		orders: control.NewErasureOrders(client.Documents(), time.Now)}
+	defer e.close()
 	all, err := e.kept(ctx)
 	if err != nil {
 		return err
 	}
-	v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
+	v, err := e.directory.Refresh(ctx) // after the topic, so that it has all orders of that
 	if err != nil {
 		return err
 	}

@@ -246,13 +246,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.B
 			}
 		}
 	}
-	slices.SortFunc(found, compare)
-	for _, f := range found {
-		if err := l.report(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.reportAll(found)
 }
 
 func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Record) error {
@@ -341,6 +335,10 @@ func (l *topicAudit) reportLost() error {
 		found = append(found, *f)
 	}
 	clear(l.lost)
+	return l.reportAll(found)
+}
+
+func (l *topicAudit) reportAll(found []Finding) error {
 	slices.SortFunc(found, compare)
 	for _, f := range found {
 		if err := l.report(f); err != nil {

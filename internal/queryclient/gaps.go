@@ -134,15 +134,7 @@ func (a *answer) print(w io.Writer) error {
 		}
 		rows = append(rows, []string{instant(g.From), instant(g.To), report.Thousands(g.Missing), verdict, detail})
 	}
-	if err := report.List(w, rows); err != nil {
-		return err
-	}
-	for _, why := range a.Incomplete {
-		if _, err := fmt.Fprintf(w, "incomplete: %s\n", why); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.printTable(w, rows)
 }
 
 // printFleet prints a line for each device.
@@ -154,6 +146,11 @@ func (a *answer) printFleet(w io.Writer) error {
 	if a.Truncated {
 		rows = append(rows, []string{"…", "there are more"})
 	}
+	return a.printTable(w, rows)
+}
+
+// printTable prints a table, and why the answer is not complete.
+func (a *answer) printTable(w io.Writer, rows [][]string) error {
 	if err := report.List(w, rows); err != nil {
 		return err
 	}
