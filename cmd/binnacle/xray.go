@@ -15,8 +15,9 @@ type xrayCommand struct {
 }
 
 func (xrayCommand) Help() string {
-	return `It reads documents of each physical partition, at most --max-rus in all, and writes nothing. The container may be
-anybody's. It says how hot the hottest physical partition is, which keys fill it, and what other partition keys would do.
+	return `It reads documents of each physical partition, at most --max-rus in all, and writes nothing. Any container
+will do, not only Binnacle's. It says how hot the hottest physical partition is, which keys fill it, and what other
+partition keys would do.
 
 Examples:
   binnacle xray --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --database iot --container telemetry

@@ -66,7 +66,7 @@ func (c PolicyConfig) policy() provision.Policy {
 
 // ShapeConfig sets which containers there are.
 type ShapeConfig struct {
-	Profile   string `help:"Whether containers share throughput. small: the database has throughput that few containers of a year share, for small fleets; it must be made so. large: containers of a month have their own, by age. auto: small at first, and large from a day on where that costs less. Default: as decided before, large at first." enum:"small,large,auto," default:"" placeholder:"PROFILE"`
+	Profile   string `help:"Whether containers share throughput. small: the database has throughput that few containers of a year share, for small fleets; only a database that was created with it can have that. large: containers of a month have their own, by age. auto: small at first, and large from a day on where that costs less. Default: as decided before, large at first." enum:"small,large,auto," default:"" placeholder:"PROFILE"`
 	SharedRUs int    `name:"shared-rus" help:"Least throughput that containers share, in RU/s. It follows the busiest minute of the last day." default:"400"`
 
 	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`

@@ -25,7 +25,7 @@ import (
 // Target says how layouts are put on a real account. Its tags are package settings's.
 type Target struct {
 	RUs     int           `name:"target-rus" help:"Throughput of the container of each layout, in RU/s, 400 to 100000. From 6100 on there are several physical partitions." default:"1000" placeholder:"RU/S"`
-	Time    time.Duration `name:"target-time" help:"Most time that a layout is written for, 1s to 1h." default:"1m"`
+	Time    time.Duration `name:"target-time" help:"Longest time for which a layout is written, 1s to 1h." default:"1m"`
 	Layouts []Layout      `name:"target-layout" help:"Layouts to compare, by their names in --json." default:"tenant-device,hundred,binnacle" placeholder:"LAYOUT"`
 }
 

@@ -28,7 +28,7 @@ type Config struct {
 	TimeColumn   string `help:"CSV: column with the time. Default: the first column named like a time." placeholder:"COLUMN"`
 
 	DeadLetters DeadLetters    `kong:"embed,group='Dead letters'"`
-	Messages    decode.Options `kong:"embed,group='Messages, of dead letters as the ingesters have it'"`
+	Messages    decode.Options `kong:"embed,group='Messages (for dead letters set these as for the ingesters)'"`
 
 	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
