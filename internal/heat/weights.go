@@ -46,7 +46,8 @@ func (w *Weights) Total() (rus float64) {
 	return rus
 }
 
-// Groups returns the RU by hash mod n, as devices are placed on n slots. Those in buckets are placed as sharding.AddBuckets does.
+// Groups returns the RU by hash mod n, as devices are placed on n slots. Those in buckets are placed as
+// sharding.AddBuckets does.
 func (w *Weights) Groups(n int) []float64 {
 	out := make([]float64, n)
 	for _, d := range w.Devices {
