@@ -61,6 +61,9 @@ type Worker struct {
 	journal   journaling
 	erasing   erasing
 
+	record  Record // that Feed takes, and feeding with it: here they need no memory of their own
+	feeding feed
+
 	drain  bool
 	ticked time.Time
 	lost   error // why the worker must stop
@@ -164,25 +167,28 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	if rec.Offset < w.log.Position {
 		return nil
 	}
-	result := rec.decode(w.decoder)
+	w.record = rec
+	defer func() { w.record = Record{} }() // its batch goes
+	result := w.record.decode(w.decoder)
 	if result.Unknown != nil {
 		return result.Unknown
 	}
 	w.queue.snapshot = snapshot
-	f := newFeed(&rec, snapshot, now)
+	f := &w.feeding
+	*f = newFeed(&w.record, snapshot, now)
 	f.Readings, f.index = result.Readings, result.Index
-	if err := cmp.Or(w.erasing.awaited(&f), w.verdicts.placeable(&f)); err != nil {
+	if err := cmp.Or(w.erasing.awaited(f), w.verdicts.placeable(f)); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
-		w.publisher.refuse(&rec, bad)
+		w.publisher.refuse(&w.record, bad)
 	}
 	w.throttle.DeferNoisy(&f.Feed)
-	taken := w.takeAll(&f)
+	taken := w.takeAll(f)
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
-	w.stamps.offer(&rec)
+	w.stamps.offer(&w.record)
 	w.observer.Taken(taken)
 	return nil
 }
