@@ -387,7 +387,7 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 	open := b.open.Below(s.Below)
 	from := open.RowsThrough(s.Above)
 	asked, left := s.blocks(b)
-	if len(asked) == 0 && from == 0 {
+	if len(asked) == 0 && from == 0 && !open.alike(0, len(open.rows)) {
 		return open.Frame(s.Span, s.Metrics), nil
 	}
 	var o opener

@@ -163,12 +163,21 @@ func (l *catalogLists) metrics() (list []string) {
 // seriesBytes is about what a series takes in a list, beside what its labels spell.
 const seriesBytes = 64
 
-// series returns the labels of all series, if no readings have labels. They count as memory.
-func (l *catalogLists) series(memory *query.Memory) (list []labels.Labels, ok bool, err error) {
+// series returns the labels of all series, sorted, if no readings have labels; of more than first of them, unless that is
+// 0, those that come first and one. They count as memory.
+func (l *catalogLists) series(memory *query.Memory, first int) (list []labels.Labels, ok bool, err error) {
 	if !l.plain("") || slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return len(s.Labels) > 0 || !s.Exact }) {
 		return nil, false, nil
 	}
 	var b labels.ScratchBuilder
+	bytes := func(one labels.Labels) int64 { return int64(seriesBytes + one.ByteSize()) }
+	cut := func() {
+		slices.SortFunc(list, labels.Compare)
+		for first > 0 && len(list)-1 > first {
+			memory.Give(bytes(list[len(list)-1]))
+			list = list[:len(list)-1]
+		}
+	}
 	l.found.All(func(e catalog.Entry) bool {
 		last := ""
 		for _, m := range e.Metrics { // by name, one of several kinds several times
@@ -177,13 +186,19 @@ func (l *catalogLists) series(memory *query.Memory) (list []labels.Labels, ok bo
 			}
 			last = m.Name
 			one := labelsOf(&b, curveName{m.Name, e.Device}, e.TagLabels())
-			if err = memory.Take(int64(seriesBytes + one.ByteSize())); err != nil {
+			if err = memory.Take(bytes(one)); err != nil {
 				return false
 			}
 			list = append(list, one)
+			if first > 0 && (len(list)-sortedAtOnce)/2 > first {
+				cut()
+			}
 		}
 		return true
 	})
-	slices.SortFunc(list, labels.Compare)
+	cut()
 	return list, err == nil, err
 }
+
+// sortedAtOnce is how many series beyond a limit are collected before they are sorted.
+const sortedAtOnce = 1 << 12

@@ -1,8 +1,10 @@
 package prom_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -209,4 +211,34 @@ func TestSeriesFromTheCatalog(t *testing.T) {
 	r = s.ask(t, "/api/v1/series", "match[]", `{__name__=~".+"}`)
 	require.Equal(t, 422, r.status, string(r.Data))
 	require.Contains(t, r.Error, "memory")
+}
+
+// Of a list of series with a limit only what may be answered is kept, and what is answered is the same.
+func TestLimitedSeriesAreTheFirst(t *testing.T) {
+	s := newServer(t, func(_ *query.Config, p *prom.Config) { p.MemoryBytes = 1200 << 10 })
+	for d := range 6000 {
+		e := controltest.Entry(fmt.Sprintf("d%05d", d*7919%6000), map[string]string{"site": fmt.Sprint("s", d%3)}, "a", "b", "c")
+		e.First, e.Last = noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+		s.world.Catalog.AddPage("acme", e)
+	}
+	list := func(parameters ...string) (out []map[string]string, answer response) {
+		answer = s.ask(t, "/api/v1/series", append(parameters, "end", fmt.Sprint(noon.Unix()))...)
+		if answer.status == http.StatusOK {
+			require.NoError(t, json.Unmarshal(answer.Data, &out))
+		}
+		return out, answer
+	}
+	_, refused := list("match[]", `{__name__!=""}`)
+	require.Equal(t, http.StatusUnprocessableEntity, refused.status)
+	require.Contains(t, refused.Error, "match[]")
+	want, _ := list("match[]", "a")
+	require.Len(t, want, 6000)
+	for _, limit := range []int{1, 100, 1000} {
+		got, answer := list("match[]", `{__name__!=""}`, "match[]", `{site="s1"}`, "limit", fmt.Sprint(limit))
+		require.Equal(t, want[:limit], got)
+		require.Contains(t, answer.Warnings, "results truncated due to limit")
+	}
+	all, answer := list("match[]", "a", "limit", "6000")
+	require.Equal(t, want, all)
+	require.NotContains(t, answer.Warnings, "results truncated due to limit")
 }

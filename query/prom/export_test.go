@@ -161,7 +161,7 @@ func (r *Readings) Known(ctx context.Context, what string, matchers []*labels.Ma
 		case "":
 			known, ok = l.names()
 		case "series":
-			series, ok, _ = l.series(s.memory)
+			series, ok, _ = l.series(s.memory, s.first)
 		default:
 			known, ok = l.values(what)
 		}

@@ -24,6 +24,9 @@ func (a *api) matchedSeries(ctx context.Context, c *call) (
 	if err != nil {
 		return nil, nil, err
 	}
+	if from.first, err = c.limit(); err != nil {
+		return nil, nil, err
+	}
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}
 	}

@@ -104,7 +104,8 @@ func (c *call) span(now time.Time) (*selector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &selector{c.tenantStorage, start.UnixMilli(), end.UnixMilli(), c.Form.Get("start") == ""}, nil
+	return &selector{tenantStorage: c.tenantStorage, mint: start.UnixMilli(), maxt: end.UnixMilli(),
+		noStart: c.Form.Get("start") == ""}, nil
 }
 
 // maxSelectors bounds the selectors of a list: each looks through all devices.

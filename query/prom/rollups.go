@@ -98,7 +98,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 			again[device] = true
 			e.out = e.out[:from]
 		case some:
-			e.keep(l)
+			return e.keep(l)
 		}
 		return nil
 	})

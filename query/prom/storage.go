@@ -49,6 +49,7 @@ type selector struct {
 	*tenantStorage
 	mint, maxt int64
 	noStart    bool // the request has no start: a list warns when it leaves something out
+	first      int  // of a list of series no more than this many are needed, and one to know that there are more; 0: all
 }
 
 // Close implements storage.Querier. What was read lives as long as the request.
@@ -93,7 +94,7 @@ func (s *selector) collect(ctx context.Context, r query.Request, matchers []*lab
 	out []*series, warnings annotations.Annotations, err error) {
 	warnings, err = s.read(ctx, r, matchers, func(one *series) (kept bool, err error) {
 		out = append(out, one)
-		return true, nil
+		return true, s.memory.Take(retainedBytes + int64(one.labels.ByteSize()))
 	})
 	if err != nil {
 		return nil, nil, err
@@ -279,16 +280,11 @@ func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	var beyond error
 	warnings, ok, err := s.fromCatalog(ctx, matchers, func(l *catalogLists) (ok bool) {
-		out, ok, beyond = l.series(s.memory)
+		out, ok, beyond = l.series(s.memory, s.first)
 		return ok
 	})
-	if errors.Is(beyond, query.ErrMemory) {
-		beyond = &query.LimitError{Limit: "the memory that a query may use", Narrow: []string{
-			"ask for fewer series (match[])", "for the values of one label",
-		}}
-	}
 	if beyond != nil {
-		return nil, nil, beyond
+		return nil, nil, listError(beyond)
 	}
 	if err != nil || ok {
 		return out, warnings, err
@@ -296,6 +292,16 @@ func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	out, said, err := s.namesRead(ctx, matchers)
 	said.Merge(warnings)
 	return out, said, err
+}
+
+// listError says what to narrow where a list of series needs too much memory.
+func listError(err error) error {
+	if errors.Is(err, query.ErrMemory) {
+		return &query.LimitError{Limit: "the memory that a query may use", Narrow: []string{
+			"ask for fewer series (match[])", "for the values of one label",
+		}}
+	}
+	return err
 }
 
 // namesRead returns the same from the statistics of chunks and heads.
@@ -319,14 +325,15 @@ func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*la
 			return nil
 		}
 		tags, err := s.tags.Of(ctx, st.Device)
-		if l := labelsOf(&b, curveName{st.Metric, st.Device}, st.Labels, tags); matches(matchers, l) {
+		if l := labelsOf(&b, curveName{st.Metric, st.Device}, st.Labels, tags); matches(matchers, l) && err == nil {
+			err = s.memory.Take(int64(seriesBytes + l.ByteSize()))
 			out = append(out, l)
 		}
 		return err
 	})
 	s.cost = s.cost.Plus(res.Stats)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, listError(err)
 	}
 	for _, why := range res.Incomplete {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
