@@ -65,8 +65,9 @@ type chain struct {
 	bin    binning.Bin
 	flight *flight // while creating or publishing, and what is to be created or published again when stalled
 	linger []lingering
-	tail   int64 // through of the last one, -1 none
-	span   span  // of the last one
+	tail   int64  // through of the last one, -1 none
+	span   span   // of the last one
+	stored uint64 // the worker's count when the last one became known
 
 	due    time.Time // when the bin is cut at the latest, or the last one was to be
 	every  int64     // ms between two readings of the last chunk that was stored; 0 where that is not known
@@ -121,8 +122,9 @@ type flight struct {
 
 // lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
 type lingering struct {
-	rows  binning.Bin
-	until time.Time
+	rows   binning.Bin
+	until  time.Time
+	others bool // another process has stored them, as far as is known
 }
 
 // lingers is how rows linger: from now until later, with the schemas of their blocks.
@@ -249,10 +251,10 @@ func (c *chain) published(now time.Time) {
 	c.finish()
 }
 
-// stored ends the flight: its chunk is in the store, and its rows linger. The caller holds the lock.
-func (c *chain) stored(now, until time.Time) {
+// created ends the flight: its chunk is in the store, and its rows linger. The caller holds the lock.
+func (c *chain) created(now, until time.Time) {
 	rows := c.flight.rows
-	c.linger = append(c.linger, lingering{rows, until})
+	c.linger = append(c.linger, lingering{rows: rows, until: until})
 	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
 	c.every = (c.span.to - c.span.from) / int64(max(1, rows.Readings()-1))
@@ -371,7 +373,7 @@ func (c *chain) lingerUpTo(rows *binning.Bin, through int64, l lingers) (rest bi
 			return rest, err
 		}
 	}
-	c.linger = append(c.linger, lingering{head, l.until})
+	c.linger = append(c.linger, lingering{head, l.until, true})
 	return rest, nil
 }
 
@@ -402,17 +404,20 @@ func (c *chain) shortened() {
 	}
 }
 
-// letGo drops the rows that have lingered. The caller holds the lock.
-func (c *chain) letGo(now time.Time) {
+// letGo drops the rows that have lingered, and reports whether others have stored some of them. The caller holds the
+// lock.
+func (c *chain) letGo(now time.Time) (others bool) {
 	n := 0
 	for n < len(c.linger) && !c.linger[n].until.After(now) {
+		others = others || c.linger[n].others
 		n++
 	}
 	if n == len(c.linger) {
 		c.linger = nil
-		return
+		return others
 	}
 	c.linger = append([]lingering(nil), c.linger[n:]...)
+	return others
 }
 
 // acting reports whether the chain is on its way to be cut, or a chunk of it is being created.

@@ -130,7 +130,9 @@ func (w *Worker) wake(now time.Time) {
 	for c := w.index.awake(now); c != nil; c = w.index.awake(now) {
 		if len(c.linger) > 0 && !c.linger[0].until.After(now) {
 			w.mu.Lock()
-			c.letGo(now)
+			if c.letGo(now) {
+				w.stored.unexplained()
+			}
 			w.mu.Unlock()
 			w.file(c)
 			continue

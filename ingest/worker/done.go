@@ -50,7 +50,9 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	}
 	w.tailRead(j.chain, tail, j.chain.first)
 	w.mu.Lock()
+	before := j.chain.state()
 	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.names.schemas)
+	w.stored.read(j.chain, before)
 	w.mu.Unlock()
 	w.lose(err)
 	j.chain.generation = w.generation
@@ -76,6 +78,8 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.tailRead(c, j.Existing, c.first)
 		w.mu.Lock()
 		err := c.conflict(*j.Existing, w.log.storedBelow, lingers{now, until, w.names.schemas})
+		w.stored.unexplained()
+		c.stored = w.stored.count
 		w.mu.Unlock()
 		w.lose(err)
 		w.log.suspect = max(w.log.suspect, j.Existing.Through)
@@ -86,7 +90,8 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
 	w.journal.times.stored(c, storedRows{f.rows.First(), f.rows.Through(), timesOfRows(&f.rows)})
 	w.mu.Lock()
-	c.stored(now, until)
+	c.created(now, until)
+	w.stored.created(c)
 	w.mu.Unlock()
 	w.updates.ObserveStored(&c.device.Device, f.rows.First())
 	w.requeue(c, now)

@@ -16,9 +16,18 @@ import (
 func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 	head, devices := w.headOf(req)
 	var pieces []piece
+	above := uint64(0)
+	if head.Stored != nil {
+		above = head.Stored.Above
+	}
 	w.registry.visitDevices(devices, func(d *device) {
-		head.Chains, pieces = d.stored(head.Chains, req.Range), d.pieces(pieces, req.Range)
+		head.Chains, pieces = d.stored(head.Chains, req.Range, above), d.pieces(pieces, req.Range)
 	})
+	if head.Stored != nil { // what was forgotten meanwhile may not have been visited
+		w.mu.Lock()
+		head.Stored.Exact = w.stored.exact
+		w.mu.Unlock()
+	}
 	known := req.KnownBins(head.Owner)
 	head.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, p := range pieces {
@@ -68,6 +77,12 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 	}
 	if req.Bins && w.owner != 0 {
 		head.Owner = max(w.owner+uint64(w.generation), 1)
+		if req.Stored {
+			head.Stored = &store.HeadStored{Count: w.stored.count, Exact: w.stored.exact}
+			if known := req.KnownStored(head.Owner); known >= w.stored.exact {
+				head.Stored.Above = known
+			}
+		}
 	}
 	t := w.registry.tenants[req.Tenant]
 	head.Deferrals = w.throttle.HeadDeferrals(req.Tenant, req.Devices)
@@ -200,10 +215,11 @@ type piece struct {
 	rows   binning.Bin
 }
 
-// stored appends what is known to be stored of the device's days that a range touches (rule R4).
-func (d *device) stored(out []store.HeadChain, r telemetry.Range) []store.HeadChain {
+// stored appends what is known to be stored of the device's days that a range touches (rule R4), and was not yet known at
+// a count (rule R8).
+func (d *device) stored(out []store.HeadChain, r telemetry.Range, above uint64) []store.HeadChain {
 	for _, c := range d.chains {
-		if c.number > 0 && c.touches(r) {
+		if c.number > 0 && c.touches(r) && (above == 0 || c.stored > above) {
 			out = append(out, store.HeadChain{Device: d.ID, Day: c.day, Tail: c.last()})
 		}
 	}

@@ -141,6 +141,7 @@ func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 // the lock.
 func (w *Worker) forget(c *chain) {
 	w.forgotten = max(w.forgotten, c.day)
+	w.stored.forgotten(c)
 	w.index.drop(c)
 	d := c.device
 	d.chains = slices.DeleteFunc(d.chains, func(x *chain) bool { return x == c })

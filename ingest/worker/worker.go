@@ -38,10 +38,12 @@ type Worker struct {
 	memory     *Memory
 	counted    int64 // bytes of this worker that memory has
 
-	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, and the registry.
+	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
+	// stored, and the registry.
 	mu       sync.Mutex
 	log      logState
 	registry registry
+	stored   storedCounts
 
 	index      index
 	queue      writeQueue // of chains that are to be cut, or to go on after a failure
@@ -118,6 +120,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		log: logState{suspect: -1,
 			Log: throttle.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
 		names:   newNames(),
+		stored:  storedCounts{count: 1, exact: 1},
 		erasing: newErasing(a),
 		spreads: retry.Spreads{State: uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
@@ -149,6 +152,7 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 		w.lose(c.dropBelow(a.Position, now.Add(w.cfg.Linger), w.names.schemas))
 		w.file(c)
 	}
+	w.stored.unexplained()
 	w.log.storedBelow = max(w.log.storedBelow, a.Position)
 	w.generation++
 	w.journal.flush = false

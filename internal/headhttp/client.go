@@ -40,7 +40,13 @@ const defaultTimeout = 2 * time.Second
 // Client is store.Heads over all processes that serve heads.
 type Client struct {
 	cfg    ClientConfig
-	owners sync.Map // by target, the []uint64 of its last answer
+	owners sync.Map // by target, the owners of its last answer
+}
+
+// owners are those of the bins at a target.
+type owners struct {
+	all    []uint64
+	stored bool // it counts what is stored
 }
 
 var _ store.Heads = (*Client)(nil)
@@ -99,6 +105,9 @@ func (c *Client) heads(ctx context.Context, target string,
 	if q.Bins {
 		headers = append(headers, binsHeader)
 	}
+	if q.Stored {
+		headers = append(headers, storedHeader)
+	}
 	in, err := c.ask(ctx, target+headsPath, q, headers...)
 	if err != nil {
 		c.owners.Delete(target) // a downgraded process may refuse known bins
@@ -127,6 +136,9 @@ func (c *Client) heads(ctx context.Context, target string,
 		case k == ownerKind && len(heads) > 0:
 			heads[len(heads)-1].Owner = m.Uint64()
 			err = m.end()
+		case k == storedKind && len(heads) > 0:
+			heads[len(heads)-1].Stored = m.stored()
+			err = m.end()
 		case k == deferralsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
 			h.Deferrals = append(h.Deferrals, m.deferrals()...)
@@ -154,12 +166,16 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 }
 
-// knownAt returns the known bins of the owners at a target. A process that does not answer bins would not understand
-// them.
+// knownAt returns what is known of the owners at a target. A process that does not answer bins would not understand it,
+// nor counts one that does not answer them.
 func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.HeadKnown) {
-	if here, ok := c.owners.Load(target); ok {
+	if v, ok := c.owners.Load(target); ok {
+		here := v.(owners)
 		for _, k := range all {
-			if slices.Contains(here.([]uint64), k.Owner) {
+			if !here.stored {
+				k.Stored = 0
+			}
+			if slices.Contains(here.all, k.Owner) {
 				out = append(out, k)
 			}
 		}
@@ -169,13 +185,14 @@ func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.Head
 
 // setOwners remembers the owners of the bins at a target.
 func (c *Client) setOwners(target string, heads []store.PartitionHead) {
-	var here []uint64
+	here := owners{stored: true}
 	for i := range heads {
 		if heads[i].Owner != 0 {
-			here = append(here, heads[i].Owner)
+			here.all = append(here.all, heads[i].Owner)
+			here.stored = here.stored && heads[i].Stored != nil
 		}
 	}
-	if here != nil {
+	if here.all != nil {
 		c.owners.Store(target, here)
 	} else {
 		c.owners.Delete(target)

@@ -132,12 +132,16 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 		return err
 	}
 	q.Bins, q.Blocks = x.r.Header.Get(binsHeader) != "", x.r.Header.Get(blocksHeader) != ""
+	q.Stored = x.r.Header.Get(storedHeader) != ""
 	heads, missing := cfg.Heads.Heads(x.r.Context(), q)
 	x.begin()
 	for i := range heads {
 		_ = x.out.send(partitionKind, func(m *message) { m.partition(&heads[i]) })
 		if owner := heads[i].Owner; owner != 0 {
 			_ = x.out.send(ownerKind, func(m *message) { m.fixed(owner) })
+		}
+		if counts := heads[i].Stored; counts != nil {
+			_ = x.out.send(storedKind, func(m *message) { m.stored(counts) })
 		}
 		if waits := heads[i].Deferrals; len(waits) > 0 { // an older reader must not take the head for whole
 			_ = x.out.send(deferralsKind, func(m *message) { m.deferrals(waits) })

@@ -33,6 +33,9 @@ const binsHeader = "Binnacle-Heads-Bins"
 // blocksHeader says that the sender takes rows as blocks of this layout. A process that has another one answers groups.
 var blocksHeader = "Binnacle-Heads-Blocks-" + strconv.Itoa(chunk.BlockVersion)
 
+// storedHeader asks for counts of what is stored. An older process answers without.
+const storedHeader = "Binnacle-Heads-Stored"
+
 // contentType is the media type of answers, with the version.
 var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)
 
@@ -44,6 +47,7 @@ const (
 	chainsKind    kind = 'c' // some of the chains of the partition before
 	deferralsKind kind = 'w' // the deferrals of the partition before, if any
 	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
+	storedKind    kind = 't' // the store.HeadStored of the partition before, where it was asked for
 	binKind       kind = 'b' // as rows, with their bin and the offset that they are above
 	blocksKind    kind = 'k' // as bin, with blocks in place of groups, where they were asked for
 	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
@@ -94,6 +98,12 @@ func (m *message) chains(chains []store.HeadChain) {
 		m.integer(c.Tail.From)
 		m.integer(c.Tail.To)
 	}
+}
+
+func (m *message) stored(s *store.HeadStored) {
+	m.number(s.Count)
+	m.number(s.Exact)
+	m.number(s.Above)
 }
 
 func (m *message) deferrals(waits []store.HeadDeferral) {
@@ -245,6 +255,11 @@ func (r *reader) chains() []store.HeadChain {
 			},
 		}
 	})
+}
+
+func (r *reader) stored() *store.HeadStored {
+	return &store.HeadStored{Count: r.Uvarint(math.MaxUint64), Exact: r.Uvarint(math.MaxUint64),
+		Above: r.Uvarint(math.MaxUint64)}
 }
 
 func (r *reader) deferrals() []store.HeadDeferral {

@@ -57,6 +57,9 @@ type HeadRequest struct {
 
 	// Blocks says that the head may send rows as blocks, which costs it less.
 	Blocks bool `json:"-"`
+
+	// Stored asks for counts of what is stored. Not every head has them.
+	Stored bool `json:"-"`
 }
 
 // HeadErasure is an order of erasure: of a device, empty for all, on days from From to before To, it covers the rows up
@@ -94,6 +97,8 @@ func (r *HeadRequest) ErasedThrough(device string, day telemetry.Day, of *Partit
 type HeadKnown struct {
 	Owner uint64
 	Bins  []HeadBin
+	// Stored is the Count up to which the caller has the chains of all devices and days that it asks for, 0 for none.
+	Stored uint64 `json:",omitempty"`
 }
 
 // HeadBin names a bin of an owner by its device, day and first record. Through is the last record that the caller has.
@@ -119,6 +124,16 @@ func (r *HeadRequest) KnownBins(owner uint64) map[HeadBin]int64 {
 		}
 	}
 	return nil
+}
+
+// KnownStored returns the Count up to which the caller has the chains of an owner, 0 for none.
+func (r *HeadRequest) KnownStored(owner uint64) uint64 {
+	for _, k := range r.Known {
+		if k.Owner == owner {
+			return k.Stored
+		}
+	}
+	return 0
 }
 
 // HeadRows are the rows of one open bin, or of one chunk that is being created or was created a moment ago.
@@ -160,8 +175,12 @@ type PartitionHead struct {
 	// reads it again (rule R1).
 	Containers []string
 
-	// Chains are those of the asked devices and days that have stored chunks, as far as the head remembers.
+	// Chains are those of the asked devices and days of which the head remembers that chunks are stored; if Stored has an
+	// Above, those of them with a later tail since.
 	Chains []HeadChain
+
+	// Stored counts what became known to be stored (rule R8). Nil where counts were not requested or are not known.
+	Stored *HeadStored
 
 	// Deferrals are readings of the asked devices below the position that are neither in Rows nor in the store: they
 	// wait in the log.
@@ -176,6 +195,17 @@ type PartitionHead struct {
 	// another in its order, each at most once, and not after the call's context has ended. An error says that the rest
 	// is missing. Never nil.
 	Rows iter.Seq2[HeadRows, error]
+}
+
+// HeadStored counts, in one assignment of a partition to one process, what became known to be stored.
+type HeadStored struct {
+	// Count rises whenever a chain has another tail, and is above 0.
+	Count uint64
+	// Exact is from which Count on Chains explain all that was stored: each later tail is in them, and is a chunk with
+	// exactly the rows that one bin had, or several that were loaded together.
+	Exact uint64
+	// Above is the Count above which a tail must be to stand in Chains; 0: all stand there.
+	Above uint64
 }
 
 // HeadDeferral says that readings wait in the log for a limit of their tenant.
