@@ -77,13 +77,13 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 		reading := q.newQuery(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
-			Clips: asked.kind == "series", Rollups: asked.rollups,
+			Clips: asked.kind == "series", Rollups: asked.rollups, Narrow: r.From, Kept: r.Kept,
 		})
 		defer reading.Close()
 		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory})
 		err := reading.Run(ctx, sink)
 		if s, ok := sink.(interface{ Begin(int64) }); ok && err == nil && r.From != nil {
-			s.Begin(r.From(reading.Basis()))
+			s.Begin(reading.Begin())
 		}
 		if err == nil && asked.finish != nil {
 			err = reading.Explain(asked.finish(ctx))

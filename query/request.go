@@ -63,6 +63,8 @@ type Request struct {
 	// From is called when all has been read, with what was read; nil if that is not known. It returns the first instant
 	// that is needed: what is before is not answered. Nil for the whole range. It is for Series and RollupSeries.
 	From func(*Basis) int64
+	// Kept is what an earlier answer to the same question was made of, for From; nil for none.
+	Kept *Basis
 
 	since int64 // an earlier moment that the answer is about, too
 }

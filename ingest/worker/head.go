@@ -215,8 +215,8 @@ type piece struct {
 	rows   binning.Bin
 }
 
-// stored appends what is known to be stored of the device's days that a range touches (rule R4), and was not yet known at
-// a count (rule R8).
+// stored appends what is known to be stored of the device's days that a range touches (rule R4), and was not yet known
+// at a count (rule R8).
 func (d *device) stored(out []store.HeadChain, r telemetry.Range, above uint64) []store.HeadChain {
 	for _, c := range d.chains {
 		if c.number > 0 && c.touches(r) && (above == 0 || c.stored > above) {

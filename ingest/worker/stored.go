@@ -12,8 +12,8 @@ func (s *storedCounts) created(c *chain) {
 	c.stored = s.count
 }
 
-// unexplained counts what was stored elsewhere, which the head may not have shown, or that rows left it otherwise than by
-// a chunk that was created here.
+// unexplained counts what was stored elsewhere, which the head may not have shown, or that rows left it otherwise than
+// by a chunk that was created here.
 func (s *storedCounts) unexplained() {
 	s.count++
 	s.exact = s.count

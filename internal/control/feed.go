@@ -16,7 +16,7 @@ type Feed interface {
 }
 
 // snapshotKinds are the kinds that a snapshot is made of.
-var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill, KindErasure}
+var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill, KindErasure, KindStream}
 
 // documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
@@ -132,6 +132,13 @@ func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, e
 	}
 	if v.erasures, err = erasuresOf(docs.list(KindErasure)); err != nil {
 		return nil, err
+	}
+	for _, doc := range docs.list(KindStream) {
+		s, err := streamOf(doc)
+		if err != nil {
+			return nil, err
+		}
+		v.copied = v.copied || s.IsCopied()
 	}
 	return v, nil
 }

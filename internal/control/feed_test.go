@@ -67,7 +67,7 @@ func after(d time.Duration) {
 func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
-		require.EqualValues(t, 5, c.of(controltest.OpList), "the whole, once")
+		require.EqualValues(t, 6, c.of(controltest.OpList), "the whole, once")
 		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
 		after(time.Minute)
 		require.EqualValues(t, 30, c.of(controltest.OpChanges))
@@ -86,7 +86,7 @@ func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"))
 		require.Zero(t, c.of(controltest.OpList))
 		after(10 * time.Minute)
-		require.EqualValues(t, 5, c.of(controltest.OpList), "the whole, now and then")
+		require.EqualValues(t, 6, c.of(controltest.OpList), "the whole, now and then")
 	})
 }
 

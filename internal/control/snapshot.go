@@ -24,7 +24,11 @@ type Snapshot struct {
 	maxMonths int
 	backfills map[string]Backfill
 	erasures  map[string]Erasures
+	copied    bool // chunks were copied from another database, or may be
 }
+
+// HasCopies reports whether chunks may come that no ingester knows: those of `tenant copy` (rule T1).
+func (v *Snapshot) HasCopies() bool { return v.copied }
 
 // Tenant returns what is stored about a tenant, and whether it is known.
 func (v *Snapshot) Tenant(name string) (Tenant, bool) {

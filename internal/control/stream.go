@@ -112,13 +112,11 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 		all := make([]Stream, len(docs))
 		dense := true
 		for i, d := range docs {
-			var b streamBody
-			if err := decode(d, &b); err != nil {
+			if all[i], err = streamOf(d); err != nil {
 				return nil, err
 			}
-			number := uint32(i) + 1
-			dense = dense && d.ID == streamID(number)
-			all[i] = Stream{number, b.Cluster, b.Topic, b.Incarnation, b.Partitions}
+			all[i].Number = uint32(i) + 1
+			dense = dense && d.ID == streamID(all[i].Number)
 		}
 		if dense {
 			return all, nil
@@ -131,6 +129,13 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 			return nil, err
 		}
 	}
+}
+
+// streamOf returns the stream of a document, without its number.
+func streamOf(d Document) (Stream, error) {
+	var b streamBody
+	err := decode(d, &b)
+	return Stream{0, b.Cluster, b.Topic, b.Incarnation, b.Partitions}, err
 }
 
 // streamID sorts like the number.

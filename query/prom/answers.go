@@ -71,6 +71,9 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	}
 	fresh := &keptAnswer{steps: l.steps, hasValue: make([]bool, l.steps.n), tags: tags}
 	reused, changed := 0, int64(math.MinInt64) // steps, and the first instant that may differ
+	if old != nil {
+		l.kept = old.basis
+	}
 	l.narrow = func(b *query.Basis) int64 {
 		if fresh.basis = b; b != nil && old != nil {
 			changed = b.ChangedSince(old.basis)

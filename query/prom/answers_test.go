@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
@@ -36,7 +37,10 @@ type growing struct {
 	open     []querytest.Record // in heads
 	stored   []querytest.Record // in heads, too
 	counts   *prometheus.Registry
-	writer   *rollups.Writer // nil for none
+	writer   *rollups.Writer  // nil for none
+	owner    uint64           // of the heads
+	taken    map[string]int64 // through of what another process has stored, by device and day, until heads know it
+	copies   bool             // chunks come that no head knows
 }
 
 func newGrowing(t testing.TB, c chance) *growing {
@@ -47,7 +51,8 @@ func newGrowing(t testing.TB, c chance) *growing {
 	w.Now = pick(c, noon, noon.Add(11*time.Hour+30*time.Minute))
 	_, err := w.Directory.Refresh(t.Context())
 	require.NoError(t, err)
-	g := &growing{chance: c, t: t, counts: prometheus.NewRegistry()}
+	g := &growing{chance: c, t: t, counts: prometheus.NewRegistry(), owner: 1,
+		taken: make(map[string]int64)}
 	g.cold = newServerIn(t, w, func(q *query.Config, _ *prom.Config) { q.CacheBytes = -1 })
 	withRollups := c.IntN(2) == 0
 	g.warm = newServerIn(t, w, func(q *query.Config, _ *prom.Config) {
@@ -78,7 +83,7 @@ const devices = 5
 func (g *growing) grow() {
 	w := g.cold.world
 	before := w.Now
-	w.Now = w.Now.Add(g.between(time.Second, 4*time.Minute))
+	w.Now = w.Now.Add(pick(g.chance, 10*time.Second, g.between(time.Second, 4*time.Minute)))
 	for d := range devices {
 		if d%2 == 0 && g.IntN(2) == 0 { // it is silent for a while
 			continue
@@ -94,8 +99,10 @@ func (g *growing) grow() {
 		g.tag(g.IntN(devices))
 	}
 	if g.IntN(20) == 0 { // the rows of a bin are refused in the end
+		g.learn() // which no other process has stored
 		g.open = slices.DeleteFunc(g.open, func(r querytest.Record) bool { return r.Reading.Device == "m1" })
 	}
+	g.disturb()
 	if g.IntN(4) == 0 {
 		g.store()
 	}
@@ -125,8 +132,58 @@ func (g *growing) report(device string, at time.Time) {
 	g.position++
 }
 
+// disturb has other processes store, heads forget, and partitions change their owner.
+func (g *growing) disturb() {
+	w := g.cold.world
+	if g.IntN(3) == 0 {
+		g.learn()
+	}
+	switch g.IntN(30) {
+	case 0:
+		w.Heads.Forget()
+	case 1:
+		g.learn()
+		g.owner++
+	case 2: // a process that has lost the partition stores what heads have, and they do not know of it
+		g.learn()
+		w.Heads.Unaware(g.store)
+	case 3:
+		if g.copies {
+			copied := record(g.position, "m3", w.Now.Add(-g.between(0, 3*time.Hour)), nil, float("velocity", 7))
+			copied.Position.Stream = 2
+			g.position++
+			w.Heads.Unaware(func() { w.Chunk(copied) })
+		}
+	}
+	if !g.copies && g.IntN(200) == 0 {
+		g.copies = true
+		streams := control.NewStreams(w.Documents)
+		_, err := streams.Find(g.t.Context(), "cluster", querytest.Topic, 1)
+		require.NoError(g.t, err)
+		number, err := streams.CopiedStream(g.t.Context(), "other", 1)
+		require.NoError(g.t, err)
+		require.EqualValues(g.t, 2, number)
+		_, err = w.Directory.Refresh(g.t.Context())
+		require.NoError(g.t, err)
+	}
+}
+
+// learn has heads know what another process has stored.
+func (g *growing) learn() {
+	g.open = slices.DeleteFunc(g.open, func(r querytest.Record) bool {
+		through, ok := g.taken[fmt.Sprint(r.Reading.Device, telemetry.DayOf(r.Reading.Time))]
+		return ok && r.Position.Offset <= through
+	})
+	clear(g.taken)
+	g.cold.world.Heads.Learn()
+}
+
 // store makes chunks of what heads have of one device, or of all.
 func (g *growing) store() {
+	others := g.cold.world.Heads.IsUnaware()
+	if !others {
+		g.learn()
+	}
 	device := pick(g.chance, "", "m0", "m1", "m2")
 	bins := make(map[string][]querytest.Record)
 	var rest []querytest.Record
@@ -138,8 +195,14 @@ func (g *growing) store() {
 			rest = append(rest, r)
 		}
 	}
-	for _, records := range bins {
+	for of, records := range bins {
 		g.cold.world.Chunk(records...)
+		if others {
+			g.taken[of] = records[len(records)-1].Position.Offset
+		}
+	}
+	if others {
+		return
 	}
 	if g.open = rest; g.IntN(5) == 0 { // they stay in heads for a moment
 		for _, records := range bins {
@@ -151,7 +214,7 @@ func (g *growing) store() {
 func (g *growing) show() {
 	all := slices.Concat(g.open, g.stored)
 	slices.SortFunc(all, func(a, b querytest.Record) int { return int(a.Position.Offset - b.Position.Offset) })
-	g.cold.world.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: g.position, Owner: 1}, all...)
+	g.cold.world.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: g.position, Owner: g.owner}, all...)
 	g.stored = nil
 	g.cold.world.Log.Set(g.position)
 }
@@ -262,4 +325,132 @@ func TestOnlyCompleteAnswersAreKept(t *testing.T) {
 	g.warm.world.Heads.Reset()
 	require.NotEmpty(t, ask().Warnings)
 	require.Equal(t, 1.0, kept(t, g.counts))
+}
+
+// refreshed is a world in which a panel over many devices is asked again and again.
+type refreshed struct{ *growing }
+
+// newRefreshed makes one in which nothing expires soon.
+func newRefreshed(t *testing.T, withRollups bool) *refreshed {
+	for seed := uint64(1); ; seed++ {
+		g := newGrowing(t, chance{rand.New(rand.NewPCG(seed, 7))})
+		acme, _ := g.cold.world.Directory.Snapshot().Tenant("acme")
+		if (g.writer != nil) != withRollups || acme.Retention > 0 {
+			continue
+		}
+		for range 40 {
+			g.grow()
+		}
+		if g.copies {
+			continue
+		}
+		g.learn()
+		g.show()
+		return &refreshed{g}
+	}
+}
+
+// ask asks the panel of the last two hours, and returns how many scans of the store it took.
+func (r *refreshed) ask(after time.Duration) int {
+	r.t.Helper()
+	w := r.warm.world
+	w.Now = w.Now.Add(after)
+	before := w.Store.Calls(storetest.Scan)
+	end := w.Now.Truncate(time.Minute)
+	parameters := []string{"query", "sum by (fleet) (velocity)", "step", "60",
+		"start", fmt.Sprint(end.Add(-2 * time.Hour).Unix()), "end", fmt.Sprint(end.Unix())}
+	got := r.warm.ask(r.t, "/api/v1/query_range", parameters...)
+	scans := w.Store.Calls(storetest.Scan) - before
+	want := r.cold.ask(r.t, "/api/v1/query_range", parameters...)
+	require.Equal(r.t, "success", got.Status, got.Error)
+	require.Empty(r.t, got.Warnings)
+	require.Equal(r.t, string(want.Data), string(got.Data))
+	return scans
+}
+
+// While nothing is stored a refresh asks the store nothing, and what an ingester has stored unchanged is known.
+func TestRefreshAsksNothingWhileNothingIsStored(t *testing.T) {
+	for name, withRollups := range map[string]bool{"chunks": false, "rollups": true} {
+		t.Run(name, func(t *testing.T) { refreshWhileNothingIsStored(t, newRefreshed(t, withRollups)) })
+	}
+}
+
+func refreshWhileNothingIsStored(t *testing.T, r *refreshed) {
+	require.Positive(t, r.ask(0), "nothing is known")
+	for range 20 {
+		r.report("m0", r.warm.world.Now)
+		r.show()
+		require.Zero(t, r.ask(10*time.Second), "rows have come to heads")
+	}
+	require.Positive(t, r.ask(2*time.Minute), "a replica may have lagged when the store was asked first")
+	for range 5 {
+		require.Zero(t, r.ask(time.Minute))
+	}
+	r.storeOf("m0")
+	require.Zero(t, r.ask(10*time.Second), "the rows are known")
+	require.Zero(t, r.ask(10*time.Second))
+	r.report("m0", r.warm.world.Now.Add(-2*time.Minute))
+	r.storeOf("m0")
+	require.Positive(t, r.ask(10*time.Second), "a row was stored that heads did not show")
+	require.Zero(t, r.ask(10*time.Second))
+	r.warm.world.Heads.Forget()
+	require.Zero(t, r.ask(10*time.Second), "what was known is forgotten")
+	r.report("m0", r.warm.world.Now.Add(-2*time.Minute))
+	r.show()
+	r.ask(10 * time.Second)
+	require.Zero(t, r.ask(10*time.Second))
+	r.storeOf("m0")
+	r.warm.world.Heads.Forget()
+	require.Positive(t, r.ask(10*time.Second), "heads have forgotten what was stored since")
+	require.Positive(t, r.ask(31*time.Minute), "whatever heads tell")
+}
+
+// storeOf stores what heads have of a device.
+func (r *refreshed) storeOf(device string) {
+	var rest, stored []querytest.Record
+	for _, x := range r.open {
+		if x.Reading.Device == device {
+			stored = append(stored, x)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	byDay := make(map[telemetry.Day][]querytest.Record)
+	for _, x := range stored {
+		byDay[telemetry.DayOf(x.Reading.Time)] = append(byDay[telemetry.DayOf(x.Reading.Time)], x)
+	}
+	for _, records := range byDay {
+		r.warm.world.Chunk(records...)
+	}
+	r.open = rest
+	r.show()
+}
+
+// Where heads change, the store is asked each time for as long as a process that is gone may store something.
+func TestRefreshAsksWhileHeadsAreNew(t *testing.T) {
+	r := newRefreshed(t, false)
+	r.ask(0)
+	require.Zero(t, r.ask(10*time.Second))
+	r.owner++
+	r.show()
+	for range 20 {
+		require.Positive(t, r.ask(14*time.Second))
+	}
+	r.ask(time.Minute)
+	require.Zero(t, r.ask(10*time.Second))
+	r.warm.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 1, Owner: 100})
+	for range 3 {
+		require.Positive(t, r.ask(10*time.Second), "of two heads of one partition")
+	}
+}
+
+// While chunks may come that no head knows, the store is asked each time.
+func TestRefreshAsksDuringCopies(t *testing.T) {
+	r := newRefreshed(t, false)
+	r.ask(0)
+	require.Zero(t, r.ask(10*time.Second))
+	_, err := control.NewStreams(r.warm.world.Documents).CopiedStream(t.Context(), "other", 1)
+	require.NoError(t, err)
+	require.Positive(t, r.ask(10*time.Second))
+	require.Positive(t, r.ask(10*time.Second))
 }

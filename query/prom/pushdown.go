@@ -45,8 +45,9 @@ type pushdown struct {
 	// narrow is called when all has been read, may change steps, and returns the first instant that is needed; nil for all
 	// steps.
 	narrow func(*query.Basis) int64
-	again  bool     // something was read once more, which narrow has not seen
-	ready  *outcome // nil until it is computed
+	kept   *query.Basis // what an earlier answer was made of, for narrow; nil for none
+	again  bool         // something was read once more, which narrow has not seen
+	ready  *outcome     // nil until it is computed
 }
 
 // outcome is what a selector found.
@@ -316,6 +317,7 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 			e.instants = l.instants()
 			return from
 		}
+		r.Kept = l.kept
 	}
 	if width, ok := s.rollupGrid(l); ok {
 		err = e.fromRollups(ctx, r, width)

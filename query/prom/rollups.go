@@ -119,7 +119,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if len(again) == 0 {
 		return nil
 	}
-	e.pushdown.again, r.From = true, nil
+	e.pushdown.again, r.From, r.Kept = true, nil, nil
 	if len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {

@@ -62,7 +62,8 @@ func New(t testing.TB, now time.Time) *World {
 	w.Rollups.Now = w.Store.Now
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }})
-	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail)}
+	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail),
+		stored: store.HeadStored{Count: 1, Exact: 1}, storedAt: make(map[chainOf]uint64), unknown: make(map[chainOf]store.Tail)}
 	return w
 }
 
@@ -143,6 +144,11 @@ type Heads struct {
 
 	updates map[string][]catalog.Entry
 	version uint64
+
+	stored   store.HeadStored       // Count and Exact
+	storedAt map[chainOf]uint64     // by chain, the Count when its tail came
+	unknown  map[chainOf]store.Tail // of chunks that heads do not know of
+	unaware  bool
 }
 
 type head struct {
@@ -221,13 +227,64 @@ func (h *Heads) AddBin(records ...Record) {
 func (h *Heads) remember(of chainOf, tail store.Tail) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.unaware {
+		h.unknown[of] = tail
+		return
+	}
 	h.tails[of] = tail
+	h.stored.Count++
+	h.storedAt[of] = h.stored.Count
+}
+
+// Unaware has heads not know of the chunks that store stores: those of another process.
+func (h *Heads) Unaware(store func()) {
+	set := func(unaware bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.unaware = unaware
+	}
+	set(true)
+	defer set(false)
+	store()
+}
+
+// IsUnaware reports whether heads do not know of the chunks that are stored now.
+func (h *Heads) IsUnaware() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unaware
+}
+
+// Learn has heads know all that is stored.
+func (h *Heads) Learn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for of, tail := range h.unknown {
+		h.unexplained()
+		h.tails[of], h.storedAt[of] = tail, h.stored.Count
+	}
+	clear(h.unknown)
+}
+
+// Unexplained has heads count that something was stored which the tails do not explain.
+func (h *Heads) Unexplained() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unexplained()
+}
+
+func (h *Heads) unexplained() {
+	h.stored.Count++
+	h.stored.Exact = h.stored.Count
 }
 
 // Forget drops the tails of chains.
 func (h *Heads) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for of := range h.tails {
+		h.stored.Exact = max(h.stored.Exact, h.storedAt[of])
+	}
 	clear(h.tails)
 }
 
@@ -288,15 +345,25 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	asked := func(tenant, device string) bool {
 		return tenant == r.Tenant && (r.Devices == nil || slices.Contains(r.Devices, device))
 	}
+	if !r.Bins {
+		p.Owner = 0
+	}
+	if r.Stored && p.Owner != 0 {
+		counts := h.stored
+		if known := r.KnownStored(p.Owner); known >= counts.Exact {
+			counts.Above = known
+		}
+		p.Stored = &counts
+	}
 	for of, tail := range h.tails {
+		if p.Stored != nil && h.storedAt[of] <= p.Stored.Above {
+			continue
+		}
 		day := telemetry.Range{From: of.chain.Day.Start(), To: of.chain.Day.End()}
 		ours := of.chain.Stream == p.Stream && of.chain.Partition == p.Partition && asked(of.tenant, of.device)
 		if ours && day.From < r.Range.To && day.To > r.Range.From {
 			p.Chains = append(p.Chains, store.HeadChain{Device: of.device, Day: of.chain.Day, Tail: tail})
 		}
-	}
-	if !r.Bins {
-		p.Owner = 0
 	}
 	known := r.KnownBins(p.Owner)
 	p.Rows = func(yield func(store.HeadRows, error) bool) {

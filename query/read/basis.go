@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -24,6 +25,7 @@ type Basis struct {
 	days    map[basisDay][sha256.Size]byte
 	expires int64 // ms since 1970 UTC: when the first chunk may be gone
 	date    int64 // the same: when the read was answered, by the service's clock
+	asked   asked // the store
 }
 
 // basisDay is a day of a first-level key that rollups cover.
@@ -80,6 +82,7 @@ type basisNotes struct {
 	keys    map[sharding.Key]changes
 	expires int64
 	date    int64
+	due     time.Time // when one of the keys is to be asked again; zero for none
 }
 
 // noteInexact notes a read that leaves no note.
@@ -107,6 +110,9 @@ func (n *basisNotes) noteKey(key sharding.Key, of *knownChunks) {
 		n.keys[key] = of.changes
 	}
 	n.date = max(n.date, of.date)
+	if !of.due.IsZero() && (n.due.IsZero() || of.due.Before(n.due)) {
+		n.due = of.due
+	}
 }
 
 // Basis returns what the read was made of, nil if that is not known or the answer is not complete. It is called
@@ -115,25 +121,101 @@ func (q *Query) Basis() *Basis {
 	n := &q.notes
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case n.inexact || q.explanation != nil || q.req.AsOf > 0 || q.req.Order != Unordered || q.req.Devices != nil:
-		return nil
-	case q.missing != nil || q.cost.reread > 0 || q.binChanges == nil || q.plan.tenant.Placement == nil:
-		return nil
-	case q.req.Rollups != nil && q.plan.tenant.NearestAverages: // then answers depend on what rollups cover
-		return nil
-	case q.hidesIn(q.req.Range):
+	if n.inexact || q.cost.reread > 0 || !q.hasBasis() {
 		return nil
 	}
-	b := &Basis{r: q.req.Range, bins: q.binChanges, keys: n.keys,
-		orders: fmt.Sprint(q.plan.tenant.NearestAverages, q.erased.acknowledged()),
-		days:   q.basisDays, expires: n.expires, date: n.date, targets: make(map[sharding.Key]telemetry.Range)}
-	for p := range q.plan.parts {
-		for _, t := range firstLevel(p.targets) {
-			b.targets[t.Key] = t.Range
-		}
+	b := &Basis{r: q.req.Range, bins: q.binChanges, keys: n.keys, orders: q.orders(),
+		days: q.basisDays, expires: n.expires, date: n.date, targets: q.targets()}
+	before := &asked{}
+	if q.req.Kept != nil {
+		before = &q.req.Kept.asked
+	}
+	if b.asked = q.askedNow(before); !n.due.IsZero() && n.due.Before(b.asked.due) {
+		b.asked.due = n.due
 	}
 	return b
+}
+
+// hasBasis reports whether what was read so far leaves a basis.
+func (q *Query) hasBasis() bool {
+	switch {
+	case q.explanation != nil || q.req.AsOf > 0 || q.req.Order != Unordered || q.req.Devices != nil:
+		return false
+	case q.missing != nil || q.binChanges == nil || q.plan.tenant.Placement == nil:
+		return false
+	case q.req.Rollups != nil && q.plan.tenant.NearestAverages: // then answers depend on what rollups cover
+		return false
+	}
+	return !q.hidesIn(q.req.Range)
+}
+
+// orders returns what an operator has set or ordered that changes answers.
+func (q *Query) orders() string {
+	return fmt.Sprint(q.plan.tenant.NearestAverages, q.erased.acknowledged())
+}
+
+// targets returns the first-level keys that the plan asks, with their ranges.
+func (q *Query) targets() map[sharding.Key]telemetry.Range {
+	out := make(map[sharding.Key]telemetry.Range)
+	for p := range q.plan.parts {
+		for _, t := range firstLevel(p.targets) {
+			out[t.Key] = t.Range
+		}
+	}
+	return out
+}
+
+// Begin returns the first instant of the range that is needed. It is called when Run has returned.
+func (q *Query) Begin() int64 {
+	if q.narrowed == nil {
+		from := q.req.Narrow(q.Basis())
+		q.narrowed = &from
+	}
+	return *q.narrowed
+}
+
+// useKept leaves out of the range what an earlier answer has, if the store has nothing new for it (rule R8).
+func (q *Query) useKept() {
+	if q.req.Narrow == nil || q.req.Kept == nil {
+		return
+	}
+	b := q.keptBasis(q.req.Kept)
+	if b == nil {
+		return
+	}
+	from := q.req.Narrow(b)
+	q.narrowed = &from
+	q.req.Range.From = min(max(q.req.Range.From, from), q.req.Range.To)
+	q.plan.parts = q.r.parts(q.plan.snapshot, q.plan.tenant, q.req)
+}
+
+// keptBasis returns the basis of the answer if the store has nothing that it had not when an earlier answer was made,
+// nil if that is not known.
+func (q *Query) keptBasis(kept *Basis) *Basis {
+	if !q.hasBasis() || kept.orders != q.orders() || kept.r.From > q.req.Range.From {
+		return nil
+	}
+	b := *kept
+	b.r, b.bins, b.targets = q.req.Range, q.binChanges, q.targets()
+	for key := range b.targets {
+		if _, ok := kept.targets[key]; !ok {
+			return nil
+		}
+	}
+	for key, r := range kept.targets {
+		if _, ok := b.targets[key]; !ok && r.To > b.r.From {
+			return nil
+		}
+	}
+	if !q.stands(&kept.asked, func(c *laterTail) bool {
+		if c.moved {
+			b.expires = min(b.expires, c.expires)
+		}
+		return c.explained(b.r, b.date)
+	}) || !expiresLate(b.expires, b.date) {
+		return nil
+	}
+	return &b
 }
 
 // Kept returns what has to be kept of a basis for ChangedSince.
@@ -200,6 +282,8 @@ func (q *Query) noteDays(jobs []*rollupJob) {
 			for h := range rollup.HoursOfDay {
 				if d.manifest.expired(h) {
 					expired |= rollup.Span(h, h+1)
+				} else if until := d.manifest.Until[h]; until > 0 {
+					q.notes.noteExpiry(until * 1000)
 				}
 			}
 			slices.Sort(d.since)

@@ -21,6 +21,7 @@ const minCachedRange = time.Hour
 // cachedBins is a tenant's bins, each with the columns of the same metrics. It does not change once others may see it.
 type cachedBins struct {
 	owners  map[uint64]map[store.HeadBin]*cachedBin
+	counts  map[uint64]*storedCounts // by owner
 	changes changes
 	bytes   int64
 }
@@ -81,8 +82,8 @@ func (q *Query) cachesBins() bool {
 
 // askBins makes a request one for bins of whole days, and names the known ones.
 func (q *Query) askBins(ask *store.HeadRequest) {
-	first, last := telemetry.DayOf(q.req.Range.From), telemetry.DayOf(q.req.Range.To-1)
-	ask.Bins, ask.Range = true, telemetry.Range{From: first.Start(), To: last.End()}
+	first, last := q.daysAsked()
+	ask.Bins, ask.Stored, ask.Range = true, q.req.Devices == nil, telemetry.Range{From: first.Start(), To: last.End()}
 	known, ok := q.r.cache.get(q.binsKey(), q.r.cache.age)
 	if !ok {
 		return
@@ -98,7 +99,10 @@ func (q *Query) askBins(ask *store.HeadRequest) {
 				k.Bins = append(k.Bins, name)
 			}
 		}
-		if k.Bins != nil {
+		if t := q.knownCounts(owner); t != nil {
+			k.Stored = t.count
+		}
+		if k.Bins != nil || k.Stored > 0 {
 			ask.Known = append(ask.Known, k)
 		}
 	}
@@ -239,7 +243,7 @@ func extend(g, from *chunk.Group) bool {
 func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
 		To: telemetry.DayOf(q.req.Range.To - 1).End()}
-	all, now := &cachedBins{owners: bins}, q.r.cfg.Now()
+	all, now := &cachedBins{owners: bins, counts: q.countsToKeep()}, q.r.cfg.Now()
 	for owner, bins := range bins {
 		for name, b := range q.cachedBinsOf(owner) {
 			if (!asked.Contains(name.Day.Start()) || !q.asked(name.Device)) && now.Sub(b.seen) < q.r.cache.age {
@@ -254,6 +258,9 @@ func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 			all.bytes += b.bytes + cachedBinBytes + cachedPartBytes*int64(len(b.parts))
 		}
 	}
+	for _, t := range all.counts {
+		all.bytes += t.bytes()
+	}
 	if q.bins != nil {
 		all.changes = q.bins.changes
 	}
@@ -262,7 +269,8 @@ func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	q.r.cache.put(q.binsKey(), all, all.bytes+int64(len(all.changes))*16)
 }
 
-// goneFrom returns the first instant of a row of bins that were known and are not any more.
+// goneFrom returns the first instant of a row of bins that were known, and are neither answered any more nor stored
+// unchanged.
 func (q *Query) goneFrom(bins map[uint64]map[store.HeadBin]*cachedBin) int64 {
 	if q.bins == nil {
 		return math.MinInt64
@@ -270,8 +278,16 @@ func (q *Query) goneFrom(bins map[uint64]map[store.HeadBin]*cachedBin) int64 {
 	from := int64(math.MaxInt64)
 	for owner, known := range q.bins.owners {
 		for name, b := range known {
-			if bins[owner][name] == nil {
+			if bins[owner][name] == nil && !q.isMoved(owner, name) {
 				from = min(from, b.from())
+			}
+		}
+	}
+	now := q.r.cfg.Now()
+	for owner, t := range q.bins.counts {
+		for name, m := range t.moved {
+			if bins[owner][name] == nil && !q.isMoved(owner, name) && !m.isOld(now) {
+				from = min(from, m.bin.from())
 			}
 		}
 	}

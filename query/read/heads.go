@@ -141,6 +141,7 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	if err != nil {
 		return s, err
 	}
+	q.began, q.countsStored = s.began, s.countsStored()
 	q.unread = append(q.unread, q.r.missing(s, ends)...)
 	q.missing = append(q.missing, q.unread...)
 	q.deferrals = s.deferrals(q.asked)
@@ -148,8 +149,8 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 		q.miss("partition %s: %s", w.partition, w.HeadDeferral)
 	}
 	q.known = len(q.missing)
-	if err := q.remember(s); err != nil {
-		return s, err
+	if q.countsStored {
+		q.counts = make(map[uint64]*storedCounts)
 	}
 	isTold := make(map[uint64]map[store.HeadBin]*cachedBin)
 	for _, h := range s.best {
@@ -174,14 +175,27 @@ func (q *Query) remember(s headRead) error {
 		if err := q.Memory.Take(tailBytes * int64(len(h.Chains))); err != nil {
 			return err
 		}
-		for _, c := range h.Chains {
-			if !q.asked(c.Device) {
-				continue
-			}
-			q.tails.add(chainOf{c.Device, h.Stream, h.Partition}, c.Day, c.Tail)
+		for i := range h.Chains {
+			q.rememberTail(chainDayOf(&h, &h.Chains[i]), h.Chains[i].Tail)
+		}
+		told := q.knownCounts(h.Owner)
+		if h.Stored == nil || h.Stored.Above == 0 || told == nil {
+			continue
+		}
+		if err := q.Memory.Take(tailBytes * int64(len(told.tails))); err != nil {
+			return err
+		}
+		for of, tail := range told.tails { // which the head has left out as known
+			q.rememberTail(of, tail)
 		}
 	}
 	return nil
+}
+
+func (q *Query) rememberTail(of chainDay, tail store.Tail) {
+	if first, last := q.daysAsked(); q.asked(of.device) && of.day >= first && of.day <= last {
+		q.tails.add(of.chainOf, of.day, tail)
+	}
 }
 
 // takeRows hands on the rows of a head, and collects its bins.
@@ -236,8 +250,32 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 			}
 		}
 	}
-	if h.Owner != 0 {
-		isTold[h.Owner] = bins
+	if h.Owner == 0 {
+		return nil
+	}
+	isTold[h.Owner] = bins
+	if q.countsStored {
+		q.takeCounts(&h, bins)
+	}
+	return q.addMoved(h.Owner, bins)
+}
+
+// addMoved hands on the rows of bins that their head no longer answers, because they are stored.
+func (q *Query) addMoved(owner uint64, bins map[store.HeadBin]*cachedBin) error {
+	t := q.counts[owner]
+	if t == nil {
+		return nil
+	}
+	for name, m := range t.moved {
+		if bins[name] != nil || !q.asked(name.Device) {
+			continue
+		}
+		q.notes.noteExpiry(m.expires)
+		for i := range m.bin.parts {
+			if err := q.addRows(name.Device, m.bin.parts[i].source, m.bin.parts[i].frame); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -256,10 +294,23 @@ func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error
 	if err := q.Memory.Take(p.bytes); err != nil {
 		return err
 	}
+	if q.req.Narrow != nil {
+		q.fromHeads = append(q.fromHeads, p)
+		return nil
+	}
+	return q.deliverRows(p)
+}
+
+// deliverRows hands on rows of a head, unless they turned out not to be needed.
+func (q *Query) deliverRows(p *Piece) error {
+	if p.From >= q.req.Range.To || p.To < q.req.Range.From {
+		p.Release()
+		return nil
+	}
 	if q.req.Rollups != nil {
 		q.noteInHeads(p)
 	}
-	q.cost.headRows += rowsWithin(f, q.req.Range)
+	q.cost.headRows += rowsWithin(p.Frame, q.req.Range)
 	return q.sink.Add(p)
 }
 

@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
 // margin exceeds what clocks of the service differ or step back, how long a request takes to be answered, and what
@@ -44,6 +46,9 @@ type keyCache struct {
 	loads   int
 	changes changes // of stored
 	date    int64   // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
+	expires int64   // when the first of stored does
+	asked   asked   // the store, last
+	sure    int64   // from where on the last load is known to lack nothing; math.MaxInt64 for nowhere
 
 	mu      sync.Mutex      // guards below
 	next    *sharedRead     // that has not begun; nil if no query waits
@@ -75,6 +80,7 @@ type knownChunks struct {
 	load    int // 0 if another query has paid for it
 	changes changes
 	date    int64
+	due     time.Time // when the key is asked again, whatever heads tell
 }
 
 // errReaderGone says that the query that read for others was cancelled or passed a limit of its own: another one must
@@ -98,8 +104,12 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 	q.cost.visit(t.Key)
 	var found knownChunks
 	err := errReaderGone
-	for errors.Is(err, errReaderGone) {
-		found, err = c.key(cacheKey{t.Key, metricsKey(q.req.Metrics)}).read(ctx, q, t, r)
+	for l := c.key(cacheKey{t.Key, metricsKey(q.req.Metrics)}); errors.Is(err, errReaderGone); {
+		if known, ok := l.standing(q, r); ok {
+			found, err = known, nil
+			break
+		}
+		found, err = l.read(ctx, q, t, r)
 	}
 	switch {
 	case errors.Is(err, errLongerRead):
@@ -137,6 +147,76 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 	return nil
 }
 
+// standing returns what read would, if the store need not be asked (rule R8).
+func (l *keyCache) standing(q *Query, r telemetry.Range) (out knownChunks, ok bool) {
+	select {
+	case l.loading <- struct{}{}:
+		defer func() { <-l.loading }()
+	default: // another query reads it
+		return out, false
+	}
+	if r.From < l.sure || !expiresLate(l.expires, l.date) {
+		return out, false
+	}
+	if f := l.fetches(q.r.widen(r), q.r.cfg.Now()); len(f) != 1 || f[0].asOf == 0 {
+		return out, false
+	}
+	ours := sharding.Key{Container: l.key.Container, TenantShard: l.key.TenantShard}
+	placement := q.plan.tenant.Placement
+	if !q.stands(&l.asked, func(c *laterTail) bool {
+		if c.explained(r, l.date) {
+			return true
+		}
+		for n := c.from; n <= c.tail.Number; n++ {
+			at := placement.Key(c.device, c.day, n)
+			id := chunk.ID{Day: c.day, Stream: c.stream, Partition: c.partition, Number: n}
+			at.Device = ""
+			if at == ours && l.stored[chunkRef{c.device, id.String()}] == nil {
+				return false
+			}
+		}
+		return true
+	}) {
+		return out, false
+	}
+	return knownChunks{l.within(r), -1, l.changes, l.date, l.asked.due}, true
+}
+
+// loaded is the keys of which the query has asked the store. It is safe for any number of callers.
+type loaded struct {
+	mu   sync.Mutex // guards below
+	keys []loadedKey
+}
+
+type loadedKey struct {
+	*keyCache
+	load int
+	from int64
+}
+
+func (l *loaded) add(k loadedKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys = append(l.keys, k)
+}
+
+// confirm notes of the keys that were loaded that they lack nothing, if that is so (rule R4).
+func (q *Query) confirm() {
+	if !q.countsStored || q.missing != nil || q.plan.tenant.Placement == nil {
+		return
+	}
+	for _, k := range q.loaded.keys {
+		select {
+		case k.loading <- struct{}{}:
+			if k.loads == k.load {
+				k.asked, k.sure = q.askedNow(&k.asked), k.from
+			}
+			<-k.loading
+		default: // another query reads it
+		}
+	}
+}
+
 // read returns chunks of which some may have rows in r, as of a moment after the call.
 func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (out knownChunks, err error) {
 	mine := l.join(r)
@@ -172,7 +252,7 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		close(mine.done)
 	}()
 	err = l.load(ctx, q, t, q.r.widen(asked))
-	out = knownChunks{l.within(asked), 0, l.changes, l.date}
+	out = knownChunks{l.within(asked), 0, l.changes, l.date, time.Time{}}
 	switch {
 	case err == nil && alone:
 		mine.err = errReaderGone
@@ -183,7 +263,9 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 	default:
 		mine.err = errReaderGone // for the others
 	}
-	out.load = l.loads
+	if out.load = l.loads; err == nil {
+		q.loaded.add(loadedKey{l, l.loads, r.From})
+	}
 	return out, err
 }
 
@@ -270,6 +352,7 @@ func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
 
 // load reads until all of r is known. The caller holds loading. An error changes nothing.
 func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
+	l.sure = math.MaxInt64
 	now := q.r.cfg.Now()
 	fresh, date := span{r, 0, now}, int64(math.MaxInt64)
 	found := make(map[chunkRef]*cachedChunk)
@@ -310,6 +393,10 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	bytes := l.replace(fetches, found, &changed)
 	bytes -= l.addSpan(fresh, &changed)
 	l.changes = l.changes.with(l.cache.nextVersion(), changed)
+	l.expires = math.MaxInt64
+	for _, s := range l.stored {
+		l.expires = min(l.expires, s.expires)
+	}
 	l.cache.resize(l, bytes)
 	return nil
 }

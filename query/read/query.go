@@ -41,7 +41,13 @@ type Query struct {
 	binChanges    changes                        // of the bins of heads; nil if these leave no note
 	newRows       int64                          // the first instant of a row of a bin that was not known
 	rowsUnnoted   bool                           // heads answered rows that are in no bin
-	soon          int64                          // chunks that expire before may vanish while they are read
+	fromHeads     []*Piece                       // rows of heads, until it is known which are needed
+	narrowed      *int64                         // the first instant that is needed, once that is known
+	began         time.Time                      // before the heads were asked
+	countsStored  bool                           // all heads count what is stored
+	counts        map[uint64]*storedCounts       // what they have counted, by owner
+	loaded        loaded
+	soon          int64 // chunks that expire before may vanish while they are read
 
 	explanation *Explanation // nil for none
 	explained   *Explained   // in it
@@ -95,9 +101,18 @@ func (q *Query) run(ctx context.Context) error {
 	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
 		return err
 	}
-	q.visible.follow(q.plan.tenant, q.tails)
 	if err := q.followErased(ctx); err != nil {
 		return err
+	}
+	q.useKept()
+	if err := q.remember(s); err != nil {
+		return err
+	}
+	q.visible.follow(q.plan.tenant, q.tails)
+	for _, p := range q.fromHeads {
+		if err := q.deliverRows(p); err != nil {
+			return err
+		}
 	}
 	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
 		q.noteExpired(since)
@@ -108,6 +123,7 @@ func (q *Query) run(ctx context.Context) error {
 	}
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
 	if q.req.Order == Unordered {
+		defer q.confirm()
 		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() {
 			return q.readRollups(ctx, sink)
 		}

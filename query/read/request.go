@@ -32,6 +32,13 @@ type Request struct {
 	// Clips says that the sink leaves out rows of heads outside the range, as it does for those of chunks.
 	Clips bool
 
+	// Narrow is called once, with what is read, and returns the first instant that is needed: what is before may be left
+	// out. It gets nil if what is read is not known. Nil for the whole range.
+	Narrow func(*Basis) int64
+	// Kept is what an earlier answer to the same question was made of. Where the store has nothing new since, Narrow is
+	// called before the store is read.
+	Kept *Basis
+
 	// Rollups is what rollups may answer; nil for nothing. It is for unordered requests into a RollupSink.
 	Rollups *RollupsRequest
 }

@@ -82,8 +82,9 @@ func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece
 // gather hands on the pieces of all parts, as they come.
 func (q *Query) gather(ctx context.Context) error {
 	seen := newChainCheck(q.tails)
+	q.addMovedTo(seen)
 	err := q.collect(ctx, q.plan.parts, seen, q.deliver)
-	if err == nil && q.plan.tenant.Placement != nil {
+	if err == nil && q.plan.tenant.Placement != nil && (!q.countsStored || len(q.loaded.keys) > 0) {
 		err = q.checkChains(ctx, seen, q.req.Range, q.deliver)
 	}
 	return ended(err)

@@ -45,6 +45,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 		{"of bins that are known what is new", headBins},
 		{"of many readings those that are asked for", headMany},
 		{"heads report what is stored", headStored},
+		{"heads count what is stored", headCounts},
 		{"no row is ever nowhere", headUnknownTenant},
 		{"devices are listed without rows", headDevices},
 		{"the first devices", headFirstDevices},
@@ -362,6 +363,41 @@ func headStored(t *testing.T, f HeadFixture) {
 	require.Empty(t, one(t, f, r).Chains, "of another day")
 	r.Tenant = "globex"
 	require.Empty(t, one(t, f, r).Chains)
+}
+
+// headCounts requires that a head that counts what is stored answers each later tail once, above a known count.
+func headCounts(t *testing.T, f HeadFixture) {
+	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis), Metrics: []string{"a"}, Bins: true}
+	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))
+	require.Nil(t, one(t, f, r).Stored, "nobody has asked for counts")
+	r.Stored = true
+	h := one(t, f, r)
+	require.NotNil(t, h.Stored)
+	require.Positive(t, h.Stored.Count)
+	require.Zero(t, h.Stored.Above)
+	above := func() store.PartitionHead {
+		r.Known = []store.HeadKnown{{Owner: h.Owner, Stored: h.Stored.Count}}
+		return one(t, f, r)
+	}
+	same := above()
+	require.Equal(t, h.Stored.Count, same.Stored.Count, "nothing was stored")
+	require.Equal(t, h.Stored.Count, same.Stored.Above)
+	require.Empty(t, same.Chains)
+	f.Store()
+	later := above()
+	require.Greater(t, later.Stored.Count, h.Stored.Count)
+	require.Equal(t, h.Stored.Count, later.Stored.Above)
+	require.LessOrEqual(t, later.Stored.Exact, h.Stored.Count, "the tails explain what was stored")
+	require.Len(t, later.Chains, 2)
+	h = later
+	require.Empty(t, above().Chains, "they are known")
+	f.Take(2, reading("m1", 20, 3, "a"))
+	f.Store()
+	chains := above().Chains
+	require.Len(t, chains, 1)
+	require.Equal(t, "m1", chains[0].Device)
+	r.Known[0].Owner++
+	require.Len(t, one(t, f, r).Chains, 2, "of another owner")
 }
 
 // headUnknownTenant requires rule R1: a client that asks the head first and the store then finds everything below the
