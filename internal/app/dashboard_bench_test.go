@@ -24,9 +24,12 @@ import (
 // nobody is ingesters that hold nothing.
 type nobody struct{}
 
-func (nobody) Heads(context.Context, store.HeadRequest) ([]store.PartitionHead, error) {
-	none := func(func(store.HeadRows, error) bool) {}
-	return []store.PartitionHead{{Stream: 1, Position: 1, Owner: 1, Rows: none}}, nil
+func (nobody) Heads(_ context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	head := store.PartitionHead{Stream: 1, Position: 1, Owner: 1, Rows: func(func(store.HeadRows, error) bool) {}}
+	if r.Stored {
+		head.Stored = &store.HeadStored{Count: 1, Exact: 1, Above: r.KnownStored(1)}
+	}
+	return []store.PartitionHead{head}, nil
 }
 
 func (nobody) CatalogUpdates(context.Context, string) (store.HeadUpdates, error) {

@@ -39,6 +39,7 @@ var (
 	panelDevices = flag.Int("panels.devices", 8, "devices of TestPanels")
 	panelDays    = flag.Int("panels.days", 2, "days of its long panel, of a reading a minute")
 	panelAsks    = flag.Int("panels.asks", 0, "how often TestPanels asks once more, for the mean of warm answers")
+	panelEvery   = flag.Duration("panels.every", 4*time.Minute, "how often TestDashboardForAnHour refreshes")
 	panelMetrics = flag.Int("panels.metrics", 10, "metrics of the last day, the days before have two")
 )
 
@@ -352,5 +353,50 @@ func TestPanels(t *testing.T) {
 			// the recorded ones 30 days miss it by 25, as docs/performance.md says.
 			require.LessOrEqual(t, rus[1], 240.0, "%s, modelled RU", panel.name)
 		}
+	}
+}
+
+// A dashboard of 20 panels that is refreshed for an hour costs little while nothing is stored: its first refresh reads,
+// and later ones ask each key when that is due. How often it is refreshed makes no difference.
+func TestDashboardForAnHour(t *testing.T) {
+	p := newPanels(t, *panelDevices, 1, plain())
+	p.fill(t, p.day, p.day, time.Minute, 24, *panelMetrics)
+	p.now = p.now.Add(time.Hour)
+	p.seal(t, p.day, p.day)
+	for _, withRollups := range []bool{false, true} {
+		name, bound := "chunks", 500.0
+		if withRollups {
+			name, bound = "rollups", 1000
+		}
+		s := p.server(t, withRollups)
+		begin := p.now
+		var spent, first float64
+		used, queries := time.Duration(0), 0
+		for ; p.now.Sub(begin) < time.Hour; p.now = p.now.Add(*panelEvery) {
+			_, err := p.directory.Refresh(t.Context()) // the role follows it, whoever asks
+			require.NoError(t, err)
+			for n := range 20 {
+				text := fmt.Sprintf("avg by (fleet) (%s)", metricOf(n/2%len(p.names)))
+				if n%2 > 0 {
+					text = fmt.Sprintf("max by (fleet) (max_over_time(%s[10m]))", metricOf(n/2%len(p.names)))
+				}
+				to := p.now.Truncate(5 * time.Minute).UnixMilli()
+				_, header, cpu, _ := ask(t, s.URL+prom.Prefix, panel{text: text, from: to - telemetry.DayMillis, to: to,
+					step: 5 * time.Minute})
+				var rus float64
+				_, err := fmt.Sscan(header.Get(query.SpentHeader), &rus)
+				require.NoError(t, err)
+				if spent += rus; p.now.Equal(begin) {
+					first += rus
+				} else {
+					used, queries = used+cpu, queries+1
+				}
+			}
+		}
+		s.Close()
+		t.Logf("%s: the first refresh %.0f, all others of the hour %.0f modelled RU, %.1f CPU-ms a panel", name, first,
+			spent-first, used.Seconds()*1e3/float64(queries))
+		require.Less(t, spent-first, bound, name)
+		p.now = begin
 	}
 }

@@ -63,7 +63,8 @@ func New(t testing.TB, now time.Time) *World {
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }})
 	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail),
-		stored: store.HeadStored{Count: 1, Exact: 1}, storedAt: make(map[chainOf]uint64), unknown: make(map[chainOf]store.Tail)}
+		stored:   store.HeadStored{Count: 1, Exact: 1},
+		storedAt: make(map[chainOf]uint64), unknown: make(map[chainOf]store.Tail)}
 	return w
 }
 

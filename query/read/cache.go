@@ -173,7 +173,7 @@ func (c *cache) key(key cacheKey) *keyCache {
 		return e.Value.(*keyCache)
 	}
 	l := &keyCache{cache: c, key: key, loading: make(chan struct{}, 1), stored: make(map[chunkRef]*cachedChunk),
-		sure: math.MaxInt64}
+		sure: math.MaxInt64, before: math.MaxInt64}
 	c.keys[key] = c.recent.PushFront(l)
 	c.add(l, keyCacheBytes+int64(len(key.metrics)))
 	return l

@@ -49,6 +49,7 @@ type keyCache struct {
 	expires int64   // when the first of stored does
 	asked   asked   // the store, last
 	sure    int64   // from where on the last load is known to lack nothing; math.MaxInt64 for nowhere
+	before  int64   // sure of the load before
 
 	mu      sync.Mutex      // guards below
 	next    *sharedRead     // that has not begun; nil if no query waits
@@ -182,6 +183,25 @@ func (l *keyCache) standing(q *Query, r telemetry.Range) (out knownChunks, ok bo
 	return knownChunks{l.within(r), -1, l.changes, l.date, l.asked.due}, true
 }
 
+// tailStands reports whether what an earlier answer lacks can be read from known chunks, without asking the store:
+// manifests of rollups would have to be asked for now and then.
+func (q *Query) tailStands() bool {
+	if q.narrowed == nil || q.r.cache == nil {
+		return false
+	}
+	for p := range q.plan.parts {
+		for _, t := range p.targets {
+			l := q.r.cache.key(cacheKey{t.Key, metricsKey(q.req.Metrics)})
+			if r := within(t.Range, p.Range); !r.Empty() {
+				if _, ok := l.standing(q, r); !ok {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
 // loaded is the keys of which the query has asked the store. It is safe for any number of callers.
 type loaded struct {
 	mu   sync.Mutex // guards below
@@ -237,12 +257,20 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		return mine.known, mine.err
 	default:
 	}
+	if l.sure < math.MaxInt64 {
+		l.before = l.sure
+	}
+	wider := r
+	if q.sameCounts(&l.asked) { // what was sure is so still, once it is read again
+		wider.From = min(r.From, l.before)
+	}
 	l.mu.Lock()
 	asked := mine.r
 	alone := length(asked) > longer*length(r) // a later query has joined with a long range: it reads that itself
 	if alone {
-		asked = r
+		asked = wider
 	}
+	asked.From = min(asked.From, wider.From)
 	l.next, l.running = nil, asked // from now on queries join the next read
 	l.mu.Unlock()
 	defer func() {
@@ -264,7 +292,7 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		mine.err = errReaderGone // for the others
 	}
 	if out.load = l.loads; err == nil {
-		q.loaded.add(loadedKey{l, l.loads, r.From})
+		q.loaded.add(loadedKey{l, l.loads, wider.From})
 	}
 	return out, err
 }

@@ -124,7 +124,7 @@ func (q *Query) run(ctx context.Context) error {
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
 	if q.req.Order == Unordered {
 		defer q.confirm()
-		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() {
+		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() && !q.tailStands() {
 			return q.readRollups(ctx, sink)
 		}
 		return q.gather(ctx)

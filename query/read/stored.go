@@ -280,6 +280,19 @@ func (q *Query) sameHeads(a *asked) bool {
 	return true
 }
 
+// sameCounts reports whether nothing became known to be stored since the store was asked.
+func (q *Query) sameCounts(a *asked) bool {
+	if !q.countsStored || !q.sameHeads(a) {
+		return false
+	}
+	for owner, count := range a.heads {
+		if q.counts[owner].count != count {
+			return false
+		}
+	}
+	return true
+}
+
 // askedNow returns that the query has asked the store, after it was asked before.
 func (q *Query) askedNow(before *asked) asked {
 	if !q.countsStored {
@@ -295,8 +308,11 @@ func (q *Query) askedNow(before *asked) asked {
 		a.unsettled = q.began.Add(margin)
 	default:
 		a.unsettled = before.unsettled
-		if !q.began.Before(before.due) {
+		switch {
+		case !q.began.Before(before.due):
 			a.due = q.began.Add(askEvery)
+		case q.sameCounts(before): // another range was asked for
+			a.due = before.due
 		}
 	}
 	return a
