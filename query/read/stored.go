@@ -31,13 +31,13 @@ type asked struct {
 
 // storedCounts is what the head of an owner has answered of stored chunks, of some days. It does not change.
 type storedCounts struct {
-	first, last  telemetry.Day
-	begun        uint64 // the Count when all chains were answered
-	count, exact uint64
-	tails        map[chainDay]store.Tail
-	partial      bool        // it lacks days of which the head has answered before
-	changes      []laterTail // since begun
-	moved        map[store.HeadBin]movedBin
+	first, last telemetry.Day
+	begun       uint64 // the Count when all chains were answered
+	count       uint64
+	tails       map[chainDay]store.Tail
+	partial     bool        // it lacks days of which the head has answered before
+	changes     []laterTail // since begun
+	moved       map[store.HeadBin]movedBin
 }
 
 // chainDay is a chain.
@@ -110,7 +110,7 @@ func (q *Query) takeCounts(h *store.PartitionHead, bins map[store.HeadBin]*cache
 	switch {
 	case s.Above == 0:
 		first, last := q.daysAsked()
-		t := &storedCounts{first: first, last: last, begun: s.Count, count: s.Count, exact: s.Exact,
+		t := &storedCounts{first: first, last: last, begun: s.Count, count: s.Count,
 			tails: make(map[chainDay]store.Tail, len(h.Chains))}
 		for _, c := range h.Chains {
 			t.tails[chainDayOf(h, &c)] = c.Tail
@@ -130,7 +130,7 @@ func chainDayOf(h *store.PartitionHead, c *store.HeadChain) chainDay {
 // countsSince returns what a head has answered before, with the later tails that it answers now.
 func (q *Query) countsSince(old *storedCounts, h *store.PartitionHead, bins map[store.HeadBin]*cachedBin) *storedCounts {
 	t, now := *old, q.r.cfg.Now()
-	t.count, t.exact = h.Stored.Count, h.Stored.Exact
+	t.count = h.Stored.Count
 	t.first, t.last = q.daysAsked()
 	t.partial = t.first > old.first || t.last < old.last
 	aged := false
@@ -255,7 +255,7 @@ func (q *Query) stands(a *asked, explained func(*laterTail) bool) bool {
 	}
 	for owner, count := range a.heads {
 		h := q.counts[owner]
-		if h.begun > count || h.exact > count {
+		if h.begun > count {
 			return false
 		}
 		for i := len(h.changes) - 1; i >= 0 && h.changes[i].count > count; i-- {
