@@ -388,6 +388,11 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	defer func() { q.Memory.Give(held) }()
 	fetches := l.fetches(r, now)
 	for _, e := range fetches {
+		if at, ok := q.foundNothing(l, e); ok {
+			date, fresh.read = min(date, at), earlier(fresh.read, e.read)
+			continue
+		}
+		before := len(found)
 		usage, gone, err := q.scanSince(ctx, t, store.Window{Range: e.Range, Since: e.asOf}, func(p *Piece) error {
 			held += p.bytes
 			s := &cachedChunk{chunk: p.Chunk, expires: expiry(p), bytes: p.bytes, keyCache: l, load: l.loads + 1}
@@ -404,9 +409,10 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 			l.changes = l.changes.with(l.cache.nextVersion(), math.MinInt64)
 			return nil
 		}
-		date = min(date, max(usage.Date.UnixMilli(), 0))
-		if e.read.Before(fresh.read) {
-			fresh.read = e.read
+		at := max(usage.Date.UnixMilli(), 0)
+		date, fresh.read = min(date, at), earlier(fresh.read, e.read)
+		if len(found) == before {
+			q.noteNothing(l, e, at)
 		}
 	}
 	if l.date = date; date > 0 { // else the time is unknown, and the next load reads everything

@@ -9,6 +9,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
 // Heads count what becomes known to be stored (rule R8). While the same heads answer, and what they have counted since
@@ -363,4 +364,46 @@ func (q *Query) addMovedTo(w *chainCheck) {
 			}
 		}
 	}
+}
+
+// sameMoment is how long queries for different metrics share that a key has nothing new: as long as the panels of a
+// dashboard take to ask.
+const sameMoment = 15 * time.Second
+
+// nothingKey names that a key had nothing new.
+type nothingKey sharding.Key
+
+// nothing says that a scan of what was stored in a range since a second found no chunk, of any metric.
+type nothing struct {
+	span
+	date  int64
+	asked asked
+}
+
+// noteNothing notes for queries for other metrics that a scan for what is new has found nothing, at a date of the
+// service.
+func (q *Query) noteNothing(l *keyCache, e span, date int64) {
+	if e.asOf > 0 && date > 0 && q.countsStored {
+		q.r.cache.put(nothingKey(l.key.Key), &nothing{e, date, q.askedNow(&asked{})}, keyCacheBytes)
+	}
+}
+
+// foundNothing reports whether a scan for what is new need not be made, because one for other metrics has found nothing
+// a moment ago, and nothing became known to be stored since (rule R8). It returns the date of that scan.
+func (q *Query) foundNothing(l *keyCache, e span) (date int64, ok bool) {
+	v, ok := q.r.cache.get(nothingKey(l.key.Key), sameMoment)
+	if !ok || e.asOf == 0 || q.explanation != nil || q.plan.snapshot.HasCopies() ||
+		q.r.cfg.Now().Before(l.asked.unsettled) {
+		return 0, false
+	}
+	n := v.(*nothing)
+	return n.date, n.asOf <= e.asOf && n.From <= e.From && n.To >= e.To && q.sameCounts(&n.asked)
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
