@@ -194,7 +194,12 @@ func (j *rollupJob) take(p *Piece) error {
 // readSince reads what was stored after the manifests, and marks its devices raw: one scan for many days.
 func (j *rollupJob) readSince(ctx context.Context) error {
 	for some := range slices.Chunk(j.windowsSince(), store.MaxScanWindows) {
+		if j.foundNothingIn(some) {
+			continue
+		}
+		found := 0
 		if err := j.scanWindows(ctx, j.target, some, func(p *Piece) error {
+			found++
 			if d := j.dayOf(p.Chunk.Header.ID.Day); d != nil {
 				d.raw[p.Device] = true
 				d.since = append(d.since, fmt.Sprintf("%q %s %q", p.Device, p.Chunk.Header.ID, p.Chunk.ETag()))
@@ -202,6 +207,9 @@ func (j *rollupJob) readSince(ctx context.Context) error {
 			return j.take(p)
 		}); err != nil {
 			return err
+		}
+		if found == 0 {
+			j.noteNothingIn(some)
 		}
 	}
 	return nil

@@ -407,3 +407,35 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// windowsKey names that a key had nothing new in some windows, by the second of the first one.
+type windowsKey struct {
+	sharding.Key
+	since int64
+}
+
+// nothingIn says that a scan of windows found no chunk, of any metric.
+type nothingIn struct {
+	windows []store.Window
+	asked   asked
+}
+
+// noteNothingIn does for windows what noteNothing does.
+func (j *rollupJob) noteNothingIn(windows []store.Window) {
+	if j.countsStored {
+		j.r.cache.put(windowsKey{j.target.Key, windows[0].Since}, &nothingIn{windows, j.askedNow(&asked{})}, keyCacheBytes)
+	}
+}
+
+// foundNothingIn does for windows what foundNothing does.
+func (j *rollupJob) foundNothingIn(windows []store.Window) bool {
+	v, ok := j.r.cache.get(windowsKey{j.target.Key, windows[0].Since}, sameMoment)
+	if !ok || j.explanation != nil || j.plan.snapshot.HasCopies() ||
+		j.req.Kept != nil && j.r.cfg.Now().Before(j.req.Kept.asked.unsettled) {
+		return false
+	}
+	n := v.(*nothingIn)
+	return j.sameCounts(&n.asked) && slices.EqualFunc(windows, n.windows, func(ours, theirs store.Window) bool {
+		return ours.Since >= theirs.Since && ours.From >= theirs.From && ours.To <= theirs.To
+	})
+}
