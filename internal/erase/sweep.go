@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,10 +60,10 @@ func (p *place) digest() string {
 
 // note counts what a chunk says that an order has erased.
 func (p *place) note(f *found, order *control.Erasure) {
-	if f.IsErased() && len(f.erased) == 0 {
+	if f.IsFence() {
 		p.Fences++
 	}
-	for _, e := range f.erased {
+	for _, e := range f.Erased {
 		if e.Order == order.ID {
 			p.Chunks++
 			p.Rows += e.Rows
@@ -75,12 +74,8 @@ func (p *place) note(f *found, order *control.Erasure) {
 
 // found is a chunk of a chain that the order touches.
 type found struct {
-	chunk.Header
-	key    sharding.Key
-	etag   string
-	stored int64 // s since 1970 UTC
+	store.StoredChunk
 	digest string
-	erased []chunk.Erased
 }
 
 // chainOf is a chain that the order touches.
@@ -195,7 +190,7 @@ func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, er
 			if err != nil {
 				return err
 			}
-			if f.key.Container = visit.Container; s.through(f) >= 0 {
+			if f.Key.Container = visit.Container; s.through(f) >= 0 {
 				out = append(out, f)
 			}
 			return nil
@@ -216,30 +211,9 @@ func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, er
 }
 
 func parse(doc []byte) (*found, error) {
-	c, err := chunk.Parse(doc)
-	if err != nil {
-		return nil, err
-	}
-	var extra struct {
-		ETag   string  `json:"_etag"`
-		Stored float64 `json:"_ts"`
-		Erased []struct {
-			Order, Digest string
-			Rows          float64 // as the service prints numbers
-		} `json:"erased"`
-	}
-	if err := json.Unmarshal(doc, &extra); err != nil {
-		return nil, err
-	}
+	c, err := store.ParseStoredChunk(doc)
 	sum := sha256.Sum256(doc)
-	f := &found{Header: c.Header, etag: extra.ETag, stored: int64(extra.Stored), digest: hex.EncodeToString(sum[:])}
-	for _, e := range extra.Erased {
-		f.erased = append(f.erased, chunk.Erased{Order: e.Order, Rows: int(e.Rows), Digest: e.Digest})
-	}
-	// The header may lie in the bytes of the scan.
-	f.TenantShard, f.Device = strings.Clone(f.TenantShard), strings.Clone(f.Device)
-	f.key = sharding.Key{TenantShard: f.TenantShard, Device: f.Device}
-	return f, nil
+	return &found{StoredChunk: c, digest: hex.EncodeToString(sum[:])}, err
 }
 
 func (f *found) chain() chainOf {
@@ -287,13 +261,13 @@ func (s *sweep) act(ctx context.Context, chunks []*found) (isClean bool, err err
 func (s *sweep) replace(ctx context.Context, f *found) error {
 	h := f.Header
 	if h.TTL > 0 { // the service counts it from the replacement on
-		h.TTL = max(1, h.TTL-int(s.cfg.Now().Unix()-f.stored))
+		h.TTL = max(1, h.TTL-int(s.cfg.Now().Unix()-f.Stored))
 	}
-	doc, err := chunk.EncodeErased(h, append(f.erased, chunk.Erased{Order: s.order.ID, Rows: f.Rows, Digest: f.digest}))
+	doc, err := chunk.EncodeErased(h, append(f.Erased, chunk.Erased{Order: s.order.ID, Rows: f.Rows, Digest: f.digest}))
 	if err != nil {
 		return err
 	}
-	receipt, err := s.cfg.Chunks.ReplaceChunk(ctx, store.Version{Key: f.key, ID: f.ID.String(), ETag: f.etag}, doc)
+	receipt, err := s.cfg.Chunks.ReplaceChunk(ctx, store.Version{Key: f.Key, ID: f.ID.String(), ETag: f.ETag}, doc)
 	if err != nil && !errors.Is(err, store.ErrChanged) {
 		return err
 	}
@@ -333,7 +307,7 @@ func (s *sweep) count(chunks []*found) {
 }
 
 func (s *sweep) placeOf(f *found) *place {
-	key := sharding.Key{Container: f.key.Container, TenantShard: f.TenantShard}
+	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
 	if s.places[key] == nil {
 		s.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
 	}

@@ -204,7 +204,7 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 			w.find(document{key, idOf(doc)}, "can't be read: %v", err)
 			return nil
 		}
-		if f.key.Container = key.Container; !w.order.Matches(f.Device, f.ID.Day) {
+		if f.Key.Container = key.Container; !w.order.Matches(f.Device, f.ID.Day) {
 			return nil
 		}
 		w.out.Chunks++
@@ -213,9 +213,9 @@ func (w *verifier) chunks(ctx context.Context, key sharding.Key, r telemetry.Ran
 		case f.Rows == 0:
 			w.placeOf(f).note(f, w.order)
 		case f.Through <= through:
-			w.find(document{f.key, f.ID.String()}, "has %d rows of %s that are erased", f.Rows, f.Device)
+			w.find(document{f.Key, f.ID.String()}, "has %d rows of %s that are erased", f.Rows, f.Device)
 		case f.First <= through:
-			w.find(document{f.key, f.ID.String()}, "has rows of %s from before and after the order", f.Device)
+			w.find(document{f.Key, f.ID.String()}, "has rows of %s from before and after the order", f.Device)
 		default:
 			w.out.Newer++
 			w.live[deviceDay{f.Device, f.ID.Day}] = true
@@ -236,7 +236,7 @@ func idOf(doc []byte) string {
 }
 
 func (w *verifier) placeOf(f *found) *place {
-	key := sharding.Key{Container: f.key.Container, TenantShard: f.TenantShard}
+	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
 	if w.places[key] == nil {
 		w.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
 	}

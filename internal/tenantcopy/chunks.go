@@ -202,7 +202,7 @@ func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visi
 			if err != nil {
 				return fmt.Errorf("%w: %w", errFinal, err)
 			}
-			e.key.Container = visit.Container
+			e.Key.Container = visit.Container
 			return yield(e, doc)
 		})
 		if err != nil && !errors.Is(err, store.ErrNoContainer) {
@@ -226,7 +226,7 @@ func (c *Copier) differs(v *view, e, at *entry) string {
 		return "the target lacks it"
 	case at.digest == want:
 		return ""
-	case at.isFence():
+	case at.IsFence():
 		return "at the target a fence has its number"
 	case at.IsErased():
 		return "it is erased at the target alone"
@@ -324,7 +324,7 @@ func (c *Copier) writeOf(ctx context.Context, s source, at *entry) (*write, erro
 	}
 	order := c.order(&v, s.entry)
 	isErased := s.IsErased() || order != ""
-	if at != nil && !at.isFence() && (at.IsErased() || !isErased) {
+	if at != nil && !at.IsFence() && (at.IsErased() || !isErased) {
 		return nil, nil // it is different
 	}
 	h := s.Header
@@ -352,7 +352,7 @@ func (c *Copier) send(ctx context.Context, w *write) error {
 	counter, receipt := &c.result.Replaced, store.Receipt{}
 	var err error
 	if w.at != nil {
-		receipt, err = c.cfg.To.Chunks.ReplaceChunk(ctx, store.Version{Key: w.at.key, ID: w.id.String(), ETag: w.at.etag},
+		receipt, err = c.cfg.To.Chunks.ReplaceChunk(ctx, store.Version{Key: w.at.Key, ID: w.id.String(), ETag: w.at.ETag},
 			w.doc)
 	} else {
 		counter = &c.result.Copied
@@ -403,7 +403,7 @@ func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 		}
 	}
 	for name, at := range both.to {
-		if both.from[name] == nil && !at.isFence() {
+		if both.from[name] == nil && !at.IsFence() {
 			r.OnlyTo++
 		}
 	}

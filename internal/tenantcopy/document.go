@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 )
 
 // chunkOf names a chunk of the tenant by its number in its chain, with the number that the stream has at the source.
@@ -30,44 +30,20 @@ func (c chunkOf) chain() chunkOf {
 
 // entry is what a chunk says of itself, without its rows.
 type entry struct {
-	chunk.Header
-	key    sharding.Key
-	etag   string
-	stored int64 // s since 1970 UTC
+	store.StoredChunk
 	digest digest
 	size   int
-	erased []chunk.Erased
 }
 
 type digest [sha256.Size]byte
 
-// isFence reports whether the chunk only closes its chain (rule E-R8).
-func (e *entry) isFence() bool { return e.IsErased() && len(e.erased) == 0 }
-
 // parse reads a chunk as the service answers it.
 func parse(doc []byte) (*entry, error) {
-	c, err := chunk.Parse(doc)
+	c, err := store.ParseStoredChunk(doc)
 	if err != nil {
 		return nil, err
 	}
-	var extra struct {
-		ETag   string  `json:"_etag"`
-		Stored float64 `json:"_ts"`
-		Erased []struct {
-			Order, Digest string
-			Rows          float64 // as the service prints numbers
-		} `json:"erased"`
-	}
-	if err := json.Unmarshal(doc, &extra); err != nil {
-		return nil, err
-	}
-	e := &entry{Header: c.Header, etag: extra.ETag, stored: int64(extra.Stored), size: len(doc)}
-	for _, x := range extra.Erased {
-		e.erased = append(e.erased, chunk.Erased{Order: x.Order, Rows: int(x.Rows), Digest: x.Digest})
-	}
-	// The header may lie in the bytes of the scan.
-	e.TenantShard, e.Device = strings.Clone(e.TenantShard), strings.Clone(e.Device)
-	e.key = sharding.Key{TenantShard: e.TenantShard, Device: e.Device}
+	e := &entry{StoredChunk: c, size: len(doc)}
 	e.digest, err = digestOf(&e.Header, doc)
 	return e, err
 }
@@ -152,6 +128,6 @@ func (e *entry) erase(doc []byte, h chunk.Header, order string) ([]byte, error) 
 		return rewrite(doc, &h)
 	}
 	sum := sha256.Sum256(doc)
-	return chunk.EncodeErased(h, append(e.erased, chunk.Erased{Order: order, Rows: e.Rows,
+	return chunk.EncodeErased(h, append(e.Erased, chunk.Erased{Order: order, Rows: e.Rows,
 		Digest: hex.EncodeToString(sum[:])}))
 }

@@ -92,7 +92,7 @@ func (f *follower) round(ctx context.Context, v view) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errFinal, err)
 			}
-			found[nameOf(e, e.ID.Stream)] = followed{e.etag, e.stored}
+			found[nameOf(e, e.ID.Stream)] = followed{e.ETag, e.Stored}
 			return nil
 		})
 		if err != nil && !errors.Is(err, store.ErrNoContainer) {

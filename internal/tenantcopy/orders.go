@@ -176,7 +176,7 @@ func (c *Copier) ttl(v *view, e *entry) (ttl int, ok bool) {
 		ttl = v.target.TTLOf(e.Device, day, ms)
 	}
 	if e.TTL > 0 {
-		left := e.TTL - int(now.Unix()-e.stored)
+		left := e.TTL - int(now.Unix()-e.Stored)
 		if left <= 0 {
 			return 0, false
 		}
