@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// A block keeps numbers in codes of bits, each run of numbers by itself. A Huffman code needs a table, which so few rows
-// must share between all columns, so that none of them can be read without the others. docs/format/block.md specifies
-// the codes.
+// A block keeps numbers in codes of bits, each run of numbers by itself. A Huffman code needs a table, which so few
+// rows must share between all columns, so that none of them can be read without the others. docs/format/block.md
+// specifies the codes.
 
-// The byte in front of codes is stored: 0 says that all numbers are 0, up to 64 it is how many bits each takes, and from
-// codeRice on they are Rice codes with so many low bits more.
+// The byte in front of codes is stored: 0 says that all numbers are 0, up to 64 it is how many bits each takes, and
+// from codeRice on they are Rice codes with so many low bits more.
 const (
 	codeZeros = 0
 	codeRice  = 65
 	lastCode  = codeRice + 63
 )
 
-// A Rice code is a number without its low bits, as so many zeros and a one, then the low bits. After mostZeros zeros and
-// a one there are, instead, lengthBits bits with the number's length less 1, and the number.
+// A Rice code is a number without its low bits, as so many zeros and a one, then the low bits. After mostZeros zeros
+// and a one there are, instead, lengthBits bits with the number's length less 1, and the number.
 const (
 	mostZeros  = 16
 	lengthBits = 6

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// patterns is which columns the rows of a block have values in: rows with values in the same columns are of one pattern.
-// A column then says for each pattern, instead of each row, whether it has a value. Devices that send several kinds of
-// message have a pattern for each.
+// patterns is which columns the rows of a block have values in: rows with values in the same columns are of one
+// pattern. A column then says for each pattern, instead of each row, whether it has a value. Devices that send several
+// kinds of message have a pattern for each.
 type patterns struct {
 	of   []int64 // of each row its pattern, numbered from 0 in the order of their first rows
 	n    int

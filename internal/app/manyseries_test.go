@@ -107,8 +107,9 @@ func TestManySeries(t *testing.T) {
 		status, body := ask(c[0], c[1:]...)
 		cpu := usedProcessor(t) - used
 		wall := time.Since(began)
-		t.Logf("%s: %d, %d CPU-ms, %d ms, %d MB more at most, %d bytes: %.100s", strings.Join(c[:min(3, len(c))], " "), status,
-			cpu.Milliseconds(), wall.Milliseconds(), peak()>>20, len(body), body)
+		what := strings.Join(c[:min(3, len(c))], " ")
+		t.Logf("%s: %d, %d CPU-ms, %d ms, %d MB more at most, %d bytes: %.100s", what, status, cpu.Milliseconds(),
+			wall.Milliseconds(), peak()>>20, len(body), body)
 		if status != http.StatusOK {
 			require.Equal(t, http.StatusUnprocessableEntity, status, body)
 			require.Contains(t, body, "memory that a query may use", "a refusal names its bound")

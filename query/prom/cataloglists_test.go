@@ -217,7 +217,8 @@ func TestSeriesFromTheCatalog(t *testing.T) {
 func TestLimitedSeriesAreTheFirst(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, p *prom.Config) { p.MemoryBytes = 1200 << 10 })
 	for d := range 6000 {
-		e := controltest.Entry(fmt.Sprintf("d%05d", d*7919%6000), map[string]string{"site": fmt.Sprint("s", d%3)}, "a", "b", "c")
+		device, tags := fmt.Sprintf("d%05d", d*7919%6000), map[string]string{"site": fmt.Sprint("s", d%3)}
+		e := controltest.Entry(device, tags, "a", "b", "c")
 		e.First, e.Last = noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
 		s.world.Catalog.AddPage("acme", e)
 	}
