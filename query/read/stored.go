@@ -129,7 +129,8 @@ func chainDayOf(h *store.PartitionHead, c *store.HeadChain) chainDay {
 }
 
 // countsSince returns what a head has answered before, with the later tails that it answers now.
-func (q *Query) countsSince(old *storedCounts, h *store.PartitionHead, bins map[store.HeadBin]*cachedBin) *storedCounts {
+func (q *Query) countsSince(old *storedCounts, h *store.PartitionHead,
+	bins map[store.HeadBin]*cachedBin) *storedCounts {
 	t, now := *old, q.r.cfg.Now()
 	t.count = h.Stored.Count
 	t.first, t.last = q.daysAsked()
