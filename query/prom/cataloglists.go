@@ -163,8 +163,8 @@ func (l *catalogLists) metrics() (list []string) {
 // seriesBytes is about what a series takes in a list, beside what its labels spell.
 const seriesBytes = 64
 
-// series returns the labels of all series, sorted, if no readings have labels; of more than first of them, unless that is
-// 0, those that come first and one. They count as memory.
+// series returns the labels of all series, sorted, if no readings have labels; of more than first of them, unless that
+// is 0, those that come first and one. They count as memory.
 func (l *catalogLists) series(memory *query.Memory, first int) (list []labels.Labels, ok bool, err error) {
 	labelled := func(s catalog.Shape) bool { return len(s.Labels) > 0 || !s.Exact }
 	if !l.plain("") || slices.ContainsFunc(l.shapes, labelled) {
