@@ -375,8 +375,8 @@ func (e *evaluation) values() ([]float64, error) {
 	return e.spare, nil
 }
 
-// retainedBytes is about what a series takes until the answer is written, here and in the engine, beside its samples and
-// what its labels spell.
+// retainedBytes is about what a series takes until the answer is written, here and in the engine, beside its samples
+// and what its labels spell.
 const retainedBytes = 256
 
 // keep adds a series with the values of the slice that values returned, or counts it.
