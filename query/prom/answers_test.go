@@ -454,3 +454,25 @@ func TestRefreshAsksDuringCopies(t *testing.T) {
 	require.Positive(t, r.ask(10*time.Second))
 	require.Positive(t, r.ask(10*time.Second))
 }
+
+// What expires while the store is not asked is not answered.
+func TestRefreshWhileChunksExpire(t *testing.T) {
+	for seed := uint64(1); ; seed++ {
+		g := newGrowing(t, chance{rand.New(rand.NewPCG(seed, 11))})
+		acme, _ := g.cold.world.Directory.Snapshot().Tenant("acme")
+		if acme.Retention == 0 || g.cold.world.Now.Equal(noon) {
+			continue
+		}
+		r := &refreshed{g}
+		midnight := noon.Add(12 * time.Hour)
+		for g.cold.world.Now.Before(midnight.Add(15 * time.Minute)) {
+			g.grow()
+		}
+		g.learn()
+		g.show()
+		for range 90 { // all of the day before is gone by then
+			r.ask(time.Minute)
+		}
+		return
+	}
+}
