@@ -72,8 +72,8 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 			if rnd.IntN(2) == 0 {
 				r.Time = now.UnixMilli() - rnd.Int64N(2*telemetry.DayMillis)
 			}
-			needs, bad, known := judge.Judge(rec, r, s, now)
-			wantNeeds, want, _ := worker.NewJudge(cfg).Judge(rec, r, s, now)
+			bad, known, needs := judge.Judge(rec, r, s, now)
+			want, _, wantNeeds := worker.NewJudge(cfg).Judge(rec, r, s, now)
 			require.Equal(t, wantNeeds, needs, "%+v in %+v", r, rec)
 			require.Equal(t, want, bad, "%+v in %+v", r, rec)
 			if known {

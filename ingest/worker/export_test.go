@@ -152,12 +152,12 @@ func NewJudge(cfg Config) *Judge { return &Judge{verdicts{cfg: &cfg}} }
 // Judge returns what the only reading of a record still needs, or why it is refused. quick reports whether it was
 // accepted for the reasons that another one had.
 func (j *Judge) Judge(rec Record, r telemetry.Reading, s *control.Snapshot, now time.Time) (
-	needs error, bad *decode.Bad, quick bool) {
+	bad *decode.Bad, quick bool, needs error) {
 	f := newFeed(&rec, s, now)
 	f.Readings = []telemetry.Reading{r}
 	quick = j.v.accepted.has(&f, &r)
 	if err := j.v.placeable(&f); err != nil {
-		return err, nil, quick
+		return nil, quick, err
 	}
-	return nil, j.v.verdict(&f, &r), quick
+	return j.v.verdict(&f, &r), quick, nil
 }

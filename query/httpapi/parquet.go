@@ -32,7 +32,7 @@ const (
 
 // parquetFile writes record batches as a file of Parquet, row group by row group.
 type parquetFile struct {
-	out    *parquet.Writer
+	out    *parquet.GenericWriter[any]
 	rows   int64  // of the row group
 	bytes  uint64 // of the row group
 	values []parquet.Value
@@ -46,7 +46,7 @@ func openParquet(w *response, schema *arrow.Schema) *parquetFile {
 		root.Group[f.Name] = node
 		root.fields = append(root.fields, parquetField{node, f.Name})
 	}
-	return &parquetFile{out: parquet.NewWriter(w, parquet.NewSchema("schema", root),
+	return &parquetFile{out: parquet.NewGenericWriter[any](w, parquet.NewSchema("schema", root),
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.CreatedBy("binnacle", "1", ""),
 		parquet.DictionaryMaxBytes(dictionaryBytes), parquet.PageBufferSize(pageBytes))}
 }
