@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,13 +56,13 @@ const patternsPage = "../../docs/access-patterns.md"
 // 10,000 RU/s. In a bubble that is the bubble's time.
 type slowTransport struct {
 	*cosmosemu.Transport
-	isSlow bool
+	isSlow atomic.Bool // the SDK looks at the account meanwhile
 }
 
 // Do implements policy.Transporter.
 func (s *slowTransport) Do(r *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(r)
-	if err != nil || !s.isSlow {
+	if err != nil || !s.isSlow.Load() {
 		return resp, err
 	}
 	rus, _ := strconv.ParseFloat(resp.Header.Get("X-Ms-Request-Charge"), 64)
@@ -92,11 +93,12 @@ func (p *patterns) measure(do func()) patternCost {
 	_, err := p.directory.Refresh(p.t.Context()) // as it does in the background
 	require.NoError(p.t, err)
 	before := p.charges()
-	p.transport.isSlow, p.idle = true, 0
+	p.transport.isSlow.Store(true)
+	p.idle = 0
 	began := time.Now()
 	do()
 	out := patternCost{took: time.Since(began) - p.idle}
-	p.transport.isSlow = false
+	p.transport.isSlow.Store(false)
 	for operation, now := range p.charges() {
 		if was := before[operation]; now.requests > was.requests {
 			out.operations = append(out.operations, operation)
