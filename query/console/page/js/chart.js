@@ -291,7 +291,8 @@ export class Chart {
     const t = this.data[0][idx] * 1e3;
     const values = this.at(idx, y);
     const gaps = this.gapsAt(t);
-    const why = this.page.gapAt?.(gaps.length > 0 ? t : u.posToVal(left, "x") * 1e3);
+    // The cursor may lie in a gap that the step next to it does not lie in.
+    const why = (gaps.length > 0 && this.page.gapAt?.(t)) || this.page.gapAt?.(u.posToVal(left, "x") * 1e3);
     const row = (v) =>
       h(
         "tr",
