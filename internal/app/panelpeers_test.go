@@ -50,9 +50,9 @@ func TestPanelsBesidePeers(t *testing.T) {
 
 // besidePeers asks all of them, and prints a table. Cold is what a process is asked first, the median of some starts;
 // warm what the last one is asked again, the mean of five times. CPU is that of the process that answers: of binnacle
-// that is the test's own, with the embedded Cosmos DB and the client. compare, if it is not nil, gets every cold answer,
-// binnacle's before those of others; binnacle's tenant then has averages that are nearest, as the others have them, and a
-// Prometheus with closed ranges is asked so that it can have the same.
+// that is the test's own, with the embedded Cosmos DB and the client. compare, if it is not nil, gets every cold
+// answer, binnacle's before those of others; binnacle's tenant then has averages that are nearest, as the others have
+// them, and a Prometheus with closed ranges is asked so that it can have the same.
 func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who string, panel panel, body string)) {
 	if compare != nil {
 		nearest, err := control.AveragesChange(control.NearestAverages)
