@@ -79,7 +79,7 @@ func (d *decoder) readBlockInts(v []int64) error {
 	return err
 }
 
-// fill fills v with a stream all residuals of which are 0: equal values, or steps.
+// fill fills v with a stream that has no residual but 0: equal values, or steps.
 func (s *stream) fill(v []int64) {
 	at, step := s.first[0], int64(0)
 	if s.form == formDelta2 {

@@ -65,7 +65,7 @@ func (l *lengths) code(n int) (code byte, least int) {
 	return code, least
 }
 
-// gaps returns about how many bits n numbers take of which only those other than 0 are kept, and where they are.
+// gaps returns about how many bits n numbers take if only those other than 0 are kept, and where they are.
 func (l *lengths) gaps(n int) int {
 	zeros := l.within(0)
 	some := n - zeros

@@ -175,8 +175,8 @@ type PartitionHead struct {
 	// reads it again (rule R1).
 	Containers []string
 
-	// Chains are those of the asked devices and days of which the head remembers that chunks are stored; if Stored has an
-	// Above, those of them with a later tail since.
+	// Chains are those of the asked devices and days that have stored chunks, as far as the head remembers; if Stored
+	// has an Above, those of them with a later tail since.
 	Chains []HeadChain
 
 	// Stored counts what became known to be stored (rule R8). Nil where counts were not requested or are not known.

@@ -202,7 +202,7 @@ func (q *Query) tailStands() bool {
 	return true
 }
 
-// loaded is the keys of which the query has asked the store. It is safe for any number of callers.
+// loaded is the keys that the query has asked the store for. It is safe for any number of callers.
 type loaded struct {
 	mu   sync.Mutex // guards below
 	keys []loadedKey

@@ -36,7 +36,7 @@ type storedCounts struct {
 	begun       uint64 // the Count when all chains were answered
 	count       uint64
 	tails       map[chainDay]store.Tail
-	partial     bool        // it lacks days of which the head has answered before
+	partial     bool        // it lacks days that the head has answered before
 	changes     []laterTail // since begun
 	moved       map[store.HeadBin]movedBin
 }
@@ -356,7 +356,7 @@ func (h *storedCounts) bytes() int64 {
 	return n
 }
 
-// addMovedTo has a check know the chunks of which the rows are known: they were not read.
+// addMovedTo has a check know the chunks that were not read, because their rows are known.
 func (q *Query) addMovedTo(w *chainCheck) {
 	for _, t := range q.counts {
 		for _, m := range t.moved {
