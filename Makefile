@@ -63,7 +63,7 @@ bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with
 	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
 	  bin=$$bin:$$(command -v prometheus); \
 	  for size in "-panels.devices 1000 -panels.days 1" "-panels.devices $(PANELS) -panels.days 30"; do \
-	    go test -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 \
+	    go test -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 -panels.starts 5 \
 	      -panels.peers "$$bin" || exit 1; \
 	  done; \
 	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.starts 5 -panels.peers "$$bin"

@@ -227,7 +227,7 @@ func order(names []string) (fields []telemetry.Field, ranks []int) {
 	return fields, ranks
 }
 
-// add takes a frame and a body, which may be nil, of which there may be one already.
+// add adds a frame, and a body unless that is nil, where it does not have them already.
 func (s *templates) add(f *frame, b *body, flat bool) {
 	frames, most := s.of(flat), maxFrames
 	if flat {
