@@ -1,8 +1,12 @@
 package cosmos_test
 
 import (
-	"context"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,33 +17,13 @@ import (
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3/fake"
 	"github.com/stretchr/testify/require"
 )
 
-// Short names for what the SDK's fake server takes and gives.
-type (
-	databaseOptions  = armcosmos.SQLResourcesClientBeginCreateUpdateSQLDatabaseOptions
-	databaseResponse = armcosmos.SQLResourcesClientCreateUpdateSQLDatabaseResponse
-	createOptions    = armcosmos.SQLResourcesClientBeginCreateUpdateSQLContainerOptions
-	createResponse   = armcosmos.SQLResourcesClientCreateUpdateSQLContainerResponse
-	updateOptions    = armcosmos.SQLResourcesClientBeginUpdateSQLContainerThroughputOptions
-	updateResponse   = armcosmos.SQLResourcesClientUpdateSQLContainerThroughputResponse
-	dropOptions      = armcosmos.SQLResourcesClientBeginDeleteSQLContainerOptions
-	dropResponse     = armcosmos.SQLResourcesClientDeleteSQLContainerResponse
-	listOptions      = armcosmos.SQLResourcesClientListSQLContainersOptions
-	listResponse     = armcosmos.SQLResourcesClientListSQLContainersResponse
-	readOptions      = armcosmos.SQLResourcesClientGetSQLContainerThroughputOptions
-	readResponse     = armcosmos.SQLResourcesClientGetSQLContainerThroughputResponse
+type settings = armcosmos.ThroughputSettingsGetPropertiesResource
 
-	sharedReadResponse   = armcosmos.SQLResourcesClientGetSQLDatabaseThroughputResponse
-	sharedUpdateResponse = armcosmos.SQLResourcesClientUpdateSQLDatabaseThroughputResponse
-
-	settings  = armcosmos.ThroughputSettingsGetPropertiesResource
-	responder = azfake.ErrorResponder
-)
-
-// manager is Azure Resource Manager with one account, as its SDK's own fake server.
+// manager is Azure Resource Manager with one account: its REST interface, where each operation ends at once.
+// https://learn.microsoft.com/rest/api/cosmos-db-resource-provider/sql-resources
 type manager struct {
 	t          *testing.T
 	database   bool
@@ -48,145 +32,117 @@ type manager struct {
 	denied     bool
 }
 
-func (m *manager) refuse(e *responder) bool {
-	if m.denied {
-		e.SetResponseError(http.StatusForbidden, "AuthorizationFailed")
-	}
-	return m.denied
-}
-
 func (m *manager) arm() *cosmos.ARM {
-	server := &fake.SQLResourcesServer{
-		BeginCreateUpdateSQLDatabase: func(
-			_ context.Context, group, account, db string, p armcosmos.SQLDatabaseCreateUpdateParameters, _ *databaseOptions,
-		) (r azfake.PollerResponder[databaseResponse], e responder) {
-			if !m.refuse(&e) {
-				require.Equal(m.t, []string{"rg", "acct", store.Database}, []string{group, account, db})
-				m.database = true
-				if o := p.Properties.Options; o != nil {
-					m.throughput[db] = &settings{Throughput: o.Throughput}
-				}
-				r.SetTerminalResponse(http.StatusOK, databaseResponse{}, nil)
-			}
-			return r, e
-		},
-		BeginCreateUpdateSQLContainer: func(
-			_ context.Context, _, _, _, name string, p armcosmos.SQLContainerCreateUpdateParameters, _ *createOptions,
-		) (r azfake.PollerResponder[createResponse], e responder) {
-			if !m.refuse(&e) {
-				require.NotContains(m.t, m.containers, name, "a container that exists would be changed")
-				m.containers[name] = p.Properties.Resource
-				if p.Properties.Options == nil {
-					r.SetTerminalResponse(http.StatusOK, createResponse{}, nil)
-					return r, e
-				}
-				m.throughput[name] = &settings{
-					Throughput: p.Properties.Options.Throughput, MinimumThroughput: to.Ptr("400"),
-				}
-				if a := p.Properties.Options.AutoscaleSettings; a != nil {
-					m.throughput[name].AutoscaleSettings = &armcosmos.AutoscaleSettingsResource{MaxThroughput: a.MaxThroughput}
-				}
-				r.SetTerminalResponse(http.StatusOK, createResponse{}, nil)
-			}
-			return r, e
-		},
-		NewListSQLContainersPager: func(
-			_, _, _ string, _ *listOptions,
-		) (r azfake.PagerResponder[listResponse]) {
-			switch {
-			case m.denied:
-				r.AddResponseError(http.StatusForbidden, "AuthorizationFailed")
-			case !m.database:
-				r.AddResponseError(http.StatusNotFound, "NotFound")
-			default:
-				var page listResponse
-				for name := range m.containers {
-					page.Value = append(page.Value, &armcosmos.SQLContainerGetResults{Name: to.Ptr(name)})
-				}
-				r.AddPage(http.StatusOK, page, nil)
-			}
-			return r
-		},
-		GetSQLContainerThroughput: func(
-			_ context.Context, _, _, _, name string, _ *readOptions,
-		) (r azfake.Responder[readResponse], e responder) {
-			if found := m.throughput[name]; m.refuse(&e) {
-			} else if found == nil {
-				e.SetResponseError(http.StatusNotFound, "NotFound")
-			} else {
-				var answer readResponse
-				answer.Properties = &armcosmos.ThroughputSettingsGetProperties{Resource: found}
-				r.SetResponse(http.StatusOK, answer, nil)
-			}
-			return r, e
-		},
-		GetSQLDatabase: func(
-			_ context.Context, _, _, _ string, _ *armcosmos.SQLResourcesClientGetSQLDatabaseOptions,
-		) (r azfake.Responder[armcosmos.SQLResourcesClientGetSQLDatabaseResponse], e responder) {
-			if m.refuse(&e) {
-			} else if !m.database {
-				e.SetResponseError(http.StatusNotFound, "NotFound")
-			} else {
-				r.SetResponse(http.StatusOK, armcosmos.SQLResourcesClientGetSQLDatabaseResponse{}, nil)
-			}
-			return r, e
-		},
-		GetSQLDatabaseThroughput: func(
-			_ context.Context, _, _, db string, _ *armcosmos.SQLResourcesClientGetSQLDatabaseThroughputOptions,
-		) (r azfake.Responder[sharedReadResponse], e responder) {
-			if found := m.throughput[db]; m.refuse(&e) {
-			} else if found == nil {
-				e.SetResponseError(http.StatusNotFound, "NotFound")
-			} else {
-				var answer sharedReadResponse
-				answer.Properties = &armcosmos.ThroughputSettingsGetProperties{Resource: found}
-				r.SetResponse(http.StatusOK, answer, nil)
-			}
-			return r, e
-		},
-		BeginUpdateSQLDatabaseThroughput: func(
-			_ context.Context, _, _, db string, p armcosmos.ThroughputSettingsUpdateParameters,
-			_ *armcosmos.SQLResourcesClientBeginUpdateSQLDatabaseThroughputOptions,
-		) (r azfake.PollerResponder[sharedUpdateResponse], e responder) {
-			m.throughput[db].Throughput = p.Properties.Resource.Throughput
-			r.SetTerminalResponse(http.StatusOK, sharedUpdateResponse{}, nil)
-			return r, e
-		},
-		BeginUpdateSQLContainerThroughput: func(
-			_ context.Context, _, _, _, name string, p armcosmos.ThroughputSettingsUpdateParameters, _ *updateOptions,
-		) (r azfake.PollerResponder[updateResponse], e responder) {
-			if found := m.throughput[name]; m.refuse(&e) {
-			} else if found == nil {
-				e.SetResponseError(http.StatusNotFound, "NotFound")
-			} else {
-				wanted := p.Properties.Resource
-				found.Throughput, found.AutoscaleSettings = wanted.Throughput, wanted.AutoscaleSettings
-				found.OfferReplacePending = to.Ptr("True")
-				r.SetTerminalResponse(http.StatusOK, updateResponse{}, nil)
-			}
-			return r, e
-		},
-		BeginDeleteSQLContainer: func(
-			_ context.Context, _, _, _, name string, _ *dropOptions,
-		) (r azfake.PollerResponder[dropResponse], e responder) {
-			switch {
-			case m.refuse(&e):
-			case m.containers[name] == nil:
-				e.SetResponseError(http.StatusNotFound, "NotFound")
-			default:
-				delete(m.containers, name)
-				delete(m.throughput, name)
-				r.SetTerminalResponse(http.StatusNoContent, dropResponse{}, nil)
-			}
-			return r, e
-		},
-	}
 	a, err := cosmos.NewARM(cosmos.ARMConfig{
-		Subscription: "sub", ResourceGroup: "rg", Account: "acct", Token: &azfake.TokenCredential{},
-		Transport: fake.NewSQLResourcesServerTransport(server), Poll: time.Second,
+		Subscription: "sub", ResourceGroup: "rg", Account: "acct", Token: &azfake.TokenCredential{}, Transport: m,
+		Poll: time.Second,
 	})
 	require.NoError(m.t, err)
 	return a
+}
+
+const databases = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.DocumentDB/databaseAccounts/acct/sqlDatabases/"
+
+// Do answers a request for the database, for a container, for the list of containers, or for a throughput.
+func (m *manager) Do(r *http.Request) (*http.Response, error) {
+	status, body := http.StatusForbidden, any(map[string]any{"error": map[string]string{"code": "AuthorizationFailed"}})
+	if !m.denied {
+		path, ok := strings.CutPrefix(r.URL.Path, databases+store.Database)
+		require.True(m.t, ok, r.URL.Path)
+		path, ofThroughput := strings.CutSuffix(path, "/throughputSettings/default")
+		name := strings.TrimPrefix(strings.TrimPrefix(path, "/containers"), "/")
+		switch {
+		case ofThroughput:
+			status, body = m.throughputOf(cmp.Or(name, store.Database), r)
+		case path == "":
+			status, body = m.theDatabase(r)
+		case name == "":
+			status, body = m.list()
+		default:
+			status, body = m.container(name, r)
+		}
+	}
+	text, err := json.Marshal(body)
+	require.NoError(m.t, err)
+	return &http.Response{
+		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(text)),
+	}, nil
+}
+
+// read decodes the body of a request.
+func (m *manager) read(r *http.Request, into any) {
+	require.NoError(m.t, json.NewDecoder(r.Body).Decode(into))
+}
+
+var notFound = map[string]any{"error": map[string]string{"code": "NotFound"}}
+
+func (m *manager) theDatabase(r *http.Request) (int, any) {
+	if r.Method == http.MethodPut {
+		var p armcosmos.SQLDatabaseCreateUpdateParameters
+		m.read(r, &p)
+		m.database = true
+		if o := p.Properties.Options; o != nil {
+			m.throughput[store.Database] = &settings{Throughput: o.Throughput}
+		}
+	}
+	if !m.database {
+		return http.StatusNotFound, notFound
+	}
+	return http.StatusOK, armcosmos.SQLDatabaseGetResults{}
+}
+
+func (m *manager) list() (int, any) {
+	if !m.database {
+		return http.StatusNotFound, notFound
+	}
+	var page armcosmos.SQLContainerListResult
+	for name := range m.containers {
+		page.Value = append(page.Value, &armcosmos.SQLContainerGetResults{Name: to.Ptr(name)})
+	}
+	return http.StatusOK, page
+}
+
+func (m *manager) container(name string, r *http.Request) (int, any) {
+	switch r.Method {
+	case http.MethodPut:
+		require.NotContains(m.t, m.containers, name, "a container that exists would be changed")
+		var p armcosmos.SQLContainerCreateUpdateParameters
+		m.read(r, &p)
+		m.containers[name] = p.Properties.Resource
+		if o := p.Properties.Options; o != nil {
+			m.throughput[name] = &settings{Throughput: o.Throughput, MinimumThroughput: to.Ptr("400")}
+			if a := o.AutoscaleSettings; a != nil {
+				m.throughput[name].AutoscaleSettings = &armcosmos.AutoscaleSettingsResource{MaxThroughput: a.MaxThroughput}
+			}
+		}
+		return http.StatusOK, armcosmos.SQLContainerGetResults{}
+	case http.MethodDelete:
+		if m.containers[name] == nil {
+			return http.StatusNotFound, notFound
+		}
+		delete(m.containers, name)
+		delete(m.throughput, name)
+		return http.StatusNoContent, nil
+	}
+	return http.StatusMethodNotAllowed, nil
+}
+
+func (m *manager) throughputOf(name string, r *http.Request) (int, any) {
+	found := m.throughput[name]
+	if found == nil {
+		return http.StatusNotFound, notFound
+	}
+	if r.Method == http.MethodPut {
+		var p armcosmos.ThroughputSettingsUpdateParameters
+		m.read(r, &p)
+		wanted := p.Properties.Resource
+		found.Throughput, found.AutoscaleSettings = wanted.Throughput, wanted.AutoscaleSettings
+		found.OfferReplacePending = to.Ptr("True")
+	}
+	return http.StatusOK, armcosmos.ThroughputSettingsGetResults{
+		Properties: &armcosmos.ThroughputSettingsGetProperties{Resource: found},
+	}
 }
 
 func newManager(t *testing.T) *manager {
