@@ -28,9 +28,11 @@ test: ## All tests, on this machine alone
 # The race detector needs cgo; Pebble is told to do without it, as in a release.
 RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
 
-full: ## What `make test` leaves out: every call that fails in every way, and tests that repeat with processes what others show
+full: ## What `make test` leaves out: every call that fails in every way, longer random walks, Prometheus' suite of PromQL, processes killed and paused
 	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
-	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBSIoT|TestPlanBesideALoadTest)$$' ./cmd/binnacle -full
+	go test -count=1 -tags full -run '^TestPrometheusSuite' ./query/prom
+	BINNACLE_ROUNDS=3 go test -count=1 -run 'Walks' ./ingest/worker
+	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBS.*|TestPlanBesideALoadTest|TestDiskFull|TestKillWhileDevicesPublish)$$' ./cmd/binnacle -full
 	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -rolling.devices 400
 
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
@@ -164,13 +166,13 @@ fmt: ## Fail, and say where, if gofmt would change a file
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 
 vet: ## go vet
-	go vet ./...
+	go vet -tags full ./...
 
 staticcheck: ## staticcheck, at the version that go.mod names
-	go tool staticcheck ./...
+	go tool staticcheck -tags full ./...
 
 deadcode: ## Fail, and say where, if there is a function that neither the command nor a test reaches
-	@found=$$(go tool deadcode -test ./...) || exit 1; test -z "$$found" || { echo "$$found"; exit 1; }
+	@found=$$(go tool deadcode -tags full -test ./...) || exit 1; test -z "$$found" || { echo "$$found"; exit 1; }
 
 arch: ## The architecture test: who may import whom, and what the tree has agreed on
 	go test ./internal/archtest

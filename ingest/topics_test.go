@@ -362,7 +362,7 @@ func TestBackfillDelaysNoDevice(t *testing.T) {
 	for i := range int64(live) {
 		r.publish(0, r.message(fmt.Sprint("d", i%10), past+1+i, float64(i)))
 	}
-	eventually(t, "all that devices send is stored", func() bool {
+	require.Eventually(t, func() bool {
 		n := 0
 		for series := range r.Stored() {
 			if series.Time >= past {
@@ -370,7 +370,7 @@ func TestBackfillDelaysNoDevice(t *testing.T) {
 			}
 		}
 		return n == live+1
-	})
+	}, patience, 200*time.Millisecond, "all that devices send is stored") // each look decodes all chunks
 	reached := int64(0)
 	for _, p := range bins().Partitions {
 		if p.Topic == backfills {

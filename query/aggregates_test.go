@@ -29,7 +29,7 @@ var modelTags = map[string]map[string]string{
 // Whatever is asked, aggregates are those of a plain map of the last values: of readings that were sent again, were
 // corrected, lie in chunks that overlap, and half of the time in heads.
 func TestAggregatesMatchModel(t *testing.T) {
-	for seed := range seeds(8) {
+	for seed := range seeds(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 55))
 			w, truth := summerWorld(t, rnd)

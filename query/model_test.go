@@ -22,7 +22,7 @@ import (
 // Whatever was published, however it was cut into chunks and bins, stored twice or held by an ingester that is no
 // longer the owner: an answer is what a plain map of the last values would hold.
 func TestReadingsMatchModel(t *testing.T) {
-	for seed := range seeds(12) {
+	for seed := range seeds(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 99))
 			w, truth := randomWorld(t, rnd)

@@ -24,7 +24,7 @@ import (
 // Series and statistics, too, are what a plain map of the last values would give, whichever chunks overlap, were stored
 // twice or are in a head as well (I5, I7).
 func TestSeriesAndStatisticsMatchModel(t *testing.T) {
-	for seed := range seeds(12) {
+	for seed := range seeds(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 77))
 			w, truth := randomWorld(t, rnd)

@@ -73,7 +73,7 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	devices := []string{"m1", "truck-0042", "heavy", "x", "y"}
-	for round := range 60 {
+	for round := range 30 {
 		tenant := fmt.Sprintf("t%d", rnd.IntN(4))
 		base := telemetry.Day(20000 + rnd.IntN(500))
 		epochs := []sharding.Epoch{sharding.FirstEpoch(tenant, 1+rnd.IntN(8))}

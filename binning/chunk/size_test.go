@@ -84,8 +84,10 @@ func TestBytesPerValue(t *testing.T) {
 	for _, s := range sets {
 		t.Run(s.name, func(t *testing.T) {
 			points := s.load(t)
-			for _, n := range []int{30, 100, 360} {
-				measure(t, points, n).log(t, s.name, n)
+			if testing.Verbose() {
+				for _, n := range []int{30, 100, 360} {
+					measure(t, points, n).log(t, s.name, n)
+				}
 			}
 			b := measure(t, points, rows).log(t, s.name, rows)
 			if s.bound > 0 {
@@ -125,10 +127,14 @@ func TestBlockDensity(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			points := s.load(t)
-			m := measure(t, points, 1000)
-			t.Logf("%s, chunks of 1,000 rows: %.3f B/value before base64, %.3f as documents", s.name,
-				float64(m.binary)/float64(m.values), float64(m.document)/float64(m.values))
-			for _, rows := range []int{16, 32, 64, 128} {
+			sizes := []int{64}
+			if testing.Verbose() {
+				m := measure(t, points, 1000)
+				t.Logf("%s, chunks of 1,000 rows: %.3f B/value before base64, %.3f as documents", s.name,
+					float64(m.binary)/float64(m.values), float64(m.document)/float64(m.values))
+				sizes = []int{16, 32, 64, 128}
+			}
+			for _, rows := range sizes {
 				each := measureBlocks(t, points, rows)
 				t.Logf("%s, blocks of %d rows: %.3f B/value, %.3f with the schema", s.name, rows, each[0], each[1])
 				if rows == 64 && s.bound > 0 {

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -17,7 +16,7 @@ import (
 func TestQueriesWhileChunksAreCut(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=120ms")
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), *freshFor)
 	defer cancel()
 	var acknowledged atomic.Int64 // reading n is of instant n; all below this one are acknowledged
 	published := make(chan error, 1)

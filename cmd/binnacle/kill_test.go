@@ -22,9 +22,9 @@ func TestKillWhileDevicesPublish(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	kills := 6
-	if testing.Short() {
-		kills = 3
+	kills := 3
+	if *full {
+		kills = 6
 	}
 
 	dir := t.TempDir()

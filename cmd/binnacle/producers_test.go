@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
 var producersBin = flag.String("producers.bin", "", "folder with telegraf and collector; empty: tests skip")
@@ -87,7 +86,7 @@ service:
 `, listens, wrote)))
 			soon(t, time.Minute, func() bool { return len(d.instants("demo", "system.memory.usage")) >= 3 },
 				"the Collector publishes")
-			body, err := pmetricotlp.NewExportRequestFromMetrics(pumped(time.Now())).MarshalProto()
+			body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(pumped(time.Now()))
 			require.NoError(t, err)
 			resp, err := http.Post("http://"+listens+"/v1/metrics", "application/x-protobuf", bytes.NewReader(body))
 			require.NoError(t, err)

@@ -169,6 +169,7 @@ func influx(t *testing.T, file, deviceTag string, tags ...string) (want table, s
 
 func TestReplayTSBSCPU(t *testing.T) {
 	t.Parallel()
+	needsFull(t) // TestTSBS of package replay reads the file, TestReplayMachineTemperature takes one all the way
 	file := shared(t, "tsbs-cpu-10x3h.lp.gz")
 	want, strangers := influx(t, file, "hostname")
 	require.Len(t, want, 10_800)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -15,10 +17,14 @@ func Deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// Rounds returns n, or fewer in short mode: the race detector makes encoding slow.
+// Rounds returns n, or fewer in short mode: the race detector makes encoding slow. BINNACLE_ROUNDS=10
+// makes it ten times n.
 func Rounds(n, short int) int {
 	if testing.Short() {
 		return short
+	}
+	if times, err := strconv.Atoi(os.Getenv("BINNACLE_ROUNDS")); err == nil {
+		return times * n
 	}
 	return n
 }

@@ -234,7 +234,7 @@ func TestErasuresInRandomWalks(t *testing.T) {
 	const first = 31_000
 	t.Log("seeds from", first)
 	steps := map[string]int{}
-	for seed := range uint64(ingesttest.Rounds(40, 8)) {
+	for seed := range uint64(ingesttest.Rounds(20, 8)) {
 		k := newErasing(t, first+seed, seed%2 == 0)
 		k.handsOn = seed%4 == 0
 		for range 300 {

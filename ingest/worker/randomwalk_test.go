@@ -474,7 +474,7 @@ func TestRandomWalksWithLimits(t *testing.T) {
 		{Readings: 2, Burst: 3}, {DeviceReadings: 1, Burst: 3}, {Readings: 3, DeviceValues: 1, Burst: 2},
 	} {
 		for _, journaled := range []bool{false, true} {
-			steps := walksWith(t, uint64(20_000+1000*i), ingesttest.Rounds(6, 1), journaled, limits)
+			steps := walksWith(t, uint64(20_000+1000*i), ingesttest.Rounds(3, 1), journaled, limits)
 			for _, name := range []string{"feed", "recall", "done", "commit", "assign", "resume"} {
 				require.Positive(t, steps[name], name)
 			}
@@ -483,7 +483,7 @@ func TestRandomWalksWithLimits(t *testing.T) {
 }
 
 func TestRandomWalks(t *testing.T) {
-	steps := walks(t, 100, ingesttest.Rounds(30, 2), false)
+	steps := walks(t, 100, ingesttest.Rounds(15, 2), false)
 	for _, name := range []string{
 		"feed", "jobs", "done", "stale lookup", "answer lost", "timeout", "acknowledgement lost", "orphan stored",
 		"orphan refused",
@@ -496,7 +496,7 @@ func TestRandomWalks(t *testing.T) {
 // The same with a journal: appends that land late, twice or never, those of owners that have lost the partition among
 // them; a journal that loses its head, its end, or all; older binaries. Rules J1 to J7.
 func TestRandomWalksWithAJournal(t *testing.T) {
-	steps := walks(t, 7018, ingesttest.Rounds(60, 6), true)
+	steps := walks(t, 7018, ingesttest.Rounds(30, 6), true)
 	for _, name := range []string{
 		"feed", "done", "appended", "answer of an append lost", "append timed out", "orphan appended", "flush", "commit",
 		"late commit", "assign", "resume", "seek", "head lost", "end lost", "made anew", "old binary",
@@ -512,7 +512,7 @@ func TestRandomWalksByTheJournal(t *testing.T) {
 	const first = 9030
 	t.Log("seeds from", first)
 	whole := 0
-	for seed := range uint64(ingesttest.Rounds(8, 1)) {
+	for seed := range uint64(ingesttest.Rounds(4, 1)) {
 		k := newWalk(t, first+seed, 250, true, control.IngestLimits{})
 		k.handsOn = true
 		for range 600 {

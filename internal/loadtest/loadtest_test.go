@@ -283,7 +283,7 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 // Throughput is bought for other times than those in which something happens. Binnacle stores each reading, a year's
 // and those of a month's end too.
 func TestEvents(t *testing.T) {
-	for _, s := range []loadtest.Scenario{loadtest.Burst, loadtest.MonthRoll, loadtest.Reconnect, loadtest.Backfill} {
+	for _, s := range []loadtest.Scenario{loadtest.Burst, loadtest.MonthRoll} {
 		cfg := small(func(c *loadtest.Config) {
 			c.Scenarios, c.Layouts = []loadtest.Scenario{s}, []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
 			c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute

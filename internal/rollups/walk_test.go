@@ -36,7 +36,7 @@ type walk struct {
 // ones, corrections, expiry, an erased device, deaths before and after every request, two writers, replicas that lag
 // and clocks that differ. Whatever a query gets from rollups is what the chunks were at some moment while it ran.
 func TestRollupsAgreeWithChunks(t *testing.T) {
-	rounds := 60
+	rounds := 30
 	if testing.Short() {
 		rounds = 15
 	}
@@ -396,7 +396,7 @@ func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Sectio
 // same by half hours as by minutes.
 func TestHalfHoursAreRebuiltWithMinutes(t *testing.T) {
 	total := make(map[string]int)
-	for i := range uint64(20) {
+	for i := range uint64(8) {
 		w := &walk{world: newWorld(t, rand.New(rand.NewPCG(i, 3))), seen: total}
 		w.writers, w.asking = [2]*actor{{w: w.world}, {w: w.world}}, &actor{w: w.world}
 		w.calm = true
@@ -413,7 +413,7 @@ func TestHalfHoursAreRebuiltWithMinutes(t *testing.T) {
 		}
 	}
 	require.Positive(t, total["folded"])
-	require.Positive(t, total["sealed"]-20*2*rollup.HoursOfDay, "hours that were sealed before")
+	require.Positive(t, total["sealed"]-8*2*rollup.HoursOfDay, "hours that were sealed before")
 }
 
 var errFault = errors.New("a fault")

@@ -1,3 +1,5 @@
+//go:build full
+
 package prom_test
 
 import (
@@ -34,18 +36,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// long skips a test in short mode: the suite runs once then, from rollups.
-func long(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suite runs from rollups")
-	}
-}
-
 // The suite of Prometheus holds over the whole path, for all blocks of its files that are about floats: of what is
 // loaded one half lies in chunks and one in heads, sample by sample. Its queries answer the same with pushdowns as
 // without.
 func TestPrometheusSuiteWithPushdowns(t *testing.T) {
-	long(t)
 	engine := suiteWithPushdowns(t, newSuiteStorage)
 	require.Greater(t, engine.planted, 500)
 	require.Zero(t, engine.laned)
