@@ -127,8 +127,8 @@ func (p *process) clean() {
 	require.Empty(p.t, left, "left behind")
 }
 
-// soon calls f until it is true, for at most the deadline. The longer that takes, the longer soon waits between two calls:
-// what a call asks of the processes would else keep them from what it waits for.
+// soon calls f until it is true, for at most the deadline. The longer that takes, the longer it waits between calls:
+// what f asks of the processes would else keep them from what it waits for.
 func soon(t *testing.T, deadline time.Duration, f func() bool, what string, args ...any) {
 	t.Helper()
 	for begun := time.Now(); !f(); time.Sleep(max(10*time.Millisecond, time.Since(begun)/20)) {

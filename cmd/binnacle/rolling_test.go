@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var rollingDevices = flag.Int("rolling.devices", 0, "how many devices TestRollingRestart holds, about; 0: it is left out")
+var rollingDevices = flag.Int("rolling.devices", 0,
+	"how many devices TestRollingRestart holds, about; 0: it is left out")
 
 // Three ingesters are restarted one after the other while producers publish, and that costs next to nothing: no bin is
 // cut, no chain is looked up, and each answer is right or says that it is incomplete.

@@ -42,6 +42,7 @@ type world struct {
 	fair        bool               // the log has been there for long, and the tenant with the most of it is deferred
 	waited      int                // steps after which something waited for a limit
 	dir         *control.Directory // of the process that began last
+	began       uint64             // processes so far
 	whole       int                // takeovers that loaded blocks
 	broken      int                // those that found the journal not to be whole
 
@@ -152,7 +153,8 @@ func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Loc
 	_, err := dir.Refresh(context.Background())
 	require.NoError(w.t, err)
 	stores.Directory, w.dir = dir, dir
-	a := worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log)), Owner: 1}
+	w.began++
+	a := worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log)), Owner: w.began << 32}
 	begin := func() *ingest.Local {
 		cfg.Registerer = nil
 		return ingest.NewLocal(cfg, stores, a)

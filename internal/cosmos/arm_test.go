@@ -41,7 +41,8 @@ func (m *manager) arm() *cosmos.ARM {
 	return a
 }
 
-const databases = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.DocumentDB/databaseAccounts/acct/sqlDatabases/"
+const databases = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.DocumentDB/databaseAccounts/acct/" +
+	"sqlDatabases/"
 
 // Do answers a request for the database, for a container, for the list of containers, or for a throughput.
 func (m *manager) Do(r *http.Request) (*http.Response, error) {

@@ -402,6 +402,14 @@ func refreshWhileNothingIsStored(t *testing.T, r *refreshed) {
 	r.storeOf("m0")
 	r.warm.world.Heads.Forget()
 	require.Positive(t, r.ask(10*time.Second), "heads have forgotten what was stored since")
+	r.report("m0", r.warm.world.Now.Add(-2*time.Minute))
+	r.show()
+	r.ask(10 * time.Second)
+	require.Zero(t, r.ask(10*time.Second))
+	r.report("m0", r.warm.world.Now.Add(-time.Minute))
+	r.storeOf("m0")
+	r.warm.world.Heads.ForgetDuringAnswer()
+	require.Positive(t, r.ask(10*time.Second), "heads forget what was stored while they answer")
 	require.Positive(t, r.ask(31*time.Minute), "whatever heads tell")
 }
 

@@ -147,6 +147,7 @@ type Heads struct {
 	version uint64
 
 	stored   store.HeadStored       // Count and Exact
+	forgets  bool                   // during the next answer
 	storedAt map[chainOf]uint64     // by chain, the Count when its tail came
 	unknown  map[chainOf]store.Tail // of chunks that heads do not know of
 	unaware  bool
@@ -283,6 +284,17 @@ func (h *Heads) unexplained() {
 func (h *Heads) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.forget()
+}
+
+// ForgetDuringAnswer drops the tails of chains while the next answer is made, between its count and its tails.
+func (h *Heads) ForgetDuringAnswer() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgets = true
+}
+
+func (h *Heads) forget() {
 	for of := range h.tails {
 		h.stored.Exact = max(h.stored.Exact, h.storedAt[of])
 	}
@@ -353,6 +365,10 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 		counts := h.stored
 		if known := r.KnownStored(p.Owner); known >= counts.Exact {
 			counts.Above = known
+		}
+		if h.forgets {
+			h.forget()
+			h.forgets, counts.Exact = false, h.stored.Exact
 		}
 		p.Stored = &counts
 	}
