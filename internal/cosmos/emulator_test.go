@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/store"
-	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,47 +37,6 @@ func emulator(t *testing.T, cfg cosmosemu.Config, change func(*cosmos.Config)) (
 }
 
 var small = store.Throughput{RUs: 400}
-
-func TestChunksOnTheEmulator(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Fixture {
-		limits := cosmosemu.Limits{LogicalPartitionBytes: storetest.KeyBytes}
-		clock := &simulation{now: time.Unix(1_795_176_000, 0)}
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Limits: limits, Now: clock.Now}, nil)
-		return storetest.Fixture{
-			Writer: c.Chunks(), Reader: c.Chunks(), Headers: c.Chunks(),
-			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
-			DeleteContainer: func(name string) { require.NoError(t, c.Containers().Delete(t.Context(), name)) },
-			Wait:            func(d time.Duration) { require.NoError(t, clock.Sleep(t.Context(), d)) },
-		}
-	})
-}
-
-func TestRollupsOnTheEmulator(t *testing.T) {
-	storetest.RunRollups(t, func(t *testing.T) storetest.RollupFixture {
-		clock := &simulation{now: time.Unix(1_795_176_000, 0)}
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Now: clock.Now}, nil)
-		return storetest.RollupFixture{
-			Rollups:         c.Rollups(),
-			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
-			Now:             clock.Now,
-			Wait:            func(d time.Duration) { require.NoError(t, clock.Sleep(t.Context(), d)) },
-		}
-	})
-}
-
-func TestDocumentsOnTheEmulator(t *testing.T) {
-	controltest.RunDocuments(t, func(t *testing.T) control.Documents {
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
-		return c.Documents()
-	})
-}
-
-func TestCatalogOnTheEmulator(t *testing.T) {
-	controltest.RunCatalog(t, func(t *testing.T) control.Catalog {
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3}, nil)
-		return c.Catalog()
-	})
-}
 
 // The roles start in any order, and again on what is there.
 func TestEnsureBaseTwice(t *testing.T) {

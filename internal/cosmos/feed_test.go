@@ -6,19 +6,11 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestFeedOnTheEmulator(t *testing.T) {
-	controltest.RunFeed(t, func(t *testing.T) (control.Documents, control.Feed) {
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
-		return c.Documents(), c.Feed()
-	})
-}
 
 // A mark goes on across a split of the container.
 func TestFeedSurvivesSplit(t *testing.T) {

@@ -200,3 +200,16 @@ func (c *Catalog) fault(ctx context.Context, op, tenant, id string) *Fault {
 	}
 	return c.Fault(op, tenant, id)
 }
+
+// Entry returns an entry with tags, and metrics of numbers.
+func Entry(device string, tags map[string]string, metrics ...string) catalog.Entry {
+	e := catalog.Entry{Device: device, First: 1, Last: 2}
+	for name, value := range tags {
+		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: value, Updated: 1})
+	}
+	for _, m := range metrics {
+		e.Metrics = append(e.Metrics, catalog.Metric{Name: m, Kind: telemetry.Float})
+	}
+	e.Normalize()
+	return e
+}

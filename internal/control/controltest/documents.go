@@ -1,6 +1,6 @@
-// Package controltest holds the conformance suites of control.Documents and control.Catalog, and
-// strict in-memory implementations of both for tests. An implementation that passes the suite may stand
-// wherever the contract is asked for.
+// Package controltest holds strict fakes of control.Documents, control.Feed and control.Catalog for tests. Its tests are
+// the conformance suites of these contracts: they run over the fakes and, through internal/cosmos, over the emulator. An
+// implementation that passes a suite may stand wherever the contract is asked for.
 package controltest
 
 import (
@@ -58,14 +58,14 @@ func NewDocuments(t testing.TB) *Documents {
 	return &Documents{t: t, docs: make(map[documentKey]control.Document)}
 }
 
-var (
-	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
-	controlKinds = []string{
-		control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
-		control.KindLease, control.KindToken, control.KindAction,
-		control.KindDecision, control.KindSweep, control.KindErasure, control.KindAnnotations, control.KindAccount,
-	}
-)
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
+
+// Kinds are the kinds of documents that may be stored.
+var Kinds = []string{
+	control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
+	control.KindLease, control.KindToken, control.KindAction,
+	control.KindDecision, control.KindSweep, control.KindErasure, control.KindAnnotations, control.KindAccount,
+}
 
 // Create implements control.Documents.
 func (m *Documents) Create(ctx context.Context, d control.Document) (string, error) {
@@ -203,7 +203,7 @@ func (m *Documents) fault(ctx context.Context, op, kind, id string) *Fault {
 }
 
 func (m *Documents) check(d control.Document) {
-	if !slices.Contains(controlKinds, d.Kind) {
+	if !slices.Contains(Kinds, d.Kind) {
 		m.t.Errorf("document %s/%s: unknown kind", d.Kind, d.ID)
 	}
 	if !idPattern.MatchString(d.ID) {

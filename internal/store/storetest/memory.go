@@ -1,6 +1,7 @@
-// Package storetest holds the conformance suites of the contracts in package store, and Memory, a strict
-// store.Writer and store.Reader for tests. An implementation that passes the suite may stand wherever the
-// contract is asked for.
+// Package storetest holds strict fakes of the contracts in package store for tests, and the conformance suites of Heads
+// and Log, which many packages implement. Its tests are the suites of the other contracts: they run over the fakes and,
+// through internal/cosmos, over the emulator. An implementation that passes a suite may stand wherever the contract is
+// asked for.
 package storetest
 
 import (

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -13,26 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestMemory(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Fixture {
-		m := storetest.NewMemory(t)
-		now := time.Unix(1_795_176_000, 0)
-		m.Now = func() time.Time { return now }
-		return storetest.Fixture{Writer: m, Reader: m, Headers: m, CreateContainer: m.CreateContainer,
-			DeleteContainer: m.DeleteContainer, Wait: func(d time.Duration) { now = now.Add(d) }}
-	})
-}
-
-func TestRollups(t *testing.T) {
-	storetest.RunRollups(t, func(t *testing.T) storetest.RollupFixture {
-		v := storetest.NewRollups(t)
-		now := time.Unix(1_795_176_000, 0)
-		v.Now = func() time.Time { return now }
-		return storetest.RollupFixture{Rollups: v, CreateContainer: v.CreateContainer, Now: v.Now,
-			Wait: func(d time.Duration) { now = now.Add(d) }}
-	})
-}
 
 // recorder counts what a Memory reports.
 type recorder struct {

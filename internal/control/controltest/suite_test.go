@@ -1,4 +1,4 @@
-package controltest
+package controltest_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
 
 	"github.com/stretchr/testify/require"
 )
 
-// RunDocuments checks an implementation of control.Documents; open returns an empty one.
-func RunDocuments(t *testing.T, open func(t *testing.T) control.Documents) {
+// runDocuments checks an implementation of control.Documents; open returns an empty one.
+func runDocuments(t *testing.T, open func(t *testing.T) control.Documents) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, ctx context.Context, docs control.Documents)
@@ -110,13 +111,13 @@ func documentsOrder(t *testing.T, ctx context.Context, docs control.Documents) {
 }
 
 func documentsKinds(t *testing.T, ctx context.Context, docs control.Documents) {
-	for i, kind := range controlKinds {
+	for i, kind := range controltest.Kinds {
 		d := document("same", fmt.Sprintf(`{"n":%d}`, i))
 		d.Kind = kind
 		_, err := docs.Create(ctx, d)
 		require.NoError(t, err)
 	}
-	for i, kind := range controlKinds {
+	for i, kind := range controltest.Kinds {
 		all := listed(t, ctx, docs, kind)
 		require.Len(t, all, 1)
 		require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, i), string(all[0].Body))

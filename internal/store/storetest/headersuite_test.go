@@ -1,4 +1,4 @@
-package storetest
+package storetest_test
 
 import (
 	"encoding/json"
@@ -16,12 +16,12 @@ import (
 )
 
 // headers returns what a scan of headers yields, as shard/device/id, sorted.
-func headers(t *testing.T, f Fixture, s store.HeaderScan) (out []string) {
+func headers(t *testing.T, f fixture, s store.HeaderScan) (out []string) {
 	t.Helper()
 	charged := 0.0
 	s.Charge = func(rus float64) error { charged += rus; return nil }
 	usage, err := f.Headers.Headers(t.Context(), s, func(header []byte) error {
-		var p properties
+		var p struct{ ID, TenantShard, Device string }
 		require.NoError(t, json.Unmarshal(header, &p), "%s", header)
 		out = append(out, p.TenantShard+"/"+p.Device+"/"+p.ID)
 		var all map[string]any
@@ -44,7 +44,7 @@ func headers(t *testing.T, f Fixture, s store.HeaderScan) (out []string) {
 }
 
 // headersOfADay finds the chunks of a day under whatever key.
-func headersOfADay(t *testing.T, f Fixture) {
+func headersOfADay(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	key := func(shard, device string) sharding.Key {
 		return sharding.Key{Container: container, TenantShard: shard, Device: device}

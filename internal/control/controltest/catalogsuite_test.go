@@ -1,4 +1,4 @@
-package controltest
+package controltest_test
 
 import (
 	"context"
@@ -10,13 +10,12 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 )
 
-// RunCatalog checks an implementation of control.Catalog; open returns an empty one.
-func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
+// runCatalog checks an implementation of control.Catalog; open returns an empty one.
+func runCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, ctx context.Context, catalog control.Catalog)
@@ -158,17 +157,4 @@ func pageYield(t *testing.T, ctx context.Context, c control.Catalog) {
 	})
 	require.Equal(t, stop, err)
 	require.Equal(t, 2, seen)
-}
-
-// Entry returns an entry with tags, and metrics of numbers.
-func Entry(device string, tags map[string]string, metrics ...string) catalog.Entry {
-	e := catalog.Entry{Device: device, First: 1, Last: 2}
-	for name, value := range tags {
-		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: value, Updated: 1})
-	}
-	for _, m := range metrics {
-		e.Metrics = append(e.Metrics, catalog.Metric{Name: m, Kind: telemetry.Float})
-	}
-	e.Normalize()
-	return e
 }

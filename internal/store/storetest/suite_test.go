@@ -1,4 +1,4 @@
-package storetest
+package storetest_test
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Fixture is an implementation under test, without any container of chunks. One of its partition keys takes KeyBytes,
-// within a tenth.
-type Fixture struct {
+// fixture is an implementation under test, without any container of chunks. One of its partition keys takes
+// storetest.KeyBytes, within a tenth.
+type fixture struct {
 	Writer          store.Writer
 	Reader          store.Reader
 	Headers         store.HeaderReader
@@ -26,11 +26,11 @@ type Fixture struct {
 	Wait            func(d time.Duration) // moves the store's clock
 }
 
-// Run checks an implementation of store.Writer and store.Reader; open returns an empty one.
-func Run(t *testing.T, open func(t *testing.T) Fixture) {
+// runChunks checks an implementation of store.Writer and store.Reader; open returns an empty one.
+func runChunks(t *testing.T, open func(t *testing.T) fixture) {
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Fixture)
+		run  func(*testing.T, fixture)
 	}{
 		{"create and read", createAndRead},
 		{"create never changes what is there", createOnce},
@@ -84,7 +84,7 @@ func document(key sharding.Key, id chunk.ID, from, to int64, size int) []byte {
 func number(n uint32) chunk.ID { return chunk.ID{Day: day, Stream: 1, Partition: 3, Number: n} }
 
 // fill creates chunks 0 to n-1 of one chain under a key; chunk i has the rows of [i*10, i*10+9] ms.
-func fill(t *testing.T, f Fixture, key sharding.Key, n, size int) {
+func fill(t *testing.T, f fixture, key sharding.Key, n, size int) {
 	t.Helper()
 	for i := range n {
 		_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(),
@@ -105,7 +105,7 @@ func sameChunk(t *testing.T, want, got []byte) {
 }
 
 // scan returns the ids of a scan's documents, with the device before those of m2.
-func scan(t *testing.T, f Fixture, s store.Scan) (ids []string) {
+func scan(t *testing.T, f fixture, s store.Scan) (ids []string) {
 	t.Helper()
 	usage, err := f.Reader.Scan(t.Context(), s, func(doc []byte) error {
 		var p struct{ ID, Device string }

@@ -1,4 +1,4 @@
-package storetest
+package storetest_test
 
 import (
 	"context"
@@ -10,13 +10,14 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
 )
 
-func createAndRead(t *testing.T, f Fixture) {
+func createAndRead(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	for _, key := range []sharding.Key{m1, m2} {
 		doc := document(key, number(0), 0, 5, 20_000)
@@ -30,7 +31,7 @@ func createAndRead(t *testing.T, f Fixture) {
 	}
 }
 
-func createOnce(t *testing.T, f Fixture) {
+func createOnce(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	first, second := document(m1, number(0), 0, 5, 10), document(m1, number(0), 0, 6, 11)
 	_, err := f.Writer.Create(t.Context(), m1, number(0).String(), first)
@@ -47,7 +48,7 @@ func createOnce(t *testing.T, f Fixture) {
 }
 
 // replaceChunk checks store.Replacer, where the writer is one.
-func replaceChunk(t *testing.T, f Fixture) {
+func replaceChunk(t *testing.T, f fixture) {
 	r, ok := f.Writer.(store.Replacer)
 	require.True(t, ok)
 	f.CreateContainer(container)
@@ -83,7 +84,7 @@ func replaceChunk(t *testing.T, f Fixture) {
 	sameChunk(t, second, got)
 }
 
-func createUnderOtherKeys(t *testing.T, f Fixture) {
+func createUnderOtherKeys(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	otherShard := m1
 	otherShard.TenantShard = "globex~0"
@@ -98,7 +99,7 @@ func createUnderOtherKeys(t *testing.T, f Fixture) {
 	}
 }
 
-func createRace(t *testing.T, f Fixture) {
+func createRace(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	var won atomic.Int32
 	var wg sync.WaitGroup
@@ -116,18 +117,18 @@ func createRace(t *testing.T, f Fixture) {
 	require.EqualValues(t, 1, won.Load())
 }
 
-func createTooLarge(t *testing.T, f Fixture) {
+func createTooLarge(t *testing.T, f fixture) {
 	f.CreateContainer(container)
-	_, err := f.Writer.Create(t.Context(), m1, number(0).String(), document(m1, number(0), 0, 5, MaxDocument))
+	_, err := f.Writer.Create(t.Context(), m1, number(0).String(), document(m1, number(0), 0, 5, storetest.MaxDocument))
 	require.ErrorIs(t, err, store.ErrTooLarge)
 	_, _, err = f.Writer.Read(t.Context(), m1, number(0).String(), "")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 // createInFullKey requires that a full key refuses creates and serves reads, and that other keys go on.
-func createInFullKey(t *testing.T, f Fixture) {
+func createInFullKey(t *testing.T, f fixture) {
 	f.CreateContainer(container)
-	const size = KeyBytes / 10
+	const size = storetest.KeyBytes / 10
 	n, err := uint32(0), error(nil)
 	for ; err == nil && n < 20; n++ {
 		_, err = f.Writer.Create(t.Context(), m1, number(n).String(),
@@ -147,7 +148,7 @@ func createInFullKey(t *testing.T, f Fixture) {
 	require.NoError(t, err)
 }
 
-func missingDocument(t *testing.T, f Fixture) {
+func missingDocument(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	_, _, err := f.Writer.Read(t.Context(), m1, number(0).String(), "")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -156,7 +157,7 @@ func missingDocument(t *testing.T, f Fixture) {
 	require.Empty(t, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000)}))
 }
 
-func deletedContainer(t *testing.T, f Fixture) {
+func deletedContainer(t *testing.T, f fixture) {
 	chain := store.Chain{Day: day, Stream: 1, Partition: 3}
 	doc := document(m1, number(0), 0, 5, 10)
 	for range 2 {
@@ -182,7 +183,7 @@ func deletedContainer(t *testing.T, f Fixture) {
 	}
 }
 
-func lastOfChain(t *testing.T, f Fixture) {
+func lastOfChain(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 12, 10)
 	// Neighbours in the order of ids, and other keys.
@@ -212,7 +213,7 @@ func lastOfChain(t *testing.T, f Fixture) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func contextEnded(t *testing.T, f Fixture) {
+func contextEnded(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 1, 10)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -228,7 +229,7 @@ func contextEnded(t *testing.T, f Fixture) {
 }
 
 // deleteChunk checks store.Deleter, where the writer is one.
-func deleteChunk(t *testing.T, f Fixture) {
+func deleteChunk(t *testing.T, f fixture) {
 	d, ok := f.Writer.(store.Deleter)
 	if !ok {
 		t.Skip("it deletes nothing")

@@ -1,4 +1,4 @@
-package storetest
+package storetest_test
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RollupFixture is a store of rollups under test, without any container.
-type RollupFixture struct {
+// rollupFixture is a store of rollups under test, without any container.
+type rollupFixture struct {
 	Rollups         store.RollupWriter
 	CreateContainer func(name string)
 	Now             func() time.Time      // the store's clock
 	Wait            func(d time.Duration) // moves it
 }
 
-// RunRollups checks an implementation of store.RollupWriter; open returns an empty one.
-func RunRollups(t *testing.T, open func(t *testing.T) RollupFixture) {
+// runRollups checks an implementation of store.RollupWriter; open returns an empty one.
+func runRollups(t *testing.T, open func(t *testing.T) rollupFixture) {
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, RollupFixture)
+		run  func(*testing.T, rollupFixture)
 	}{
 		{"what is created is read", rollupCreate},
 		{"what has changed is not replaced", rollupReplace},
@@ -75,7 +75,7 @@ func rollupDoc(metric, batch string, from, to int, ttl int64) (store.RollupKey, 
 	return key, id, slices.Clone(doc)
 }
 
-func readAsOf(t *testing.T, f RollupFixture) (asOf int64, etag string) {
+func readAsOf(t *testing.T, f rollupFixture) (asOf int64, etag string) {
 	t.Helper()
 	v, _, _, err := f.Rollups.ReadRollup(t.Context(), manifestKey, manifestID)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func readAsOf(t *testing.T, f RollupFixture) (asOf int64, etag string) {
 	return l.AsOf, v.ETag
 }
 
-func rollupCreate(t *testing.T, f RollupFixture) {
+func rollupCreate(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	_, _, _, err := f.Rollups.ReadRollup(t.Context(), manifestKey, manifestID)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -105,7 +105,7 @@ func rollupCreate(t *testing.T, f RollupFixture) {
 	require.ErrorIs(t, err, store.ErrExists)
 }
 
-func rollupReplace(t *testing.T, f RollupFixture) {
+func rollupReplace(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	_, err := f.Rollups.ReplaceRollup(t.Context(), manifestKey, manifestID, `"none"`, manifestDoc(1))
 	require.ErrorIs(t, err, store.ErrChanged)
@@ -123,7 +123,7 @@ func rollupReplace(t *testing.T, f RollupFixture) {
 	require.EqualValues(t, 2, asOf)
 }
 
-func rollupRace(t *testing.T, f RollupFixture) {
+func rollupRace(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	_, err := f.Rollups.CreateRollup(t.Context(), manifestKey, manifestID, manifestDoc(0))
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func rollupRace(t *testing.T, f RollupFixture) {
 	require.Equal(t, 1, won)
 }
 
-func rollupDelete(t *testing.T, f RollupFixture) {
+func rollupDelete(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 0)
 	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
@@ -160,7 +160,7 @@ func rollupDelete(t *testing.T, f RollupFixture) {
 	}
 }
 
-func rollupExpiry(t *testing.T, f RollupFixture) {
+func rollupExpiry(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 60)
 	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
@@ -171,7 +171,7 @@ func rollupExpiry(t *testing.T, f RollupFixture) {
 }
 
 // scanned returns what a scan yields, as ids, sorted.
-func scanned(t *testing.T, f RollupFixture, s store.RollupScan) (out []string) {
+func scanned(t *testing.T, f rollupFixture, s store.RollupScan) (out []string) {
 	t.Helper()
 	charged := 0.0
 	s.Charge = func(rus float64) error { charged += rus; return nil }
@@ -189,7 +189,7 @@ func scanned(t *testing.T, f RollupFixture, s store.RollupScan) (out []string) {
 	return out
 }
 
-func rollupScan(t *testing.T, f RollupFixture) {
+func rollupScan(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	var key store.RollupKey
 	for _, metric := range []string{"velocity", "odometer"} {
@@ -224,7 +224,7 @@ func rollupScan(t *testing.T, f RollupFixture) {
 	require.Equal(t, stop, err, "as it is")
 }
 
-func rollupNoContainer(t *testing.T, f RollupFixture) {
+func rollupNoContainer(t *testing.T, f rollupFixture) {
 	key, id, doc := rollupDoc("velocity", "b1", 0, 1, 0)
 	_, err := f.Rollups.CreateRollup(t.Context(), key, id, doc)
 	require.ErrorIs(t, err, store.ErrNoContainer)
@@ -236,7 +236,7 @@ func rollupNoContainer(t *testing.T, f RollupFixture) {
 
 // rollupClock requires that a read returns the time with which a write at that time is stamped, whether it finds a
 // document or not.
-func rollupClock(t *testing.T, f RollupFixture) {
+func rollupClock(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	for i := range 3 {
 		key, id, doc := rollupDoc(fmt.Sprintf("m%d", i), "b1", 0, 1, 0)
@@ -257,7 +257,7 @@ func rollupClock(t *testing.T, f RollupFixture) {
 	}
 }
 
-func rollupEnded(t *testing.T, f RollupFixture) {
+func rollupEnded(t *testing.T, f rollupFixture) {
 	f.CreateContainer(rollupContainer)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

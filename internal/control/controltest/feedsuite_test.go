@@ -1,4 +1,4 @@
-package controltest
+package controltest_test
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
 
 	"github.com/stretchr/testify/require"
 )
 
-// RunFeed checks an implementation of control.Feed; open returns an empty one and the documents that it follows.
-func RunFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.Feed)) {
+// runFeed checks an implementation of control.Feed; open returns an empty one and the documents that it follows.
+func runFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.Feed)) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, ctx context.Context, docs control.Documents, feed control.Feed)
@@ -80,14 +81,14 @@ func feedChanges(t *testing.T, ctx context.Context, docs control.Documents, feed
 func feedMany(t *testing.T, ctx context.Context, docs control.Documents, feed control.Feed) {
 	_, mark := changesSince(t, ctx, feed, "")
 	const each = 150
-	for _, kind := range controlKinds {
+	for _, kind := range controltest.Kinds {
 		for i := range each {
 			_, err := docs.Create(ctx, control.Document{Kind: kind, ID: fmt.Sprintf("d%03d", i), Body: json.RawMessage(`{}`)})
 			require.NoError(t, err)
 		}
 	}
 	changed, _ := changesSince(t, ctx, feed, mark)
-	require.Len(t, changed, each*len(controlKinds))
+	require.Len(t, changed, each*len(controltest.Kinds))
 }
 
 func feedContext(t *testing.T, ctx context.Context, _ control.Documents, feed control.Feed) {

@@ -1,4 +1,4 @@
-package storetest
+package storetest_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func scanRange(t *testing.T, f Fixture) {
+func scanRange(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
 	fill(t, f, m2, 5, 10)
@@ -47,7 +47,7 @@ func scanRange(t *testing.T, f Fixture) {
 	require.Zero(t, usage.Documents)
 }
 
-func scanOrder(t *testing.T, f Fixture) {
+func scanOrder(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	const n = 130 // more than a page
 	// Numbers and instants run against each other, so that an order by id would show.
@@ -66,7 +66,7 @@ func scanOrder(t *testing.T, f Fixture) {
 	require.Equal(t, want, scan(t, f, store.Scan{Key: m1, Range: millis(0, 10_000)}))
 }
 
-func scanPrefix(t *testing.T, f Fixture) {
+func scanPrefix(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	var want []string
 	for i := range 40 {
@@ -93,7 +93,7 @@ func scanPrefix(t *testing.T, f Fixture) {
 	require.Empty(t, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
 }
 
-func scanSince(t *testing.T, f Fixture) {
+func scanSince(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	stored := func(of sharding.Key, n uint32) (at int64) {
 		_, err := f.Writer.Create(t.Context(), of, number(n).String(),
@@ -147,7 +147,7 @@ func scanSince(t *testing.T, f Fixture) {
 
 // scanWindows requires that a scan with several windows, each with its own since, yields a document of two windows
 // once.
-func scanWindows(t *testing.T, f Fixture) {
+func scanWindows(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 4, 10) // 0 to 9, 10 to 19, …
 	var at int64
@@ -178,7 +178,7 @@ func scanWindows(t *testing.T, f Fixture) {
 	require.Equal(t, []string{"m1/1"}, scan(t, f, store.Scan{Key: m1, Windows: most}))
 }
 
-func scanYield(t *testing.T, f Fixture) {
+func scanYield(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
 	for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
@@ -199,7 +199,7 @@ func scanYield(t *testing.T, f Fixture) {
 }
 
 // scanWithin requires that a scan leaves a document alone while yield has it, whatever else is scanned.
-func scanWithin(t *testing.T, f Fixture) {
+func scanWithin(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 10, 100)
 	fill(t, f, m2, 10, 100)
@@ -216,7 +216,7 @@ func scanWithin(t *testing.T, f Fixture) {
 }
 
 // scanCharge requires that a scan reports its charge as it goes, and ends when that is refused.
-func scanCharge(t *testing.T, f Fixture) {
+func scanCharge(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
 	charged := 0.0
@@ -244,7 +244,7 @@ func scanCharge(t *testing.T, f Fixture) {
 }
 
 // scanDropped requires that a scan of a container that is dropped meanwhile fails instead of ending early.
-func scanDropped(t *testing.T, f Fixture) {
+func scanDropped(t *testing.T, f fixture) {
 	f.CreateContainer(container)
 	const n = 300 // of each key: together more than a page
 	for _, key := range []sharding.Key{m1, m2} {
