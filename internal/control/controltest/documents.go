@@ -1,6 +1,6 @@
-// Package controltest holds strict fakes of control.Documents, control.Feed and control.Catalog for tests. Its tests are
-// the conformance suites of these contracts: they run over the fakes and, through internal/cosmos, over the emulator. An
-// implementation that passes a suite may stand wherever the contract is asked for.
+// Package controltest holds strict fakes of control.Documents, control.Feed and control.Catalog for tests. Its tests
+// are the conformance suites of these contracts: they run over the fakes and, through internal/cosmos, over the
+// emulator. An implementation that passes a suite may stand wherever the contract is asked for.
 package controltest
 
 import (
