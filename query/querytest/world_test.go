@@ -8,13 +8,6 @@ import (
 	"binnacle/query/querytest"
 )
 
-// The heads of a world keep the contract of store.Heads.
-func TestHeadsOfAWorld(t *testing.T) {
-	storetest.RunHeads(t, func(t *testing.T) storetest.HeadFixture {
-		return querytest.New(t, time.Date(2024, 10, 28, 12, 0, 0, 0, time.UTC)).HeadFixture()
-	})
-}
-
 // The log of a world keeps the contract of store.Log.
 func TestLogOfAWorld(t *testing.T) {
 	storetest.RunLog(t, func(t *testing.T) storetest.LogFixture {
