@@ -40,7 +40,7 @@ type tenantSizesCommand struct {
 
 func (tenantSizesCommand) Help() string {
 	return `It reads the catalog of each tenant, at 930 request units for a million devices. Series are pairs of a device and
-a metric; "binnacle cardinality --tenant" shows more of one tenant.
+a metric; /api/v1/cardinality of the query API shows more of one tenant.
 
 Examples:
   binnacle tenant sizes

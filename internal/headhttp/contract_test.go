@@ -44,7 +44,8 @@ func headFixture(t *testing.T) storetest.HeadFixture {
 		Heads: w.Heads,
 		Take: func(offset int64, readings ...telemetry.Reading) {
 			for i, r := range readings {
-				open = append(open, querytest.Record{Position: telemetry.Position{Stream: 1, Offset: offset + int64(i)}, Reading: r})
+				at := telemetry.Position{Stream: 1, Offset: offset + int64(i)}
+				open = append(open, querytest.Record{Position: at, Reading: r})
 			}
 			position = offset + int64(len(readings))
 			show()

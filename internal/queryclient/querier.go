@@ -1,5 +1,4 @@
-// Package queryclient asks a querier from a terminal, and prints its answer: why readings have gaps, and how much a
-// tenant has.
+// Package queryclient asks a querier from a terminal, and prints its answer: why readings have gaps.
 package queryclient
 
 import (

@@ -11,7 +11,6 @@ type Attendance struct {
 	cfg     Config
 	step    int64
 	devices map[string][]bool
-	decoded int
 }
 
 // NewAttendance makes one with steps [Range.From + k*step, Range.From + (k+1)*step).
@@ -38,7 +37,6 @@ func (s *Attendance) Add(p *read.Piece) error {
 	}
 	times := p.Frame.Times
 	if p.Chunk != nil {
-		s.decoded++
 		all, err := p.Chunk.Times()
 		if err != nil {
 			return err
@@ -68,6 +66,3 @@ const mapEntry = 100
 
 // Devices returns all devices, each with its steps.
 func (s *Attendance) Devices() map[string][]bool { return s.devices }
-
-// Decoded returns how many chunks had their instants decoded.
-func (s *Attendance) Decoded() int { return s.decoded }

@@ -37,7 +37,6 @@ type Change struct {
 // were stored then, and those of the same device that overlap them. It is owned by one goroutine.
 type Changes struct {
 	collected
-	decodes
 	cfg          Config
 	since, until int64
 }
@@ -90,7 +89,6 @@ func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change)
 			before, after = append(before, p), append(after, p)
 		}
 	}
-	c.decoded += len(after)
 	was, wasBytes, err := c.cfg.curves(device, before)
 	if err != nil {
 		return err

@@ -38,12 +38,3 @@ func (c *collected) each(visit func(device string, pieces []*read.Piece) error) 
 	}
 	return nil
 }
-
-// decodes counts how chunks were answered.
-type decodes struct{ whole, decoded int }
-
-// Whole returns how many chunks were answered by their statistics.
-func (d *decodes) Whole() int { return d.whole }
-
-// Decoded returns how many pieces were decoded.
-func (d *decodes) Decoded() int { return d.decoded }

@@ -71,7 +71,6 @@ type Aggregated struct {
 // Grouped makes aggregates of the pieces of a request without order, device by device. It is owned by one goroutine.
 type Grouped struct {
 	collected
-	decodes
 	cfg    Config
 	ask    Aggregation
 	needs  needs
@@ -191,7 +190,6 @@ type seriesOf struct{ labels, metric string }
 func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {
 	p := pieces[0]
 	defer p.Release()
-	d.whole++
 	wanted := newMetricSet(d.cfg.Metrics)
 	at := d.ask.Buckets.of(p.From, 0)
 	for _, c := range p.Chunk.Columns() {
@@ -212,7 +210,6 @@ func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {
 }
 
 func (d *deviceGroups) decode(pieces []*read.Piece) error {
-	d.decoded += len(pieces)
 	curves, bytes, err := d.cfg.curves(d.device, pieces)
 	if err != nil {
 		return err
@@ -283,7 +280,7 @@ func (g *Grouped) bucket(of *group, i int) (*bucket, error) {
 	return b, nil
 }
 
-// hold counts the time for which the last number held, in its bucket and in that of the next one.
+// hold counts memory of groups.
 func (g *Grouped) hold(bytes int64) error {
 	err := g.cfg.Memory.Take(bytes)
 	if err == nil {

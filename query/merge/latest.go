@@ -25,7 +25,6 @@ type Last struct {
 // It is owned by one goroutine.
 type Latest struct {
 	collected
-	decodes
 	cfg Config
 }
 
@@ -93,7 +92,6 @@ func (l *Latest) olderThan(p *read.Piece, found map[newestOf]*candidate, wanted 
 }
 
 func (l *Latest) take(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) error {
-	l.decoded++
 	source := p.Source
 	f, bytes, err := l.cfg.decode(p)
 	if err != nil {

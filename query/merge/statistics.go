@@ -26,7 +26,6 @@ type Statistic struct {
 // but its last bits depend on which chunks were decoded. It is owned by one goroutine.
 type Statistics struct {
 	collected
-	decodes
 	cfg  Config
 	step int64
 }
@@ -95,7 +94,6 @@ func (s *Statistics) bucket(time int64) int64 {
 
 func (s *Statistics) take(sums sums, p *read.Piece) {
 	defer p.Release()
-	s.whole++
 	wanted := newMetricSet(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
 		if wanted.has(c.Metric) {
@@ -105,7 +103,6 @@ func (s *Statistics) take(sums sums, p *read.Piece) {
 }
 
 func (s *Statistics) decode(sums sums, pieces []*read.Piece) error {
-	s.decoded += len(pieces)
 	curves, bytes, err := s.cfg.curves("", pieces)
 	if err != nil {
 		return err
