@@ -2,8 +2,9 @@ package heatmap
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
+
+	"binnacle/ingest/queue"
 )
 
 // Row is the heat of keys that are neighbours in the hash: at first one key, after Compact maybe several.
@@ -32,12 +33,13 @@ func Compact(rows []Row, most int) []Row {
 	for i := range rows {
 		nodes[i] = node{Row: rows[i], total: rows[i].total(), before: i - 1, after: i + 1}
 	}
-	p := pairs{}
+	p := newPairs()
 	for i := range nodes[:max(0, len(nodes)-1)] {
 		p.offer(nodes, i)
 	}
 	for left := len(nodes); left > most && p.Len() > 0; {
-		next := heap.Pop(&p).(pair)
+		next := p.First()
+		p.Remove(next)
 		a, b := &nodes[next.first], &nodes[next.second]
 		if a.gone || b.gone || a.version+b.version != next.version {
 			continue
@@ -81,11 +83,18 @@ type node struct {
 type pair struct {
 	first, second int
 	total         float64
-	version       int // of both when they were weighed
+	version       int   // of both when they were weighed
+	place         int32 // in pairs
 }
 
 // pairs are the pairs, the coldest first.
-type pairs []pair
+type pairs struct{ queue.Heap[*pair] }
+
+func newPairs() pairs {
+	return pairs{queue.NewHeap(func(p *pair) *int32 { return &p.place }, func(a, b *pair) bool {
+		return cmp.Or(cmp.Compare(a.total, b.total), cmp.Compare(a.first, b.first)) < 0
+	})}
+}
 
 // offer adds a node and its neighbour, if they lie in the same physical partition.
 func (p *pairs) offer(nodes []node, first int) {
@@ -94,27 +103,5 @@ func (p *pairs) offer(nodes []node, first int) {
 		return
 	}
 	b := &nodes[a.after]
-	heap.Push(p, pair{first, a.after, a.total + b.total, a.version + b.version})
-}
-
-// Len implements heap.Interface.
-func (p pairs) Len() int { return len(p) }
-
-// Less implements heap.Interface.
-func (p pairs) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(p[i].total, p[j].total), cmp.Compare(p[i].first, p[j].first)) < 0
-}
-
-// Swap implements heap.Interface.
-func (p pairs) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-
-// Push implements heap.Interface.
-func (p *pairs) Push(x any) { *p = append(*p, x.(pair)) }
-
-// Pop implements heap.Interface.
-func (p *pairs) Pop() any {
-	old := *p
-	last := old[len(old)-1]
-	*p = old[:len(old)-1]
-	return last
+	p.Put(&pair{first: first, second: a.after, total: a.total + b.total, version: a.version + b.version})
 }
