@@ -27,9 +27,6 @@ func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) 
 // latestLookBacks is how far Nearest looks back, step by step.
 var latestLookBacks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour}
 
-// LongestLookBack is how far Nearest looks back at most.
-const LongestLookBack = 31 * 24 * time.Hour
-
 // Nearest emits as Latest does, for a request that has only the end of a range and names its devices. It looks back an
 // hour, and further only for metrics of devices that it has not found: those named, or any. Once a metric of a device
 // is found, series of it with other labels are not looked for further back.

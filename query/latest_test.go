@@ -74,7 +74,7 @@ func TestNearestLooksBackStepwise(t *testing.T) {
 			}
 			r.Descending, r.Limit = false, 0
 			r.Range.To = modelStart.UnixMilli() + rnd.Int64N((modelDays+5)*telemetry.DayMillis)
-			r.Range.From = max(0, r.Range.To-query.LongestLookBack.Milliseconds())
+			r.Range.From = max(0, r.Range.To-31*telemetry.DayMillis)
 			var got []string
 			_, err := q.Nearest(t.Context(), r, asked(&got))
 			require.NoError(t, err)

@@ -156,17 +156,6 @@ func (a Action) Details() string {
 	return strings.Join(parts, " ")
 }
 
-// String returns the action in one line.
-func (a Action) String() string {
-	parts := []string{a.At.Format(time.RFC3339), a.Who, a.Verb}
-	for _, part := range []string{a.Object, a.Tenant, a.Details()} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(append(parts, a.Outcome), "  ")
-}
-
 func (a Action) document() Document {
 	return newDocument(KindAction, a.ID, actionBody{
 		At: a.At.UnixMilli(), Who: a.Who, Verb: a.Verb, Object: a.Object, Tenant: a.Tenant, Detail: a.Detail,

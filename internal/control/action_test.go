@@ -37,8 +37,10 @@ func TestActionsAreListed(t *testing.T) {
 	all, err := actions.List(t.Context(), time.Time{})
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	require.Equal(t, "2026-11-20T12:00:00Z  anna@desk  token add  abc  acme  scopes=read  done", all[0].String())
-	require.Equal(t, "2026-11-20T12:01:00Z  anna@desk  token revoke  xyz  no such token", all[1].String())
+	require.Equal(t, control.Action{ID: all[0].ID, At: now.Add(-time.Minute), Who: "anna@desk", Verb: "token add",
+		Object: "abc", Tenant: "acme", Detail: map[string]string{"scopes": "read"}, Outcome: control.OutcomeDone}, all[0])
+	require.Equal(t, control.Action{ID: all[1].ID, At: now, Who: "anna@desk", Verb: "token revoke", Object: "xyz",
+		Outcome: broken.Error()}, all[1])
 	require.Contains(t, said.String(), `"who":"anna@desk","verb":"token add","object":"abc","tenant":"acme"`)
 	late, err := actions.List(t.Context(), now)
 	require.NoError(t, err)

@@ -162,8 +162,7 @@ var errUnchanged = errors.New("nothing changes")
 
 // change stores the annotations of a tenant anew.
 func (s *Annotations) change(ctx context.Context, tenant string, to func([]Annotation) ([]Annotation, error)) error {
-	pauses := lagging.Begin()
-	for {
+	return contend(ctx, func() error {
 		etag, body, err := s.read(ctx, tenant)
 		if err != nil {
 			return err
@@ -180,20 +179,11 @@ func (s *Annotations) change(ctx context.Context, tenant string, to func([]Annot
 		})
 		d := newDocument(KindAnnotations, tenant, body)
 		d.ETag = etag
-		store := s.docs.Replace
-		if etag == "" {
-			store = s.docs.Create
-		}
-		if _, err = store(ctx, d); err == nil {
-			return nil
-		}
-		if !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
+		if _, err = put(ctx, s.docs, d); err != nil {
 			return fmt.Errorf("store annotations of %s: %w", tenant, err)
 		}
-		if err := pauses.Wait(ctx); err != nil {
-			return err
-		}
-	}
+		return nil
+	})
 }
 
 func (s *Annotations) read(ctx context.Context, tenant string) (etag string, body annotationsBody, err error) {

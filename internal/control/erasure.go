@@ -282,52 +282,36 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 			At: time.UnixMilli(b.At).UTC()}
 	}
 	for _, d := range docs {
-		id, ok := strings.CutSuffix(d.ID, erasurePositions)
-		if !ok {
-			continue
-		}
-		var b erasurePositionsBody
-		if err := decode(d, &b); err != nil {
-			return nil, err
-		}
-		e := byID[id]
+		at := max(0, strings.LastIndex(d.ID, "."))
+		id, what := d.ID[:at], d.ID[at:]
+		e, err := byID[id], error(nil)
 		switch {
-		case e == nil: // a list in pages may miss the first document for a moment: the order is as good as not known
+		case e == nil && what == erasurePositions:
+			// A list in pages may miss the first document for a moment: the order is as good as not known.
 			return nil, fmt.Errorf("%s document %q acknowledges an order that is not there", d.Kind, d.ID)
-		case b.Void:
-			delete(byID, id)
-		default:
+		case e == nil:
+		case what == erasurePositions:
+			var b erasurePositionsBody
+			if err = decode(d, &b); b.Void {
+				delete(byID, id)
+				continue
+			}
 			*e = *e.Acknowledged(b.Positions)
 			e.acknowledged = time.UnixMilli(b.At).UTC()
-		}
-	}
-	for _, d := range docs {
-		id, ok := strings.CutSuffix(d.ID, erasureProgress)
-		if e := byID[id]; ok && e != nil {
+		case what == erasureProgress:
 			e.progress = &SweepProgress{}
-			if err := decode(d, e.progress); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, d := range docs {
-		id, ok := strings.CutSuffix(d.ID, erasureSwept)
-		if e := byID[id]; ok && e != nil {
+			err = decode(d, e.progress)
+		case what == erasureSwept:
 			var b erasureSweptBody
-			if err := decode(d, &b); err != nil {
-				return nil, err
-			}
+			err = decode(d, &b)
 			e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
-		}
-	}
-	for _, d := range docs {
-		id, ok := strings.CutSuffix(d.ID, erasureCleared)
-		if e := byID[id]; ok && e != nil {
+		case what == erasureCleared:
 			var b erasureEndBody
-			if err := decode(d, &b); err != nil {
-				return nil, err
-			}
+			err = decode(d, &b)
 			e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	for _, e := range byID {

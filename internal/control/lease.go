@@ -37,9 +37,7 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 	if err != nil {
 		return false, fmt.Errorf("take lease %s: %w", name, err)
 	}
-	if !found {
-		_, err = l.docs.Create(ctx, d)
-	} else {
+	if found {
 		var body leaseBody
 		if err := decode(old, &body); err != nil {
 			return false, err
@@ -47,10 +45,9 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 		if body.Holder != l.holder && now.UnixMilli() < body.Until {
 			return false, nil
 		}
-		d.ETag = old.ETag
-		_, err = l.docs.Replace(ctx, d)
 	}
-	switch {
+	d.ETag = old.ETag
+	switch _, err = put(ctx, l.docs, d); {
 	case errors.Is(err, ErrExists), errors.Is(err, ErrChanged):
 		return false, nil
 	case err != nil:

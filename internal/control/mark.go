@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -60,32 +59,21 @@ func (s *Streams) OfStreams(ctx context.Context, all []Stream, partitions int, p
 // Advance stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset
 // stays; of two of one record the one that says that something was committed.
 func (s *Streams) Advance(ctx context.Context, number uint32, partition int32, m Mark) error {
-	pauses := lagging.Begin()
-	for {
+	return contend(ctx, func() error {
 		old, found, err := s.read(ctx, number, partition)
 		if err != nil {
 			return err
 		}
+		if found && (old.Offset > m.Offset || old.Offset == m.Offset && (m.Begins || !old.Begins)) {
+			return nil
+		}
 		d := newDocument(KindMark, markID(number, partition), m)
-		switch {
-		case !found:
-			_, err = s.docs.Create(ctx, d)
-		case old.Offset > m.Offset, old.Offset == m.Offset && (m.Begins || !old.Begins):
-			return nil
-		default:
-			d.ETag = old.etag
-			_, err = s.docs.Replace(ctx, d)
-		}
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
+		d.ETag = old.etag
+		if _, err = put(ctx, s.docs, d); err != nil {
 			return fmt.Errorf("renew mark of stream %d, partition %d: %w", number, partition, err)
 		}
-		if err := pauses.Wait(ctx); err != nil {
-			return err
-		}
-	}
+		return nil
+	})
 }
 
 type storedMark struct {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -169,29 +168,22 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 // false when there is nothing to store.
 func (d *Directory) setMonth(ctx context.Context, container string,
 	change func(m Month, found bool) (Month, bool)) error {
-	pauses := lagging.Begin()
-	for {
-		v, err := d.Refresh(ctx)
+	for changed := true; changed; {
+		err := contend(ctx, func() error {
+			v, err := d.Refresh(ctx)
+			if err != nil {
+				return err
+			}
+			var m Month
+			old, found := v.months[container]
+			if m, changed = change(old, found); changed {
+				_, err = put(ctx, d.cfg.Documents, m.document())
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		old, found := v.months[container]
-		m, changed := change(old, found)
-		if !changed {
-			return nil
-		}
-		if found {
-			_, err = d.cfg.Documents.Replace(ctx, m.document())
-		} else {
-			_, err = d.cfg.Documents.Create(ctx, m.document())
-		}
-		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrChanged) {
-			return err
-		}
-		if err != nil { // someone else was faster, or the read lagged behind
-			if err := pauses.Wait(ctx); err != nil {
-				return err
-			}
-		}
 	}
+	return nil
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -56,15 +55,15 @@ func first(all []Stream, err error) (Stream, error) {
 // Numbers are dense and a number is taken by create, so a create succeeds only for a caller that knew all streams: of
 // two callers that race, one fails and reads again.
 func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Stream, error) {
-	pauses := lagging.Begin()
-	for {
+	var of []Stream
+	err := contend(ctx, func() error {
 		all, err := s.list(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		of := Incarnations(all, old.Cluster, old.Topic)
+		of = Incarnations(all, old.Cluster, old.Topic)
 		if len(of) > 0 && of[0].Incarnation > old.Incarnation {
-			return of, nil
+			return nil
 		}
 		next := Stream{
 			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1,
@@ -73,17 +72,13 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 		if old.Incarnation > 0 {
 			next.Partitions = min(partitions, old.Partitions)
 		}
-		_, err = s.docs.Create(ctx, next.document())
-		if err == nil {
-			return slices.Insert(of, 0, next), nil
+		if _, err = s.docs.Create(ctx, next.document()); err != nil {
+			return fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
 		}
-		if !errors.Is(err, ErrExists) {
-			return nil, fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
-		}
-		if err := pauses.Wait(ctx); err != nil {
-			return nil, err
-		}
-	}
+		of = slices.Insert(of, 0, next)
+		return nil
+	})
+	return of, err
 }
 
 // All returns the streams of all topics, by number.

@@ -75,11 +75,8 @@ func ReadSweep(ctx context.Context, docs Documents, tenant string) (Sweep, error
 // Store stores how far the days were deleted. Where another process was faster it fails.
 func (s *Sweep) Store(ctx context.Context, docs Documents) (err error) {
 	d := newDocument(KindSweep, s.tenant, *s)
-	write := docs.Create
-	if d.ETag = s.etag; s.etag != "" {
-		write = docs.Replace
-	}
-	if s.etag, err = write(ctx, d); err != nil {
+	d.ETag = s.etag
+	if s.etag, err = put(ctx, docs, d); err != nil {
 		return fmt.Errorf("store the sweep of %s: %w", s.tenant, err)
 	}
 	return nil

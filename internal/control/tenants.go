@@ -80,19 +80,11 @@ func AveragesChange(a Averages) (Change, error) {
 // Set changes what is stored about a tenant, all in one write. Roles know it when they have read the tenants again.
 // Properties that this version does not know stay as they are. It fails with ErrNoTenant if there is no such tenant.
 func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error {
-	wait := lagging.Begin()
-	for {
-		err := t.set(ctx, name, changes)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, ErrChanged) {
-			return fmt.Errorf("change tenant %s: %w", name, err)
-		}
-		if err := wait.Wait(ctx); err != nil {
-			return err
-		}
+	err := contend(ctx, func() error { return t.set(ctx, name, changes) })
+	if err != nil {
+		return fmt.Errorf("change tenant %s: %w", name, err)
 	}
+	return nil
 }
 
 // set tries Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.

@@ -66,9 +66,6 @@ func (t Token) Ended(now time.Time) (why string, ended bool) {
 	return "", false
 }
 
-// Has reports whether the token has a scope.
-func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
-
 // Matches reports whether the token is the one with this secret, in time that does not depend on the secret.
 func (t Token) Matches(secret string) bool {
 	hash := hashOf(secret)
@@ -145,35 +142,27 @@ var ErrNoToken = errors.New("there is no such token")
 
 // Revoke ends a token now. One that has been revoked stays as it is.
 func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
-	wait := lagging.Begin()
-	for {
+	err := contend(ctx, func() error {
 		all, err := s.List(ctx)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(all, func(t Token) bool { return t.ID == id })
 		if i < 0 {
-			return fmt.Errorf("revoke token %s: %w", id, ErrNoToken)
+			return ErrNoToken
 		}
 		t := all[i]
-		if t.Damage != nil {
-			return fmt.Errorf("revoke token %s: %w", id, t.Damage)
-		}
-		if !t.Revoked.IsZero() {
-			return nil
+		if t.Damage != nil || !t.Revoked.IsZero() {
+			return t.Damage
 		}
 		t.Revoked = now
 		_, err = s.docs.Replace(ctx, t.document())
-		if !errors.Is(err, ErrChanged) {
-			if err != nil {
-				return fmt.Errorf("revoke token %s: %w", id, err)
-			}
-			return nil
-		}
-		if err := wait.Wait(ctx); err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revoke token %s: %w", id, err)
 	}
+	return nil
 }
 
 // List returns all tokens, by id, also those that have ended. Of one whose document can't be read (it may be of a later
