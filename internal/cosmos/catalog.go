@@ -44,10 +44,7 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 	body := append(append(identity[:len(identity)-1], ','), doc[1:]...)
 	to := s.to("catalog_create", tenant)
 	to.about.bytes = len(body)
-	_, _, err = s.c.item(ctx, to, func(ctx context.Context, c *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return c.CreateItem(ctx, pk, body, nil)
-	})
+	_, _, err = s.c.item(ctx, to, creating(body))
 	if is(err, http.StatusConflict) {
 		err = control.ErrExists
 	}
@@ -118,10 +115,7 @@ func (s *catalogPages) Read(ctx context.Context, tenant string, ids []string,
 
 // Delete implements control.Catalog.
 func (s *catalogPages) Delete(ctx context.Context, tenant, id string) error {
-	_, _, err := s.c.item(ctx, s.to("catalog_delete", tenant), func(ctx context.Context, c *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return c.DeleteItem(ctx, pk, id, nil)
-	})
+	_, _, err := s.c.item(ctx, s.to("catalog_delete", tenant), deleting(id))
 	if err != nil && !is(err, http.StatusNotFound) {
 		return fmt.Errorf("delete page %s of the catalog of %s: %w", id, tenant, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -48,10 +47,7 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 	to := s.to("create", key)
 	to.low = to.low || s.late(id)
 	to.about.kind, to.about.bytes = s.kindOf(id), len(doc)
-	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.CreateItem(ctx, pk, doc, nil)
-	})
+	_, receipt, err := s.c.item(ctx, to, creating(doc))
 	var answer *Error
 	if err == nil || !errors.As(err, &answer) {
 		return receipt, wrapChunk(err, "create chunk "+id, key)
@@ -67,10 +63,7 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 
 // DeleteChunk implements store.Deleter.
 func (s *Chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
-	_, receipt, err := s.c.item(ctx, s.to("delete", key), func(ctx context.Context, container *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.DeleteItem(ctx, pk, id, nil)
-	})
+	_, receipt, err := s.c.item(ctx, s.to("delete", key), deleting(id))
 	if is(err, http.StatusNotFound) {
 		return receipt, nil
 	}
@@ -79,11 +72,7 @@ func (s *Chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (
 
 // ReplaceChunk implements store.Replacer.
 func (s *Chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
-	match := azcore.ETag(old.ETag)
-	_, receipt, err := s.c.item(ctx, s.to("replace", old.Key), func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReplaceItem(ctx, pk, old.ID, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
-	})
+	_, receipt, err := s.c.item(ctx, s.to("replace", old.Key), replacing(old.ID, old.ETag, doc))
 	if is(err, http.StatusPreconditionFailed) || is(err, http.StatusNotFound) {
 		err = store.ErrChanged
 	}
@@ -97,10 +86,7 @@ func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session 
 	if session != "" {
 		o.SessionToken = &session
 	}
-	resp, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReadItem(ctx, pk, id, &o)
-	})
+	resp, receipt, err := s.c.item(ctx, to, reading(id, &o))
 	if !is(err, http.StatusNotFound) {
 		return resp.Value, receipt, wrapChunk(err, "read chunk "+id, key)
 	}
@@ -123,13 +109,9 @@ func (c *Client) missing(ctx context.Context, container string, notFound error) 
 	case subSessionNotAvailable:
 		return false, nil
 	}
-	_, err := c.do(ctx, call{operation: "container_read", container: container, brief: true},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			cc, err := c.container(az, container)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
-			resp, err := cc.Read(ctx, nil)
+	_, err := c.inContainer(ctx, call{operation: "container_read", container: container, brief: true},
+		func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+			resp, err := container.Read(ctx, nil)
 			return resp.Response, err
 		})
 	if is(err, http.StatusNotFound) {

@@ -131,12 +131,8 @@ func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.Con
 // size returns the GB of data and index of a container, 0 where the service does not tell.
 func (s *Containers) size(ctx context.Context, name string) (float64, error) {
 	var usage string
-	_, err := s.c.do(ctx, call{operation: "container_read", container: name},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			container, err := s.c.container(az, name)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+	_, err := s.c.inContainer(ctx, call{operation: "container_read", container: name},
+		func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			resp, err := container.Read(ctx, &azcosmos.ReadContainerOptions{PopulateQuotaInfo: true})
 			if err == nil {
 				usage = resp.RawResponse.Header.Get("x-ms-resource-usage")
@@ -216,12 +212,8 @@ func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Thr
 
 // Delete drops a container and all that is in it. One that is missing is no error.
 func (s *Containers) Delete(ctx context.Context, name string) error {
-	_, err := s.c.do(ctx, call{operation: "container_delete", container: name},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			container, err := s.c.container(az, name)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+	_, err := s.c.inContainer(ctx, call{operation: "container_delete", container: name},
+		func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			resp, err := container.Delete(ctx, nil)
 			return resp.Response, err
 		})

@@ -10,9 +10,6 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/store"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 // documents is control.Documents over a container with the kind as its key. The names of its operations begin with the
@@ -28,11 +25,7 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.item(ctx, d.to("create", doc.Kind),
-		func(ctx context.Context, container *azcosmos.ContainerClient,
-			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-			return container.CreateItem(ctx, pk, body, nil)
-		})
+	resp, _, err := d.c.item(ctx, d.to("create", doc.Kind), creating(body))
 	switch {
 	case is(err, http.StatusConflict):
 		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, control.ErrExists)
@@ -48,12 +41,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	if err != nil {
 		return "", err
 	}
-	match := azcore.ETag(doc.ETag)
-	resp, _, err := d.c.item(ctx, d.to("replace", doc.Kind),
-		func(ctx context.Context, container *azcosmos.ContainerClient,
-			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-			return container.ReplaceItem(ctx, pk, doc.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
-		})
+	resp, _, err := d.c.item(ctx, d.to("replace", doc.Kind), replacing(doc.ID, doc.ETag, body))
 	switch {
 	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
 		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, control.ErrChanged)
@@ -65,10 +53,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 
 // Read reports false if there is none.
 func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
-	resp, _, err := d.c.item(ctx, d.to("read", kind), func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReadItem(ctx, pk, id, nil)
-	})
+	resp, _, err := d.c.item(ctx, d.to("read", kind), reading(id, nil))
 	if is(err, http.StatusNotFound) {
 		return control.Document{}, false, nil
 	}

@@ -255,12 +255,8 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 	for range o.attempts {
 		var charge float64
 		began := x.c.cfg.Now()
-		_, err := x.c.do(ctx, call{operation: "examine", container: scratch}, func(ctx context.Context,
-			az *azcosmos.Client) (azcosmos.Response, error) {
-			container, err := x.c.container(az, scratch)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+		_, err := x.c.inContainer(ctx, call{operation: "examine", container: scratch}, func(ctx context.Context,
+			container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			began = x.c.cfg.Now() // of the attempt that is not throttled
 			resp, err := o.do(ctx, container)
 			charge = chargeOf(resp.RawResponse, nil)

@@ -49,11 +49,9 @@ func (f *feed) page(ctx context.Context, mark string, since time.Time) (page azc
 		o.Continuation, o.StartFrom = &mark, nil
 	}
 	to := call{operation: "control_changes", container: store.ControlContainer}
-	_, err = f.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		container, err := f.c.container(az, store.ControlContainer)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
+	_, err = f.c.inContainer(ctx, to, func(ctx context.Context,
+		container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		var err error
 		page, err = container.ReadChangeFeed(ctx, &o)
 		return page.Response, err
 	})

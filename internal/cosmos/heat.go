@@ -59,20 +59,16 @@ func (s *heatDocuments) to(operation, key string) call {
 
 // CreateHeat implements store.HeatWriter.
 func (s *heatDocuments) CreateHeat(ctx context.Context, d store.HeatDocument) (store.Receipt, error) {
-	return s.write(ctx, "heat_create", d, (*azcosmos.ContainerClient).CreateItem)
+	return s.write(ctx, "heat_create", d, creating)
 }
 
 // PutHeat implements store.HeatWriter.
 func (s *heatDocuments) PutHeat(ctx context.Context, d store.HeatDocument) (store.Receipt, error) {
-	return s.write(ctx, "heat_put", d, (*azcosmos.ContainerClient).UpsertItem)
+	return s.write(ctx, "heat_put", d, upserting)
 }
 
-// writeItem is a method of the SDK that writes an item.
-type writeItem func(c *azcosmos.ContainerClient, ctx context.Context, pk azcosmos.PartitionKey, item []byte,
-	o *azcosmos.ItemOptions) (azcosmos.ItemResponse, error)
-
 func (s *heatDocuments) write(ctx context.Context, operation string, d store.HeatDocument,
-	send writeItem) (store.Receipt, error) {
+	sending func(doc []byte) itemRequest) (store.Receipt, error) {
 	identity, err := json.Marshal(struct {
 		ID  string `json:"id"`
 		Key string `json:"key"`
@@ -82,10 +78,7 @@ func (s *heatDocuments) write(ctx context.Context, operation string, d store.Hea
 		return store.Receipt{}, err
 	}
 	body := append(append(identity[:len(identity)-1], ','), d.Body[1:]...)
-	_, receipt, err := s.c.item(ctx, s.to(operation, d.Key), func(ctx context.Context, c *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return send(c, ctx, pk, body, nil)
-	})
+	_, receipt, err := s.c.item(ctx, s.to(operation, d.Key), sending(body))
 	var answer *Error
 	switch {
 	case is(err, http.StatusConflict):

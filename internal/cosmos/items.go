@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"binnacle/internal/store"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 // Items writes documents of any layout into one container, and shows every 429. It is what a load test
@@ -20,10 +18,7 @@ type Items struct {
 // *Error; one with Status 429 says in RetryAfter when to come again.
 func (s *Items) Create(ctx context.Context, key []string, id string, doc []byte) (store.Receipt, error) {
 	to := call{operation: "item_create", container: s.container, key: key, once: true}
-	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
-		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.CreateItem(ctx, pk, doc, nil)
-	})
+	_, receipt, err := s.c.item(ctx, to, creating(doc))
 	if err != nil {
 		return receipt, fmt.Errorf("create item %s in %s: %w", id, s.container, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"binnacle/internal/store"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -31,11 +32,9 @@ func (c *Client) each(
 	defer p.release()
 	for {
 		var answer azcosmos.QueryItemsResponse
-		receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			container, err := c.container(az, to.container)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+		receipt, err := c.inContainer(ctx, to, func(ctx context.Context,
+			container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+			var err error
 			answer, err = p.ask(ctx, container.NewQueryItemsPager(q.sql, partitionKey(to.key), &azcosmos.QueryOptions{
 				QueryParameters: q.params, PageSizeHint: dynamicPage, ContinuationToken: token,
 			}))
@@ -80,17 +79,62 @@ func param(name string, value any) azcosmos.QueryParameter {
 	return azcosmos.QueryParameter{Name: name, Value: value}
 }
 
-// item runs a request for one item of a container.
-func (c *Client) item(ctx context.Context, to call, send func(ctx context.Context, container *azcosmos.ContainerClient,
-	key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)) (azcosmos.ItemResponse, store.Receipt, error) {
-	var out azcosmos.ItemResponse
-	receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+// inContainer runs a request to the container of a call.
+func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context.Context,
+	container *azcosmos.ContainerClient) (azcosmos.Response, error)) (store.Receipt, error) {
+	return c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 		container, err := c.container(az, to.container)
 		if err != nil {
 			return azcosmos.Response{}, fmt.Errorf("container %s: %w", to.container, err)
 		}
+		return send(ctx, container)
+	})
+}
+
+// itemRequest is a request for one item under a key.
+type itemRequest func(ctx context.Context, container *azcosmos.ContainerClient,
+	key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
+
+// item runs a request for one item of a container.
+func (c *Client) item(ctx context.Context, to call, send itemRequest) (out azcosmos.ItemResponse,
+	receipt store.Receipt, err error) {
+	receipt, err = c.inContainer(ctx, to, func(ctx context.Context,
+		container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		var err error
 		out, err = send(ctx, container, partitionKey(to.key))
 		return out.Response, err
 	})
 	return out, receipt, err
+}
+
+func creating(doc []byte) itemRequest {
+	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.CreateItem(ctx, k, doc, nil)
+	}
+}
+
+func upserting(doc []byte) itemRequest {
+	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.UpsertItem(ctx, k, doc, nil)
+	}
+}
+
+func reading(id string, o *azcosmos.ItemOptions) itemRequest {
+	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.ReadItem(ctx, k, id, o)
+	}
+}
+
+// replacing replaces the item of an ETag.
+func replacing(id, etag string, doc []byte) itemRequest {
+	match := azcore.ETag(etag)
+	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.ReplaceItem(ctx, k, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
+	}
+}
+
+func deleting(id string) itemRequest {
+	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.DeleteItem(ctx, k, id, nil)
+	}
 }

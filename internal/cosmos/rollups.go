@@ -12,7 +12,6 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -32,9 +31,8 @@ func (v *rollups) toWrite(operation string, key store.RollupKey, bytes int) call
 }
 
 // item runs a request for one document. A 404 becomes store.ErrNotFound, or store.ErrNoContainer.
-func (v *rollups) item(ctx context.Context, to call, id string,
-	send func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse,
-		error)) (azcosmos.ItemResponse, time.Time, store.Receipt, error) {
+func (v *rollups) item(ctx context.Context, to call, id string, send itemRequest) (azcosmos.ItemResponse, time.Time,
+	store.Receipt, error) {
 	resp, receipt, err := v.c.item(ctx, to, send)
 	now := dateOf(resp.RawResponse, err)
 	if is(err, http.StatusNotFound) {
@@ -73,19 +71,13 @@ func dateOf(raw *http.Response, err error) time.Time {
 // ReadRollup implements store.RollupReader.
 func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {
-	resp, now, receipt, err := v.item(ctx, v.to("rollup_read", key), id, func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReadItem(ctx, pk, id, nil)
-	})
+	resp, now, receipt, err := v.item(ctx, v.to("rollup_read", key), id, reading(id, nil))
 	return store.Rollup{Doc: resp.Value, ETag: string(resp.ETag)}, now, receipt, err
 }
 
 // CreateRollup implements store.RollupWriter.
 func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_create", key, len(doc)), id, func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.CreateItem(ctx, pk, doc, nil)
-	})
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_create", key, len(doc)), id, creating(doc))
 	var answer *Error
 	switch {
 	case errors.As(err, &answer) && answer.Status == http.StatusConflict:
@@ -99,11 +91,7 @@ func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id stri
 // ReplaceRollup implements store.RollupWriter.
 func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, etag string, doc []byte) (store.Receipt,
 	error) {
-	match := azcore.ETag(etag)
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_replace", key, 0), id, func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReplaceItem(ctx, pk, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
-	})
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_replace", key, 0), id, replacing(id, etag, doc))
 	if is(err, http.StatusPreconditionFailed) || errors.Is(err, store.ErrNotFound) {
 		return receipt, fmt.Errorf("replace %s of %s: %w", id, key.TenantShard, store.ErrChanged)
 	}
@@ -112,10 +100,7 @@ func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 
 // DeleteRollup implements store.RollupWriter.
 func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_delete", key, 0), id, func(ctx context.Context,
-		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.DeleteItem(ctx, pk, id, nil)
-	})
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_delete", key, 0), id, deleting(id))
 	if errors.Is(err, store.ErrNotFound) {
 		return receipt, nil
 	}

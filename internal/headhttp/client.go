@@ -63,10 +63,7 @@ func NewClient(cfg ClientConfig) *Client {
 // Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: after
 // a later head an earlier one can't be read.
 func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
-	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead,
-		error) {
-		return c.heads(ctx, target, q)
-	})
+	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) })
 }
 
 // Devices implements store.Heads.
@@ -128,21 +125,16 @@ func (c *Client) heads(ctx context.Context, target string,
 			number := len(heads)
 			h.Rows = func(yield func(store.HeadRows, error) bool) { s.rows(number, yield) }
 			heads = append(heads, h)
-			err = m.end()
 		case k == chainsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
 			h.Chains = append(h.Chains, m.chains()...)
-			err = m.end()
 		case k == ownerKind && len(heads) > 0:
 			heads[len(heads)-1].Owner = m.Uint64()
-			err = m.end()
 		case k == storedKind && len(heads) > 0:
 			heads[len(heads)-1].Stored = m.stored()
-			err = m.end()
 		case k == deferralsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
 			h.Deferrals = append(h.Deferrals, m.deferrals()...)
-			err = m.end()
 		case k == faultKind: // some partitions are missing, those that came are right
 			s.missing = errors.Join(s.missing, fault(m))
 		case k == sentKind:
@@ -157,7 +149,10 @@ func (c *Client) heads(ctx context.Context, target string,
 			}
 			return heads, errors.Join(s.missing, s.err)
 		default:
-			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+			err = unknownKind(k)
+		}
+		if err == nil && k != faultKind { // fault has read the text
+			err = m.end()
 		}
 		if err != nil {
 			heads = nil // without all positions an answer can't be complete
@@ -200,30 +195,41 @@ func (c *Client) setOwners(target string, heads []store.PartitionHead) {
 }
 
 func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
-	in, err := c.ask(ctx, target+devicesPath, q)
+	err = c.each(ctx, target+devicesPath, q, func(k kind, m reader) error {
+		if k != deviceKind {
+			return unknownKind(k)
+		}
+		out = append(out, m.device())
+		return m.end()
+	})
+	return out, err
+}
+
+// each asks for a path and calls take with the messages of the answer, up to its end or a fault.
+func (c *Client) each(ctx context.Context, url string, request any, take func(kind, reader) error) error {
+	in, err := c.ask(ctx, url, request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.close()
 	for {
 		k, m, err := in.next()
 		switch {
 		case err != nil:
-		case k == deviceKind:
-			out = append(out, m.device())
-			err = m.end()
 		case k == faultKind:
-			return out, fault(m)
+			return fault(m)
 		case k == endKind:
-			return out, nil
+			return nil
 		default:
-			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+			err = take(k, m)
 		}
 		if err != nil {
-			return out, in.explain(err)
+			return in.explain(err)
 		}
 	}
 }
+
+func unknownKind(k kind) error { return fmt.Errorf("%w: a message of kind %q", errWire, byte(k)) }
 
 // updatesRequest asks for a store.HeadUpdates.
 type updatesRequest struct{ Tenant string }
@@ -243,35 +249,22 @@ func (c *Client) CatalogUpdates(ctx context.Context, tenant string) (store.HeadU
 }
 
 func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (out store.HeadUpdates, err error) {
-	in, err := c.ask(ctx, target+updatesPath, q)
-	if err != nil {
-		return out, err
-	}
-	defer in.close()
-	for {
-		k, m, err := in.next()
-		switch {
-		case err != nil:
-		case k == updatesKind:
-			var p catalog.Page
-			if p, err = catalog.Decode("", []byte(m.Text())); err == nil {
-				out.Devices = append(out.Devices, p.Entries...)
-				err = m.end()
+	err = c.each(ctx, target+updatesPath, q, func(k kind, m reader) error {
+		switch k {
+		case updatesKind:
+			p, err := catalog.Decode("", []byte(m.Text()))
+			if err != nil {
+				return err
 			}
-		case k == versionKind:
+			out.Devices = append(out.Devices, p.Entries...)
+		case versionKind:
 			out.Version = m.Uvarint(math.MaxUint64)
-			err = m.end()
-		case k == faultKind:
-			return out, fault(m)
-		case k == endKind:
-			return out, nil
 		default:
-			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+			return unknownKind(k)
 		}
-		if err != nil {
-			return out, in.explain(err)
-		}
-	}
+		return m.end()
+	})
+	return out, err
 }
 
 func fault(m reader) error {
@@ -447,6 +440,6 @@ func (s *rowStream) read() {
 	case k == faultKind:
 		s.err = fault(m)
 	default:
-		s.err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+		s.err = unknownKind(k)
 	}
 }
