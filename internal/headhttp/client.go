@@ -63,7 +63,8 @@ func NewClient(cfg ClientConfig) *Client {
 // Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: after
 // a later head an earlier one can't be read.
 func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
-	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) })
+	ask := func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) }
+	return gather(ctx, c.cfg.Targets, ask)
 }
 
 // Devices implements store.Heads.

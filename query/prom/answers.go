@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -267,15 +268,7 @@ func (k *keptAnswer) join(before, after promql.Matrix, reused int) {
 	}
 }
 
-func compareTime(p promql.FPoint, t int64) int {
-	switch {
-	case p.T < t:
-		return -1
-	case p.T > t:
-		return 1
-	}
-	return 0
-}
+func compareTime(p promql.FPoint, t int64) int { return cmp.Compare(p.T, t) }
 
 // bytes returns about how much memory the answer takes.
 func (k *keptAnswer) bytes() int64 {

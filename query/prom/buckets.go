@@ -73,9 +73,9 @@ var exact = map[string]struct {
 	parts
 	of func(b *buckets, l *pushdown, out []float64) (certain bool)
 }{
-	"":                  {parts{}, (*buckets).instants},
-	"last_over_time":    {parts{}, (*buckets).lasts},
-	"present_over_time": {parts{}, (*buckets).present},
+	"":                  {parts{}, (*buckets).newestOnes},
+	"last_over_time":    {parts{}, (*buckets).newestOnes},
+	"present_over_time": {parts{}, (*buckets).newestOnes},
 	"count_over_time":   {parts{}, (*buckets).sizes},
 	"first_over_time":   {parts{firsts: true}, (*buckets).firsts},
 	"rate":              {parts{firsts: true}, (*buckets).rates},
@@ -84,8 +84,8 @@ var exact = map[string]struct {
 	"resets":            {parts{firsts: true}, (*buckets).resets},
 	"sum_over_time":     {parts{sums: true}, (*buckets).totals},
 	"avg_over_time":     {parts{sums: true}, (*buckets).averages},
-	"min_over_time":     {parts{extremes: true}, (*buckets).minima},
-	"max_over_time":     {parts{extremes: true}, (*buckets).maxima},
+	"min_over_time":     {parts{extremes: true}, (*buckets).extremes},
+	"max_over_time":     {parts{extremes: true}, (*buckets).extremes},
 }
 
 // fitsGrid reports whether buckets of a width can answer a pushdown: all its windows are whole buckets, or only the
@@ -202,19 +202,18 @@ func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 		out[k] = stale
 	}
 	certain = exact[l.function].of(b, l, out)
-	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) }), certain
+	return hasValue(out), certain
 }
 
 // end returns the number of the bucket behind the window of a step.
 func (b *buckets) end(k int) int { return b.behind + k*b.apart }
 
-// newest returns the bucket of the newest sample of a window, -1 for none; markers makes stale markers count as
-// samples.
-func (b *buckets) newest(l *pushdown, k int, markers bool) int {
+// newest returns the bucket of the newest sample of a window, -1 for none. Of a selector stale markers count as samples.
+func (b *buckets) newest(l *pushdown, k int) int {
 	after := l.steps.at(k) - l.offset - l.window
 	for i := b.end(k) - 1; i >= 0 && b.at(i) > after; i-- {
 		switch {
-		case markers && b.stale[i]:
+		case l.function == "" && b.stale[i]:
 			return -1
 		case b.counts[i] == 0:
 		case b.at(i)-int64(b.lastT[i]) > after:
@@ -226,28 +225,14 @@ func (b *buckets) newest(l *pushdown, k int, markers bool) int {
 	return -1
 }
 
-func (b *buckets) instants(l *pushdown, out []float64) bool {
+// newestOnes computes what only the newest sample of a window counts for.
+func (b *buckets) newestOnes(l *pushdown, out []float64) bool {
 	for k := range out {
-		if i := b.newest(l, k, true); i >= 0 {
-			out[k] = b.last[i]
-		}
-	}
-	return true
-}
-
-func (b *buckets) lasts(l *pushdown, out []float64) bool {
-	for k := range out {
-		if i := b.newest(l, k, false); i >= 0 {
-			out[k] = b.last[i]
-		}
-	}
-	return true
-}
-
-func (b *buckets) present(l *pushdown, out []float64) bool {
-	for k := range out {
-		if b.newest(l, k, false) >= 0 {
+		switch i := b.newest(l, k); {
+		case i >= 0 && l.function == "present_over_time":
 			out[k] = 1
+		case i >= 0:
+			out[k] = b.last[i]
 		}
 	}
 	return true
@@ -278,24 +263,23 @@ func (b *buckets) window(k int) (of span, n int) {
 	return of, n
 }
 
-func (b *buckets) sizes(l *pushdown, out []float64) bool {
+// each sets out to what of makes of the buckets of each window that has n samples, n > 0.
+func (b *buckets) each(out []float64, of func(s span, n int) float64) (certain bool) {
 	b.count()
 	for k := range out {
-		if _, n := b.window(k); n > 0 {
-			out[k] = float64(n)
+		if s, n := b.window(k); n > 0 {
+			out[k] = of(s, n)
 		}
 	}
 	return true
 }
 
-func (b *buckets) firsts(l *pushdown, out []float64) bool {
-	b.count()
-	for k := range out {
-		if s, n := b.window(k); n > 0 {
-			out[k] = b.first[s.lo]
-		}
-	}
-	return true
+func (b *buckets) sizes(_ *pushdown, out []float64) bool {
+	return b.each(out, func(_ span, n int) float64 { return float64(n) })
+}
+
+func (b *buckets) firsts(_ *pushdown, out []float64) bool {
+	return b.each(out, func(s span, _ int) float64 { return b.first[s.lo] })
 }
 
 // markResets fills resetMarks: all counter resets, also those from one bucket to the next, in the order of time.
@@ -369,15 +353,9 @@ func (b *buckets) resetsWithin(s span) []counterReset {
 	return b.resetMarks[at(s.lo, true):at(s.hi, false)]
 }
 
-func (b *buckets) resets(l *pushdown, out []float64) bool {
-	b.count()
+func (b *buckets) resets(_ *pushdown, out []float64) bool {
 	b.markResets()
-	for k := range out {
-		if s, n := b.window(k); n > 0 {
-			out[k] = float64(len(b.resetsWithin(s)))
-		}
-	}
-	return true
+	return b.each(out, func(s span, _ int) float64 { return float64(len(b.resetsWithin(s))) })
 }
 
 // rates computes rate, increase and delta.
@@ -496,38 +474,18 @@ func (s inexactSum) mean(n float64) (v float64, sure bool) {
 	return v, sure
 }
 
-func (b *buckets) minima(l *pushdown, out []float64) bool {
-	b.count()
-	for k := range out {
-		s, n := b.window(k)
-		if n == 0 {
-			continue
-		}
-		v := b.least[s.lo]
+func (b *buckets) extremes(l *pushdown, out []float64) bool {
+	values, sign := b.greatest, 1.0
+	if l.function == "min_over_time" {
+		values, sign = b.least, -1
+	}
+	return b.each(out, func(s span, _ int) float64 {
+		most := values[s.lo]
 		for i := s.lo + 1; i < s.hi; i++ {
-			if b.counts[i] > 0 && (b.least[i] < v || math.IsNaN(v)) {
-				v = b.least[i]
+			if v := values[i]; b.counts[i] > 0 && (sign*v > sign*most || math.IsNaN(most)) {
+				most = v
 			}
 		}
-		out[k] = v
-	}
-	return true
-}
-
-func (b *buckets) maxima(l *pushdown, out []float64) bool {
-	b.count()
-	for k := range out {
-		s, n := b.window(k)
-		if n == 0 {
-			continue
-		}
-		v := b.greatest[s.lo]
-		for i := s.lo + 1; i < s.hi; i++ {
-			if b.counts[i] > 0 && (b.greatest[i] > v || math.IsNaN(v)) {
-				v = b.greatest[i]
-			}
-		}
-		out[k] = v
-	}
-	return true
+		return most
+	})
 }

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prometheus/common/model"
@@ -74,12 +75,8 @@ func (e *evaluation) count(one labels.Labels, values []float64) error {
 
 // series returns the groups.
 func (c *counts) series(instants []int64) (out []*series) {
-	groups := make([]*counted, 0, len(c.groups))
-	for _, g := range c.groups {
-		groups = append(groups, g)
-	}
-	slices.SortFunc(groups, func(a, b *counted) int { return labels.Compare(a.first, b.first) })
-	for _, g := range groups {
+	byFirst := func(a, b *counted) int { return labels.Compare(a.first, b.first) }
+	for _, g := range slices.SortedFunc(maps.Values(c.groups), byFirst) {
 		out = append(out, &series{labels: g.labels, times: instants, values: g.values})
 	}
 	return out

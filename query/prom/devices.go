@@ -127,8 +127,11 @@ func namesIn(matchers []*labels.Matcher) query.Wanted {
 }
 
 // catalogGap returns a warning for each reason why devices may be missing.
-func catalogGap(known *query.Known) (warnings annotations.Annotations) {
-	for _, why := range known.Gap() {
+func catalogGap(known *query.Known) annotations.Annotations { return gaps(known.Gap()) }
+
+// gaps returns a warning for each reason why an answer is incomplete.
+func gaps(reasons []string) (warnings annotations.Annotations) {
+	for _, why := range reasons {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
 	}
 	return warnings

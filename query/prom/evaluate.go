@@ -113,19 +113,14 @@ func (a *api) evaluate(ctx context.Context, c *call,
 
 // truncate keeps the first series of a result, and reports whether there are more.
 func truncate(res *promql.Result, limit int) bool {
+	n := 0
 	switch v := res.Value.(type) {
 	case promql.Vector:
-		if len(v) > limit {
-			res.Value = v[:limit]
-			return true
-		}
+		n, res.Value = len(v), v[:min(limit, len(v))]
 	case promql.Matrix:
-		if len(v) > limit {
-			res.Value = v[:limit]
-			return true
-		}
+		n, res.Value = len(v), v[:min(limit, len(v))]
 	}
-	return false
+	return n > limit
 }
 
 func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {

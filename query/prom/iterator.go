@@ -3,7 +3,6 @@ package prom
 import (
 	"slices"
 
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -25,14 +24,16 @@ func (s *series) Labels() labels.Labels { return s.labels }
 func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	i, ok := it.(*iterator)
 	if !ok {
-		i = &iterator{}
+		i = &iterator{Iterator: chunkenc.NewNopIterator()}
 	}
 	i.series, i.at = s, -1
 	return i
 }
 
-// iterator stands at a sample of a series, at first before all.
+// iterator stands at a sample of a series, at first before all. It is without an error, no sample is a histogram, and
+// readings do not say when a counter began.
 type iterator struct {
+	chunkenc.Iterator // empty
 	*series
 	at int
 }
@@ -72,22 +73,6 @@ func (i *iterator) At() (time int64, value float64) { return i.times[i.at], i.va
 
 // AtT implements chunkenc.Iterator.
 func (i *iterator) AtT() int64 { return i.times[i.at] }
-
-// AtST implements chunkenc.Iterator; readings do not say when a counter began.
-func (i *iterator) AtST() int64 { return 0 }
-
-// Err implements chunkenc.Iterator.
-func (i *iterator) Err() error { return nil }
-
-// AtHistogram implements chunkenc.Iterator. It is never called: no sample is one.
-func (i *iterator) AtHistogram(*histogram.Histogram) (time int64, h *histogram.Histogram) {
-	return i.times[i.at], nil
-}
-
-// AtFloatHistogram implements chunkenc.Iterator. It is never called: no sample is one.
-func (i *iterator) AtFloatHistogram(*histogram.FloatHistogram) (time int64, h *histogram.FloatHistogram) {
-	return i.times[i.at], nil
-}
 
 // set is the series of a selector. What they are is found out when the first one is asked for.
 type set struct {

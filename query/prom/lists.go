@@ -9,66 +9,61 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// matchedSeries returns the label sets that any selector of a request matches, sorted; all without a selector.
-func (a *api) matchedSeries(ctx context.Context, c *call) (
-	out []labels.Labels, warnings annotations.Annotations, err error) {
+// union answers with what list returns for any selector of a request, sorted; for all series without a selector. It
+// keeps as many as the request asks for.
+func union[T any](a *api, c *call, compare func(T, T) int,
+	list func(*selector, []*labels.Matcher) ([]T, annotations.Annotations, error)) (answer, error) {
 	sets, err := a.matchers(c)
 	if err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
 	from, err := c.span(a.cfg.Now())
 	if err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
 	if from.first, err = c.limit(); err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}
 	}
+	all := []T{}
+	var warnings annotations.Annotations
 	for _, set := range sets {
-		these, said, err := from.names(ctx, set)
+		these, said, err := list(from, set)
 		if err != nil {
-			return nil, nil, err
+			return answer{}, err
 		}
-		out = append(out, these...)
-		slices.SortFunc(out, labels.Compare)
-		out = slices.CompactFunc(out, labels.Equal) // so that selectors of the same take no more than one
+		all = append(all, these...)
+		slices.SortFunc(all, compare) // so that selectors of the same take no more than one
+		all = slices.CompactFunc(all, func(a, b T) bool { return compare(a, b) == 0 })
 		warnings.Merge(said)
 	}
-	return out, warnings, nil
-}
-
-// first keeps as many of a list as the request asks for.
-func first[T any](c *call, all []T, warnings annotations.Annotations) (answer, error) {
-	limit, err := c.limit()
-	if err != nil {
-		return answer{}, err
-	}
-	if limit > 0 && len(all) > limit {
-		all = all[:limit]
+	if from.first > 0 && len(all) > from.first {
+		all = all[:from.first]
 		warnings.Add(errTruncated)
 	}
-	return answer{data: append([]T{}, all...), warnings: warnings}, nil
+	return answer{data: all, warnings: warnings}, nil
 }
 
 func (a *api) series(ctx context.Context, c *call) (answer, error) {
 	if len(c.Form["match[]"]) == 0 {
 		return answer{}, badRequest("no match[] parameter provided")
 	}
-	found, warnings, err := a.matchedSeries(ctx, c)
-	if err != nil {
-		return answer{}, err
+	list := func(s *selector, m []*labels.Matcher) ([]labels.Labels, annotations.Annotations, error) {
+		return s.names(ctx, m)
 	}
-	return first(c, found, warnings)
+	return union(a, c, labels.Compare, list)
 }
 
 func (a *api) labels(ctx context.Context, c *call) (answer, error) {
-	return a.listed(ctx, c, (*selector).LabelNames)
+	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return s.LabelNames(ctx, nil, m...)
+	}
+	return union(a, c, strings.Compare, list)
 }
 
 func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
@@ -79,39 +74,10 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return answer{}, badRequest("invalid label name: %q", name)
 	}
-	return a.listed(ctx, c, func(s *selector, ctx context.Context, h *storage.LabelHints, m ...*labels.Matcher) (
-		[]string, annotations.Annotations, error) {
-		return s.LabelValues(ctx, name, h, m...)
-	})
-}
-
-// listed returns what list returns for any selector of a request, sorted; for all series without a selector.
-func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.Context, *storage.LabelHints,
-	...*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
-	sets, err := a.matchers(c)
-	if err != nil {
-		return answer{}, err
+	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return s.LabelValues(ctx, name, nil, m...)
 	}
-	from, err := c.span(a.cfg.Now())
-	if err != nil {
-		return answer{}, err
-	}
-	if len(sets) == 0 {
-		sets = [][]*labels.Matcher{nil}
-	}
-	var out []string
-	var warnings annotations.Annotations
-	for _, set := range sets {
-		these, said, err := list(from, ctx, nil, set...)
-		if err != nil {
-			return answer{}, err
-		}
-		out = append(out, these...)
-		slices.Sort(out)
-		out = slices.Compact(out)
-		warnings.Merge(said)
-	}
-	return first(c, out, warnings)
+	return union(a, c, strings.Compare, list)
 }
 
 // metricMetadata describes a metric.

@@ -1,6 +1,8 @@
 package prom
 
 import (
+	"slices"
+
 	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/common/model"
@@ -51,12 +53,7 @@ func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) 
 
 // matches reports whether all matchers do.
 func matches(matchers []*labels.Matcher, l labels.Labels) bool {
-	for _, m := range matchers {
-		if !m.Matches(l.Get(m.Name)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
 // equalTo returns the values that a label can have under the matchers, nil if they do not restrict it to some. The
@@ -77,14 +74,5 @@ func equalTo(matchers []*labels.Matcher, label string) (values []string) {
 			values = these
 		}
 	}
-	if values == nil {
-		return nil
-	}
-	out := make([]string, 0, len(values))
-	for _, v := range values {
-		if v != "" {
-			out = append(out, v)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }

@@ -460,10 +460,7 @@ var keepsName = map[string]bool{"last_over_time": true, "first_over_time": true}
 
 // namedLikeCounter reports whether a metric's name ends as those of counters do.
 func namedLikeCounter(metric string) bool {
-	for _, end := range []string{"_total", "_sum", "_count", "_bucket"} {
-		if strings.HasSuffix(metric, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"_total", "_sum", "_count", "_bucket"}, func(end string) bool {
+		return strings.HasSuffix(metric, end)
+	})
 }

@@ -2,7 +2,6 @@ package prom
 
 import (
 	"context"
-	"fmt"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -106,9 +105,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if err != nil {
 		return err
 	}
-	for _, why := range res.Incomplete {
-		e.warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
-	}
+	e.warnings.Merge(gaps(res.Incomplete))
 	if narrowing(e.pushdown.matchers) {
 		known, err := e.tags.Known(ctx)
 		if err != nil {

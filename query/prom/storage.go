@@ -3,7 +3,6 @@ package prom
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -175,9 +174,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 	if err != nil {
 		return nil, err
 	}
-	for _, why := range res.Incomplete {
-		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
-	}
+	warnings = gaps(res.Incomplete)
 	if rounded {
 		warnings.Add(errRounded)
 	}
@@ -335,9 +332,7 @@ func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*la
 	if err != nil {
 		return nil, nil, listError(err)
 	}
-	for _, why := range res.Incomplete {
-		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
-	}
+	warnings = gaps(res.Incomplete)
 	return out, warnings, nil
 }
 

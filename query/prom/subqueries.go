@@ -278,7 +278,7 @@ func (s *selector) mapped(c columns, by change) (columns, error) {
 // dropEmpty removes series without a value, from columns that may be changed.
 func (s *selector) dropEmpty(c *columns) {
 	c.series = slices.DeleteFunc(c.series, func(one *series) bool {
-		if slices.ContainsFunc(one.values, func(v float64) bool { return !value.IsStaleNaN(v) }) {
+		if hasValue(one.values) {
 			return false
 		}
 		s.memory.Give(8 * int64(len(one.values)))
@@ -352,11 +352,7 @@ func (s *selector) join(left *columns, right columns) {
 			left.series = append(left.series, one)
 			continue
 		}
-		for k, v := range one.values {
-			if !value.IsStaleNaN(v) {
-				into.values[k] = v
-			}
-		}
+		overlay(into.values, one.values)
 		s.memory.Give(8 * int64(len(one.values)))
 	}
 }
@@ -390,11 +386,7 @@ func (m matching) present(c columns) map[string][]float64 {
 		if !shared[key] {
 			out[key], shared[key] = slices.Clone(out[key]), true
 		}
-		for k, v := range one.values {
-			if !value.IsStaleNaN(v) {
-				out[key][k] = v
-			}
-		}
+		overlay(out[key], one.values)
 	}
 	return out
 }

@@ -56,7 +56,21 @@ func (w *windows) compute(s *series, out []float64) bool {
 		}
 		functions[w.function](w, out)
 	}
-	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) })
+	return hasValue(out)
+}
+
+// hasValue reports whether there is a value at some step.
+func hasValue(values []float64) bool {
+	return slices.ContainsFunc(values, func(v float64) bool { return !value.IsStaleNaN(v) })
+}
+
+// overlay sets values to those of another series at the steps at which that has some.
+func overlay(values, other []float64) {
+	for k, v := range other {
+		if !value.IsStaleNaN(v) {
+			values[k] = v
+		}
+	}
 }
 
 // forgetStale removes stale markers, which ranges do not hold.
@@ -106,29 +120,20 @@ func (w *windows) lasts(out []float64) {
 	}
 }
 
-func (w *windows) firsts(out []float64) {
+// each sets out to what of makes of each window with samples.
+func (w *windows) each(out []float64, of func(span) float64) {
 	for k, s := range w.spans {
 		if s.len() > 0 {
-			out[k] = w.values[s.lo]
+			out[k] = of(s)
 		}
 	}
 }
 
-func (w *windows) sizes(out []float64) {
-	for k, s := range w.spans {
-		if s.len() > 0 {
-			out[k] = float64(s.len())
-		}
-	}
-}
+func (w *windows) firsts(out []float64) { w.each(out, func(s span) float64 { return w.values[s.lo] }) }
 
-func (w *windows) ones(out []float64) {
-	for k, s := range w.spans {
-		if s.len() > 0 {
-			out[k] = 1
-		}
-	}
-}
+func (w *windows) sizes(out []float64) { w.each(out, func(s span) float64 { return float64(s.len()) }) }
+
+func (w *windows) ones(out []float64) { w.each(out, func(span) float64 { return 1 }) }
 
 func (w *windows) resets(out []float64) {
 	w.count(out, func(before, v float64) bool { return v < before })
@@ -146,11 +151,7 @@ func (w *windows) count(out []float64, is func(before, v float64) bool) {
 			w.marks = append(w.marks, i)
 		}
 	}
-	for k, s := range w.spans {
-		if s.len() > 0 {
-			out[k] = float64(len(w.marked(s)))
-		}
-	}
+	w.each(out, func(s span) float64 { return float64(len(w.marked(s))) })
 }
 
 // marked returns the marks behind the first sample of a window.
