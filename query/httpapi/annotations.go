@@ -56,9 +56,7 @@ func (a *api) annotations(w *response, r *http.Request, tenant string) error {
 func (a *api) annotationMatcher(p *params) func(control.Annotation) bool {
 	now := a.cfg.Now()
 	from, to := p.instant("from", now, 0), p.instant("to", now, math.MaxInt64)
-	if p.err == nil && from > to {
-		p.fail("from", "%s is after to, %s", formatTime(p, "from", from), formatTime(p, "to", to))
-	}
+	p.checkOrder(from, to)
 	ids, tags := p.names("id"), p.names("tag")
 	return func(x control.Annotation) bool {
 		lacks := func(tag string) bool { return !slices.Contains(x.Tags, tag) }
@@ -70,12 +68,8 @@ func (a *api) annotationMatcher(p *params) func(control.Annotation) bool {
 func (a *api) listAnnotations(w *response, r *http.Request, tenant string) error {
 	p := parse(r, annotationsParameters, "id", "tag")
 	matches := a.annotationMatcher(p)
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	var found []control.Annotation
 	err := a.changeAnnotations(r.Context(), tenant, func(ctx context.Context) (err error) {

@@ -8,7 +8,6 @@ import (
 
 	"binnacle/internal/duration"
 	"binnacle/internal/jsontext"
-	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
 
@@ -27,6 +26,12 @@ const (
 	unknown  = '-' // before the device was seen for the first time, or not over yet
 )
 
+// readCost is what the documents of an answer have cost.
+type readCost struct {
+	RequestUnits float64 `json:"request_units"`
+	Documents    int     `json:"documents"`
+}
+
 // attendance answers in which hours each device has readings.
 func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	p := parse(r, attendanceParameters)
@@ -34,26 +39,18 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	q := query.AttendanceRequest{Tenant: tenant, Prefix: p.values.Get("prefix"), Limit: p.count("limit", defaultAttendees),
 		Step: p.duration("step", time.Hour, duration.Day)}
 	step := q.Step.Milliseconds()
-	q.Range.To = p.instant("to", now, clamp(now))
-	q.Range.From = p.instant("from", now, max(0, q.Range.To-telemetry.DayMillis))
+	q.Range = p.lastDay(now, clamp(now))
 	if step == 0 {
 		p.fail("step", "is less than 1ms")
 		return p.err
 	}
 	q.Range.From -= q.Range.From % step
 	q.Range.To = (q.Range.To + step - 1) / step * step
-	if q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
-	}
 	if (q.Range.To-q.Range.From)/step > maxSteps {
 		p.fail("step", "there are more than %d steps between from and to", maxSteps)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	found, res, err := a.cfg.Querier.Attendance(r.Context(), q)
 	if err != nil {
@@ -95,12 +92,8 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 		Truncated  bool     `json:"truncated"`
 		Complete   bool     `json:"complete"`
 		Incomplete []string `json:"incomplete,omitempty"`
-		Stats      struct {
-			RequestUnits float64 `json:"request_units"`
-			Documents    int     `json:"documents"`
-		} `json:"stats"`
-	}{Truncated: res.Truncated, Complete: res.Complete, Incomplete: res.Incomplete}
-	tail.Stats.RequestUnits, tail.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
+		Stats      readCost `json:"stats"`
+	}{res.Truncated, res.Complete, res.Incomplete, readCost{res.Stats.RequestUnits, res.Stats.Documents}}
 	text, err := json.Marshal(tail)
 	if err != nil {
 		return fmt.Errorf("encode the members behind the devices: %w", err)

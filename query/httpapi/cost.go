@@ -20,17 +20,12 @@ func (a *api) cost(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		p.fail("month", "%v", err)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	if r.Method == http.MethodHead {
-		w.begin("application/json")
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	body, err := a.cfg.Cost(r.Context(), tenant, month)
 	if err != nil {
 		return err
 	}
-	w.begin("application/json")
 	return encode(w, body)
 }

@@ -38,8 +38,6 @@ type longRows struct {
 	head []byte // the cells before the metric
 }
 
-func newLongRows(w *response) *longRows { return &longRows{w: w} }
-
 func (l *longRows) begin() {
 	l.w.begin(csvType, trailers...)
 	l.buf = append(l.buf, "time,device,labels,metric,value\n"...)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"binnacle/internal/jsontext"
@@ -18,13 +17,6 @@ import (
 )
 
 const diffHead = "change,time,device,labels,metric,was,value"
-
-// counted counts changes by kind.
-type counted struct {
-	Corrected int `json:"corrected"`
-	Late      int `json:"late"`
-	New       int `json:"new"`
-}
 
 // refusal counts the readings that were refused for a reason.
 type refusal struct {
@@ -54,18 +46,18 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 		return p.err
 	}
 	q.AsOf = until
-	var n counted
+	n := map[merge.How]int{merge.Corrected: 0, merge.Late: 0, merge.New: 0}
 	list.more = func() ([]byte, error) {
 		refused, why := a.refusedBetween(q, since, cmp.Or(until, clamp(now)))
 		return json.Marshal(struct {
-			Counts  counted   `json:"counts"`
-			Refused []refusal `json:"refused"`
-			Why     string    `json:"refused_incomplete,omitempty"`
+			Counts  map[merge.How]int `json:"counts"`
+			Refused []refusal         `json:"refused"`
+			Why     string            `json:"refused_incomplete,omitempty"`
 		}{n, refused, why})
 	}
 	return a.list(&list, r, func() (query.Result, error) {
 		return a.cfg.Querier.Changes(r.Context(), q, since, func(c query.Change) error {
-			n.add(c.How)
+			n[c.How]++
 			if !slices.Contains(wanted, c.How) {
 				return nil
 			}
@@ -77,17 +69,6 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 			return err
 		})
 	})
-}
-
-func (n *counted) add(how merge.How) {
-	switch how {
-	case merge.Corrected:
-		n.Corrected++
-	case merge.Late:
-		n.Late++
-	case merge.New:
-		n.New++
-	}
 }
 
 // changes returns the kinds of changes that are listed.
@@ -124,12 +105,7 @@ func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal
 
 func appendChange(b []byte, c *query.Change) []byte {
 	b = jsontext.AppendString(append(b, `{"change":`...), string(c.How))
-	b = jsontext.AppendString(append(b, `,"device":`...), c.Device)
-	b = strconv.AppendInt(append(b, `,"ts":`...), c.Time, 10)
-	if len(c.Labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), c.Labels)
-	}
-	b = jsontext.AppendString(append(b, `,"metric":`...), c.Metric)
+	b = appendSeries(append(b, ','), curveName{c.Device, c.Labels, c.Metric}, `,"ts":`, c.Time)
 	if c.Was.Kind() != 0 {
 		b = appendJSON(append(b, `,"was":`...), c.Was)
 	}

@@ -176,7 +176,7 @@ func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.
 
 func explainedReadOf(r *query.Explained) explainedRead {
 	out := explainedRead{
-		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: statsOf(query.Result{Stats: r.Stats}),
+		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: statsOf(r.Stats),
 		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
 			r.Estimate.Guessed},
 		Scans: make([]explainScan, len(r.Scans)),

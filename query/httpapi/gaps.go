@@ -53,20 +53,12 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if err := telemetry.CheckDevice(q.Device); err != nil {
 		p.fail("device", "%v", err)
 	}
-	q.Range.To = p.instant("to", now, clamp(now))
-	q.Range.From = p.instant("from", now, max(0, q.Range.To-telemetry.DayMillis))
-	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
-	}
+	q.Range = p.lastDay(now, clamp(now))
 	if q.Range.To-q.Range.From > maxGapDays*telemetry.DayMillis {
 		p.fail("from", "more than %d days before to", maxGapDays)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	c, res, err := a.cfg.Querier.Evidence(r.Context(), q)
 	if err != nil {
@@ -88,12 +80,10 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		Gaps       []gap    `json:"gaps"`
 		Complete   bool     `json:"complete"`
 		Incomplete []string `json:"incomplete,omitempty"`
-		Stats      struct {
-			RequestUnits float64 `json:"request_units"`
-			Documents    int     `json:"documents"`
-		} `json:"stats"`
+		Stats      readCost `json:"stats"`
 	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: ruling.Inferred, Readings: ruling.Readings,
-		Gaps: make([]gap, len(ruling.Gaps)), Incomplete: res.Incomplete}
+		Gaps: make([]gap, len(ruling.Gaps)), Incomplete: res.Incomplete,
+		Stats: readCost{res.Stats.RequestUnits, res.Stats.Documents}}
 	for i := range ruling.Gaps {
 		out.Gaps[i] = gapOf(&ruling.Gaps[i])
 	}
@@ -107,7 +97,6 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		out.Incomplete = append(out.Incomplete, c.DeadLetters)
 	}
 	out.Complete = len(out.Incomplete) == 0
-	out.Stats.RequestUnits, out.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
 	return encode(w, out)
 }
 

@@ -119,7 +119,7 @@ func (w *response) endWithMembers(b []byte, r query.Result, next string) error {
 		Incomplete []string `json:"incomplete,omitempty"`
 		Warnings   []string `json:"warnings,omitempty"`
 		Stats      stats    `json:"stats"`
-	}{r.Truncated, next, r.Complete, r.Incomplete, r.Hints, statsOf(r)})
+	}{r.Truncated, next, r.Complete, r.Incomplete, r.Hints, statsOf(r.Stats)})
 	if err != nil {
 		return fmt.Errorf("encode stats: %w", err)
 	}

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 
-	"binnacle/internal/jsontext"
 	"binnacle/query"
 )
 
@@ -37,11 +35,6 @@ func (a *api) latest(w *response, r *http.Request, tenant string) error {
 }
 
 func appendLast(b []byte, l *query.Last) []byte {
-	b = jsontext.AppendString(append(b, `{"device":`...), l.Device)
-	b = strconv.AppendInt(append(b, `,"ts":`...), l.Time, 10)
-	if len(l.Labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), l.Labels)
-	}
-	b = jsontext.AppendString(append(b, `,"metric":`...), l.Metric)
+	b = appendSeries(append(b, '{'), curveName{l.Device, l.Labels, l.Metric}, `,"ts":`, l.Time)
 	return append(appendJSON(append(b, `,"value":`...), l.Value), '}')
 }

@@ -98,12 +98,8 @@ func (a *api) devices(w *response, r *http.Request, tenant string) error {
 	p := parse(r, devicesParameters, "match")
 	s := p.search(tenant, defaultListLimit)
 	s.Limit = min(s.Limit, maxDevices)
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	found, list, err := a.cfg.Querier.Devices(r.Context(), s)
 	if err != nil {
@@ -136,12 +132,8 @@ func deviceOf(d query.Device) device {
 func (a *api) metrics(w *response, r *http.Request, tenant string) error {
 	p := parse(r, metricsParameters)
 	limit := p.count("limit", defaultListLimit)
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	found, list, err := a.cfg.Querier.Metrics(r.Context(), tenant, p.values.Get("prefix"), limit)
 	if err != nil {
@@ -160,12 +152,8 @@ const defaultTop = 10
 func (a *api) facets(w *response, r *http.Request, tenant string) error {
 	p := parse(r, facetsParameters, "match", "tag")
 	s, tags := p.search(tenant, defaultTop), p.names("tag")
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	found, devices, list, err := a.cfg.Querier.Facets(r.Context(), s, tags)
 	if err != nil {
@@ -184,12 +172,8 @@ func (a *api) facets(w *response, r *http.Request, tenant string) error {
 func (a *api) cardinality(w *response, r *http.Request, tenant string) error {
 	p := parse(r, cardinalityParameters, "match")
 	s := p.search(tenant, defaultTop)
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	found, err := a.cfg.Querier.Cardinality(r.Context(), s)
 	if err != nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"binnacle/internal/duration"
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
 
@@ -57,7 +59,7 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 			p.fail(name, "is given %d times; at most %d are allowed", n, most)
 		}
 	}
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(allowed, name) {
 			p.fail(name, "unknown; allowed are %s", strings.Join(allowed, ", "))
 		}
@@ -95,15 +97,6 @@ func (p *params) form(r *http.Request) {
 	for name, all := range values {
 		p.values[name] = append(p.values[name], all...)
 	}
-}
-
-func sortedKeys(values url.Values) []string {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func (p *params) fail(name, format string, args ...any) {
@@ -179,6 +172,21 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 			"since 1970, now, and a time before now (-15m, -2h, -7d)", p.values.Get(name))
 	}
 	return t
+}
+
+// lastDay returns the range between from and to, by default the day before an instant.
+func (p *params) lastDay(now time.Time, end int64) (r telemetry.Range) {
+	r.To = p.instant("to", now, end)
+	r.From = p.instant("from", now, max(0, r.To-telemetry.DayMillis))
+	p.checkOrder(r.From, r.To)
+	return r
+}
+
+// checkOrder fails where a range ends before it begins.
+func (p *params) checkOrder(from, to int64) {
+	if p.err == nil && from > to {
+		p.fail("from", "%s is after to, %s", formatTime(p, "from", from), formatTime(p, "to", to))
+	}
 }
 
 // optionalInstant returns a time from 1970 to now, otherwise if it is absent.

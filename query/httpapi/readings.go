@@ -53,7 +53,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 		defer free()
 		f = newBatchedRows(w, q.format)
 	case q.layout == "long":
-		f = newLongRows(w)
+		f = &longRows{w: w}
 	default:
 		held := a.cfg.Querier.Memory(a.cfg.SpoolBytes)
 		defer held.Close()
@@ -113,9 +113,7 @@ func (a *api) request(p *params, tenant string) query.Request {
 	if q.AsOf > 0 && (q.Strict || p.after) {
 		p.fail("as_of", "may not be combined with strict=true or %s, which are about now", AfterHeader)
 	}
-	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
-	}
+	p.checkOrder(q.Range.From, q.Range.To)
 	return q
 }
 
@@ -166,18 +164,15 @@ type stats struct {
 	RollupsCached int     `json:"rollups_cached,omitempty"`
 }
 
-func statsOf(r query.Result) stats {
-	s := r.Stats
-	// Charges are sums of hundredths; what a float adds to that is noise.
-	rus, _ := strconv.ParseFloat(strconv.FormatFloat(s.RequestUnits, 'f', 4, 64), 64)
-	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups, s.RollupsCached}
+func statsOf(s query.Stats) stats {
+	return stats{round(s.RequestUnits), s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups, s.RollupsCached}
 }
 
 // StatsHeader has the stats of an answer that has no room for them in its body.
 const StatsHeader = "Binnacle-Stats"
 
 // StatsJSON returns the cost of an answer as JSON.
-func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(statsOf(query.Result{Stats: s})) }
+func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(statsOf(s)) }
 
 // The trailers of formats that have no room for them in the body.
 const (

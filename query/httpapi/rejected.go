@@ -18,9 +18,8 @@ type Rejected interface {
 }
 
 const (
-	defaultSamples     = 5
-	maxSamples         = 100
-	defaultRejectedAge = telemetry.DayMillis
+	defaultSamples = 5
+	maxSamples     = 100
 )
 
 var rejectedParameters = []string{"reason", "device", "from", "to", "samples"}
@@ -67,23 +66,15 @@ func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 	now := a.cfg.Now()
 	q := rejected.Request{Tenant: tenant, Reasons: p.names("reason"),
 		Samples: p.count("samples", defaultSamples)}
-	q.Range.To = p.instant("to", now, clamp(now)+1)
-	q.Range.From = p.instant("from", now, max(0, q.Range.To-defaultRejectedAge))
-	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
-	}
+	q.Range = p.lastDay(now, clamp(now)+1)
 	if device := p.values.Get("device"); device != "" {
 		q.Devices = []string{device}
 	}
 	if q.Samples > maxSamples {
 		p.fail("samples", "%d; at most %d", q.Samples, maxSamples)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	var found rejected.Answer
 	look := func(context.Context) error {

@@ -65,6 +65,15 @@ func (w *response) begin(contentType string, trailers ...string) {
 	}
 }
 
+// beginJSON begins an answer in JSON. It is done where a parameter is wrong, and where only the header is asked for.
+func (w *response) beginJSON(p *params) (done bool, err error) {
+	if p.err != nil {
+		return true, p.err
+	}
+	w.begin("application/json")
+	return p.request.Method == http.MethodHead, nil
+}
+
 // trailer sets the value of a trailer. It goes out behind the body, whether the body was sent already or not.
 func (w *response) trailer(name, value string) { w.client.Header().Set(http.TrailerPrefix+name, value) }
 

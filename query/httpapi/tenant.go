@@ -23,12 +23,8 @@ func (a *api) tenant(w *response, r *http.Request, tenant string) error {
 	if err := telemetry.CheckDevice(device); p.values.Has("device") && err != nil {
 		p.fail("device", "%v", err)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	w.begin("application/json")
-	if r.Method == http.MethodHead {
-		return nil
+	if done, err := w.beginJSON(p); done {
+		return err
 	}
 	stored, known := a.cfg.Querier.Tenant(tenant)
 	limits := a.cfg.Querier.Limits(tenant).Bounds()
