@@ -6,7 +6,6 @@ import (
 
 	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
-	"binnacle/query/read"
 )
 
 // What aggregates are made of.
@@ -28,13 +27,9 @@ func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 		by.TagsOf = func(device string) (telemetry.Labels, error) { return tags.Of(ctx, device) }
 		ask.By = &by
 	}
-	var grouped *merge.Grouped
-	res, err := q.answer(ctx, question{kind: "aggregates", Request: r,
-		open: func(_ context.Context, cfg merge.Config) read.Sink {
-			grouped = merge.NewGrouped(cfg, ask)
-			return grouped
-		},
-		finish: func(ctx context.Context) error { return grouped.Each(streamed(ctx, emit)) }})
+	res, err := collect(ctx, q, question{kind: "aggregates", Request: r}, func(cfg merge.Config) *merge.Grouped {
+		return merge.NewGrouped(cfg, ask)
+	}, emit)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		limit.Narrow = append(limit.Narrow, "take a longer step, fewer groups (by), or no percentiles (aggregate)")

@@ -4,24 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"binnacle/query/merge"
-	"binnacle/query/read"
 )
 
 // Latest calls emit with the newest value of each series in the range, in the order of device, labels and metric.
 // Errors are those of Readings.
 func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
-	var latest *merge.Latest
-	return q.answer(ctx, question{kind: "latest", Request: r,
-		open: func(_ context.Context, cfg merge.Config) read.Sink {
-			latest = merge.NewLatest(cfg)
-			return latest
-		},
-		finish: func(ctx context.Context) error { return latest.Each(streamed(ctx, emit)) }})
+	return collect(ctx, q, question{kind: "latest", Request: r}, merge.NewLatest, emit)
 }
 
 // latestLookBacks is how far Nearest looks back, step by step.
@@ -108,10 +102,7 @@ func newWantedMetrics(devices, metrics []string) wantedMetrics {
 func (w wantedMetrics) clone() wantedMetrics {
 	out := make(wantedMetrics, len(w))
 	for d, m := range w {
-		out[d] = make(map[string]bool)
-		for metric := range m {
-			out[d][metric] = true
-		}
+		out[d] = maps.Clone(m)
 	}
 	return out
 }

@@ -36,13 +36,7 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 // Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors
 // are those of Readings.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
-	var series *merge.Series
-	return q.answer(ctx, question{kind: "series", Request: r,
-		open: func(_ context.Context, cfg merge.Config) read.Sink {
-			series = merge.NewSeries(cfg)
-			return series
-		},
-		finish: func(ctx context.Context) error { return series.Each(streamed(ctx, emit)) }})
+	return collect(ctx, q, question{kind: "series", Request: r}, merge.NewSeries, emit)
 }
 
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
@@ -50,13 +44,27 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 // are those of Readings.
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 	emit func(Statistic) error) (Result, error) {
-	var statistics *merge.Statistics
-	return q.answer(ctx, question{kind: "statistics", Request: r,
-		open: func(_ context.Context, cfg merge.Config) read.Sink {
-			statistics = merge.NewStatistics(cfg, step.Milliseconds())
-			return statistics
-		},
-		finish: func(ctx context.Context) error { return statistics.Each(streamed(ctx, emit)) }})
+	return collect(ctx, q, question{kind: "statistics", Request: r}, func(cfg merge.Config) *merge.Statistics {
+		return merge.NewStatistics(cfg, step.Milliseconds())
+	}, emit)
+}
+
+// collector is a sink that yields what it has made of pieces once it has all of them.
+type collector[T any] interface {
+	read.Sink
+	Each(yield func(T) error) error
+}
+
+// collect answers a question with what a sink yields.
+func collect[T any, S collector[T]](ctx context.Context, q *Querier, asked question, open func(merge.Config) S,
+	emit func(T) error) (Result, error) {
+	var sink S
+	asked.open = func(_ context.Context, cfg merge.Config) read.Sink {
+		sink = open(cfg)
+		return sink
+	}
+	asked.finish = func(ctx context.Context) error { return sink.Each(streamed(ctx, emit)) }
+	return q.answer(ctx, asked)
 }
 
 // question is a request, the sink that reads it, and what makes the answer.

@@ -13,13 +13,10 @@ import (
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
 	emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metrics = distinct(r.Metrics)
-	var rollups *merge.RollupSeries
-	return q.answer(ctx, question{kind: "series", Request: r, rollups: &rollupsRequest,
-		open: func(_ context.Context, cfg merge.Config) read.Sink {
-			rollups = merge.NewRollupSeries(cfg, distinct(r.Devices))
-			return rollups
-		},
-		finish: func(ctx context.Context) error { return rollups.Each(streamed(ctx, emit)) }})
+	asked := question{kind: "series", Request: r, rollups: &rollupsRequest}
+	return collect(ctx, q, asked, func(cfg merge.Config) *merge.RollupSeries {
+		return merge.NewRollupSeries(cfg, distinct(r.Devices))
+	}, emit)
 }
 
 // FewDevices is the most named devices that are always read from their chunks.

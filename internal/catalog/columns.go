@@ -41,7 +41,6 @@ type columnWriter struct {
 	ends []int // of parts
 }
 
-func (w *columnWriter) bytes() []byte   { return w.out }
 func (w *columnWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
 func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) }
 

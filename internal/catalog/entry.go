@@ -57,8 +57,10 @@ func (e *Entry) Normalize() {
 	e.Metrics = slices.Compact(e.Metrics)
 	slices.SortFunc(e.Labels, compareLabels)
 	e.Labels = slices.Compact(e.Labels)
-	slices.SortStableFunc(e.Tags, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(e.Tags, compareTags)
 }
+
+func compareTags(a, b Tag) int { return strings.Compare(a.Name, b.Name) }
 
 func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
@@ -97,24 +99,20 @@ func (e *Entry) Merge(o Entry) {
 	}
 	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
 	e.Labels = limitLabelValues(union(e.Labels, o.Labels, compareLabels))
-	var tags []Tag
+	own := false // of others the list must not change
 	for _, t := range o.Tags {
-		i, found := slices.BinarySearchFunc(e.Tags, t, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+		i, found := slices.BinarySearchFunc(e.Tags, t, compareTags)
 		if found && !t.supersedes(e.Tags[i].Value, e.Tags[i].Updated) {
 			continue
 		}
-		if tags == nil {
-			tags = slices.Clone(e.Tags)
-			e.Tags = tags
+		if !own {
+			e.Tags, own = slices.Clone(e.Tags), true
 		}
-		if i, found = slices.BinarySearchFunc(tags, t, func(a, b Tag) int {
-			return strings.Compare(a.Name, b.Name)
-		}); found {
-			tags[i] = t
+		if found {
+			e.Tags[i] = t
 		} else {
-			tags = slices.Insert(tags, i, t)
+			e.Tags = slices.Insert(e.Tags, i, t)
 		}
-		e.Tags = tags
 	}
 }
 
@@ -137,17 +135,11 @@ func MergeEntries(entries []Entry) []Entry {
 
 // union returns the elements of two sorted sets, one of them itself if it has all.
 func union[T comparable](a, b []T, compare func(T, T) int) []T {
-	fresh := false
-	for i := range b {
-		if _, found := slices.BinarySearchFunc(a, b[i], compare); !found {
-			fresh = true
-			break
-		}
-	}
-	if !fresh {
+	fresh := difference(b, a, compare)
+	if len(fresh) == 0 {
 		return a
 	}
-	out := append(append(make([]T, 0, len(a)+len(b)), a...), b...)
+	out := append(append(make([]T, 0, len(a)+len(fresh)), a...), fresh...)
 	slices.SortFunc(out, compare)
 	return slices.Compact(out)
 }

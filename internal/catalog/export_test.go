@@ -4,7 +4,7 @@ package catalog
 func Columns(entries []Entry) []byte {
 	var w columnWriter
 	w.entries(entries)
-	return w.bytes()
+	return w.out
 }
 
 // FromColumns is what so many entries say.

@@ -247,15 +247,11 @@ func (x *Index) Forgotten() []Forgotten {
 
 func (x *Index) add(e *Entry) {
 	i, fresh := x.devices.number(e.Device)
-	switch {
-	case fresh:
+	switch known := x.first.get(i) <= x.last.get(i); {
+	case fresh || !known && e.First <= e.Last:
 		x.first.set(i, e.First)
 		x.last.set(i, e.Last)
-	case e.First > e.Last:
-	case x.first.get(i) > x.last.get(i):
-		x.first.set(i, e.First)
-		x.last.set(i, e.Last)
-	default:
+	case e.First <= e.Last:
 		x.first.set(i, min(x.first.get(i), e.First))
 		x.last.set(i, max(x.last.get(i), e.Last))
 	}
@@ -353,7 +349,7 @@ func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 		diff.Labels = difference(e.Labels, known.Labels, compareLabels)
 	}
 	for _, t := range e.Tags {
-		k, found := slices.BinarySearchFunc(known.Tags, t, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+		k, found := slices.BinarySearchFunc(known.Tags, t, compareTags)
 		if found && known.Tags[k].Value == t.Value {
 			continue
 		}

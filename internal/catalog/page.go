@@ -80,7 +80,7 @@ func Encode(p Page) (id string, doc []byte, err error) {
 	w.entries(entries)
 	d := document{
 		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Applied: p.Applied,
-		Replaces: p.Replaces, Columns: len(w.bytes()),
+		Replaces: p.Replaces, Columns: len(w.out),
 		Data: base64.StdEncoding.EncodeToString(w.packed()),
 	}
 	for _, f := range p.Forget {

@@ -3,6 +3,7 @@ package rollups
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -84,16 +85,8 @@ func (s *batchBuilder) listMetrics() {
 		}
 		s.batch.Metrics = append(s.batch.Metrics, *m)
 	}
-	slices.SortFunc(s.batch.Metrics, func(a, b rollup.Metric) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	for m := range s.without {
-		s.batch.Without = append(s.batch.Without, m)
-	}
-	slices.Sort(s.batch.Without)
+	slices.SortFunc(s.batch.Metrics, func(a, b rollup.Metric) int { return strings.Compare(a.Name, b.Name) })
+	s.batch.Without = slices.Sorted(maps.Keys(s.without))
 }
 
 func (s *batchBuilder) header(key string, hours [2]int, g rollup.Grid) rollup.Header {

@@ -42,7 +42,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 }
 
-func (m *metrics) round(_ Target, r Report, err error) {
+func (m *metrics) round(r Report, err error) {
 	result := "ok"
 	switch {
 	case errors.Is(err, store.ErrNoContainer):

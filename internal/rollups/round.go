@@ -50,11 +50,6 @@ type Report struct {
 	Lost          bool // another writer was faster: nothing of it counts
 }
 
-// roundOptions is what of a round is not decided by time.
-type roundOptions struct {
-	rebuild bool // rebuild hours that have rollups
-}
-
 // round is one on its way.
 type round struct {
 	*Writer
@@ -80,17 +75,17 @@ var errLost = errors.New("the manifest has changed meanwhile")
 
 // Round does one round. With an error nothing of it counts, or all: it may be done again.
 func (w *Writer) Round(ctx context.Context, t Target) (Report, error) {
-	return w.round(ctx, t, roundOptions{})
+	return w.round(ctx, t, false)
 }
 
 // Rebuild makes the rollups of a day's built and due hours anew.
 func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
-	return w.round(ctx, t, roundOptions{rebuild: true})
+	return w.round(ctx, t, true)
 }
 
-func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, error) {
+func (w *Writer) round(ctx context.Context, t Target, rebuild bool) (Report, error) {
 	r := &round{Writer: w, Target: t}
-	err := r.run(ctx, a)
+	err := r.run(ctx, rebuild)
 	if errors.Is(err, errLost) {
 		r.Lost, err = true, nil
 		r.discard(ctx)
@@ -104,7 +99,7 @@ func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, e
 	return r.Report, err
 }
 
-func (r *round) run(ctx context.Context, a roundOptions) error {
+func (r *round) run(ctx context.Context, rebuild bool) error {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
@@ -113,7 +108,7 @@ func (r *round) run(ctx context.Context, a roundOptions) error {
 	if r.asOf <= 0 {
 		return nil
 	}
-	due := r.due(a)
+	due := r.due(rebuild)
 	if err := r.markLate(ctx); err != nil {
 		return err
 	}
@@ -174,7 +169,7 @@ func (r *round) read(ctx context.Context) error {
 }
 
 // due returns the hours to be built now: those with all chunks stored, by block, and those in which some expire.
-func (r *round) due(a roundOptions) (due rollup.Hours) {
+func (r *round) due(rebuild bool) (due rollup.Hours) {
 	covered := r.old.MinuteHours()
 	block := hoursPerBlock(r.cfg.Hold)
 	for from := 0; from < rollup.HoursOfDay; from += block {
@@ -189,7 +184,7 @@ func (r *round) due(a roundOptions) (due rollup.Hours) {
 			due |= rollup.Span(h, h+1)
 		}
 	}
-	if a.rebuild || r.corrections() >= maxCorrections {
+	if rebuild || r.corrections() >= maxCorrections {
 		due |= covered
 	}
 	return due

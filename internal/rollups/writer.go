@@ -86,7 +86,7 @@ func (w *Writer) Once(ctx context.Context) {
 			return
 		}
 		report, err := w.Round(ctx, t)
-		w.metrics.round(t, report, err)
+		w.metrics.round(report, err)
 		switch {
 		case errors.Is(err, store.ErrNoContainer): // of a month that nobody has had readings in, or not made yet
 		case err != nil && ctx.Err() == nil:

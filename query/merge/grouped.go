@@ -185,6 +185,7 @@ type deviceGroups struct {
 	bytes  int64
 }
 
+// seriesOf names a series of one device.
 type seriesOf struct{ labels, metric string }
 
 func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {

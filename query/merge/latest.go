@@ -46,9 +46,6 @@ func (l *Latest) Each(yield func(Last) error) error {
 	})
 }
 
-// newestOf names a series of one device.
-type newestOf struct{ labels, metric string }
-
 // candidate is the newest value of a series so far, and where it came from.
 type candidate struct {
 	Last
@@ -57,7 +54,7 @@ type candidate struct {
 
 func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
 	slices.SortStableFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(b.To, a.To) })
-	found := make(map[newestOf]*candidate)
+	found := make(map[seriesOf]*candidate)
 	wanted := newMetricSet(l.cfg.Metrics)
 	for _, p := range pieces {
 		if l.olderThan(p, found, wanted) {
@@ -76,7 +73,7 @@ func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
 }
 
 // olderThan reports whether all that a chunk may have was found already at a later instant.
-func (l *Latest) olderThan(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) bool {
+func (l *Latest) olderThan(p *read.Piece, found map[seriesOf]*candidate, wanted metricSet) bool {
 	if p.Chunk == nil {
 		return false
 	}
@@ -84,14 +81,14 @@ func (l *Latest) olderThan(p *read.Piece, found map[newestOf]*candidate, wanted 
 		if !wanted.has(c.Metric) {
 			continue
 		}
-		if x := found[newestOf{string(c.Labels.AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
+		if x := found[seriesOf{string(c.Labels.AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
 			return false
 		}
 	}
 	return true
 }
 
-func (l *Latest) take(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) error {
+func (l *Latest) take(p *read.Piece, found map[seriesOf]*candidate, wanted metricSet) error {
 	source := p.Source
 	f, bytes, err := l.cfg.decode(p)
 	if err != nil {
@@ -111,7 +108,7 @@ func (l *Latest) take(p *read.Piece, found map[newestOf]*candidate, wanted metri
 			if len(s.Times) == 0 {
 				continue
 			}
-			of := newestOf{string(key), col.Metric}
+			of := seriesOf{string(key), col.Metric}
 			at := s.last()
 			if x := found[of]; x != nil && (x.Time > at || x.Time == at && x.source.Compare(source) >= 0) {
 				continue

@@ -79,8 +79,7 @@ type strand struct {
 // curves decodes all pieces of a device and merges what they hold of each series. The caller gives back the bytes of
 // memory.
 func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes int64, err error) {
-	type series struct{ labels, metric string }
-	strands := make(map[series][]strand)
+	strands := make(map[seriesOf][]strand)
 	sets := make(map[string]telemetry.Labels)
 	wanted := newMetricSet(c.Metrics)
 	var key []byte
@@ -107,7 +106,7 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 				}
 				for _, r := range without(c.Range, p.Except) {
 					if s := stretchOf(g.Times, col, r); len(s.Times) > 0 {
-						of := series{labels, col.Metric}
+						of := seriesOf{labels, col.Metric}
 						strands[of] = append(strands[of], strand{source, s})
 					}
 				}

@@ -122,51 +122,28 @@ func explainedScan(s store.Scan, u store.Usage) ScanExplained {
 	return out
 }
 
-// explainScan adds a scan to the explanation, if there is one.
-func (q *Query) explainScan(s ScanExplained) {
+// explain adds something to the explanation, if there is one.
+func (q *Query) explain(add func(*Explained)) {
 	if q.explained == nil {
 		return
 	}
 	q.explanation.mu.Lock()
 	defer q.explanation.mu.Unlock()
-	q.explained.Scans = append(q.explained.Scans, s)
-}
-
-// explainRollups adds a scan of rollup documents.
-func (q *Query) explainRollups(s store.RollupScan, u store.Usage) {
-	if q.explained == nil {
-		return
-	}
-	q.explanation.mu.Lock()
-	defer q.explanation.mu.Unlock()
-	q.explained.RollupScans = append(q.explained.RollupScans, RollupScanExplained{s.Key, s.Range, u.Documents, u.RUs})
+	add(q.explained)
 }
 
 // explainCovered adds what rollups covered.
 func (q *Query) explainCovered(jobs []*rollupJob) {
-	if q.explained == nil {
-		return
-	}
-	q.explanation.mu.Lock()
-	defer q.explanation.mu.Unlock()
-	for _, j := range jobs {
-		for _, d := range j.days {
-			if d.hasRollups() {
-				s := CoveredExplained{j.target.TenantShard, d.day, d.manifest.AsOf, d.covered(), len(d.raw)}
-				q.explained.Covered = append(q.explained.Covered, s)
+	q.explain(func(e *Explained) {
+		for _, j := range jobs {
+			for _, d := range j.days {
+				if d.hasRollups() {
+					s := CoveredExplained{j.target.TenantShard, d.day, d.manifest.AsOf, d.covered(), len(d.raw)}
+					e.Covered = append(e.Covered, s)
+				}
 			}
 		}
-	}
-}
-
-// endExplanation adds what the read has cost.
-func (q *Query) endExplanation() {
-	if q.explained == nil {
-		return
-	}
-	q.explanation.mu.Lock()
-	defer q.explanation.mu.Unlock()
-	q.explained.Stats = q.cost.stats()
+	})
 }
 
 // asking returns what a scan is modelled to cost that finds nothing: each value or range of its conditions is a seek.

@@ -124,7 +124,7 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 	defer func() { q.notes.noteExpiry(expires) }()
 	reused := 0
 	defer func() {
-		q.cost.addCached(reused)
+		q.cost.add(Stats{Cached: reused})
 		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
 	for _, s := range found.all {

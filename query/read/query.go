@@ -82,7 +82,7 @@ func (q *Query) Run(ctx context.Context, sink Sink) error {
 	if err == nil && len(afterOf(ctx)) > 0 && len(q.missing) > q.known {
 		err = &NotYetError{q.missing[q.known:]} // which may be the record that must be in the answer
 	}
-	q.endExplanation()
+	q.explain(func(e *Explained) { e.Stats = q.cost.stats() })
 	return q.Explain(err)
 }
 

@@ -103,8 +103,10 @@ func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take fu
 		return own
 	})
 	j.date = max(usage.Date.Unix(), 0)
-	j.cost.addRollups(usage, 0)
-	j.explainRollups(s, usage)
+	j.cost.add(Stats{RequestUnits: usage.RUs, Rollups: usage.Documents})
+	j.explain(func(e *Explained) {
+		e.RollupScans = append(e.RollupScans, RollupScanExplained{s.Key, s.Range, usage.Documents, usage.RUs})
+	})
 	if err == nil && own == nil {
 		j.r.history.addRollups(j.req.Tenant, usage)
 	}
@@ -160,7 +162,7 @@ func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 		}
 		rollups[ref.Key].add(d.day, ref, batch)
 	})
-	j.cost.addRollups(store.Usage{}, found)
+	j.cost.add(Stats{RollupsCached: found})
 	if err := j.takeMemory(held); err != nil {
 		return false, err
 	}

@@ -55,7 +55,7 @@ func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
 	q.noteDays(jobs)
 	q.explainCovered(jobs)
 	for _, j := range jobs {
-		q.cost.addSaved(j.saved())
+		q.cost.add(Stats{RollupsSaved: j.saved()})
 	}
 	for _, j := range jobs {
 		if err := j.deliver(sink); err != nil {

@@ -64,8 +64,8 @@ func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan,
 		own = err
 		return err
 	})
-	q.cost.addUsage(usage)
-	q.explainScan(explainedScan(s, usage))
+	q.cost.add(Stats{RequestUnits: usage.RUs, Documents: usage.Documents})
+	q.explain(func(e *Explained) { e.Scans = append(e.Scans, explainedScan(s, usage)) })
 	switch {
 	case own != nil:
 		return usage, false, own
@@ -144,16 +144,11 @@ type cost struct {
 	headRows int
 	reread   int
 
-	mu            sync.Mutex // guards below
-	spent         float64    // also by scans under way
-	rus           float64
-	documents     int
-	cached        int
-	rollups       int
-	rollupsCached int
-	saved         float64
-	keys          map[sharding.Key]bool
-	containers    map[string]bool
+	mu         sync.Mutex // guards below
+	spent      float64    // also by scans under way
+	sum        Stats      // but for what the others say
+	keys       map[sharding.Key]bool
+	containers map[string]bool
 }
 
 func (t *cost) visit(key sharding.Key) {
@@ -175,42 +170,18 @@ func (t *cost) spend(rus, most float64) error {
 	return nil
 }
 
-func (t *cost) addUsage(u store.Usage) {
+func (t *cost) add(s Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rus += u.RUs
-	t.documents += u.Documents
-}
-
-func (t *cost) addCached(documents int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cached += documents
-}
-
-// addRollups counts rollup documents that were read, and others that were cached.
-func (t *cost) addRollups(u store.Usage, kept int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rus += u.RUs
-	t.rollups += u.Documents
-	t.rollupsCached += kept
-}
-
-func (t *cost) addSaved(rus float64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.saved += rus
+	t.sum = t.sum.Plus(s)
 }
 
 func (t *cost) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Stats{
-		RequestUnits: t.rus, Documents: t.documents, Cached: t.cached, Keys: len(t.keys), Containers: len(t.containers),
-		HeadRows: t.headRows, Reread: t.reread, Rollups: t.rollups, RollupsCached: t.rollupsCached,
-		RollupsSaved: t.saved,
-	}
+	out := t.sum
+	out.Keys, out.Containers, out.HeadRows, out.Reread = len(t.keys), len(t.containers), t.headRows, t.reread
+	return out
 }
 
 // charge counts the charge of a request, and fails if the query may not go on.

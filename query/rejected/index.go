@@ -139,11 +139,11 @@ func (x *Index) poll(ctx context.Context) error {
 			// more than there is room for, the first ones would be dropped.
 			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
 			if from > first {
-				x.skipTo(p, from)
+				x.since[p] = from // those before are not known
 			}
 		case from < first || from > end: // it was made anew, or dropped what was not read
 			from = first
-			x.skipTo(p, from)
+			x.since[p] = from // those before are not known
 		}
 		err = x.cfg.DeadLetters.Each(ctx, kafka.Span{Partition: p, From: from, To: end}, func(r *kafka.Record) error {
 			x.take(p, r)
@@ -163,9 +163,6 @@ func (x *Index) poll(ctx context.Context) error {
 	}
 	return nil
 }
-
-// skipTo notes that a partition's dead letters before an offset are not known.
-func (x *Index) skipTo(partition int, from int64) { x.since[partition] = from }
 
 // take keeps the dead letter of a record. It is called in the order of the log.
 func (x *Index) take(partition int, r *kafka.Record) {
