@@ -27,7 +27,7 @@ func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 		by.TagsOf = func(device string) (telemetry.Labels, error) { return tags.Of(ctx, device) }
 		ask.By = &by
 	}
-	res, err := collect(ctx, q, question{kind: "aggregates", Request: r}, func(cfg merge.Config) *merge.Grouped {
+	res, err := collect(ctx, question{of: q, kind: "aggregates", Request: r}, func(cfg merge.Config) *merge.Grouped {
 		return merge.NewGrouped(cfg, ask)
 	}, emit)
 	var limit *LimitError

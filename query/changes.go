@@ -14,7 +14,7 @@ type Change = merge.Change
 // Errors are those of Readings.
 func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
 	r.since = since
-	return collect(ctx, q, question{kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
+	return collect(ctx, question{of: q, kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
 		return merge.NewChanges(cfg, since, r.AsOf)
 	}, emit)
 }

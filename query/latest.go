@@ -15,7 +15,7 @@ import (
 // Latest calls emit with the newest value of each series in the range, in the order of device, labels and metric.
 // Errors are those of Readings.
 func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
-	return collect(ctx, q, question{kind: "latest", Request: r}, merge.NewLatest, emit)
+	return collect(ctx, question{of: q, kind: "latest", Request: r}, merge.NewLatest, emit)
 }
 
 // latestLookBacks is how far Nearest looks back, step by step.

@@ -36,7 +36,7 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 // Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors
 // are those of Readings.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
-	return collect(ctx, q, question{kind: "series", Request: r}, merge.NewSeries, emit)
+	return collect(ctx, question{of: q, kind: "series", Request: r}, merge.NewSeries, emit)
 }
 
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
@@ -44,7 +44,7 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 // are those of Readings.
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 	emit func(Statistic) error) (Result, error) {
-	return collect(ctx, q, question{kind: "statistics", Request: r}, func(cfg merge.Config) *merge.Statistics {
+	return collect(ctx, question{of: q, kind: "statistics", Request: r}, func(cfg merge.Config) *merge.Statistics {
 		return merge.NewStatistics(cfg, step.Milliseconds())
 	}, emit)
 }
@@ -56,7 +56,7 @@ type collector[T any] interface {
 }
 
 // collect answers a question with what a sink yields.
-func collect[T any, S collector[T]](ctx context.Context, q *Querier, asked question, open func(merge.Config) S,
+func collect[T any, S collector[T]](ctx context.Context, asked question, open func(merge.Config) S,
 	emit func(T) error) (Result, error) {
 	var sink S
 	asked.open = func(_ context.Context, cfg merge.Config) read.Sink {
@@ -64,11 +64,12 @@ func collect[T any, S collector[T]](ctx context.Context, q *Querier, asked quest
 		return sink
 	}
 	asked.finish = func(ctx context.Context) error { return sink.Each(streamed(ctx, emit)) }
-	return q.answer(ctx, asked)
+	return asked.of.answer(ctx, asked)
 }
 
 // question is a request, the sink that reads it, and what makes the answer.
 type question struct {
+	of *Querier
 	Request
 	kind    string
 	order   read.Order

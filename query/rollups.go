@@ -13,8 +13,8 @@ import (
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
 	emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metrics = distinct(r.Metrics)
-	asked := question{kind: "series", Request: r, rollups: &rollupsRequest}
-	return collect(ctx, q, asked, func(cfg merge.Config) *merge.RollupSeries {
+	asked := question{of: q, kind: "series", Request: r, rollups: &rollupsRequest}
+	return collect(ctx, asked, func(cfg merge.Config) *merge.RollupSeries {
 		return merge.NewRollupSeries(cfg, distinct(r.Devices))
 	}, emit)
 }

@@ -107,7 +107,12 @@ func nonFinites(s *query.Statistic) [3]struct {
 }
 
 func appendAggregate(b []byte, s *query.Statistic) []byte {
-	b = appendSeries(append(b, '{'), curveName{s.Device, s.Labels, s.Metric}, `,"start":`, s.Start)
+	b = jsontext.AppendString(append(b, `{"device":`...), s.Device)
+	b = strconv.AppendInt(append(b, `,"start":`...), s.Start, 10)
+	if len(s.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), s.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), s.Metric)
 	b = jsontext.AppendString(append(b, `,"type":`...), s.Kind.String())
 	b = strconv.AppendInt(append(b, `,"count":`...), int64(s.Count), 10)
 	for _, f := range figures(s) {
@@ -166,16 +171,6 @@ type curveName struct {
 	device string
 	labels telemetry.Labels
 	metric string
-}
-
-// appendSeries appends the members of a series' name, with an instant behind that of the device.
-func appendSeries(b []byte, of curveName, name string, ms int64) []byte {
-	b = jsontext.AppendString(append(b, `"device":`...), of.device)
-	b = strconv.AppendInt(append(b, name...), ms, 10)
-	if len(of.labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), of.labels)
-	}
-	return jsontext.AppendString(append(b, `,"metric":`...), of.metric)
 }
 
 // appendSeriesCells appends device, labels and metric as cells behind another one.

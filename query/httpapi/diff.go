@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"binnacle/internal/jsontext"
@@ -105,7 +106,12 @@ func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal
 
 func appendChange(b []byte, c *query.Change) []byte {
 	b = jsontext.AppendString(append(b, `{"change":`...), string(c.How))
-	b = appendSeries(append(b, ','), curveName{c.Device, c.Labels, c.Metric}, `,"ts":`, c.Time)
+	b = jsontext.AppendString(append(b, `,"device":`...), c.Device)
+	b = strconv.AppendInt(append(b, `,"ts":`...), c.Time, 10)
+	if len(c.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), c.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), c.Metric)
 	if c.Was.Kind() != 0 {
 		b = appendJSON(append(b, `,"was":`...), c.Was)
 	}

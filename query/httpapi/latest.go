@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 
+	"binnacle/internal/jsontext"
 	"binnacle/query"
 )
 
@@ -35,6 +37,11 @@ func (a *api) latest(w *response, r *http.Request, tenant string) error {
 }
 
 func appendLast(b []byte, l *query.Last) []byte {
-	b = appendSeries(append(b, '{'), curveName{l.Device, l.Labels, l.Metric}, `,"ts":`, l.Time)
+	b = jsontext.AppendString(append(b, `{"device":`...), l.Device)
+	b = strconv.AppendInt(append(b, `,"ts":`...), l.Time, 10)
+	if len(l.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), l.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), l.Metric)
 	return append(appendJSON(append(b, `,"value":`...), l.Value), '}')
 }

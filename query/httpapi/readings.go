@@ -165,7 +165,8 @@ type stats struct {
 }
 
 func statsOf(s query.Stats) stats {
-	return stats{round(s.RequestUnits), s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups, s.RollupsCached}
+	return stats{round(s.RequestUnits), s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups,
+		s.RollupsCached}
 }
 
 // StatsHeader has the stats of an answer that has no room for them in its body.

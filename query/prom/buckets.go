@@ -208,7 +208,7 @@ func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 // end returns the number of the bucket behind the window of a step.
 func (b *buckets) end(k int) int { return b.behind + k*b.apart }
 
-// newest returns the bucket of the newest sample of a window, -1 for none. Of a selector stale markers count as samples.
+// newest returns the bucket of the newest sample of a window, -1 for none. For a selector stale markers are samples.
 func (b *buckets) newest(l *pushdown, k int) int {
 	after := l.steps.at(k) - l.offset - l.window
 	for i := b.end(k) - 1; i >= 0 && b.at(i) > after; i-- {

@@ -12,10 +12,14 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// union answers with what list returns for any selector of a request, sorted; for all series without a selector. It
-// keeps as many as the request asks for.
-func union[T any](a *api, c *call, compare func(T, T) int,
-	list func(*selector, []*labels.Matcher) ([]T, annotations.Annotations, error)) (answer, error) {
+// union is what list returns for any selector of a request, sorted; for all series without a selector.
+type union[T any] struct {
+	compare func(T, T) int
+	list    func(*selector, []*labels.Matcher) ([]T, annotations.Annotations, error)
+}
+
+// answer returns as many elements as the request asks for.
+func (u union[T]) answer(a *api, c *call) (answer, error) {
 	sets, err := a.matchers(c)
 	if err != nil {
 		return answer{}, err
@@ -33,13 +37,13 @@ func union[T any](a *api, c *call, compare func(T, T) int,
 	all := []T{}
 	var warnings annotations.Annotations
 	for _, set := range sets {
-		these, said, err := list(from, set)
+		these, said, err := u.list(from, set)
 		if err != nil {
 			return answer{}, err
 		}
 		all = append(all, these...)
-		slices.SortFunc(all, compare) // so that selectors of the same take no more than one
-		all = slices.CompactFunc(all, func(a, b T) bool { return compare(a, b) == 0 })
+		slices.SortFunc(all, u.compare) // so that selectors of the same take no more than one
+		all = slices.CompactFunc(all, func(a, b T) bool { return u.compare(a, b) == 0 })
 		warnings.Merge(said)
 	}
 	if from.first > 0 && len(all) > from.first {
@@ -56,14 +60,14 @@ func (a *api) series(ctx context.Context, c *call) (answer, error) {
 	list := func(s *selector, m []*labels.Matcher) ([]labels.Labels, annotations.Annotations, error) {
 		return s.names(ctx, m)
 	}
-	return union(a, c, labels.Compare, list)
+	return union[labels.Labels]{labels.Compare, list}.answer(a, c)
 }
 
 func (a *api) labels(ctx context.Context, c *call) (answer, error) {
 	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return s.LabelNames(ctx, nil, m...)
 	}
-	return union(a, c, strings.Compare, list)
+	return union[string]{strings.Compare, list}.answer(a, c)
 }
 
 func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
@@ -77,7 +81,7 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	list := func(s *selector, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return s.LabelValues(ctx, name, nil, m...)
 	}
-	return union(a, c, strings.Compare, list)
+	return union[string]{strings.Compare, list}.answer(a, c)
 }
 
 // metricMetadata describes a metric.

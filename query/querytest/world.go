@@ -262,22 +262,11 @@ func (h *Heads) Learn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for of, tail := range h.unknown {
-		h.unexplained()
+		h.stored.Count++
+		h.stored.Exact = h.stored.Count
 		h.tails[of], h.storedAt[of] = tail, h.stored.Count
 	}
 	clear(h.unknown)
-}
-
-// Unexplained has heads count that something was stored which the tails do not explain.
-func (h *Heads) Unexplained() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.unexplained()
-}
-
-func (h *Heads) unexplained() {
-	h.stored.Count++
-	h.stored.Exact = h.stored.Count
 }
 
 // Forget drops the tails of chains.
