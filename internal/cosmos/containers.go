@@ -139,11 +139,8 @@ func (s *Containers) size(ctx context.Context, name string) (float64, error) {
 			}
 			return resp.Response, err
 		})
-	if is(err, http.StatusNotFound) {
-		err = store.ErrNoContainer
-	}
 	if err != nil {
-		return 0, fmt.Errorf("size of container %s: %w", name, err)
+		return 0, failed("size of container "+name, err)
 	}
 	return sizeOf(usage), nil
 }
@@ -170,23 +167,32 @@ func (s *Containers) readThroughput(ctx context.Context, name string) (store.Con
 			found, err = of.ReadThroughput(ctx, nil)
 			return found.Response, err
 		})
-	if is(err, http.StatusNotFound) {
-		err = store.ErrNoContainer
-	}
 	if err != nil {
-		return store.ContainerState{}, fmt.Errorf("throughput of container %s: %w", name, err)
+		return store.ContainerState{}, failed("throughput of container "+name, err)
 	}
-	out := store.ContainerState{Name: name, Pending: found.IsReplacePending}
+	out := store.ContainerState{Name: name, Pending: found.IsReplacePending,
+		Throughput: throughputIn(found.ThroughputProperties)}
 	if found.MinThroughput != nil {
 		out.MinRUs = int(*found.MinThroughput)
 	}
-	// An autoscale offer may carry the manual property as well, so this one is asked first.
-	if maximum, ok := found.ThroughputProperties.AutoscaleMaxThroughput(); ok {
-		out.Throughput = store.Throughput{RUs: int(maximum), Autoscale: true}
-	} else if manual, ok := found.ThroughputProperties.ManualThroughput(); ok {
-		out.Throughput = store.Throughput{RUs: int(manual)}
-	}
 	return out, nil
+}
+
+// throughputIn returns what properties say. An autoscale offer may carry the manual property as well.
+func throughputIn(p *azcosmos.ThroughputProperties) (t store.Throughput) {
+	if maximum, ok := p.AutoscaleMaxThroughput(); ok {
+		return store.Throughput{RUs: int(maximum), Autoscale: true}
+	}
+	manual, _ := p.ManualThroughput()
+	return store.Throughput{RUs: int(manual)}
+}
+
+// failed says what has failed about a container: store.ErrNoContainer where the service does not find it.
+func failed(what string, err error) error {
+	if is(err, http.StatusNotFound) {
+		err = store.ErrNoContainer
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // SetThroughput changes what is provisioned for a container, or under the name store.Database what is shared. Manual
@@ -201,11 +207,8 @@ func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Thr
 			resp, err := of.ReplaceThroughput(ctx, throughput(t), nil)
 			return resp.Response, err
 		})
-	if is(err, http.StatusNotFound) {
-		err = store.ErrNoContainer
-	}
 	if err != nil {
-		return fmt.Errorf("set throughput of container %s to %d RU/s: %w", name, t.RUs, err)
+		return failed(fmt.Sprintf("set throughput of container %s to %d RU/s", name, t.RUs), err)
 	}
 	return nil
 }

@@ -283,11 +283,8 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 // clock compares the service's clock with this one: an answer has a whole second, at some time between the request and
 // now. What can be explained by that is no skew.
 func (x *examiner) clock(raw *http.Response, began time.Time) {
-	if raw == nil {
-		return
-	}
-	at, err := http.ParseTime(raw.Header.Get("Date"))
-	if err != nil {
+	at := dateOf(raw, nil)
+	if at.IsZero() {
 		return
 	}
 	switch now := x.c.cfg.Now(); {

@@ -62,12 +62,17 @@ func (x *examiner) again(name string, bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		id := x.id(name)
 		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
-		var refused *azcore.ResponseError
-		if errors.As(err, &refused) && refused.StatusCode == http.StatusConflict {
-			return azcosmos.Response{RawResponse: refused.RawResponse}, nil
-		}
-		return resp.Response, err
+		return refusedWith(http.StatusConflict, resp.Response, err)
 	}
+}
+
+// refusedWith returns the answer of a request that is to be refused with a status.
+func refusedWith(status int, resp azcosmos.Response, err error) (azcosmos.Response, error) {
+	var refused *azcore.ResponseError
+	if errors.As(err, &refused) && refused.StatusCode == status {
+		return azcosmos.Response{RawResponse: refused.RawResponse}, nil
+	}
+	return resp, err
 }
 
 func (x *examiner) read(name string, bytes int) attempt {
@@ -120,11 +125,7 @@ func (x *examiner) feed(ctx context.Context, container *azcosmos.ContainerClient
 // absent reads what is not there: what that is charged is not documented.
 func (x *examiner) absent(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 	resp, err := container.ReadItem(ctx, partitionKey(examined), x.id("nothing"), nil)
-	var refused *azcore.ResponseError
-	if errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
-		return azcosmos.Response{RawResponse: refused.RawResponse}, nil
-	}
-	return resp.Response, err
+	return refusedWith(http.StatusNotFound, resp.Response, err)
 }
 
 // replaceUnchanged replaces a document on the condition that nobody has changed it.

@@ -3,8 +3,8 @@ package cosmos
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -24,13 +24,23 @@ var exports embed.FS
 // keys, the index and the throughput that EnsureBase makes. Containers of chunks and rollups are made by provision
 // alone, month by month, and are in none of them.
 func Export(language string) ([]byte, error) {
-	switch language {
-	case "arm":
-		return exportARM()
-	case "bicep", "terraform":
-		return exportText(language)
+	if !slices.Contains(Exports, language) {
+		return nil, fmt.Errorf("there is no export as %q; there are %s", language, strings.Join(Exports, ", "))
 	}
-	return nil, fmt.Errorf("there is no export as %q; there are %s", language, strings.Join(Exports, ", "))
+	quoted := func(quote string, all []string) string {
+		return quote + strings.Join(all, quote+", "+quote) + quote
+	}
+	t, err := template.New(language+".tmpl").Funcs(template.FuncMap{"quoted": quoted}).
+		ParseFS(exports, "export/"+language+".tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("export as %s: %w", language, err)
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, map[string]any{"Database": store.Database, "API": armVersion, "Containers": exportedBase()})
+	if err != nil {
+		return nil, fmt.Errorf("export as %s: %w", language, err)
+	}
+	return b.Bytes(), nil
 }
 
 // exported is a container as templates see it.
@@ -58,74 +68,4 @@ func exportedBase() (out []exported) {
 		out = append(out, e)
 	}
 	return out
-}
-
-func exportText(language string) ([]byte, error) {
-	quoted := func(quote string, all []string) string {
-		var out []string
-		for _, s := range all {
-			out = append(out, quote+s+quote)
-		}
-		return strings.Join(out, ", ")
-	}
-	t, err := template.New(language+".tmpl").Funcs(template.FuncMap{"quoted": quoted}).
-		ParseFS(exports, "export/"+language+".tmpl")
-	if err != nil {
-		return nil, fmt.Errorf("export as %s: %w", language, err)
-	}
-	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"Database": store.Database, "API": armVersion, "Containers": exportedBase()})
-	if err != nil {
-		return nil, fmt.Errorf("export as %s: %w", language, err)
-	}
-	return b.Bytes(), nil
-}
-
-// object is JSON. Its properties are written in the order of their names.
-type object = map[string]any
-
-func exportARM() ([]byte, error) {
-	const kind = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases"
-	database := "[concat(parameters('account'), '/" + store.Database + "')]"
-	resources := []object{{
-		"type": kind, "apiVersion": armVersion, "name": database,
-		"properties": object{"resource": object{"id": store.Database}},
-	}}
-	for _, c := range exportedBase() {
-		options := object{"throughput": c.RUs}
-		if c.Autoscale {
-			options = object{"autoscaleSettings": object{"maxThroughput": c.RUs}}
-		}
-		var indexed []object
-		for _, path := range c.Indexed {
-			indexed = append(indexed, object{"path": path})
-		}
-		resource := object{
-			"id":           c.Name,
-			"partitionKey": object{"kind": c.Kind, "version": c.Version, "paths": c.Key},
-			"indexingPolicy": object{"automatic": true, "indexingMode": "consistent", "includedPaths": indexed,
-				"excludedPaths": []object{{"path": "/*"}}},
-		}
-		if c.Expires {
-			resource["defaultTtl"] = -1
-		}
-		resources = append(resources, object{
-			"type": kind + "/containers", "apiVersion": armVersion,
-			"name":       "[concat(parameters('account'), '/" + store.Database + "/" + c.Name + "')]",
-			"dependsOn":  []string{"[resourceId('" + kind + "', parameters('account'), '" + store.Database + "')]"},
-			"properties": object{"options": options, "resource": resource},
-		})
-	}
-	out, err := json.MarshalIndent(object{
-		"$schema":        "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
-		"contentVersion": "1.0.0.0",
-		"parameters": object{"account": object{
-			"type": "string", "metadata": object{"description": "Name of the account, which is there already."},
-		}},
-		"resources": resources,
-	}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("export as arm: %w", err)
-	}
-	return append(out, '\n'), nil
 }

@@ -77,12 +77,8 @@ func (f *Foreign) Describe(ctx context.Context) (Description, error) {
 		return d, err
 	}
 	if err == nil && sold.ThroughputProperties != nil { // without one the database, or the account, has the throughput
-		if manual, ok := sold.ThroughputProperties.ManualThroughput(); ok {
-			d.RUs = int(manual)
-		}
-		if most, ok := sold.ThroughputProperties.AutoscaleMaxThroughput(); ok {
-			d.RUs, d.Autoscale = int(most), true
-		}
+		t := throughputIn(sold.ThroughputProperties)
+		d.RUs, d.Autoscale = t.RUs, t.Autoscale
 	}
 	return d, nil
 }
