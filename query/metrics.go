@@ -30,48 +30,37 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	counters := func(label, name, help string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
 	return &metrics{
 		duration: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "binnacle_query_duration_seconds", Help: "Time from a query's start to its last row, by kind of query.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12),
 		}, []string{"kind"}),
-		errors: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_errors_total", Help: "Queries that ended with an error, by kind of query.",
-		}, []string{"kind"}),
-		requestUnits: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_request_units_total",
-			Help: "Request units charged for queries, for the tenants with the latest queries.",
-		}, []string{"tenant"}),
+		errors: counters("kind", "binnacle_query_errors_total", "Queries that ended with an error, by kind of query."),
+		requestUnits: counters("tenant", "binnacle_query_request_units_total",
+			"Request units charged for queries, for the tenants with the latest queries."),
 		tenants: recent.Names[string]{Most: maxTenants},
-		refused: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_refused_total",
-			Help: "Queries refused or ended by a limit of their tenant, for the tenants with the latest queries.",
-		}, []string{"tenant"}),
-		documents: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_documents_total", Help: "Chunks read for queries."}),
-		rows: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_rows_total", Help: "Rows of answers."}),
-		headRows: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_head_rows_total", Help: "Rows read from ingesters' memory, before merging."}),
-		rollups: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_rollup_documents_total",
-			Help: "Rollup documents of answers, by whether they were read before (hit) or for this answer (miss)."},
-			[]string{"result"}),
-		rollupReads: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_rollup_reads_total", Help: "Reads that rollups have answered a part of."}),
-		rollupSaved: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_rollup_saved_request_units_total",
-			Help: "Request units that chunks instead of rollups would have cost, as estimated from earlier reads."}),
-		kept: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_kept_answers_total",
-			Help: "Answers of range queries in PromQL that may be kept, by whether a part was kept (hit) or not (miss)."},
-			[]string{"result"}),
-		incomplete: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
-		timeouts: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_timeouts_total",
-			Help: "Queries that exceeded --query-timeout, by what they waited for: store, other.",
-		}, []string{"waiting_for"}),
+		refused: counters("tenant", "binnacle_query_refused_total",
+			"Queries refused or ended by a limit of their tenant, for the tenants with the latest queries."),
+		documents: counter("binnacle_query_documents_total", "Chunks read for queries."),
+		rows:      counter("binnacle_query_rows_total", "Rows of answers."),
+		headRows: counter("binnacle_query_head_rows_total",
+			"Rows read from ingesters' memory, before merging."),
+		rollups: counters("result", "binnacle_query_rollup_documents_total",
+			"Rollup documents of answers, by whether they were read before (hit) or for this answer (miss)."),
+		rollupReads: counter("binnacle_query_rollup_reads_total", "Reads that rollups have answered a part of."),
+		rollupSaved: counter("binnacle_query_rollup_saved_request_units_total",
+			"Request units that chunks instead of rollups would have cost, as estimated from earlier reads."),
+		kept: counters("result", "binnacle_query_kept_answers_total",
+			"Answers of range queries in PromQL that may be kept, by whether a part was kept (hit) or not (miss)."),
+		incomplete: counter("binnacle_query_incomplete_total", "Answers that were not complete."),
+		timeouts: counters("waiting_for", "binnacle_query_timeouts_total",
+			"Queries that exceeded --query-timeout, by what they waited for: store, other."),
 		memory: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_query_peak_bytes", Help: "The most bytes of chunks and columns that a query held.",
 			Buckets: prometheus.ExponentialBuckets(16<<10, 4, 9),

@@ -24,20 +24,7 @@ func (m *Memory) Headers(ctx context.Context, s store.HeaderScan,
 	if !ok {
 		return usage, store.ErrNoContainer
 	}
-	if s.Charge != nil {
-		if err := s.Charge(usage.RUs); err != nil {
-			return usage, err
-		}
-	}
-	for _, doc := range docs {
-		usage.Documents++
-		err := yield(doc)
-		clear(doc) // as in Scan
-		if err != nil {
-			return usage, err
-		}
-	}
-	return usage, nil
+	return lending{usage, s.Charge, docs}.to(ctx, yield)
 }
 
 // ofDay returns the documents or headers of a scan; ok is false when the container is missing.

@@ -360,23 +360,32 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	if !ok {
 		return store.Usage{Receipt: usage.Receipt}, store.ErrNoContainer
 	}
-	if s.Charge != nil {
-		if err := s.Charge(usage.RUs); err != nil {
-			return usage, err
+	return lending{usage, s.Charge, docs}.to(ctx, yield)
+}
+
+// lending is what a scan has found.
+type lending struct {
+	usage  store.Usage // but for the documents
+	charge func(rus float64) error
+	docs   [][]byte
+}
+
+// to charges the scan and lends its documents.
+func (l lending) to(ctx context.Context, yield func(doc []byte) error) (store.Usage, error) {
+	if l.charge != nil {
+		if err := l.charge(l.usage.RUs); err != nil {
+			return l.usage, err
 		}
 	}
-	for _, doc := range docs {
-		usage.Documents++
+	for _, doc := range l.docs {
+		l.usage.Documents++
 		err := yield(doc)
 		clear(doc) // a caller that kept the bytes sees at once that it must not
-		if err != nil {
-			return usage, err
-		}
-		if err := ctx.Err(); err != nil {
-			return usage, err
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return l.usage, err
 		}
 	}
-	return usage, nil
+	return l.usage, nil
 }
 
 // matching returns the documents of a scan; ok is false when the container is missing.

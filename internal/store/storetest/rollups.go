@@ -234,20 +234,7 @@ func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 		return usage, store.ErrNoContainer
 	}
 	usage.Date = v.now().Truncate(time.Second)
-	if s.Charge != nil {
-		if err := s.Charge(usage.RUs); err != nil {
-			return usage, err
-		}
-	}
-	for _, doc := range found {
-		usage.Documents++
-		err := yield(doc)
-		clear(doc) // a caller that kept the bytes sees at once that it must not
-		if err != nil {
-			return usage, err
-		}
-	}
-	return usage, ctx.Err()
+	return lending{usage, s.Charge, found}.to(ctx, yield)
 }
 
 func (v *Rollups) matching(s store.RollupScan, as time.Time) (found [][]byte, ok bool) {
