@@ -95,9 +95,6 @@ func (v *updateVersions) of(tenant string) (version uint64, ok bool) {
 func (v *updateVersions) set(tenant string, version uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seen == nil {
-		v.seen = make(map[string]uint64)
-	}
 	v.seen[tenant] = version
 }
 
@@ -127,9 +124,6 @@ func (k *Known) TagsSum() (sum TagsSum, ok bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.sums == nil {
-		v.sums = make(map[string]tagsSum)
-	}
 	v.sums[k.tenant] = tagsSum{of, sum}
 	return sum, true
 }

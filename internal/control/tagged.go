@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (g taggedTimes) update(found Tagged, at int64) (changed bool) {
 		for _, d := range devices {
 			now[d] = true
 		}
-		for d := range maps.Keys(g[class]) {
+		for d := range g[class] {
 			if times := g[class][d]; len(times)%2 == 1 && !now[d] {
 				g[class][d], changed = append(times, max(at, times[len(times)-1])), true
 			}

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/duration"
 	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/query/httpapi"
 )
 
 // Source is what is known of the load.
@@ -199,24 +199,13 @@ func spanOf(q url.Values, now time.Time) (heat.Span, error) {
 	return heat.Span{From: first, To: max(first+ms, (to.UnixMilli()+ms-1)/ms*ms), Step: ms}, nil
 }
 
-// instant reads a time: RFC 3339, a number since 1970 in the unit that telemetry.ParseEpoch finds, now, or a duration
-// before now.
+// instant reads a time as the API for tenants does.
 func instant(name, text string, now time.Time) (time.Time, error) {
-	if text == "now" {
-		return now, nil
-	}
-	if ago, ok := strings.CutPrefix(text, "-"); ok {
-		if d, err := duration.Parse(ago); err == nil && d >= 0 {
-			return now.Add(-d), nil
-		}
-	} else if ms, ok := telemetry.ParseEpoch(text); ok && ms <= telemetry.MaxMillis {
-		return time.UnixMilli(ms), nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || t.Year() < 1970 || t.Year() > 6000 {
+	ms, err := httpapi.ParseInstant(text, now)
+	if err != nil {
 		return time.Time{}, wrong(name, "%.40q is no time such as 2026-11-23T04:00:00Z, -6h or 1795406400000", text)
 	}
-	return t, nil
+	return time.UnixMilli(ms), nil
 }
 
 // splits remembers the physical partitions of a container and returns the splits that were seen so far.

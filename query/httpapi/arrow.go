@@ -33,26 +33,15 @@ func (t *batched) appendValue(l valueLine) error {
 	return t.added(len(l.device) + len(l.labels) + len(l.metric) + text)
 }
 
-// batchedRows writes readings as an Arrow stream or a file of Parquet.
-type batchedRows struct{ *batched }
-
-func newBatchedRows(w *response, format string) batchedRows {
-	return batchedRows{newBatched(w, format, valueSchema)}
-}
+// batchedRows writes readings in batches.
+type batchedRows struct{ *records }
 
 func (a batchedRows) row(r query.Row) error {
 	labels := labelsText(r.Labels)
 	for _, f := range r.Values {
-		if err := a.appendValue(valueLine{r.Time, r.Device, labels, f.Metric, f.Value}); err != nil {
+		if err := a.batched.appendValue(valueLine{r.Time, r.Device, labels, f.Metric, f.Value}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (a batchedRows) end(r query.Result) error {
-	if err := a.batched.end(); err != nil {
-		return err
-	}
-	return endWithTrailers(a.w, r)
 }

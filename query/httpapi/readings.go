@@ -51,7 +51,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 			return err
 		}
 		defer free()
-		f = newBatchedRows(w, q.format)
+		f = batchedRows{&records{w: w, format: q.format, schema: valueSchema}}
 	case q.layout == "long":
 		f = &longRows{w: w}
 	default:

@@ -73,7 +73,7 @@ func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*batche
 }
 
 func (l *records) end(r query.Result) error {
-	r.Truncated = l.truncated
+	r.Truncated = r.Truncated || l.truncated
 	if l.batched != nil {
 		if err := l.batched.end(); err != nil {
 			return err

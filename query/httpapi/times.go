@@ -10,10 +10,10 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// parseInstant returns the ms since 1970 of RFC 3339, of a date's midnight in UTC, of a number since 1970 in the unit
+// ParseInstant returns the ms since 1970 of RFC 3339, of a date's midnight in UTC, of a number since 1970 in the unit
 // that telemetry.ParseEpoch finds, of now, or of a duration before now. It rounds up, and clamps to the times that
 // readings can have.
-func parseInstant(s string, now time.Time) (int64, error) {
+func ParseInstant(s string, now time.Time) (int64, error) {
 	if s == "now" {
 		return clamp(now), nil
 	}

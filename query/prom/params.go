@@ -3,6 +3,7 @@ package prom
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -121,11 +122,7 @@ func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 		return nil, badRequest("invalid parameter %q: %v", "match[]", err)
 	}
 	for _, set := range sets {
-		some := false
-		for _, m := range set {
-			some = some || !m.Matches("")
-		}
-		if !some {
+		if !slices.ContainsFunc(set, func(m *labels.Matcher) bool { return !m.Matches("") }) {
 			return nil, badRequest("match[] must contain at least one non-empty matcher")
 		}
 	}
