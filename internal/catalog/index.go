@@ -247,8 +247,8 @@ func (x *Index) Forgotten() []Forgotten {
 
 func (x *Index) add(e *Entry) {
 	i, fresh := x.devices.number(e.Device)
-	switch known := x.first.get(i) <= x.last.get(i); {
-	case fresh || !known && e.First <= e.Last:
+	switch {
+	case fresh || e.First <= e.Last && x.first.get(i) > x.last.get(i):
 		x.first.set(i, e.First)
 		x.last.set(i, e.Last)
 	case e.First <= e.Last:
