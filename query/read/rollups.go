@@ -121,13 +121,11 @@ func (d *rollupDay) cover(l *manifest, ask *RollupsRequest) {
 	}
 	for i := range l.Batches {
 		b := &l.Batches[i]
-		if !b.Correction || rollup.Span(b.From, b.To)&shown == 0 || onGrid(b, ask.Grid) && answers(b, ask) {
+		if !b.Correction || l.later(i, owners)&shown == 0 || slices.Contains(b.Grids, ask.Grid) && answers(b, ask) {
 			continue
 		}
-		if late := l.isLater(i, owners, shown); late {
-			for _, device := range b.Devices {
-				d.raw[device] = true
-			}
+		for _, device := range b.Devices {
+			d.raw[device] = true
 		}
 	}
 }
@@ -144,15 +142,6 @@ func answers(b *rollup.Batch, ask *RollupsRequest) bool {
 		}
 	}
 	return true
-}
-
-func onGrid(b *rollup.Batch, g rollup.Grid) bool {
-	for _, x := range b.Grids {
-		if x == g {
-			return true
-		}
-	}
-	return false
 }
 
 // manifest is a manifest that was read.
@@ -176,7 +165,7 @@ func (l *manifest) owners(g rollup.Grid) (of [rollup.HoursOfDay]int) {
 		of[h] = -1
 	}
 	for i := range l.Batches {
-		if b := &l.Batches[i]; !b.Correction && onGrid(b, g) {
+		if b := &l.Batches[i]; !b.Correction && slices.Contains(b.Grids, g) {
 			for h := b.From; h < b.To; h++ {
 				of[h] = i
 			}
@@ -185,15 +174,14 @@ func (l *manifest) owners(g rollup.Grid) (of [rollup.HoursOfDay]int) {
 	return of
 }
 
-// isLater reports whether a batch was made after the owner of one of its covered hours.
-func (l *manifest) isLater(i int, owners [rollup.HoursOfDay]int, shown rollup.Hours) bool {
-	b := &l.Batches[i]
-	for h := b.From; h < b.To; h++ {
-		if shown.Has(h) && owners[h] < i {
-			return true
+// later returns the hours of a batch with an owner that was made before it.
+func (l *manifest) later(i int, owners [rollup.HoursOfDay]int) (hours rollup.Hours) {
+	for h := l.Batches[i].From; h < l.Batches[i].To; h++ {
+		if owners[h] < i {
+			hours |= rollup.Span(h, h+1)
 		}
 	}
-	return false
+	return hours
 }
 
 // corrected returns the hours of devices that corrections answer for, by batch and of all batches.
@@ -203,15 +191,10 @@ func (l *manifest) corrected(g rollup.Grid, owners [rollup.HoursOfDay]int,
 	of, taken = make(map[int]map[string]rollup.Hours), make(map[string]rollup.Hours)
 	for i := len(l.Batches) - 1; i >= 0; i-- {
 		b := &l.Batches[i]
-		if !b.Correction || !onGrid(b, g) {
+		if !b.Correction || !slices.Contains(b.Grids, g) {
 			continue
 		}
-		var hours rollup.Hours
-		for h := b.From; h < b.To; h++ {
-			if shown.Has(h) && owners[h] < i {
-				hours |= rollup.Span(h, h+1)
-			}
-		}
+		hours := l.later(i, owners) & shown
 		for _, device := range b.Devices {
 			if mine := hours &^ taken[device]; mine != 0 {
 				if of[i] == nil {
