@@ -328,7 +328,10 @@ func TestOnlyCompleteAnswersAreKept(t *testing.T) {
 }
 
 // refreshed is a world in which a panel over many devices is asked again and again.
-type refreshed struct{ *growing }
+type refreshed struct {
+	*growing
+	query string
+}
 
 // newRefreshed makes one in which nothing expires soon.
 func newRefreshed(t *testing.T, withRollups bool) *refreshed {
@@ -346,7 +349,7 @@ func newRefreshed(t *testing.T, withRollups bool) *refreshed {
 		}
 		g.learn()
 		g.show()
-		return &refreshed{g}
+		return &refreshed{g, "sum by (fleet) (velocity)"}
 	}
 }
 
@@ -357,7 +360,7 @@ func (r *refreshed) ask(after time.Duration) int {
 	w.Now = w.Now.Add(after)
 	before := w.Store.Calls(storetest.Scan)
 	end := w.Now.Truncate(time.Minute)
-	parameters := []string{"query", "sum by (fleet) (velocity)", "step", "60",
+	parameters := []string{"query", r.query, "step", "60",
 		"start", fmt.Sprint(end.Add(-2 * time.Hour).Unix()), "end", fmt.Sprint(end.Unix())}
 	got := r.warm.ask(r.t, "/api/v1/query_range", parameters...)
 	scans := w.Store.Calls(storetest.Scan) - before
@@ -411,6 +414,23 @@ func refreshWhileNothingIsStored(t *testing.T, r *refreshed) {
 	r.warm.world.Heads.ForgetDuringAnswer()
 	require.Positive(t, r.ask(10*time.Second), "heads forget what was stored while they answer")
 	require.Positive(t, r.ask(31*time.Minute), "whatever heads tell")
+}
+
+// Averages of decimals come from samples, since from rollups they might differ in a bit. Once that was found, rollups are
+// left out, and what samples answer is kept.
+func TestAveragesOfDecimalsAreKept(t *testing.T) {
+	r := newRefreshed(t, true)
+	r.query = "avg by (fleet) (avg_over_time(velocity[5m]))"
+	for range 3 { // it is found, chunks are read, their answer is kept
+		r.ask(10 * time.Second)
+		require.Zero(t, kept(t, r.counts))
+	}
+	for range 5 {
+		r.report("m0", r.warm.world.Now)
+		r.show()
+		require.Zero(t, r.ask(10*time.Second))
+	}
+	require.Equal(t, 5.0, kept(t, r.counts))
 }
 
 // storeOf stores what heads have of a device.
@@ -471,7 +491,7 @@ func TestRefreshWhileChunksExpire(t *testing.T) {
 		if acme.Retention == 0 || g.cold.world.Now.Equal(noon) {
 			continue
 		}
-		r := &refreshed{g}
+		r := &refreshed{g, "sum by (fleet) (velocity)"}
 		midnight := noon.Add(12 * time.Hour)
 		for g.cold.world.Now.Before(midnight.Add(15 * time.Minute)) {
 			g.grow()

@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"fmt"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -36,7 +37,8 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if err != nil {
 		return err
 	}
-	if few {
+	samples := e.samplesKey()
+	if few || e.querier.Kept(samples) != nil {
 		return e.fromSamples(ctx, r, nil)
 	}
 	b := newBuckets(e.pushdown, int64(grid))
@@ -52,18 +54,18 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 			return from
 		}
 	}
-	if known, ok := e.querier.Tenant(e.tenant); ok {
-		b.nearest = known.NearestAverages
-	}
+	b.nearest = samples.nearest
 	f := bucketFiller{buckets: b}
 	again := make(map[string]bool)
 	var named labels.ScratchBuilder
-	device, from := "", 0    // the device's series in out
+	device, from := "", 0 // the device's series in out
+	devices := 0
 	var seen []labels.Labels // of the device
 	wanted := query.RollupsRequest{Grid: grid, Families: b.needs.families()}
 	res, err := e.querier.RollupSeries(ctx, r, wanted, func(s *query.RollupCurve) error {
 		if s.Device != device {
 			device, from, seen = s.Device, len(e.out), seen[:0]
+			devices++
 		}
 		if again[device] {
 			return nil
@@ -117,6 +119,9 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		return nil
 	}
 	e.pushdown.again, r.From, r.Kept = true, nil, nil
+	if len(again) > devices/2 {
+		e.querier.Keep(samples, true, samplesKeyBytes)
+	}
 	if len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {
@@ -124,6 +129,22 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		}
 	}
 	return e.fromSamples(ctx, r, again)
+}
+
+// samplesKey names a pushdown that samples answer sooner than rollups do: of most devices rollups might differ in a bit.
+// It is kept once that was found, so that the next answer can be kept, too.
+type samplesKey struct {
+	tenant, matchers, function string
+	window                     int64
+	nearest                    bool // averages
+}
+
+const samplesKeyBytes = 256
+
+func (e *evaluation) samplesKey() samplesKey {
+	known, ok := e.querier.Tenant(e.tenant)
+	return samplesKey{e.tenant, fmt.Sprint(e.pushdown.matchers), e.pushdown.function, e.pushdown.window,
+		ok && known.NearestAverages}
 }
 
 // fewPerDevices is the least number of devices for each of a few that are read by themselves.
