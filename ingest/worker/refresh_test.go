@@ -91,7 +91,7 @@ func (r *refreshes) answer(q *query.Querier) (values map[ingesttest.Series]float
 	return values, res.Complete
 }
 
-// ask checks that each reading below the position of the head is answered, or a later one of its instant; and, where the
+// ask checks that each reading below the position of the head is answered, or a later one of its instant; where the
 // store was not asked, that one that asks it has the same answer but for readings that the head has not read.
 func (r *refreshes) ask() {
 	scans, stored, reached := r.scans, len(r.Chunks.Documents()), r.last.Position()
@@ -157,7 +157,7 @@ func (r *refreshes) cut() {
 	}
 }
 
-// A querier that may leave the store unasked (R8) answers what a head owes, whatever others create, whenever that lands.
+// A querier that may leave the store unasked (R8) answers what a head owes, whatever others create and whenever.
 func TestRefreshesInRandomWalks(t *testing.T) {
 	const first = 41_000
 	t.Log("seeds from", first)

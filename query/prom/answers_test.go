@@ -416,7 +416,7 @@ func refreshWhileNothingIsStored(t *testing.T, r *refreshed) {
 	require.Positive(t, r.ask(31*time.Minute), "whatever heads tell")
 }
 
-// Averages of decimals come from samples, since from rollups they might differ in a bit. Once that was found, rollups are
+// Averages of decimals come from samples, since from rollups they might differ in a bit. Once that was found, they are
 // left out, and what samples answer is kept.
 func TestAveragesOfDecimalsAreKept(t *testing.T) {
 	r := newRefreshed(t, true)

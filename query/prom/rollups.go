@@ -131,7 +131,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	return e.fromSamples(ctx, r, again)
 }
 
-// samplesKey names a pushdown that samples answer sooner than rollups do: of most devices rollups might differ in a bit.
+// samplesKey names a pushdown that samples answer sooner than rollups do: of most devices these might differ in a bit.
 // It is kept once that was found, so that the next answer can be kept, too.
 type samplesKey struct {
 	tenant, matchers, function string
