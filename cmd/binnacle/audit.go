@@ -7,8 +7,6 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/audit"
 	"binnacle/internal/cosmos"
-
-	"golang.org/x/term"
 )
 
 type auditCommand struct {
@@ -16,20 +14,9 @@ type auditCommand struct {
 	Account app.AccountConfig `kong:"embed,group='Account'"`
 }
 
-func (auditCommand) Help() string {
-	return `The exit code is 0 only without findings. Without --from it audits today.
-
-Examples:
-  binnacle audit --from 2026-11-01 --to 2026-11-20
-  binnacle audit --from 2026-11-20 --log --max-rus 1000
-  binnacle audit --from 2026-11-20 --tenant acme --device truck-0000 --columns --json`
-}
-
 func (c *auditCommand) Run(e *env) error {
 	cfg := c.Config
-	if term.IsTerminal(int(e.stderr.Fd())) {
-		cfg.Progress = e.stderr
-	}
+	cfg.Progress = e.progress()
 	client, err := c.Account.Connect(e.log)
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"time"
 
+	"binnacle/internal/provision"
 	"binnacle/internal/ru"
 	"binnacle/internal/settings"
 
@@ -52,4 +54,11 @@ func spellings() []kong.Option {
 		kong.TypeMapper(reflect.TypeFor[ru.Factors](), factorsFile{}),
 		kong.NamedMapper(settings.Mebibytes, spelling{settings.Mebibytes, "MiB"}),
 	}
+}
+
+// provisionDefaults returns what the help of throughput flags has as defaults.
+func provisionDefaults() kong.Vars {
+	p := provision.DefaultPolicy()
+	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs),
+		"cold_rus": strconv.Itoa(p.ColdRUs)}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,8 +13,6 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/kafka"
 	"binnacle/internal/loadtest"
-
-	"golang.org/x/term"
 )
 
 type loadtestCommand struct {
@@ -37,25 +34,9 @@ type loadtestCommand struct {
 	Kafka    kafka.Config      `kong:"embed,group='Real servers'"`
 }
 
-func (loadtestCommand) Help() string {
-	return `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: documents per
-reading, chunks under other keys, and Binnacle, before and after its balancer has seen the load. It uses nothing outside
-of the process unless --target is given. Request units are modelled. With --target they are what a real account charges.
-
-Examples:
-  binnacle loadtest
-  binnacle loadtest --scenario whale --partitions 20 --html report.html
-  binnacle loadtest --scenario all --check
-  binnacle loadtest --scenario reads --prefix-visits-all
-  binnacle loadtest --scenario paces --hold 12h
-  binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json
-  binnacle loadtest --simulate --devices 10000000 --partitions 100 --interval 1m --hold 12h
-  binnacle loadtest --target --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --target-rus 12000`
-}
-
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
-	cfg.Window = time.Duration(c.Minutes) * time.Minute
+	cfg.Window, cfg.Progress = time.Duration(c.Minutes)*time.Minute, e.progress()
 	if c.Simulate {
 		return c.simulate(e, cfg)
 	}
@@ -85,9 +66,6 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.HTML != "" && len(cfg.Scenarios) == 0 {
 		return fmt.Errorf("--html with scenario %s: the page shows scenarios that compare layouts", c.Scenario)
 	}
-	if term.IsTerminal(int(e.stderr.Fd())) {
-		cfg.Progress = e.stderr
-	}
 	report, err := loadtest.Run(e.ctx, cfg)
 	if err != nil {
 		return err
@@ -114,9 +92,6 @@ func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 	if c.HTML != "" || c.Check || c.OnTarget || c.OnKafka {
 		return errors.New("--html, --check, --target and --target-kafka are not for --simulate")
 	}
-	if term.IsTerminal(int(e.stderr.Fd())) {
-		cfg.Progress = e.stderr
-	}
 	if c.Scenario == "main" {
 		c.Scenario = string(loadtest.Zipf)
 	}
@@ -132,9 +107,6 @@ func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 
 // target measures layouts on a real account, after its price was confirmed.
 func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
-	if term.IsTerminal(int(e.stderr.Fd())) {
-		cfg.Progress = e.stderr
-	}
 	cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 	if c.Scenario == "main" {
 		cfg.Scenarios[0] = loadtest.Whale
@@ -155,8 +127,14 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 			"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
 			c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
 	}
-	if err := c.confirm(e); err != nil {
-		return err
+	switch {
+	case c.Yes:
+	case !isTerminal(os.Stdin):
+		return errors.New("real servers are not used without --yes where nobody can be asked")
+	default:
+		if err := e.confirm("Go on?"); err != nil {
+			return err
+		}
 	}
 	on, err := c.connect(e)
 	if err != nil {
@@ -187,22 +165,6 @@ func (c *loadtestCommand) connect(e *env) (on loadtest.Servers, err error) {
 		on.Close()
 	}
 	return on, err
-}
-
-// confirm asks on the terminal whether the account may be used.
-func (c *loadtestCommand) confirm(e *env) error {
-	if c.Yes {
-		return nil
-	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("real servers are not used without --yes where nobody can be asked")
-	}
-	fmt.Fprint(e.stderr, "Go on? [y/N] ")
-	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
-		return errors.New("canceled: nothing was created")
-	}
-	return nil
 }
 
 // writePage writes the page of a report into a file.

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 	"binnacle/internal/app"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 )
 
 // commands are the subcommands and their common flags. kong calls the methods Run and, for the text below the flags,
@@ -28,36 +31,36 @@ type commands struct {
 	HelpAll     helpAll     `help:"Show all flags of the subcommand and exit." env:"-"`
 	VersionFlag versionFlag `name:"version" help:"Show the version and exit." env:"-"`
 
-	Dev       devCommand       `cmd:"" group:"Start" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
-	Serve     serveCommand     `cmd:"" group:"Roles" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
-	Ingest    ingestCommand    `cmd:"" group:"Roles" help:"Read messages from Kafka and store chunks in Cosmos DB."`
-	Query     queryCommand     `cmd:"" group:"Roles" help:"Answer queries over HTTP."`
-	Rollups   rollupsCommand   `cmd:"" group:"Roles" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
-	Provision provisionCommand `cmd:"" group:"Roles" help:"Create containers ahead of time and set their throughput by age."`
+	Dev       command[app.DevConfig]       `cmd:"" group:"Start" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Serve     command[app.ServeConfig]     `cmd:"" group:"Roles" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
+	Ingest    command[app.IngestConfig]    `cmd:"" group:"Roles" help:"Read messages from Kafka and store chunks in Cosmos DB."`
+	Query     command[app.QueryRoleConfig] `cmd:"" group:"Roles" help:"Answer queries over HTTP."`
+	Rollups   rollupsCommand               `cmd:"" group:"Roles" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
+	Provision command[app.ProvisionConfig] `cmd:"" group:"Roles" help:"Create containers ahead of time and set their throughput by age."`
 
-	Replay  replayCommand  `cmd:"" group:"Publish and ask" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
-	Fleet   fleetCommand   `cmd:"" group:"Publish and ask" help:"Publish readings of simulated trucks."`
-	Explain explainCommand `cmd:"" group:"Publish and ask" help:"Run a query and show which keys it reads, its expected and its actual cost."`
-	Gaps    gapsCommand    `cmd:"" group:"Publish and ask" help:"Find gaps in a device's readings and their causes."`
+	Replay  replayCommand              `cmd:"" group:"Publish and ask" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or publish dead letters again."`
+	Fleet   command[app.FleetConfig]   `cmd:"" group:"Publish and ask" help:"Publish readings of simulated trucks."`
+	Explain command[app.ExplainConfig] `cmd:"" group:"Publish and ask" help:"Run a query and show which keys it reads, its expected and its actual cost."`
+	Gaps    gapsCommand                `cmd:"" group:"Publish and ask" help:"Find gaps in a device's readings and their causes."`
 
-	Tenant     tenantCommand     `cmd:"" group:"Operate" help:"Manage tenants: settings, tokens, retention, cost, copies, exports and erasures."`
-	Erase      eraseCommand      `cmd:"" group:"Operate" help:"Write and check certificates of erasures; give orders again to a restored account."`
-	Partitions partitionsCommand `cmd:"" group:"Operate" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
-	Bins       binsCommand       `cmd:"" group:"Operate" help:"Show the open bins of ingesters by partition, tenant and device."`
-	Limits     limitsCommand     `cmd:"" group:"Operate" help:"Show which tenants exceed their ingest limits, and which readings wait."`
-	Actions    actionsCommand    `cmd:"" group:"Operate" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
-	Audit      auditCommand      `cmd:"" group:"Operate" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
-	Doctor     doctorCommand     `cmd:"" group:"Operate" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
-	Chunk      chunkCommand      `cmd:"" group:"Operate" help:"Print a stored chunk as text."`
-	Version    versionCommand    `cmd:"" group:"Operate" help:"Show the version of this binary and of the formats that it reads."`
+	Tenant     tenantCommand                 `cmd:"" group:"Operate" help:"Manage tenants: settings, tokens, retention, cost, copies, exports and erasures."`
+	Erase      eraseCommand                  `cmd:"" group:"Operate" help:"Write and check certificates of erasures; give orders again to a restored account."`
+	Partitions command[app.PartitionsConfig] `cmd:"" group:"Operate" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
+	Bins       command[app.BinsConfig]       `cmd:"" group:"Operate" help:"Show the open bins of ingesters by partition, tenant and device."`
+	Limits     command[app.LimitsConfig]     `cmd:"" group:"Operate" help:"Show which tenants exceed their ingest limits, and which readings wait."`
+	Actions    command[app.ActionsConfig]    `cmd:"" group:"Operate" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
+	Audit      auditCommand                  `cmd:"" group:"Operate" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
+	Doctor     doctorCommand                 `cmd:"" group:"Operate" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
+	Chunk      command[app.ChunkConfig]      `cmd:"" group:"Operate" help:"Print a stored chunk as text."`
+	Version    versionCommand                `cmd:"" group:"Operate" help:"Show the version of this binary and of the formats that it reads."`
 
 	Plan        planCommand        `cmd:"" group:"Plan and compare" help:"Plan an account for a workload: what it needs and costs, and why."`
 	Loadtest    loadtestCommand    `cmd:"" group:"Plan and compare" help:"Compare data layouts under one load: hot partitions, and how they are avoided."`
 	Xray        xrayCommand        `cmd:"" group:"Plan and compare" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
 	Blogexample blogexampleCommand `cmd:"" group:"Plan and compare" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
 
-	Emulator emulatorCommand `cmd:"" group:"Embedded servers" help:"Run the embedded Cosmos DB alone."`
-	Broker   brokerCommand   `cmd:"" group:"Embedded servers" help:"Run the embedded Kafka alone."`
+	Emulator emulatorCommand           `cmd:"" group:"Embedded servers" help:"Run the embedded Cosmos DB alone."`
+	Broker   command[app.BrokerConfig] `cmd:"" group:"Embedded servers" help:"Run the embedded Kafka alone."`
 }
 
 // env is the environment of a subcommand besides its flags.
@@ -70,9 +73,29 @@ type env struct {
 }
 
 func (e *env) app() app.Env {
-	return app.Env{Command: e.command, Stdout: e.stdout, Logger: e.log,
+	return app.Env{Command: e.command, Stdout: e.stdout, Progress: e.progress(), Logger: e.log,
 		Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
 }
+
+// progress returns the terminal that may show how far a subcommand is, nil for none.
+func (e *env) progress() io.Writer {
+	if isTerminal(e.stderr) {
+		return e.stderr
+	}
+	return nil
+}
+
+// confirm asks on the terminal whether a subcommand may go on.
+func (e *env) confirm(question string) error {
+	fmt.Fprint(e.stderr, question+" [y/N] ")
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
+		return errors.New("canceled: nothing was created")
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -93,11 +116,12 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 		kong.Help(printShortHelp),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
-		planDefaults(),
+		provisionDefaults(),
 	)...)
 	if err != nil {
 		panic(err)
 	}
+	addDetails(parser.Model.Node, "")
 	command, err := parser.Parse(args)
 	if exit >= 0 {
 		return exit // help was printed

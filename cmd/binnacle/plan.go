@@ -34,20 +34,6 @@ type planCommand struct {
 	Account  app.AccountConfig `kong:"embed,group='Cosmos DB'"`
 }
 
-func (planCommand) Help() string {
-	return `It encodes a sample of the workload, and prices what that comes to in simulated futures. Request units are modelled,
-prices are list prices. docs/guides/plan.md has the keys of the file. The workload is a file, or is measured: --from-topic
-reads the newest records of a topic without a consumer group, --from-account a sample of what Binnacle has stored. Both
-write nothing but, with --save, a file to edit.
-
-Examples:
-  binnacle plan docs/guides/plan-pumps.yaml
-  binnacle plan workload.yaml --out plan
-  binnacle plan workload.yaml --set retention=90d --set fleets.pumps.devices=1000..5000
-  binnacle plan --from-topic telemetry --save workload.yaml
-  binnacle plan --from-account --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --max-rus 500`
-}
-
 func (c *planCommand) Run(e *env) error {
 	if c.Futures < 20 || c.Futures > 100_000 {
 		return fmt.Errorf("--futures %d: 20 to 100000 are allowed", c.Futures)

@@ -7,8 +7,6 @@ import (
 
 	"binnacle/internal/app"
 	"binnacle/internal/replay"
-
-	"golang.org/x/term"
 )
 
 type replayCommand struct {
@@ -20,22 +18,9 @@ type replayCommand struct {
 	Account     app.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
 }
 
-func (replayCommand) Help() string {
-	return `Examples:
-  binnacle replay machine.csv --tenant acme --device m1 --time-column timestamp
-  binnacle replay trucks.lp.gz --tenant acme --lp-device-tag name --lp-tags fleet,driver,model
-  binnacle replay readings.ndjson --shift-to now --rate 100
-  binnacle replay archive-2019.csv.gz --tenant acme --device-column truck --backfill
-  binnacle replay --from-dlq --dry-run
-  binnacle replay --from-dlq --reason unknown-tenant --since 2d
-  binnacle replay --from-dlq --reason tenant --set tenant=acme`
-}
-
 func (c *replayCommand) Run(e *env) error {
 	cfg := c.Config
-	if term.IsTerminal(int(e.stderr.Fd())) {
-		cfg.Progress = e.stderr
-	}
+	cfg.Progress = e.progress()
 	if c.Backfill {
 		backfills, err := app.NewBackfills(c.Account, e.log)
 		if err != nil {

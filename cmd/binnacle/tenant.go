@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"binnacle/internal/app"
@@ -9,24 +10,24 @@ import (
 )
 
 type tenantCommand struct {
-	List      tenantListCommand    `cmd:"" help:"List tenants with their settings."`
-	Show      tenantShowCommand    `cmd:"" help:"Show everything that was set of a tenant."`
-	Add       tenantAddCommand     `cmd:"" help:"Register a tenant before its first reading."`
-	Sizes     tenantSizesCommand   `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
-	Set       tenantSetCommand     `cmd:"" help:"Change settings of a tenant, without a restart."`
-	Explain   tenantExplainCommand `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
+	List      tenantListCommand        `cmd:"" help:"List tenants with their settings."`
+	Show      tenantShowCommand        `cmd:"" help:"Show everything that was set of a tenant."`
+	Add       tenantAddCommand         `cmd:"" help:"Register a tenant before its first reading."`
+	Sizes     command[app.SizesConfig] `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
+	Set       tenantSetCommand         `cmd:"" help:"Change settings of a tenant, without a restart."`
+	Explain   tenantExplainCommand     `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {
 		Explain retentionExplainCommand `cmd:"" help:"Show which days of a device go when, and why."`
 	} `cmd:"" help:"Show how long readings are kept."`
-	Pin      tenantPinCommand      `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
-	Move     tenantMoveCommand     `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
-	Copy     tenantCopyCommand     `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`
-	Export   tenantExportCommand   `cmd:"" help:"Write a tenant's readings into files, a day each."`
-	Suspend  tenantSuspendCommand  `cmd:"" help:"Refuse queries of a tenant; its readings are stored as before."`
-	Resume   tenantResumeCommand   `cmd:"" help:"Answer queries of a suspended tenant again."`
-	Cost     tenantCostCommand     `cmd:"" help:"Show what a month costs, by tenant."`
-	Erase    tenantEraseCommand    `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
-	Erasures tenantErasuresCommand `cmd:"" help:"List orders of erasure, and how far they are."`
+	Pin      tenantPinCommand           `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
+	Move     tenantMoveCommand          `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
+	Copy     ofTenant[app.CopyConfig]   `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`
+	Export   ofTenant[app.ExportConfig] `cmd:"" help:"Write a tenant's readings into files, a day each."`
+	Suspend  tenantSuspendCommand       `cmd:"" help:"Refuse queries of a tenant; its readings are stored as before."`
+	Resume   tenantResumeCommand        `cmd:"" help:"Answer queries of a suspended tenant again."`
+	Cost     tenantCostCommand          `cmd:"" help:"Show what a month costs, by tenant."`
+	Erase    ofTenant[app.EraseConfig]  `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
+	Erasures tenantErasuresCommand      `cmd:"" help:"List orders of erasure, and how far they are."`
 	Token    struct {
 		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`
@@ -34,31 +35,42 @@ type tenantCommand struct {
 	} `cmd:"" help:"Manage bearer tokens of tenants."`
 }
 
-type tenantSizesCommand struct {
-	Config app.SizesConfig `kong:"embed"`
+// ofTenant is a subcommand that is a tenant's name and its settings: they run it.
+type ofTenant[C interface {
+	Run(ctx context.Context, tenant string, env app.Env) error
+}] struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	Config C `kong:"embed"`
 }
 
-func (tenantSizesCommand) Help() string {
-	return `It reads the catalog of each tenant, at 930 request units for a million devices. Series are pairs of a device and
-a metric; /api/v1/cardinality of the query API shows more of one tenant.
+// Run runs the subcommand.
+func (c *ofTenant[C]) Run(e *env) error { return c.Config.Run(e.ctx, c.Tenant, e.app()) }
 
-Examples:
-  binnacle tenant sizes
-  binnacle tenant sizes --top 5
-  binnacle tenant sizes --json`
+type tenantListCommand struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+
+	Config app.TokenConfig `kong:"embed"`
 }
 
-func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
+func (c *tenantListCommand) Run(e *env) error {
+	return c.Config.ListTenants(e.ctx, c.Tenant, e.app())
+}
 
-type tenantExplainCommand struct {
+type tenantShowCommand struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
 
-func (tenantExplainCommand) Help() string {
-	return `Examples:
-  binnacle tenant explain acme`
+func (c *tenantShowCommand) Run(e *env) error {
+	return c.Config.ShowTenant(e.ctx, c.Tenant, e.app())
+}
+
+type tenantExplainCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	Config app.TokenConfig `kong:"embed"`
 }
 
 func (c *tenantExplainCommand) Run(e *env) error {
@@ -70,11 +82,6 @@ type retentionExplainCommand struct {
 	Device string `arg:"" help:"Id of the device."`
 
 	Config app.TokenConfig `kong:"embed"`
-}
-
-func (retentionExplainCommand) Help() string {
-	return `Examples:
-  binnacle tenant retention explain acme meter-7`
 }
 
 func (c *retentionExplainCommand) Run(e *env) error {
@@ -90,13 +97,6 @@ type tenantPinCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-func (tenantPinCommand) Help() string {
-	return `Examples:
-  binnacle tenant pin acme --keys 20
-  binnacle tenant pin acme --keep
-  binnacle tenant pin acme --free`
-}
-
 func (c *tenantPinCommand) Run(e *env) error {
 	if c.Keys == 0 && !c.Keep && !c.Free {
 		return errors.New("nothing to pin: give --keys, --keep or --free")
@@ -106,4 +106,55 @@ func (c *tenantPinCommand) Run(e *env) error {
 		return err
 	}
 	return c.Config.SetTenant(e.ctx, c.Tenant, []control.Change{pin}, e.app())
+}
+
+type tenantMoveCommand struct {
+	Tenant    string `arg:"" help:"Name of the tenant."`
+	Placement string `arg:"" help:"dedicated: containers of its own; shared: those of all other tenants." enum:"dedicated,shared"`
+	From      string `help:"First UTC day of event times that is stored there. Default: the first one of the next container." placeholder:"YYYY-MM-DD"`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (c *tenantMoveCommand) Run(e *env) error {
+	return c.Config.MoveTenant(e.ctx, c.Tenant, app.TenantMove{Placement: c.Placement, From: c.From}, e.app())
+}
+
+type tenantSuspendCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Reason string `help:"Reason. Refused queries are answered with it." required:""`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (c *tenantSuspendCommand) Run(e *env) error {
+	return c.Config.SuspendTenant(e.ctx, c.Tenant, c.Reason, e.app())
+}
+
+type tenantResumeCommand struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+func (c *tenantResumeCommand) Run(e *env) error {
+	return c.Config.ResumeTenant(e.ctx, c.Tenant, e.app())
+}
+
+type tenantCostCommand struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to show in detail. Default: a line for each."`
+
+	Config app.CostConfig `kong:"embed"`
+}
+
+func (c *tenantCostCommand) Run(e *env) error { return c.Config.Cost(e.ctx, c.Tenant, e.app()) }
+
+type tenantErasuresCommand struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+
+	Config app.ErasuresConfig `kong:"embed"`
+}
+
+func (c *tenantErasuresCommand) Run(e *env) error {
+	return app.ListErasures(e.ctx, c.Config, c.Tenant, e.app())
 }

@@ -15,14 +15,6 @@ type tenantAddCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-func (tenantAddCommand) Help() string {
-	return `A tenant is registered by its first reading, too. Before it, this allows for settings and tokens.
-
-Examples:
-  binnacle tenant add acme
-  binnacle tenant add acme --retention 400d`
-}
-
 func (c *tenantAddCommand) Run(e *env) error {
 	return c.Config.AddTenant(e.ctx, c.Tenant, c.Retention, e.app())
 }
@@ -39,23 +31,6 @@ type tenantSetCommand struct {
 	Ingest      control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
 
 	Config app.TokenConfig `kong:"embed"`
-}
-
-func (tenantSetCommand) Help() string {
-	return `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
-"binnacle tenant retention explain" shows what a retention does to a device.
-
-Examples:
-  binnacle tenant set acme --lookback 25m
-  binnacle tenant set acme --averages nearest
-  binnacle tenant set acme --display-name 'Acme Freight' --contact fleet@acme.example --tag region=eu --tag plan=gold
-  binnacle tenant set acme --tag plan=
-  binnacle tenant set acme --retention 'default=400d,meter-*=10y'
-  binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
-  binnacle tenant set acme --query-samples none --query-concurrency default
-  binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
-  binnacle tenant set acme --ingest-devices 500 --ingest-over refuse --ingest-past 30d
-  binnacle tenant set acme --ingest-label-values 1000 --ingest-total-series 200000`
 }
 
 func (c *tenantSetCommand) Run(e *env) error {

@@ -14,15 +14,6 @@ type tokenAddCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-func (tokenAddCommand) Help() string {
-	return `The tenant must be registered: by its first reading, or by "binnacle tenant add".
-
-Examples:
-  binnacle tenant token add acme --expires 90d
-  binnacle tenant token add acme --expires never --note "the gateway in the cellar"
-  binnacle tenant token add acme --scopes read,admin --expires 90d --note "Grafana of the fleet team"`
-}
-
 func (c *tokenAddCommand) Run(e *env) error {
 	t := control.Token{Tenant: c.Tenant, Scopes: c.Scopes, Note: c.Note}
 	return c.Config.AddToken(e.ctx, t, c.Expires, e.app())
@@ -34,12 +25,6 @@ type tokenListCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-func (tokenListCommand) Help() string {
-	return `Examples:
-  binnacle tenant token list
-  binnacle tenant token list acme --json`
-}
-
 func (c *tokenListCommand) Run(e *env) error {
 	return c.Config.ListTokens(e.ctx, c.Tenant, e.app())
 }
@@ -48,11 +33,6 @@ type tokenRevokeCommand struct {
 	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
 
 	Config app.TokenConfig `kong:"embed"`
-}
-
-func (tokenRevokeCommand) Help() string {
-	return `Examples:
-  binnacle tenant token revoke 2fgoxn7ur4`
 }
 
 func (c *tokenRevokeCommand) Run(e *env) error {

@@ -28,8 +28,8 @@ type ActionsConfig struct {
 	JSON   bool          `name:"json" help:"Print the actions as JSON, one a line."`
 }
 
-// Actions prints what was done by those who may do more than read and write readings.
-func Actions(ctx context.Context, cfg ActionsConfig, env Env) error {
+// Run prints what was done by those who may do more than read and write readings.
+func (cfg ActionsConfig) Run(ctx context.Context, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err

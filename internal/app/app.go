@@ -38,7 +38,9 @@ const (
 type Env struct {
 	Command string // for the log, such as dev
 	Stdout  io.Writer
-	Logger  *slog.Logger
+	// Progress is a terminal that may show how far the subcommand is; nil: none.
+	Progress io.Writer
+	Logger   *slog.Logger
 	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
 	Fatal func(error)
 }

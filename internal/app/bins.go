@@ -105,8 +105,8 @@ type BinsConfig struct {
 	By      string `help:"Which devices come first: age, the oldest reading; bytes, the most memory." enum:"age,bytes" default:"age"`
 }
 
-// PrintBins asks each process that ingests for its open bins, and prints them.
-func PrintBins(ctx context.Context, cfg BinsConfig, env Env) error {
+// Run asks each process that ingests for its open bins, and prints them.
+func (cfg BinsConfig) Run(ctx context.Context, env Env) error {
 	return adminReport[ingest.Bins]{"bins", binsPath, url.Values{
 		"tenant": {cfg.Tenant}, "devices": {strconv.Itoa(cfg.Devices)}, "by": {cfg.By},
 	}, printBins}.run(ctx, cfg.AdminClient, env)

@@ -44,7 +44,7 @@ func TestPrintBins(t *testing.T) {
 	here := app.AdminClient{Admin: []string{at}}
 	print := func(cfg app.BinsConfig) string {
 		var out bytes.Buffer
-		require.NoError(t, app.PrintBins(t.Context(), cfg, app.Env{Stdout: &out}))
+		require.NoError(t, cfg.Run(t.Context(), app.Env{Stdout: &out}))
 		return out.String()
 	}
 	two := app.AdminClient{Admin: []string{at, server.URL}, Tenant: "acme"}
@@ -85,7 +85,7 @@ func TestPrintBinsErrors(t *testing.T) {
 	requireFault := func(want string) {
 		t.Helper()
 		cfg := app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}}}
-		err := app.PrintBins(t.Context(), cfg, app.Env{Stdout: io.Discard})
+		err := cfg.Run(t.Context(), app.Env{Stdout: io.Discard})
 		require.ErrorContains(t, err, at)
 		require.ErrorContains(t, err, want)
 	}

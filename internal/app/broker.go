@@ -18,8 +18,8 @@ type BrokerConfig struct {
 	Advertise string          `help:"Address that clients get to connect to, host:port. Default: the listening address." placeholder:"ADDRESS"`
 }
 
-// Broker serves the embedded Kafka alone until the context ends, and returns nil then.
-func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
+// Run serves the embedded Kafka alone until the context ends, and returns nil then.
+func (cfg BrokerConfig) Run(ctx context.Context, env Env) error {
 	in := cfg.Broker
 	in.DataDir, in.Topics, in.Groups, in.Advertise = cfg.DataDir, cfg.Topics, cfg.Groups, cfg.Advertise
 	var faults faults

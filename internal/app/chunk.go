@@ -23,8 +23,8 @@ type ChunkConfig struct {
 	Rows    int           `help:"Number of rows to print." default:"10"`
 }
 
-// PrintChunk prints a chunk of a file or of the store as text.
-func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
+// Run prints a chunk of a file or of the store as text.
+func (cfg ChunkConfig) Run(ctx context.Context, env Env) error {
 	if cfg.Rows < 0 {
 		return fmt.Errorf("--rows %d is negative", cfg.Rows)
 	}

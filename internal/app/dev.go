@@ -80,8 +80,8 @@ type dev struct {
 	announced atomic.Bool // stdout says where everything is
 }
 
-// Dev runs everything in one process until the context ends, and returns nil then.
-func Dev(ctx context.Context, cfg DevConfig, env Env) error {
+// Run runs everything in one process until the context ends, and returns nil then.
+func (cfg DevConfig) Run(ctx context.Context, env Env) error {
 	cfg.Broker.DataDir, cfg.Emulator.DataDir = filepath.Join(cfg.DataDir, "kafka"), filepath.Join(cfg.DataDir, "cosmos")
 	if err := cfg.Validate(); err != nil {
 		return err

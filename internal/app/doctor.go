@@ -59,8 +59,8 @@ type measuredOutcome struct {
 	Factor float64 `json:"factor"`
 }
 
-// Doctor looks at an account as the roles see it, and, if it may, measures it.
-func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
+// Run looks at an account as the roles see it, and, if it may, measures it.
+func (cfg DoctorConfig) Run(ctx context.Context, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err

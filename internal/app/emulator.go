@@ -35,8 +35,8 @@ func (f *faults) emulator(c cosmosemu.Config) {
 	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
 }
 
-// Emulator serves the embedded Cosmos DB alone until the context ends, and returns nil then.
-func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
+// Run serves the embedded Cosmos DB alone until the context ends, and returns nil then.
+func (cfg EmulatorConfig) Run(ctx context.Context, env Env) error {
 	var faults faults
 	faults.check(cfg.DataDir != "", "--data-dir is empty")
 	faults.emulator(cfg.Emulator)

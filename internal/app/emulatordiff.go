@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,9 +18,9 @@ type EmulatorDiffConfig struct {
 	JSON      bool    `name:"json" help:"Print JSON."`
 }
 
-// EmulatorDiff compares two recordings of the embedded Cosmos DB. It fails when something costs more than the tolerance
+// Run compares two recordings of the embedded Cosmos DB. It fails when something costs more than the tolerance
 // allows.
-func EmulatorDiff(cfg EmulatorDiffConfig, env Env) error {
+func (cfg EmulatorDiffConfig) Run(_ context.Context, env Env) error {
 	if cfg.Tolerance < 0 {
 		return fmt.Errorf("--tolerance %v is negative", cfg.Tolerance)
 	}

@@ -23,7 +23,7 @@ func TestEmulatorDiff(t *testing.T) {
 	var out bytes.Buffer
 	diff := func(before, after string, cfg app.EmulatorDiffConfig) error {
 		cfg.Before, cfg.After = before, after
-		return app.EmulatorDiff(cfg, app.Env{Stdout: &out})
+		return cfg.Run(t.Context(), app.Env{Stdout: &out})
 	}
 
 	require.NoError(t, diff(before, after, app.EmulatorDiffConfig{Tolerance: 10}))

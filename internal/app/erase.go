@@ -64,8 +64,8 @@ func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
 	return o, nil
 }
 
-// Erase orders the erasure of readings of a tenant. From the order on no query answers them.
-func Erase(ctx context.Context, cfg EraseConfig, tenant string, env Env) error {
+// Run orders the erasure of readings of a tenant. From the order on no query answers them.
+func (cfg EraseConfig) Run(ctx context.Context, tenant string, env Env) error {
 	order, err := cfg.order(tenant)
 	if err != nil {
 		return err

@@ -141,14 +141,16 @@ func isTagged(ctx context.Context, client *cosmos.Client, o *control.Erasure) (b
 
 // CertifyConfig is what `binnacle erase certificate` works with.
 type CertifyConfig struct {
+	Order string `arg:"" help:"Id of the order, as tenant erasures lists it."`
+
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
 
 	CertificateConfig `kong:"embed"`
 }
 
-// Certify writes the certificate of an order that is cleared.
-func Certify(ctx context.Context, cfg CertifyConfig, order string, env Env) error {
+// Run writes the certificate of an order that is cleared.
+func (cfg CertifyConfig) Run(ctx context.Context, env Env) error {
 	if cfg.Certificate == "" {
 		return errors.New("give --certificate, the file to write")
 	}
@@ -162,18 +164,20 @@ func Certify(ctx context.Context, cfg CertifyConfig, order string, env Env) erro
 	}
 	defer e.close()
 	for o := range v.AllErasures() {
-		if o.ID != order {
+		if o.ID != cfg.Order {
 			continue
 		}
 		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
-	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, order)
+	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, cfg.Order)
 }
 
 var errNoOrder = errors.New("no such order of erasure")
 
 // VerifyConfig is what `binnacle erase verify` works with.
 type VerifyConfig struct {
+	File string `arg:"" help:"File of the certificate."`
+
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
 	PublicKey string  `help:"File with the public key of the signature: PEM, PKIX. An unsigned certificate is refused then." placeholder:"FILE"`
@@ -184,9 +188,9 @@ type VerifyConfig struct {
 // ErrErasureFindings says that something was found that an order should have erased.
 var ErrErasureFindings = errors.New("the erasure is not complete")
 
-// VerifyErasure checks a certificate against the account. It fails with ErrErasureFindings if something is left.
-func VerifyErasure(ctx context.Context, cfg VerifyConfig, path string, env Env) error {
-	file, err := os.ReadFile(path)
+// Run checks a certificate against the account. It fails with ErrErasureFindings if something is left.
+func (cfg VerifyConfig) Run(ctx context.Context, env Env) error {
+	file, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return err
 	}
@@ -198,7 +202,7 @@ func VerifyErasure(ctx context.Context, cfg VerifyConfig, path string, env Env) 
 	}
 	c, isSigned, err := erase.DecodeCertificate(file, key)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", cfg.File, err)
 	}
 	if isSigned && key == nil {
 		env.Logger.Warn("the signature is not checked: give --public-key")

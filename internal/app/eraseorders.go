@@ -92,8 +92,8 @@ type RestoreConfig struct {
 	JSON         bool `name:"json" help:"Print JSON."`
 }
 
-// RestoreErasures gives the orders again that the topic of orders has and a restored account lacks, and prints them.
-func RestoreErasures(ctx context.Context, cfg RestoreConfig, env Env) error {
+// Run gives the orders again that the topic of orders has and a restored account lacks, and prints them.
+func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
 	e, _, err := openEraser(ctx, EraseConfig{Account: cfg.Account, Kafka: cfg.Kafka, OrdersConfig: cfg.OrdersConfig}, env)
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ type ExplainConfig struct {
 	JSON      bool          `name:"json" help:"Print the JSON of the API."`
 }
 
-// Explain asks the API to explain a query, and prints the answer.
-func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
+// Run asks the API to explain a query, and prints the answer.
+func (cfg ExplainConfig) Run(ctx context.Context, env Env) error {
 	r, err := cfg.request(ctx)
 	if err != nil {
 		return err

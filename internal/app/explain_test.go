@@ -32,7 +32,7 @@ func TestExplainRequest(t *testing.T) {
 	explain := func(cfg app.ExplainConfig) (string, error) {
 		cfg.API = server.URL
 		var out bytes.Buffer
-		err := app.Explain(t.Context(), cfg, app.Env{Stdout: &out})
+		err := cfg.Run(t.Context(), app.Env{Stdout: &out})
 		return out.String(), err
 	}
 	out, err := explain(app.ExplainConfig{Query: "avg(velocity)", Tenant: "acme"})

@@ -17,8 +17,8 @@ type FleetConfig struct {
 	Fleet fleet.Config `kong:"embed"`
 }
 
-// Fleet publishes the readings of simulated trucks until the context ends, and returns nil then.
-func Fleet(ctx context.Context, cfg FleetConfig, env Env) error {
+// Run publishes the readings of simulated trucks until the context ends, and returns nil then.
+func (cfg FleetConfig) Run(ctx context.Context, env Env) error {
 	return run(ctx, env, func(_ context.Context, p *process) error {
 		cluster, err := p.openKafka(cfg.Kafka)
 		if err != nil {

@@ -34,8 +34,8 @@ type LimitsConfig struct {
 	AdminClient `kong:"embed"`
 }
 
-// PrintLimits asks each process that ingests which limits were exceeded, and prints them.
-func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
+// Run asks each process that ingests which limits were exceeded, and prints them.
+func (cfg LimitsConfig) Run(ctx context.Context, env Env) error {
 	return adminReport[ingest.Limits]{"limits", limitsPath, url.Values{"tenant": {cfg.Tenant}}, printLimits}.run(
 		ctx, cfg.AdminClient, env)
 }

@@ -47,8 +47,8 @@ type PartitionsConfig struct {
 	JSON      bool          `name:"json" help:"Print JSON, a report a line."`
 }
 
-// Partitions prints how hot the physical partitions of a container are, and why.
-func Partitions(ctx context.Context, cfg PartitionsConfig, env Env) error {
+// Run prints how hot the physical partitions of a container are, and why.
+func (cfg PartitionsConfig) Run(ctx context.Context, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err

@@ -161,8 +161,8 @@ func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, 
 	})
 }
 
-// Provision prints and applies the plan: once, or until the context ends.
-func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
+// Run prints and applies the plan: once, or until the context ends.
+func (cfg ProvisionConfig) Run(ctx context.Context, env Env) error {
 	if cfg.Export != "" {
 		text, err := cosmos.Export(cfg.Export)
 		if err != nil {

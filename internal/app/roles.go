@@ -45,8 +45,8 @@ func (c IngestConfig) Validate() error {
 	return errors.Join(append(faults, c.Kafka.Validate())...)
 }
 
-// Ingest stores readings from Kafka in the account until the context ends, and returns nil then.
-func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
+// Run stores readings from Kafka in the account until the context ends, and returns nil then.
+func (cfg IngestConfig) Run(ctx context.Context, env Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (c QueryRoleConfig) Validate() error {
 
 func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
-// Query answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
-func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
+// Run answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
+func (cfg QueryRoleConfig) Run(ctx context.Context, env Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ type ServeConfig struct {
 	Others    []string      `name:"heads" help:"All ingesters of the group, this one included, as --heads of binnacle query. Default: this one alone." placeholder:"NAME"`
 }
 
-// Serve runs all roles in one process until the context ends, and returns nil then.
-func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
+// Run runs all roles in one process until the context ends, and returns nil then.
+func (cfg ServeConfig) Run(ctx context.Context, env Env) error {
 	var faults faults
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)

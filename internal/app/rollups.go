@@ -33,8 +33,8 @@ type RollupsRoleConfig struct {
 	Check bool `help:"Check that everything the role needs exists, and exit."`
 }
 
-// Rollups makes rollups until the context ends, and returns nil then.
-func Rollups(ctx context.Context, cfg RollupsRoleConfig, env Env) error {
+// Run makes rollups until the context ends, and returns nil then.
+func (cfg RollupsRoleConfig) Run(ctx context.Context, env Env) error {
 	var faults faults
 	faults.account(cfg.Account)
 	if err := errors.Join(append(faults, cfg.Rollups.Validate())...); err != nil {
@@ -167,8 +167,8 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	return w, targets, nil
 }
 
-// RebuildRollups makes rollups anew, day by day, within the budget of --rollup-budget.
-func RebuildRollups(ctx context.Context, of RebuildConfig, env Env) error {
+// Run makes rollups anew, day by day, within the budget of --rollup-budget.
+func (of RebuildConfig) Run(ctx context.Context, env Env) error {
 	cfg := of.Of
 	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
 	return eachRollup(ctx, cfg, env, "rollups rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
@@ -186,9 +186,14 @@ func RebuildRollups(ctx context.Context, of RebuildConfig, env Env) error {
 	}, "shard", "day", "hours", "documents", "bytes", "read RU", "write RU")
 }
 
-// DropRollups takes rollups away: their days are read from chunks.
-func DropRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
-	return eachRollup(ctx, cfg, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+// DropRollups is RollupsOfConfig for taking rollups away.
+type DropRollups struct {
+	Of RollupsOfConfig `kong:"embed"`
+}
+
+// Run takes rollups away: their days are read from chunks.
+func (cfg DropRollups) Run(ctx context.Context, env Env) error {
+	return eachRollup(ctx, cfg.Of, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		return []string{t.TenantShard, t.Day.String()}, w.Drop(ctx, t)
 	}, "shard", "day")
 }
@@ -232,14 +237,19 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	return errors.Join(err, report.List(env.Stdout, rows))
 }
 
-// ListRollups prints what rollups there are: per metric, with what they take.
-func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
+// ListRollups is RollupsOfConfig for listing rollups.
+type ListRollups struct {
+	Of RollupsOfConfig `kong:"embed"`
+}
+
+// Run prints what rollups there are: per metric, with what they take.
+func (cfg ListRollups) Run(ctx context.Context, env Env) error {
+	client, err := cfg.Of.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	w, targets, err := rollupsOf(ctx, cfg, client, env)
+	w, targets, err := rollupsOf(ctx, cfg.Of, client, env)
 	if err != nil {
 		return err
 	}

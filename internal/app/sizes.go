@@ -42,8 +42,8 @@ type size struct {
 	RUs     float64 `json:"read_request_units"`
 }
 
-// TenantSizes prints what the catalog has of each tenant, of those of the most series first.
-func TenantSizes(ctx context.Context, cfg SizesConfig, env Env) error {
+// Run prints what the catalog has of each tenant, of those of the most series first.
+func (cfg SizesConfig) Run(ctx context.Context, env Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ type CopyConfig struct {
 // errCopyDiffers says that the end of a copy has found a difference.
 var errCopyDiffers = errors.New("the target has other chunks than the source: another run does not change them")
 
-// CopyTenant copies chunks of a tenant to another account, and compares both.
-func CopyTenant(ctx context.Context, cfg CopyConfig, tenant string, env Env) error {
+// Run copies chunks of a tenant to another account, and compares both.
+func (cfg CopyConfig) Run(ctx context.Context, tenant string, env Env) error {
 	// an order without a device is about all
 	days, err := (&EraseConfig{Device: cfg.Device, From: cfg.From, To: cfg.To, Confirm: tenant}).order(tenant)
 	if err != nil {

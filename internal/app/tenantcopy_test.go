@@ -70,7 +70,7 @@ func TestCopyTenant(t *testing.T) {
 			change(&cfg)
 		}
 		var text bytes.Buffer
-		err = app.CopyTenant(t.Context(), cfg, "acme", app.Env{Stdout: &text, Logger: slog.New(slog.DiscardHandler)})
+		err = cfg.Run(t.Context(), "acme", app.Env{Stdout: &text, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			require.NoError(t, json.Unmarshal(text.Bytes(), &out))
 		}

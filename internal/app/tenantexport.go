@@ -36,8 +36,7 @@ type ExportConfig struct {
 	Resume    bool     `help:"Leave out the files that an earlier export into the same directory has finished."`
 	JSON      bool     `name:"json" help:"Print the contents of export.json."`
 
-	Progress io.Writer     `kong:"-"` // a terminal, or nil
-	Pause    time.Duration `kong:"-"` // before a request is first tried again, 1 s
+	Pause time.Duration `kong:"-"` // before a request is first tried again, 1 s
 }
 
 const (
@@ -74,9 +73,9 @@ type exportDevice struct {
 	Last   int64           `json:"last"`
 }
 
-// ExportTenant writes the readings of a tenant into files, a day each, as its own users read them: from chunks and
+// Run writes the readings of a tenant into files, a day each, as its own users read them: from chunks and
 // ingesters, without what an erasure or a retention hides. It fails where an answer is not complete.
-func ExportTenant(ctx context.Context, cfg ExportConfig, tenant string, env Env) error {
+func (cfg ExportConfig) Run(ctx context.Context, tenant string, env Env) error {
 	days, err := exportDays(cfg)
 	if err != nil {
 		return err
@@ -130,7 +129,7 @@ func (x *exporter) run(ctx context.Context) error {
 		return err
 	}
 	days := x.daysOfDevices()
-	bar := progress.New(x.Progress, "days", int64(len(days)))
+	bar := progress.New(x.env.Progress, "days", int64(len(days)))
 	defer bar.Clear()
 	for _, day := range days {
 		if err := x.day(ctx, day); err != nil {

@@ -150,7 +150,7 @@ func export(t *testing.T, api *exportAPI, cfg app.ExportConfig) error {
 	if cfg.Format == "" {
 		cfg.Format = "ndjson"
 	}
-	return app.ExportTenant(t.Context(), cfg, "acme", app.Env{Stdout: io.Discard, Logger: slog.New(slog.DiscardHandler)})
+	return cfg.Run(t.Context(), "acme", app.Env{Stdout: io.Discard, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // What is too much for one answer is asked for in parts; answers that break off, are refused or are not complete are
@@ -228,7 +228,7 @@ func TestExportFails(t *testing.T) {
 		}
 		require.ErrorContains(t, export(t, api, cfg), want)
 	}
-	err := app.ExportTenant(t.Context(), app.ExportConfig{Out: t.TempDir(), API: "127.0.0.1:1", Format: "ndjson"}, "acme",
+	err := app.ExportConfig{Out: t.TempDir(), API: "127.0.0.1:1", Format: "ndjson"}.Run(t.Context(), "acme",
 		app.Env{Logger: slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "--api is the address")
 }

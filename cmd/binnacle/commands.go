@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"binnacle/internal/app"
+	"binnacle/internal/blogexample"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/queryclient"
+	"binnacle/internal/ru"
+	"binnacle/internal/xray"
+)
+
+// command is a subcommand that is its settings: they run it.
+type command[C interface {
+	Run(ctx context.Context, env app.Env) error
+}] struct {
+	Config C `kong:"embed"`
+}
+
+// Run runs the subcommand.
+func (c *command[C]) Run(e *env) error { return c.Config.Run(e.ctx, e.app()) }
+
+// emulatorCommand is the embedded Cosmos DB alone, and what compares recordings of it.
+type emulatorCommand struct {
+	Run  command[app.EmulatorConfig]     `cmd:"" default:"withargs" help:"Run the embedded Cosmos DB alone, until it is stopped."`
+	Diff command[app.EmulatorDiffConfig] `cmd:"" help:"Compare what the requests of two recordings cost, and fail on a regression."`
+}
+
+// rollupsCommand is the role that makes rollups, and the commands of operators for them.
+type rollupsCommand struct {
+	Run     command[app.RollupsRoleConfig] `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`
+	List    command[app.ListRollups]       `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
+	Rebuild command[app.RebuildConfig]     `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
+	Drop    command[app.DropRollups]       `cmd:"" help:"Delete rollups: queries then read chunks."`
+}
+
+type eraseCommand struct {
+	Certificate command[app.CertifyConfig] `cmd:"" help:"Write the certificate of an erasure that has ended."`
+	Restore     command[app.RestoreConfig] `cmd:"" help:"Give the orders again that a restored account lacks."`
+	Verify      command[app.VerifyConfig]  `cmd:"" help:"Check a certificate of an erasure against the account."`
+}
+
+type gapsCommand struct {
+	queryclient.Gaps `kong:"embed"`
+}
+
+func (c *gapsCommand) Run(e *env) error { return c.Gaps.Run(e.ctx, e.stdout) }
+
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print the version as JSON."`
+}
+
+func (c *versionCommand) Run(e *env) error { return app.ThisVersion().Print(e.stdout, c.JSON) }
+
+type doctorCommand struct {
+	Config app.DoctorConfig `kong:"embed"`
+}
+
+func (c *doctorCommand) Run(e *env) error {
+	if c.Config.Measure && !c.Config.Yes && isTerminal(os.Stdin) {
+		err := e.confirm(fmt.Sprintf("Create a container of 400 RU/s in %s, measure it and drop it, for $%.3f (list price)?",
+			c.Config.Account.Cosmos, cosmos.ScratchDollars()))
+		if err != nil {
+			return err
+		}
+	}
+	return c.Config.Run(e.ctx, e.app())
+}
+
+type blogexampleCommand struct {
+	Config blogexample.Config `kong:"embed"`
+	JSON   bool               `name:"json" help:"Print the results as JSON."`
+}
+
+func (c *blogexampleCommand) Run(e *env) error {
+	c.Config.Progress = e.progress()
+	report, err := blogexample.Run(e.ctx, c.Config)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, report)
+	}
+	return blogexample.Print(e.stdout, report)
+}
+
+type xrayCommand struct {
+	Account app.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Config  xray.Config       `kong:"embed"`
+	Model   ru.Model          `name:"ru-model" help:"Model of charges of writes and reads: step or slope, between the rows of the table of sizes." default:"step"`
+	Factors ru.Factors        `name:"ru-factors" help:"Output of binnacle doctor --measure --json, which corrects the model. Default: none." placeholder:"FILE"`
+	JSON    bool              `name:"json" help:"Print the result as JSON."`
+}
+
+func (c *xrayCommand) Run(e *env) error {
+	cfg := c.Config
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	client, err := c.Account.Connect(e.log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cfg.Model, cfg.Progress = c.Model.Corrected(c.Factors), e.stderr
+	found, err := xray.Run(e.ctx, cfg, client)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, found)
+	}
+	return xray.Print(e.stdout, found)
+}
