@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/deploytest"
-
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
@@ -47,7 +45,7 @@ func object(t *testing.T, m any, path ...string) any {
 // render renders a scenario, by kind and name.
 func render(t *testing.T, changes string) map[string]map[string]any {
 	t.Helper()
-	c, err := deploytest.ReadChart(chartDir)
+	c, err := ReadChart(chartDir)
 	require.NoError(t, err)
 	manifests, err := c.Render("binnacle", changes)
 	require.NoError(t, err)

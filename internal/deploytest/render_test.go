@@ -1,6 +1,6 @@
-// Package deploytest is for tests of what stands in deploy: alerts and their runbooks, dashboards, the compose file and
-// the chart. They hold that what is named there exists: metrics, flags, pages.
-package deploytest
+// Package deploytest holds that what deploy/ names exists: metrics, flags and pages in alerts and their runbooks,
+// dashboards, the compose file and the chart.
+package deploytest_test
 
 import (
 	"cmp"
