@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/user"
 	"slices"
-	"strconv"
 	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/report"
-	"binnacle/internal/store"
 )
 
 // ActionsConfig sets which actions `binnacle actions` lists.
@@ -67,59 +64,21 @@ const actionsPath = "/api/v1/actions"
 const defaultActionsSince = 30 * 24 * time.Hour
 
 // serveActions serves the actions of a tenant (tenant=), or of all, that are not older than a duration (since=).
-func serveActions(client *cosmos.Client, log *slog.Logger) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func serveActions(client *cosmos.Client, log *slog.Logger) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
 		q, since := r.URL.Query(), defaultActionsSince
 		if text := q.Get("since"); text != "" {
 			var err error
 			if since, err = time.ParseDuration(text); err != nil {
-				http.Error(w, fmt.Sprintf("since=%s: a duration such as 90m is allowed", text), http.StatusBadRequest)
-				return
+				return 0, nil, unfit("since=%s: a duration such as 90m is allowed", text)
 			}
 		}
 		all, err := actionsOf(client, "", log).List(r.Context(), time.Now().Add(-since))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
 		if tenant := q.Get("tenant"); tenant != "" {
 			all = slices.DeleteFunc(all, func(a control.Action) bool { return a.Tenant != tenant })
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"actions": append([]control.Action{}, all...)})
+		return http.StatusOK, map[string]any{"actions": append([]control.Action{}, all...)}, err
 	}
-}
-
-// charged returns a handler that says in a header what the requests of an answer to the account cost. The handler
-// must have sent them before it writes.
-func charged(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var meter store.Meter
-		r = r.WithContext(store.WithMeter(r.Context(), &meter))
-		h.ServeHTTP(&chargedWriter{ResponseWriter: w, meter: &meter}, r)
-	})
-}
-
-// chargedWriter adds the cost to the headers before the first byte.
-type chargedWriter struct {
-	http.ResponseWriter
-	meter *store.Meter
-	begun bool
-}
-
-func (w *chargedWriter) WriteHeader(status int) {
-	if !w.begun {
-		w.begun = true
-		w.Header().Set("Binnacle-Request-Units", strconv.FormatFloat(w.meter.Read().RUs, 'f', 2, 64))
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *chargedWriter) Write(b []byte) (int, error) {
-	if !w.begun {
-		w.WriteHeader(http.StatusOK)
-	}
-	return w.ResponseWriter.Write(b)
 }
 
 // actionsOf returns the record of actions on an account, by a role of this process or, with an empty name, by the

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,19 +95,10 @@ func placementOf(ctx context.Context, client *cosmos.Client, tenant string) (Pla
 const placementPath = "/api/v1/placement"
 
 // servePlacement answers where tenants write to, and why.
-func servePlacement(client *cosmos.Client) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func servePlacement(client *cosmos.Client) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
 		p, err := placementOf(r.Context(), client, r.URL.Query().Get("tenant"))
-		switch {
-		case errors.Is(err, control.ErrNoTenant):
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(p) //nolint:errcheck // the caller has left
+		return http.StatusOK, p, err
 	}
 }
 

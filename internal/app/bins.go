@@ -25,32 +25,26 @@ const binsPath = "/api/v1/bins"
 
 // serveBins serves the open bins of an ingester: of a tenant (tenant=), with a number of devices (devices=), the
 // oldest or the largest first (by=age or by=bytes).
-func serveBins(in *ingest.Ingester) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func serveBins(in *ingest.Ingester) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
 		req, err := binsRequest(r.URL.Query())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return 0, nil, err
 		}
 		held, err := in.Bins(r.Context(), req)
-		if err != nil {
-			return // the caller has gone
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(held)
-	})
+		return http.StatusOK, held, err
+	}
 }
 
 // ingestersPath is the path of the open bins of all ingesters at the admin listener of a querier.
 const ingestersPath = "/api/v1/ingesters"
 
 // serveIngesters serves what each ingester holds that the querier asks for heads. It takes what serveBins takes.
-func serveIngesters(heads store.Heads) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func serveIngesters(heads store.Heads) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
 		req, err := binsRequest(r.URL.Query())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return 0, nil, err
 		}
 		var answer struct {
 			Ingesters []headhttp.ProcessBins `json:"ingesters"`
@@ -65,9 +59,8 @@ func serveIngesters(heads store.Heads) http.Handler {
 		if err != nil {
 			answer.Error = err.Error()
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer)
-	})
+		return http.StatusOK, answer, nil
+	}
 }
 
 // ownBins returns what the ingester of this process holds, as headhttp.Client has it of others.
@@ -86,12 +79,12 @@ func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
 		req.By = ingest.ByAge
 	}
 	if req.By != ingest.ByAge && req.By != ingest.ByBytes {
-		return req, fmt.Errorf("by=%s: %s and %s are known", req.By, ingest.ByAge, ingest.ByBytes)
+		return req, unfit("by=%s: %s and %s are known", req.By, ingest.ByAge, ingest.ByBytes)
 	}
 	if n := q.Get("devices"); n != "" {
 		req.Devices, err = strconv.Atoi(n)
 		if err != nil || req.Devices < 0 || req.Devices > maxBinDevices {
-			return req, fmt.Errorf("devices=%s: 0 to %d are allowed", n, maxBinDevices)
+			return req, unfit("devices=%s: 0 to %d are allowed", n, maxBinDevices)
 		}
 	}
 	return req, nil

@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/control"
 )
 
-// Charged is charged, for tests.
-var Charged = charged
+// OperatorEndpoint is operatorEndpoint, for tests.
+type OperatorEndpoint = operatorEndpoint
 
 // TenantAPI returns the endpoints of tenants as the admin listener serves them with an admin token, and their patterns.
 func TenantAPI(docs control.Documents, token string) (h http.Handler, patterns []string) {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,15 +17,11 @@ import (
 // limitsPath is the path of exceeded limits at the admin listener of an ingester.
 const limitsPath = "/api/v1/limits"
 
-func serveLimits(in *ingest.Ingester) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func serveLimits(in *ingest.Ingester) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
 		all, err := in.Limits(r.Context(), r.URL.Query().Get("tenant"))
-		if err != nil {
-			return // the caller has gone
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(all)
-	})
+		return http.StatusOK, all, err
+	}
 }
 
 // LimitsConfig sets what `binnacle limits` asks for.

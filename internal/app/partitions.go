@@ -92,9 +92,6 @@ type heatRequest struct {
 	since     time.Duration
 }
 
-// errHeatRequest says that a request for a report asks for what is not allowed.
-var errHeatRequest = errors.New("partitions")
-
 // check fills in what is not set, and returns the first fault.
 func (r *heatRequest) check(known *control.Snapshot, now time.Time) error {
 	if r.container == "" {
@@ -104,10 +101,10 @@ func (r *heatRequest) check(known *control.Snapshot, now time.Time) error {
 	_, _, rollups := sharding.ParseRollupsContainer(r.container)
 	switch {
 	case !chunks && !rollups && r.container != store.CatalogContainer:
-		return fmt.Errorf("%w: container %q: containers of chunks, of rollups and %s are allowed", errHeatRequest,
-			r.container, store.CatalogContainer)
+		return unfit("container %q: containers of chunks, of rollups and %s are allowed", r.container,
+			store.CatalogContainer)
 	case r.since < time.Minute || r.since > maxHeatSince:
-		return fmt.Errorf("%w: since %s: 1m to %s are allowed", errHeatRequest, r.since, maxHeatSince)
+		return unfit("since %s: 1m to %s are allowed", r.since, maxHeatSince)
 	}
 	return nil
 }
@@ -210,25 +207,13 @@ func (s heatSource) devices(ctx context.Context, reader *heatlog.Reader, contain
 }
 
 // servePartitions serves the report of a container (container=, since=). It is for operators: it names all tenants.
-func (s heatSource) servePartitions() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := parseHeatRequest(r.URL.Query())
-		var found heat.Report
-		if err == nil {
-			found, err = s.report(r.Context(), req, time.Now())
-		}
-		switch {
-		case errors.Is(err, errHeatRequest):
-			http.Error(w, err.Error(), http.StatusBadRequest)
-		case errors.Is(err, store.ErrNoContainer):
-			http.Error(w, err.Error(), http.StatusNotFound)
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusBadGateway)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(found)
-		}
-	})
+func (s heatSource) servePartitions(r *http.Request) (int, any, error) {
+	req, err := parseHeatRequest(r.URL.Query())
+	if err != nil {
+		return 0, nil, err
+	}
+	found, err := s.report(r.Context(), req, time.Now())
+	return http.StatusOK, found, err
 }
 
 func parseHeatRequest(q url.Values) (heatRequest, error) {
@@ -236,7 +221,7 @@ func parseHeatRequest(q url.Values) (heatRequest, error) {
 	if since := q.Get("since"); since != "" {
 		d, err := time.ParseDuration(since)
 		if err != nil {
-			return req, fmt.Errorf("%w: since=%s: a duration such as 90m is allowed", errHeatRequest, since)
+			return req, unfit("since=%s: a duration such as 90m is allowed", since)
 		}
 		req.since = d
 	}

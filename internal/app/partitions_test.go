@@ -95,7 +95,7 @@ func TestPartitionsAfterASplit(t *testing.T) {
 	gauges := newPartitionGauges(prometheus.NewRegistry())
 	require.NoError(t, gauges.update(ctx, source, container))
 
-	api := httptest.NewServer(source.servePartitions())
+	api := httptest.NewServer(operatorEndpoint(source.servePartitions))
 	defer api.Close()
 	for query, status := range map[string]int{"": 200, "?since=1s": 400, "?since=x": 400, "?container=control": 400,
 		"?container=chunks-2001-01": 404, "?container=catalog&since=24h": 200} {

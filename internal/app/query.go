@@ -113,17 +113,17 @@ func (p *process) newQuery(r queryRole) error {
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected"),
 		Erasures: func(tenant string) control.Erasures { return a.directory.Snapshot().Erasures(tenant) }})
 	p.add("rejected", refused.Run)
-	p.adminMux.Handle("GET "+placementPath, charged(servePlacement(a.client)))
-	p.adminMux.Handle("GET "+actionsPath, charged(serveActions(a.client, p.partLogger("admin"))))
+	p.adminMux.Handle("GET "+placementPath, servePlacement(a.client))
+	p.adminMux.Handle("GET "+actionsPath, serveActions(a.client, p.partLogger("admin")))
 	tenantAPI{a.client.Documents(), processIdentity(p.Command), p.partLogger("admin"), a.client,
 		from.cluster}.register(p.adminMux)
 	cost := newCosts(a.client)
-	p.adminMux.Handle("GET "+costsPath, charged(cost.serve()))
-	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", charged(cost.serve()))
+	p.adminMux.Handle("GET "+costsPath, operatorEndpoint(cost.serve))
+	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", operatorEndpoint(cost.serve))
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	p.adminMux.Handle("GET "+ingestersPath, serveIngesters(r.heads))
 	heats := heatSource{a.client, a.directory.Snapshot}
-	p.adminMux.Handle("GET "+partitionsPath, charged(heats.servePartitions()))
+	p.adminMux.Handle("GET "+partitionsPath, operatorEndpoint(heats.servePartitions))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Cost: cost.Cost,
 		Annotations: annotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
 		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})

@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,9 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/duration"
-	"binnacle/internal/erase"
 	"binnacle/internal/kafka"
-	"binnacle/internal/provision"
 	"binnacle/internal/telemetry"
 	"binnacle/query/httpapi"
 )
@@ -83,51 +80,27 @@ func (a tenantAPI) register(mux *http.ServeMux) {
 		httpapi.Refuse(w, http.StatusForbidden, "a web page of another site may not do this")
 	}))
 	for pattern, serve := range tenantEndpoints() {
-		mux.Handle(pattern, guard.Handler(charged(a.handler(serve))))
+		mux.Handle(pattern, guard.Handler(a.endpoint(serve)))
 	}
 }
 
-func (a tenantAPI) handler(serve tenantEndpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxAdminBody)
+func (a tenantAPI) endpoint(serve tenantEndpoint) operatorEndpoint {
+	return func(r *http.Request) (int, any, error) {
+		r.Body = http.MaxBytesReader(nil, r.Body, maxAdminBody)
 		who := "operator"
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 			who += " at " + host
 		}
 		if err := telemetry.CheckTenant(r.PathValue("tenant")); r.PathValue("tenant") != "" && err != nil {
-			httpapi.Refuse(w, http.StatusNotFound, err.Error())
-			return
+			return 0, nil, fmt.Errorf("%w: %w", control.ErrNoTenant, err)
 		}
 		who += " by " + a.via
 		o := newTenantOperator(a.docs, who, a.log)
 		if a.client != nil {
 			o.catalog = a.client.Catalog()
 		}
-		status, body, err := serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
-		if err != nil {
-			httpapi.Refuse(w, tenantStatus(err), err.Error())
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store") // a new token's secret is in it
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body)
-	})
-}
-
-// tenantStatus returns the status of an error. What is left is the store's.
-func tenantStatus(err error) int {
-	var unfit unfitError
-	switch {
-	case errors.As(err, &unfit):
-		return http.StatusBadRequest
-	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken), errors.Is(err, errNoOrder):
-		return http.StatusNotFound
-	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany),
-		errors.Is(err, errOldIngester), errors.Is(err, erase.ErrNotCleared):
-		return http.StatusConflict
+		return serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
 	}
-	return http.StatusBadGateway
 }
 
 // body reads the JSON of a request.

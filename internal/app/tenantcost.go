@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"binnacle/internal/heatlog"
 	"binnacle/internal/report"
 	"binnacle/internal/store"
-	"binnacle/query/httpapi"
 	"binnacle/sharding"
 )
 
@@ -142,25 +140,17 @@ func (c *costs) Cost(ctx context.Context, tenant string, month charges.Month) (c
 const listedCosts = 10
 
 // serve answers operators: a bill of all tenants, or of the one in the path.
-func (c *costs) serve() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		month, err := charges.ParseMonth(r.URL.Query().Get("month"), c.now())
-		if err != nil {
-			httpapi.Refuse(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		var body any
-		k, err := c.recent(r.Context(), month, costKept)
-		if body = k.bill; err == nil && r.PathValue("tenant") != "" {
-			body, err = c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), k.bill, k.sum, listedCosts})
-		}
-		if err != nil {
-			httpapi.Refuse(w, tenantStatus(err), err.Error())
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(body)
-	})
+func (c *costs) serve(r *http.Request) (int, any, error) {
+	month, err := charges.ParseMonth(r.URL.Query().Get("month"), c.now())
+	if err != nil {
+		return 0, nil, unfitError{err}
+	}
+	k, err := c.recent(r.Context(), month, costKept)
+	if err != nil || r.PathValue("tenant") == "" {
+		return http.StatusOK, k.bill, err
+	}
+	one, err := c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), k.bill, k.sum, listedCosts})
+	return http.StatusOK, one, err
 }
 
 // mostUnbilled is how many hours without a document are taken to cost what the account costs now. Documents are stored

@@ -38,14 +38,6 @@ func (o tenantOperator) directory() *control.Directory {
 	return control.NewDirectory(control.DirectoryConfig{Documents: o.docs, Logger: o.log})
 }
 
-// unfitError says what is wrong with a request, whatever is stored.
-type unfitError struct{ error }
-
-// Unwrap returns the cause.
-func (e unfitError) Unwrap() error { return e.error }
-
-func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
-
 // errRegistered says that a tenant is registered already.
 var errRegistered = errors.New("it is registered already; tenant set changes it")
 
