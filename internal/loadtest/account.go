@@ -70,20 +70,6 @@ func (a *account) partitions(container string) ([]cosmosemu.PartitionStats, erro
 	return parts, nil
 }
 
-// charged returns what the containers have been charged since the last reset.
-func (a *account) charged(containers ...string) (rus float64, err error) {
-	for _, container := range containers {
-		parts, err := a.partitions(container)
-		if err != nil {
-			return 0, err
-		}
-		for _, p := range parts {
-			rus += p.RUs
-		}
-	}
-	return rus, nil
-}
-
 // aligned returns what the physical partitions of containers that are alike have done: partition by partition, those of
 // all containers together. Peak is the highest of them.
 func (a *account) aligned(containers []string) (out []cosmosemu.PartitionStats, err error) {

@@ -84,10 +84,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	calm := a.calm(warmed)
-	before, err := a.charged(store.ControlContainer, store.CatalogContainer)
-	if err != nil {
-		return totals{}, err
-	}
 	a.server.ResetStats()
 	window = stored{}
 	clear(seen)
@@ -114,7 +110,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	closes = a.clock.now()
 	t.seconds, t.offered = closes.Sub(opened).Seconds(), b.load.between(opened, closes)
 	recorded.recorder = nil
-	t.written, t.base = recorded.written, before
+	t.written = recorded.written
 	t.stored, t.chunks, t.bytes = window.readings, window.chunks, window.bytes
 	if err := p.count(a, b, &t); err != nil {
 		return totals{}, err
@@ -159,9 +155,7 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	}
 	t.calm = a.calm(t.partitions)
 	t.panels = b.panels.panels(t.charged())
-	base, err := a.charged(store.ControlContainer, store.CatalogContainer)
-	t.base += base
-	return err
+	return nil
 }
 
 // through takes the readings of the window. In Explodes it calls evening each evening but the last one.

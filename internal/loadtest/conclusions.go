@@ -185,24 +185,12 @@ func footnotes(b *bytes.Buffer, r Report) {
 			utilisation, number(buy(0)), number(ru.Step(false))))
 	}
 	grainy := false
-	indexed := map[Layout]float64{}
 	for _, o := range r.Outcomes {
-		for _, x := range o.Results {
-			grainy = grainy || x.Grainy()
-			if x.DefaultIndex > 0 {
-				indexed[x.Layout] = x.DefaultIndex // the same in every scenario, but for the lengths of ids
-			}
-		}
+		grainy = grainy || slices.ContainsFunc(o.Results, Result.Grainy)
 	}
 	if grainy {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
-	}
-	if indexed[ByDate] > 0 && indexed[ByDevice] > 0 {
-		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, "+
-			"which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by "+
-			"tenant and device.",
-			number(indexed[ByDate]), number(indexed[ByDevice])))
 	}
 	if len(r.Outcomes)+len(r.Paces) > 0 {
 		report.Paragraph(b, "", "possible: between the least and the most that the assumptions allow which no "+

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ type Config struct {
 	Reads           bool `kong:"-"` // what questions cost is measured
 
 	Floods bool  `kong:"-"`
-	Flood  Flood `kong:"embed,prefix='flood-'"`
+	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
 
 	Placements bool `kong:"-"` // what a flood costs is measured by where tenants are
 
@@ -64,7 +65,7 @@ const day = 24 * time.Hour
 const longHold = 12 * time.Hour
 
 func (c Config) withDefaults() Config {
-	c.Model = c.Model.Corrected(c.Factors)
+	c.Model, c.Flood = c.Model.Corrected(c.Factors), cmp.Or(c.Flood, DefaultFlood())
 	if c.Window == 0 {
 		c.Window = time.Hour
 		if c.Hold >= longHold {
@@ -118,9 +119,6 @@ func (c Config) Validate() error {
 		if err := p.validate(); err != nil {
 			faults = append(faults, err)
 		}
-	}
-	if c.Floods {
-		faults = append(faults, c.Flood.validate())
 	}
 	return errors.Join(faults...)
 }

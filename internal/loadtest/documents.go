@@ -139,12 +139,8 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 	t.calm = a.calm(t.partitions)
 	t.panels = w.panels.panels(t.charged())
 	if p.ask != nil {
-		return t, p.ask(ctx, a, nil)
+		err = p.ask(ctx, a, nil)
 	}
-	if p.rus != 0 || p.layout != ByDate && p.layout != ByDevice {
-		return t, nil
-	}
-	t.defaultIndex, err = p.indexed(ctx, a, l)
 	return t, err
 }
 
@@ -174,27 +170,6 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 		p.tick()
 	}
 	return nil
-}
-
-// indexed returns what a reading is charged on average when every property is indexed, which is what a container does
-// that nobody gave an indexing policy.
-func (p pass) indexed(ctx context.Context, a *account, l *load) (float64, error) {
-	layout := p.layout.container()
-	layout.Name, layout.Indexed = "readings-indexed", nil
-	if err := a.client.Containers().CreateAs(ctx, layout, store.Throughput{RUs: unlimitedRUs}); err != nil {
-		return 0, err
-	}
-	items := a.client.Items(layout.Name)
-	var rus float64
-	for range p.cfg.Devices {
-		d := p.layout.document(l.take())
-		receipt, err := items.Create(ctx, d.key, d.id, d.body)
-		if err != nil {
-			return 0, err
-		}
-		rus += receipt.RUs
-	}
-	return rus / float64(p.cfg.Devices), nil
 }
 
 // writer is the client of a layout with a document per reading. What is answered 429 waits in a queue.

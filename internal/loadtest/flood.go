@@ -2,21 +2,24 @@ package loadtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"binnacle/internal/control"
 )
 
 // Flood is the scenario flood: one partition of the log that a loud tenant shares with neighbours, as one ingester
-// reads it. Its tags are package settings's.
+// reads it.
 type Flood struct {
-	Rate    float64       `json:"readings_per_second" help:"Rate of the loud tenant in the scenario flood, in readings a second." default:"4800"`
-	Limit   float64       `json:"limit_per_second" help:"Limit of the loud tenant, in readings a second." default:"300"`
-	For     time.Duration `json:"-" help:"Time for which the loud tenant sends." default:"30s"`
-	HeldFor time.Duration `json:"-" help:"Longest time that readings above the limit wait." default:"5m"`
-	Takes   float64       `json:"partition_takes_per_second" help:"Capacity of the partition, in readings a second." default:"4000"`
+	Rate    float64       `json:"readings_per_second"` // of the loud tenant
+	Limit   float64       `json:"limit_per_second"`    // of the loud tenant
+	For     time.Duration `json:"-"`                   // how long it is loud
+	HeldFor time.Duration `json:"-"`                   // longest time that readings above the limit wait
+	Takes   float64       `json:"partition_takes_per_second"`
+}
+
+// DefaultFlood returns a flood above what the partition takes.
+func DefaultFlood() Flood {
+	return Flood{Rate: 4800, Limit: 300, For: 30 * time.Second, HeldFor: 5 * time.Minute, Takes: 4000}
 }
 
 // The fleet of the flood, and what is the same for all its cases.
@@ -49,34 +52,6 @@ const (
 )
 
 var floodCases = []string{floodQuiet, floodFree, floodDelay, floodRefuse, floodFair}
-
-func (f Flood) validate() error {
-	var faults []error
-	if f.Rate < loudTrucks || f.Rate > 1000*loudTrucks {
-		faults = append(faults, fmt.Errorf("a flood of %g readings/s: %d to %d are allowed", f.Rate, loudTrucks,
-			1000*loudTrucks))
-	}
-	if f.Limit < 1 || f.Limit > f.Rate {
-		faults = append(faults, fmt.Errorf("a flood's limit of %g readings/s: 1 to its rate of %g are allowed", f.Limit,
-			f.Rate))
-	}
-	if f.Takes < 2*(quietTrucks+loudTrucks) {
-		faults = append(faults, fmt.Errorf("a partition that takes %g readings/s: %d or more are allowed", f.Takes,
-			2*(quietTrucks+loudTrucks)))
-	}
-	for name, d := range map[string]time.Duration{"flood": f.For, "time to wait": f.HeldFor} {
-		if d < time.Second || d > time.Hour || d%time.Second != 0 {
-			faults = append(faults, fmt.Errorf("a %s of %s: whole seconds up to an hour are allowed", name, d))
-		}
-	}
-	if f.Rate*f.For.Seconds() > mostFlood {
-		faults = append(faults, fmt.Errorf("a flood of %.0f readings: %d are the most, all are kept in memory",
-			f.Rate*f.For.Seconds(), int(mostFlood)))
-	}
-	return errors.Join(faults...)
-}
-
-const mostFlood = 20_000_000
 
 // window returns the fleet time in which readings are reported: until all that waits must have been taken or refused.
 func (f Flood) window() time.Duration { return 2*floodCalm + f.For + f.HeldFor }

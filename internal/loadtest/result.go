@@ -63,10 +63,8 @@ type Result struct {
 	ByModel        ru.Interval `json:"ru_per_million_values_by_model"`
 	DollarsByModel ru.Interval `json:"dollars_per_month_by_model"`
 
-	DefaultIndex float64 `json:"ru_per_million_values_with_default_index,omitempty"`
-	Journaled    float64 `json:"journal_bytes_per_value,omitempty"`   // in Kafka, without copies
-	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
-	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
+	Journaled float64 `json:"journal_bytes_per_value,omitempty"` // in Kafka, without copies
+	Published float64 `json:"message_bytes_per_value,omitempty"` // the readings themselves, with their keys
 
 	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
 	Enough *Enough `json:"with_enough,omitempty"`
@@ -122,18 +120,16 @@ func newResult(l Layout, free, bound totals) Result {
 	}
 	byModel := writes.Times(1e6 / float64(free.stored*metrics)).Each(round)
 	r := Result{
-		Panels:       bound.panels,
-		Layout:       l,
-		Offered:      round(float64(bound.offered) / bound.seconds),
-		Accepted:     round(float64(bound.stored) / bound.seconds),
-		PerMillion:   byModel.Likely,
-		ByModel:      byModel,
-		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
-		Needed:       round(free.needed),
-		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),
-		Published:    round(float64(free.published) / float64(free.offered*metrics)),
-		Base:         round(free.base),
-		Trace:        bound.trace,
+		Panels:     bound.panels,
+		Layout:     l,
+		Offered:    round(float64(bound.offered) / bound.seconds),
+		Accepted:   round(float64(bound.stored) / bound.seconds),
+		PerMillion: byModel.Likely,
+		ByModel:    byModel,
+		Needed:     round(free.needed),
+		Journaled:  round(float64(free.journaled) / float64(free.offered*metrics)),
+		Published:  round(float64(free.published) / float64(free.offered*metrics)),
+		Trace:      bound.trace,
 	}
 	if n := admitted + throttled; n > 0 {
 		r.Throttled = round(float64(throttled) / float64(n))

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -169,44 +170,52 @@ func (s Scenario) placed() bool { return s != Backfill && s != Explodes }
 // largestTenant is the tenant that a scenario is about.
 const largestTenant = "tenant-0"
 
-// tenantOf returns the tenant of a device. Tenants take turns, so that their reports mix in time.
+// tenantOf returns the tenant of a device.
 func (s Scenario) tenantOf(device int) string {
-	n := device % tenants
+	n := tenants
 	switch s {
-	case Whale:
-		n = 0 // four devices of five
-		if device%5 == 4 {
-			n = 1 + device/5%(tenants-1)
-		}
-	case HotDevice:
-		n = device / 2 % tenants
 	case Explodes:
-		n = device % explodingOf
-	case Reconnect:
-		n = 0 // every second device
-		if device%2 == 1 {
-			n = 1 + device/2%(tenants-1)
-		}
+		n = explodingOf
 	case Zipf:
-		// Multiples of the golden ratio are spread evenly, so that any number of devices has the law's shares.
-		_, part := math.Modf(float64(device) * math.Phi)
-		n = zipfTenant(part)
+		n = zipfTenants
 	}
-	return "tenant-" + strconv.Itoa(n)
+	return "tenant-" + strconv.Itoa(s.law(n)(device))
 }
 
-// zipfTenant returns the tenant that a part of the whole, from 0 to 1, belongs to.
-func zipfTenant(part float64) int {
-	whole, sum := 0.0, 0.0
-	for n := range zipfTenants {
-		whole += 1 / float64(n+1)
-	}
-	for n := range zipfTenants {
-		if sum += 1 / float64(n+1); part*whole < sum {
-			return n
+// law returns which of n tenants a device belongs to. Tenants take turns, so that their reports mix in time.
+func (s Scenario) law(n int) func(device int) int {
+	switch s {
+	case Whale:
+		return func(device int) int {
+			if device%5 < 4 || n == 1 {
+				return 0
+			}
+			return 1 + device/5%(n-1)
+		}
+	case HotDevice:
+		return func(device int) int { return device / 2 % n }
+	case Reconnect:
+		return func(device int) int {
+			if device%2 == 0 {
+				return 0
+			}
+			return 1 + device/2%(n-1)
+		}
+	case Zipf:
+		sums := make([]float64, n)
+		whole := 0.0
+		for i := range sums {
+			whole += 1 / float64(i+1)
+			sums[i] = whole
+		}
+		// Multiples of the golden ratio are spread evenly, so that any number of devices has the law's shares.
+		return func(device int) int {
+			_, part := math.Modf(float64(device) * math.Phi)
+			i, _ := slices.BinarySearch(sums, part*whole)
+			return min(i, n-1)
 		}
 	}
-	return zipfTenants - 1
+	return func(device int) int { return device % n }
 }
 
 // deviceOf returns the device that reports in a turn: each has one turn in an interval, but for a hot one.

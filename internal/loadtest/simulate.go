@@ -256,7 +256,7 @@ func truckID(i int) string { return fmt.Sprintf("truck-%04d", i) }
 func (m *simulation) populate(s Scenario) error {
 	n := m.cfg.Devices
 	m.tenant, m.key, m.phase, m.sample = make([]uint16, n), make([]uint32, n), make([]uint32, n), make([]uint8, n)
-	law := newTenantLaw(s, m.of.Tenants)
+	law := s.law(m.of.Tenants)
 	m.tenants = make([]simTenant, m.of.Tenants)
 	for i := range m.tenants {
 		m.tenants[i] = simTenant{name: "tenant-" + strconv.Itoa(i), keys: map[string]uint32{}}
@@ -293,32 +293,6 @@ func (m *simulation) populate(s Scenario) error {
 	}
 	m.place(m.cfg.firstDay(), all)
 	return nil
-}
-
-// newTenantLaw returns the tenant of a device.
-func newTenantLaw(s Scenario, n int) func(device int) int {
-	switch s {
-	case Whale:
-		return func(device int) int {
-			if device%5 < 4 || n == 1 {
-				return 0
-			}
-			return 1 + device/5%(n-1)
-		}
-	case Zipf:
-		sums := make([]float64, n)
-		whole := 0.0
-		for i := range sums {
-			whole += 1 / float64(i+1)
-			sums[i] = whole
-		}
-		return func(device int) int {
-			_, part := math.Modf(float64(device) * math.Phi)
-			i, _ := slices.BinarySearch(sums, part*whole)
-			return min(i, n-1)
-		}
-	}
-	return func(device int) int { return device % n }
 }
 
 // each has all devices done, in parts, by as many goroutines as there are processors.

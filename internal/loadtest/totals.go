@@ -20,10 +20,8 @@ type totals struct {
 	published  int                        // bytes of messages, with their keys
 	journaled  int                        // bytes
 
-	defaultIndex float64 // charge of a reading with every property in the index, RU; 0 when it was not asked
-	base         float64 // charged to Binnacle's containers control and catalog, in the window and before, RU
-	drained      int     // readings in the store after the last bin was cut, those before the window included
-	taken        int     // readings offered until then
+	drained int // readings in the store after the last bin was cut, those before the window included
+	taken   int // readings offered until then
 
 	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
 	// be the same; 0: other containers refuse.
