@@ -14,31 +14,19 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 )
-
-// Epochs is the control documents as the balancer uses them; *control.Directory is one.
-type Epochs interface {
-	Refresh(ctx context.Context) (*control.Snapshot, error)
-	AddEpoch(ctx context.Context, tenant string, e sharding.Epoch) error
-}
-
-// Lease keeps two processes from doing the same; *control.Leases is one.
-type Lease interface {
-	Take(ctx context.Context, name string, length time.Duration) (held bool, err error)
-}
 
 // BalancerConfig is what a Balancer needs. Epochs, Decisions and Loads have no default.
 type BalancerConfig struct {
-	Epochs    Epochs
+	Epochs    *control.Directory
 	Decisions *control.Decisions
 	Loads     Loads
-	Lease     Lease         // nil for none
-	Actions   Actions       // nil for none
-	Advise    bool          // decisions are stored, and no epoch is
-	From      time.Duration // of the day UTC, from when on the next day is decided
-	Lead      time.Duration // before their day, by which epochs are stored; 4 h
-	Every     time.Duration // between two rounds, 5 min
+	Lease     *control.Leases  // nil for none
+	Actions   *control.Actions // nil for none
+	Advise    bool             // decisions are stored, and no epoch is
+	From      time.Duration    // of the day UTC, from when on the next day is decided
+	Lead      time.Duration    // before their day, by which epochs are stored; 4 h
+	Every     time.Duration    // between two rounds, 5 min
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
@@ -166,30 +154,26 @@ func (b *Balancer) apply(ctx context.Context, d control.Decision, at placing) er
 		if has || !known {
 			continue
 		}
-		if err := b.add(ctx, c); err != nil && !errors.Is(err, control.ErrExists) {
-			faults = append(faults, err)
-		}
+		faults = append(faults, b.add(ctx, c))
 	}
 	return errors.Join(faults...)
 }
 
 // add stores an epoch, and has it known as an action.
 func (b *Balancer) add(ctx context.Context, c balance.Change) error {
-	if b.cfg.Actions == nil {
-		return b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
+	add := func(*control.Action) error {
+		err := b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
+		if errors.Is(err, control.ErrExists) { // another process was faster
+			return nil
+		}
+		return err
 	}
-	begun, err := b.cfg.Actions.Begin(ctx, control.Action{Verb: "epoch add", Object: c.Epoch.From.String(),
+	if b.cfg.Actions == nil {
+		return add(nil)
+	}
+	return b.cfg.Actions.Do(ctx, control.Action{Verb: "epoch add", Object: c.Epoch.From.String(),
 		Tenant: c.Tenant, Detail: map[string]string{
 			"reason": c.Reason, "keys": strconv.Itoa(c.KeysAfter), "keys_before": strconv.Itoa(c.KeysBefore),
 			"hottest_before": fmt.Sprintf("%.3g", c.Before), "hottest_after": fmt.Sprintf("%.3g", c.After),
-		}})
-	if err != nil {
-		return err
-	}
-	err = b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
-	failed := err
-	if errors.Is(err, control.ErrExists) {
-		failed = nil
-	}
-	return errors.Join(err, begun.End(ctx, failed))
+		}}, add)
 }

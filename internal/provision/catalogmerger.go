@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"binnacle/internal/retry"
 )
 
-// CatalogMergerConfig is what a Keeper needs. Catalog and Tenants have no default.
+// CatalogMergerConfig is what a CatalogMerger needs. Catalog and Tenants have no default.
 type CatalogMergerConfig struct {
 	Catalog control.Catalog
 	Tenants func(ctx context.Context) ([]string, error)
@@ -38,7 +37,7 @@ type CatalogMerger struct {
 // mergeEstimate has how many devices a tenant had when all of its pages were read, and how many entries the pages had.
 type mergeEstimate struct{ devices, entries int }
 
-// NewCatalogMerger makes a Keeper.
+// NewCatalogMerger makes a CatalogMerger.
 func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -370,7 +369,7 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 				}
 			}
 		}
-		for id := range maps.Keys(wanted) {
+		for id := range wanted {
 			if !read[id] {
 				return fmt.Errorf("page %s is gone: another process merges", id)
 			}

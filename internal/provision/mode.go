@@ -19,7 +19,7 @@ const forEver = 365 * 24 * time.Hour
 // it is the one that costs less over the rest of the container's life, by the load that it is expected to have.
 func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why string) {
 	if pl.policy.Follow == nil {
-		return pl.policy.Autoscale, ""
+		return false, ""
 	}
 	begin := max(pl.now.UnixMilli(), of.Range().From)
 	hot := max(0, of.Range().To+pl.policy.HotFor.Milliseconds()-begin)
@@ -34,7 +34,7 @@ func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why st
 // Late returns the throughput with which a container is made for readings of long ago that are kept for so long; 0 is
 // for ever.
 func (p Policy) Late(kept time.Duration) store.Throughput {
-	auto := p.Autoscale
+	auto := false
 	if p.Follow != nil {
 		manual, scaled := p.modes(Load{}, stay{kept: cmp.Or(kept, forEver)})
 		auto = scaled < manual

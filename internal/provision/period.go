@@ -24,7 +24,7 @@ var leastDays = map[sharding.Period]int{sharding.Year: 365, sharding.Quarter: 90
 // CheckPeriod returns an error if the containers of a period would be more than the account may have, once tenants have
 // had them for as long as they keep readings.
 func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, others int) error {
-	room := p.MaxContainers - p.Others - others
+	room := p.MaxContainers - others
 	if n := p.containers(period, tenants); n > room {
 		return fmt.Errorf("%w: containers of a %s would be %d, for as long as tenants keep readings (for ever counts as ten "+
 			"years): the account has room for %d; take a longer period, or a shorter retention", ErrPeriod, period, n, room)
@@ -120,11 +120,7 @@ func (p *Provisioner) SetPeriod(ctx context.Context) error {
 	if p.cfg.Actions == nil {
 		return p.cfg.Directory.SetPeriod(ctx, e)
 	}
-	begun, err := p.cfg.Actions.Begin(ctx, control.Action{Verb: "period set", Object: e.From.String(),
-		Detail: map[string]string{"period": string(e.Period), "shared": strconv.FormatBool(e.Shared)}})
-	if err != nil {
-		return err
-	}
-	err = p.cfg.Directory.SetPeriod(ctx, e)
-	return errors.Join(err, begun.End(ctx, err))
+	return p.cfg.Actions.Do(ctx, control.Action{Verb: "period set", Object: e.From.String(),
+		Detail: map[string]string{"period": string(e.Period), "shared": strconv.FormatBool(e.Shared)},
+	}, func(*control.Action) error { return p.cfg.Directory.SetPeriod(ctx, e) })
 }

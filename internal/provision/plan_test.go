@@ -206,11 +206,6 @@ func TestNextMonthStartsWithFullThroughput(t *testing.T) {
 	have = append(have, store.ContainerState{Name: "chunks-2026-12", Throughput: steps[1].Wanted, MinRUs: 400})
 	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{Containers: have, Months: months, Tenants: nil})
 	require.Equal(t, "chunks-2026-12 next scale 18100->400", lines(steps)[1])
-
-	p.Autoscale, p.NextRUs, p.HotRUs, p.WarmRUs, p.ColdRUs = true, 1000, 35_000, 1000, 1000
-	require.NoError(t, p.Validate())
-	steps = p.Plan(at("2026-11-29 00:00"), provision.Found{Containers: have[:1], Months: months})
-	require.Equal(t, store.Throughput{RUs: 31_000, Autoscale: true}, steps[1].Wanted, "4 partitions of 10,000")
 }
 
 func TestLimit(t *testing.T) {
@@ -275,9 +270,9 @@ func TestPolicies(t *testing.T) {
 	require.NoError(t, provision.DefaultPolicy().Validate())
 	require.NoError(t, provision.DevPolicy().Validate())
 	p := provision.DevPolicy()
-	p.ColdRUs, p.HotRUs, p.RaiseBefore, p.MaxChanges = 300, 450, 100*time.Hour, 0
+	p.ColdRUs, p.HotRUs, p.SharedRUs = 300, 450, 350
 	err := p.Validate()
-	for _, part := range []string{"300", "450", "ahead", "changes"} {
+	for _, part := range []string{"300", "450", "350 RU/s to share"} {
 		require.ErrorContains(t, err, part, "every fault at once")
 	}
 }

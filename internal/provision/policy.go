@@ -38,11 +38,10 @@ type Policy struct {
 	HotRUs  int // its month is the current one, or ended a moment ago
 	WarmRUs int // late readings and queries about the last weeks
 	ColdRUs int // queries about long ago
-	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
-	Autoscale bool
 	// SharedRUs is the least throughput that containers share, where they do.
 	SharedRUs int
-	// Follow lets the throughput of hot containers follow their load, from HotRUs on; nil keeps it at HotRUs.
+	// Follow lets the throughput of hot containers follow their load, from HotRUs on, and new containers have the mode that
+	// costs less; nil keeps it at HotRUs, and manual.
 	Follow *Follow
 	// PerPartition says that autoscale is billed by physical partition, as in accounts made after 2024-09-25 (Azure
 	// Cosmos DB docs, provision-throughput-autoscale).
@@ -63,8 +62,6 @@ type Policy struct {
 
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
 	MaxContainers int
-	// Others is the number of them that other applications have.
-	Others int
 	// MaxChanges is the most changes of throughput in any ChangesWithin: 25 in 5 minutes for an account (same source).
 	MaxChanges    int
 	ChangesWithin time.Duration
@@ -87,10 +84,10 @@ func DevPolicy() Policy {
 	return p
 }
 
-// Validate reports every fault of the policy.
+// Validate reports every fault of the throughput that flags set.
 func (p Policy) Validate() error {
 	var faults []error
-	step, least := int(ru.Step(p.Autoscale)), int(ru.Floor(0, 0, p.Autoscale))
+	step, least := int(ru.Step(false)), int(ru.Floor(0, 0, false))
 	for _, t := range []struct {
 		tier Tier
 		rus  int
@@ -99,33 +96,13 @@ func (p Policy) Validate() error {
 			faults = append(faults, fmt.Errorf("%d RU/s of tier %s: at least %d in steps of %d", t.rus, t.tier, least, step))
 		}
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor},
-		{"grace", p.Grace}, {"drop after", p.DropAfter}} {
-		if d.value < 0 {
-			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
-		}
-	}
 	if least := int(ru.Floor(0, 0, true)); p.RollupsRUs != 0 &&
 		(p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
 		faults = append(faults, fmt.Errorf("%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, least,
 			int(ru.Step(true))))
 	}
-	if p.SharedRUs < int(ru.Floor(0, 0, false)) || p.SharedRUs%int(ru.Step(false)) != 0 {
-		faults = append(faults, fmt.Errorf("%d RU/s to share: at least %.0f in steps of %.0f", p.SharedRUs,
-			ru.Floor(0, 0, false), ru.Step(false)))
-	}
-	if p.RaiseBefore > p.Ahead {
-		faults = append(faults, fmt.Errorf("raise before %s is longer than ahead %s", p.RaiseBefore, p.Ahead))
-	}
-	if p.MaxContainers < 1 || p.Others < 0 || p.Others > p.MaxContainers {
-		faults = append(faults, fmt.Errorf("%d containers at most with %d others: no room", p.MaxContainers, p.Others))
-	}
-	if p.MaxChanges < 1 || p.ChangesWithin <= 0 {
-		faults = append(faults, fmt.Errorf("%d changes of throughput in %s: at least one in some time", p.MaxChanges,
-			p.ChangesWithin))
+	if p.SharedRUs < least || p.SharedRUs%step != 0 {
+		faults = append(faults, fmt.Errorf("%d RU/s to share: at least %d in steps of %d", p.SharedRUs, least, step))
 	}
 	return errors.Join(faults...)
 }

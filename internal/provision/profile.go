@@ -146,7 +146,7 @@ func (pl *planner) boundShared(steps []Step) {
 	for i := range steps {
 		if s := &steps[i]; s.Action == Create && s.Wanted.Shared {
 			if sharing++; sharing > maxShared {
-				s.Wanted = store.Throughput{RUs: pl.policy.rus(s.Tier), Autoscale: pl.policy.Autoscale}
+				s.Wanted = store.Throughput{RUs: pl.policy.rus(s.Tier)}
 			}
 		}
 	}
@@ -212,8 +212,7 @@ func (c Config) LargeBill(tenants []control.Tenant) (sum ru.Bill) {
 		sum = sum.Plus(ru.Price(s.Priced()))
 	}
 	for _, of := range c.spans(sharding.Month, tenants) {
-		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.now()))),
-			Autoscale: c.Policy.Autoscale, Container: true}))
+		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.now()))), Container: true}))
 		if c.Policy.RollupsRUs > 0 {
 			sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.RollupsRUs), Autoscale: true, Container: true}))
 		}

@@ -34,27 +34,10 @@ type Containers interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Directory is the control documents as provision uses them; *control.Directory is one.
-type Directory interface {
-	Refresh(ctx context.Context) (*control.Snapshot, error)
-	AskMonth(ctx context.Context, container string) error
-	NextPeriod(v *control.Snapshot, like sharding.PeriodEpoch, now time.Time) (sharding.PeriodEpoch, bool)
-	SetPeriod(ctx context.Context, like sharding.PeriodEpoch) error
-	Expire(ctx context.Context, container string) error
-	Keep(ctx context.Context, container string) error
-	Dropped(ctx context.Context, container string) error
-}
-
-// Actions keeps what was done; *control.Actions is one.
-type Actions interface {
-	Begin(ctx context.Context, a control.Action) (*control.StartedAction, error)
-	List(ctx context.Context, from time.Time) ([]control.Action, error)
-}
-
 // Config is what a Provisioner needs. Containers, Directory and Policy have no default.
 type Config struct {
 	Containers Containers
-	Directory  Directory
+	Directory  *control.Directory
 	Policy     Policy
 	// Period is how long containers are to be; the zero one leaves it to Profile.
 	Period sharding.Period
@@ -87,8 +70,8 @@ type Config struct {
 		OfTenant(tenant, container string, now time.Time) Load
 	}
 	// Actions records what is done to containers; nil for none.
-	Actions    Actions
-	Lease      Lease                 // one process makes months and decides epochs; nil for none
+	Actions    *control.Actions
+	Lease      *control.Leases       // one process makes months and decides epochs; nil for none
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // none
 }
@@ -239,7 +222,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	steps := p.cfg.Policy.Plan(now, found)
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
-	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen) + len(p.fresh)
+	room := p.cfg.Policy.MaxContainers - database - len(seen) + len(p.fresh)
 	if isShared(seen) {
 		room++ // the database is among them
 	}

@@ -201,7 +201,7 @@ func TestFullAccount(t *testing.T) {
 		break_ func(*bench)
 		mend   func(*bench)
 	}{
-		{"by count", func(c *provision.Config, _ *control.DirectoryConfig) { c.Policy.MaxContainers, c.Policy.Others = 5, 2 },
+		{"by count", func(c *provision.Config, _ *control.DirectoryConfig) { c.Policy.MaxContainers = 3 },
 			func(b *bench) { b.containers["chunks-1999-01"] = seen("chunks-1999-01", 400) },
 			func(b *bench) { delete(b.containers, "control") }},
 		{"by what the service says", nil,

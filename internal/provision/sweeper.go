@@ -32,8 +32,8 @@ type SweeperConfig struct {
 	}
 	Documents control.Documents
 	Snapshot  func(ctx context.Context) (*control.Snapshot, error) // read a moment ago
-	Actions   Actions                                              // none
-	Lease     Lease                                                // so that one process sweeps; none
+	Actions   *control.Actions                                     // none
+	Lease     *control.Leases                                      // so that one process sweeps; none
 
 	RUs        float64               // budget a second; 0 sweeps nothing
 	Now        func() time.Time      // time.Now
