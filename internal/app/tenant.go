@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func
 		for _, line := range hides {
 			fmt.Fprintln(env.Stdout, line)
 		}
-		return listTenants(ctx, o.tenants, name, env)
+		return o.print(ctx, name, env)
 	})
 }
 
@@ -61,7 +60,7 @@ func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func
 func (cfg TokenConfig) ListTenants(ctx context.Context, name string, env Env) error {
 	return cfg.operate(env, func(o tenantOperator) error {
 		if !cfg.JSON {
-			return listTenants(ctx, o.tenants, name, env)
+			return o.print(ctx, name, env)
 		}
 		infos, err := o.infos(ctx, name)
 		return errors.Join(err, printEach(env, infos))
@@ -79,8 +78,8 @@ func printEach[T any](env Env, all []T) error {
 	return nil
 }
 
-func listTenants(ctx context.Context, tenants *control.Tenants, name string, env Env) error {
-	all, err := tenants.List(ctx)
+func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
+	all, err := o.list(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -88,17 +87,11 @@ func listTenants(ctx context.Context, tenants *control.Tenants, name string, env
 		"tenant", "registered", "retention", "lookback", "averages", "query-rate", "query-concurrency", "query-rus",
 		"query-rus-day", "query-samples", "ingest", "suspended",
 	}}
-	var names []string
 	for _, t := range all {
-		if names = append(names, t.Name); name == "" || t.Name == name {
-			l := t.Queries
-			rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
-				averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
-				readingsOf(t), suspendedSince(t)})
-		}
-	}
-	if name != "" && len(rows) == 1 {
-		return noTenant(name, names)
+		l := t.Queries
+		rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
+			averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
+			readingsOf(t), suspendedSince(t)})
 	}
 	return report.List(env.Stdout, rows)
 }
@@ -128,15 +121,11 @@ func (cfg TokenConfig) ExplainRetention(ctx context.Context, name, device string
 
 // explainRetention returns which days of a device are gone, and when the others go, in sentences.
 func (o tenantOperator) explainRetention(ctx context.Context, name, device string) ([]string, error) {
-	all, err := o.tenants.List(ctx)
+	t, err := o.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
-	if i < 0 {
-		return nil, o.check(ctx, name)
-	}
-	return all[i].ExplainRetention(device, time.Now().UnixMilli()), nil
+	return t.ExplainRetention(device, time.Now().UnixMilli()), nil
 }
 
 func averagesOf(t control.Tenant) string {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heatlog"
 	"binnacle/internal/report"
@@ -275,16 +274,8 @@ type billedTenant struct {
 // tenant returns the bill of a tenant that exists, or has existed, with its dearest devices.
 func (c *costs) tenant(ctx context.Context, of billedTenant) (out charges.TenantCost, err error) {
 	if out = of.bill.Of(of.tenant, of.sum, of.top); out.Requests == 0 {
-		all, err := control.NewTenants(c.client.Documents()).List(ctx)
-		if err != nil {
+		if _, err := newTenantOperator(c.client.Documents(), "", nil).find(ctx, of.tenant); err != nil {
 			return out, err
-		}
-		names := make([]string, len(all))
-		for i, t := range all {
-			names[i] = t.Name
-		}
-		if !slices.Contains(names, of.tenant) {
-			return out, noTenant(of.tenant, names)
 		}
 	}
 	if out.Devices, err = c.devices(ctx, of); err != nil {

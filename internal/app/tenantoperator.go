@@ -41,22 +41,41 @@ func (o tenantOperator) directory() *control.Directory {
 // errRegistered says that a tenant is registered already.
 var errRegistered = errors.New("it is registered already; tenant set changes it")
 
-// infos returns the tenants, or the one with a name.
-func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, error) {
+// find returns the tenant of a name.
+func (o tenantOperator) find(ctx context.Context, name string) (control.Tenant, error) {
 	all, err := o.tenants.List(ctx)
+	if err != nil {
+		return control.Tenant{}, err
+	}
+	var names []string
+	for _, t := range all {
+		if names = append(names, t.Name); t.Name == name {
+			return t, nil
+		}
+	}
+	return control.Tenant{}, noTenant(name, names)
+}
+
+// list returns the tenants, or the one with a name.
+func (o tenantOperator) list(ctx context.Context, name string) ([]control.Tenant, error) {
+	if name == "" {
+		return o.tenants.List(ctx)
+	}
+	t, err := o.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	infos, names, today := []TenantInfo{}, []string(nil), telemetry.DayOf(time.Now().UnixMilli())
+	return []control.Tenant{t}, nil
+}
+
+// infos returns what was set of the tenants, or of the one with a name.
+func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, error) {
+	all, err := o.list(ctx, name)
+	infos, today := []TenantInfo{}, telemetry.DayOf(time.Now().UnixMilli())
 	for _, t := range all {
-		if names = append(names, t.Name); name == "" || t.Name == name {
-			infos = append(infos, tenantInfo(t, today))
-		}
+		infos = append(infos, tenantInfo(t, today))
 	}
-	if name != "" && len(infos) == 0 {
-		return nil, noTenant(name, names)
-	}
-	return infos, nil
+	return infos, err
 }
 
 // add registers a tenant with a retention, 0 for ever. An ingester may do so at the same time: then add fails, and what
@@ -109,13 +128,14 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 		what, value, _ := strings.Cut(c.String(), " ")
 		detail[what] = value
 	}
-	if err := o.check(ctx, name); err != nil {
+	t, err := o.find(ctx, name)
+	if err != nil {
 		return nil, err
 	}
 	if hides, err = checkRetention(ctx, o.docs, name, detail["retention"]); err != nil {
 		return nil, err
 	}
-	if changes, err = o.withTagged(ctx, name, detail["retention"], changes); err != nil {
+	if changes, err = o.withTagged(ctx, t, detail["retention"], changes); err != nil {
 		return nil, err
 	}
 	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
@@ -123,7 +143,7 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 
 // withTagged returns changes in which a retention by tag has its devices, those of the catalog.
 func (o tenantOperator) withTagged(
-	ctx context.Context, name, retention string, changes []control.Change,
+	ctx context.Context, t control.Tenant, retention string, changes []control.Change,
 ) ([]control.Change, error) {
 	if retention == "" {
 		return changes, nil
@@ -132,16 +152,8 @@ func (o tenantOperator) withTagged(
 	if err != nil || len(tags) == 0 {
 		return changes, err
 	}
-	all, err := o.tenants.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(all, func(t control.Tenant) bool { return t.Name == name })
-	if i < 0 {
-		return changes, nil // the change says so
-	}
 	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog})
-	found, err := provision.TaggedDevices(ctx, cache, all[i], tags)
+	found, err := provision.TaggedDevices(ctx, cache, t, tags)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ type Policy struct {
 	ColdRUs int // queries about long ago
 	// SharedRUs is the least throughput that containers share, where they do.
 	SharedRUs int
-	// Follow lets the throughput of hot containers follow their load, from HotRUs on, and new containers have the mode that
-	// costs less; nil keeps it at HotRUs, and manual.
+	// Follow lets the throughput of hot containers follow their load, from HotRUs on, and gives new containers the mode
+	// that costs less; nil keeps it at HotRUs, and manual.
 	Follow *Follow
 	// PerPartition says that autoscale is billed by physical partition, as in accounts made after 2024-09-25 (Azure
 	// Cosmos DB docs, provision-throughput-autoscale).
