@@ -1,15 +1,15 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
+	"time"
+
+	"binnacle/internal/queryclient"
 )
 
 // AdminClient sets which processes `binnacle bins` and `binnacle limits` ask.
@@ -22,6 +22,9 @@ type AdminClient struct {
 
 var errNoIngest = errors.New("this process does not ingest")
 
+// adminTimeout bounds a request to an admin listener.
+const adminTimeout = time.Minute
+
 // adminReport is a report of an ingester that its admin listener serves as JSON.
 type adminReport[T any] struct {
 	name  string
@@ -32,10 +35,11 @@ type adminReport[T any] struct {
 
 func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
 	for i, admin := range c.Admin {
-		body, err := c.get(ctx, admin, a.path+"?"+a.query.Encode())
 		var report T
-		if err == nil {
-			err = json.Unmarshal(body, &report)
+		at := queryclient.Querier{At: admin, TokenFile: c.TokenFile, Timeout: adminTimeout}
+		body, err := at.Get(ctx, a.path, a.query, &report)
+		if refused, ok := errors.AsType[*queryclient.StatusError](err); ok && refused.Status == http.StatusNotFound {
+			err = errNoIngest
 		}
 		if err != nil {
 			return fmt.Errorf("read %s of %s: %w", a.name, admin, err)
@@ -54,36 +58,6 @@ func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
 		}
 	}
 	return nil
-}
-
-func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error) {
-	if !strings.Contains(admin, "://") {
-		admin = "http://" + admin
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(admin, "/")+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := authorize(r, c.TokenFile); err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.StatusCode == http.StatusNotFound:
-		return nil, errNoIngest
-	case resp.StatusCode != http.StatusOK:
-		var problem struct{ Detail string }
-		_ = json.Unmarshal(body, &problem) // other text than JSON is shown as it is
-		return nil, fmt.Errorf("%s: %s", resp.Status, cmp.Or(problem.Detail, strings.TrimSpace(string(body))))
-	}
-	return body, nil
 }
 
 func authorize(r *http.Request, file string) error {

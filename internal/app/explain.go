@@ -2,86 +2,52 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/duration"
+	"binnacle/internal/queryclient"
 	"binnacle/internal/report"
 	"binnacle/query/httpapi"
 )
 
 // ExplainConfig sets the query of `binnacle explain`.
 type ExplainConfig struct {
-	Query     string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
-	API       string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
-	Tenant    string        `help:"Tenant to query. Default: the tenant of the token." placeholder:"NAME"`
-	TokenFile string        `help:"File with a bearer token. Default: none." placeholder:"FILE"`
-	Time      string        `help:"PromQL: instant of the query, or end of its range. Default: now."`
-	Range     time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
-	Step      time.Duration `help:"PromQL: step of the range." default:"1m"`
-	JSON      bool          `name:"json" help:"Print the JSON of the API."`
+	Query string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
+	Time  string        `help:"PromQL: instant of the query, or end of its range. Default: now."`
+	Range time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
+	Step  time.Duration `help:"PromQL: step of the range." default:"1m"`
+	JSON  bool          `name:"json" help:"Print the JSON of the API."`
+
+	queryclient.Querier
 }
 
 // Run asks the API to explain a query, and prints the answer.
 func (cfg ExplainConfig) Run(ctx context.Context, env Env) error {
-	r, err := cfg.request(ctx)
-	if err != nil {
-		return err
+	path := cfg.Query
+	if !strings.HasPrefix(path, "/") {
+		path = cfg.promql()
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return fmt.Errorf("explain: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	at, err := url.Parse(path)
 	if err != nil {
 		return fmt.Errorf("explain: %w", err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("explain: %s: %s", resp.Status, strings.TrimSpace(string(body)))
+	values := at.Query()
+	values.Set("explain", "true")
+	var e httpapi.Explanation
+	body, err := cfg.Get(ctx, at.Path, values, &e)
+	if err != nil {
+		return fmt.Errorf("explain: %w", err)
 	}
 	if cfg.JSON {
 		_, err = env.Stdout.Write(body)
 		return err
 	}
-	var e httpapi.Explanation
-	if err := json.Unmarshal(body, &e); err != nil {
-		return fmt.Errorf("explain: the answer of the API is no explanation: %w", err)
-	}
 	return printExplanation(env.Stdout, e)
-}
-
-func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
-	base := strings.TrimRight(c.API, "/")
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	path := c.Query
-	if !strings.HasPrefix(path, "/") {
-		path = c.promql()
-	}
-	at, err := url.Parse(base + path)
-	if err != nil {
-		return nil, fmt.Errorf("explain: %w", err)
-	}
-	values := at.Query()
-	values.Set("explain", "true")
-	at.RawQuery = values.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("explain: %w", err)
-	}
-	if c.Tenant != "" {
-		r.Header.Set(access.TenantHeader, c.Tenant)
-	}
-	return r, authorize(r, c.TokenFile)
 }
 
 func (c ExplainConfig) promql() string {

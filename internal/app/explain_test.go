@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/internal/app"
+	"binnacle/internal/queryclient"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,12 +31,12 @@ func TestExplainRequest(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	explain := func(cfg app.ExplainConfig) (string, error) {
-		cfg.API = server.URL
+		cfg.At, cfg.Timeout = server.URL, time.Minute
 		var out bytes.Buffer
 		err := cfg.Run(t.Context(), app.Env{Stdout: &out})
 		return out.String(), err
 	}
-	out, err := explain(app.ExplainConfig{Query: "avg(velocity)", Tenant: "acme"})
+	out, err := explain(app.ExplainConfig{Query: "avg(velocity)", Querier: queryclient.Querier{Tenant: "acme"}})
 	require.NoError(t, err)
 	require.Equal(t, "/prometheus/api/v1/query?explain=true&query=avg%28velocity%29", asked.URL.String())
 	require.Equal(t, "acme", asked.Header.Get("X-Scope-OrgID"))
@@ -47,7 +48,7 @@ func TestExplainRequest(t *testing.T) {
 	}
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
-	_, err = explain(app.ExplainConfig{Query: "x", TokenFile: token, Time: "2026-11-20T12:00:00Z", Range: time.Hour,
+	_, err = explain(app.ExplainConfig{Query: "x", Querier: queryclient.Querier{TokenFile: token}, Time: "2026-11-20T12:00:00Z", Range: time.Hour,
 		Step: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "/prometheus/api/v1/query_range", asked.URL.Path)

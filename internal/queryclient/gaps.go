@@ -86,7 +86,7 @@ func (g Gaps) Run(ctx context.Context, w io.Writer) error {
 		q.Set("sequence", g.Number)
 	}
 	var a answer
-	body, err := g.get(ctx, path, q, &a)
+	body, err := g.Get(ctx, path, q, &a)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@
 package queryclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,9 +44,17 @@ func (q Querier) Validate() error {
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20
 
-// get asks for a path and reads the answer, which it returns as it came, too. Its error has what the querier says is
-// wrong.
-func (q Querier) get(ctx context.Context, path string, values url.Values, answer any) ([]byte, error) {
+// StatusError is an answer of another status than 200.
+type StatusError struct {
+	Status int
+	text   string
+}
+
+// Error implements error. The text has what the process says is wrong.
+func (e *StatusError) Error() string { return e.text }
+
+// Get asks for a path and reads the answer, which it returns as it came, too.
+func (q Querier) Get(ctx context.Context, path string, values url.Values, answer any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
 	at := q.At
@@ -85,7 +94,8 @@ func (q Querier) get(ctx context.Context, path string, values url.Values, answer
 		if res.StatusCode == http.StatusUnauthorized {
 			problem.Detail += " (see --tenant and --token-file)"
 		}
-		return nil, fmt.Errorf("%s answers %s: %s", q.At, res.Status, problem.Detail)
+		return nil, &StatusError{res.StatusCode, fmt.Sprintf("%s answers %s: %s", q.At, res.Status,
+			cmp.Or(problem.Detail, strings.TrimSpace(string(body))))}
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", q.At, err)
