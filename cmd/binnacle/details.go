@@ -106,13 +106,6 @@ Examples:
 Examples:
   binnacle tenant add acme
   binnacle tenant add acme --retention 400d`,
-	"tenant sizes": `It reads the catalog of each tenant, at 930 request units for a million devices. Series are pairs of a device and
-a metric; /api/v1/cardinality of the query API shows more of one tenant.
-
-Examples:
-  binnacle tenant sizes
-  binnacle tenant sizes --top 5
-  binnacle tenant sizes --json`,
 	"tenant set": `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
 "binnacle tenant retention explain" shows what a retention does to a device.
 

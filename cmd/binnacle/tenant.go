@@ -13,7 +13,6 @@ type tenantCommand struct {
 	List      tenantListCommand        `cmd:"" help:"List tenants with their settings."`
 	Show      tenantShowCommand        `cmd:"" help:"Show everything that was set of a tenant."`
 	Add       tenantAddCommand         `cmd:"" help:"Register a tenant before its first reading."`
-	Sizes     command[app.SizesConfig] `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
 	Set       tenantSetCommand         `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   tenantExplainCommand     `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {

@@ -35,7 +35,7 @@ type tenantAPI struct {
 	via  string // the process, for the record of actions
 	log  *slog.Logger
 
-	client  *cosmos.Client // for erasures and sizes
+	client  *cosmos.Client // for erasures
 	cluster *kafka.Client  // that readings come from
 }
 
@@ -63,7 +63,6 @@ func tenantEndpoints() map[string]tenantEndpoint {
 		"POST " + one + "/erase":                 tenantRequest.erase,
 		"GET " + one + "/erasures":               tenantRequest.showErasures,
 		certificatePattern:                       tenantRequest.showCertificate,
-		"GET " + one + "/sizes":                  tenantRequest.showSizes,
 		"GET " + one + "/retention":              tenantRequest.showRetention,
 		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
 		"POST " + one + "/resume":                tenantRequest.resumeTenant,

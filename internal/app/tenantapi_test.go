@@ -119,7 +119,6 @@ func TestTenantAPI(t *testing.T) {
 	require.Contains(t, ask(400, "POST "+one+"/erase", `{"to":"2026-02-01"}`), "all devices of acme")
 	ask(404, "POST "+all+"/globex/erase", `{"confirm":"globex"}`)
 	ask(404, "GET "+all+"/globex/erasures", "")
-	ask(404, "GET "+all+"/globex/sizes", "")
 	for _, tenant := range []string{"acme", "initech"} {
 		orders := control.NewErasureOrders(s.docs, time.Now)
 		o, err := orders.Announce(t.Context(), control.Erasure{Tenant: tenant, Device: "of-" + tenant,

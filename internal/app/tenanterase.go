@@ -93,14 +93,6 @@ func (r tenantRequest) showCertificate() (int, any, error) {
 	return http.StatusOK, json.RawMessage(file), err
 }
 
-func (r tenantRequest) showSizes() (int, any, error) {
-	if err := r.check(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
-	s, err := sizeOf(r.Context(), r.api.client.Catalog(), r.tenant)
-	return http.StatusOK, s, err
-}
-
 func (r tenantRequest) showRetention() (int, any, error) {
 	device := r.FormValue("device")
 	if device == "" {
