@@ -112,7 +112,7 @@ func (c *planCommand) measure(e *env) (measured.Result, error) {
 	}
 	defer client.Close()
 	account := measured.Account{Name: c.Account.Cosmos, Documents: client.Documents(), Catalog: client.Catalog(),
-		Chunks: client.Chunks(), Heat: client.Heat(), MaxRUs: c.MaxRUs, Now: time.Now()}
+		Chunks: client.Chunks(), MaxRUs: c.MaxRUs, Now: time.Now()}
 	return account.Read(e.ctx)
 }
 

@@ -236,7 +236,7 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
 	}
 	before := state()
-	require.Len(t, s.patterns, 15)
+	require.Len(t, s.patterns, 14)
 	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/erase": `{"device":"x"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
 		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
 	for _, pattern := range s.patterns {

@@ -86,12 +86,7 @@ func fanOuts(b *bytes.Buffer, r Report) {
 		rows = append(rows, []string{fmt.Sprint(f.Partitions), report.Thousands(f.Posts), rus(f.Q3), rus(f.Q6)})
 	}
 	report.Grid(b, rows)
-	n := r.Extrapolated()
-	report.Paragraph(b, "", fmt.Sprintf("On the straight line through the two largest numbers with all posts, the "+
-		"article's %s RU for Q3 would be %.0f physical partitions, and its %s RU for Q6 %.0f; it does not say how many "+
-		"there were. "+
-		"In V1 every row takes its look-ups on top, whatever the size.", rus(r.published("Q3")), n.Q3, rus(r.published("Q6")),
-		n.Q6))
+	report.Paragraph(b, "", "In V1 every row takes its look-ups on top, whatever the size.")
 }
 
 func laters(b *bytes.Buffer, r Report) {

@@ -86,29 +86,3 @@ type Later struct {
 	Work    float64 `json:"ru_work"`
 	Does    string  `json:"does"`
 }
-
-// Extrapolated is the number of physical partitions at which V2's fan-outs would cost what the article
-// published, on the line through the two largest numbers of them that were measured, with all posts.
-type Extrapolated struct{ Q3, Q6 float64 }
-
-// Extrapolated follows from FanOut. It is a reading of the model, not of the article, which gives no number.
-func (r Report) Extrapolated() Extrapolated {
-	if len(r.FanOut) < 4 {
-		return Extrapolated{}
-	}
-	a, b := r.FanOut[len(r.FanOut)-3], r.FanOut[len(r.FanOut)-1] // each number has two sizes
-	reach := func(less, more, want float64) float64 {
-		return float64(b.Partitions) + (want-more)*float64(b.Partitions-a.Partitions)/(more-less)
-	}
-	return Extrapolated{Q3: reach(a.Q3, b.Q3, r.published("Q3")), Q6: reach(a.Q6, b.Q6, r.published("Q6"))}
-}
-
-// published returns the article's charge for a pattern in V2.
-func (r Report) published(pattern string) float64 {
-	for _, p := range r.Patterns {
-		if p.Name == pattern {
-			return p.Published[V2-V1].RUs
-		}
-	}
-	return 0
-}

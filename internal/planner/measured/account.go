@@ -14,10 +14,8 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
-	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/duration"
-	"binnacle/internal/heatlog"
 	"binnacle/internal/planner"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -29,7 +27,6 @@ type Account struct {
 	Documents control.Documents
 	Catalog   control.Catalog
 	Chunks    store.Reader
-	Heat      store.HeatReader
 	MaxRUs    float64 // that reading is charged, but for the requests under way
 	Now       time.Time
 }
@@ -73,7 +70,7 @@ type deviceName struct {
 	last   int64
 }
 
-// Read reads tenants, catalogs until half of the budget is spent, chunks of some devices of each kind, and charges.
+// Read reads tenants, catalogs until half of the budget is spent, and chunks of some devices of each kind.
 func (a Account) Read(ctx context.Context) (Result, error) {
 	s := &accountSample{Account: a, kinds: map[string]*kindOfDevice{}, ofTenant: map[string]float64{}}
 	ctx = store.WithMeter(ctx, &s.meter)
@@ -100,14 +97,7 @@ func (a Account) Read(ctx context.Context) (Result, error) {
 	case s.chunks == 0:
 		return Result{}, errors.New("no chunk of the devices was found: they may not be stored yet; --from-topic reads Kafka")
 	}
-	var sum *charges.Sum
-	if s.spent() < s.MaxRUs {
-		sum, err = heatlog.NewReader(s.Heat).Charges(ctx, charges.MonthOf(s.Now))
-		if err != nil && !errors.Is(err, store.ErrNoContainer) {
-			return Result{}, fmt.Errorf("read the charges: %w", err)
-		}
-	}
-	return s.result(sum), nil
+	return s.result(), nil
 }
 
 func (s *accountSample) spent() float64 { return s.meter.Read().RUs }
@@ -264,7 +254,7 @@ func (d *device) add(f chunk.Frame, stored int64) {
 }
 
 // result scales what was sampled to what was counted.
-func (s *accountSample) result(sum *charges.Sum) Result {
+func (s *accountSample) result() Result {
 	scale := float64(len(s.tenants)) / float64(s.read)
 	var devices []*device
 	sampled := 0.0
@@ -300,9 +290,6 @@ func (s *accountSample) result(sum *charges.Sum) Result {
 	if sampled < s.all {
 		r.note("No chunk was read of %.0f devices with other metrics; the others stand for them.", s.all-sampled)
 	}
-	if sum != nil {
-		s.noteCharges(&r, sum)
-	}
 	r.note("Reading it was charged %.1f RU, of at most %.0f.", s.spent(), s.MaxRUs)
 	return r
 }
@@ -310,18 +297,4 @@ func (s *accountSample) result(sum *charges.Sum) Result {
 // keep returns the mean retention of devices, in whole days.
 func (s *accountSample) keep() time.Duration {
 	return time.Duration(max(1, math.Round(s.retention/s.all/duration.Day.Seconds()))) * duration.Day
-}
-
-// noteCharges adds what the present month was charged for, beside which a plan can be held.
-func (s *accountSample) noteCharges(r *Result, sum *charges.Sum) {
-	byKind := map[charges.Kind]charges.Amount{}
-	for key, a := range sum.Rows {
-		b := byKind[key.Kind]
-		byKind[key.Kind] = charges.Amount{RUs: a.RUs + b.RUs, Requests: a.Requests + b.Requests}
-	}
-	for _, kind := range charges.Kinds {
-		if a := byKind[kind]; a.Requests > 0 {
-			r.note("Charged since the month began, for %s: %.0f RU in %d requests.", kind, a.RUs, a.Requests)
-		}
-	}
 }

@@ -77,7 +77,7 @@ func TestMeasuredWorkload(t *testing.T) {
 	require.Contains(t, fromTopic.Notes[0], fmt.Sprintf("%d records of topic telemetry", len(messages)))
 
 	account := measured.Account{Name: "account", Documents: client.Documents(), Catalog: client.Catalog(),
-		Chunks: client.Chunks(), Heat: client.Heat(), MaxRUs: 1000, Now: begin.AddDate(0, 0, 1)}
+		Chunks: client.Chunks(), MaxRUs: 1000, Now: begin.AddDate(0, 0, 1)}
 	fromAccount, err := account.Read(t.Context())
 	require.NoError(t, err)
 
