@@ -102,14 +102,17 @@ func servePlacement(client *cosmos.Client) operatorEndpoint {
 	}
 }
 
-// ExplainTenant prints where a tenant's readings are stored, and why.
-func ExplainTenant(ctx context.Context, cfg TokenConfig, tenant string, env Env) error {
+// ExplainTenant is what `binnacle tenant explain` works with.
+type ExplainTenant OfTenant
+
+// Run prints where a tenant's readings are stored, and why.
+func (cfg ExplainTenant) Run(ctx context.Context, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	p, err := placementOf(ctx, client, tenant)
+	p, err := placementOf(ctx, client, cfg.Tenant)
 	if err != nil {
 		return err
 	}

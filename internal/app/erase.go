@@ -22,6 +22,8 @@ import (
 
 // EraseConfig is what `binnacle tenant erase` works with.
 type EraseConfig struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
 
@@ -39,8 +41,8 @@ type EraseConfig struct {
 }
 
 // order returns the order that the flags ask for.
-func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
-	o = control.Erasure{Tenant: tenant, Device: cfg.Device, To: control.EveryDay, By: processIdentity("")}
+func (cfg *EraseConfig) order() (o control.Erasure, err error) {
+	o = control.Erasure{Tenant: cfg.Tenant, Device: cfg.Device, To: control.EveryDay, By: processIdentity("")}
 	for _, f := range []struct {
 		flag, text string
 		day        *telemetry.Day
@@ -57,16 +59,16 @@ func (cfg *EraseConfig) order(tenant string) (o control.Erasure, err error) {
 		return o, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", cfg.From, cfg.To)
 	case cfg.DryRun && (cfg.Wait || cfg.Certificate != ""):
 		return o, errors.New("--dry-run changes nothing: leave out --wait and --certificate")
-	case o.Device == "" && !cfg.DryRun && cfg.Confirm != tenant:
+	case o.Device == "" && !cfg.DryRun && cfg.Confirm != cfg.Tenant:
 		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device",
-			tenant)
+			cfg.Tenant)
 	}
 	return o, nil
 }
 
 // Run orders the erasure of readings of a tenant. From the order on no query answers them.
-func (cfg EraseConfig) Run(ctx context.Context, tenant string, env Env) error {
-	order, err := cfg.order(tenant)
+func (cfg EraseConfig) Run(ctx context.Context, env Env) error {
+	order, err := cfg.order()
 	if err != nil {
 		return err
 	}
@@ -76,8 +78,8 @@ func (cfg EraseConfig) Run(ctx context.Context, tenant string, env Env) error {
 	}
 	defer e.close()
 	e.actions = actionsOf(e.client, "", env.Logger)
-	if _, known := v.Tenant(tenant); !known {
-		return fmt.Errorf("tenant %s: %w", tenant, control.ErrNoTenant)
+	if _, known := v.Tenant(cfg.Tenant); !known {
+		return fmt.Errorf("tenant %s: %w", cfg.Tenant, control.ErrNoTenant)
 	}
 	if cfg.DryRun {
 		return e.dryRun(ctx, order)
@@ -284,25 +286,18 @@ func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Era
 	}
 }
 
-// ErasuresConfig is what `binnacle tenant erasures` works with.
-type ErasuresConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-	JSON    bool          `name:"json" help:"Print JSON."`
-}
+// ListErasures is what `binnacle tenant erasures` works with.
+type ListErasures OfTenants
 
-// ListErasures prints the orders of a tenant, or of all with an empty name.
-func ListErasures(ctx context.Context, cfg ErasuresConfig, tenant string, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger})
-	list, err := listErasures(ctx, directory, tenant)
-	if err != nil {
-		return err
-	}
-	return printErasures(env.Stdout, list, cfg.JSON)
+// Run prints the orders of a tenant, or of all with an empty name.
+func (cfg ListErasures) Run(ctx context.Context, env Env) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		list, err := listErasures(ctx, o.directory(), cfg.Tenant)
+		if err != nil {
+			return err
+		}
+		return printErasures(env.Stdout, list, cfg.JSON)
+	})
 }
 
 // listErasures returns the orders of a tenant, or of all with an empty name, the oldest first.

@@ -48,7 +48,8 @@ func TestExplainRequest(t *testing.T) {
 	}
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
-	_, err = explain(app.ExplainConfig{Query: "x", Querier: queryclient.Querier{TokenFile: token}, Time: "2026-11-20T12:00:00Z", Range: time.Hour,
+	_, err = explain(app.ExplainConfig{Query: "x", Querier: queryclient.Querier{TokenFile: token},
+		Time: "2026-11-20T12:00:00Z", Range: time.Hour,
 		Step: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "/prometheus/api/v1/query_range", asked.URL.Path)

@@ -53,7 +53,7 @@ func (x *exporter) open() error {
 	if err := os.MkdirAll(x.Out, 0o750); err != nil {
 		return err
 	}
-	x.list = exportManifest{Tenant: x.tenant, Devices: x.Device, From: x.From, To: x.To, Format: x.Format,
+	x.list = exportManifest{Tenant: x.Tenant, Devices: x.Device, From: x.From, To: x.To, Format: x.Format,
 		Started: time.Now().UTC().Truncate(time.Second)}
 	path := filepath.Join(x.Out, manifestFile)
 	text, err := os.ReadFile(path)
@@ -69,7 +69,7 @@ func (x *exporter) open() error {
 	if err := json.Unmarshal(text, &before); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if before.Tenant != x.tenant || before.Format != x.Format || before.From != x.From || before.To != x.To ||
+	if before.Tenant != x.Tenant || before.Format != x.Format || before.From != x.From || before.To != x.To ||
 		!slices.Equal(before.Devices, x.Device) {
 		return fmt.Errorf("%s is an export of something else: give the same tenant, devices, days and format", path)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/duration"
 	"binnacle/internal/report"
@@ -19,6 +20,20 @@ type TokenConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
 	JSON bool `name:"json" help:"Print JSON; of a list, one element a line."`
+}
+
+// OfTenant is TokenConfig for a tenant.
+type OfTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// OfTenants is TokenConfig for a tenant or for all.
+type OfTenants struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+
+	TokenConfig `kong:"embed"`
 }
 
 // operate does something as the person at the command line.
@@ -56,13 +71,16 @@ func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func
 	})
 }
 
-// ListTenants prints the tenants, or one.
-func (cfg TokenConfig) ListTenants(ctx context.Context, name string, env Env) error {
+// ListTenants is what `binnacle tenant list` works with.
+type ListTenants OfTenants
+
+// Run prints the tenants, or one.
+func (cfg ListTenants) Run(ctx context.Context, env Env) error {
 	return cfg.operate(env, func(o tenantOperator) error {
 		if !cfg.JSON {
-			return o.print(ctx, name, env)
+			return o.print(ctx, cfg.Tenant, env)
 		}
-		infos, err := o.infos(ctx, name)
+		infos, err := o.infos(ctx, cfg.Tenant)
 		return errors.Join(err, printEach(env, infos))
 	})
 }
@@ -104,15 +122,24 @@ func retentionOf(t control.Tenant) string {
 	return orElse(t.Retention, "forever")
 }
 
-// ExplainRetention prints which days of a device are gone, and when the others go.
-func (cfg TokenConfig) ExplainRetention(ctx context.Context, name, device string, env Env) error {
+// ExplainRetention is what `binnacle tenant retention explain` works with.
+type ExplainRetention struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Device string `arg:"" help:"Id of the device."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run prints which days of a device are gone, and when the others go.
+func (cfg ExplainRetention) Run(ctx context.Context, env Env) error {
 	return cfg.operate(env, func(o tenantOperator) error {
-		lines, err := o.explainRetention(ctx, name, device)
+		lines, err := o.explainRetention(ctx, cfg.Tenant, cfg.Device)
 		if err != nil {
 			return err
 		}
 		if cfg.JSON {
-			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": name, "device": device, "retention": lines})
+			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": cfg.Tenant, "device": cfg.Device,
+				"retention": lines})
 		}
 		_, err = fmt.Fprintln(env.Stdout, strings.Join(lines, "\n"))
 		return err
@@ -161,72 +188,67 @@ func orElse(d time.Duration, none string) string {
 	return duration.String(d)
 }
 
-// AddTenant registers a tenant before its first reading, and prints it.
-func (cfg TokenConfig) AddTenant(ctx context.Context, name string, retention time.Duration, env Env) error {
-	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.add(ctx, name, retention)
+// AddTenant is what `binnacle tenant add` works with.
+type AddTenant struct {
+	Tenant    string        `arg:"" help:"Name of the tenant."`
+	Retention time.Duration `help:"Retention of its readings, such as 400d; the ingesters' --retention does not count for it. Default: unlimited."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run registers a tenant before its first reading, and prints it.
+func (cfg AddTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.add(ctx, cfg.Tenant, cfg.Retention)
 	})
 }
 
-// SetTenant changes settings of a tenant and prints the tenant.
-func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []control.Change, env Env) error {
-	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) { return o.set(ctx, name, changes) })
+// PinTenant is what `binnacle tenant pin` works with.
+type PinTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Keys   int    `help:"Number of first-level keys, from the next day that is decided on. The balancer chooses where they are." xor:"pin" placeholder:"N"`
+	Keep   bool   `help:"Keep the keys as they are." xor:"pin"`
+	Free   bool   `help:"Leave all to the balancer again." xor:"pin"`
+
+	TokenConfig `kong:"embed"`
 }
 
-// SuspendTenant has queries of a tenant refused, and prints the tenant.
-func (cfg TokenConfig) SuspendTenant(ctx context.Context, name, reason string, env Env) error {
-	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.suspend(ctx, name, reason)
+// Run sets whether the balancer changes a tenant's keys, and prints the tenant.
+func (cfg PinTenant) Run(ctx context.Context, env Env) error {
+	if cfg.Keys == 0 && !cfg.Keep && !cfg.Free {
+		return errors.New("nothing to pin: give --keys, --keep or --free")
+	}
+	pin, err := control.PinChange(balance.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
+	if err != nil {
+		return err
+	}
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return o.set(ctx, cfg.Tenant, []control.Change{pin})
 	})
 }
 
-// ResumeTenant has queries of a tenant answered again, and prints the tenant.
-func (cfg TokenConfig) ResumeTenant(ctx context.Context, name string, env Env) error {
-	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) { return nil, o.resume(ctx, name) })
+// SuspendTenant is what `binnacle tenant suspend` works with.
+type SuspendTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Reason string `help:"Reason. Refused queries are answered with it." required:""`
+
+	TokenConfig `kong:"embed"`
 }
 
-// AddToken creates a token and prints it: it is shown only once. It expires after a duration such as 90d, or never.
-func (cfg TokenConfig) AddToken(ctx context.Context, t control.Token, expires string, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		secret, info, err := o.addToken(ctx, t, expires)
-		if secret == "" {
-			return err
-		}
-		// also where it was not stored that it is done: the token is good
-		if cfg.JSON {
-			info.Secret = secret
-			return errors.Join(err, json.NewEncoder(env.Stdout).Encode(info))
-		}
-		_, failed := fmt.Fprintln(env.Stdout, secret)
-		return errors.Join(err, failed)
+// Run has queries of a tenant refused, and prints the tenant.
+func (cfg SuspendTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.suspend(ctx, cfg.Tenant, cfg.Reason)
 	})
 }
 
-// ListTokens prints the tokens of a tenant, or of all with an empty name.
-func (cfg TokenConfig) ListTokens(ctx context.Context, tenant string, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		all, err := o.listTokens(ctx, tenant)
-		if err != nil {
-			return err
-		}
-		if cfg.JSON {
-			return printEach(env, all)
-		}
-		rows := [][]string{{"id", "tenant", "scopes", "created", "expires", "state", "note"}}
-		for _, t := range all {
-			rows = append(rows, []string{t.ID, t.Tenant, scopes(t.Scopes), day(t.Created), day(t.Expires), t.State, t.Note})
-		}
-		return report.List(env.Stdout, rows)
-	})
-}
+// ResumeTenant is what `binnacle tenant resume` works with.
+type ResumeTenant OfTenant
 
-// RevokeToken ends a token.
-func (cfg TokenConfig) RevokeToken(ctx context.Context, id string, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		if err := o.revokeToken(ctx, "", id); err != nil || !cfg.JSON {
-			return err
-		}
-		return json.NewEncoder(env.Stdout).Encode(map[string]string{"id": id, "state": "revoked"})
+// Run has queries of a tenant answered again, and prints the tenant.
+func (cfg ResumeTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.resume(ctx, cfg.Tenant)
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 
 // CopyConfig is what `binnacle tenant copy` works with.
 type CopyConfig struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Target  AccountConfig `kong:"embed,prefix='to-',group='Target'"`
 
@@ -35,9 +37,10 @@ type CopyConfig struct {
 var errCopyDiffers = errors.New("the target has other chunks than the source: another run does not change them")
 
 // Run copies chunks of a tenant to another account, and compares both.
-func (cfg CopyConfig) Run(ctx context.Context, tenant string, env Env) error {
+func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 	// an order without a device is about all
-	days, err := (&EraseConfig{Device: cfg.Device, From: cfg.From, To: cfg.To, Confirm: tenant}).order(tenant)
+	days, err := (&EraseConfig{Tenant: cfg.Tenant, Device: cfg.Device, From: cfg.From, To: cfg.To,
+		Confirm: cfg.Tenant}).order()
 	if err != nil {
 		return err
 	}
@@ -62,13 +65,13 @@ func (cfg CopyConfig) Run(ctx context.Context, tenant string, env Env) error {
 	defer to.Close()
 	logged := time.Now()
 	copier := tenantcopy.New(tenantcopy.Config{
-		From: copySide(from, env), To: copySide(to, env), Tenant: tenant, Device: cfg.Device, DryRun: cfg.DryRun,
+		From: copySide(from, env), To: copySide(to, env), Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
 		RUs:  cfg.RUs,
 		Days: telemetry.Range{From: days.From.Start(), To: days.To.Start()}, Forget: erase.Forget, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
 			if now := time.Now(); now.Sub(logged) > 10*time.Second {
 				logged = now
-				env.Logger.Info("copying", "tenant", tenant, "copied", r.Copied, "compared", r.Chunks, "bytes", r.Bytes)
+				env.Logger.Info("copying", "tenant", cfg.Tenant, "copied", r.Copied, "compared", r.Chunks, "bytes", r.Bytes)
 			}
 		},
 	})
@@ -76,7 +79,7 @@ func (cfg CopyConfig) Run(ctx context.Context, tenant string, env Env) error {
 	end := ctx.Done()
 	if cfg.Follow {
 		defer context.AfterFunc(ctx, func() {
-			env.Logger.Info("the copy ends: all is compared once more; another interrupt ends it at once", "tenant", tenant)
+			env.Logger.Info("the copy ends: all is compared once more; another interrupt ends it at once", "tenant", cfg.Tenant)
 		})()
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -94,7 +97,7 @@ func (cfg CopyConfig) Run(ctx context.Context, tenant string, env Env) error {
 	if cfg.DryRun {
 		err = run()
 	} else {
-		err = copyRecord{cfg, tenant, from, to, env.Logger}.do(ctx, run)
+		err = copyRecord{cfg, from, to, env.Logger}.do(ctx, run)
 	}
 	if err != nil && !errors.Is(err, errCopyDiffers) {
 		return err
@@ -114,7 +117,6 @@ func copySide(client *cosmos.Client, env Env) tenantcopy.Side {
 // copyRecord has a copy among the actions of both accounts.
 type copyRecord struct {
 	CopyConfig
-	tenant   string
 	from, to *cosmos.Client
 	log      *slog.Logger
 }
@@ -122,7 +124,7 @@ type copyRecord struct {
 // do records a copy. It refuses a target that is the source by another address.
 func (c copyRecord) do(ctx context.Context, run func() error) error {
 	action := func(object string) control.Action {
-		return control.Action{Verb: "tenant copy", Tenant: c.tenant, Object: object,
+		return control.Action{Verb: "tenant copy", Tenant: c.Tenant, Object: object,
 			Detail: map[string]string{"device": c.Device, "from": c.From, "to": c.To}}
 	}
 	return actionsOf(c.from, "", c.log).Do(ctx, action("to "+c.Target.Cosmos), func(a *control.Action) error {

@@ -64,13 +64,13 @@ func TestCopyTenant(t *testing.T) {
 		Copied, Chunks, Devices int
 		Equal                   bool
 	}, err error) {
-		cfg := app.CopyConfig{Account: app.AccountConfig{Cosmos: fromAddr}, Target: app.AccountConfig{Cosmos: toAddr},
-			RUs: 1e6, JSON: true}
+		cfg := app.CopyConfig{Tenant: "acme", Account: app.AccountConfig{Cosmos: fromAddr},
+			Target: app.AccountConfig{Cosmos: toAddr}, RUs: 1e6, JSON: true}
 		if change != nil {
 			change(&cfg)
 		}
 		var text bytes.Buffer
-		err = cfg.Run(t.Context(), "acme", app.Env{Stdout: &text, Logger: slog.New(slog.DiscardHandler)})
+		err = cfg.Run(t.Context(), app.Env{Stdout: &text, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			require.NoError(t, json.Unmarshal(text.Bytes(), &out))
 		}

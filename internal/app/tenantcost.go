@@ -23,6 +23,8 @@ import (
 
 // CostConfig is what `binnacle tenant cost` runs with.
 type CostConfig struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to show in detail. Default: a line for each."`
+
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
 	Month   string   `help:"Month of the bill, UTC, such as 2026-11. Default: the present one." placeholder:"MONTH"`
@@ -32,8 +34,8 @@ type CostConfig struct {
 	JSON    bool     `name:"json" help:"The same as --format json."`
 }
 
-// Cost prints what a month costs: for each tenant, or in more detail for the one with a name.
-func (c CostConfig) Cost(ctx context.Context, tenant string, env Env) error {
+// Run prints what a month costs: for each tenant, or in more detail for the one with a name.
+func (c CostConfig) Run(ctx context.Context, env Env) error {
 	month, err := charges.ParseMonth(c.Month, time.Now())
 	if err != nil {
 		return err
@@ -54,7 +56,7 @@ func (c CostConfig) Cost(ctx context.Context, tenant string, env Env) error {
 	if c.JSON {
 		c.Format = "json"
 	}
-	if tenant == "" {
+	if c.Tenant == "" {
 		switch c.Format {
 		case "focus":
 			return charges.WriteFOCUS(env.Stdout, bill, month)
@@ -63,7 +65,7 @@ func (c CostConfig) Cost(ctx context.Context, tenant string, env Env) error {
 		}
 		return printBill(env.Stdout, bill)
 	}
-	one, err := of.tenant(ctx, billedTenant{tenant, bill, sum, c.Top})
+	one, err := of.tenant(ctx, billedTenant{c.Tenant, bill, sum, c.Top})
 	if err != nil {
 		return err
 	}

@@ -33,10 +33,10 @@ func (r tenantRequest) erase() (int, any, error) {
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
 	}
-	cfg := EraseConfig{Device: body.Device, From: body.From, To: body.To, Confirm: body.Confirm, DryRun: body.DryRun,
-		Group: body.Group, OrdersConfig: OrdersConfig{body.Orders}, Gone: body.Gone}
+	cfg := EraseConfig{Tenant: r.tenant, Device: body.Device, From: body.From, To: body.To, Confirm: body.Confirm,
+		DryRun: body.DryRun, Group: body.Group, OrdersConfig: OrdersConfig{body.Orders}, Gone: body.Gone}
 	settings.Defaults(&cfg)
-	order, err := cfg.order(r.tenant)
+	order, err := cfg.order()
 	if err != nil {
 		return 0, nil, unfitError{err}
 	}

@@ -26,6 +26,8 @@ import (
 
 // ExportConfig is what `binnacle tenant export` works with.
 type ExportConfig struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
 	Out       string   `help:"Directory of the files; it is made." required:"" placeholder:"DIR"`
 	API       string   `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
 	TokenFile string   `help:"File with a bearer token of the tenant, with the scope read. Default: none." placeholder:"FILE"`
@@ -56,7 +58,6 @@ var (
 type exporter struct {
 	ExportConfig
 	base    string
-	tenant  string
 	tagged  map[string][]byte // tags of devices, as JSON, until the first reading of each is written
 	devices []exportDevice
 	days    telemetry.Range
@@ -75,12 +76,12 @@ type exportDevice struct {
 
 // Run writes the readings of a tenant into files, a day each, as its own users read them: from chunks and
 // ingesters, without what an erasure or a retention hides. It fails where an answer is not complete.
-func (cfg ExportConfig) Run(ctx context.Context, tenant string, env Env) error {
+func (cfg ExportConfig) Run(ctx context.Context, env Env) error {
 	days, err := exportDays(cfg)
 	if err != nil {
 		return err
 	}
-	x := &exporter{ExportConfig: cfg, base: strings.TrimRight(cfg.API, "/"), tenant: tenant, days: days, env: env,
+	x := &exporter{ExportConfig: cfg, base: strings.TrimRight(cfg.API, "/"), days: days, env: env,
 		tagged: make(map[string][]byte)}
 	if !strings.Contains(x.base, "://") {
 		x.base = "http://" + x.base
@@ -92,7 +93,7 @@ func (cfg ExportConfig) Run(ctx context.Context, tenant string, env Env) error {
 		return err
 	}
 	if err := x.run(ctx); err != nil {
-		return fmt.Errorf("export %s: %w", tenant, err)
+		return fmt.Errorf("export %s: %w", cfg.Tenant, err)
 	}
 	if cfg.JSON {
 		return json.NewEncoder(env.Stdout).Encode(x.list)
@@ -189,7 +190,7 @@ func (x *exporter) listDevices(ctx context.Context) error {
 	}
 	for _, name := range x.Device {
 		if !slices.ContainsFunc(x.devices, func(d exportDevice) bool { return d.Device == name }) {
-			return fmt.Errorf("tenant %s has no device %q", x.tenant, name)
+			return fmt.Errorf("tenant %s has no device %q", x.Tenant, name)
 		}
 	}
 	if len(x.devices) == 0 {
@@ -249,7 +250,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 	if slices.ContainsFunc(x.list.Files, func(f exportFile) bool { return f.Day == date }) {
 		return nil
 	}
-	name := x.tenant + "-" + date
+	name := x.Tenant + "-" + date
 	if err := x.removeParts(name); err != nil {
 		return err
 	}
@@ -354,7 +355,7 @@ func (x *exporter) messages(to io.Writer, from io.Reader) (given []string, rows 
 	gz := gzip.NewWriter(to)
 	w := bufio.NewWriterSize(gz, 1<<16)
 	r := bufio.NewReaderSize(from, 1<<16)
-	prefix, _ := json.Marshal(x.tenant)
+	prefix, _ := json.Marshal(x.Tenant)
 	prefix = append(append([]byte(`{"tenant":`), prefix...), `,"device":`...)
 	for {
 		line, err := r.ReadSlice('\n')
@@ -413,7 +414,7 @@ func (x *exporter) attempt(ctx context.Context, do func() error) error {
 			errors.As(err, &refused) && refused.isFinal() {
 			return err
 		}
-		x.env.Logger.Warn("the export asks again", "tenant", x.tenant, "error", err)
+		x.env.Logger.Warn("the export asks again", "tenant", x.Tenant, "error", err)
 		if waited := pauses.Wait(ctx); waited != nil {
 			return err
 		}
@@ -453,7 +454,7 @@ func (x *exporter) ask(ctx context.Context, path string, ask url.Values, read fu
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	r.Header.Set(access.TenantHeader, x.tenant)
+	r.Header.Set(access.TenantHeader, x.Tenant)
 	if err := authorize(r, x.TokenFile); err != nil {
 		return err
 	}

@@ -146,11 +146,11 @@ func export(t *testing.T, api *exportAPI, cfg app.ExportConfig) error {
 	server := httptest.NewServer(api)
 	defer server.Close()
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	cfg.API, cfg.Pause = server.URL, time.Microsecond
+	cfg.Tenant, cfg.API, cfg.Pause = "acme", server.URL, time.Microsecond
 	if cfg.Format == "" {
 		cfg.Format = "ndjson"
 	}
-	return cfg.Run(t.Context(), "acme", app.Env{Stdout: io.Discard, Logger: slog.New(slog.DiscardHandler)})
+	return cfg.Run(t.Context(), app.Env{Stdout: io.Discard, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // What is too much for one answer is asked for in parts; answers that break off, are refused or are not complete are
@@ -228,7 +228,7 @@ func TestExportFails(t *testing.T) {
 		}
 		require.ErrorContains(t, export(t, api, cfg), want)
 	}
-	err := app.ExportConfig{Out: t.TempDir(), API: "127.0.0.1:1", Format: "ndjson"}.Run(t.Context(), "acme",
+	err := app.ExportConfig{Tenant: "acme", Out: t.TempDir(), API: "127.0.0.1:1", Format: "ndjson"}.Run(t.Context(),
 		app.Env{Logger: slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "--api is the address")
 }

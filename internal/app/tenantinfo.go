@@ -73,10 +73,13 @@ func noTenant(name string, names []string) error {
 	return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
 }
 
-// ShowTenant prints what was set of a tenant.
-func (cfg TokenConfig) ShowTenant(ctx context.Context, name string, env Env) error {
+// ShowTenant is what `binnacle tenant show` works with.
+type ShowTenant OfTenant
+
+// Run prints what was set of a tenant.
+func (cfg ShowTenant) Run(ctx context.Context, env Env) error {
 	return cfg.operate(env, func(o tenantOperator) error {
-		infos, err := o.infos(ctx, name)
+		infos, err := o.infos(ctx, cfg.Tenant)
 		if err != nil {
 			return err
 		}

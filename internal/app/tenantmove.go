@@ -103,21 +103,24 @@ func movedEpoch(p *sharding.Placement, dedicated bool, from telemetry.Day) (shar
 		Dedicated: dedicated}, nil
 }
 
-// MoveTenant places a tenant in containers of its own, or in shared ones, from a day on, and prints the tenant.
-func (cfg TokenConfig) MoveTenant(ctx context.Context, name string, to TenantMove, env Env) error {
-	return cfg.change(ctx, name, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.move(ctx, name, to.Placement, to.From)
+// MoveTenant is what `binnacle tenant move` works with.
+type MoveTenant struct {
+	Tenant    string `arg:"" help:"Name of the tenant."`
+	Placement string `arg:"" help:"dedicated: containers of its own; shared: those of all other tenants." enum:"dedicated,shared"`
+	From      string `help:"First UTC day of event times that is stored there. Default: the first one of the next container." placeholder:"YYYY-MM-DD"`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run places a tenant in containers of its own, or in shared ones, from a day on, and prints the tenant.
+func (cfg MoveTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From)
 	})
 }
 
-// TenantMove is where a tenant goes.
-type TenantMove struct {
-	Placement string `json:"placement"` // shared or dedicated
-	From      string `json:"from"`      // a UTC day such as 2026-12-01; empty: the first of the next container
-}
-
 func (r tenantRequest) moveTenant() (int, any, error) {
-	var to TenantMove
+	var to struct{ Placement, From string }
 	if err := r.body(&to); err != nil {
 		return 0, nil, err
 	}

@@ -25,13 +25,13 @@ var layers = []layer{
 	{"entry", false, false, []string{"cmd"}},
 	{"tools", false, false, []string{
 		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/audit", "internal/xray",
-		"internal/queryclient", "internal/planner",
+		"internal/planner",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet",
 		"internal/erase", "internal/tenantcopy"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
-		"internal/schemaregistry"}},
+		"internal/queryclient", "internal/schemaregistry"}},
 	// It speaks of what the contract defines.
 	{"protocol", true, true, []string{"ingest/worker", "ingest/catalogupdates", "ingest/throttle"}},
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/progress",

@@ -1,25 +1,15 @@
-package main
+package app
 
 import (
+	"context"
 	"errors"
 	"time"
 
-	"binnacle/internal/app"
 	"binnacle/internal/control"
 )
 
-type tenantAddCommand struct {
-	Tenant    string        `arg:"" help:"Name of the tenant."`
-	Retention time.Duration `help:"Retention of its readings, such as 400d; the ingesters' --retention does not count for it. Default: unlimited."`
-
-	Config app.TokenConfig `kong:"embed"`
-}
-
-func (c *tenantAddCommand) Run(e *env) error {
-	return c.Config.AddTenant(e.ctx, c.Tenant, c.Retention, e.app())
-}
-
-type tenantSetCommand struct {
+// SetTenant is what `binnacle tenant set` works with.
+type SetTenant struct {
 	Tenant      string               `arg:"" help:"Name of the tenant."`
 	Lookback    *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
 	Averages    *string              `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." placeholder:"KIND"`
@@ -30,13 +20,14 @@ type tenantSetCommand struct {
 	Query       control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
 	Ingest      control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
 
-	Config app.TokenConfig `kong:"embed"`
+	TokenConfig `kong:"embed"`
 }
 
-func (c *tenantSetCommand) Run(e *env) error {
-	changes := append(c.Query.Changes(), c.Ingest.Changes()...)
-	if c.Lookback != nil {
-		lookback, err := control.LookbackChange(*c.Lookback)
+// Run changes settings of a tenant, and prints the tenant.
+func (cfg SetTenant) Run(ctx context.Context, env Env) error {
+	changes := append(cfg.Query.Changes(), cfg.Ingest.Changes()...)
+	if cfg.Lookback != nil {
+		lookback, err := control.LookbackChange(*cfg.Lookback)
 		if err != nil {
 			return err
 		}
@@ -45,7 +36,8 @@ func (c *tenantSetCommand) Run(e *env) error {
 	for _, s := range []struct {
 		name  string
 		value *string
-	}{{"averages", c.Averages}, {"retention", c.Retention}, {"display-name", c.DisplayName}, {"contact", c.Contact}} {
+	}{{"averages", cfg.Averages}, {"retention", cfg.Retention}, {"display-name", cfg.DisplayName},
+		{"contact", cfg.Contact}} {
 		if s.value == nil {
 			continue
 		}
@@ -55,7 +47,7 @@ func (c *tenantSetCommand) Run(e *env) error {
 		}
 		changes = append(changes, more...)
 	}
-	tags, err := control.TagChanges(c.Tags)
+	tags, err := control.TagChanges(cfg.Tags)
 	if err != nil {
 		return err
 	}
@@ -63,5 +55,7 @@ func (c *tenantSetCommand) Run(e *env) error {
 	if len(changes) == 0 {
 		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
-	return c.Config.SetTenant(e.ctx, c.Tenant, changes, e.app())
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return o.set(ctx, cfg.Tenant, changes)
+	})
 }
