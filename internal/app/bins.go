@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,10 +75,7 @@ func ownBins(ctx context.Context, in *ingest.Ingester, req ingest.BinsRequest) (
 }
 
 func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
-	req = ingest.BinsRequest{Tenant: q.Get("tenant"), By: ingest.BinsOrder(q.Get("by"))}
-	if req.By == "" {
-		req.By = ingest.ByAge
-	}
+	req = ingest.BinsRequest{Tenant: q.Get("tenant"), By: ingest.BinsOrder(cmp.Or(q.Get("by"), string(ingest.ByAge)))}
 	if req.By != ingest.ByAge && req.By != ingest.ByBytes {
 		return req, unfit("by=%s: %s and %s are known", req.By, ingest.ByAge, ingest.ByBytes)
 	}

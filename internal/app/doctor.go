@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,14 +173,14 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 	}
 	rows := [][]string{{"check", "took", ""}}
 	for _, f := range d.Checks {
-		rows = append(rows, []string{f.What, milliseconds(f.Took), orOK(f.Wrong)})
+		rows = append(rows, []string{f.What, milliseconds(f.Took), cmp.Or(f.Wrong, "ok")})
 	}
 	if cfg.Measure {
 		state := ""
 		if d.Skew.Abs() > maxSkew {
 			state = "set the clock of this machine"
 		}
-		rows = append(rows, []string{"clock of the service", d.Skew.String(), orOK(state)})
+		rows = append(rows, []string{"clock of the service", d.Skew.String(), cmp.Or(state, "ok")})
 	}
 	tables := [][][]string{rows}
 	rows = [][]string{{"container", "RU/s", "physical partitions", "RU/s of each", ""}}
@@ -232,10 +233,3 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }
-
-func orOK(wrong string) string {
-	if wrong == "" {
-		return "ok"
-	}
-	return wrong
-}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -311,9 +312,12 @@ func listErasures(ctx context.Context, directory *control.Directory, tenant stri
 			list = append(list, o)
 		}
 	}
-	slices.SortFunc(list, func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, byID)
 	return list, nil
 }
+
+// byID orders orders by their ids: the oldest comes first.
+func byID(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) }
 
 // erasureLine is an order as it is printed.
 type erasureLine struct {
@@ -374,7 +378,7 @@ func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
 		for _, p := range l.Places {
 			sum.Chunks, sum.Rows, sum.Fences = sum.Chunks+p.Chunks, sum.Rows+p.Rows, sum.Fences+p.Fences
 		}
-		row := []string{l.ID, l.Tenant, orText(l.Device, "all"), orText(l.From, "first"), orText(l.To, "without end"), l.By,
+		row := []string{l.ID, l.Tenant, cmp.Or(l.Device, "all"), cmp.Or(l.From, "first"), cmp.Or(l.To, "without end"), l.By,
 			l.State, "", "", ""}
 		if p := l.Sweep; p != nil {
 			row[6] += fmt.Sprintf(", %d of %d containers swept", p.Containers, p.Of)
@@ -386,13 +390,6 @@ func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
 		rows = append(rows, row)
 	}
 	return report.List(out, rows)
-}
-
-func orText(text, none string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }
 
 func printPlaces(out io.Writer, title string, places []control.SweptPlace) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -243,7 +244,7 @@ func (cfg *VerifyConfig) print(env Env, c *erase.Certificate, found *erase.Verif
 		}{c.Order, cfg.PublicKey != "", found})
 	}
 	out := env.Stdout
-	fmt.Fprintf(out, "erasure %s of tenant %s, device %s: given %s by %s\n", c.Order, c.Tenant, orText(c.Device, "all"),
+	fmt.Fprintf(out, "erasure %s of tenant %s, device %s: given %s by %s\n", c.Order, c.Tenant, cmp.Or(c.Device, "all"),
 		c.Given.Format(time.RFC3339), c.By)
 	fmt.Fprintf(out, "read: %d places, %d chunks (%d newer than the order), %d documents of rollups, %d pages of the "+
 		"catalog; %.0f RU\n", found.Places, found.Chunks, found.Newer, found.Rollups, found.Pages, found.RUs)
@@ -256,7 +257,7 @@ func (cfg *VerifyConfig) print(env Env, c *erase.Certificate, found *erase.Verif
 	}
 	rows := [][]string{{"container", "tenant and shard", "document", "problem"}}
 	for _, f := range found.Findings {
-		rows = append(rows, []string{orText(f.Container, "-"), orText(f.TenantShard, "-"), orText(f.ID, "-"), f.Problem})
+		rows = append(rows, []string{cmp.Or(f.Container, "-"), cmp.Or(f.TenantShard, "-"), cmp.Or(f.ID, "-"), f.Problem})
 	}
 	return report.List(out, rows)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"binnacle/internal/control"
 	"binnacle/internal/erase"
@@ -74,12 +74,7 @@ func (e *eraser) kept(ctx context.Context) ([]*control.Erasure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the orders of topic %s: %w", e.cfg.Orders, err)
 	}
-	var out []*control.Erasure
-	for _, o := range all {
-		out = append(out, o)
-	}
-	slices.SortFunc(out, func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
-	return out, nil
+	return slices.SortedFunc(maps.Values(all), byID), nil
 }
 
 // RestoreConfig is what `binnacle erase restore` works with.

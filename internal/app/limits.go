@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"binnacle/ingest"
@@ -43,11 +45,7 @@ func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	}
 	rows := [][]string{{"waits in Kafka: tenant", "device", "limit", "topic", "partition", "offset", "since", "for"}}
 	for _, x := range l.Deferred {
-		device := x.Device
-		if device == "" {
-			device = "(all)"
-		}
-		rows = append(rows, []string{x.Tenant, device, x.Limit, x.Topic, strconv.Itoa(int(x.Partition)),
+		rows = append(rows, []string{x.Tenant, cmp.Or(x.Device, "(all)"), x.Limit, x.Topic, strconv.Itoa(int(x.Partition)),
 			report.Thousands(x.From), x.Since.UTC().Format("2006-01-02 15:04:05"),
 			duration.String(max(0, l.Now.Sub(x.Since)).Round(time.Second))})
 	}
@@ -59,15 +57,12 @@ func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	}
 	rows = [][]string{{"passed: tenant", "limit", "delayed", "refused", "last", "most by"}}
 	for _, x := range l.Exceeded {
-		most := ""
+		var most []string
 		for _, c := range x.TopDevices[:min(3, len(x.TopDevices))] {
-			if most != "" {
-				most += ", "
-			}
-			most += c.Device
+			most = append(most, c.Device)
 		}
 		rows = append(rows, []string{x.Tenant, x.Limit, report.Thousands(x.Delayed), report.Thousands(x.Refused),
-			x.Last.UTC().Format("2006-01-02 15:04:05"), most})
+			x.Last.UTC().Format("2006-01-02 15:04:05"), strings.Join(most, ", ")})
 	}
 	fmt.Fprintln(w)
 	return report.Grid(w, rows)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -134,7 +135,7 @@ func (x *exporter) run(ctx context.Context) error {
 	defer bar.Clear()
 	for _, day := range days {
 		if err := x.day(ctx, day); err != nil {
-			return fmt.Errorf("%s: %w", dateOf(day), err)
+			return fmt.Errorf("%s: %w", dayText(day), err)
 		}
 		bar.Add(1)
 	}
@@ -142,8 +143,6 @@ func (x *exporter) run(ctx context.Context) error {
 	x.list.Finished = &now
 	return x.save()
 }
-
-func dateOf(day telemetry.Day) string { return time.UnixMilli(day.Start()).UTC().Format(time.DateOnly) }
 
 // listDevices writes the file of devices, with their tags and times.
 func (x *exporter) listDevices(ctx context.Context) error {
@@ -236,17 +235,13 @@ func (x *exporter) daysOfDevices() (days []telemetry.Day) {
 			seen[day] = true
 		}
 	}
-	for day := range seen {
-		days = append(days, day)
-	}
-	slices.Sort(days)
-	return days
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // day writes the files of a day: one, unless its devices have more readings than one answer may have. They are listed
 // together, so that an export that goes on has all of a day or begins it again.
 func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
-	date := dateOf(day)
+	date := dayText(day)
 	if slices.ContainsFunc(x.list.Files, func(f exportFile) bool { return f.Day == date }) {
 		return nil
 	}
@@ -264,7 +259,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 	isAll := len(x.Device) == 0
 	for todo := [][]string{names}; len(todo) > 0; {
 		some := todo[0]
-		a := exportPart{name: name, ask: url.Values{"from": {date}, "to": {dateOf(day + 1)}, "strict": {"true"}},
+		a := exportPart{name: name, ask: url.Values{"from": {date}, "to": {dayText(day + 1)}, "strict": {"true"}},
 			canSplit: len(some) > 1}
 		if len(files) > 0 {
 			a.name = fmt.Sprintf("%s-%d", name, len(files)+1)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,11 +29,8 @@ type Version struct {
 // ThisVersion returns the version of this binary.
 func ThisVersion() Version {
 	v := Version{
-		Release: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Release: cmp.Or(release, "devel"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Formats: map[string]int{"chunk": chunk.Version, "heads": headhttp.Version, "journal": journal.Version},
-	}
-	if v.Release == "" {
-		v.Release = "devel"
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

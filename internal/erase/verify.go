@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -349,11 +350,7 @@ func (w *verifier) compare() {
 			w.out.Expired += p.Chunks
 		}
 	}
-	keys := []sharding.Key{}
-	for key := range w.places {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b sharding.Key) int {
+	keys := slices.SortedFunc(maps.Keys(w.places), func(a, b sharding.Key) int {
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
 	})
 	for _, key := range keys {

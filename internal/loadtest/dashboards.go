@@ -59,8 +59,7 @@ func (d *dashboards) at(ctx context.Context, now time.Time) (err error) {
 	}
 	d.got.Asked++
 	d.sum.RUs += cost.RUs
-	var answer *cosmos.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests {
+	if answer, ok := errors.AsType[*cosmos.Error](err); ok && answer.Status == http.StatusTooManyRequests {
 		d.got.Refused++
 		return nil
 	}

@@ -280,8 +280,7 @@ func (s *placementRun) send(ctx context.Context, r *placedRequest) (time.Duratio
 		receipt.RUs = usage.RUs
 	}
 	now := s.a.clock.now()
-	var answer *cosmos.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests {
+	if answer, ok := errors.AsType[*cosmos.Error](err); ok && answer.Status == http.StatusTooManyRequests {
 		if counts {
 			r.of.Throttled++
 		}

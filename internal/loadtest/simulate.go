@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -519,7 +520,7 @@ func (m *simulation) evening(today telemetry.Day) (epochs int, forecast float64,
 		t := &m.tenants[i]
 		index[t.name] = i
 		one := balance.Tenant{Name: t.name, Placement: t.placement, Rest: t.rest}
-		for _, shard := range sortedKeys(t.keys) {
+		for _, shard := range slices.Sorted(maps.Keys(t.keys)) {
 			if k := &m.keys[t.keys[shard]]; k.rus > 0 {
 				one.Keys = append(one.Keys, balance.Key{Shard: shard, Writes: k.rus})
 			}
@@ -539,15 +540,6 @@ func (m *simulation) evening(today telemetry.Day) (epochs int, forecast float64,
 		m.place(today+1, changed)
 	}
 	return len(changed), round(decision.After), nil
-}
-
-func sortedKeys(of map[string]uint32) []string {
-	out := make([]string, 0, len(of))
-	for name := range of {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // indexShare is what the index takes beside the documents of chunks.

@@ -141,39 +141,28 @@ func (s *sampler) mostDistinct() (best string) {
 }
 
 // entities returns the devices with their amounts, the largest first.
-func (f fleet) entities() []load {
+func (f fleet) entities() []load { return summed(f.loads, func(e entity) entity { return e }) }
+
+// tenants returns the amounts of tenants, the largest first.
+func tenants(entities []load) []load {
+	return summed(entities, func(e entity) entity { return entity{tenant: e.tenant} })
+}
+
+// summed returns the amounts of what stands for devices, the largest first.
+func summed(loads []load, of func(entity) entity) (out []load) {
 	sums := map[entity]*load{}
-	for _, l := range f.loads {
-		if sums[l.entity] == nil {
-			sums[l.entity] = &load{entity: l.entity}
+	for _, l := range loads {
+		e := of(l.entity)
+		if sums[e] == nil {
+			sums[e] = &load{entity: e}
 		}
-		sums[l.entity].add(l.amount)
+		sums[e].add(l.amount)
 	}
-	var out []load
 	for _, l := range sums {
 		out = append(out, *l)
 	}
 	slices.SortFunc(out, func(a, b load) int {
 		return cmp.Or(cmp.Compare(b.rus, a.rus), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.device, b.device))
-	})
-	return out
-}
-
-// tenants returns the amounts of tenants, the largest first.
-func tenants(entities []load) []load {
-	sums := map[string]*load{}
-	for _, l := range entities {
-		if sums[l.tenant] == nil {
-			sums[l.tenant] = &load{entity: entity{tenant: l.tenant}}
-		}
-		sums[l.tenant].add(l.amount)
-	}
-	var out []load
-	for _, l := range sums {
-		out = append(out, *l)
-	}
-	slices.SortFunc(out, func(a, b load) int {
-		return cmp.Or(cmp.Compare(b.rus, a.rus), cmp.Compare(a.tenant, b.tenant))
 	})
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,11 +41,7 @@ func (s *sampler) countHotKeys(ctx context.Context) error {
 		}
 		keys[id].weight += d.weight
 	}
-	var all []*hotKey
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b *hotKey) int {
+	all := slices.SortedFunc(maps.Values(keys), func(a, b *hotKey) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(spell(a.key), spell(b.key)))
 	})
 	for _, k := range all[:min(len(all), hotKeys)] {

@@ -1,6 +1,7 @@
 package xray
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -134,10 +135,7 @@ func slots(f fleet, n int) scheme {
 			k = sharding.DefaultSlots
 		}
 		k = min(k, sharding.Slots)
-		name := t.tenant
-		if name == "" {
-			name = "all"
-		}
+		name := cmp.Or(t.tenant, "all")
 		for _, slot := range sharding.Spread(name, k) {
 			shards[t.tenant] = append(shards[t.tenant], sharding.Shard(name, slot))
 		}
