@@ -98,10 +98,3 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 	}
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
-
-// encryptHTTP1 returns a listener that encrypts l. It serves HTTP/1.1 only, which costs the emulator less than
-// HTTP/2.
-func encryptHTTP1(l net.Listener, cert tls.Certificate) net.Listener {
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"}})
-}

@@ -28,7 +28,7 @@ type needs struct {
 type roleCheck struct {
 	account   AccountConfig
 	kafka     kafka.Config
-	needs     needs
+	needs     *needs       // nil: the role has nothing to do with Kafka
 	ingesters *HeadsConfig // nil: the role reads no heads of others
 }
 
@@ -50,10 +50,12 @@ func (c roleCheck) run(ctx context.Context, env Env) error {
 		}
 		fmt.Fprintf(p.Stdout, "ok       %-10s %s\n", what, found)
 	}
-	if client, err := p.openKafka(c.kafka); err != nil {
-		step("kafka", func(context.Context) (string, error) { return "", err })
-	} else {
-		c.needs.check(ctx, client, func(do checkStep) { step("kafka", do) })
+	if c.needs != nil {
+		if client, err := p.openKafka(c.kafka); err != nil {
+			step("kafka", func(context.Context) (string, error) { return "", err })
+		} else {
+			c.needs.check(ctx, client, func(do checkStep) { step("kafka", do) })
+		}
 	}
 	step("cosmos", func(ctx context.Context) (string, error) { return p.checkAccount(ctx, c.account) })
 	if c.ingesters != nil {

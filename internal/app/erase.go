@@ -41,23 +41,35 @@ type EraseConfig struct {
 	Gone              []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
 }
 
-// order returns the order that the flags ask for.
-func (cfg *EraseConfig) order() (o control.Erasure, err error) {
-	o = control.Erasure{Tenant: cfg.Tenant, Device: cfg.Device, To: control.EveryDay, By: processIdentity("")}
+// days returns what the flags --from and --to cover, which are UTC days or empty.
+func days(from, to string) (telemetry.Range, error) {
+	first, end := telemetry.Day(0), control.EveryDay
 	for _, f := range []struct {
 		flag, text string
 		day        *telemetry.Day
-	}{{"--from", cfg.From, &o.From}, {"--to", cfg.To, &o.To}} {
+	}{{"--from", from, &first}, {"--to", to, &end}} {
+		var err error
 		if f.text == "" {
 			continue
 		}
 		if *f.day, err = telemetry.ParseDay(strings.ReplaceAll(f.text, "-", "")); err != nil {
-			return o, fmt.Errorf("%s %q is not a day such as 2026-11-22", f.flag, f.text)
+			return telemetry.Range{}, fmt.Errorf("%s %q is not a day such as 2026-11-22", f.flag, f.text)
 		}
 	}
+	if first >= end {
+		return telemetry.Range{}, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", from, to)
+	}
+	return telemetry.Range{From: first.Start(), To: end.Start()}, nil
+}
+
+// order returns the order that the flags ask for.
+func (cfg *EraseConfig) order() (o control.Erasure, err error) {
+	o = control.Erasure{Tenant: cfg.Tenant, Device: cfg.Device, By: processIdentity("")}
+	covered, err := days(cfg.From, cfg.To)
+	o.From, o.To = telemetry.DayOf(covered.From), telemetry.DayOf(covered.To)
 	switch {
-	case o.From >= o.To:
-		return o, fmt.Errorf("--from %s is not before --to %s: --to is the day after the last one", cfg.From, cfg.To)
+	case err != nil:
+		return o, err
 	case cfg.DryRun && (cfg.Wait || cfg.Certificate != ""):
 		return o, errors.New("--dry-run changes nothing: leave out --wait and --certificate")
 	case o.Device == "" && !cfg.DryRun && cfg.Confirm != cfg.Tenant:

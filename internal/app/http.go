@@ -42,14 +42,6 @@ func (d listener) addr() string {
 	return d.l.Addr().String()
 }
 
-// encrypt returns the listener with TLS, or as it is without a certificate.
-func (d listener) encrypt(cert *tls.Certificate) listener {
-	if cert != nil {
-		d.l = encryptHTTP1(d.l, *cert)
-	}
-	return d
-}
-
 // encryptAs returns the listener with a TLS configuration, or as it is with nil.
 func (d listener) encryptAs(cfg *tls.Config) listener {
 	if cfg != nil {

@@ -55,7 +55,7 @@ func (cfg IngestConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	if cfg.Check {
-		return roleCheck{account: cfg.Account, kafka: cfg.Kafka, needs: need}.run(ctx, env)
+		return roleCheck{account: cfg.Account, kafka: cfg.Kafka, needs: &need}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		admin, err := p.openAdmin(cfg.Admin)
@@ -172,7 +172,7 @@ func (cfg QueryRoleConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	if cfg.Check {
-		return roleCheck{cfg.Account, cfg.Kafka, needs{topics: set}, &cfg.Heads}.run(ctx, env)
+		return roleCheck{cfg.Account, cfg.Kafka, &needs{topics: set}, &cfg.Heads}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		heads, err := p.findHeads(cfg.Heads)
@@ -235,7 +235,7 @@ func (cfg ServeConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	if in := cfg.Ingest; in.Check {
-		return roleCheck{in.Account, in.Kafka, need, cfg.others()}.run(ctx, env)
+		return roleCheck{in.Account, in.Kafka, &need, cfg.others()}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg, need.topics) })
 }

@@ -41,7 +41,7 @@ func (cfg RollupsRoleConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	if cfg.Check {
-		return checkRollups(ctx, env, cfg.Account)
+		return roleCheck{account: cfg.Account}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		admin, err := p.openAdmin(cfg.Admin)
@@ -96,21 +96,6 @@ func newRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Di
 		return v.Erasures(tenant), nil
 	}
 	return rollups.New(cfg)
-}
-
-// checkRollups looks whether the account has what the role needs.
-func checkRollups(ctx context.Context, env Env, at AccountConfig) error {
-	p := newProcess(env)
-	defer p.close()
-	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	found, err := p.checkAccount(bounded, at)
-	if err != nil {
-		fmt.Fprintf(p.Stdout, "missing  %-10s %v\n", "cosmos", err)
-		return errMissing
-	}
-	fmt.Fprintf(p.Stdout, "ok       %-10s %s\n", "cosmos", found)
-	return nil
 }
 
 // RollupsOfConfig names rollups of an account for what operators do about them.

@@ -13,7 +13,6 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/erase"
-	"binnacle/internal/telemetry"
 	"binnacle/internal/tenantcopy"
 )
 
@@ -38,9 +37,7 @@ var errCopyDiffers = errors.New("the target has other chunks than the source: an
 
 // Run copies chunks of a tenant to another account, and compares both.
 func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
-	// an order without a device is about all
-	days, err := (&EraseConfig{Tenant: cfg.Tenant, Device: cfg.Device, From: cfg.From, To: cfg.To,
-		Confirm: cfg.Tenant}).order()
+	covered, err := days(cfg.From, cfg.To)
 	if err != nil {
 		return err
 	}
@@ -67,7 +64,7 @@ func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 	copier := tenantcopy.New(tenantcopy.Config{
 		From: copySide(from, env), To: copySide(to, env), Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
 		RUs:  cfg.RUs,
-		Days: telemetry.Range{From: days.From.Start(), To: days.To.Start()}, Forget: erase.Forget, Logger: env.Logger,
+		Days: covered, Forget: erase.Forget, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
 			if now := time.Now(); now.Sub(logged) > 10*time.Second {
 				logged = now

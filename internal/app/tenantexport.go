@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -78,12 +77,12 @@ type exportDevice struct {
 // Run writes the readings of a tenant into files, a day each, as its own users read them: from chunks and
 // ingesters, without what an erasure or a retention hides. It fails where an answer is not complete.
 func (cfg ExportConfig) Run(ctx context.Context, env Env) error {
-	days, err := exportDays(cfg)
+	covered, err := days(cfg.From, cfg.To)
 	if err != nil {
 		return err
 	}
-	x := &exporter{ExportConfig: cfg, base: strings.TrimRight(cfg.API, "/"), days: days, env: env,
-		tagged: make(map[string][]byte)}
+	x := &exporter{ExportConfig: cfg, base: strings.TrimRight(cfg.API, "/"), env: env, tagged: make(map[string][]byte),
+		days: covered}
 	if !strings.Contains(x.base, "://") {
 		x.base = "http://" + x.base
 	}
@@ -100,27 +99,6 @@ func (cfg ExportConfig) Run(ctx context.Context, env Env) error {
 		return json.NewEncoder(env.Stdout).Encode(x.list)
 	}
 	return x.print(env.Stdout)
-}
-
-func exportDays(cfg ExportConfig) (r telemetry.Range, err error) {
-	r = telemetry.Range{From: math.MinInt64, To: math.MaxInt64}
-	for _, b := range []struct {
-		flag, day string
-		at        *int64
-	}{{"--from", cfg.From, &r.From}, {"--to", cfg.To, &r.To}} {
-		if b.day == "" {
-			continue
-		}
-		t, err := time.Parse(time.DateOnly, b.day)
-		if err != nil {
-			return r, fmt.Errorf("%s %q is not a day such as 2026-11-01", b.flag, b.day)
-		}
-		*b.at = t.UnixMilli()
-	}
-	if r.From >= r.To {
-		return r, fmt.Errorf("--from %s is not before --to %s", cfg.From, cfg.To)
-	}
-	return r, nil
 }
 
 func (x *exporter) run(ctx context.Context) error {

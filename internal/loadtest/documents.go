@@ -42,6 +42,14 @@ type document struct {
 	tried    bool
 }
 
+// hash returns the effective partition key.
+func (d *document) hash() string {
+	if len(d.key) > 1 {
+		return epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
+	}
+	return epk.Hash(epk.String(d.key[0]))
+}
+
 // document returns the document of a reading.
 func (l Layout) document(m message) document {
 	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
@@ -185,9 +193,7 @@ type writer struct {
 
 // offer records a reading that is due.
 func (w *writer) offer(d *document) {
-	if d.epk = epk.Hash(epk.String(d.key[0])); len(d.key) > 1 {
-		d.epk = epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
-	}
+	d.epk = d.hash()
 	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.epk, readings: d.readings}, Refused)
 }
 

@@ -352,10 +352,7 @@ type storedAs struct {
 
 // stored counts a document that was stored.
 func (w *targetWriter) stored(d *document, as storedAs) {
-	at := epk.Hash(epk.String(d.key[0]))
-	if len(d.key) > 1 {
-		at = epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
-	}
+	at := d.hash()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := &w.counts

@@ -99,9 +99,8 @@ func newRecorder(p pass, spans []stretch, stats func() ([]cosmosemu.PartitionSta
 	for i := range r.long {
 		start := from.Add(time.Duration(i) * step)
 		for _, s := range spans {
-			if d := earlier(s.to, start.Add(step)).Sub(later(s.from, start)); d > 0 {
-				r.long[i] += d.Seconds()
-			}
+			from, to := s.within(start, step)
+			r.long[i] += max(0, to.Sub(from).Seconds())
 		}
 	}
 	for range now {
@@ -117,18 +116,10 @@ func newRecorder(p pass, spans []stretch, stats func() ([]cosmosemu.PartitionSta
 	return r, nil
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
+// within returns the part of a stretch that is in a column; without one, to is not after from.
+func (s stretch) within(start time.Time, step time.Duration) (from, to time.Time) {
+	return slices.MaxFunc([]time.Time{s.from, start}, time.Time.Compare),
+		slices.MinFunc([]time.Time{s.to, start.Add(step)}, time.Time.Compare)
 }
 
 // offered records how many readings a load publishes in the time that is measured.
@@ -148,7 +139,7 @@ func (r *recorder) offered(l *load) {
 	for i := range r.trace.Offered {
 		start := r.from.Add(time.Duration(i) * r.step)
 		for _, s := range r.spans {
-			if from, to := later(s.from, start), earlier(s.to, start.Add(r.step)); from.Before(to) {
+			if from, to := s.within(start, r.step); from.Before(to) {
 				r.trace.Offered[i] += float64(l.between(from, to)) / r.long[i]
 			}
 		}
