@@ -26,7 +26,7 @@ func conclusions(r Report, o Outcome) []string {
 		}
 		switch x.Layout {
 		case Binnacle:
-			out = append(out, x.binnacle(o)+more, x.journal(r))
+			out = append(out, x.binnacle(o)+more, x.journal())
 		case Balanced:
 			out = append(out, x.balanced()+more)
 		default:
@@ -139,7 +139,7 @@ func (r Result) balanced() string {
 }
 
 // journal says what the journal costs in Kafka: bytes that are written there, and kept for as long as bins are open.
-func (r Result) journal(of Report) string {
+func (r Result) journal() string {
 	const mega = 1e6
 	daily := func(perValue float64) string { return number(perValue * r.Offered * metrics * day.Seconds() / mega) }
 	return fmt.Sprintf("The journal: Kafka takes %.2f bytes a value for it, %s MB a day, beside %.1f for the readings "+

@@ -22,8 +22,6 @@ const (
 	randomSuffix = 10
 )
 
-const guide = "data-modelling guide for Azure Cosmos DB (2025)"
-
 // suffixed returns a value with one of n suffixes, by the hash of something.
 func suffixed(value, by string, n int) string {
 	return value + "_" + strconv.Itoa(sharding.GroupOf(by, n))
@@ -35,49 +33,46 @@ func (l Layout) kind() kind {
 	chunks := []string{"/tenantShard", "/device"}
 	switch l {
 	case ByDate:
-		return kind{"reading, by date", "Partition and scale in Azure Cosmos DB (2018), for slow writes and range reads",
-			[]string{"/date"}, func(k keyed) []string { return []string{k.at.Format(time.DateOnly)} }}
+		return kind{"reading, by date", []string{"/date"},
+			func(k keyed) []string { return []string{k.at.Format(time.DateOnly)} }}
 	case BySuffix:
-		return kind{"reading, by date and suffix", guide + ": date_hash%15", []string{"/dateSuffix"},
+		return kind{"reading, by date and suffix", []string{"/dateSuffix"},
 			func(k keyed) []string { return []string{suffixed(k.at.Format(time.DateOnly), k.device, dateSuffixes)} }}
 	case Tenant:
-		return kind{"reading, by tenant", "Partition and scale in Azure Cosmos DB (2018), for several tenants",
-			[]string{"/tenant"}, func(k keyed) []string { return []string{k.tenant} }}
+		return kind{"reading, by tenant", []string{"/tenant"}, func(k keyed) []string { return []string{k.tenant} }}
 	case ByDevice:
-		return kind{"reading, by tenant, device", "Hierarchical partition keys (Azure documentation), for several tenants",
-			hierarchical, nil}
+		return kind{"reading, by tenant, device", hierarchical, nil}
 	case Device:
-		return kind{"reading, by device", "Partition and scale in Azure Cosmos DB (2018), for devices", []string{"/device"},
-			func(k keyed) []string { return []string{k.device} }}
+		return kind{"reading, by device", []string{"/device"}, func(k keyed) []string { return []string{k.device} }}
 	case DeviceHour:
-		return kind{"reading, by device and hour", "Synthetic partition keys (Azure documentation), device and date",
-			[]string{"/deviceHour"}, func(k keyed) []string { return []string{k.device + k.at.Format("_2006-01-02T15")} }}
+		return kind{"reading, by device and hour", []string{"/deviceHour"},
+			func(k keyed) []string { return []string{k.device + k.at.Format("_2006-01-02T15")} }}
 	case KeyHash:
-		return kind{"reading, by tenant, hash%20", guide + ": key_hash%20", []string{"/tenantHash"},
+		return kind{"reading, by tenant, hash%20", []string{"/tenantHash"},
 			func(k keyed) []string { return []string{suffixed(k.tenant, k.device, keySuffixes)} }}
 	case KeyHour:
-		return kind{"reading, by tenant, hour%24", guide + ": key_hour%n", []string{"/tenantHour"},
+		return kind{"reading, by tenant, hour%24", []string{"/tenantHour"},
 			func(k keyed) []string { return []string{k.tenant + "_" + strconv.Itoa(k.at.Hour()%hourSuffixes)} }}
 	case Hundred:
-		return kind{"100 readings, by tenant, device", guide + ": binning", hierarchical, nil}
+		return kind{"100 readings, by tenant, device", hierarchical, nil}
 	case Chunks:
-		return kind{"chunk, by tenant, device", "Hierarchical partition keys (Azure documentation)", chunks, nil}
+		return kind{"chunk, by tenant, device", chunks, nil}
 	case ChunksIn2:
-		return kind{"chunk, random on level 2", "Synthetic partition keys (Azure documentation), a random suffix", chunks,
+		return kind{"chunk, random on level 2", chunks,
 			func(k keyed) []string { return []string{k.tenant, suffixed(k.device, k.device+k.id, randomSuffix)} }}
 	case ChunksIn1:
-		return kind{"chunk, random on level 1", "Synthetic partition keys (Azure documentation), a random suffix", chunks,
+		return kind{"chunk, random on level 1", chunks,
 			func(k keyed) []string { return []string{suffixed(k.tenant, k.device+k.id, randomSuffix), k.device} }}
 	case Chunks16:
-		return kind{"chunk, 16 fixed shards", "Synthetic partition keys (Azure documentation), a calculated suffix", chunks,
+		return kind{"chunk, 16 fixed shards", chunks,
 			func(k keyed) []string { return []string{suffixed(k.tenant, k.device, 16), k.device} }}
 	case Chunks20:
-		return kind{"chunk, 20 fixed shards", guide + ": key_hash%20", chunks,
+		return kind{"chunk, 20 fixed shards", chunks,
 			func(k keyed) []string { return []string{suffixed(k.tenant, k.device, keySuffixes), k.device} }}
 	case Balanced:
-		return kind{about: "chunk: Binnacle, balanced", source: "this project", key: chunks}
+		return kind{"chunk: Binnacle, balanced", chunks, nil}
 	}
-	return kind{about: "chunk: Binnacle", source: "this project", key: chunks}
+	return kind{"chunk: Binnacle", chunks, nil}
 }
 
 // keyOf returns the key that a layout gives a reading or a chunk.

@@ -30,11 +30,10 @@ const (
 	Balanced Layout = "binnacle-balanced"
 )
 
-// kind is what a layout has a document for, how it is keyed, and where that is recommended.
+// kind is what a layout has a document for, and how it is keyed.
 type kind struct {
-	about  string
-	source string
-	key    []string // paths
+	about string
+	key   []string // paths
 	// keyOf returns the key of a reading or chunk; nil: its tenant and device.
 	keyOf func(k keyed) []string
 }

@@ -93,12 +93,11 @@ type SimulationReport struct {
 
 // simChunk is a chunk of a day as a sampled device has written it.
 type simChunk struct {
-	at     int64 // ms since the day began
-	due    bool  // the device's phase decides when; else it was full
-	gap    int64 // ms until another sampled device has this chunk full: others are between both
-	rus    float32
-	bytes  int32
-	values int32
+	at    int64 // ms since the day began
+	due   bool  // the device's phase decides when; else it was full
+	gap   int64 // ms until another sampled device has this chunk full: others are between both
+	rus   float32
+	bytes int32
 }
 
 // simSample is what a sampled device writes of a day.
@@ -112,9 +111,7 @@ type simSample struct {
 
 // simKey is a first-level key.
 type simKey struct {
-	tenant    int32
 	partition int32
-	shard     string
 	rus       float64 // a day
 	bytes     float64 // that are stored under it
 }
@@ -218,7 +215,7 @@ func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
 		}
 		at := w.at.UnixMilli() - of.Start()
 		s.chunks = append(s.chunks, simChunk{at: at, due: cfg.Hold < worker.LongHold || at >= telemetry.DayMillis,
-			rus: float32(w.rus), bytes: int32(len(w.doc)), values: int32(w.readings * metrics)})
+			rus: float32(w.rus), bytes: int32(len(w.doc))})
 		s.rus, s.bytes, s.values = s.rus+w.rus, s.bytes+float64(len(w.doc)), s.values+float64(w.readings*metrics)
 	}
 	out := make([]simSample, 0, len(byDevice))
@@ -344,8 +341,8 @@ func (m *simulation) keyOf(tenant int, shard string) uint32 {
 		k = uint32(len(m.keys))
 		t.keys[shard] = k
 		at := epk.MultiHash(epk.String(shard), epk.String(""))
-		m.keys = append(m.keys, simKey{tenant: int32(tenant), shard: shard,
-			partition: int32(slices.IndexFunc(m.ranges, func(r epk.Range) bool { return r.Contains(at) }))})
+		in := slices.IndexFunc(m.ranges, func(r epk.Range) bool { return r.Contains(at) })
+		m.keys = append(m.keys, simKey{partition: int32(in)})
 	}
 	return k
 }
