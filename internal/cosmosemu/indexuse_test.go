@@ -73,7 +73,7 @@ func TestLoadedItemsAreCharged(t *testing.T) {
 		{`ARRAY_CONTAINS(c.l, 9)`, 2, 0}, {`CONTAINS(c.pk, 'q')`, 2, 0}, {`STARTSWITH(c.pk, 'Q', true)`, 2, 0},
 		{`c.s = 'nothing'`, 2, 50}, {`c.a = 9 OR c.s = 'nothing'`, 3, 50}, {`c.a + 1 = 90`, 2, 50},
 		{`UPPER(c.pk) = 'Q'`, 2, 50}, {`c.a > c.b + 90`, 2, 50}, {`LENGTH(c.pk) = 9`, 2, 50},
-		{`(c.a ?? 1) = 9`, 2, 50}, {`c.a = 1 AND c.s = 'nothing'`, 3, 10},
+		{`POWER(c.a, 1) = 9`, 2, 50}, {`c.a = 1 AND c.s = 'nothing'`, 3, 10},
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			rows, _, charge := query(t, co, azcosmos.NewPartitionKeyString("p"), "SELECT * FROM c WHERE "+c.where, 100)

@@ -2,13 +2,12 @@ package sql
 
 import "sync"
 
-// The bounds of a Cache: queries, and a few with long texts. SDKs that read many items at once send texts of up to
-// 1,000 conditions, which differ in nothing but their number, for page after page.
+// The bounds of a Cache. SDKs that read many items at once send texts of up to 1,000 conditions, which differ in
+// nothing but their number, for page after page.
 const (
-	maxCached     = 512
-	maxCachedLong = 8
-	longText      = 8 << 10 // bytes
-	maxCachedText = 128 << 10
+	maxCached      = 512
+	maxCachedText  = 128 << 10 // bytes of one text
+	maxCachedTexts = 1 << 20   // bytes of all
 )
 
 // Cache keeps parsed queries by their text. It is safe for concurrent use; its zero value is ready.
@@ -18,7 +17,7 @@ type Cache struct {
 
 	mu      sync.RWMutex
 	queries map[string]*Query
-	long    map[string]*Query
+	size    int // of their texts
 }
 
 // Parse parses a query, and remembers the result. Errors and the longest texts are not kept. A full cache starts over:
@@ -26,9 +25,6 @@ type Cache struct {
 func (c *Cache) Parse(text string) (*Query, error) {
 	c.mu.RLock()
 	q := c.queries[text]
-	if len(text) > longText {
-		q = c.long[text]
-	}
 	c.mu.RUnlock()
 	if q != nil {
 		return q, nil
@@ -39,18 +35,10 @@ func (c *Cache) Parse(text string) (*Query, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(text) > longText {
-		c.long = keep(c.long, text, q, maxCachedLong)
-	} else {
-		c.queries = keep(c.queries, text, q, maxCached)
+	if c.queries == nil || len(c.queries) >= maxCached || c.size+len(text) > maxCachedTexts {
+		c.queries, c.size = map[string]*Query{}, 0
 	}
+	c.queries[text] = q
+	c.size += len(text)
 	return q, nil
-}
-
-func keep(kept map[string]*Query, text string, q *Query, most int) map[string]*Query {
-	if kept == nil || len(kept) >= most {
-		kept = map[string]*Query{}
-	}
-	kept[text] = q
-	return kept
 }

@@ -53,12 +53,10 @@ func (b *Bound) Collector(keepUndefined bool) *Collector {
 func (c *Collector) Add(row Row) error {
 	q := c.bound.query
 	e := c.bound.env(row)
-	for _, o := range q.Order {
-		if len(q.Order) == 1 && !c.keepUndefined && row.Value(o.Path).kind == Undefined {
-			return nil
-		}
+	if len(q.Order) == 1 && !c.keepUndefined && row.Value(q.Order[0].Path).kind == Undefined {
+		return nil
 	}
-	e.each(0, func() bool {
+	q.iteration.each(e, func() bool {
 		if q.Grouped || q.Aggregate {
 			c.total(e)
 		} else {
@@ -94,7 +92,7 @@ func (c *Collector) total(e *env) {
 // group adds a group that begins with e's item, if there is one.
 func (c *Collector) group(key []byte, e *env) *group {
 	q := c.bound.query
-	g := &group{values: map[int]Value{}, elements: make([]Value, len(q.arrays)), totals: make([]total, len(q.aggregates))}
+	g := &group{values: map[int]Value{}, elements: make([]Value, len(q.lists)), totals: make([]total, len(q.aggregates))}
 	if e != nil {
 		for _, n := range q.groups {
 			walk(n, func(n node) bool {
@@ -155,7 +153,7 @@ func (c *Collector) Rows() [][]byte {
 	q := c.bound.query
 	e := &c.bound.scratch
 	for _, g := range c.groups {
-		e.row, e.elements, e.totals = g, g.elements, make([]Value, len(g.totals))
+		e.row, e.elements, e.totals, e.combined = g, g.elements, make([]Value, len(g.totals)), 0
 		for i, t := range g.totals {
 			e.totals[i] = t.value(q.aggregates[i].kind)
 		}

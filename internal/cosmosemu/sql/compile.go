@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func (c *compiler) where(n node) {
 			c.where(a)
 		}
 	case c.readsElement(n):
-		c.query.inner = append(c.query.inner, n)
+		c.query.iteration.where = append(c.query.iteration.where, n)
 	default:
 		c.query.where = append(c.query.where, n)
 	}
@@ -152,10 +153,8 @@ func (c *compiler) grouped(pos lexer.Position, n node) {
 	if len(c.query.groups) == 0 && len(c.query.aggregates) == 0 {
 		return
 	}
-	for _, g := range c.query.groups {
-		if sameNode(g, n) {
-			return
-		}
+	if slices.ContainsFunc(c.query.groups, func(g node) bool { return reflect.DeepEqual(g, n) }) { // written alike
+		return
 	}
 	switch n.(type) {
 	case aggregated:
@@ -193,10 +192,7 @@ func (c *compiler) columnName(e *expr) string {
 
 // sole returns the term that an expression consists of, or nil.
 func sole(e *expr) *term {
-	if e.Then != nil || len(e.Terms) != 1 || len(e.Terms[0].Rest) > 0 {
-		return nil
-	}
-	if t := e.Terms[0].First; len(t.Not) == 0 && len(t.Sign) == 0 {
+	if t := e.First; len(e.Rest) == 0 && len(t.Not) == 0 && len(t.Sign) == 0 {
 		return t
 	}
 	return nil

@@ -1,5 +1,7 @@
 package sql
 
+import "slices"
+
 // Condition is one arm of the outermost AND of a WHERE clause, or all arms that read elements of
 // arrays taken together.
 type Condition struct {
@@ -30,12 +32,12 @@ func (b *Bound) Conditions() []Condition {
 	}
 	if q.Iterates() {
 		c := Condition{bound: b, node: exists{}, Servable: true}
-		for _, n := range q.inner {
+		for _, n := range q.iteration.where {
 			c.Servable = c.Servable && b.servable(n)
 			c.read(q, n)
 		}
-		for i := range q.arrays {
-			c.read(q, element(i))
+		for _, slot := range q.iteration.slots {
+			c.read(q, slot)
 		}
 		out = append(out, c)
 	}
@@ -98,12 +100,7 @@ func (b *Bound) servable(n node) bool {
 	case member:
 		return b.indexable(n)
 	case logic:
-		for _, a := range n.arms {
-			if !b.servable(a) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(n.arms, func(a node) bool { return !b.servable(a) })
 	case not:
 		return b.servable(n.arg)
 	case compare:
@@ -123,20 +120,12 @@ func (b *Bound) servable(n node) bool {
 }
 
 func (b *Bound) indexable(n node) bool {
-	if _, ok := n.(property); ok {
-		return true
-	}
 	_, ok := b.query.elementPath(n)
 	return ok
 }
 
 func (b *Bound) allConstant(nodes []node) bool {
-	for _, n := range nodes {
-		if !b.constant(n) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodes, func(n node) bool { return !b.constant(n) })
 }
 
 func (b *Bound) constant(n node) bool {

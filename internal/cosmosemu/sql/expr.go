@@ -2,7 +2,7 @@ package sql
 
 import (
 	"math"
-	"reflect"
+	"slices"
 
 	"github.com/valyala/fastjson"
 )
@@ -227,39 +227,6 @@ func finite(f float64) Value {
 	return NumberValue(f)
 }
 
-// concat is ||.
-type concat struct{ left, right node }
-
-func (n concat) eval(e *env) Value { return joined(n.left.eval(e), n.right.eval(e)) }
-
-func joined(a, b Value) Value {
-	if a.kind != String || b.kind != String {
-		return Value{}
-	}
-	return StringValue(append(a.str[:len(a.str):len(a.str)], b.str...))
-}
-
-// coalesce is ??: the first value that is defined; null is.
-type coalesce struct{ arms []node }
-
-func (n coalesce) eval(e *env) Value {
-	for _, a := range n.arms {
-		if v := a.eval(e); v.kind != Undefined {
-			return v
-		}
-	}
-	return Value{}
-}
-
-type ternary struct{ test, then, otherwise node }
-
-func (n ternary) eval(e *env) Value {
-	if n.test.eval(e).True() {
-		return n.then.eval(e)
-	}
-	return n.otherwise.eval(e)
-}
-
 func (literal) children() []node      { return nil }
 func (param) children() []node        { return nil }
 func (property) children() []node     { return nil }
@@ -272,9 +239,6 @@ func (n not) children() []node        { return []node{n.arg} }
 func (n compare) children() []node    { return []node{n.left, n.right} }
 func (n in) children() []node         { return append([]node{n.arg}, n.list...) }
 func (n arithmetic) children() []node { return []node{n.left, n.right} }
-func (n concat) children() []node     { return []node{n.left, n.right} }
-func (n coalesce) children() []node   { return n.arms }
-func (n ternary) children() []node    { return []node{n.test, n.then, n.otherwise} }
 
 // walk visits an expression and all below it, as long as visit says to go deeper.
 func walk(n node, visit func(n node) bool) {
@@ -291,11 +255,8 @@ func (c *compiler) readsElement(n node) bool {
 	found := false
 	walk(n, func(n node) bool {
 		e, ok := n.(element)
-		found = found || ok && int(e) < len(c.query.arrays)
+		found = found || ok && slices.Contains(c.query.iteration.slots, e)
 		return !found
 	})
 	return found
 }
-
-// sameNode reports whether two expressions are written alike.
-func sameNode(a, b node) bool { return reflect.DeepEqual(a, b) }

@@ -1,6 +1,9 @@
 package sql
 
-import "math"
+import (
+	"bytes"
+	"math"
+)
 
 // function is a scalar function. Its arguments may be undefined.
 type function struct {
@@ -12,71 +15,26 @@ type function struct {
 // functions are the scalar functions, by upper-case name. Which the index serves: Azure Cosmos DB
 // docs, index-overview ("index usage").
 var functions = map[string]*function{
-	"IS_DEFINED":   {1, 1, true, is(func(k Kind) bool { return k != Undefined })},
-	"IS_NULL":      {1, 1, true, is(func(k Kind) bool { return k == Null })},
-	"IS_BOOL":      {1, 1, true, is(func(k Kind) bool { return k == Bool })},
-	"IS_NUMBER":    {1, 1, true, is(func(k Kind) bool { return k == Number })},
-	"IS_STRING":    {1, 1, true, is(func(k Kind) bool { return k == String })},
-	"IS_ARRAY":     {1, 1, true, is(func(k Kind) bool { return k == Array })},
-	"IS_OBJECT":    {1, 1, true, is(func(k Kind) bool { return k == Object })},
-	"IS_PRIMITIVE": {1, 1, true, is(func(k Kind) bool { return k >= Null && k <= String })},
-
-	"STARTSWITH":   {2, 3, true, text(startsWith)},
-	"ENDSWITH":     {2, 3, true, text(endsWith)},
-	"CONTAINS":     {2, 3, true, text(contains)},
-	"STRINGEQUALS": {2, 3, true, text(sameText)},
-	"CONCAT":       {2, 64, false, concatenate},
-	"INDEX_OF":     {2, 3, false, indexOf},
-	"LEFT":         {2, 2, false, left},
-	"LENGTH":       {1, 1, false, length},
-	"LOWER":        {1, 1, false, onText(lower)},
-	"LTRIM":        {1, 1, false, onText(trimLeft)},
-	"REPLACE":      {3, 3, false, replace},
-	"REVERSE":      {1, 1, false, onText(reverse)},
-	"RIGHT":        {2, 2, false, right},
-	"RTRIM":        {1, 1, false, onText(trimRight)},
-	"SUBSTRING":    {3, 3, false, substring},
-	"TRIM":         {1, 1, false, onText(trim)},
-	"UPPER":        {1, 1, false, onText(upper)},
-
-	"FULLTEXTCONTAINS":    {2, 2, true, fullText(1)},
-	"FULLTEXTCONTAINSALL": {2, 32, true, fullText(allWords)},
-	"FULLTEXTCONTAINSANY": {2, 32, true, fullText(1)},
-
-	"ABS":     {1, 1, false, onNumber(math.Abs)},
-	"CEILING": {1, 1, false, onNumber(math.Ceil)},
-	"FLOOR":   {1, 1, false, onNumber(math.Floor)},
-	"POWER":   {2, 2, false, power},
-	"ROUND":   {1, 1, false, onNumber(math.Round)},
-	"SIGN":    {1, 1, false, onNumber(sign)},
-	"SQRT":    {1, 1, false, onNumber(math.Sqrt)},
-	"TRUNC":   {1, 1, false, onNumber(math.Trunc)},
-
+	"IS_DEFINED":     {1, 1, true, is(func(k Kind) bool { return k != Undefined })},
+	"IS_NULL":        {1, 1, true, is(func(k Kind) bool { return k == Null })},
+	"IS_BOOL":        {1, 1, true, is(func(k Kind) bool { return k == Bool })},
+	"IS_NUMBER":      {1, 1, true, is(func(k Kind) bool { return k == Number })},
+	"IS_STRING":      {1, 1, true, is(func(k Kind) bool { return k == String })},
+	"IS_ARRAY":       {1, 1, true, is(func(k Kind) bool { return k == Array })},
+	"IS_OBJECT":      {1, 1, true, is(func(k Kind) bool { return k == Object })},
+	"STARTSWITH":     {2, 3, true, text(bytes.HasPrefix)},
+	"ENDSWITH":       {2, 3, true, text(bytes.HasSuffix)},
+	"CONTAINS":       {2, 3, true, text(bytes.Contains)},
+	"LENGTH":         {1, 1, false, length},
+	"LOWER":          {1, 1, false, onText(bytes.ToLower)},
+	"UPPER":          {1, 1, false, onText(bytes.ToUpper)},
+	"POWER":          {2, 2, false, power},
 	"ARRAY_CONTAINS": {2, 3, true, arrayContains},
 	"ARRAY_LENGTH":   {1, 1, false, arrayLength},
 }
 
 func is(test func(Kind) bool) func([]Value) Value {
 	return func(args []Value) Value { return BoolValue(test(args[0].kind)) }
-}
-
-func onNumber(f func(float64) float64) func([]Value) Value {
-	return func(args []Value) Value {
-		if args[0].kind != Number {
-			return Value{}
-		}
-		return finite(f(args[0].num))
-	}
-}
-
-func sign(f float64) float64 {
-	switch {
-	case f > 0:
-		return 1
-	case f < 0:
-		return -1
-	}
-	return 0
 }
 
 func power(args []Value) Value {

@@ -5,8 +5,8 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// The structs below are the grammar, read by participle. They mirror the text; compile turns them
-// into a Query. Operators come as flat chains, which precedence.go gives their structure: a rule for
+// The structs below are the grammar, read by participle, which sets Pos and EndPos. They mirror the text; compile turns
+// them into a Query. Operators come as flat chains, which precedence.go gives their structure: a rule for
 // each level of precedence would make the parser slow.
 
 type statement struct {
@@ -42,8 +42,10 @@ type aliasRef struct {
 }
 
 type from struct {
+	Pos    lexer.Position
 	Source *source   `parser:"@@"`
 	Joins  []*source `parser:"('JOIN' @@)*"`
+	EndPos lexer.Position
 }
 
 // source is c, c.path AS name, or name IN c.path.
@@ -63,18 +65,14 @@ type ordered struct {
 }
 
 type expr struct {
-	Terms []*chain `parser:"@@ ('??' @@)*"`
-	Then  *expr    `parser:"('?' @@"`
-	Else  *expr    `parser:" ':' @@)?"`
-}
-
-type chain struct {
-	First *term   `parser:"@@"`
-	Rest  []*link `parser:"@@*"`
+	Pos    lexer.Position
+	First  *term   `parser:"@@"`
+	Rest   []*link `parser:"@@*"`
+	EndPos lexer.Position
 }
 
 type link struct {
-	Op    string `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%'|'||')"`
+	Op    string `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%')"`
 	Right *term  `parser:"  @@"`
 	Test  *test  `parser:"| @@ )"`
 }
@@ -83,7 +81,7 @@ type test struct {
 	Not     bool     `parser:"@'NOT'?"`
 	In      []*expr  `parser:"( 'IN' '(' @@ (',' @@)* ')'"`
 	Between *between `parser:"| @@"`
-	Like    *like    `parser:"| @@ )"`
+	Like    *likeRef `parser:"| @@ )"`
 }
 
 type between struct {
@@ -91,7 +89,7 @@ type between struct {
 	High *sum `parser:"'AND' @@"`
 }
 
-type like struct {
+type likeRef struct {
 	Pattern *sum `parser:"'LIKE' @@"`
 	Pos     lexer.Position
 	Escape  *string `parser:"('ESCAPE' @String)?"`
@@ -104,7 +102,7 @@ type sum struct {
 }
 
 type arith struct {
-	Op    string `parser:"@('+' | '-' | '*' | '/' | '%' | '||')"`
+	Op    string `parser:"@('+' | '-' | '*' | '/' | '%')"`
 	Right *term  `parser:"@@"`
 }
 

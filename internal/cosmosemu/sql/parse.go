@@ -33,13 +33,17 @@ func parse(text string, computed Computed) (*Query, error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	return compile(s, computed)
+	q, err := compile(s, computed)
+	if err != nil {
+		return nil, err
+	}
+	q.sent = text
+	return q, nil
 }
 
-// checkDepth refuses nesting that the recursive parser should not be given. A ternary nests without
-// brackets.
+// checkDepth refuses nesting that the recursive parser should not be given.
 func checkDepth(text string) error {
-	depth, ternaries := 0, 0
+	depth := 0
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		ch := text[i]
@@ -58,16 +62,12 @@ func checkDepth(text string) error {
 				return nil
 			}
 			i += end
-		case strings.HasPrefix(text[i:], "??"):
-			i++
-		case ch == '?':
-			ternaries++
 		case ch == '(' || ch == '[' || ch == '{':
 			depth++
 		case ch == ')' || ch == ']' || ch == '}':
 			depth--
 		}
-		if depth > maxDepth || ternaries > maxDepth {
+		if depth > maxDepth {
 			line := 1 + strings.Count(text[:i], "\n")
 			column := 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text[:i], '\n')+1:i])
 			return &Error{
@@ -111,6 +111,7 @@ var constructs = map[string]string{
 	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
 	"UDF":    "a user-defined function",
 	"UPDATE": "UPDATE", "WITH": "WITH",
-	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",
+	"?": "the operator ?", "??": "the operator ??", "||": "the operator ||", "|": "the operator |",
+	"&": "the operator &", "^": "the operator ^", "~": "the operator ~",
 	"<<": "the operator <<", ">>": "the operator >>", ">>>": "the operator >>>",
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,12 +37,7 @@ func (p Path) Key() string {
 
 // Whole reports whether the path passes through no array element, so that Key names one value.
 func (p Path) Whole() bool {
-	for _, s := range p {
-		if s.Element {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p, func(s Step) bool { return s.Element })
 }
 
 // In looks the path up in a JSON document.

@@ -99,15 +99,30 @@ type rewriting struct {
 	counts bool // MIN and MAX come with the number of their values
 }
 
+// print returns expressions that stand beside each other.
+func (w rewriting) print(list ...*expr) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return printed(w.sent[list[0].Pos.Offset:list[len(list)-1].EndPos.Offset])
+}
+
 // list returns the select list as it was sent.
 func (w rewriting) list() string {
 	switch {
 	case w.s.Star:
 		return "*"
 	case w.s.Value != nil:
-		return "VALUE " + w.s.Value.print()
+		return "VALUE " + w.print(w.s.Value)
 	}
-	return printList(w.s.Columns, (*column).print)
+	columns := make([]string, len(w.s.Columns))
+	for i, c := range w.s.Columns {
+		columns[i] = w.print(c.Expr)
+		if c.Alias != nil {
+			columns[i] += " AS " + c.Alias.Name
+		}
+	}
+	return strings.Join(columns, ", ")
 }
 
 // payload returns the row of an item as one value.
@@ -116,11 +131,11 @@ func (w rewriting) payload() string {
 	case w.s.Star:
 		return w.root()
 	case w.s.Value != nil:
-		return w.s.Value.print()
+		return w.print(w.s.Value)
 	}
 	fields := make([]string, len(w.s.Columns))
 	for i, c := range w.s.Columns {
-		fields[i] = quoted(w.columns[i].name) + ": " + c.Expr.print()
+		fields[i] = `"` + w.columns[i].name + `"` + ": " + w.print(c.Expr)
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
 }
@@ -138,7 +153,7 @@ func (w rewriting) root() string {
 func (w rewriting) ordered() {
 	items := make([]string, len(w.s.Order))
 	for i, o := range w.s.Order {
-		text := o.Expr.print()
+		text := w.print(o.Expr)
 		items[i] = `{"item": ` + text + `}`
 		direction := "Ascending"
 		if o.descending() {
@@ -169,11 +184,11 @@ func (w rewriting) distinct() {
 
 // aggregate rewrites SELECT VALUE of an aggregate.
 func (w rewriting) aggregate() {
-	call := w.s.Value.print()
+	call := w.print(w.s.Value)
 	if t := sole(w.s.Value); t != nil && t.Call != nil {
 		name := strings.ToUpper(t.Call.Name)
 		w.info.Aggregates = append(w.info.Aggregates, aggregateNames[name])
-		call = w.partial(name, call, printList(t.Call.Args, (*expr).print))
+		call = w.partial(name, call, w.print(t.Call.Args...))
 	}
 	w.info.Rewritten = w.rest(`SELECT VALUE [{"item": ` + call + `}]`)
 }
@@ -193,25 +208,25 @@ func (w rewriting) partial(name, call, args string) string {
 func (w rewriting) grouped() {
 	var keys, fields []string
 	for _, g := range w.s.Group {
-		w.info.GroupByTexts = append(w.info.GroupByTexts, g.print())
-		keys = append(keys, `{"item": `+g.print()+`}`)
+		w.info.GroupByTexts = append(w.info.GroupByTexts, w.print(g))
+		keys = append(keys, `{"item": `+w.print(g)+`}`)
 	}
 	for i, c := range w.s.Columns {
-		name, text := w.columns[i].name, c.Expr.print()
+		name, text := w.columns[i].name, w.print(c.Expr)
 		var kind *string
 		if t := sole(c.Expr); t != nil && t.Call != nil && aggregateNames[strings.ToUpper(t.Call.Name)] != "" {
 			called := aggregateNames[strings.ToUpper(t.Call.Name)]
 			kind = &called
-			args := printList(t.Call.Args, (*expr).print)
+			args := w.print(t.Call.Args...)
 			text = `{"item": ` + w.partial(strings.ToUpper(t.Call.Name), text, args) + `}`
 		}
 		w.info.GroupByAliases = append(w.info.GroupByAliases, name)
 		w.info.AggregateTypes[name] = kind
-		fields = append(fields, quoted(name)+": "+text)
+		fields = append(fields, `"`+name+`"`+": "+text)
 	}
 	payload := "{" + strings.Join(fields, ", ") + "}"
 	if w.s.Value != nil {
-		payload = w.s.Value.print()
+		payload = w.print(w.s.Value)
 	}
 	head := "SELECT "
 	if len(keys) > 0 {
@@ -222,21 +237,28 @@ func (w rewriting) grouped() {
 
 // rest adds the clauses after the select list.
 func (w rewriting) rest(head string) string {
-	lines := []string{head, "FROM " + w.s.From.print()}
+	lines := []string{head, "FROM " + printed(w.sent[w.s.From.Pos.Offset:w.s.From.EndPos.Offset])}
 	sorted := len(w.info.OrderBy) > 0
 	switch {
 	case w.s.Where != nil && sorted:
-		lines = append(lines, "WHERE (("+w.s.Where.print()+") AND ("+orderFilter+"))")
+		lines = append(lines, "WHERE (("+w.print(w.s.Where)+") AND ("+orderFilter+"))")
 	case sorted:
 		lines = append(lines, "WHERE ("+orderFilter+")")
 	case w.s.Where != nil:
-		lines = append(lines, "WHERE "+w.s.Where.print())
+		lines = append(lines, "WHERE "+w.print(w.s.Where))
 	}
 	if len(w.s.Group) > 0 {
-		lines = append(lines, "GROUP BY "+printList(w.s.Group, (*expr).print))
+		lines = append(lines, "GROUP BY "+w.print(w.s.Group...))
 	}
 	if len(w.s.Order) > 0 {
-		lines = append(lines, "ORDER BY "+printList(w.s.Order, (*ordered).print))
+		order := make([]string, len(w.s.Order))
+		for i, o := range w.s.Order {
+			order[i] = w.print(o.Expr)
+			if o.descending() {
+				order[i] += " DESC"
+			}
+		}
+		lines = append(lines, "ORDER BY "+strings.Join(order, ", "))
 	}
 	if w.bound.limit >= 0 && !(w.s.Distinct && sorted) {
 		lines = append(lines, fmt.Sprintf("OFFSET 0 LIMIT %d", w.bound.offset+w.bound.limit))

@@ -2,15 +2,13 @@ package sql
 
 import "strings"
 
-// The levels of precedence, from the loosest to the tightest. The ternary and ?? are looser still:
-// the grammar has them. NOT is looser than comparisons, as in SQL.
+// The levels of precedence, from the loosest to the tightest. NOT is looser than comparisons, as in SQL.
 const (
 	levelOr = 1 + iota
 	levelAnd
 	levelNot
 	levelEquality
 	levelRelation
-	levelConcat
 	levelSum
 	levelProduct
 )
@@ -19,7 +17,7 @@ var levels = map[string]int{
 	"OR": levelOr, "AND": levelAnd,
 	"=": levelEquality, "!=": levelEquality, "<>": levelEquality,
 	"<": levelRelation, "<=": levelRelation, ">": levelRelation, ">=": levelRelation,
-	"||": levelConcat, "+": levelSum, "-": levelSum, "*": levelProduct, "/": levelProduct, "%": levelProduct,
+	"+": levelSum, "-": levelSum, "*": levelProduct, "/": levelProduct, "%": levelProduct,
 }
 
 // climb compiles a flat chain of operators by precedence climbing.
@@ -29,7 +27,7 @@ type climb struct {
 	rest []*link
 }
 
-func (c *compiler) chain(e *chain) node {
+func (c *compiler) expr(e *expr) node {
 	at := climb{c, e.First, e.Rest}
 	return at.level(levelOr)
 }
@@ -40,7 +38,7 @@ func (c *compiler) sum(e *sum) node {
 		rest[i] = &link{Op: a.Op, Right: a.Right}
 	}
 	at := climb{c, e.First, rest}
-	return at.level(levelConcat)
+	return at.level(levelSum)
 }
 
 // level compiles from the next term on, as far as operators of this level or tighter go. Arms of the
@@ -104,8 +102,6 @@ func operate(op string, left, right node) node {
 			op = "!="
 		}
 		return compare{Op(op), left, right}
-	case levelConcat:
-		return concat{left, right}
 	default:
 		return arithmetic{op[0], left, right}
 	}
@@ -144,7 +140,7 @@ func (c *compiler) test(left node, t *test) node {
 			}
 			escape = r[0]
 		}
-		n = matches{left, c.sum(t.Like.Pattern), escape}
+		n = like(left, c.sum(t.Like.Pattern), escape)
 	default:
 		list := make([]node, len(t.In))
 		for i, m := range t.In {

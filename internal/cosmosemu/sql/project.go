@@ -23,7 +23,7 @@ func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) { return b.query.emi
 func (b *Bound) Each(row Row, visit func(row []byte) bool) {
 	var buf []byte
 	e := b.env(row)
-	e.each(0, func() bool {
+	e.query.iteration.each(e, func() bool {
 		out, ok := b.query.emit(buf[:0], e)
 		buf = out
 		return !ok || visit(out)
@@ -38,46 +38,11 @@ func (b *Bound) Err() error {
 	return b.scratch.err
 }
 
-// maxCombined bounds the combinations of elements that are tried for one item: with ten JOINs over a
-// list of a hundred there would be no end. The service has its limit in time, 5 s a page.
-const maxCombined = 1_000_000
-
-// each runs the iterations from the n-th on, and calls visit for every combination of elements that
-// the inner conditions let through. It reports false when visit has.
-func (e *env) each(n int, visit func() bool) bool {
-	if n == len(e.query.arrays) {
-		if e.combined++; e.combined > maxCombined && n > 0 {
-			e.err = &Error{
-				Reason: "the JOINs of the query combine the elements of an item in more than " +
-					strconv.Itoa(maxCombined) + " ways",
-			}
-			return false
-		}
-		for _, c := range e.query.inner {
-			if !c.eval(e).True() {
-				return true
-			}
-		}
-		return visit()
-	}
-	list := e.query.arrays[n].eval(e)
-	if list.kind != Array {
-		return true
-	}
-	for _, v := range list.node.GetArray() {
-		e.elements[n] = JSONValue(v)
-		if !e.each(n+1, visit) {
-			return false
-		}
-	}
-	return true
-}
-
 // exists reports whether the item gives any row.
 type exists struct{}
 
 func (exists) eval(e *env) Value {
-	return BoolValue(!e.each(0, func() bool { return false }))
+	return BoolValue(!e.query.iteration.each(e, func() bool { return false }))
 }
 
 func (exists) children() []node { return nil }

@@ -19,14 +19,14 @@ type Query struct {
 	// Limited reports whether there is TOP or OFFSET LIMIT.
 	Limited bool
 
-	text               *statement
-	unserved           *Error // why the query has a plan, but is not evaluated
-	lists              []node // arrays, and what subqueries iterate over
-	value              bool   // SELECT VALUE: rows are values, not objects
+	sent               string
+	text               *statement // of sent
+	unserved           *Error     // why the query has a plan, but is not evaluated
+	lists              []node     // what its iteration, and those of subqueries, go through
+	value              bool       // SELECT VALUE: rows are values, not objects
 	columns            []outColumn
-	arrays             []node // what FROM and JOIN iterate over
-	where              []node // arms of the outermost AND that are the same for all rows of an item
-	inner              []node // the other arms: they read elements of an iteration
+	iteration          iteration
+	where              []node // arms of the outermost AND that do not read elements of the iteration
 	groups             []node
 	aggregates         []aggregateCall
 	top, offset, limit *number
@@ -56,7 +56,7 @@ type number struct {
 func (q *Query) Paths() []Path { return q.paths }
 
 // Iterates reports that an item may give any number of rows: there is a JOIN, or FROM x IN c.list.
-func (q *Query) Iterates() bool { return len(q.arrays) > 0 }
+func (q *Query) Iterates() bool { return len(q.iteration.lists) > 0 }
 
 // Collected reports that no row is known before all items have been seen. A Collector makes them.
 func (q *Query) Collected() bool {

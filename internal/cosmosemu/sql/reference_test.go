@@ -65,7 +65,7 @@ func (m maker) expr(depth int) made {
 		return leaves[m.IntN(len(leaves))]
 	}
 	a, b := m.expr(depth-1), m.expr(depth-1)
-	switch m.IntN(12) {
+	switch m.IntN(9) {
 	case 0:
 		return made{"(" + a.text + " AND " + b.text + ")", func(d any) any { return and(a.eval(d), b.eval(d)) }}
 	case 1:
@@ -82,30 +82,6 @@ func (m maker) expr(depth int) made {
 		return made{"(" + a.text + " " + op + " " + b.text + ")",
 			func(d any) any { return calculated(op, a.eval(d), b.eval(d)) }}
 	case 7:
-		return made{"(" + a.text + " || " + b.text + ")", func(d any) any {
-			x, isX := a.eval(d).(string)
-			y, isY := b.eval(d).(string)
-			if !isX || !isY {
-				return undefined{}
-			}
-			return x + y
-		}}
-	case 8:
-		c := m.expr(depth - 1)
-		return made{"(" + a.text + " ? " + b.text + " : " + c.text + ")", func(d any) any {
-			if a.eval(d) == true {
-				return b.eval(d)
-			}
-			return c.eval(d)
-		}}
-	case 9:
-		return made{"(" + a.text + " ?? " + b.text + ")", func(d any) any {
-			if v := a.eval(d); v != any(undefined{}) {
-				return v
-			}
-			return b.eval(d)
-		}}
-	case 10:
 		c := m.expr(depth - 1)
 		if m.IntN(2) == 0 {
 			return made{"(" + a.text + " BETWEEN " + b.text + " AND " + c.text + ")", func(d any) any {
@@ -133,8 +109,6 @@ func (m maker) call(a, b made) made {
 		{"IS_OBJECT", func(v any) any { _, ok := v.(map[string]any); return ok }},
 		{"UPPER", func(v any) any { return onString(v, func(s string) any { return strings.ToUpper(s) }) }},
 		{"LENGTH", func(v any) any { return onString(v, func(s string) any { return float64(len([]rune(s))) }) }},
-		{"ABS", func(v any) any { return onFloat(v, math.Abs) }},
-		{"FLOOR", func(v any) any { return onFloat(v, math.Floor) }},
 		{"ARRAY_LENGTH", func(v any) any {
 			if l, ok := v.([]any); ok {
 				return float64(len(l))
@@ -162,13 +136,6 @@ func (m maker) call(a, b made) made {
 func onString(v any, f func(string) any) any {
 	if s, ok := v.(string); ok {
 		return f(s)
-	}
-	return undefined{}
-}
-
-func onFloat(v any, f func(float64) float64) any {
-	if n, ok := v.(float64); ok {
-		return f(n)
 	}
 	return undefined{}
 }

@@ -3,6 +3,7 @@ package sql
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/alecthomas/participle/v2/lexer"
 )
@@ -31,7 +32,7 @@ func (c *compiler) from(f *from) {
 			c.fail(j.Pos, "JOIN without IN is not supported")
 			return
 		}
-		c.iterate(j)
+		c.join(j)
 	}
 }
 
@@ -55,7 +56,7 @@ func (c *compiler) root(s *source) {
 	}
 	if s.Element != "" {
 		c.names = []name{{s.Root, c.rootPath()}}
-		c.iterate(s)
+		c.join(s)
 		c.names = c.names[1:]
 		return
 	}
@@ -66,8 +67,8 @@ func (c *compiler) root(s *source) {
 	c.names = []name{{called, n}}
 }
 
-// iterate compiles x IN path: every element of an array in turn.
-func (c *compiler) iterate(s *source) {
+// join compiles x IN path: every element of an array in turn.
+func (c *compiler) join(s *source) {
 	if s.Alias != "" {
 		c.fail(s.Pos, "a second name for the elements of an iteration is not supported")
 		return
@@ -78,15 +79,7 @@ func (c *compiler) iterate(s *source) {
 			return
 		}
 	}
-	list := c.path(s.Pos, s.Root, s.Steps)
-	c.query.arrays = append(c.query.arrays, list)
-	c.names = append(c.names, name{s.Element, c.slot(list)})
-}
-
-// slot returns the place of the element that an iteration over a list is at.
-func (c *compiler) slot(list node) node {
-	c.query.lists = append(c.query.lists, list)
-	return element(len(c.query.lists) - 1)
+	c.iterate(&c.query.iteration, s.Element, c.path(s.Pos, s.Root, s.Steps))
 }
 
 // path compiles a name with steps after it.
@@ -109,14 +102,11 @@ func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
 		}
 		return c.below(under(n.node, steps), refs[fixed:])
 	}
-	known := ""
-	for i, n := range c.names {
-		if i > 0 {
-			known += ", "
-		}
-		known += n.text
+	var known []string
+	for _, n := range c.names {
+		known = append(known, n.text)
 	}
-	c.fail(pos, "the name "+root+" stands for nothing here: there is "+known)
+	c.fail(pos, "the name "+root+" stands for nothing here: there is "+strings.Join(known, ", "))
 	return literal{}
 }
 
@@ -165,23 +155,9 @@ func (c *compiler) rootPath() node { return c.property(Path{}) }
 
 // property returns the place of a path of the item.
 func (c *compiler) property(path Path) node {
-	for i, p := range c.query.paths {
-		if same(p, path) {
-			return property(i)
-		}
+	if i := slices.IndexFunc(c.query.paths, func(p Path) bool { return slices.Equal(p, path) }); i >= 0 {
+		return property(i)
 	}
 	c.query.paths = append(c.query.paths, path)
 	return property(len(c.query.paths) - 1)
-}
-
-func same(a, b Path) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -8,10 +8,8 @@ import (
 
 // subquery is a query over arrays of the item inside an expression.
 type subquery struct {
+	iteration
 	kind   string // "": one value; ARRAY: all values; EXISTS: whether there is one
-	slots  []element
-	lists  []node
-	where  []node
 	value  node
 	totals []aggregateCall
 }
@@ -55,10 +53,7 @@ func (c *compiler) subquery(r *subRef) node {
 			c.fail(from.Pos, "a subquery over anything but the elements of an array is not supported")
 			return literal{}
 		}
-		list := c.path(from.Pos, from.Root, from.Steps)
-		slot, _ := c.slot(list).(element)
-		out.lists, out.slots = append(out.lists, list), append(out.slots, slot)
-		c.names = append(c.names, name{from.Element, slot})
+		c.iterate(&out.iteration, from.Element, c.path(from.Pos, from.Root, from.Steps))
 	}
 	c.totals = &out.totals
 	if s.Where != nil {
@@ -77,7 +72,7 @@ func (n subquery) eval(e *env) Value {
 	var arena fastjson.Arena
 	list, found, totals := arena.NewArray(), 0, make([]total, len(n.totals))
 	first := Value{}
-	n.each(e, 0, func() bool {
+	n.iteration.each(e, func() bool {
 		if len(n.totals) > 0 {
 			for i, t := range n.totals {
 				totals[i].add(t.kind, t.arg.eval(e))
@@ -115,30 +110,6 @@ func (n subquery) eval(e *env) Value {
 		return Value{kind: Array, node: list}
 	}
 	return first
-}
-
-// each runs the iterations from the i-th on, and calls visit for every combination that the condition lets through. It
-// reports false when visit has.
-func (n subquery) each(e *env, i int, visit func() bool) bool {
-	if i == len(n.lists) {
-		for _, c := range n.where {
-			if !c.eval(e).True() {
-				return true
-			}
-		}
-		return visit()
-	}
-	list := n.lists[i].eval(e)
-	if list.kind != Array {
-		return true
-	}
-	for _, v := range list.node.GetArray() {
-		e.elements[n.slots[i]] = JSONValue(v)
-		if !n.each(e, i+1, visit) {
-			return false
-		}
-	}
-	return true
 }
 
 func (n subquery) children() []node {

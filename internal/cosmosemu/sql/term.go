@@ -2,26 +2,12 @@ package sql
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/alecthomas/participle/v2/lexer"
 )
-
-func (c *compiler) expr(e *expr) node {
-	n := c.chain(e.Terms[0])
-	if len(e.Terms) > 1 {
-		arms := []node{n}
-		for _, t := range e.Terms[1:] {
-			arms = append(arms, c.chain(t))
-		}
-		n = coalesce{arms}
-	}
-	if e.Then != nil {
-		n = ternary{n, c.expr(e.Then), c.expr(e.Else)}
-	}
-	return n
-}
 
 // term compiles an operand with its signs, without the NOTs before it.
 func (c *compiler) term(t *term) node {
@@ -86,10 +72,8 @@ func (c *compiler) object(o *objectRef) node {
 		if f.Quote != nil {
 			name = c.unquote(f.Pos, *f.Quote)
 		}
-		for _, other := range n.names {
-			if other == name {
-				c.fail(f.Pos, "two properties are named "+name)
-			}
+		if slices.Contains(n.names, name) {
+			c.fail(f.Pos, "two properties are named "+name)
 		}
 		n.names = append(n.names, name)
 		n.values = append(n.values, c.expr(f.Value))

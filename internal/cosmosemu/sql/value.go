@@ -2,6 +2,7 @@ package sql
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"math"
@@ -135,13 +136,7 @@ func Compare(a, b Value) int {
 	}
 	switch a.kind {
 	case Bool, Number:
-		switch {
-		case a.num < b.num:
-			return -1
-		case a.num > b.num:
-			return 1
-		}
-		return 0
+		return cmp.Compare(a.num, b.num)
 	case String:
 		return bytes.Compare(a.str, b.str)
 	case Array, Object:

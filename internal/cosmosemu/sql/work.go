@@ -1,5 +1,7 @@
 package sql
 
+import "slices"
+
 // Columns returns how many columns a row has; 0 stands for whole items.
 func (q *Query) Columns() int {
 	if q.Star {
@@ -13,26 +15,19 @@ func (q *Query) Values() bool { return q.value }
 
 // Counts reports that the query does nothing but count items.
 func (q *Query) Counts() bool {
-	for _, a := range q.aggregates {
-		if a.kind != "COUNT" {
-			return false
-		}
-	}
-	return q.Aggregate && !q.Grouped && !q.Iterates()
+	other := func(a aggregateCall) bool { return a.kind != "COUNT" }
+	return q.Aggregate && !q.Grouped && !q.Iterates() && !slices.ContainsFunc(q.aggregates, other)
 }
 
 // Seeks returns how many places of an index the query goes to: one for each value or range that its conditions hold a
 // property against, one for each array that it iterates over, one for SELECT VALUE of what an item may not have.
 func (b *Bound) Seeks() int {
 	q := b.query
-	n := len(q.arrays)
-	for _, c := range q.where {
+	n := len(q.iteration.lists)
+	for _, c := range slices.Concat(q.where, q.iteration.where) {
 		n += b.seeksOf(c)
 	}
-	for _, c := range q.inner {
-		n += b.seeksOf(c)
-	}
-	if q.value && !q.Star && !q.Aggregate && !q.Scalar && len(q.arrays) == 0 && !always(q.columns[0].node) {
+	if q.value && !q.Star && !q.Aggregate && !q.Scalar && !q.Iterates() && !always(q.columns[0].node) {
 		n++
 	}
 	return n
@@ -57,7 +52,7 @@ func (b *Bound) seeksOf(n node) int {
 			s := b.seeksOf(a)
 			sum, most = sum+s, max(most, s)
 		}
-		if !n.decide && b.nested(n) {
+		if !n.decide && !slices.ContainsFunc(n.arms, notEquality) { // an arm of an OR: all its equalities name one place
 			return most
 		}
 		return sum
@@ -75,12 +70,8 @@ func (b *Bound) seeksOf(n node) int {
 	return 1
 }
 
-// nested reports whether an AND is an arm of an OR: together its arms name one place.
-func (b *Bound) nested(n logic) bool {
-	for _, a := range n.arms {
-		if c, ok := a.(compare); !ok || c.op != Equal {
-			return false
-		}
-	}
-	return true
+// notEquality reports whether a condition is anything but that a value equals another.
+func notEquality(n node) bool {
+	c, ok := n.(compare)
+	return !ok || c.op != Equal
 }
