@@ -106,9 +106,6 @@ test("containers: policies for vectors and full text", async () => {
   });
   assert.equal((await co.read()).resource.vectorEmbeddingPolicy.vectorEmbeddings.length, 1);
 });
-test("containers: a vector index without its policy is refused", async () => {
-  await refused(400, () => container({ indexingPolicy: { includedPaths: [{ path: "/*" }], vectorIndexes: [{ path: "/v", type: "flat" }] } }));
-});
 test("containers: computed properties", async () => {
   const co = await container({ computedProperties: [{ name: "low", query: "SELECT VALUE LOWER(c.name) FROM c" }] });
   await co.items.create({ id: "a", pk: "p", name: "ABC" });

@@ -30,19 +30,18 @@ func (w *writing) price(from pebble.Reader) (ru.Interval, error) {
 
 // amount returns the charge by what goes and comes.
 func (w *writing) amount(from pebble.Reader) (func(ru.Model) float64, error) {
-	p, old := w.revision.Policy, int(w.old.size)
-	levels := w.revision.IndexedLevels()
+	p, old, levels := w.revision.Policy, int(w.old.size), w.revision.IndexedLevels()
+	indexed := func(m ru.Model, units int) int {
+		if p.Off() {
+			return ru.NoIndex
+		}
+		return m.Levels(units, levels)
+	}
 	switch {
-	case w.Op == OpDelete && p.Off():
-		return func(m ru.Model) float64 { return m.Delete(old, ru.NoIndex) }, nil
 	case w.Op == OpDelete:
-		units := int(w.old.terms)
-		return func(m ru.Model) float64 { return m.Delete(old, m.Levels(units, levels)) }, nil
-	case !w.alive && p.Off():
-		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), ru.NoIndex) }, nil
+		return func(m ru.Model) float64 { return m.Delete(old, indexed(m, int(w.old.terms))) }, nil
 	case !w.alive:
-		units := p.Units(w.doc.Terms)
-		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), m.Levels(units, levels)) }, nil
+		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), indexed(m, len(w.doc.Terms))) }, nil
 	case p.Off():
 		return func(m ru.Model) float64 { return m.Replace(old, len(w.doc.JSON), ru.NoIndex) }, nil
 	}

@@ -256,7 +256,7 @@ func (w *writing) patched(from pebble.Reader) error {
 		return err
 	}
 	key := slices.Clone(w.doc.Key)
-	plain, tail := schema.AppendPatched(nil, doc.GetObject())
+	plain, tail := schema.AppendPlain(nil, doc.GetObject())
 	if err := w.doc.Parse(plain, w.revision.Definition); err != nil {
 		return err
 	}

@@ -114,10 +114,5 @@ func orderPaths(q *sql.Query) []compositePath {
 // explicit reports whether the policy includes exactly this scalar by name. ORDER BY then also gives
 // the items that do not have it (Azure Cosmos DB docs, order-by).
 func (p *Policy) explicit(steps []string) bool {
-	for _, i := range p.included {
-		if i.exact && slices.Equal(i.steps, steps) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.included, func(i policyPath) bool { return i.exact && slices.Equal(i.steps, steps) })
 }

@@ -149,7 +149,7 @@ func (p *Policy) Indexed(steps []string) bool {
 	if p.none {
 		return false
 	}
-	if len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts") {
+	if onlyAlways(steps) {
 		return true
 	}
 	at, verdict := p.root, p.root.subtree

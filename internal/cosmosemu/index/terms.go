@@ -42,17 +42,8 @@ func (p *Policy) Terms(dst []uint64, doc *fastjson.Value) []uint64 {
 	return slices.Compact(w.out)
 }
 
-func onlyAlways(steps []string) bool {
-	return len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts")
-}
-
-// Units returns what a write of these entries is charged for in the index: ru.NoIndex without one.
-func (p *Policy) Units(terms []uint64) int {
-	if p.none {
-		return -1
-	}
-	return len(terms)
-}
+// onlyAlways reports whether a path is a property that is indexed whatever the policy says.
+func onlyAlways(steps []string) bool { return len(steps) == 1 && isAlways(steps[0]) }
 
 type termWalk struct{ out []uint64 }
 

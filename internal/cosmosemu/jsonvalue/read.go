@@ -29,6 +29,14 @@ func Member(v *fastjson.Value, name string) *fastjson.Value {
 	return nil
 }
 
+// At returns what a path of properties leads to; nil for nothing.
+func At(v *fastjson.Value, steps []string) *fastjson.Value {
+	for _, s := range steps {
+		v = Member(v, s)
+	}
+	return v
+}
+
 // Deeper reports whether valid JSON is nested deeper than most. What has fewer brackets than that, as
 // nearly all has, is not looked at closely.
 func Deeper(json []byte, most int) bool {

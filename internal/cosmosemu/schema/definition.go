@@ -43,7 +43,8 @@ func (d *Definition) IndexedLevels() (n int) {
 	return n
 }
 
-// JSON is a container's document on the wire, and in the catalog.
+// JSON is a container's document on the wire, and in the catalog. Policies for vectors and full text are kept as they
+// were sent, and not used.
 type JSON struct {
 	ID                       string          `json:"id"`
 	PartitionKey             keyJSON         `json:"partitionKey"`
@@ -101,12 +102,6 @@ func New(j JSON) (*Definition, error) {
 		return nil, err
 	}
 	if d.Queries, err = computed(j.ComputedProperties); err != nil {
-		return nil, err
-	}
-	if err := j.checkVectors(); err != nil {
-		return nil, err
-	}
-	if err := j.checkFullText(); err != nil {
 		return nil, err
 	}
 	j.IndexingPolicy = j.IndexingPolicy.WithDefaults()
@@ -192,7 +187,7 @@ func (d *Definition) Replaceable(next *Definition) *refusal.Error {
 	if !d.Unique.equal(next.Unique) {
 		return refusal.Forbidden(0, "the unique keys of a container cannot be replaced")
 	}
-	return a.sameVectors(b)
+	return nil
 }
 
 // maxName is the longest name of a database or container.

@@ -82,7 +82,7 @@ func (it *Item) Parse(body []byte, def *Definition) error {
 func (it *Item) minify(body []byte, doc *fastjson.Value) ([]byte, error) {
 	object := doc.GetObject()
 	if hasSystem(object) {
-		it.rebuilt = AppendPlain(it.rebuilt[:0], object)
+		it.rebuilt, _ = AppendPlain(it.rebuilt[:0], object)
 		return it.rebuilt, nil
 	}
 	if !spaced(body) {

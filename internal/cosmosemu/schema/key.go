@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/valyala/fastjson"
 
@@ -51,11 +52,7 @@ func ParseKey(p *fastjson.Parser, text string) (key Key, ok bool, err error) {
 func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 	dst = dst[:0]
 	for _, steps := range d.Keys {
-		v := doc
-		for _, s := range steps {
-			v = jsonvalue.Member(v, s)
-		}
-		value := sql.JSONValue(v)
+		value := sql.JSONValue(jsonvalue.At(doc, steps))
 		if value.Kind() > sql.String {
 			value = sql.Value{}
 		}
@@ -69,15 +66,7 @@ func (d *Definition) UndefinedKey() Key { return make(Key, len(d.Keys)) }
 
 // Equal reports whether two keys have the same values in the same order.
 func (k Key) Equal(other Key) bool {
-	if len(k) != len(other) {
-		return false
-	}
-	for i := range k {
-		if sql.Compare(k[i], other[i]) != 0 {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(k, other, func(a, b sql.Value) bool { return sql.Compare(a, b) == 0 })
 }
 
 // AppendEPK appends the effective partition key as bytes, levelLen a component.

@@ -30,9 +30,9 @@ func DeleteSystem(doc *fastjson.Value) {
 	}
 }
 
-// AppendPatched appends an item without its system properties, minified, and returns where in what it returns, at a
+// AppendPlain appends an item without its system properties, minified, and returns where in what it returns, at a
 // comma, the members begin that come after them: those that patches have added. 0: there are none.
-func AppendPatched(dst []byte, object *fastjson.Object) (out []byte, tail int) {
+func AppendPlain(dst []byte, object *fastjson.Object) (out []byte, tail int) {
 	head, late := append(dst, '{'), []byte(nil)
 	system := false
 	object.Visit(func(key []byte, v *fastjson.Value) {
@@ -54,22 +54,4 @@ func AppendPatched(dst []byte, object *fastjson.Object) (out []byte, tail int) {
 		tail = len(head) - len(dst)
 	}
 	return append(append(head, late...), '}'), tail
-}
-
-// AppendPlain appends an item without its system properties, minified.
-func AppendPlain(dst []byte, object *fastjson.Object) []byte {
-	dst = append(dst, '{')
-	first := true
-	object.Visit(func(key []byte, v *fastjson.Value) {
-		if IsSystem(string(key)) {
-			return
-		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(jsonvalue.AppendString(dst, key), ':')
-		dst = jsonvalue.Append(dst, v)
-	})
-	return append(dst, '}')
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/valyala/fastjson"
 
@@ -60,9 +61,7 @@ func parseUniqueKeys(raw json.RawMessage) (UniqueKeys, error) {
 
 // equal reports whether two policies say the same: the policy of a container cannot be changed.
 func (u UniqueKeys) equal(o UniqueKeys) bool {
-	return slices.EqualFunc(u, o, func(a, b [][]string) bool {
-		return slices.EqualFunc(a, b, func(x, y []string) bool { return slices.Equal(x, y) })
-	})
+	return slices.EqualFunc(u, o, func(a, b [][]string) bool { return slices.EqualFunc(a, b, slices.Equal) })
 }
 
 // DigestLen is the length of the digest of an item's values for one unique key.
@@ -75,11 +74,7 @@ func (u UniqueKeys) Digests(dst []byte, doc *fastjson.Value) []byte {
 	for _, paths := range u {
 		text = text[:0]
 		for _, steps := range paths {
-			v := doc
-			for _, s := range steps {
-				v = jsonvalue.Member(v, s)
-			}
-			text = appendUnique(text, v)
+			text = appendUnique(text, jsonvalue.At(doc, steps))
 		}
 		sum := sha256.Sum256(text)
 		dst = append(dst, sum[:]...)
@@ -113,14 +108,9 @@ func appendUnique(dst []byte, v *fastjson.Value) []byte {
 
 // Describe returns the paths of the n-th key.
 func (u UniqueKeys) Describe(n int) string {
-	var b []byte
+	paths := make([]string, len(u[n]))
 	for i, steps := range u[n] {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		for _, s := range steps {
-			b = append(append(b, '/'), s...)
-		}
+		paths[i] = "/" + strings.Join(steps, "/")
 	}
-	return string(b)
+	return strings.Join(paths, ", ")
 }
