@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/cosmosemu/engine"
 )
 
 // refusal returns what a 429 says: the substatus and how long to wait.
@@ -204,7 +205,7 @@ func TestAutoscaleScales(t *testing.T) {
 	now := newClock()
 	s := open(t, cosmosemu.Config{Now: now.now, PhysicalPartitions: 2})
 	co := createAutoscale(t, client(t, s), hierarchical("chunks"), 4000)
-	at := func() cosmosemu.ThroughputOverview { return s.Overview().Containers[0].Throughput }
+	at := func() engine.Provision { return s.Overview().Containers[0].Throughput }
 	require.InDelta(t, 400, at().Scaled, 1e-9, "idle: a tenth")
 	require.True(t, at().Autoscale)
 	require.InDelta(t, 1000, at().Minimum, 1e-9)

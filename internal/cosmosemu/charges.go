@@ -88,8 +88,8 @@ func (c *chargeCount) add(month, container string, rus float64) {
 	c.dirty = true
 }
 
-// encode returns the counts as JSON, in hundredths as charges are.
-func (c *chargeCount) encode() ([]byte, error) {
+// rounded returns a copy of the counts, in hundredths as charges are. mu is held.
+func (c *chargeCount) rounded() Charges {
 	out := Charges{map[string]map[string]float64{}}
 	for month, of := range c.charges.Months {
 		out.Months[month] = make(map[string]float64, len(of))
@@ -97,7 +97,7 @@ func (c *chargeCount) encode() ([]byte, error) {
 			out.Months[month][name] = math.Round(rus*100) / 100
 		}
 	}
-	return json.Marshal(out)
+	return out
 }
 
 // save writes the counts to the file. Those of the seconds before a kill are lost.
@@ -107,7 +107,7 @@ func (c *chargeCount) save() error {
 	if !c.dirty || c.path == "" {
 		return nil
 	}
-	raw, err := c.encode()
+	raw, err := json.Marshal(c.rounded())
 	if err == nil {
 		err = os.WriteFile(c.path+".new", raw, 0o600)
 	}
@@ -128,14 +128,7 @@ func (s *Server) serveCharges(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.charges.mu.Lock()
-	raw, err := s.charges.encode()
+	counts := s.charges.rounded()
 	s.charges.mu.Unlock()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(raw) // the client has gone: nothing is left to say
+	writeJSON(w, counts)
 }

@@ -149,13 +149,13 @@ func (s *Server) serveFaults(w http.ResponseWriter, r *http.Request) {
 	case !s.cfg.Faults:
 		http.Error(w, "faults are off: start the emulator with --faults", http.StatusForbidden)
 	case r.Method == http.MethodGet:
-		s.writeFaults(w)
+		writeJSON(w, s.faults.State())
 	case r.Method == http.MethodPut:
 		if err := s.putFaults(r); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		s.writeFaults(w)
+		writeJSON(w, s.faults.State())
 	case r.Method == http.MethodDelete:
 		s.faults.Clear()
 		w.WriteHeader(http.StatusNoContent)
@@ -179,15 +179,4 @@ func (s *Server) putFaults(r *http.Request) error {
 		return errors.New("the body is not an object with rules and perhaps a seed: " + err.Error())
 	}
 	return s.faults.Replace(in.Seed, in.Rules...)
-}
-
-func (s *Server) writeFaults(w http.ResponseWriter) {
-	body, err := json.Marshal(s.faults.State())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // the client has gone: nothing is left to tell it
 }

@@ -12,26 +12,31 @@ import (
 )
 
 // listed answers with a list of databases, containers or offers, in one page.
-func (x *exchange) listed(rid, name string, docs [][]byte) reply {
-	rep := x.metadata(engine.Resource{Body: list{rid, name, bytes.Join(docs, []byte{','}), len(docs)}.body()})
+func (x *exchange) listed(name string, docs [][]byte) reply {
+	rep := x.metadata(engine.Resource{Body: list{"", name, bytes.Join(docs, []byte{','}), len(docs)}.body()})
 	rep.items = len(docs)
 	return rep
 }
 
-func (x *exchange) listDatabases() (reply, error) {
-	return x.listed("", "Databases", x.account.Databases()), nil
+// metadataDocuments returns the documents of all databases, of the containers of one, or of all offers, and what their
+// list is called.
+func (x *exchange) metadataDocuments() (name string, docs [][]byte, err error) {
+	switch x.route.kind {
+	case "dbs":
+		return "Databases", x.account.Databases(), nil
+	case "offers":
+		return "Offers", x.account.Offers(), nil
+	}
+	docs, err = x.account.ContainerDocuments(x.route.database)
+	return "DocumentCollections", docs, err
 }
 
-func (x *exchange) listContainers() (reply, error) {
-	docs, err := x.account.ContainerDocuments(x.route.database)
+func (x *exchange) listMetadata() (reply, error) {
+	name, docs, err := x.metadataDocuments()
 	if err != nil {
 		return reply{}, err
 	}
-	return x.listed("", "DocumentCollections", docs), nil
-}
-
-func (x *exchange) listOffers() (reply, error) {
-	return x.listed("", "Offers", x.account.Offers()), nil
+	return x.listed(name, docs), nil
 }
 
 // listNone answers with a list of what this account never has.
@@ -41,7 +46,7 @@ func (x *exchange) listNone() (reply, error) {
 		!isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")) {
 		return reply{}, refusal.CrossDisabled()
 	}
-	rep := x.listed("", lists[x.route.kind], nil)
+	rep := x.listed(lists[x.route.kind], nil)
 	if x.route.container == "" {
 		_, err := x.account.Database(x.route.database)
 		return rep, err
@@ -50,19 +55,23 @@ func (x *exchange) listNone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	rep.charge, rep.rangeID = 1, co.Ranges()[0].ID
-	rep.lsn = co.Ranges()[0].LSN
+	first := co.Ranges()[0]
+	rep.charge, rep.rangeID, rep.lsn = 1, first.ID, first.LSN
 	return rep, nil
 }
 
 // queryMetadata answers a query over databases, containers or offers, which are few. All rows come in
 // one page.
-func (x *exchange) queryMetadata(name string, docs [][]byte) (reply, error) {
+func (x *exchange) queryMetadata() (reply, error) {
+	name, docs, err := x.metadataDocuments()
+	if err != nil {
+		return reply{}, err
+	}
 	q, err := x.parseQuery(nil)
 	if err != nil {
 		return reply{}, err
 	}
-	slices.SortFunc(docs, func(a, b []byte) int { return slices.Compare(a, b) })
+	slices.SortFunc(docs, bytes.Compare)
 	conditions := q.bound.Conditions()
 	all := q.bound.Collector(true)
 	for _, d := range docs {
@@ -81,25 +90,5 @@ func (x *exchange) queryMetadata(name string, docs [][]byte) (reply, error) {
 	if err := q.bound.Err(); err != nil {
 		return reply{}, err
 	}
-	rows := all.Rows()
-	body := list{"", name, bytes.Join(rows, []byte{','}), len(rows)}.body()
-	rep := x.metadata(engine.Resource{Body: body})
-	rep.items = len(rows)
-	return rep, nil
-}
-
-func (x *exchange) queryDatabases() (reply, error) {
-	return x.queryMetadata("Databases", x.account.Databases())
-}
-
-func (x *exchange) queryContainers() (reply, error) {
-	docs, err := x.account.ContainerDocuments(x.route.database)
-	if err != nil {
-		return reply{}, err
-	}
-	return x.queryMetadata("DocumentCollections", docs)
-}
-
-func (x *exchange) queryOffers() (reply, error) {
-	return x.queryMetadata("Offers", x.account.Offers())
+	return x.listed(name, all.Rows()), nil
 }

@@ -20,17 +20,15 @@ type Overview struct {
 
 // BudgetOverview is a budget and what was charged to it, in request units.
 type BudgetOverview struct {
-	Budget     float64 `json:"budgetRUs"` // a second
-	LastSecond float64 `json:"lastSecondRUs"`
-	LastMinute float64 `json:"lastMinuteRUs"`
-	Throttled  int64   `json:"throttled"` // answered 429
+	Budget float64 `json:"budgetRUs"` // a second
+	budget.Totals
 }
 
 // ContainerOverview is one container. Splits counts the physical partitions that are no more.
 type ContainerOverview struct {
 	Database   string              `json:"database"`
 	Container  string              `json:"container"`
-	Throughput ThroughputOverview  `json:"throughput"`
+	Throughput engine.Provision    `json:"throughput"`
 	Items      int64               `json:"items"`
 	Bytes      int64               `json:"bytes"`
 	Splits     int                 `json:"splits"`
@@ -40,36 +38,11 @@ type ContainerOverview struct {
 	Partitions []PartitionOverview `json:"partitions"`
 }
 
-// ThroughputOverview is what is provisioned: for the container, or for its whole database when shared.
-// Scaled is what autoscale was at in the last whole second, ScaledHour the most in the current hour of
-// the clock: the sum over physical partitions, as in accounts with dynamic scaling. With manual
-// throughput they are all the same.
-type ThroughputOverview struct {
-	RUs        float64 `json:"rus"` // manual RU/s, or the autoscale maximum
-	Autoscale  bool    `json:"autoscale"`
-	Shared     bool    `json:"shared"`
-	Pending    bool    `json:"pending"` // waits for splits
-	Minimum    float64 `json:"minimumRUs"`
-	Scaled     float64 `json:"scaledRUs"`
-	ScaledHour float64 `json:"scaledHourRUs"`
-}
-
 // PartitionOverview is one physical partition. Heat is a bar over the last ten minutes, the oldest
 // cell first: in each, the share of the budget that its busiest second was charged, 1 being all of it,
 // and more than 1 what a second was overdrawn by.
 type PartitionOverview struct {
-	ID          string    `json:"id"`
-	Min         string    `json:"minInclusive"`
-	Max         string    `json:"maxExclusive"`
-	Parents     []string  `json:"parents"`
-	Items       int64     `json:"items"`
-	Bytes       int64     `json:"bytes"`
-	Budget      float64   `json:"budgetRUs"`
-	LastSecond  float64   `json:"lastSecondRUs"`
-	LastMinute  float64   `json:"lastMinuteRUs"`
-	Peak        float64   `json:"peakRUs"` // in one second, since the Server was opened
-	Requests    int64     `json:"requests"`
-	Throttled   int64     `json:"throttled"`
+	engine.State
 	CellSeconds int       `json:"cellSeconds"`
 	Heat        []float64 `json:"heat"`
 	Refused     []int     `json:"refused"` // answered 429, by cell
@@ -81,11 +54,10 @@ const cellSeconds = 5
 // Overview returns what every container of the account holds and does.
 func (s *Server) Overview() Overview {
 	now := s.cfg.Now()
-	master := s.masterMeter.Totals(now)
 	out := Overview{
 		Note: "request units are modelled", Now: now.UTC(), Unlimited: s.cfg.Unlimited,
 		Faults: len(s.faults.State().Rules), Containers: []ContainerOverview{},
-		Metadata: BudgetOverview{s.master.PerSecond(), master.LastSecond, master.LastMinute, master.Throttled},
+		Metadata: BudgetOverview{s.master.PerSecond(), s.masterMeter.Totals(now)},
 	}
 	for _, co := range s.account.Containers() {
 		out.Containers = append(out.Containers, overview(co, now))
@@ -95,7 +67,7 @@ func (s *Server) Overview() Overview {
 
 func overview(co *engine.Container, now time.Time) ContainerOverview {
 	out := ContainerOverview{
-		Throughput: ThroughputOverview(co.Provision(now)), Partitions: []PartitionOverview{},
+		Throughput: co.Provision(now), Partitions: []PartitionOverview{},
 	}
 	out.Database, out.Container = co.Names()
 	gone := map[string]bool{}
@@ -117,13 +89,12 @@ func overview(co *engine.Container, now time.Time) ContainerOverview {
 func overviewOf(p engine.State, now time.Time) PartitionOverview {
 	const cells = budget.HistorySeconds / cellSeconds
 	out := PartitionOverview{
-		ID: p.ID, Min: p.Min, Max: p.Max, Parents: p.Parents, Items: p.Items, Bytes: p.Bytes, Budget: p.Budget,
-		LastSecond: p.LastSecond, LastMinute: p.LastMinute, Peak: p.Peak, Requests: p.Requests, Throttled: p.Throttled,
-		CellSeconds: cellSeconds, Heat: make([]float64, cells), Refused: make([]int, cells),
+		State: p, CellSeconds: cellSeconds, Heat: make([]float64, cells), Refused: make([]int, cells),
 	}
 	// Cells begin at multiples of their length, so that they do not change as the bar moves on.
 	first := now.Unix() - budget.HistorySeconds
 	oldest := (first+budget.HistorySeconds-1)/cellSeconds - cells + 1
+	out.History = nil // the bar shows it
 	for i, m := range p.History {
 		cell := (first+int64(i))/cellSeconds - oldest
 		if cell < 0 {

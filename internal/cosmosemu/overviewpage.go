@@ -38,23 +38,31 @@ func (s *Server) serveOverview(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is read with GET", http.StatusMethodNotAllowed)
 		return
 	}
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Vary", "Accept")
-	var body bytes.Buffer
-	var err error
+	w.Header().Set("Vary", "Accept")
 	if r.URL.Query().Get("format") == "json" || strings.Contains(r.Header.Get("Accept"), "application/json") {
-		h.Set("Content-Type", "application/json")
-		err = json.NewEncoder(&body).Encode(s.Overview())
-	} else {
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", overviewPolicy)
-		err = overviewPage.Execute(&body, s.Overview())
+		writeJSON(w, s.Overview())
+		return
 	}
+	w.Header().Set("Content-Security-Policy", overviewPolicy)
+	var body bytes.Buffer
+	writePage(w, "text/html; charset=utf-8", &body, overviewPage.Execute(&body, s.Overview()))
+}
+
+// writeJSON answers one of the emulator's own pages with JSON.
+func writeJSON(w http.ResponseWriter, v any) {
+	var body bytes.Buffer
+	writePage(w, "application/json", &body, json.NewEncoder(&body).Encode(v))
+}
+
+// writePage answers with what was made, unless that has failed.
+func writePage(w http.ResponseWriter, kind string, body *bytes.Buffer, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(body.Bytes()) // the client has gone: nothing is left to tell it
 }
 

@@ -16,12 +16,12 @@ type Second struct {
 
 // Totals is what was done since the meter was made, or reset.
 type Totals struct {
-	RUs        float64 // charged
-	LastSecond float64 // charged in the last whole second
-	LastMinute float64 // charged in the last 60 whole seconds
-	Peak       float64 // the most charged in one second
-	Requests   int64   // admitted
-	Throttled  int64   // answered 429
+	RUs        float64 `json:"chargedRUs"`    // modelled
+	LastSecond float64 `json:"lastSecondRUs"` // charged in the last whole second
+	LastMinute float64 `json:"lastMinuteRUs"` // charged in the last 60 whole seconds
+	Peak       float64 `json:"peakRUs"`       // the most charged in one second
+	Requests   int64   `json:"requests"`      // admitted
+	Throttled  int64   `json:"throttled"`     // answered 429
 }
 
 // Meter counts what is charged to a budget, second by second. It is safe for concurrent use.

@@ -2,20 +2,21 @@ package engine
 
 import "time"
 
-// Provision is the throughput that a container has, alone or shared. Scaled is what autoscale was at in
-// the last whole second, ScaledHour the most in the current hour of the clock.
-type provision struct {
-	RUs        float64
-	Autoscale  bool
-	Shared     bool
-	Pending    bool
-	Minimum    float64
-	Scaled     float64
-	ScaledHour float64
+// Provision is the throughput that a container has, or its whole database when shared. Scaled is what autoscale was at
+// in the last whole second, ScaledHour the most in the current hour of the clock: the sum over physical partitions, as in
+// accounts with dynamic scaling. With manual throughput they are all the same.
+type Provision struct {
+	RUs        float64 `json:"rus"` // manual RU/s, or the autoscale maximum
+	Autoscale  bool    `json:"autoscale"`
+	Shared     bool    `json:"shared"`
+	Pending    bool    `json:"pending"` // waits for splits
+	Minimum    float64 `json:"minimumRUs"`
+	Scaled     float64 `json:"scaledRUs"`
+	ScaledHour float64 `json:"scaledHourRUs"`
 }
 
 // Provision returns the throughput that the container has.
-func (c *Container) Provision(now time.Time) provision {
+func (c *Container) Provision(now time.Time) Provision {
 	c.account.mu.RLock()
 	defer c.account.mu.RUnlock()
 	o := owned{c.record.Offer, c.database, c}
@@ -23,7 +24,7 @@ func (c *Container) Provision(now time.Time) provision {
 	if shared {
 		o = owned{c.database.record.Offer, c.database, nil}
 	}
-	p := provision{
+	p := Provision{
 		RUs: o.offer.RUs, Autoscale: o.offer.Autoscale, Shared: shared, Pending: o.offer.Pending != nil,
 		Minimum: o.floor(), Scaled: o.offer.RUs, ScaledHour: o.offer.RUs,
 	}

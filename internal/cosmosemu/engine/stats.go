@@ -11,18 +11,15 @@ import (
 // Stats is what one physical partition holds and has done since the Server was opened, or
 // since ResetStats.
 type Stats struct {
-	ID         string
-	Min, Max   string      // effective partition keys, half-open
-	Items      int64       // stored, expired ones that are not removed yet included
-	Bytes      int64       // of their minified JSON without system properties
-	Budget     float64     // RU/s; shared with other containers in a database with throughput of its own
-	RUs        float64     // charged, modelled
-	Interval   ru.Interval // of RUs
-	LastSecond float64     // charged in the last whole second of the Server's clock
-	LastMinute float64     // charged in the last 60 whole seconds
-	Peak       float64     // the most charged in one second
-	Requests   int64       // admitted
-	Throttled  int64       // answered 429
+	ID    string `json:"id"`
+	Min   string `json:"minInclusive"` // effective partition keys
+	Max   string `json:"maxExclusive"`
+	Items int64  `json:"items"` // stored, expired ones that are not removed yet included
+	Bytes int64  `json:"bytes"` // of their minified JSON without system properties
+	// Budget is RU/s, shared with other containers in a database with throughput of its own.
+	Budget float64 `json:"budgetRUs"`
+	budget.Totals
+	Interval ru.Interval `json:"chargedInterval"` // of RUs
 }
 
 // bill is what a partition has charged by all models. It is safe for concurrent use.
@@ -56,9 +53,7 @@ func (p *partition) stats(now time.Time) Stats {
 	s.Items, s.Bytes = p.count.items, p.count.bytes
 	p.mu.Unlock()
 	s.Budget = p.budget.PerSecond()
-	t := p.meter.Totals(now)
-	s.RUs, s.Interval, s.Requests, s.Throttled = t.RUs, p.bill.total(), t.Requests, t.Throttled
-	s.LastSecond, s.LastMinute, s.Peak = t.LastSecond, t.LastMinute, t.Peak
+	s.Totals, s.Interval = p.meter.Totals(now), p.bill.total()
 	return s
 }
 
@@ -87,8 +82,8 @@ func statsOf(parts []*partition, now time.Time) []Stats {
 // budget.HistorySeconds.
 type State struct {
 	Stats
-	Parents []string // ids of the partitions that it came from by splits, the oldest first
-	History []budget.Second
+	Parents []string        `json:"parents"` // ids of the partitions that it came from by splits, the oldest first
+	History []budget.Second `json:"-"`
 }
 
 // States returns the physical partitions in the order of their ranges.
