@@ -140,10 +140,7 @@ func (a *Account) each(prefix []byte, read func(value []byte) error) error {
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		err = read(it.Value())
 	}
-	if closeErr := it.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, it.Close()); err != nil {
 		return fmt.Errorf("read the catalog: %w", err)
 	}
 	return nil
@@ -225,13 +222,22 @@ func (a *Account) newContainer(db *database, r containerRecord) (*Container, err
 	return co, nil
 }
 
+// database returns a database. a.mu is held.
+func (a *Account) database(id string) (*database, error) {
+	db := a.databases[id]
+	if db == nil {
+		return nil, refusal.NotFound("the database %q does not exist", id)
+	}
+	return db, nil
+}
+
 // Container returns a container; the error says which of the two names is unknown.
 func (a *Account) Container(databaseID, containerID string) (*Container, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	db := a.databases[databaseID]
-	if db == nil {
-		return nil, refusal.NotFound("the database %q does not exist", databaseID)
+	db, err := a.database(databaseID)
+	if err != nil {
+		return nil, err
 	}
 	co := db.containers[containerID]
 	if co == nil {

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
-	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
 )
 
@@ -46,7 +44,7 @@ func (c *Container) ItemID(key, rid string) (id string, err error) {
 		return "", nil
 	}
 	made := binary.LittleEndian.Uint64(raw[containerRID:])
-	err = c.headers(key, func(name string, h *header) {
+	err = c.logical(key, func(name string, h *header) {
 		if h.created == made {
 			id = name
 		}
@@ -56,27 +54,20 @@ func (c *Container) ItemID(key, rid string) (id string, err error) {
 
 // IDs returns the ids of all items of a logical partition, those that have expired included.
 func (c *Container) IDs(key string) (ids []string, err error) {
-	err = c.headers(key, func(id string, _ *header) { ids = append(ids, id) })
+	err = c.logical(key, func(id string, _ *header) { ids = append(ids, id) })
 	return ids, err
 }
 
-// headers visits the headers of a logical partition.
-func (c *Container) headers(key string, visit func(id string, h *header)) error {
+// logical visits the headers of a logical partition.
+func (c *Container) logical(key string, visit func(id string, h *header)) error {
 	var parser fastjson.Parser
 	full, err := c.current.Load().keyOf(&parser, key)
 	if err != nil {
 		return c.misaddressed(err)
 	}
-	prefix := full.AppendEPK(appendPrefix(nil, spaceHeader, c.number))
-	it, err := c.account.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
-	if err != nil {
-		return fmt.Errorf("read a logical partition: %w", err)
-	}
-	for it.First(); it.Valid() && err == nil; it.Next() {
-		var h header
-		if err = h.decode(it.Value()); err == nil {
-			visit(string(it.Key()[len(prefix):]), &h)
-		}
-	}
-	return firstError(err, it.Close())
+	at := full.AppendEPK(nil)
+	return c.headers(prefixSpan(at), func(item []byte, h *header) (bool, error) {
+		visit(string(item[len(at):]), h)
+		return true, nil
+	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 
 	"binnacle/internal/cosmosemu/schema"
@@ -151,7 +152,7 @@ func (a *answer) collected(keepUndefined bool) error {
 	err := a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		done, err := a.scan.leg(l, func() (step, error) {
 			err := all.Add(a.scan.row)
-			return goOn, firstError(a.scan.row.err, err)
+			return goOn, cmp.Or(a.scan.row.err, err)
 		})
 		work.Counted = a.bound.Query().Counts() && len(a.scan.residual) == 0
 		if a.cursor.Rows > 0 {
@@ -185,20 +186,22 @@ func (a *answer) byID() error {
 	}
 	a.resume()
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		done, err := a.scan.leg(l, a.streamed)
+		done, err := a.scan.leg(l, func() (step, error) { return a.row(a.pass) })
 		a.countLoaded(work, math.MaxUint64)
 		return done, err
 	})
 }
 
-func (a *answer) streamed() (step, error) {
+// row adds the row of the item that the scan is at, unless it has none or comes before those that are wanted. It calls
+// pass when the item has been passed, with the number of its rows.
+func (a *answer) row(pass func(rows int)) (step, error) {
 	skip, take := a.bound.Window()
 	switch {
 	case !a.bound.Defined(a.scan.row):
-		a.pass(0)
+		pass(0)
 		return goOn, a.scan.row.err
 	case a.cursor.Rows < skip:
-		a.pass(1)
+		pass(1)
 		return goOn, nil
 	case take >= 0 && a.cursor.Rows >= skip+take:
 		return stopBefore, nil
@@ -214,7 +217,7 @@ func (a *answer) streamed() (step, error) {
 		a.more = true
 		return stopBefore, nil
 	}
-	a.pass(1)
+	pass(1)
 	if take >= 0 && a.cursor.Rows >= skip+take {
 		return stopAfter, nil
 	}

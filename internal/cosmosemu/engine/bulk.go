@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -31,36 +32,18 @@ func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
 	t := transaction{container: c, call: call}
 	defer t.release()
 	for i, r := range b.Requests {
-		doc := documents.Get().(*document)
-		s := &transactionStep{writing: c.writing(call, r, doc)}
-		t.steps = append(t.steps, s)
-		full, err := s.revision.fullKey(&doc.keys, b.key(i))
-		if err != nil {
-			return Result{}, nil, c.misaddressed(err)
-		}
-		if i == 0 {
-			t.at = full.AppendEPK(nil)
-		}
-		if err := s.prepare(full); err != nil {
-			s.refused = refusal.Of(err)
-		} else if at := full.AppendEPK(nil); c.at(at) != c.at(t.at) {
-			s.refused = refusal.RangeGone(c.at(t.at).id)
+		if err := t.add(r, b.key(i)); err != nil {
+			return Result{}, nil, err
 		}
 	}
 	applied, err := t.each(b.GoOn)
 	for _, batch := range applied {
-		err = firstError(err, c.account.store.wait(batch))
+		err = cmp.Or(err, c.account.store.wait(batch))
 	}
-	if err = firstError(err, c.account.store.settle()); err != nil {
+	if err = cmp.Or(err, c.account.store.settle()); err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(fmt.Errorf("write a batch: %w", err)))
 	}
-	out := t.outcomes(true)
-	for i, s := range t.steps {
-		if s.refused != nil {
-			out[i] = Outcome{Refused: s.refused}
-		}
-	}
-	return Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}, out, nil
+	return Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}, t.outcomes(true), nil
 }
 
 // each does the operations under the lock of the physical partition, and returns what was applied.
@@ -68,10 +51,7 @@ func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
 	p := t.container.lock(t.at)
 	defer p.mu.Unlock()
 	t.partition = p
-	if t.container.deleted.Load() {
-		return nil, refusal.NotFound("the container was deleted")
-	}
-	if err := p.admit(t.call); err != nil {
+	if err := t.container.admit(p, t.call); err != nil {
 		return nil, err
 	}
 	p.sequence.mu.Lock()

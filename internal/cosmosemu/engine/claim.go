@@ -2,12 +2,9 @@ package engine
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
@@ -57,7 +54,7 @@ func (w *writing) claim(b *pebble.Batch, from pebble.Reader) error {
 
 // taken reports whether an entry belongs to another item that has not expired.
 func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
-	owner, err := ownerOf(from, name)
+	owner, err := get(from, name)
 	if err != nil || owner == nil || bytes.Equal(owner, w.doc.ID) {
 		return false, err
 	}
@@ -67,38 +64,21 @@ func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
 	return alive, err
 }
 
-func ownerOf(from pebble.Reader, name []byte) ([]byte, error) {
-	v, closer, err := from.Get(name)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a unique key: %w", err)
-	}
-	defer func() { _ = closer.Close() }() // releases memory only
-	return bytes.Clone(v), nil
-}
-
 // release removes the entries of a stored item that are still its own: those of an expired item may
 // have gone to another since.
 func release(u schema.UniqueKeys, b *pebble.Batch, from pebble.Reader, item []byte, levels int) error {
 	if len(u) == 0 {
 		return nil
 	}
-	v, closer, err := from.Get(bodyName(nil, item))
+	doc, err := storedItem(from, item)
 	if err != nil {
-		return fmt.Errorf("read the body of an item: %w", err)
-	}
-	defer func() { _ = closer.Close() }() // releases memory only
-	doc, err := fastjson.ParseBytes(v)
-	if err != nil {
-		return fmt.Errorf("read the body of an item: %w", err)
+		return err
 	}
 	id := item[prefixLen+levels*levelLen:]
 	digests := u.Digests(nil, doc)
 	for i := range u {
 		name := uniqueName(item, levels, i, digests[i*schema.DigestLen:(i+1)*schema.DigestLen])
-		owner, err := ownerOf(from, name)
+		owner, err := get(from, name)
 		if err != nil {
 			return err
 		}

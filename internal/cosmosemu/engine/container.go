@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -107,6 +108,14 @@ func (c *Container) lock(key []byte) *partition {
 		}
 		p.mu.Unlock()
 	}
+}
+
+// admit lets writes of a call run on a locked partition, unless the container is no more.
+func (c *Container) admit(p *partition, call Call) error {
+	if c.deleted.Load() {
+		return refusal.NotFound("the container was deleted")
+	}
+	return p.admit(call)
 }
 
 // past returns the physical partitions that have been split since the account was opened.

@@ -62,9 +62,9 @@ func (a *Account) CreateDatabase(id string, t *Throughput, now time.Time) (Resou
 func (a *Account) Database(id string) (Resource, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	db := a.databases[id]
-	if db == nil {
-		return Resource{}, refusal.NotFound("the database %q does not exist", id)
+	db, err := a.database(id)
+	if err != nil {
+		return Resource{}, err
 	}
 	return db.record.resource(), nil
 }
@@ -84,9 +84,9 @@ func (a *Account) Databases() [][]byte {
 func (a *Account) ContainerDocuments(databaseID string) ([][]byte, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	db := a.databases[databaseID]
-	if db == nil {
-		return nil, refusal.NotFound("the database %q does not exist", databaseID)
+	db, err := a.database(databaseID)
+	if err != nil {
+		return nil, err
 	}
 	var out [][]byte
 	for _, co := range db.containers {
@@ -99,9 +99,9 @@ func (a *Account) ContainerDocuments(databaseID string) ([][]byte, error) {
 func (a *Account) DeleteDatabase(id string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	db := a.databases[id]
-	if db == nil {
-		return refusal.NotFound("the database %q does not exist", id)
+	db, err := a.database(id)
+	if err != nil {
+		return err
 	}
 	for _, co := range db.containers {
 		if err := a.drop(co); err != nil {
@@ -151,9 +151,9 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	ts := now.Unix()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	db := a.databases[databaseID]
-	if db == nil {
-		return nil, refusal.NotFound("the database %q does not exist", databaseID)
+	db, err := a.database(databaseID)
+	if err != nil {
+		return nil, err
 	}
 	if db.containers[j.ID] != nil {
 		return nil, refusal.Conflict("the container %q exists in the database %q", j.ID, databaseID)

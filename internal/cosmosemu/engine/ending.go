@@ -80,32 +80,21 @@ func (e *ending) onPanic() {
 // watchedFS is a file system that ends the process when a write fails, in whichever goroutine of the storage engine.
 // Without it some failures end in a panic, some are tried again for ever, and some are answered.
 type watchedFS struct {
-	vfs.FS
+	wrappedFS
 	end *ending
 }
 
-// Unwrap returns the file system beneath.
-func (fs watchedFS) Unwrap() vfs.FS { return fs.FS }
-
-// Create makes a file that is watched.
-func (fs watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.file(fs.FS.Create(name, category))
+// watch returns a file system that is watched.
+func watch(fs vfs.FS, end *ending) vfs.FS {
+	w := watchedFS{wrappedFS{FS: fs}, end}
+	w.file = func(f vfs.File, err error) (vfs.File, error) {
+		if err != nil {
+			return nil, w.named(err)
+		}
+		return watchedFile{f, end}, nil
+	}
+	return w
 }
-
-// OpenReadWrite opens a file that is watched.
-func (fs watchedFS) OpenReadWrite(
-	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
-) (vfs.File, error) {
-	return fs.file(fs.FS.OpenReadWrite(name, category, opts...))
-}
-
-// ReuseForWrite renames a file and opens it; it is watched.
-func (fs watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return fs.file(fs.FS.ReuseForWrite(oldname, newname, category))
-}
-
-// OpenDir opens a directory and watches its syncs.
-func (fs watchedFS) OpenDir(name string) (vfs.File, error) { return fs.file(fs.FS.OpenDir(name)) }
 
 // Rename renames a file, which may need room for a name.
 func (fs watchedFS) Rename(oldname, newname string) error {
@@ -115,13 +104,6 @@ func (fs watchedFS) Rename(oldname, newname string) error {
 // Link needs room for a name.
 func (fs watchedFS) Link(oldname, newname string) error {
 	return fs.named(fs.FS.Link(oldname, newname))
-}
-
-func (fs watchedFS) file(f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, fs.named(err)
-	}
-	return watchedFile{f, fs.end}, nil
 }
 
 // named passes an error on, as the storage engine knows what to do about names that are there or are not, unless there

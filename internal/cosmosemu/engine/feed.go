@@ -195,11 +195,10 @@ func (f *feed) serve(e entry) (more bool, err error) {
 	if err != nil || !alive {
 		return true, err
 	}
-	body, closer, err := f.snapshot.Get(bodyName(nil, name))
+	body, err := storedBody(f.snapshot, name)
 	if err != nil {
-		return false, fmt.Errorf("read the body of an item: %w", err)
+		return false, err
 	}
-	defer func() { _ = closer.Close() }() // releases memory only
 	if f.count > 0 && e.lsn != f.at && len(f.rows)+len(body) > maxPageBytes {
 		f.upTo = e.lsn - 1
 		return false, nil

@@ -2,34 +2,40 @@ package engine
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// pageCacheFS is a file system with syncs that do nothing. A commit with pebble.Sync then returns when its log record
-// has been handed to the operating system, which survives the end of the process: Pebble's log writer answers a commit
-// that asked for a sync only after it has written all of the log up to it (record.LogWriter.flushPending). A commit
-// without that request would not do: it returns while the record is still in a buffer of the process.
-type pageCacheFS struct{ vfs.FS }
+// wrappedFS is a file system that wraps the files which are written.
+type wrappedFS struct {
+	vfs.FS
+	file func(vfs.File, error) (vfs.File, error)
+}
 
 // Unwrap returns the file system beneath.
-func (fs pageCacheFS) Unwrap() vfs.FS { return fs.FS }
+func (fs wrappedFS) Unwrap() vfs.FS { return fs.FS }
 
-// Create makes a file that is not synced.
-func (fs pageCacheFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return unsynced(fs.FS.Create(name, category))
+// Create makes a file.
+func (fs wrappedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.file(fs.FS.Create(name, category))
 }
 
-// OpenReadWrite opens a file that is not synced.
-func (fs pageCacheFS) OpenReadWrite(
+// OpenReadWrite opens a file.
+func (fs wrappedFS) OpenReadWrite(
 	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
 ) (vfs.File, error) {
-	return unsynced(fs.FS.OpenReadWrite(name, category, opts...))
+	return fs.file(fs.FS.OpenReadWrite(name, category, opts...))
 }
 
-// ReuseForWrite renames a file and opens it; it is not synced.
-func (fs pageCacheFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return unsynced(fs.FS.ReuseForWrite(oldname, newname, category))
+// ReuseForWrite renames a file and opens it.
+func (fs wrappedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.file(fs.FS.ReuseForWrite(oldname, newname, category))
 }
 
-// OpenDir opens a directory that is not synced.
-func (fs pageCacheFS) OpenDir(name string) (vfs.File, error) { return unsynced(fs.FS.OpenDir(name)) }
+// OpenDir opens a directory, which may be synced.
+func (fs wrappedFS) OpenDir(name string) (vfs.File, error) { return fs.file(fs.FS.OpenDir(name)) }
+
+// pageCacheFS returns a file system with syncs that do nothing. A commit with pebble.Sync then returns when its log
+// record has been handed to the operating system, which survives the end of the process: Pebble's log writer answers a
+// commit that asked for a sync only after it has written all of the log up to it (record.LogWriter.flushPending). A
+// commit without that request would not do: it returns while the record is still in a buffer of the process.
+func pageCacheFS(fs vfs.FS) vfs.FS { return wrappedFS{fs, unsynced} }
 
 func unsynced(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {

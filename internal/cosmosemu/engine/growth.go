@@ -45,7 +45,7 @@ func (w *writing) fits(from pebble.Reader, before, next counters) error {
 	if next.bytes <= limit || next.bytes <= before.bytes || p.due != 0 {
 		return nil
 	}
-	divisible, err := p.divisible(from, w.name, levelLen*len(w.revision.Keys))
+	divisible, err := w.divisible(from)
 	if err != nil {
 		return err
 	}
@@ -61,19 +61,14 @@ func (w *writing) fits(from pebble.Reader, before, next counters) error {
 	return nil
 }
 
-// divisible reports whether a partition holds two partition keys, that of the item called name included.
-func (p *partition) divisible(from pebble.Reader, name []byte, width int) (two bool, err error) {
-	prefix := name[:prefixLen]
-	opts := &pebble.IterOptions{LowerBound: append(bytes.Clone(prefix), p.low...), UpperBound: after(prefix)}
-	if p.high != nil {
-		opts.UpperBound = append(bytes.Clone(prefix), p.high...)
-	}
-	it, err := from.NewIter(opts)
+// divisible reports whether the partition holds two partition keys, that of the item included.
+func (w *writing) divisible(from pebble.Reader) (two bool, err error) {
+	it, err := from.NewIter(w.container.bounds(w.partition.span()))
 	if err != nil {
 		return false, fmt.Errorf("scan items: %w", err)
 	}
-	defer func() { err = firstError(err, it.Close()) }()
-	key := name[:prefixLen+width]
+	defer func() { err = cmp.Or(err, it.Close()) }()
+	key := w.name[:prefixLen+levelLen*w.revision.Levels()]
 	for _, move := range []func() bool{it.First, it.Last} {
 		if move() && !bytes.HasPrefix(it.Key(), key) {
 			return true, nil

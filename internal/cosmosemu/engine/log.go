@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 
@@ -98,7 +99,7 @@ func (p *partition) entriesOf(
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = firstError(err, it.Close()) }()
+	defer func() { err = cmp.Or(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		key, value := it.Key(), it.Value()
 		if len(key) < logHead || len(value) != 8 {

@@ -14,35 +14,6 @@ import (
 // A query without ORDER BY gives its rows in the order in which their items were made, as the service does. Items are
 // stored by key, so a page notes the matching ones that were made first after the last page, and loads these.
 
-// madeItem is an item noted for when it was made.
-type madeItem struct {
-	made uint64
-	name []byte // key without prefix
-	head []byte // encoded header
-}
-
-// oldest keeps the items that were made first. Its memory is bounded by how many are wanted.
-type oldest struct {
-	want int
-	kept []madeItem
-	cut  bool // more were noted than are wanted
-}
-
-func (o *oldest) add(it madeItem) {
-	it.name, it.head = bytes.Clone(it.name), bytes.Clone(it.head)
-	o.kept = append(o.kept, it)
-	if len(o.kept) >= 2*o.want+16 {
-		o.trim()
-	}
-}
-
-func (o *oldest) trim() {
-	slices.SortFunc(o.kept, func(a, b madeItem) int { return cmp.Compare(a.made, b.made) })
-	if len(o.kept) > o.want {
-		o.kept, o.cut = o.kept[:o.want], true
-	}
-}
-
 // made returns rows in the order in which their items were made, one physical partition after the other.
 func (a *answer) made() error {
 	if err := a.goOnAt(); err != nil {
@@ -51,22 +22,26 @@ func (a *answer) made() error {
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		after, inside := a.passedIn(l.partition)
 		skip, _ := a.bound.Window()
-		items := &oldest{want: a.limit - a.count + max(0, skip-a.cursor.Rows) + 1}
+		items := &firsts{
+			want:    a.limit - a.count + max(0, skip-a.cursor.Rows) + 1,
+			compare: func(a, b candidate) int { return cmp.Compare(a.made, b.made) },
+		}
 		a.scan.after = after
 		if inside > 0 {
 			a.scan.after--
 		}
 		if _, err := a.scan.leg(l, func() (step, error) {
-			items.add(madeItem{a.scan.row.head.created, a.scan.name, a.scan.head})
+			items.add(candidate{made: a.scan.row.head.created, name: a.scan.name, head: a.scan.head})
 			return goOn, nil
 		}); err != nil {
 			return false, err
 		}
 		items.trim()
+		cut := items.seen > items.want
 		a.cursor.Made, a.cursor.Inside = after, inside
 		next, err := a.giveMade(items)
 		upTo := a.cursor.Made
-		if next == goOn && !items.cut {
+		if next == goOn && !cut {
 			upTo = math.MaxUint64
 		}
 		a.countLoaded(work, upTo)
@@ -74,7 +49,7 @@ func (a *answer) made() error {
 		case err != nil || next != goOn:
 			a.endIn(l.partition)
 			return false, err
-		case items.cut:
+		case cut:
 			a.more = true
 			a.endIn(l.partition)
 			return false, nil
@@ -142,7 +117,7 @@ func (a *answer) endIn(p *partition) {
 }
 
 // giveMade loads the rows of the page.
-func (a *answer) giveMade(items *oldest) (next step, err error) {
+func (a *answer) giveMade(items *firsts) (next step, err error) {
 	r := a.scan.row
 	defer r.close()
 	for _, it := range items.kept {
@@ -153,7 +128,13 @@ func (a *answer) giveMade(items *oldest) (next step, err error) {
 		if a.bound.Query().Iterates() {
 			next, err = a.iterated(it.made)
 		} else {
-			next, err = a.rowOf(it.made)
+			next, err = a.row(func(rows int) {
+				a.cursor.Made = it.made
+				a.cursor.Rows += rows
+			})
+			if next == goOn && a.count >= a.limit && err == nil {
+				a.more, next = true, stopAfter
+			}
 		}
 		if next != goOn || err != nil {
 			return next, err
@@ -195,44 +176,7 @@ func (a *answer) iterated(made uint64) (step, error) {
 	if next == goOn {
 		a.cursor.Made = made
 	}
-	return next, firstError(a.scan.row.err, a.bound.Err())
-}
-
-// rowOf returns the row of an item, unless it has none.
-func (a *answer) rowOf(made uint64) (step, error) {
-	skip, take := a.bound.Window()
-	switch {
-	case !a.bound.Defined(a.scan.row):
-		a.cursor.Made = made
-		return goOn, a.scan.row.err
-	case a.cursor.Rows < skip:
-		a.cursor.Made = made
-		a.cursor.Rows++
-		return goOn, nil
-	case take >= 0 && a.cursor.Rows >= skip+take:
-		return stopBefore, nil
-	case a.count >= a.limit:
-		a.more = true
-		return stopBefore, nil
-	}
-	row, err := a.render(a.scan.row)
-	switch {
-	case err != nil:
-		return stopBefore, err
-	case !a.add(row):
-		a.more = true
-		return stopBefore, nil
-	}
-	a.cursor.Made = made
-	a.cursor.Rows++
-	if take >= 0 && a.cursor.Rows >= skip+take {
-		return stopAfter, nil
-	}
-	if a.count >= a.limit {
-		a.more = true
-		return stopAfter, nil
-	}
-	return goOn, nil
+	return next, cmp.Or(a.scan.row.err, a.bound.Err())
 }
 
 // loaded is an item that a scan has loaded.

@@ -152,14 +152,10 @@ func (p *partition) counted(c counters) {
 
 // load reads the counters of the partition; none are stored before its first write.
 func (p *partition) load(db *pebble.DB) error {
-	v, closer, err := db.Get(p.counter)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	v, err := get(db, p.counter)
+	if v == nil || err != nil {
 		return err
 	}
-	defer func() { _ = closer.Close() }()
 	if len(v) != 24 {
 		return errors.New("the counters of physical partition " + p.id + " are damaged")
 	}

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/ru"
@@ -51,15 +48,9 @@ func (w *writing) amount(from pebble.Reader) (func(ru.Model) float64, error) {
 
 // changedTerms counts the units of the index that a replace removes and adds.
 func (w *writing) changedTerms(from pebble.Reader) (int, error) {
-	v, closer, err := from.Get(bodyName(nil, w.name))
+	doc, err := storedItem(from, w.name)
 	if err != nil {
-		return 0, fmt.Errorf("read the body of an item: %w", err)
-	}
-	defer func() { _ = closer.Close() }()
-	var parser fastjson.Parser
-	doc, err := parser.ParseBytes(v)
-	if err != nil {
-		return 0, fmt.Errorf("read the body of an item: %w", err)
+		return 0, err
 	}
 	schema.DeleteSystem(doc)
 	return difference(w.revision.Policy.Terms(nil, doc), w.doc.Terms), nil

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 // Provision is the throughput that a container has, or its whole database when shared. Scaled is what autoscale was at
-// in the last whole second, ScaledHour the most in the current hour of the clock: the sum over physical partitions, as in
-// accounts with dynamic scaling. With manual throughput they are all the same.
+// in the last whole second, ScaledHour the most in the current hour of the clock: the sum over physical partitions, as
+// in accounts with dynamic scaling. With manual throughput they are all the same.
 type Provision struct {
 	RUs        float64 `json:"rus"` // manual RU/s, or the autoscale maximum
 	Autoscale  bool    `json:"autoscale"`

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,7 +38,7 @@ type Page struct {
 func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error) {
 	rev := c.current.Load()
 	legs, single, err := c.plan(rev, q)
-	if err = firstError(err, q.Bound.Unserved()); err != nil {
+	if err = cmp.Or(err, q.Bound.Unserved()); err != nil {
 		return Page{}, err
 	}
 	at, err := parseCursor(q.Continuation, c.rid, queryHash(q.Sent))

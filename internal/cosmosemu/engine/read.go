@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,7 +22,7 @@ func readHeader(
 	if err != nil {
 		return false, false, fmt.Errorf("read an item: %w", err)
 	}
-	defer func() { err = firstError(err, it.Close()) }()
+	defer func() { err = cmp.Or(err, it.Close()) }()
 	if !it.SeekPrefixGE(name) || !bytes.Equal(it.Key(), name) {
 		return false, false, it.Error()
 	}
@@ -88,11 +89,8 @@ func (c *Container) lookup(name []byte, now time.Time) (head header, body []byte
 	if !alive {
 		return header{}, nil, st.settle()
 	}
-	v, closer, err := snap.Get(bodyName(make([]byte, 0, len(name)), name))
-	if err != nil {
-		return header{}, nil, fmt.Errorf("read the body of an item: %w", err)
+	if body, err = storedBody(snap, name); err != nil {
+		return header{}, nil, err
 	}
-	body = bytes.Clone(v)
-	_ = closer.Close() // releases memory only
 	return head, body, st.settle()
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -127,12 +128,7 @@ func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
 }
 
 func (s *scan) span(sp span, visit func() (step, error)) (done bool, err error) {
-	prefix := appendPrefix(nil, spaceHeader, s.container.number)
-	opts := &pebble.IterOptions{LowerBound: append(prefix[:prefixLen:prefixLen], sp.low...), UpperBound: after(prefix)}
-	if sp.high != nil {
-		opts.UpperBound = append(prefix[:prefixLen:prefixLen], sp.high...)
-	}
-	it, err := s.row.snapshot.NewIter(opts)
+	it, err := s.row.snapshot.NewIter(s.container.bounds(sp))
 	if err != nil {
 		return false, fmt.Errorf("scan items: %w", err)
 	}
@@ -172,12 +168,12 @@ func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, erro
 	}
 	if s.second >= r.head.expiry(s.revision.TTL) || r.head.created <= s.after && s.after > 0 || !s.within() ||
 		!all(s.served, r) {
-		return goOn, firstError(r.err, s.bound.Err())
+		return goOn, cmp.Or(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {
 		s.load() // to be tested
 		if !all(s.residual, r) {
-			return goOn, firstError(r.err, s.bound.Err())
+			return goOn, cmp.Or(r.err, s.bound.Err())
 		}
 	}
 	s.name = append(s.name[:0], it.Key()[prefixLen:]...)
@@ -186,7 +182,7 @@ func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, erro
 	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
 		s.load()
 	}
-	return next, firstError(firstError(err, r.err), s.bound.Err())
+	return next, cmp.Or(cmp.Or(err, r.err), s.bound.Err())
 }
 
 // load notes that the item which the scan is at is loaded.

@@ -2,57 +2,12 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"math"
-	"slices"
 
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/ru"
 )
-
-// candidate is an item noted for its place in an order.
-type candidate struct {
-	values []sql.Value // of the ORDER BY properties
-	name   []byte      // key without prefix: it decides between equal values
-	head   []byte      // encoded header
-}
-
-// sorter keeps the first candidates of an order that come after a given one. Its memory is bounded by
-// how many are wanted, not by how many there are.
-type sorter struct {
-	query *sql.Query
-	after *candidate // nil: from the first on
-	want  int
-	kept  []candidate
-	seen  int // candidates after the given one
-}
-
-func (s *sorter) compare(a, b candidate) int {
-	if c := s.query.CompareOrder(a.values, b.values); c != 0 {
-		return c
-	}
-	return bytes.Compare(a.name, b.name)
-}
-
-// add notes a candidate; what it refers to is copied only if it is kept.
-func (s *sorter) add(c candidate) {
-	if s.after != nil && s.compare(c, *s.after) <= 0 {
-		return
-	}
-	s.seen++
-	c.values, c.name, c.head = slices.Clone(c.values), bytes.Clone(c.name), bytes.Clone(c.head)
-	for i, v := range c.values {
-		c.values[i] = v.Clone()
-	}
-	s.kept = append(s.kept, c)
-	if len(s.kept) >= 2*s.want+16 {
-		s.trim()
-	}
-}
-
-func (s *sorter) trim() {
-	slices.SortFunc(s.kept, s.compare)
-	s.kept = s.kept[:min(len(s.kept), s.want)]
-}
 
 // sorted adds rows in the order of properties. It notes all matching items, and loads those of the page. keepUndefined
 // includes items without the property.
@@ -65,13 +20,16 @@ func (a *answer) sorted(keepUndefined bool) error {
 		first, _ := a.bound.Window()
 		rows = min(rows, max(0, first+take-a.cursor.Rows-skip))
 	}
-	s := &sorter{query: q, want: skip + rows}
+	s := &firsts{want: skip + rows, compare: func(x, y candidate) int {
+		return cmp.Or(q.CompareOrder(x.values, y.values), bytes.Compare(x.name, y.name)) // between equal values, the key
+	}}
+	var after *candidate // the last item of the page before
 	if len(a.cursor.At) > 0 {
 		values, err := a.cursor.values(len(q.Order))
 		if err != nil {
 			return err
 		}
-		s.after = &candidate{values: values, name: a.cursor.At}
+		after = &candidate{values: values, name: a.cursor.At}
 	}
 	a.scan.sorting = true
 	values := make([]sql.Value, len(q.Order))
@@ -81,7 +39,10 @@ func (a *answer) sorted(keepUndefined bool) error {
 				values[i] = a.scan.row.Value(o.Path)
 			}
 			if (values[0].Kind() != sql.Undefined || keepUndefined) && a.bound.Defined(a.scan.row) {
-				s.add(candidate{values, a.scan.name, a.scan.head})
+				c := candidate{values: values, name: a.scan.name, head: a.scan.head}
+				if after == nil || s.compare(c, *after) > 0 {
+					s.add(c)
+				}
 			}
 			return goOn, a.scan.row.err
 		})
@@ -99,7 +60,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 }
 
 // give loads the rows of the page. rows is how many fit, skip how many are passed over first.
-func (a *answer) give(s *sorter, skip, rows, take int) error {
+func (a *answer) give(s *firsts, skip, rows, take int) error {
 	r := a.scan.row
 	defer r.close()
 	given := 0

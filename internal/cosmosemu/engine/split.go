@@ -2,15 +2,13 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/cosmosemu/refusal"
@@ -55,18 +53,18 @@ func (a *Account) median(co *Container, p *partition) (cut []byte, err error) {
 	width := levelLen * len(co.current.Load().Keys)
 	var last []byte
 	var before, best int64
-	err = a.headers(a.store.db, co, p.span(), func(item []byte, h *header) bool {
+	err = co.headers(p.span(), func(item []byte, h *header) (bool, error) {
 		if key := item[:width]; !bytes.Equal(key, last) {
 			if off := abs(total - 2*before); last != nil && (cut == nil || off < best) {
 				cut, best = boundary(last, key), off
 			}
 			if cut != nil && 2*before >= total {
-				return false
+				return false, nil
 			}
 			last = append(last[:0], key...)
 		}
 		before += int64(h.size)
-		return true
+		return true, nil
 	})
 	return cut, err
 }
@@ -108,32 +106,6 @@ func (p *partition) bounds(levels int) (low, high *big.Int) {
 	return new(big.Int).SetBytes(a), new(big.Int).SetBytes(b)
 }
 
-// headers visits the headers of the items in a span, until visit reports false.
-func (a *Account) headers(
-	from pebble.Reader, co *Container, s span, visit func(item []byte, h *header) bool,
-) (err error) {
-	prefix := appendPrefix(nil, spaceHeader, co.number)
-	opts := &pebble.IterOptions{LowerBound: append(bytes.Clone(prefix), s.low...), UpperBound: after(prefix)}
-	if s.high != nil {
-		opts.UpperBound = append(bytes.Clone(prefix), s.high...)
-	}
-	it, err := from.NewIter(opts)
-	if err != nil {
-		return fmt.Errorf("scan items: %w", err)
-	}
-	defer func() { err = firstError(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		var h header
-		if err := h.decode(it.Value()); err != nil {
-			return err
-		}
-		if !visit(it.Key()[prefixLen:], &h) {
-			return nil
-		}
-	}
-	return it.Error()
-}
-
 // split replaces a partition by two and divides the throughput anew. splitting is held. A container
 // that has been dropped meanwhile is left alone.
 func (a *Account) split(co *Container, p *partition, cut []byte) error {
@@ -160,10 +132,10 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := counters{lsn: p.count.lsn}
-	err := a.headers(a.store.db, co, span{p.low, cut}, func(_ []byte, h *header) bool {
+	err := co.headers(span{p.low, cut}, func(_ []byte, h *header) (bool, error) {
 		left.items++
 		left.bytes += int64(h.size)
-		return true
+		return true, nil
 	})
 	if err != nil {
 		return err
@@ -188,7 +160,7 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	record := co.record
 	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.id }, records[:]...)
 	b := a.store.db.NewBatch()
-	err = firstError(
+	err = cmp.Or(
 		b.Set(l.counter, l.count.append(nil), nil), b.Set(r.counter, r.count.append(nil), nil), b.Delete(p.counter, nil))
 	if err != nil {
 		return err

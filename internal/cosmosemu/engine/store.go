@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -53,7 +54,7 @@ func openStore(cfg Config) (st *store, err error) {
 	opts.Lock = lock
 	st.lock = lock
 	if st.db, err = st.end.open(func() (*pebble.DB, error) { return pebble.Open(dir, opts) }); err != nil {
-		return nil, fmt.Errorf("open data directory %s: %w", dir, firstOf(err, lock.Close()))
+		return nil, fmt.Errorf("open data directory %s: %w", dir, cmp.Or(err, lock.Close()))
 	}
 	return st, nil
 }
@@ -79,21 +80,15 @@ func pebbleOptions(cfg Config, end *ending) *pebble.Options {
 	if opts.FS == nil {
 		opts.FS = vfs.Default
 	}
-	opts.FS = watchedFS{opts.FS, end}
+	opts.FS = watch(opts.FS, end)
 	if !cfg.Sync {
-		opts.FS = pageCacheFS{opts.FS}
+		opts.FS = pageCacheFS(opts.FS)
 	}
 	return opts
 }
 
-func firstOf(err, _ error) error { return err }
-
 func (st *store) close() error {
-	err := st.db.Close()
-	if lockErr := st.lock.Close(); err == nil {
-		err = lockErr
-	}
-	return err
+	return cmp.Or(st.db.Close(), st.lock.Close())
 }
 
 // apply makes a batch visible. It is durable only when wait, which must follow, has returned; so that
@@ -159,14 +154,4 @@ func (l engineLog) Errorf(format string, args ...any) {
 // Fatalf ends the process. Pebble calls it when going on would lose data, and requires that it does not return.
 func (l engineLog) Fatalf(format string, args ...any) {
 	l.end.now(fmt.Errorf("storage engine: "+format, args...))
-}
-
-// firstError returns the first of some errors that is one.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // sweepBatch is how many expired items are removed under one lock.
@@ -50,12 +48,6 @@ func (c *Container) sweep(ctx context.Context, now time.Time) (int, error) {
 }
 
 func (c *Container) walkExpired(ctx context.Context, now time.Time) (removed int, err error) {
-	prefix := appendPrefix(nil, spaceHeader, c.number)
-	it, err := c.account.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = firstError(err, it.Close()) }()
 	var names [][]byte
 	flush := func() error {
 		n, err := c.removeExpired(names, now)
@@ -64,29 +56,19 @@ func (c *Container) walkExpired(ctx context.Context, now time.Time) (removed int
 		return err
 	}
 	ttl := c.current.Load().TTL
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := ctx.Err(); err != nil {
-			return removed, err
-		}
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return removed, err
-		}
-		var head header
-		if err := head.decode(v); err != nil {
-			return removed, err
-		}
-		if at := head.expiry(ttl); at > now.Unix() {
+	err = c.headers(span{}, func(item []byte, h *header) (bool, error) {
+		if at := h.expiry(ttl); at > now.Unix() {
 			c.expires(at)
-			continue
+		} else {
+			names = append(names, append(appendPrefix(nil, spaceHeader, c.number), item...))
 		}
-		if names = append(names, bytes.Clone(it.Key())); len(names) == sweepBatch {
-			if err := flush(); err != nil {
-				return removed, err
-			}
+		if len(names) < sweepBatch {
+			return true, ctx.Err()
 		}
-	}
-	return removed, flush()
+		return true, cmp.Or(flush(), ctx.Err())
+	})
+	err = cmp.Or(err, flush())
+	return removed, err
 }
 
 // removeExpired removes items that are still expired once their partition is locked.
@@ -141,7 +123,7 @@ func (c *Container) removeFrom(p *partition, names [][]byte, now time.Time) (int
 			return 0, err
 		}
 		_, logErr := p.unlogged(b, nil, name, head.lsn)
-		if err := firstError(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
+		if err := cmp.Or(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
 			return 0, err
 		}
 	}
@@ -149,7 +131,7 @@ func (c *Container) removeFrom(p *partition, names [][]byte, now time.Time) (int
 	if removed == 0 {
 		return 0, b.Close()
 	}
-	if err := firstError(b.Set(p.counter, next.append(nil), nil), p.lighter(b, c.account.store.db, lighter)); err != nil {
+	if err := cmp.Or(b.Set(p.counter, next.append(nil), nil), p.lighter(b, c.account.store.db, lighter)); err != nil {
 		return 0, err
 	}
 	if err := c.account.store.commit(b); err != nil {

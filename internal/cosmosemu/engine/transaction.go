@@ -36,19 +36,33 @@ func (c *Container) Transact(call Call, key string, requests []Write) (Result, [
 	t := transaction{container: c, call: call}
 	defer t.release()
 	for _, r := range requests {
-		doc := documents.Get().(*document)
-		s := &transactionStep{writing: c.writing(call, r, doc)}
-		t.steps = append(t.steps, s)
-		full, err := s.revision.fullKey(&doc.keys, key)
-		if err != nil {
-			return Result{}, nil, c.misaddressed(err)
-		}
-		t.at = full.AppendEPK(t.at[:0])
-		if err := s.prepare(full); err != nil {
-			s.refused = refusal.Of(err)
+		if err := t.add(r, key); err != nil {
+			return Result{}, nil, err
 		}
 	}
 	return t.run()
+}
+
+// add takes an operation over. What is wrong with it alone is kept with it; a partition key that names no logical
+// partition is an error. The first operation says which physical partition all must be in.
+func (t *transaction) add(r Write, key string) error {
+	doc := documents.Get().(*document)
+	s := &transactionStep{writing: t.container.writing(t.call, r, doc)}
+	t.steps = append(t.steps, s)
+	full, err := s.revision.fullKey(&doc.keys, key)
+	if err != nil {
+		return t.container.misaddressed(err)
+	}
+	at := full.AppendEPK(nil)
+	if len(t.steps) == 1 {
+		t.at = at
+	}
+	if err := s.prepare(full); err != nil {
+		s.refused = refusal.Of(err)
+	} else if parts := t.container.parts(); partitionAt(parts, at) != partitionAt(parts, t.at) {
+		s.refused = refusal.RangeGone(partitionAt(parts, t.at).id)
+	}
+	return nil
 }
 
 // prepare takes an operation apart. What is wrong with it is found before any is done.
@@ -97,10 +111,7 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 	p := t.container.lock(t.at)
 	defer p.mu.Unlock()
 	t.partition = p
-	if t.container.deleted.Load() {
-		return nil, refusal.NotFound("the container was deleted")
-	}
-	if err := p.admit(t.call); err != nil {
+	if err := t.container.admit(p, t.call); err != nil {
 		return nil, err
 	}
 	p.sequence.mu.Lock()
@@ -199,20 +210,16 @@ func (s *transactionStep) readFrom(from pebble.Reader) error {
 		f.Charge = s.charge.Likely
 		return f
 	}
-	v, closer, err := from.Get(bodyName(nil, s.name))
-	if err != nil {
-		return fmt.Errorf("read the body of an item: %w", err)
-	}
-	s.answer = slices.Clone(v)
-	return closer.Close()
+	s.answer, err = storedBody(from, s.name)
+	return err
 }
 
-// outcomes returns what came of every operation: nothing of those before one that was refused.
+// outcomes returns what came of every operation: nothing of those before one that was refused, unless they were done.
 func (t *transaction) outcomes(done bool) []Outcome {
 	out := make([]Outcome, len(t.steps))
 	for i, s := range t.steps {
 		switch {
-		case !done:
+		case !done || s.refused != nil:
 			out[i].Refused = s.refused
 		case s.Op == OpRead:
 			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge.Likely}

@@ -41,15 +41,13 @@ func (w *writing) weight(from pebble.Reader) (int64, error) {
 }
 
 func readWeight(from pebble.Reader, name []byte) (int64, error) {
-	v, closer, err := from.Get(name)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
+	v, err := get(from, name)
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("read the size of a logical partition: %w", err)
-	}
-	defer func() { _ = closer.Close() }() // releases memory only
-	if len(v) != 8 {
+	case v == nil:
+		return 0, nil
+	case len(v) != 8:
 		return 0, errors.New("the size of a logical partition is damaged")
 	}
 	return int64(binary.BigEndian.Uint64(v)), nil

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/patch"
 	"binnacle/internal/cosmosemu/refusal"
@@ -50,7 +50,7 @@ func (c *Container) Write(call Call, r Write) (Result, error) {
 	if err != nil {
 		return Result{}, c.misaddressed(err)
 	}
-	if err := firstError(w.parse(), w.address(key)); err != nil {
+	if err := cmp.Or(w.parse(), w.address(key)); err != nil {
 		return Result{}, w.unread(key, err)
 	}
 	return w.run()
@@ -157,10 +157,7 @@ func (w *writing) locked() (*pebble.Batch, error) {
 	p := w.container.lock(w.name[prefixLen:])
 	defer p.mu.Unlock()
 	w.partition = p
-	if w.container.deleted.Load() {
-		return nil, refusal.NotFound("the container was deleted")
-	}
-	if err := p.admit(w.call); err != nil {
+	if err := w.container.admit(p, w.call); err != nil {
 		return nil, err
 	}
 	p.sequence.mu.Lock()
@@ -215,7 +212,7 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 		return count, err
 	}
 	next := w.change(count)
-	if err := firstError(w.fits(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
+	if err := cmp.Or(w.fits(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
 		var f *refusal.Error
 		if errors.As(err, &f) {
 			charged(f)
@@ -239,15 +236,9 @@ func charged(f *refusal.Error) *refusal.Error {
 
 // patched makes the write's document of the stored one and the patch.
 func (w *writing) patched(from pebble.Reader) error {
-	v, closer, err := from.Get(bodyName(nil, w.name))
+	doc, err := storedItem(from, w.name)
 	if err != nil {
-		return fmt.Errorf("read the body of an item: %w", err)
-	}
-	defer func() { _ = closer.Close() }()
-	var parser fastjson.Parser
-	doc, err := parser.ParseBytes(v)
-	if err != nil {
-		return fmt.Errorf("read the body of an item: %w", err)
+		return err
 	}
 	if !w.patch.Holds(doc) {
 		return refusal.PreconditionFailed()
@@ -341,16 +332,16 @@ func (w *writing) fill(b *pebble.Batch, next counters) error {
 		d.logName, logErr = w.partition.unlogged(b, d.logName, w.name, w.old.lsn)
 	}
 	if w.Op == OpDelete {
-		err = firstError(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
+		err = cmp.Or(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
 	} else {
 		d.head = w.fresh.append(d.head[:0])
 		d.value = w.container.appendBody(d.value[:0], d, &w.fresh)
-		err = firstError(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
+		err = cmp.Or(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
 		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
-		err = firstError(err, logErr)
+		err = cmp.Or(err, logErr)
 	}
 	var buf [24]byte
-	if err = firstError(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
+	if err = cmp.Or(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
 		return fmt.Errorf("write an item: %w", err)
 	}
 	return nil
