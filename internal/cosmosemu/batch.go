@@ -23,14 +23,10 @@ var operations = map[string]engine.Operation{
 }
 
 // executeBatch serves a transactional batch.
-func (x *exchange) executeBatch() (reply, error) {
+func (x *exchange) executeBatch(co *engine.Container) (reply, error) {
 	h := x.request.Header
 	atomic := h.Get("X-Ms-Cosmos-Batch-Atomic")
 	if err := checkDirectives(h); err != nil {
-		return reply{}, err
-	}
-	co, err := x.container()
-	if err != nil {
 		return reply{}, err
 	}
 	steps, keys, err := x.batchBody()

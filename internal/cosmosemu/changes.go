@@ -10,19 +10,16 @@ import (
 )
 
 // readChanges serves a page of the change feed in latest version mode.
-func (x *exchange) readChanges() (reply, error) {
+func (x *exchange) readChanges(co *engine.Container) (reply, error) {
 	h := x.request.Header
 	if mode := h.Get("A-Im"); !strings.EqualFold(mode, "Incremental Feed") {
 		return reply{}, refusal.Unsupported("the change feed mode %q", mode)
 	}
-	co, err := x.container()
+	limit, err := x.pageRows()
 	if err != nil {
 		return reply{}, err
 	}
-	f := engine.Feed{Scope: x.scope()}
-	if f.Limit, err = x.pageRows(); err != nil {
-		return reply{}, err
-	}
+	f := engine.Feed{Scope: x.scope(), Limit: limit}
 	if err := since(h, &f); err != nil {
 		return reply{}, err
 	}

@@ -24,31 +24,24 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // createItem serves POST of an item: a create, or an upsert when the client says so. The same path
 // takes batches.
-func (x *exchange) createItem() (reply, error) {
-	h := x.request.Header
-	if isTrue(h.Get(hBatch)) {
-		return x.executeBatch()
+func (x *exchange) createItem(co *engine.Container) (reply, error) {
+	switch h := x.request.Header; {
+	case isTrue(h.Get(hBatch)):
+		return x.executeBatch(co)
+	case isTrue(h.Get(hUpsert)):
+		return x.write(co, engine.OpUpsert)
 	}
-	op := engine.OpCreate
-	if isTrue(h.Get(hUpsert)) {
-		op = engine.OpUpsert
-	}
-	return x.write(op)
+	return x.write(co, engine.OpCreate)
 }
 
-func (x *exchange) replaceItem() (reply, error) { return x.write(engine.OpReplace) }
-
-func (x *exchange) patchItem() (reply, error) { return x.write(engine.OpPatch) }
-
-func (x *exchange) deleteItem() (reply, error) { return x.write(engine.OpDelete) }
+// write returns what serves a write of one item.
+func write(op engine.Operation) handler {
+	return on(func(x *exchange, co *engine.Container) (reply, error) { return x.write(co, op) })
+}
 
 // deleteKey deletes all items of a logical partition. The service does it in the background, for the request units that
 // others leave; here it is done and charged at once.
-func (x *exchange) deleteKey() (reply, error) {
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *exchange) deleteKey(co *engine.Container) (reply, error) {
 	key := x.request.Header.Get(hKey)
 	ids, err := co.IDs(key)
 	if err != nil {
@@ -70,7 +63,7 @@ func (x *exchange) deleteKey() (reply, error) {
 }
 
 // write serves a write of one item.
-func (x *exchange) write(op engine.Operation) (reply, error) {
+func (x *exchange) write(co *engine.Container, op engine.Operation) (reply, error) {
 	h := x.request.Header
 	w := engine.Write{
 		Op: op, ID: x.route.id, Key: h.Get(hKey),
@@ -80,18 +73,13 @@ func (x *exchange) write(op engine.Operation) (reply, error) {
 		if err := checkDirectives(h); err != nil {
 			return reply{}, err
 		}
-	}
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
-	if op != engine.OpDelete {
 		body := bodies.Get().(*[]byte)
 		defer bodies.Put(body)
-		if *body, err = x.readBody(*body); err != nil {
+		read, err := x.readBody(*body)
+		if err != nil {
 			return reply{}, err
 		}
-		w.Body = *body
+		*body, w.Body = read, read
 	}
 	res, err := co.Write(x.call(), w)
 	if err != nil {
@@ -161,11 +149,7 @@ func checkDirectives(h http.Header) error {
 }
 
 // readItem serves a point read.
-func (x *exchange) readItem() (reply, error) {
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *exchange) readItem(co *engine.Container) (reply, error) {
 	res, err := co.Read(x.call(), engine.Read{Key: x.request.Header.Get(hKey), ID: x.route.id, Factor: x.readFactor()})
 	if err != nil {
 		return reply{}, err

@@ -95,11 +95,7 @@ func (x *exchange) createContainer() (reply, error) {
 	return x.made(co.Resource()), nil
 }
 
-func (x *exchange) readContainer() (reply, error) {
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *exchange) readContainer(co *engine.Container) (reply, error) {
 	rep := x.metadata(co.Resource())
 	h := x.request.Header
 	if isTrue(h.Get("X-Ms-Documentdb-Populatequotainfo")) {
@@ -109,9 +105,13 @@ func (x *exchange) readContainer() (reply, error) {
 		}
 	}
 	if isTrue(h.Get("X-Ms-Documentdb-Populatepartitionstatistics")) {
-		rep.body, err = withStatistics(rep.body, co.Stats(x.now))
+		body, err := withStatistics(rep.body, co.Stats(x.now))
+		if err != nil {
+			return reply{}, err
+		}
+		rep.body = body
 	}
-	return rep, err
+	return rep, nil
 }
 
 // usage returns how much a container holds, as the header of that name says it.

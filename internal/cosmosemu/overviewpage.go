@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"binnacle/internal/report"
 )
 
 // overviewPath is the page for people: all containers with their physical partitions.
@@ -22,7 +24,7 @@ const overviewPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-sr
 var overviewHTML string
 
 var overviewPage = template.Must(template.New("overview").Funcs(template.FuncMap{
-	"rus": formatRUs, "count": formatCount, "bytes": formatBytes, "heat": heatClass, "cell": describeCell, "key": shortKey,
+	"rus": formatRUs, "count": report.Thousands[int64], "bytes": formatBytes, "heat": heatClass, "cell": describeCell, "key": shortKey,
 	"percent": func(a, b float64) string { return strconv.FormatFloat(100*a/b, 'f', 0, 64) + " %" },
 }).Parse(overviewHTML))
 
@@ -80,16 +82,7 @@ func formatRUs(v float64) string {
 	if v < 999.95 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	return formatCount(int64(v + 0.5))
-}
-
-// formatCount returns a number with commas.
-func formatCount(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return report.Thousands(int64(v + 0.5))
 }
 
 func formatBytes(n int64) string {

@@ -92,50 +92,34 @@ const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
 const hIndexUseV2 = "X-Ms-Cosmos-Populateindexmetrics-V2"
 
 // queryItems serves one page of a query over items.
-func (x *exchange) queryItems() (reply, error) {
-	if isPlan(x.request.Header) {
-		return x.planQuery()
-	}
-	return x.pageOf(x.parseQuery)
-}
-
-// planQuery answers with the plan of a query. The gateway makes it.
-func (x *exchange) planQuery() (reply, error) {
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *exchange) queryItems(co *engine.Container) (reply, error) {
 	sent, err := x.parseQuery(co)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusOK, body: x.plan(sent), items: -1, gateway: true}, nil
+	if isPlan(x.request.Header) { // the gateway makes it
+		return reply{status: http.StatusOK, body: x.plan(sent), items: -1, gateway: true}, nil
+	}
+	return x.pageOf(co, sent)
 }
 
 // readItems serves one page of all items, without a query: what some SDKs offer as reading all items.
-func (x *exchange) readItems() (reply, error) {
-	return x.pageOf(func(*engine.Container) (sentQuery, error) {
-		const all = "SELECT * FROM c"
-		q, err := x.queries.Parse(all)
-		if err != nil {
-			return sentQuery{}, err
-		}
-		b, err := q.Bind(nil)
-		return sentQuery{[]byte(all), b}, err
-	})
+func (x *exchange) readItems(co *engine.Container) (reply, error) {
+	const all = "SELECT * FROM c"
+	q, err := x.queries.Parse(all)
+	if err != nil {
+		return reply{}, err
+	}
+	b, err := q.Bind(nil)
+	if err != nil {
+		return reply{}, err
+	}
+	return x.pageOf(co, sentQuery{[]byte(all), b})
 }
 
-// pageOf serves one page of the query that parse returns.
-func (x *exchange) pageOf(parse func(*engine.Container) (sentQuery, error)) (reply, error) {
+// pageOf serves one page of a query.
+func (x *exchange) pageOf(co *engine.Container, sent sentQuery) (reply, error) {
 	h := x.request.Header
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
-	sent, err := parse(co)
-	if err != nil {
-		return reply{}, err
-	}
 	limit, err := x.pageRows()
 	if err != nil {
 		return reply{}, err

@@ -28,11 +28,7 @@ type rangeJSON struct {
 // readRanges answers with the physical partitions. SDKs read it like a change feed: once all, with an
 // ETag, then for that ETag those that splits have made since. These name all that they came from, so
 // that a client which has missed several splits can drop what is gone.
-func (x *exchange) readRanges() (reply, error) {
-	co, err := x.container()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *exchange) readRanges(co *engine.Container) (reply, error) {
 	parts := co.Ranges()
 	splits := 0
 	for _, p := range parts {

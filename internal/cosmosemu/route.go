@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
 )
 
@@ -146,6 +147,17 @@ func (rt route) handler(method string, h http.Header) (handler, error) {
 // handler serves one kind of request.
 type handler func(*exchange) (reply, error)
 
+// on returns what serves a request about a container that must be there.
+func on(serve func(*exchange, *engine.Container) (reply, error)) handler {
+	return func(x *exchange) (reply, error) {
+		co, err := x.container()
+		if err != nil {
+			return reply{}, err
+		}
+		return serve(x, co)
+	}
+}
+
 // handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.
 var handlers = map[string]handler{
 	" GET":                   (*exchange).readAccount,
@@ -157,23 +169,23 @@ var handlers = map[string]handler{
 	"colls POST feed":        (*exchange).createContainer,
 	"colls POST feed query":  (*exchange).queryMetadata,
 	"colls GET feed":         (*exchange).listMetadata,
-	"colls GET":              (*exchange).readContainer,
+	"colls GET":              on((*exchange).readContainer),
 	"colls PUT":              (*exchange).replaceContainer,
 	"colls DELETE":           (*exchange).deleteContainer,
-	"pkranges GET feed":      (*exchange).readRanges,
+	"pkranges GET feed":      on((*exchange).readRanges),
 	"offers POST feed query": (*exchange).queryMetadata,
 	"offers GET feed":        (*exchange).listMetadata,
 	"offers GET":             (*exchange).readOffer,
 	"offers PUT":             (*exchange).replaceOffer,
-	"docs POST feed":         (*exchange).createItem,
-	"docs POST feed query":   (*exchange).queryItems,
-	"docs GET feed":          (*exchange).readItems,
-	"docs GET feed changes":  (*exchange).readChanges,
-	"docs GET":               (*exchange).readItem,
-	"docs PUT":               (*exchange).replaceItem,
-	"docs PATCH":             (*exchange).patchItem,
-	"docs DELETE":            (*exchange).deleteItem,
-	"partitionkey POST":      (*exchange).deleteKey,
+	"docs POST feed":         on((*exchange).createItem),
+	"docs POST feed query":   on((*exchange).queryItems),
+	"docs GET feed":          on((*exchange).readItems),
+	"docs GET feed changes":  on((*exchange).readChanges),
+	"docs GET":               on((*exchange).readItem),
+	"docs PUT":               write(engine.OpReplace),
+	"docs PATCH":             write(engine.OpPatch),
+	"docs DELETE":            write(engine.OpDelete),
+	"partitionkey POST":      on((*exchange).deleteKey),
 }
 
 // lists are the resource types that an account may have and this one never has, with the names of their lists.

@@ -12,18 +12,26 @@ import (
 // with 15 digits where these are enough, else 17, and exponents of three digits. Queries write exponents of two digits
 // at least, and integers beyond the signed ones as float64.
 
-// Plain reports whether all numbers of a value are written as they are kept. wide reports whether queries write one of
-// them otherwise. A number beyond float64 is ErrInvalid.
-func Plain(v *fastjson.Value) (plain, wide bool, err error) {
-	plain = true
-	var walk func(v *fastjson.Value)
-	walk = func(v *fastjson.Value) {
+// Shape is what matters of JSON for how it is kept.
+type Shape struct {
+	Plain bool // all numbers are written as they are kept
+	Wide  bool // queries write one of the numbers otherwise
+	Depth int  // of objects and arrays inside each other
+}
+
+// ShapeOf returns the shape of a value. A number beyond float64 is ErrInvalid.
+func ShapeOf(v *fastjson.Value) (s Shape, err error) {
+	s.Plain = true
+	var walk func(v *fastjson.Value, depth int)
+	walk = func(v *fastjson.Value, depth int) {
 		switch v.Type() {
 		case fastjson.TypeObject:
-			v.GetObject().Visit(func(_ []byte, e *fastjson.Value) { walk(e) })
+			s.Depth = max(s.Depth, depth)
+			v.GetObject().Visit(func(_ []byte, e *fastjson.Value) { walk(e, depth+1) })
 		case fastjson.TypeArray:
+			s.Depth = max(s.Depth, depth)
 			for _, e := range v.GetArray() {
-				walk(e)
+				walk(e, depth+1)
 			}
 		case fastjson.TypeNumber:
 			var buf [48]byte
@@ -35,12 +43,12 @@ func Plain(v *fastjson.Value) (plain, wide bool, err error) {
 			if !ok {
 				err = ErrInvalid
 			}
-			plain = plain && bytes.Equal(kept, text)
-			wide = wide || !bytes.Equal(kept, appendQueried(nil, kept))
+			s.Plain = s.Plain && bytes.Equal(kept, text)
+			s.Wide = s.Wide || !bytes.Equal(kept, appendQueried(nil, kept))
 		}
 	}
-	walk(v)
-	return plain, wide, err
+	walk(v, 1)
+	return s, err
 }
 
 // small reports whether a number is an integer that is kept as it is written.

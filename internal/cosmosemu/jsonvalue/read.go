@@ -1,7 +1,6 @@
 package jsonvalue
 
 import (
-	"bytes"
 	"errors"
 	"unicode/utf8"
 
@@ -35,29 +34,4 @@ func At(v *fastjson.Value, steps []string) *fastjson.Value {
 		v = Member(v, s)
 	}
 	return v
-}
-
-// Deeper reports whether valid JSON is nested deeper than most. What has fewer brackets than that, as
-// nearly all has, is not looked at closely.
-func Deeper(json []byte, most int) bool {
-	if bytes.Count(json, []byte{'{'})+bytes.Count(json, []byte{'['}) <= most {
-		return false
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(json); i++ {
-		switch c := json[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -23,7 +22,7 @@ func (it *Item) Check(l Bounds) *refusal.Error {
 			return refusal.BadRequest("a value of the partition key has %d bytes, more than %d", len(v.Bytes()), l.KeyValueBytes)
 		}
 	}
-	if jsonvalue.Deeper(it.JSON, l.Nesting) {
+	if it.Depth > l.Nesting {
 		return refusal.BadRequest("objects and arrays are nested more than %d deep", l.Nesting)
 	}
 	return nil

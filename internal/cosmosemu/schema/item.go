@@ -29,7 +29,7 @@ type Item struct {
 	Terms   []uint64
 	Covered []byte
 	Unique  []byte // digests, one for each unique key
-	Wide    bool   // it has numbers that queries write otherwise than point reads
+	jsonvalue.Shape
 
 	parser  fastjson.Parser
 	rebuilt []byte
@@ -48,11 +48,10 @@ func (it *Item) Parse(body []byte, def *Definition) error {
 	case doc.Type() != fastjson.TypeObject:
 		return refusal.BadRequest("the body is not a JSON object")
 	}
-	plain, wide, err := jsonvalue.Plain(doc)
-	if err != nil {
+	if it.Shape, err = jsonvalue.ShapeOf(doc); err != nil {
 		return err
 	}
-	if it.Wide = wide; !plain {
+	if !it.Plain {
 		body = jsonvalue.AppendKept(nil, doc)
 		if doc, err = jsonvalue.Parse(&it.parser, body); err != nil {
 			return err
