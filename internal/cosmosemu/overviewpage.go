@@ -24,7 +24,8 @@ const overviewPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-sr
 var overviewHTML string
 
 var overviewPage = template.Must(template.New("overview").Funcs(template.FuncMap{
-	"rus": formatRUs, "count": report.Thousands[int64], "bytes": formatBytes, "heat": heatClass, "cell": describeCell, "key": shortKey,
+	"rus": formatRUs, "count": report.Thousands[int64], "bytes": formatBytes,
+	"heat": heatClass, "cell": describeCell, "key": shortKey,
 	"percent": func(a, b float64) string { return strconv.FormatFloat(100*a/b, 'f', 0, 64) + " %" },
 }).Parse(overviewHTML))
 
