@@ -153,52 +153,16 @@ func burst(t testing.TB, co *azcosmos.ContainerClient, now *clock) float64 {
 	return spent
 }
 
+// What bursts are is held by the tests of the package budget.
 func TestBurst(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		burst bool
-		rus   int32
-		idle  time.Duration
-		want  []float64 // RU in each second after that
-	}{
-		{"off", false, 400, 5 * time.Minute, []float64{400, 400}},
-		{"a full bank of 120,000 RU", true, 400, 5 * time.Minute, []float64{3000, 3000, 3000}},
-		{"no more than five minutes are saved", true, 400, time.Hour, []float64{3000, 3000, 3000}},
-		{"two idle seconds", true, 400, 2 * time.Second, []float64{1200, 400, 400}},
-		{"4,000 RU/s do not burst", true, 4000, 5 * time.Minute, []float64{4000, 4000}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			now := newClock()
-			s := open(t, cosmosemu.Config{Now: now.now, Burst: c.burst})
-			co := create(t, client(t, s), hierarchical("chunks"), c.rus)
-			require.InDelta(t, float64(c.rus), burst(t, co, now), 20, "nothing is saved at first")
-			now.advance(c.idle)
-			for i, want := range c.want {
-				require.InDelta(t, want, burst(t, co, now), 20, "second %d", i)
-			}
-		})
-	}
-}
-
-// The documentation's example: 100 RU/s, idle for five minutes, have 30,000 RU to spend.
-func TestBurstRunsOut(t *testing.T) {
 	now := newClock()
-	s := open(t, cosmosemu.Config{Now: now.now, Burst: true, PhysicalPartitions: 4})
+	s := open(t, cosmosemu.Config{Now: now.now, Burst: true})
 	co := create(t, client(t, s), hierarchical("chunks"), 400)
-	burst(t, co, now)
-	now.advance(10 * time.Minute)
-	total, seconds := 0.0, 0
-	for {
-		n := burst(t, co, now)
-		if n < 200 {
-			break
-		}
-		total += n
-		seconds++
+	require.InDelta(t, 400, burst(t, co, now), 20, "nothing is saved at first")
+	now.advance(2 * time.Second)
+	for i, want := range []float64{1200, 400} {
+		require.InDelta(t, want, burst(t, co, now), 20, "second %d", i)
 	}
-	require.InDelta(t, 30_000+100*float64(seconds), total, 150)
-	require.InDelta(t, 10, seconds, 1)
-	require.InDelta(t, 100, burst(t, co, now), 15)
 }
 
 func TestAutoscaleScales(t *testing.T) {

@@ -112,7 +112,7 @@ func TestFeedThroughKillsAndSplits(t *testing.T) {
 	dir := t.TempDir()
 	w := &witness{feedReader{map[string]string{}}, map[string]int64{}, map[string]string{}, map[string]uint64{}, 0}
 	for round := range rounds {
-		w.round(t, dir, random.Uint64(), 10+random.IntN(300))
+		w.round(t, dir, random.Uint64(), 10+random.IntN(100))
 		s, err := cosmosemu.Open(cosmosemu.Config{DataDir: dir, Unlimited: true})
 		require.NoError(t, err)
 		w.reader.pass(t, s, func(p servedPage) { w.served(t, p) })
@@ -200,12 +200,12 @@ func TestFeedChild(t *testing.T) {
 	}
 	work.Go(func() {
 		random := rand.New(rand.NewPCG(seed, 99))
-		for next := int64(100); next < 1000; {
+		for next := int64(40); next < 1000; {
 			if writes.Load() < next {
 				time.Sleep(time.Millisecond) // paces splits by the writes of others
 				continue
 			}
-			next += int64(200 + random.IntN(400))
+			next += int64(60 + random.IntN(150))
 			if ranges, _ := readRanges(t, s, ""); len(ranges) < 40 {
 				_ = s.Split("db", "chunks", ranges[random.IntN(len(ranges))].ID)
 			}

@@ -240,12 +240,13 @@ func TestPages(t *testing.T) {
 }
 
 func TestAnswersAreBoundedInBytes(t *testing.T) {
-	s := open(t, cosmosemu.Config{Unlimited: true})
+	require.Equal(t, 4<<20, cosmosemu.Limits{}.WithDefaults().ResponseBytes)
+	s := open(t, cosmosemu.Config{Unlimited: true, Limits: cosmosemu.Limits{ResponseBytes: 4 << 10}})
 	co := create(t, client(t, s), hierarchical("chunks"), 400)
 	ctx := context.Background()
 	pk := key("s", "d")
 	for i := range 5 {
-		c := chunk{ID: fmt.Sprint(i), TenantShard: "s", Device: "d", From: int64(i), Data: strings.Repeat("x", 1500<<10)}
+		c := chunk{ID: fmt.Sprint(i), TenantShard: "s", Device: "d", From: int64(i), Data: strings.Repeat("x", 1500)}
 		_, err := co.CreateItem(ctx, pk, encode(t, c), nil)
 		require.NoError(t, err)
 	}
