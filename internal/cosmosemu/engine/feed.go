@@ -1,16 +1,15 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/refusal"
-	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/ru"
 )
 
@@ -78,10 +77,12 @@ type feed struct {
 // setScope finds what is asked for: a physical partition by its id, narrowed by effective partition
 // keys or by a partition key; or either of these alone, if it lies in one physical partition.
 func (f *feed) setScope() error {
-	key, err := f.container.feedKey(f.Key)
+	var parser fastjson.Parser
+	values, _, err := f.container.current.Load().prefixOf(&parser, f.Key)
 	if err != nil {
 		return err
 	}
+	key := values.AppendEPK(nil)
 	r := reach{spans: []span{{}}}
 	if len(key) > 0 {
 		r.spans = []span{prefixSpan(key)}
@@ -113,24 +114,9 @@ func (f *feed) setScope() error {
 	return refusal.RangeGone(f.Min + "-" + f.Max)
 }
 
-// feedKey returns the effective partition key of the request, or of the prefix that it has.
-func (c *Container) feedKey(text string) ([]byte, error) {
-	var parser fastjson.Parser
-	key, _, err := schema.ParseKey(&parser, text)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.current.Load().checkLevels(key); err != nil {
-		return nil, err
-	}
-	return key.AppendEPK(nil), nil
-}
-
 func rangeByID(parts []*partition, id string) *partition {
-	for _, p := range parts {
-		if p.id == id {
-			return p
-		}
+	if i := slices.IndexFunc(parts, func(p *partition) bool { return p.id == id }); i >= 0 {
+		return parts[i]
 	}
 	return nil
 }
@@ -179,12 +165,7 @@ func (f *feed) visit(e entry) (more bool, err error) {
 }
 
 func (f *feed) wants(item []byte) bool {
-	for _, s := range f.spans {
-		if bytes.Compare(s.low, item) <= 0 && (s.high == nil || bytes.Compare(item, s.high) < 0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.spans, func(s span) bool { return s.holds(item) })
 }
 
 // serve adds the item of an entry, unless it has expired or would make the answer too large.

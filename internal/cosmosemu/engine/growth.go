@@ -63,7 +63,7 @@ func (w *writing) fits(from pebble.Reader, before, next counters) error {
 
 // divisible reports whether the partition holds two partition keys, that of the item included.
 func (w *writing) divisible(from pebble.Reader) (two bool, err error) {
-	it, err := from.NewIter(w.container.bounds(w.partition.span()))
+	it, err := from.NewIter(w.container.bounds(w.partition.span))
 	if err != nil {
 		return false, fmt.Errorf("scan items: %w", err)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"math"
 	"slices"
 
@@ -73,14 +72,11 @@ func (a *answer) goOnAt() error {
 		return nil
 	}
 	for i, p := range append([]passed{a.cursor.passed}, a.cursor.Later...) {
-		low, err := hex.DecodeString(p.Min)
-		r := resumption{span: span{low: low}, passed: p}
-		if err == nil && p.Max != epk.Max {
-			r.high, err = hex.DecodeString(p.Max)
-		}
+		s, err := keySpan(epk.Range{Min: p.Min, Max: p.Max})
 		if err != nil {
 			return errCursor()
 		}
+		r := resumption{span: s, passed: p}
 		if i == 0 {
 			r.inside = a.cursor.Inside
 		}
@@ -96,7 +92,7 @@ func (a *answer) goOnAt() error {
 // passedIn returns what earlier pages have passed of a physical partition.
 func (a *answer) passedIn(p *partition) (made uint64, inside int) {
 	for _, r := range a.before {
-		if bytes.Compare(r.low, p.low) <= 0 && (r.high == nil || bytes.Compare(p.low, r.high) < 0) {
+		if r.holds(p.low) {
 			return r.Made, r.inside
 		}
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sort"
@@ -24,8 +23,7 @@ type partition struct {
 	id      string
 	number  uint64 // the same as id
 	keys    epk.Range
-	low     []byte // bounds as bytes; high is nil at the end of the space
-	high    []byte
+	span                   // of keys
 	counter []byte         // key of the counters in the store
 	budget  *budget.Budget // shared by the containers of a database with throughput of its own
 	record  rangeRecord
@@ -60,7 +58,7 @@ func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition
 	}
 	p := &partition{
 		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b, record: r,
-		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{}, sequence: &sequence{},
+		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), sequence: &sequence{},
 	}
 	for _, a := range r.Parents {
 		if a.number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
@@ -68,21 +66,10 @@ func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition
 		}
 		p.ancestors = append(p.ancestors, a)
 	}
-	if r.Min != epk.Min {
-		p.low, err = hex.DecodeString(r.Min)
-	}
-	if r.Max != epk.Max && err == nil {
-		p.high, err = hex.DecodeString(r.Max)
-	}
-	if err != nil {
+	if p.span, err = keySpan(p.keys); err != nil {
 		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
 	}
 	return p, nil
-}
-
-// holds reports whether an effective partition key, or the key of an item, lies in the partition.
-func (p *partition) holds(key []byte) bool {
-	return bytes.Compare(p.low, key) <= 0 && (p.high == nil || bytes.Compare(key, p.high) < 0)
 }
 
 // positionBits is room for the operations of a transaction, at most 100, in the number of an item.

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"binnacle/internal/cosmosemu/refusal"
-	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -13,11 +12,8 @@ import (
 func (c *Container) plan(rev *revision, q Query) (legs []leg, single bool, err error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
-	key, hasKey, err := schema.ParseKey(&doc.keys, q.Key)
+	key, hasKey, err := rev.prefixOf(&doc.keys, q.Key)
 	if err != nil {
-		return nil, false, err
-	}
-	if err := rev.checkLevels(key); err != nil {
 		return nil, false, err
 	}
 	parts := c.parts()

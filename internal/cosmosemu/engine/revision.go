@@ -15,7 +15,7 @@ type revision struct {
 
 // fullKey reads the partition key of a request and refuses one that does not name a logical partition.
 func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) {
-	key, ok, err := schema.ParseKey(p, text)
+	key, ok, err := r.prefixOf(p, text)
 	switch {
 	case err != nil:
 		return nil, err
@@ -24,7 +24,7 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 	case len(key) < r.Levels():
 		return nil, refusal.KeyMismatch(mismatch+": it has %d of %d components", len(key), r.Levels())
 	}
-	return key, r.checkLevels(key)
+	return key, nil
 }
 
 // keyOf reads the partition key of a request that names an item by its id: it must be there.
@@ -35,12 +35,13 @@ func (r *revision) keyOf(p *fastjson.Parser, text string) (schema.Key, error) {
 	return r.fullKey(p, text)
 }
 
-// checkLevels refuses a partition key, or a prefix of one, with more levels than the container has.
-func (r *revision) checkLevels(key schema.Key) error {
-	if len(key) > r.Levels() {
-		return refusal.BadRequest("the partition key has %d components, the container has %d", len(key), r.Levels())
+// prefixOf reads a partition key, or a prefix of one. It refuses one with more levels than the container has. Without a
+// key, ok is false.
+func (r *revision) prefixOf(p *fastjson.Parser, text string) (key schema.Key, ok bool, err error) {
+	if key, ok, err = schema.ParseKey(p, text); err == nil && len(key) > r.Levels() {
+		err = refusal.BadRequest("the partition key has %d components, the container has %d", len(key), r.Levels())
 	}
-	return nil
+	return key, ok, err
 }
 
 // mismatch is what the service says of a partition key that cannot be that of an item.

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"strings"
+	"slices"
 )
 
 // Resource ids are random, so that two emulators in one process never share one: SDKs key caches by them. A database
@@ -17,13 +17,17 @@ const (
 )
 
 func newRID(parent []byte) []byte {
-	rid := append([]byte(nil), parent...)
-	var own [4]byte
-	_, _ = rand.Read(own[:]) // never fails: crypto/rand
+	own := random()
 	if len(parent) > 0 {
 		own[0] |= 0x80
 	}
-	return append(rid, own[:]...)
+	return slices.Concat(parent, own)
+}
+
+func random() []byte {
+	raw := make([]byte, 4)
+	_, _ = rand.Read(raw) // never fails: crypto/rand
+	return raw
 }
 
 // ridEncoding is base64 with the slash replaced, as the service writes resource ids.
@@ -50,14 +54,8 @@ func appendItemRID(dst, container []byte, created uint64) []byte {
 
 // newETag returns the ETag of a metadata resource.
 func newETag(second int64) string {
-	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
-	return `"` + string(appendETag(nil, binary.BigEndian.Uint32(raw[:]), second)) + `"`
+	return `"` + string(appendETag(nil, binary.BigEndian.Uint32(random()), second)) + `"`
 }
 
 // newOfferID returns the id of an offer: lower case, since clients sign requests with it lowered.
-func newOfferID() string {
-	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
-	return strings.ToLower(hex.EncodeToString(raw[:]))
-}
+func newOfferID() string { return hex.EncodeToString(random()) }

@@ -28,10 +28,21 @@ func (s span) intersect(o span) span {
 	return s
 }
 
+// holds reports whether a key lies in the span.
+func (s span) holds(key []byte) bool {
+	return bytes.Compare(s.low, key) <= 0 && (s.high == nil || bytes.Compare(key, s.high) < 0)
+}
+
+// keySpan returns the span of a range of effective partition keys.
+func keySpan(keys epk.Range) (s span, err error) {
+	if s.low, err = hex.DecodeString(keys.Min); err == nil && keys.Max != epk.Max {
+		s.high, err = hex.DecodeString(keys.Max)
+	}
+	return s, err
+}
+
 // prefixSpan covers all keys with the prefix.
 func prefixSpan(prefix []byte) span { return span{prefix, after(prefix)} }
-
-func (p *partition) span() span { return span{p.low, p.high} }
 
 // reach is where a query has to look: spans in key order, without overlap, and whether they lie in
 // one logical partition.
@@ -175,11 +186,7 @@ func merge(spans []span) []span {
 
 // within narrows a reach to a range of effective partition keys.
 func (r reach) within(keys epk.Range) (reach, error) {
-	var s span
-	var err error
-	if s.low, err = hex.DecodeString(keys.Min); err == nil && keys.Max != epk.Max {
-		s.high, err = hex.DecodeString(keys.Max)
-	}
+	s, err := keySpan(keys)
 	if err != nil {
 		return r, refusal.BadRequest("the range %s to %s is not one of effective partition keys", keys.Min, keys.Max)
 	}
@@ -208,7 +215,7 @@ func everywhere(legs []leg, parts []*partition, indexed bool) []leg {
 			out[i], legs = legs[0], legs[1:]
 			continue
 		}
-		s := p.span()
+		s := p.span
 		if indexed {
 			s.high = append(bytes.Clone(p.low), 0)
 		}
@@ -223,7 +230,7 @@ func (r reach) legs(parts []*partition) []leg {
 	for _, p := range parts {
 		l := leg{partition: p}
 		for _, s := range r.spans {
-			if both := s.intersect(p.span()); !both.empty() {
+			if both := s.intersect(p.span); !both.empty() {
 				l.spans = append(l.spans, both)
 			}
 		}

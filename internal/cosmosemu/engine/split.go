@@ -53,7 +53,7 @@ func (a *Account) median(co *Container, p *partition) (cut []byte, err error) {
 	width := levelLen * len(co.current.Load().Keys)
 	var last []byte
 	var before, best int64
-	err = co.headers(p.span(), func(item []byte, h *header) (bool, error) {
+	err = co.headers(p.span, func(item []byte, h *header) (bool, error) {
 		if key := item[:width]; !bytes.Equal(key, last) {
 			if off := abs(total - 2*before); last != nil && (cut == nil || off < best) {
 				cut, best = boundary(last, key), off

@@ -187,7 +187,7 @@ func (c *compiler) columnName(e *expr) string {
 			n++
 		}
 	}
-	return unnamed(n)
+	return "$" + strconv.Itoa(n) // as the service does
 }
 
 // sole returns the term that an expression consists of, or nil.

@@ -184,24 +184,30 @@ func (w rewriting) distinct() {
 
 // aggregate rewrites SELECT VALUE of an aggregate.
 func (w rewriting) aggregate() {
-	call := w.print(w.s.Value)
-	if t := sole(w.s.Value); t != nil && t.Call != nil {
-		name := strings.ToUpper(t.Call.Name)
-		w.info.Aggregates = append(w.info.Aggregates, aggregateNames[name])
-		call = w.partial(name, call, w.print(t.Call.Args...))
+	called, call := w.partial(w.s.Value)
+	if called != "" {
+		w.info.Aggregates = append(w.info.Aggregates, called)
 	}
 	w.info.Rewritten = w.rest(`SELECT VALUE [{"item": ` + call + `}]`)
 }
 
-// partial returns an aggregate as one partition has to tell it: an average as its sum and count.
-func (w rewriting) partial(name, call, args string) string {
-	switch {
-	case name == "AVG":
-		return `{"sum": SUM(` + args + `), "count": COUNT(` + args + `)}`
-	case w.counts && (name == "MIN" || name == "MAX"):
-		return `{"` + strings.ToLower(name) + `": ` + call + `, "count": COUNT(` + args + `)}`
+// partial returns what plans call the aggregate that an expression is, "" for any other, and the expression as one
+// partition has to answer it: an average as its sum and count.
+func (w rewriting) partial(e *expr) (called, text string) {
+	text = w.print(e)
+	t := sole(e)
+	if t == nil || t.Call == nil {
+		return "", text
 	}
-	return call
+	name, args := strings.ToUpper(t.Call.Name), w.print(t.Call.Args...)
+	called = aggregateNames[name]
+	switch {
+	case called == "Average":
+		text = `{"sum": SUM(` + args + `), "count": COUNT(` + args + `)}`
+	case w.counts && (called == "Min" || called == "Max"):
+		text = `{"` + strings.ToLower(name) + `": ` + text + `, "count": COUNT(` + args + `)}`
+	}
+	return called, text
 }
 
 // grouped rewrites GROUP BY, or several aggregates: each row has its group and, apart, its columns.
@@ -212,13 +218,11 @@ func (w rewriting) grouped() {
 		keys = append(keys, `{"item": `+w.print(g)+`}`)
 	}
 	for i, c := range w.s.Columns {
-		name, text := w.columns[i].name, w.print(c.Expr)
+		name := w.columns[i].name
+		called, text := w.partial(c.Expr)
 		var kind *string
-		if t := sole(c.Expr); t != nil && t.Call != nil && aggregateNames[strings.ToUpper(t.Call.Name)] != "" {
-			called := aggregateNames[strings.ToUpper(t.Call.Name)]
-			kind = &called
-			args := w.print(t.Call.Args...)
-			text = `{"item": ` + w.partial(strings.ToUpper(t.Call.Name), text, args) + `}`
+		if called != "" {
+			kind, text = &called, `{"item": `+text+`}`
 		}
 		w.info.GroupByAliases = append(w.info.GroupByAliases, name)
 		w.info.AggregateTypes[name] = kind

@@ -1,10 +1,6 @@
 package sql
 
-import (
-	"strconv"
-
-	"binnacle/internal/cosmosemu/jsonvalue"
-)
+import "binnacle/internal/cosmosemu/jsonvalue"
 
 // Defined reports whether a matching row has a result: SELECT VALUE has none for an item without that
 // property. Rows without one do not count for TOP or OFFSET LIMIT. It is for queries that neither
@@ -69,6 +65,3 @@ func (q *Query) emit(dst []byte, e *env) ([]byte, bool) {
 	}
 	return append(dst, '}'), true
 }
-
-// unnamed returns the name that the service gives the n-th column without one, counted from 1.
-func unnamed(n int) string { return "$" + strconv.Itoa(n) }

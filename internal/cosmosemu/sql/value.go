@@ -173,13 +173,28 @@ func (v Value) appendIdentity(dst []byte) []byte {
 	return dst
 }
 
-// equal compares two defined values. Values of different types are not equal.
+// equal compares two defined values. Values of different types are not equal; the order of an object's properties does
+// not matter.
 func equal(a, b Value) bool {
-	if a.kind != b.kind {
+	switch {
+	case a.kind != b.kind:
 		return false
-	}
-	if a.kind == Array || a.kind == Object {
-		return equalJSON(a.node, b.node)
+	case a.kind == Array || a.kind == Object:
+		return bytes.Equal(a.appendIdentity(nil), b.appendIdentity(nil))
 	}
 	return Compare(a, b) == 0
+}
+
+// includes reports whether v is an object that has all properties of part, with equal values; objects
+// among them need only include theirs.
+func includes(v *fastjson.Value, part Value) bool {
+	if part.kind != Object || v.Type() != fastjson.TypeObject {
+		return false
+	}
+	all := true
+	part.node.GetObject().Visit(func(key []byte, want *fastjson.Value) {
+		have := v.GetObject().Get(string(key))
+		all = all && have != nil && (equal(JSONValue(have), JSONValue(want)) || includes(have, JSONValue(want)))
+	})
+	return all
 }
