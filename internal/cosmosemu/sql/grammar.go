@@ -71,39 +71,15 @@ type expr struct {
 	EndPos lexer.Position
 }
 
+// link is an operator, or a test, with what stands to its right. The AND of a BETWEEN and the ESCAPE of a LIKE are links
+// of their own.
 type link struct {
-	Op    string `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%')"`
-	Right *term  `parser:"  @@"`
-	Test  *test  `parser:"| @@ )"`
-}
-
-type test struct {
-	Not     bool     `parser:"@'NOT'?"`
-	In      []*expr  `parser:"( 'IN' '(' @@ (',' @@)* ')'"`
-	Between *between `parser:"| @@"`
-	Like    *likeRef `parser:"| @@ )"`
-}
-
-type between struct {
-	Low  *sum `parser:"'BETWEEN' @@"`
-	High *sum `parser:"'AND' @@"`
-}
-
-type likeRef struct {
-	Pattern *sum `parser:"'LIKE' @@"`
-	Pos     lexer.Position
-	Escape  *string `parser:"('ESCAPE' @String)?"`
-}
-
-// sum is a chain of the operators that bind tighter than comparisons.
-type sum struct {
-	First *term    `parser:"@@"`
-	Rest  []*arith `parser:"@@*"`
-}
-
-type arith struct {
-	Op    string `parser:"@('+' | '-' | '*' | '/' | '%')"`
-	Right *term  `parser:"@@"`
+	Op    string  `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%'|'ESCAPE')"`
+	Right *term   `parser:"  @@"`
+	Not   bool    `parser:"| @'NOT'?"`
+	Test  string  `parser:"  ( @('BETWEEN'|'LIKE')"`
+	Of    *term   `parser:"    @@"`
+	In    []*expr `parser:"  | 'IN' '(' @@ (',' @@)* ')' ) )"`
 }
 
 type term struct {

@@ -29,16 +29,11 @@ type climb struct {
 
 func (c *compiler) expr(e *expr) node {
 	at := climb{c, e.First, e.Rest}
-	return at.level(levelOr)
-}
-
-func (c *compiler) sum(e *sum) node {
-	rest := make([]*link, len(e.Rest))
-	for i, a := range e.Rest {
-		rest[i] = &link{Op: a.Op, Right: a.Right}
+	n := at.level(levelOr)
+	if len(at.rest) > 0 {
+		c.fail(at.rest[0].Right.Pos, "ESCAPE without LIKE before it")
 	}
-	at := climb{c, e.First, rest}
-	return at.level(levelSum)
+	return n
 }
 
 // level compiles from the next term on, as far as operators of this level or tighter go. Arms of the
@@ -47,12 +42,11 @@ func (c *climb) level(least int) node {
 	left := c.prefixed()
 	for len(c.rest) > 0 {
 		l := c.rest[0]
-		if l.Test != nil {
+		if l.Op == "" {
 			if least > levelEquality {
 				break
 			}
-			c.rest = c.rest[1:]
-			left = c.test(left, l.Test)
+			left = c.test(left)
 			continue
 		}
 		op := strings.ToUpper(l.Op)
@@ -123,24 +117,33 @@ func join(arms []node, decide bool) node {
 	return logic{flat, decide}
 }
 
-// test compiles IN, BETWEEN and LIKE.
-func (c *compiler) test(left node, t *test) node {
+// test compiles the next link, which is IN, BETWEEN or LIKE.
+func (c *climb) test(left node) node {
+	t := c.rest[0]
+	c.next, c.rest = t.Of, c.rest[1:]
 	var n node
-	switch {
-	case t.Between != nil:
-		low, high := c.sum(t.Between.Low), c.sum(t.Between.High)
-		n = logic{[]node{compare{GreaterEqual, left, low}, compare{LessEqual, left, high}}, false}
-	case t.Like != nil:
-		escape := rune(-1)
-		if t.Like.Escape != nil {
-			r := []rune(c.unquote(t.Like.Pos, *t.Like.Escape))
+	switch strings.ToUpper(t.Test) {
+	case "BETWEEN":
+		low := c.level(levelSum)
+		high := c.after("AND")
+		if high == nil {
+			c.fail(t.Of.Pos, "BETWEEN without AND behind it")
+			return literal{}
+		}
+		c.next = high
+		n = logic{[]node{compare{GreaterEqual, left, low}, compare{LessEqual, left, c.level(levelSum)}}, false}
+	case "LIKE":
+		pattern, escape := c.level(levelSum), rune(-1)
+		if by := c.after("ESCAPE"); by != nil {
+			l, _ := c.term(by).(literal)
+			r := []rune(string(l.value.str))
 			if len(r) != 1 {
-				c.fail(t.Like.Pos, "ESCAPE takes one character")
+				c.fail(by.Pos, "ESCAPE takes one character")
 				return literal{}
 			}
 			escape = r[0]
 		}
-		n = like(left, c.sum(t.Like.Pattern), escape)
+		n = like(left, pattern, escape)
 	default:
 		list := make([]node, len(t.In))
 		for i, m := range t.In {
@@ -152,4 +155,14 @@ func (c *compiler) test(left node, t *test) node {
 		return not{n}
 	}
 	return n
+}
+
+// after takes the next link if it is of that operator, and returns its term.
+func (c *climb) after(op string) *term {
+	if len(c.rest) == 0 || !strings.EqualFold(c.rest[0].Op, op) {
+		return nil
+	}
+	t := c.rest[0].Right
+	c.rest = c.rest[1:]
+	return t
 }
