@@ -51,12 +51,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.answer(w,
 
 // answer serves one request through a gateway that advertises an endpoint, or what the client has used.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string) {
-	s.closing.RLock()
-	defer s.closing.RUnlock()
-	if s.closed {
+	leave, err := s.enter()
+	if err != nil {
 		writeRefusal(w, r, refusal.Unavailable("the emulator is closed"))
 		return
 	}
+	defer leave()
 	switch r.URL.Path {
 	case overviewPath:
 		s.serveOverview(w, r)

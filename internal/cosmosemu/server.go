@@ -85,6 +85,16 @@ func (s *Server) Close() error {
 	return err
 }
 
+// enter keeps the Server from being closed until leave is called.
+func (s *Server) enter() (leave func(), err error) {
+	s.closing.RLock()
+	if s.closed {
+		s.closing.RUnlock()
+		return nil, ErrClosed
+	}
+	return s.closing.RUnlock, nil
+}
+
 // Run does the background work, which is to remove expired items and to finish splits, until the context
 // ends. It returns nil then. Without Run, expired items are invisible all the same, but stay stored.
 func (s *Server) Run(ctx context.Context) error {
@@ -135,11 +145,11 @@ func (s *Server) ResetStats() { s.account.ResetMeters() }
 // nothing, as the service does with what a container leaves unused. Run calls it; a test with a clock
 // of its own may too.
 func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
-	s.closing.RLock()
-	defer s.closing.RUnlock()
-	if s.closed {
-		return 0, ErrClosed
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
 	}
+	defer leave()
 	now := s.cfg.Now()
 	s.account.Complete(now)
 	if removed, err = s.account.Sweep(ctx, now); err != nil {
@@ -153,11 +163,11 @@ func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
 // ids; the old one is answered 410/1002 from then on. The container's throughput is divided anew over
 // its partitions.
 func (s *Server) Split(database, container, rangeID string) error {
-	s.closing.RLock()
-	defer s.closing.RUnlock()
-	if s.closed {
-		return ErrClosed
+	leave, err := s.enter()
+	if err != nil {
+		return err
 	}
+	defer leave()
 	co, err := s.account.Container(database, container)
 	if err != nil {
 		return fmt.Errorf("cosmosemu: %w", err)

@@ -24,9 +24,11 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	if t.server.isClosed() {
-		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, ErrClosed)
+	leave, err := t.server.enter()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
+	leave()
 	w := &memoryWriter{header: make(http.Header, 12)}
 	t.server.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
@@ -48,12 +50,6 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 
 // RoundTrip does what Do does.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.Do(r) }
-
-func (s *Server) isClosed() bool {
-	s.closing.RLock()
-	defer s.closing.RUnlock()
-	return s.closed
-}
 
 // memoryWriter keeps an answer; its body is the handler's own slice.
 type memoryWriter struct {

@@ -34,7 +34,7 @@ func (a *Account) splitFull(co *Container, p *partition) error {
 		p.due = 0
 		return nil
 	}
-	return a.split(co, p, cut)
+	return a.split(co, p, cut, p.record.Budget)
 }
 
 // fits looks at a write that makes a physical partition hold more than it may. It begins a split, or
@@ -154,7 +154,7 @@ func (a *Account) spread(co *Container, n int) error {
 		if err != nil {
 			return err
 		}
-		if err := a.splitFor(co, p, cut, share); err != nil {
+		if err := a.split(co, p, cut, share); err != nil {
 			return err
 		}
 	}
@@ -171,22 +171,6 @@ func (c *Container) unused() int {
 		n++
 	}
 	return n
-}
-
-func (a *Account) splitFor(co *Container, p *partition, cut []byte, share int) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case co.deleted.Load():
-		return nil
-	case co.record.Offer == nil:
-		return a.replace(co, p, cut, share, co.database.budgets[share])
-	}
-	if err := a.replace(co, p, cut, share, budget.New(0, a.cfg.Rules)); err != nil {
-		return err
-	}
-	owned{co.record.Offer, co.database, co}.divide()
-	return nil
 }
 
 // largest returns the partition to split for throughput, and where: the one with the most data, then the

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"binnacle/internal/cosmosemu/schema"
@@ -49,27 +50,21 @@ const requestRoom = 4096
 
 // WithDefaults returns the limits with the service's own where none is set.
 func (l Limits) WithDefaults() Limits {
-	set(&l.ItemBytes, 2<<20)
-	set(&l.RequestBytes, 2<<20+requestRoom)
-	set(&l.ResponseBytes, 4<<20)
-	set(&l.LogicalPartitionBytes, 20<<30)
-	set(&l.PhysicalPartitionBytes, ru.PartitionGB<<30)
-	set(&l.KeyValueBytes, 2048)
-	set(&l.Nesting, 128)
-	set(&l.Containers, 500)
-	set(&l.SharedContainers, 25)
-	set(&l.OfferChanges, 25)
-	set(&l.RetryAfter, 500*time.Millisecond)
-	set(&l.MetadataRUs, 240)
+	l.ItemBytes = cmp.Or(max(l.ItemBytes, 0), 2<<20)
+	l.RequestBytes = cmp.Or(max(l.RequestBytes, 0), 2<<20+requestRoom)
+	l.ResponseBytes = cmp.Or(max(l.ResponseBytes, 0), 4<<20)
+	l.LogicalPartitionBytes = cmp.Or(max(l.LogicalPartitionBytes, 0), 20<<30)
+	l.PhysicalPartitionBytes = cmp.Or(max(l.PhysicalPartitionBytes, 0), ru.PartitionGB<<30)
+	l.KeyValueBytes = cmp.Or(max(l.KeyValueBytes, 0), 2048)
+	l.Nesting = cmp.Or(max(l.Nesting, 0), 128)
+	l.Containers = cmp.Or(max(l.Containers, 0), 500)
+	l.SharedContainers = cmp.Or(max(l.SharedContainers, 0), 25)
+	l.OfferChanges = cmp.Or(max(l.OfferChanges, 0), 25)
+	l.RetryAfter = cmp.Or(max(l.RetryAfter, 0), 500*time.Millisecond)
+	l.MetadataRUs = cmp.Or(max(l.MetadataRUs, 0), 240)
 	return l
 }
 
 func (l Limits) bounds() schema.Bounds {
 	return schema.Bounds{ItemBytes: l.ItemBytes, KeyValueBytes: l.KeyValueBytes, Nesting: l.Nesting}
-}
-
-func set[T int | int64 | float64 | time.Duration](limit *T, service T) {
-	if *limit <= 0 {
-		*limit = service
-	}
 }

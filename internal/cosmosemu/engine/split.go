@@ -31,7 +31,7 @@ func (c *Container) Split(rangeID string) error {
 	if err != nil {
 		return err
 	}
-	return a.split(c, p, cut)
+	return a.split(c, p, cut, p.record.Budget)
 }
 
 // cut returns where a partition is split for throughput: at the median of its data, or in the middle of
@@ -106,17 +106,16 @@ func (p *partition) bounds(levels int) (low, high *big.Int) {
 	return new(big.Int).SetBytes(a), new(big.Int).SetBytes(b)
 }
 
-// split replaces a partition by two and divides the throughput anew. splitting is held. A container
-// that has been dropped meanwhile is left alone.
-func (a *Account) split(co *Container, p *partition, cut []byte) error {
+// split replaces a partition by two and divides the throughput anew. In a shared database the right half spends of the
+// given share. splitting is held. A container that has been dropped meanwhile is left alone.
+func (a *Account) split(co *Container, p *partition, cut []byte, share int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if co.deleted.Load() {
+	switch {
+	case co.deleted.Load():
 		return nil
-	}
-	if co.record.Offer == nil {
-		// In a shared database the right half spends of the same share as the whole did.
-		return a.replace(co, p, cut, p.record.Budget, p.budget)
+	case co.record.Offer == nil:
+		return a.replace(co, p, cut, share, co.database.budgets[share])
 	}
 	if err := a.replace(co, p, cut, co.unused(), budget.New(0, a.cfg.Rules)); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"binnacle/internal/cosmosemu/jsonvalue"
@@ -42,26 +43,7 @@ const (
 )
 
 // Code returns the word for the status in an error's body.
-func (e *Error) Code() string {
-	switch e.Status {
-	case http.StatusBadRequest:
-		return "BadRequest"
-	case http.StatusRequestEntityTooLarge:
-		return "RequestEntityTooLarge"
-	case http.StatusTooManyRequests:
-		return "TooManyRequests"
-	case http.StatusMethodNotAllowed:
-		return "MethodNotAllowed"
-	case http.StatusPreconditionFailed:
-		return "PreconditionFailed"
-	case http.StatusNotFound:
-		return "NotFound"
-	case http.StatusNotImplemented:
-		return "NotImplemented"
-	default:
-		return http.StatusText(e.Status)
-	}
-}
+func (e *Error) Code() string { return strings.ReplaceAll(http.StatusText(e.Status), " ", "") }
 
 // Malformed reports whether the request itself was at fault.
 func (e *Error) Malformed() bool { return e.Status == http.StatusBadRequest }

@@ -1,15 +1,11 @@
 package sql
 
-// aggregate names an aggregate function.
-type aggregate string
-
-var aggregates = map[string]aggregate{
-	"COUNT": "COUNT", "SUM": "SUM", "AVG": "AVG", "MIN": "MIN", "MAX": "MAX",
-}
+// aggregates are the aggregate functions, with what plans call them.
+var aggregates = map[string]string{"COUNT": "Count", "SUM": "Sum", "AVG": "Average", "MIN": "Min", "MAX": "Max"}
 
 // aggregateCall is an aggregate of a select list.
 type aggregateCall struct {
-	kind aggregate
+	kind string
 	arg  node
 }
 
@@ -23,7 +19,7 @@ type total struct {
 
 // add counts one value. Undefined does not count. MIN and MAX go by the order of types and do not
 // see arrays and objects.
-func (t *total) add(kind aggregate, v Value) {
+func (t *total) add(kind string, v Value) {
 	if v.kind == Undefined {
 		return
 	}
@@ -39,7 +35,7 @@ func (t *total) add(kind aggregate, v Value) {
 	}
 }
 
-func (t total) value(kind aggregate) Value {
+func (t total) value(kind string) Value {
 	switch kind {
 	case "COUNT":
 		return NumberValue(float64(t.n))

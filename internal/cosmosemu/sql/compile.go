@@ -198,18 +198,18 @@ func sole(e *expr) *term {
 	return nil
 }
 
-func (c *compiler) count(n *count) *number {
+func (c *compiler) count(n *count) node {
 	switch {
 	case n == nil:
 		return nil
 	case n.Param != "":
-		return &number{param: int(c.param(n.Param))}
+		return c.param(n.Param)
 	}
 	i, err := strconv.Atoi(n.Number)
 	if err != nil || i > maxCount {
 		c.fail(n.Pos, n.Number+" is not a count")
 	}
-	return &number{literal: i, param: -1}
+	return literal{NumberValue(float64(i))}
 }
 
 // param returns the place of a parameter; ReadMany brings thousands.

@@ -42,9 +42,6 @@ type planned struct {
 // orderFilter stands in a plan for the condition by which a client goes on in an order.
 const orderFilter = "{documentdb-formattableorderbyquery-filter}"
 
-// aggregateNames are what plans call the aggregates.
-var aggregateNames = map[string]string{"COUNT": "Count", "SUM": "Sum", "AVG": "Average", "MIN": "Min", "MAX": "Max"}
-
 // Plan returns the plan of a query. Of its parameters it contains those of TOP, OFFSET and LIMIT. counts reports that
 // the client wants the number of values with each minimum and maximum.
 func (b *Bound) Plan(counts bool) *Plan {
@@ -200,7 +197,7 @@ func (w rewriting) partial(e *expr) (called, text string) {
 		return "", text
 	}
 	name, args := strings.ToUpper(t.Call.Name), w.print(t.Call.Args...)
-	called = aggregateNames[name]
+	called = aggregates[name]
 	switch {
 	case called == "Average":
 		text = `{"sum": SUM(` + args + `), "count": COUNT(` + args + `)}`

@@ -29,7 +29,7 @@ type Query struct {
 	where              []node // arms of the outermost AND that do not read elements of the iteration
 	groups             []node
 	aggregates         []aggregateCall
-	top, offset, limit *number
+	top, offset, limit node // a number or a parameter; nil without one
 	paths              []Path
 	params             []string
 	paramIndex         map[string]int
@@ -44,12 +44,6 @@ type Order struct {
 type outColumn struct {
 	name string
 	node node
-}
-
-// number is a count in the text: a literal, or a parameter.
-type number struct {
-	literal int
-	param   int // -1 for a literal
 }
 
 // Paths returns the properties that the query reads; a Row is asked for them by their index.
@@ -88,35 +82,25 @@ func (q *Query) Bind(params map[string]Value) (*Bound, error) {
 func (b *Bound) counts() error {
 	q := b.query
 	for _, c := range []struct {
-		from *number
+		from node
 		to   *int
 		name string
 	}{{q.top, &b.top, "TOP"}, {q.offset, &b.offset, "OFFSET"}, {q.limit, &b.limit, "LIMIT"}} {
-		n, ok := c.from.resolve(b.scratch.params)
-		if !ok {
+		*c.to = -1
+		if c.from == nil {
+			continue
+		}
+		v := c.from.eval(&b.scratch)
+		if v.kind != Number || v.num < 0 || v.num > maxCount || v.num != float64(int(v.num)) {
 			return &Error{Reason: c.name + " must be a whole number from 0 on"}
 		}
-		*c.to = n
+		*c.to = int(v.num)
 	}
 	return nil
 }
 
 // maxCount is the largest TOP, OFFSET or LIMIT.
 const maxCount = 1<<31 - 1
-
-func (n *number) resolve(params []Value) (int, bool) {
-	if n == nil {
-		return -1, true
-	}
-	if n.param < 0 {
-		return n.literal, true
-	}
-	v := params[n.param]
-	if v.kind != Number || v.num < 0 || v.num > maxCount || v.num != float64(int(v.num)) {
-		return 0, false
-	}
-	return int(v.num), true
-}
 
 // Unserved returns why a query has a plan but is not evaluated, or nil.
 func (b *Bound) Unserved() error {

@@ -84,7 +84,7 @@ func (c *compiler) object(o *objectRef) node {
 func (c *compiler) call(r *callRef) node {
 	name := strings.ToUpper(r.Name)
 	if aggregates[name] != "" {
-		return c.aggregate(r, aggregates[name])
+		return c.aggregate(r, name)
 	}
 	fn, ok := functions[name]
 	switch {
@@ -103,14 +103,14 @@ func (c *compiler) call(r *callRef) node {
 	return n
 }
 
-func (c *compiler) aggregate(r *callRef, a aggregate) node {
+func (c *compiler) aggregate(r *callRef, name string) node {
 	switch {
 	case !c.selecting:
-		c.fail(r.Pos, "the aggregate "+string(a)+" is supported in a select list only")
+		c.fail(r.Pos, "the aggregate "+name+" is supported in a select list only")
 	case c.aggregating:
-		c.fail(r.Pos, "the aggregate "+string(a)+" inside another is not supported")
+		c.fail(r.Pos, "the aggregate "+name+" inside another is not supported")
 	case len(r.Args) != 1:
-		c.fail(r.Pos, string(a)+" takes one argument")
+		c.fail(r.Pos, name+" takes one argument")
 	}
 	if c.err != nil {
 		return literal{}
@@ -118,7 +118,7 @@ func (c *compiler) aggregate(r *callRef, a aggregate) node {
 	c.aggregating = true
 	arg := c.expr(r.Args[0])
 	c.aggregating = false
-	*c.totals = append(*c.totals, aggregateCall{a, arg})
+	*c.totals = append(*c.totals, aggregateCall{name, arg})
 	return aggregated(len(*c.totals) - 1)
 }
 
