@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/cosmosemu/fault"
 	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/ru"
@@ -113,7 +114,8 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 // attempt serves the request, unless a fault hits it.
 func (x *exchange) attempt(serve handler) (reply, error) {
 	if x.faults.On() {
-		if e, hit := x.faults.Match(x.faultRequest()); hit {
+		q := fault.Request{Operation: x.operation(), Database: x.route.database, Container: x.route.container, Keys: x.keys}
+		if e, hit := x.faults.Match(q); hit {
 			return x.fail(e, serve)
 		}
 	}
@@ -261,7 +263,7 @@ func message(f *refusal.Error, activity string) string {
 		}
 		q := f.Query
 		faults, err := json.Marshal(map[string][]fault{
-			"errors": {{"Error", location{q.Start, q.End}, q.Known(), q.Error()}},
+			"errors": {{"Error", location{q.Start, q.End}, cmp.Or(q.Code, "SC1001"), q.Error()}},
 		})
 		if err != nil {
 			panic("cosmosemu: encode a refusal: " + err.Error()) // strings and numbers

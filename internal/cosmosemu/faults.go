@@ -77,13 +77,6 @@ func (x *exchange) fail(e fault.Effect, serve handler) (rep reply, err error) {
 	return x.do(serve)
 }
 
-// faultRequest returns the request as rules see it.
-func (x *exchange) faultRequest() fault.Request {
-	return fault.Request{
-		Operation: x.operation(), Database: x.route.database, Container: x.route.container, Keys: x.keys,
-	}
-}
-
 func (x *exchange) operation() string {
 	h := x.request.Header
 	if x.route.kind != "docs" {

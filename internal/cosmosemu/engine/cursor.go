@@ -92,10 +92,11 @@ func (c cursor) tokenOf(p passed) tokenJSON {
 	}
 }
 
+// encoded returns plain numbers, strings and JSON as JSON.
 func encoded(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("engine: encode a continuation: " + err.Error()) // plain numbers, bytes and JSON
+		panic("engine: encode JSON: " + err.Error())
 	}
 	return b
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -252,14 +251,11 @@ func (a *Account) DeleteContainer(databaseID, id string) error {
 
 // resource returns the database as it is on the wire.
 func (r databaseRecord) resource() Resource {
-	b, err := json.Marshal(map[string]any{
+	body := encoded(map[string]any{
 		"id": r.ID, "_rid": r.RID, "_self": "dbs/" + r.RID + "/", "_etag": r.ETag, "_ts": r.TS,
 		"_colls": "colls/", "_users": "users/",
 	})
-	if err != nil {
-		panic("engine: encode a database: " + err.Error()) // plain numbers and strings
-	}
-	return Resource{Body: b, ETag: r.ETag}
+	return Resource{Body: body, ETag: r.ETag}
 }
 
 // Resource returns the container as it is on the wire.

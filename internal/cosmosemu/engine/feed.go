@@ -155,17 +155,13 @@ func (f *feed) visit(e entry) (more bool, err error) {
 	if e.modified < f.Since {
 		return true, nil
 	}
-	if !f.wants(e.item) {
+	if !slices.ContainsFunc(f.spans, func(s span) bool { return s.holds(e.item) }) {
 		f.work.Add(0) // the service walks the log of the whole partition
 		return true, nil
 	}
 	more, err = f.serve(e)
 	f.at = e.lsn
 	return more, err
-}
-
-func (f *feed) wants(item []byte) bool {
-	return slices.ContainsFunc(f.spans, func(s span) bool { return s.holds(item) })
 }
 
 // serve adds the item of an entry, unless it has expired or would make the answer too large.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"time"
@@ -63,13 +64,11 @@ func (t *Throughput) checkNew() error {
 
 func newOffer(t Throughput, resourceRID, resource string, ts int64) *offer {
 	return &offer{
-		ID: newOfferID(), ETag: newETag(ts), TS: ts, ResourceRID: resourceRID, Resource: resource,
+		ID:   hex.EncodeToString(random()), // lower case: clients sign requests with it lowered
+		ETag: newETag(ts), TS: ts, ResourceRID: resourceRID, Resource: resource,
 		RUs: t.RUs, Autoscale: t.Autoscale, AutoUpgrade: t.AutoUpgrade, Highest: t.RUs,
 	}
 }
-
-// self returns the link of an offer; SDKs address it by this.
-func (o *offer) self() string { return "offers/" + o.ID + "/" }
 
 // document returns the offer on the wire. An autoscale offer carries the throughput it is at as well; an
 // idle container is at a tenth of its maximum.
@@ -82,15 +81,11 @@ func (o *offer) document() []byte {
 		}
 		content = map[string]any{"offerThroughput": o.RUs / 10, "offerAutopilotSettings": settings}
 	}
-	b, err := json.Marshal(map[string]any{
-		"id": o.ID, "_rid": o.ID, "_self": o.self(), "_etag": o.ETag, "_ts": o.TS,
+	return encoded(map[string]any{
+		"id": o.ID, "_rid": o.ID, "_self": "offers/" + o.ID + "/", "_etag": o.ETag, "_ts": o.TS,
 		"offerResourceId": o.ResourceRID, "resource": o.Resource,
 		"offerType": "Invalid", "offerVersion": "V2", "content": content,
 	})
-	if err != nil {
-		panic("engine: encode an offer: " + err.Error()) // plain numbers and strings
-	}
-	return b
 }
 
 // replaceable returns why the offer does not take a throughput, whatever it is, or nil. The service

@@ -20,7 +20,7 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 	case err != nil:
 		return nil, err
 	case !ok:
-		return r.UndefinedKey(), nil
+		return make(schema.Key, r.Levels()), nil // of an item that has none of its properties
 	case len(key) < r.Levels():
 		return nil, refusal.KeyMismatch(mismatch+": it has %d of %d components", len(key), r.Levels())
 	}

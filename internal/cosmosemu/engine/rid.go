@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"slices"
 )
 
@@ -56,6 +55,3 @@ func appendItemRID(dst, container []byte, created uint64) []byte {
 func newETag(second int64) string {
 	return `"` + string(appendETag(nil, binary.BigEndian.Uint32(random()), second)) + `"`
 }
-
-// newOfferID returns the id of an offer: lower case, since clients sign requests with it lowered.
-func newOfferID() string { return hex.EncodeToString(random()) }

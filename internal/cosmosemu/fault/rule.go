@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -25,7 +24,7 @@ const (
 var operations = []string{Create, Upsert, Replace, Patch, Delete, Batch, Read, Query, Changes, Metadata}
 
 // Rule is what happens to some requests. Its zero value is for every operation on items, hits each of them, for ever,
-// and does nothing: Validate wants an effect.
+// and does nothing: a rule must have an effect.
 type Rule struct {
 	// Name is said in the answers that the rule makes, and in its counts.
 	Name string `json:"name,omitempty"`
@@ -67,9 +66,7 @@ type Rule struct {
 // maxMs is an hour.
 const maxMs = 3_600_000
 
-// Validate reports everything that is wrong with a rule.
-func (r Rule) Validate() error { return errors.Join(r.mistakes()...) }
-
+// mistakes returns everything that is wrong with a rule.
 func (r Rule) mistakes() (all []error) {
 	wrong := func(is bool, format string, args ...any) {
 		if is {

@@ -129,7 +129,10 @@ func TestInvalidRules(t *testing.T) {
 		"no status":         {fault.Rule{Substatus: 3200, Drop: true}, "need a status"},
 		"two kinds of ends": {fault.Rule{Status: 503, Hang: true}, "exclude each other"},
 	} {
-		t.Run(name, func(t *testing.T) { require.ErrorContains(t, c.rule.Validate(), c.want) })
+		t.Run(name, func(t *testing.T) {
+			var s fault.Set
+			require.ErrorContains(t, s.Replace(1, c.rule), c.want)
+		})
 	}
 
 	// All that is wrong is said at once, and nothing changes.

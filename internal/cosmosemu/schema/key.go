@@ -61,9 +61,6 @@ func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 	return dst
 }
 
-// UndefinedKey returns the key of an item that has none of the key's properties.
-func (d *Definition) UndefinedKey() Key { return make(Key, len(d.Keys)) }
-
 // Equal reports whether two keys have the same values in the same order.
 func (k Key) Equal(other Key) bool {
 	return slices.EqualFunc(k, other, func(a, b sql.Value) bool { return sql.Compare(a, b) == 0 })

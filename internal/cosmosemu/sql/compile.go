@@ -134,7 +134,7 @@ func (c *compiler) selectList(s *statement) {
 		if slices.ContainsFunc(q.columns, func(o outColumn) bool { return o.name == out.name }) {
 			c.fail(in.Pos, "two columns are named "+out.name)
 			if in.Alias != nil && c.err.Code == "" {
-				c.err.Code, c.err.Start = codeAlias, in.Alias.Pos.Offset
+				c.err.Code, c.err.Start = "SC2022", in.Alias.Pos.Offset
 				c.err.End = c.err.Start + len(in.Alias.Name)
 			}
 		}

@@ -10,26 +10,12 @@ package sql
 
 import "fmt"
 
-// The codes of the service for faults of a query.
-const (
-	codeSyntax = "SC1001"
-	codeAlias  = "SC2022" // two columns have one name
-)
-
 // Error is a query that is malformed, or that uses a construct which is not supported.
 type Error struct {
 	Line, Column int    // one-based; zero when the fault has no place in the text
 	Start, End   int    // the same place in bytes, half-open
-	Code         string // that the service has for it; "": that of a syntax error
+	Code         string // that the service has for it; "": SC1001, that of a syntax error
 	Reason       string
-}
-
-// Known returns the code that the service has for the fault.
-func (e *Error) Known() string {
-	if e.Code == "" {
-		return codeSyntax
-	}
-	return e.Code
 }
 
 // Error names the place and the reason.

@@ -71,8 +71,8 @@ type expr struct {
 	EndPos lexer.Position
 }
 
-// link is an operator, or a test, with what stands to its right. The AND of a BETWEEN and the ESCAPE of a LIKE are links
-// of their own.
+// link is an operator, or a test, with what stands to its right. The AND of a BETWEEN and the ESCAPE of a LIKE are
+// links of their own.
 type link struct {
 	Op    string  `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%'|'ESCAPE')"`
 	Right *term   `parser:"  @@"`
