@@ -704,7 +704,7 @@ public class Cases {
     for (String name : List.of("stored procedures", "triggers", "user-defined functions")) leftOut(name, scripts);
     leftOut("users and permissions", "users and permissions are left out");
     leftOut("direct mode", "clients must use the gateway");
-    leftOut("queries by vectors and by rank", "queries by vectors and by full text are left out");
+    leftOut("queries by vectors and by rank", "queries by vectors and by scores of full text are left out");
     leftOut("change feed of all versions and deletes", "the change feed of all versions and deletes is left out");
   }
 

@@ -384,7 +384,7 @@ leftOut("stored procedures", "stored procedures, triggers and functions are left
 leftOut("triggers", "stored procedures, triggers and functions are left out");
 leftOut("user-defined functions", "stored procedures, triggers and functions are left out");
 leftOut("users and permissions", "users and permissions are left out");
-leftOut("queries by vectors and by rank", "queries by vectors and by full text are left out");
+leftOut("queries by vectors and by rank", "queries by vectors and by scores of full text are left out");
 leftOut("change feed of all versions and deletes", "the change feed of all versions and deletes is left out");
 
 let passed = 0, failed = 0, skipped = 0;

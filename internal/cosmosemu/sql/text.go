@@ -2,6 +2,8 @@ package sql
 
 import (
 	"bytes"
+	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,4 +35,17 @@ func length(args []Value) Value {
 		return Value{}
 	}
 	return NumberValue(float64(utf8.RuneCount(args[0].str)))
+}
+
+// fullText tests for a word, or a phrase of words, without regard to case. A word is a run of letters and digits. There
+// is no stemming, no stop words and no language.
+func fullText(text, phrase []byte) bool {
+	want := words(phrase)
+	return len(want) > 2 && bytes.Contains(words(text), want)
+}
+
+// words returns the words of a text in lower case, with a blank before and behind each.
+func words(text []byte) []byte {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return slices.Concat([]byte{' '}, bytes.Join(bytes.FieldsFunc(bytes.ToLower(text), other), []byte{' '}), []byte{' '})
 }
