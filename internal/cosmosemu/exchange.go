@@ -114,7 +114,7 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 // attempt serves the request, unless a fault hits it.
 func (x *exchange) attempt(serve handler) (reply, error) {
 	if x.faults.On() {
-		q := fault.Request{Operation: x.operation(), Database: x.route.database, Container: x.route.container, Keys: x.keys}
+		q := fault.Request{Operation: x.operation(), Database: x.route.database, Container: x.route.container}
 		if e, hit := x.faults.Match(q); hit {
 			return x.fail(e, serve)
 		}

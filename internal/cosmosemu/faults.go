@@ -2,20 +2,15 @@ package cosmosemu
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/fault"
 	"binnacle/internal/cosmosemu/refusal"
-	"binnacle/internal/cosmosemu/schema"
 )
 
 // Faults returns the rules by which the Server fails on purpose; there are none at first. They may be changed at any
@@ -107,25 +102,6 @@ func (x *exchange) operation() string {
 		return fault.Upsert
 	}
 	return fault.Create
-}
-
-// keys returns the effective partition keys that the headers of the request name.
-func (x *exchange) keys() (low, high string) {
-	scope := x.scope()
-	var parser fastjson.Parser
-	key, _, err := schema.ParseKey(&parser, scope.Key)
-	if err == nil && len(key) > 0 {
-		low = strings.ToUpper(hex.EncodeToString(key.AppendEPK(nil)))
-		return low, low + "G" // all that begin so: G comes after every hexadecimal digit
-	}
-	if co, err := x.container(); err == nil && scope.Range != "" {
-		for _, r := range co.Ranges() {
-			if r.ID == scope.Range {
-				return r.Min, r.Max
-			}
-		}
-	}
-	return scope.Min, scope.Max
 }
 
 // faultsPath is where clients on the same machine set rules, if Config.Faults lets them.

@@ -218,39 +218,6 @@ func TestAPageOfAQueryFails(t *testing.T) {
 	require.Equal(t, 6, found)
 }
 
-// A rule for a range of keys hits the requests that may touch it: of one physical partition, say.
-func TestFaultsOfOnePhysicalPartition(t *testing.T) {
-	s := open(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 4})
-	co := create(t, client(t, s), hierarchical("chunks"), 400)
-	parts, err := s.Partitions("db", "chunks")
-	require.NoError(t, err)
-	bad := parts[2]
-	ctx := context.Background()
-	require.NoError(t, s.Faults().Replace(1, fault.Rule{Min: bad.Min, Max: bad.Max, Status: 503}))
-	inside := 0
-	for i := range 64 {
-		shard := fmt.Sprint("s", i)
-		_, err := co.UpsertItem(ctx, key(shard, "d"), encode(t, chunk{ID: "x", TenantShard: shard, Device: "d"}), nil)
-		if code(err) == 503 {
-			inside++
-			continue
-		}
-		require.NoError(t, err)
-		require.NotEqual(t, bad.ID, rangeOf(t, s, shard, "d"))
-	}
-	require.Positive(t, inside)
-	require.Less(t, inside, 64)
-	for _, p := range parts {
-		page := readFeed(t, s, p.ID, "")
-		require.Equal(t, p.ID == bad.ID, page.status == 503, p.ID)
-	}
-	_, err = co.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), nil).NextPage(ctx)
-	require.Equal(t, 503, code(err), "a query without a key may touch every one")
-	s.Faults().Clear()
-	rows, _, _ := query(t, co, azcosmos.NewPartitionKey(), "SELECT * FROM c", 0)
-	require.Len(t, rows, 64-inside, "what failed was not done")
-}
-
 // Late answers: the write is done before the wait when the rule says so, and after it otherwise.
 func TestLatency(t *testing.T) {
 	for _, applied := range []bool{false, true} {

@@ -34,11 +34,6 @@ type Rule struct {
 	// Database and Container are patterns of path.Match, such as chunks-*. "": all.
 	Database  string `json:"database,omitempty"`
 	Container string `json:"container,omitempty"`
-	// Min and Max are effective partition keys, half-open, in hexadecimal as partition key ranges have them: the rule
-	// is for requests that may touch a key between them. A request that names neither key nor range may touch every
-	// one. Both "": all.
-	Min string `json:"min,omitempty"`
-	Max string `json:"max,omitempty"`
 
 	// Skip is how many requests pass before the first is hit.
 	Skip int `json:"skip,omitempty"`
@@ -80,10 +75,6 @@ func (r Rule) mistakes() (all []error) {
 		_, err := path.Match(pattern, "")
 		wrong(err != nil, "%q is no pattern of names", pattern)
 	}
-	for _, key := range []string{r.Min, r.Max} {
-		wrong(strings.Trim(key, "0123456789ABCDEF") != "", "%q is no effective partition key in upper-case hexadecimal", key)
-	}
-	wrong(r.Max != "" && r.Min >= r.Max, "no key lies between min %q and max %q", r.Min, r.Max)
 	wrong(r.Skip < 0 || r.Count < 0, "skip and count are at least 0")
 	wrong(!(r.Probability >= 0 && r.Probability <= 1), "the probability %v is not from 0 to 1", r.Probability)
 	for _, ms := range []int{r.LatencyMs, r.JitterMs, r.RetryAfterMs} {
@@ -108,9 +99,6 @@ type Request struct {
 	Operation string
 	Database  string // "" for none, as Container
 	Container string
-	// Keys returns the effective partition keys that the request may touch, half-open; a max of "" has no end. It is
-	// called only when a rule asks for keys. Nil: all.
-	Keys func() (low, high string)
 }
 
 // matches reports whether the rule is for a request.
@@ -119,7 +107,7 @@ func (r *Rule) matches(q Request) bool {
 		len(r.Operations) > 0 && !slices.Contains(r.Operations, q.Operation) {
 		return false
 	}
-	return named(r.Database, q.Database) && named(r.Container, q.Container) && r.touches(q)
+	return named(r.Database, q.Database) && named(r.Container, q.Container)
 }
 
 func named(pattern, name string) bool {
@@ -128,12 +116,4 @@ func named(pattern, name string) bool {
 	}
 	ok, err := path.Match(pattern, name)
 	return ok && err == nil
-}
-
-func (r *Rule) touches(q Request) bool {
-	if r.Min == "" && r.Max == "" || q.Keys == nil {
-		return true
-	}
-	low, high := q.Keys()
-	return (r.Max == "" || low < r.Max) && (high == "" || r.Min < high)
 }

@@ -26,15 +26,14 @@ func hits(t *testing.T, seed uint64, requests []fault.Request, rules ...fault.Ru
 }
 
 func TestWhatARuleIsFor(t *testing.T) {
-	keys := func(low, high string) func() (string, string) { return func() (string, string) { return low, high } }
 	requests := []fault.Request{
-		{Operation: fault.Create, Database: "db", Container: "chunks-2026-11", Keys: keys("0F", "0FG")},
-		{Operation: fault.Create, Database: "db", Container: "chunks-2026-12", Keys: keys("20", "20G")},
-		{Operation: fault.Query, Database: "db", Container: "chunks-2026-11", Keys: keys("", "")},
-		{Operation: fault.Query, Database: "db", Container: "control", Keys: keys("10", "30")},
+		{Operation: fault.Create, Database: "db", Container: "chunks-2026-11"},
+		{Operation: fault.Create, Database: "db", Container: "chunks-2026-12"},
+		{Operation: fault.Query, Database: "db", Container: "chunks-2026-11"},
+		{Operation: fault.Query, Database: "db", Container: "control"},
 		{Operation: fault.Metadata, Database: "db", Container: "control"},
 		{Operation: fault.Metadata},
-		{Operation: fault.Read, Database: "other", Container: "control", Keys: keys("3F", "3FG")},
+		{Operation: fault.Read, Database: "other", Container: "control"},
 	}
 	for name, c := range map[string]struct {
 		rule fault.Rule
@@ -46,9 +45,6 @@ func TestWhatARuleIsFor(t *testing.T) {
 		"metadata of a container": {fault.Rule{Operations: []string{fault.Metadata}, Container: "control"}, []int{4}},
 		"a pattern":               {fault.Rule{Container: "chunks-*"}, []int{0, 1, 2}},
 		"a database":              {fault.Rule{Database: "other"}, []int{6}},
-		"below a key":             {fault.Rule{Max: "10"}, []int{0, 2}},
-		"from a key on":           {fault.Rule{Min: "20"}, []int{1, 2, 3, 6}},
-		"between keys":            {fault.Rule{Min: "2000", Max: "30"}, []int{1, 2, 3}},
 		"after skipping":          {fault.Rule{Skip: 2}, []int{2, 3, 6}},
 		"so many":                 {fault.Rule{Count: 2}, []int{0, 1}},
 		"so many after skipping":  {fault.Rule{Skip: 1, Count: 2}, []int{1, 2}},
@@ -119,8 +115,6 @@ func TestInvalidRules(t *testing.T) {
 		"operation": {fault.Rule{Operations: []string{"write"}, Drop: true},
 			`the operation "write" is none of create, `},
 		"pattern":           {fault.Rule{Container: "[", Drop: true}, "no pattern"},
-		"key":               {fault.Rule{Min: "0f", Drop: true}, "upper-case hexadecimal"},
-		"no key between":    {fault.Rule{Min: "20", Max: "20", Drop: true}, "no key lies between"},
 		"count":             {fault.Rule{Count: -1, Drop: true}, "at least 0"},
 		"probability":       {fault.Rule{Probability: 1.1, Drop: true}, "not from 0 to 1"},
 		"latency":           {fault.Rule{LatencyMs: -1, Drop: true}, "at least 0"},
@@ -147,7 +141,7 @@ func TestInvalidRules(t *testing.T) {
 }
 
 func FuzzRules(f *testing.F) {
-	f.Add(`{"operations":["create"],"container":"chunks-*","min":"0F","status":503,"applied":true}`)
+	f.Add(`{"operations":["create"],"container":"chunks-*","status":503,"applied":true}`)
 	f.Add(`{"container":"chunks-*","latencyMs":9223372036854775807,"jitterMs":9223372036854775807}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var r fault.Rule
