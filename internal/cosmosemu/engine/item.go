@@ -1,6 +1,10 @@
 package engine
 
-import "strconv"
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+)
 
 // name returns the key of the item's header; its body has the same key in another space.
 func (d *document) name(container uint32) []byte {
@@ -32,15 +36,11 @@ func appendVersion(dst []byte, h *header) []byte {
 
 // appendETag appends what an ETag quotes: a number, and the second of the last write.
 func appendETag(dst []byte, number uint32, second int64) []byte {
-	dst = append(appendHex(dst, uint64(number), 8), "-0000-0100-0000-"...)
-	return append(appendHex(dst, uint64(second), 8), "0000"...)
-}
-
-func appendHex(dst []byte, v uint64, digits int) []byte {
-	for i := digits - 1; i >= 0; i-- {
-		dst = append(dst, "0123456789abcdef"[v>>(4*i)&15])
-	}
-	return dst
+	var raw [8]byte
+	binary.BigEndian.PutUint32(raw[:], number)
+	binary.BigEndian.PutUint32(raw[4:], uint32(second))
+	dst = append(hex.AppendEncode(dst, raw[:4]), "-0000-0100-0000-"...)
+	return append(hex.AppendEncode(dst, raw[4:]), "0000"...)
 }
 
 // appendBody appends an item with its system properties at the end. What patches have added, from tail on, stands

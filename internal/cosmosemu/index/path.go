@@ -1,6 +1,8 @@
 package index
 
 import (
+	"cmp"
+	"regexp"
 	"strings"
 
 	"binnacle/internal/cosmosemu/sql"
@@ -9,34 +11,19 @@ import (
 // AnyElement is the step into every element of an array.
 const AnyElement = "[]"
 
+// stepPattern is one step of a path, which may be quoted.
+var stepPattern = regexp.MustCompile(`/(?:"([^"]+)"|'([^']+)'|([^/"'][^/]*))`)
+
 // SplitPath cuts a path of a policy or a partition key at its slashes; a step may be quoted.
-func SplitPath(text string) ([]string, bool) {
-	var steps []string
-	for text != "" {
-		if text[0] != '/' {
-			return nil, false
-		}
-		text = text[1:]
-		var step string
-		if strings.HasPrefix(text, `"`) || strings.HasPrefix(text, `'`) {
-			end := strings.IndexByte(text[1:], text[0])
-			if end < 0 {
-				return nil, false
-			}
-			step, text = text[1:end+1], text[end+2:]
-		} else {
-			end := strings.IndexByte(text, '/')
-			if end < 0 {
-				end = len(text)
-			}
-			step, text = text[:end], text[end:]
-		}
-		if step == "" {
+func SplitPath(text string) (steps []string, ok bool) {
+	for _, m := range stepPattern.FindAllStringSubmatch(text, -1) {
+		step, whole := cmp.Or(m[1], m[2], m[3]), m[0]
+		if text, ok = strings.CutPrefix(text, whole); !ok {
 			return nil, false
 		}
 		steps = append(steps, step)
 	}
-	return steps, true
+	return steps, text == ""
 }
 
 // Steps returns a path of a query as the indexing policy names it.

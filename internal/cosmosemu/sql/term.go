@@ -129,29 +129,17 @@ func arity(fn *function) string {
 	return strconv.Itoa(fn.min) + " to " + strconv.Itoa(fn.max) + " arguments"
 }
 
+// inDouble rewrites what stands between quotes of either kind as JSON has it between double ones.
+var inDouble = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`)
+
 // unquote reads a string literal: JSON's escapes, in either kind of quotes.
 func (c *compiler) unquote(pos lexer.Position, quoted string) string {
 	body := quoted[1 : len(quoted)-1]
 	if !strings.ContainsRune(body, '\\') {
 		return body
 	}
-	text := strings.Builder{}
-	for i := 0; i < len(body); i++ {
-		switch {
-		case body[i] == '"':
-			text.WriteString(`\"`)
-		case body[i] == '\\' && body[i+1] == '\'':
-			i++
-			text.WriteByte('\'')
-		case body[i] == '\\':
-			text.WriteString(body[i : i+2])
-			i++
-		default:
-			text.WriteByte(body[i])
-		}
-	}
 	var out string
-	if err := json.Unmarshal([]byte(`"`+text.String()+`"`), &out); err != nil {
+	if err := json.Unmarshal([]byte(`"`+inDouble.Replace(body)+`"`), &out); err != nil {
 		c.fail(pos, quoted+" is not a string: its escapes are not JSON's")
 	}
 	return out
