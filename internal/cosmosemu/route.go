@@ -26,23 +26,18 @@ func parseRoute(u *url.URL) (route, error) {
 	if text == "" {
 		return route{}, nil
 	}
-	var raw [6]string
-	n := 0
-	for part := range strings.SplitSeq(text, "/") {
-		if n == len(raw) {
-			return route{}, refusal.BadRequest("the url %s is invalid", u.Path)
-		}
-		if strings.IndexByte(part, '%') >= 0 {
-			plain, err := url.PathUnescape(part)
-			if err != nil {
-				return route{}, refusal.BadRequest("the path %s is not escaped correctly", u.Path)
-			}
-			part = plain
-		}
-		raw[n] = part
-		n++
+	segments := strings.Split(text, "/")
+	n := len(segments)
+	if n > 6 {
+		return route{}, refusal.BadRequest("the url %s is invalid", u.Path)
 	}
-	segments := raw[:n]
+	for i, part := range segments {
+		plain, err := url.PathUnescape(part)
+		if err != nil {
+			return route{}, refusal.BadRequest("the path %s is not escaped correctly", u.Path)
+		}
+		segments[i] = plain
+	}
 	rt := route{feed: n%2 == 1, kind: segments[(n-1)/2*2]}
 	rt.link = strings.Join(segments[:n/2*2], "/")
 	switch {

@@ -74,7 +74,7 @@ func (a *answer) scalar() error {
 func (a *answer) page() Page {
 	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge, Loaded: a.loaded, LoadedBytes: a.loadedBytes}
 	if len(a.legs) == 1 {
-		p.Range, p.LSN = a.legs[0].partition.id, a.legs[0].partition.sequence.last.Load()
+		p.Range, p.LSN = a.legs[0].partition.ID, a.legs[0].partition.sequence.last.Load()
 	}
 	if a.more {
 		a.cursor.Pages++

@@ -43,7 +43,7 @@ func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
 	if err = cmp.Or(err, c.account.store.settle()); err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(fmt.Errorf("write a batch: %w", err)))
 	}
-	return Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}, t.outcomes(true), nil
+	return Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}, t.outcomes(true), nil
 }
 
 // each does the operations under the lock of the physical partition, and returns what was applied.

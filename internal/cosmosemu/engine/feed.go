@@ -50,7 +50,7 @@ func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error
 	}
 	return Page{
 		Rows: f.rows, Count: f.count, Charge: charge.Likely, ETag: `"` + strconv.FormatUint(f.upTo, 10) + `"`,
-		Range: p.id, LSN: f.lsn,
+		Range: p.ID, LSN: f.lsn,
 	}, nil
 }
 
@@ -115,7 +115,7 @@ func (f *feed) setScope() error {
 }
 
 func rangeByID(parts []*partition, id string) *partition {
-	if i := slices.IndexFunc(parts, func(p *partition) bool { return p.id == id }); i >= 0 {
+	if i := slices.IndexFunc(parts, func(p *partition) bool { return p.ID == id }); i >= 0 {
 		return parts[i]
 	}
 	return nil
@@ -127,7 +127,7 @@ func (f *feed) open() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
-		return refusal.RangeGone(p.id)
+		return refusal.RangeGone(p.ID)
 	}
 	f.lsn, f.upTo, f.ttl = p.count.lsn, p.count.lsn, f.container.current.Load().TTL
 	if f.FromNow {
@@ -136,7 +136,7 @@ func (f *feed) open() error {
 	if f.Above > f.lsn {
 		return refusal.BadRequest(
 			"the ETag %d is ahead of the partition key range %s, which is at %d: it belongs to another one",
-			f.Above, p.id, f.lsn)
+			f.Above, p.ID, f.lsn)
 	}
 	f.snapshot = f.container.account.store.db.NewSnapshot()
 	return nil

@@ -34,7 +34,7 @@ func (a *Account) splitFull(co *Container, p *partition) error {
 		p.due = 0
 		return nil
 	}
-	return a.split(co, p, cut, p.record.Budget)
+	return a.split(co, p, cut, p.Budget)
 }
 
 // fits looks at a write that makes a physical partition hold more than it may. It begins a split, or
@@ -52,8 +52,8 @@ func (w *writing) fits(from pebble.Reader, before, next counters) error {
 	if !divisible {
 		f := refusal.Forbidden(refusal.SubLogicalFull,
 			"physical partition %s has reached its %d bytes and holds one partition key only, which cannot be split",
-			p.id, limit)
-		f.Range = p.id
+			p.ID, limit)
+		f.Range = p.ID
 		return f
 	}
 	p.due = w.call.Now.Add(w.account.cfg.SplitTakes).UnixNano()
@@ -164,7 +164,7 @@ func (a *Account) spread(co *Container, n int) error {
 func (c *Container) unused() int {
 	used := map[int]bool{}
 	for _, p := range c.parts() {
-		used[p.record.Budget] = true
+		used[p.Budget] = true
 	}
 	n := 0
 	for used[n] {

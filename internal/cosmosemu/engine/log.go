@@ -29,9 +29,9 @@ type ancestor struct {
 
 // author returns the number of the partition that gave out a sequence number which an item of p has.
 func (p *partition) author(lsn uint64) uint64 {
-	for i := range p.ancestors {
-		if lsn <= p.ancestors[i].LSN {
-			return p.ancestors[i].number
+	for i := range p.Parents {
+		if lsn <= p.Parents[i].LSN {
+			return p.Parents[i].number
 		}
 	}
 	return p.number
@@ -76,7 +76,7 @@ var errLog = errors.New("the log of a physical partition is damaged")
 
 // entries visits the log of a partition above a sequence number, in order, until visit reports false.
 func (p *partition) entries(from pebble.Reader, container uint32, above uint64, visit func(entry) (bool, error)) error {
-	for _, a := range p.ancestors {
+	for _, a := range p.Parents {
 		if above >= a.LSN {
 			continue
 		}

@@ -101,12 +101,12 @@ func (a *answer) passedIn(p *partition) (made uint64, inside int) {
 
 // endIn ends the page inside a physical partition.
 func (a *answer) endIn(p *partition) {
-	a.cursor.Min, a.cursor.Max = p.keys.Min, p.keys.Max
+	a.cursor.Min, a.cursor.Max = p.Min, p.Max
 	a.cursor.Later = nil
 	after := false
 	for _, l := range a.legs {
 		if made, _ := a.passedIn(l.partition); after && made > 0 {
-			a.cursor.Later = append(a.cursor.Later, passed{made, l.partition.keys.Min, l.partition.keys.Max})
+			a.cursor.Later = append(a.cursor.Later, passed{made, l.partition.Min, l.partition.Max})
 		}
 		after = after || l.partition == p
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"sync"
@@ -20,17 +21,13 @@ import (
 // partition is one physical partition of a container: a range of effective partition keys with a
 // budget of its own.
 type partition struct {
-	id      string
-	number  uint64 // the same as id
-	keys    epk.Range
-	span                   // of keys
+	rangeRecord
+	number  uint64         // the same as ID
+	span                   // of Min and Max
 	counter []byte         // key of the counters in the store
 	budget  *budget.Budget // shared by the containers of a database with throughput of its own
-	record  rangeRecord
 	meter   budget.Meter
 	bill    bill
-
-	ancestors []ancestor // it came from by splits, the oldest first
 
 	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
 	// numbers become visible in their order.
@@ -57,16 +54,16 @@ func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition
 		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
 	}
 	p := &partition{
-		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b, record: r,
+		rangeRecord: r, number: number, budget: b,
 		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), sequence: &sequence{},
 	}
-	for _, a := range r.Parents {
-		if a.number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
+	p.Parents = slices.Clone(r.Parents)
+	for i, a := range p.Parents {
+		if p.Parents[i].number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
 			return nil, fmt.Errorf("the id %q of a physical partition is not a number", a.ID)
 		}
-		p.ancestors = append(p.ancestors, a)
 	}
-	if p.span, err = keySpan(p.keys); err != nil {
+	if p.span, err = keySpan(epk.Range{Min: r.Min, Max: r.Max}); err != nil {
 		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
 	}
 	return p, nil
@@ -107,14 +104,14 @@ func (p *partition) admitFor(call Call, charge float64) error {
 	}
 	p.meter.Throttle(call.Now)
 	f := refusal.TooMany(retry, refusal.SubBudgetExceeded,
-		"the request rate is too large: physical partition %s has no request units left in this second", p.id)
+		"the request rate is too large: physical partition %s has no request units left in this second", p.ID)
 	f.Charge = ru.Throttled
 	return p.refuses(f)
 }
 
 // refuses says in a refusal which partition gave it, and when.
 func (p *partition) refuses(f *refusal.Error) *refusal.Error {
-	f.Range, f.LSN = p.id, p.sequence.last.Load()
+	f.Range, f.LSN = p.ID, p.sequence.last.Load()
 	return f
 }
 
@@ -144,7 +141,7 @@ func (p *partition) load(db *pebble.DB) error {
 		return err
 	}
 	if len(v) != 24 {
-		return errors.New("the counters of physical partition " + p.id + " are damaged")
+		return errors.New("the counters of physical partition " + p.ID + " are damaged")
 	}
 	p.counted(counters{
 		lsn:   binary.BigEndian.Uint64(v),

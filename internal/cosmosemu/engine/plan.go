@@ -5,6 +5,7 @@ import (
 
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/epk"
 )
 
 // plan finds where the query has to look, and whether that is in one logical partition. It refuses what
@@ -23,7 +24,7 @@ func (c *Container) plan(rev *revision, q Query) (legs []leg, single bool, err e
 		if p == nil {
 			return nil, false, refusal.RangeGone(q.Range)
 		}
-		if r, err = r.within(p.keys); err != nil {
+		if r, err = r.within(epk.Range{Min: p.Min, Max: p.Max}); err != nil {
 			return nil, false, err
 		}
 	}

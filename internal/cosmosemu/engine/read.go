@@ -69,7 +69,7 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 		return Result{}, p.refuses(f)
 	}
 	return Result{
-		Body: body, ETag: etagOf(&head), Charge: charge, Range: p.id, LSN: lsn, ItemLSN: head.lsn,
+		Body: body, ETag: etagOf(&head), Charge: charge, Range: p.ID, LSN: lsn, ItemLSN: head.lsn,
 	}, nil
 }
 

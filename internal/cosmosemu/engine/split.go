@@ -31,7 +31,7 @@ func (c *Container) Split(rangeID string) error {
 	if err != nil {
 		return err
 	}
-	return a.split(c, p, cut, p.record.Budget)
+	return a.split(c, p, cut, p.Budget)
 }
 
 // cut returns where a partition is split for throughput: at the median of its data, or in the middle of
@@ -157,7 +157,7 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	l.counted(left)
 	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
 	record := co.record
-	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.id }, records[:]...)
+	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.ID }, records[:]...)
 	b := a.store.db.NewBatch()
 	err = cmp.Or(
 		b.Set(l.counter, l.count.append(nil), nil), b.Set(r.counter, r.count.append(nil), nil), b.Delete(p.counter, nil))
@@ -192,10 +192,10 @@ func (c *Container) children(p *partition, cut string, share int) [2]rangeRecord
 			next = max(next, idNumber(a.ID)+1)
 		}
 	}
-	parents := append(slices.Clone(p.record.Parents), ancestor{ID: p.id, LSN: p.count.lsn})
+	parents := append(slices.Clone(p.Parents), ancestor{ID: p.ID, LSN: p.count.lsn})
 	return [2]rangeRecord{
-		{ID: strconv.Itoa(next), Min: p.keys.Min, Max: cut, Parents: parents, Since: since, Budget: p.record.Budget},
-		{ID: strconv.Itoa(next + 1), Min: cut, Max: p.keys.Max, Parents: parents, Since: since, Budget: share},
+		{ID: strconv.Itoa(next), Min: p.Min, Max: cut, Parents: parents, Since: since, Budget: p.Budget},
+		{ID: strconv.Itoa(next + 1), Min: cut, Max: p.Max, Parents: parents, Since: since, Budget: share},
 	}
 }
 

@@ -48,7 +48,7 @@ func (b *bill) reset() {
 
 // stats returns what the partition holds and has done.
 func (p *partition) stats(now time.Time) Stats {
-	s := Stats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max}
+	s := Stats{ID: p.ID, Min: p.Min, Max: p.Max}
 	p.mu.Lock()
 	s.Items, s.Bytes = p.count.items, p.count.bytes
 	p.mu.Unlock()
@@ -110,14 +110,14 @@ func (c *Container) Ranges() []Range {
 	parts := c.parts()
 	out := make([]Range, len(parts))
 	for i, p := range parts {
-		out[i] = Range{p.id, p.keys.Min, p.keys.Max, p.parents(), p.record.Since, p.sequence.last.Load()}
+		out[i] = Range{p.ID, p.Min, p.Max, p.parents(), p.Since, p.sequence.last.Load()}
 	}
 	return out
 }
 
 func (p *partition) parents() []string {
-	out := make([]string, len(p.ancestors))
-	for i, a := range p.ancestors {
+	out := make([]string, len(p.Parents))
+	for i, a := range p.Parents {
 		out[i] = a.ID
 	}
 	return out

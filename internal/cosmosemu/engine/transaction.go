@@ -60,7 +60,7 @@ func (t *transaction) add(r Write, key string) error {
 	if err := s.prepare(full); err != nil {
 		s.refused = refusal.Of(err)
 	} else if parts := t.container.parts(); partitionAt(parts, at) != partitionAt(parts, t.at) {
-		s.refused = refusal.RangeGone(partitionAt(parts, t.at).id)
+		s.refused = refusal.RangeGone(partitionAt(parts, t.at).ID)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (t *transaction) run() (Result, []Outcome, error) {
 	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(err))
 	}
-	res := Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}
+	res := Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}
 	if changes != nil {
 		err = t.container.account.store.wait(changes)
 	} else {

@@ -129,7 +129,7 @@ func (w *writing) run() (Result, error) {
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
 	r := Result{
-		Charge: w.charge.Likely, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn,
+		Charge: w.charge.Likely, Created: !w.alive && w.Op != OpDelete, Range: w.partition.ID, LSN: w.fresh.lsn,
 		ItemLSN: w.fresh.lsn,
 	}
 	if w.Op == OpDelete {

@@ -48,7 +48,6 @@ func (c *compiler) statement(s *statement) {
 		c.from(s.From)
 	}
 	if s.Where != nil {
-		q.Filtered = true
 		c.where(c.expr(s.Where))
 	}
 	for _, g := range s.Group {

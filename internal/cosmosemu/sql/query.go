@@ -12,8 +12,6 @@ type Query struct {
 	Distinct bool
 	// Order is the ORDER BY clause, empty without one.
 	Order []Order
-	// Filtered reports whether there is a WHERE clause.
-	Filtered bool
 	// Scalar reports that there is no FROM: the query has one row, of no item.
 	Scalar bool
 	// Limited reports whether there is TOP or OFFSET LIMIT.
