@@ -52,12 +52,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.answer(w,
 
 // answer serves one request through a gateway that advertises an endpoint, or what the client has used.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string) {
-	leave, err := s.enter()
-	if err != nil {
+	if s.enter() != nil {
 		writeRefusal(w, r, refusal.Unavailable("the emulator is closed"))
 		return
 	}
-	defer leave()
+	defer s.closing.RUnlock()
 	switch r.URL.Path {
 	case overviewPath:
 		s.serveOverview(w, r)

@@ -1,6 +1,7 @@
 package cosmosemu_test
 
 import (
+	"flag"
 	"runtime/debug"
 	"testing"
 
@@ -8,6 +9,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // many small accounts come and go
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(400) // many small accounts come and go
+	}
 	goleak.VerifyTestMain(m)
 }

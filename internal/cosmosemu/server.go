@@ -85,14 +85,14 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter keeps the Server from being closed until leave is called.
-func (s *Server) enter() (leave func(), err error) {
+// enter keeps the Server from being closed until closing.RUnlock is called.
+func (s *Server) enter() error {
 	s.closing.RLock()
 	if s.closed {
 		s.closing.RUnlock()
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	return s.closing.RUnlock, nil
+	return nil
 }
 
 // Run does the background work, which is to remove expired items and to finish splits, until the context
@@ -145,11 +145,10 @@ func (s *Server) ResetStats() { s.account.ResetMeters() }
 // nothing, as the service does with what a container leaves unused. Run calls it; a test with a clock
 // of its own may too.
 func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
-	leave, err := s.enter()
-	if err != nil {
+	if err := s.enter(); err != nil {
 		return 0, err
 	}
-	defer leave()
+	defer s.closing.RUnlock()
 	now := s.cfg.Now()
 	s.account.Complete(now)
 	if removed, err = s.account.Sweep(ctx, now); err != nil {
@@ -163,11 +162,10 @@ func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
 // ids; the old one is answered 410/1002 from then on. The container's throughput is divided anew over
 // its partitions.
 func (s *Server) Split(database, container, rangeID string) error {
-	leave, err := s.enter()
-	if err != nil {
+	if err := s.enter(); err != nil {
 		return err
 	}
-	defer leave()
+	defer s.closing.RUnlock()
 	co, err := s.account.Container(database, container)
 	if err != nil {
 		return fmt.Errorf("cosmosemu: %w", err)

@@ -24,11 +24,10 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	leave, err := t.server.enter()
-	if err != nil {
+	if err := t.server.enter(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
-	leave()
+	t.server.closing.RUnlock()
 	w := &memoryWriter{header: make(http.Header, 12)}
 	t.server.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
