@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -133,14 +134,9 @@ func (a *Account) load() error {
 }
 
 func (a *Account) each(prefix []byte, read func(value []byte) error) error {
-	it, err := a.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	bounds := &pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}
+	err := visitKeys(a.store.db, bounds, func(_, value []byte) (bool, error) { return true, read(value) })
 	if err != nil {
-		return fmt.Errorf("read the catalog: %w", err)
-	}
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		err = read(it.Value())
-	}
-	if err = cmp.Or(err, it.Close()); err != nil {
 		return fmt.Errorf("read the catalog: %w", err)
 	}
 	return nil
@@ -258,16 +254,19 @@ func (a *Account) put(b *pebble.Batch, key []byte, record any) error {
 	return a.store.commit(b)
 }
 
-// Containers returns all containers, by the names of their databases, then by their own.
-func (a *Account) Containers() []*Container {
+// containers lists all containers.
+func (a *Account) containers() (out []*Container) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	var out []*Container
 	for _, db := range a.databases {
-		for _, co := range db.containers {
-			out = append(out, co)
-		}
+		out = slices.AppendSeq(out, maps.Values(db.containers))
 	}
+	return out
+}
+
+// Containers returns all containers, by the names of their databases, then by their own.
+func (a *Account) Containers() []*Container {
+	out := a.containers()
 	slices.SortFunc(out, func(x, y *Container) int {
 		return cmp.Or(cmp.Compare(x.database.id, y.database.id), cmp.Compare(x.id(), y.id()))
 	})

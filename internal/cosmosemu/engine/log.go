@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 
@@ -95,13 +94,9 @@ func (p *partition) entriesOf(
 ) (more bool, err error) {
 	prefix := appendLogPrefix(nil, container, author)
 	low := binary.BigEndian.AppendUint64(bytes.Clone(prefix), above+1)
-	it, err := from.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(prefix)})
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = cmp.Or(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		key, value := it.Key(), it.Value()
+	more = true
+	bounds := &pebble.IterOptions{LowerBound: low, UpperBound: after(prefix)}
+	err = visitKeys(from, bounds, func(key, value []byte) (bool, error) {
 		if len(key) < logHead || len(value) != 8 {
 			return false, errLog
 		}
@@ -109,11 +104,10 @@ func (p *partition) entriesOf(
 			lsn: binary.BigEndian.Uint64(key[logHead-8:]), modified: int64(binary.BigEndian.Uint64(value)), item: key[logHead:],
 		}
 		if author != p.number && !p.holds(e.item) {
-			continue // a sibling's
+			return true, nil // a sibling's
 		}
-		if more, err := visit(e); !more || err != nil {
-			return false, err
-		}
-	}
-	return true, it.Error()
+		more, err = visit(e)
+		return more, err
+	})
+	return more, err
 }

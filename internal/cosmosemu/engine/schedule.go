@@ -28,12 +28,14 @@ func (a *Account) Complete(now time.Time) {
 	}
 	defer a.splitting.Unlock()
 	a.due.Store(nothingDue) // what is scheduled from here on, or found below, lowers it again
-	containers, offers := a.all()
-	for _, co := range containers {
+	for _, co := range a.containers() {
 		for _, p := range co.parts() {
 			a.attempt(now, p.dueAt(), func() error { return a.splitFull(co, p) })
 		}
 	}
+	a.mu.RLock()
+	offers := a.offers()
+	a.mu.RUnlock()
 	for _, o := range offers {
 		if next := o.offer.Pending; next != nil {
 			a.attempt(now, next.Due, func() error { return a.raise(o, now) })
@@ -53,18 +55,6 @@ func (a *Account) attempt(now time.Time, at int64, do func() error) {
 			a.schedule(now.Add(retryAfter).UnixNano())
 		}
 	}
-}
-
-// all lists the containers and offers.
-func (a *Account) all() (containers []*Container, offers []owned) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	for _, db := range a.databases {
-		for _, co := range db.containers {
-			containers = append(containers, co)
-		}
-	}
-	return containers, a.offers()
 }
 
 func (p *partition) dueAt() int64 {

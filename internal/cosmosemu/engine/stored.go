@@ -59,18 +59,27 @@ func (c *Container) bounds(s span) *pebble.IterOptions {
 }
 
 // headers visits the headers of the items in a span, by their keys without prefix, until visit reports false.
-func (c *Container) headers(s span, visit func(item []byte, h *header) (more bool, err error)) (err error) {
-	it, err := c.account.store.db.NewIter(c.bounds(s))
+func (c *Container) headers(s span, visit func(item []byte, h *header) (more bool, err error)) error {
+	return visitKeys(c.account.store.db, c.bounds(s), func(key, value []byte) (bool, error) {
+		var h header
+		if err := h.decode(value); err != nil {
+			return false, err
+		}
+		return visit(key[prefixLen:], &h)
+	})
+}
+
+// visitKeys visits what is stored between two keys, in order, until visit reports false.
+func visitKeys(
+	from pebble.Reader, bounds *pebble.IterOptions, visit func(key, value []byte) (more bool, err error),
+) (err error) {
+	it, err := from.NewIter(bounds)
 	if err != nil {
-		return fmt.Errorf("scan items: %w", err)
+		return fmt.Errorf("read what is stored: %w", err)
 	}
 	defer func() { err = cmp.Or(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() {
-		var h header
-		if err := h.decode(it.Value()); err != nil {
-			return err
-		}
-		if more, err := visit(it.Key()[prefixLen:], &h); !more || err != nil {
+		if more, err := visit(it.Key(), it.Value()); !more || err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,10 @@ const sweepBatch = 128
 
 // Sweep removes the items that have expired, and returns how many.
 func (a *Account) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
-	for _, co := range a.perishable(now) {
+	for _, co := range a.containers() {
+		if co.current.Load().TTL == 0 || co.earliest.Load() > now.Unix() {
+			continue // nothing can have expired
+		}
 		n, err := co.sweep(ctx, now)
 		removed += n
 		if err != nil {
@@ -19,21 +22,6 @@ func (a *Account) Sweep(ctx context.Context, now time.Time) (removed int, err er
 		}
 	}
 	return removed, nil
-}
-
-// perishable lists the containers in which something may have expired.
-func (a *Account) perishable(now time.Time) []*Container {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	var out []*Container
-	for _, db := range a.databases {
-		for _, co := range db.containers {
-			if co.current.Load().TTL != 0 && co.earliest.Load() <= now.Unix() {
-				out = append(out, co)
-			}
-		}
-	}
-	return out
 }
 
 // sweep walks all headers of a container. It learns meanwhile when the next item expires:
@@ -72,29 +60,20 @@ func (c *Container) walkExpired(ctx context.Context, now time.Time) (removed int
 }
 
 // removeExpired removes items that are still expired once their partition is locked.
-func (c *Container) removeExpired(names [][]byte, now time.Time) (int, error) {
-	removed := 0
-	for len(names) > 0 {
-		k, n, err := c.removeFirst(names, now)
-		removed += k
-		if err != nil {
-			return removed, err
+func (c *Container) removeExpired(names [][]byte, now time.Time) (removed int, err error) {
+	for len(names) > 0 && err == nil {
+		p := c.lock(names[0][prefixLen:])
+		n := 1
+		for n < len(names) && p.holds(names[n][prefixLen:]) {
+			n++
 		}
+		var gone int
+		gone, err = c.removeFrom(p, names[:n], now)
+		p.mu.Unlock()
+		removed += gone
 		names = names[n:]
 	}
-	return removed, nil
-}
-
-// removeFirst removes those at the beginning of names that lie in one partition, and returns how many it removed and
-// how many it looked at.
-func (c *Container) removeFirst(names [][]byte, now time.Time) (removed, seen int, err error) {
-	p := c.lock(names[0][prefixLen:])
-	defer p.mu.Unlock()
-	for seen < len(names) && p.holds(names[seen][prefixLen:]) {
-		seen++
-	}
-	removed, err = c.removeFrom(p, names[:seen], now)
-	return removed, seen, err
+	return removed, err
 }
 
 // removeFrom removes what has expired of these items. The partition is locked.
