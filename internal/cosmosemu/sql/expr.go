@@ -23,6 +23,7 @@ type env struct {
 	totals   []Value // the aggregates, once they are known
 	combined int     // combinations of elements tried for this row
 	err      *Error
+	liked    liked
 }
 
 // Row is one item as a source of values: path counts in Query.Paths.

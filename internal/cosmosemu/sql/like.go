@@ -10,17 +10,14 @@ import (
 // escape character is itself. It minds case.
 type matches struct {
 	arg, pattern node
-	escape       rune           // -1 for none
-	compiled     *regexp.Regexp // of a pattern that is a literal; nil for any other
+	escape       rune // -1 for none
 }
 
-// like compiles LIKE.
-func like(arg, pattern node, escape rune) node {
-	n := matches{arg: arg, pattern: pattern, escape: escape}
-	if l, ok := pattern.(literal); ok && l.value.kind == String {
-		n.compiled = likePattern(l.value.str, escape)
-	}
-	return n
+// liked is a pattern of LIKE that was used last: most are the same for every item.
+type liked struct {
+	text     string
+	escape   rune
+	compiled *regexp.Regexp // nil: there is none
 }
 
 func (n matches) eval(e *env) Value {
@@ -28,11 +25,10 @@ func (n matches) eval(e *env) Value {
 	if s.kind != String || p.kind != String {
 		return Value{}
 	}
-	pattern := n.compiled
-	if pattern == nil {
-		pattern = likePattern(p.str, n.escape)
+	if l := &e.liked; l.compiled == nil || l.escape != n.escape || l.text != string(p.str) {
+		*l = liked{string(p.str), n.escape, likePattern(p.str, n.escape)}
 	}
-	return BoolValue(pattern.Match(s.str))
+	return BoolValue(e.liked.compiled.Match(s.str))
 }
 
 func (n matches) children() []node { return []node{n.arg, n.pattern} }

@@ -143,7 +143,7 @@ func (c *climb) test(left node) node {
 			}
 			escape = r[0]
 		}
-		n = like(left, pattern, escape)
+		n = matches{left, pattern, escape}
 	default:
 		list := make([]node, len(t.In))
 		for i, m := range t.In {

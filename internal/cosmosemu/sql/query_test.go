@@ -72,7 +72,7 @@ func TestWhere(t *testing.T) {
 		{`c.n + 1 = 6`, true}, {`2 + 3 * 2 - 1 = c.n + 2`, true}, {`c.n % 2 = 1 AND 7 / 2 = 3.5`, true}, {`-c.n < 0`, true},
 		{`c.n / 0 = 1`, false},
 		{`IS_DEFINED(c.n / 0)`, false}, {`IS_DEFINED(c.s + 1)`, false},
-		{`c.s LIKE 'a%'`, true}, {`c.s LIKE 'A%'`, false}, {`c.s LIKE '_b_'`, true}, {`c.s LIKE '[a-c]%[^d-z]'`, true},
+		{`c.s LIKE 'a!%' OR c.s LIKE 'a!%' ESCAPE '!'`, false}, {`c.s LIKE 'b%' OR c.s LIKE 'a%'`, true}, {`c.s LIKE 'a%'`, true}, {`c.s LIKE 'A%'`, false}, {`c.s LIKE '_b_'`, true}, {`c.s LIKE '[a-c]%[^d-z]'`, true},
 		{`c.s NOT LIKE '%b%'`, false}, {`c.s LIKE 'a!%' ESCAPE '!'`, false}, {`c.n LIKE '5'`, false},
 		{`'a%' LIKE 'a!%' ESCAPE '!'`, true}, {`'a.c' LIKE 'a[.]c' AND c.s NOT LIKE 'a[.]c'`, true},
 		{`'[a' LIKE '[a' AND '^' LIKE '[]^]' AND ']' LIKE '[]^]'`, true}, {`'b\\n' LIKE 'b[\\\\]n'`, true}, {`'x' LIKE '[z-a]'`, false},
