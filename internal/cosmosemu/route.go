@@ -20,6 +20,9 @@ type route struct {
 	rid       string // resource id of the item, where the path has resource ids in place of names
 }
 
+// kindKey is the resource type of a request that deletes all items of a partition key.
+const kindKey = "partitionkey"
+
 // parseRoute takes the path apart while it is still escaped: ids may hold any character.
 func parseRoute(u *url.URL) (route, error) {
 	text := strings.Trim(u.EscapedPath(), "/")
@@ -63,8 +66,8 @@ func parseRoute(u *url.URL) (route, error) {
 		rt.container = segments[3]
 	}
 	if n == 6 && segments[4] == "operations" && segments[5] == "partitionkeydelete" {
-		// A preview of the service, answered so by the accounts that have not enabled it.
-		return rt, refusal.BadRequest("Partition Key Delete feature is disabled for this account")
+		rt.kind, rt.link = kindKey, strings.Join(segments[:4], "/")
+		return rt, nil
 	}
 	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {
 		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
@@ -177,6 +180,7 @@ var handlers = map[string]handler{
 	"docs PUT":               write(engine.OpReplace),
 	"docs PATCH":             write(engine.OpPatch),
 	"docs DELETE":            write(engine.OpDelete),
+	"partitionkey POST":      on((*exchange).deleteKey),
 }
 
 // lists are the resource types that an account may have and this one never has, with the names of their lists.

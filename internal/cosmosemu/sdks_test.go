@@ -141,11 +141,17 @@ func TestAnotherContainerIsMeant(t *testing.T) {
 	require.Equal(t, "400/1024", fmt.Sprint(resp.StatusCode, "/", resp.Header.Get("x-ms-substatus")))
 }
 
-func TestDeletingAllItemsOfAKeyIsDisabled(t *testing.T) {
+func TestDeleteAllItemsOfAKey(t *testing.T) {
 	r := withContainer(t, "")
-	body := r.do(400, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "partitionkey", "dbs/d/colls/c", "",
+	for i := range 3 {
+		r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+	}
+	r.do(201, "POST", docs, "docs", "dbs/d/colls/c", `{"id":"other","pk":"q"}`, "x-ms-documentdb-partitionkey", `["q"]`)
+	r.do(401, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "docs", "dbs/d/colls/c", "")
+	r.do(200, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "partitionkey", "dbs/d/colls/c", "",
 		"x-ms-documentdb-partitionkey", `["p"]`)
-	require.Contains(t, body, "Partition Key Delete feature is disabled")
+	require.JSONEq(t, `[]`, r.query(`SELECT * FROM c`))
+	r.do(200, "GET", docs+"/other", "docs", docs+"/other", "", "x-ms-documentdb-partitionkey", `["q"]`)
 }
 
 func TestStatisticsOfContainers(t *testing.T) {

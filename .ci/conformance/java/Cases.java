@@ -408,6 +408,13 @@ public class Cases {
     });
     test("items: readAllItems of a key", () ->
         equal(10L, items().readAllItems(key("p1"), JsonNode.class).stream().count()));
+    test("items: of a key deleted at once", () -> {
+      CosmosContainer co = container();
+      for (String id : List.of("a", "b")) co.createItem(item(id, "p"));
+      co.createItem(item("a", "q"));
+      co.deleteAllItemsByPartitionKey(key("p"), options());
+      equal(List.of("q"), rows(co, "SELECT VALUE c.pk FROM c"));
+    });
     test("items: another account key is 401", () -> {
       String wrong = Base64.getEncoder().encodeToString("x".repeat(64).getBytes());
       try {
@@ -698,7 +705,6 @@ public class Cases {
     leftOut("users and permissions", "users and permissions are left out");
     leftOut("direct mode", "clients must use the gateway");
     leftOut("queries by vectors and by rank", "queries by vectors and by scores of full text are left out");
-    leftOut("deleting all items of a key", "deleting all items of a key is left out");
     leftOut("change feed of all versions and deletes", "the change feed of all versions and deletes is left out");
   }
 

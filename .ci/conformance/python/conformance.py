@@ -9,7 +9,6 @@ LEFT_OUT = [
     (r"the request (users|permissions) ", "users and permissions are left out"),
     (r"(FullTextScore|ORDER BY RANK|RRF|VectorDistance)[^\n]* is not supported|near ..(FullTextScore|RRF)", "queries by vectors and by scores of full text are left out"),
     (r"partition key version 1 is not supported", "version 1 of partition keys is left out"),
-    (r"Partition Key Delete feature is disabled", "deleting all items of a key is left out"),
     (r"mode .Full-Fidelity Feed. is not supported", "the change feed of all versions and deletes is left out"),
     (r"BaselineTest\.PathParser\.json", "a file that the test reads is not in the package"),
 ]
