@@ -6,17 +6,18 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
 )
 
 // jsonReader reads messages in JSON, objects of any shape, and payloads that their first property identifies: an
-// envelope of IoT Hub, a metric of Telegraf, an export of OTLP.
+// envelope of IoT Hub, an export of OTLP.
 type jsonReader struct {
 	objects
-	jsonWalk
-	flat      bool // an object may have any shape
+	scan      jsonscan.Scanner
+	source    []byte // what is scanned
+	flat      bool   // an object may have any shape
 	templates templates
-	word      []byte // a name, while its value is read
 }
 
 func newJSONReader(d *Decoder) reader {
@@ -64,8 +65,6 @@ func (d *jsonReader) jsonText() error {
 		return nil
 	case d.beginsEnvelope():
 		return d.jsonEnvelope()
-	case d.isTelegraf():
-		err = d.alone(0, d.telegraf)
 	default:
 		err = d.walk(0)
 	}
@@ -86,9 +85,9 @@ func (d *jsonReader) element(i int) error {
 }
 
 // alone reads an element. A syntax error is returned; anything else that is wrong refuses the element alone.
-func (d *jsonReader) alone(i int, read func(int) error) error {
+func (d *jsonReader) alone(i int) error {
 	begin, from := d.scan.At(), len(d.fields)
-	err := read(i)
+	err := d.reading(i)
 	if err == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
 )
 
@@ -164,7 +165,7 @@ type pack struct {
 // senmlReader reads packs of SenML.
 type senmlReader struct {
 	*Decoder
-	jsonWalk
+	scan jsonscan.Scanner
 	pack pack
 }
 

@@ -16,7 +16,7 @@ func newTemplates(off bool) templates {
 func (d *jsonReader) walk(index int) error {
 	d.scan.Next()
 	begin, n := d.scan.At(), len(d.out.Readings)
-	err := d.alone(index, d.reading)
+	err := d.alone(index)
 	if s := &d.templates; err == nil && len(d.out.Readings) > n && s.budget.left >= 0 && !s.off {
 		end := d.scan.At()
 		if end-begin <= maxTemplate {
