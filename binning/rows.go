@@ -199,9 +199,6 @@ func (r *Rows) indexLabels(l telemetry.Labels, i int) {
 // Readings returns how many readings were taken, before those of one instant are merged.
 func (r *Rows) Readings() int { return len(r.rows) }
 
-// Values returns how many values the readings have.
-func (r *Rows) Values() int { return len(r.cells) }
-
 // Width returns about how many columns the rows become, at least as many.
 func (r *Rows) Width() int {
 	return min(min(len(r.lists), len(r.metrics))*max(1, len(r.labels)), len(r.cells))
@@ -262,12 +259,6 @@ func (r *Rows) RowsThrough(offset int64) int {
 	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
 }
 
-// After returns the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to
-// any more.
-func (r *Rows) After(offset int64) Rows {
-	return r.from(r.RowsThrough(offset))
-}
-
 // Below returns the rows of records below an offset, as a snapshot: nothing is appended to it.
 func (r *Rows) Below(offset int64) Rows {
 	n := r.RowsThrough(offset - 1)
@@ -305,17 +296,6 @@ func (r *Rows) from(n int) Rows {
 	out.cells, out.firstCell = r.cells[gone:], r.firstCell+gone
 	out.kept += n*rowBytes + int(gone)*cellBytes
 	return out
-}
-
-// Records returns how many records the readings came from.
-func (r *Rows) Records() int {
-	n := 0
-	for i := range r.rows {
-		if i == 0 || r.rows[i].offset != r.rows[i-1].offset {
-			n++
-		}
-	}
-	return n
 }
 
 // Concat returns r followed by s, which has higher offsets.

@@ -177,8 +177,7 @@ func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	if e.stores.Directory.Snapshot().Expired(j.Key.Container) {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
-	var err error
-	j.Receipt, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
+	_, err := e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
 		j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)

@@ -36,9 +36,6 @@ func (s *Schema) Part(metrics []string) Part {
 
 func (p *Part) has(column int) bool { return p.columns == nil || p.columns[column] }
 
-// Some reports whether the part has a column.
-func (p *Part) Some() bool { return p.columns == nil || slices.Contains(p.columns, true) }
-
 // Schema returns the schema of what Append appends.
 func (p *Part) Schema() *Schema {
 	if p.columns == nil {

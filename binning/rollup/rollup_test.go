@@ -305,8 +305,6 @@ func TestSampleAtMidnightIsApart(t *testing.T) {
 	want := bucketOf(append(all, sample{day.End(), 1}), day.End(), int64(rollup.Minute))
 	require.Equal(t, text(want, true), text(table.Get(0, rollup.Minute.PerDay()-1, day.End()), true))
 
-	table.Clear(0, 0, rollup.Minute.PerDay())
-	require.Equal(t, rollup.Bucket{}, table.Get(0, rollup.Minute.PerDay()-1, day.End()))
 	_, some = s.Fill(rollup.NewTable(1, 60, rollup.AllFamilies), 0, day, 5, 6)
 	require.False(t, some, "nothing is in that hour")
 }

@@ -150,17 +150,6 @@ func (t *Table) putResets(row, bucket int, values []float64) {
 	}
 }
 
-// Clear empties buckets of a row, from one up to and without another: what is known of them from elsewhere takes their
-// place.
-func (t *Table) Clear(row, from, to int) {
-	lo, hi := row*t.Buckets+from, row*t.Buckets+to
-	clear(t.N[lo:hi])
-	clear(t.Stale[lo:hi])
-	if t.Resets != nil {
-		t.clearResets(row, from, to)
-	}
-}
-
 func (t *Table) clearResets(row, from, to int) {
 	t.Resets[row] = slices.DeleteFunc(t.Resets[row], func(f Reset) bool {
 		return int(f.Bucket) >= from && int(f.Bucket) < to

@@ -19,14 +19,10 @@ type Commit struct {
 // Counts reports whether the commit counts on any block.
 func (c Commit) Counts() bool { return c.From < c.To }
 
-// MaxMetadata is the longest metadata that a broker takes with a commit, in bytes (offset.metadata.max.bytes of Apache
-// Kafka).
-const MaxMetadata = 4096
-
 // commitVersion opens the metadata. A process that does not know it starts at S.
 const commitVersion = "binnacle-journal/1"
 
-// Metadata returns the metadata of an offset: ASCII, far below MaxMetadata; empty when the commit counts on no block.
+// Metadata returns the metadata of an offset: ASCII and short; empty when the commit counts on no block.
 func (c Commit) Metadata() string {
 	if !c.Counts() {
 		return ""

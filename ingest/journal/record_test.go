@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"binnacle/ingest/journal"
+	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
@@ -88,7 +89,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 	require.Equal(t, c, got)
 	most := journal.Commit{Stream: math.MaxUint32, F: math.MaxInt64, From: math.MaxInt64 - 1, To: math.MaxInt64,
 		Mark: math.MaxUint64}
-	require.Less(t, len(most.Metadata()), journal.MaxMetadata)
+	require.Less(t, len(most.Metadata()), kafka.MaxMetadata)
 	got, ok = journal.ParseCommit(most.Metadata())
 	require.True(t, ok)
 	require.Equal(t, most, got)

@@ -91,7 +91,6 @@ type limits struct {
 	labelValues                      int  // of one label
 	numbers                          bool // there is a bound to a number or a size
 	newDevices                       rates
-	configured                       control.IngestLimits // as they were said, for the whole topic
 }
 
 // spread is how many times its even share of a tenant's limit a partition lets through: devices do not lie evenly in
@@ -142,7 +141,6 @@ func newLimits(l control.IngestLimits, partitions int) *limits {
 		devices: number(l.Devices, partitions), series: int(plain(l.Series)), allSeries: number(l.TotalSeries, partitions),
 		payload: int(plain(l.Payload)), labels: int(plain(l.Labels)), labelValues: int(plain(l.LabelValues)),
 		newDevices: rates{readings: share(l.NewDevices, control.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
-		configured: l,
 	}
 	out.numbers = out.devices > 0 || out.payload > 0 || out.labels > 0 || out.labelValues > 0 || out.counts() ||
 		out.newDevices.bound()

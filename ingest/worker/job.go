@@ -41,7 +41,6 @@ type Create struct {
 	chain *chain
 
 	Existing *store.Tail // the answer when another document has the id: what it holds
-	Receipt  store.Receipt
 }
 
 // Publish publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).

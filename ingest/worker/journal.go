@@ -41,7 +41,7 @@ type marked struct {
 func newJournaling(cfg *Config, log *logState) journaling {
 	blocks := new(journal.BlockIndex)
 	return journaling{
-		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend, blocks: blocks, times: newCarriedTimes(cfg, log, blocks),
+		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend, blocks: blocks, times: newCarriedTimes(cfg, blocks),
 		loose: queue.NewHeap(func(c *chain) *int32 { return &c.journaled.place },
 			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // alone returns a worker with stores that keep nothing: only its own memory grows.
-func (w *world) alone(change func(*ingest.Config)) (*ingesttest.Discard, *ingest.Local) {
-	discard := &ingesttest.Discard{}
+func (w *world) alone(change func(*ingest.Config)) (*discard, *ingest.Local) {
+	discard := &discard{}
 	return discard, w.process(func(c *ingest.Config, s *ingest.Stores) {
-		s.Chunks, s.Catalog = discard, ingesttest.NoCatalog{}
+		s.Chunks, s.Catalog = discard, noCatalog{}
 		change(c)
 	})
 }

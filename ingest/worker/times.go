@@ -20,7 +20,6 @@ import (
 // the catalog has those times, or a later record does.
 type carriedTimes struct {
 	on     bool // there is a journal, and the catalog does not follow with every chunk
-	log    *logState
 	blocks *journal.BlockIndex
 	every  time.Duration // after so long a record is written again, so that a takeover need not read far back
 
@@ -46,9 +45,9 @@ type owedTimes struct {
 
 const nothingHeld = math.MaxInt64
 
-func newCarriedTimes(cfg *Config, log *logState, blocks *journal.BlockIndex) carriedTimes {
+func newCarriedTimes(cfg *Config, blocks *journal.BlockIndex) carriedTimes {
 	return carriedTimes{
-		on: cfg.Journal && cfg.CatalogEvery >= 0, log: log, blocks: blocks, every: cfg.Hold,
+		on: cfg.Journal && cfg.CatalogEvery >= 0, blocks: blocks, every: cfg.Hold,
 		owed: queue.NewHeap(func(o *owedTimes) *int32 { return &o.place },
 			func(a, b *owedTimes) bool { return a.from < b.from }),
 		loose: queue.NewHeap(func(o *owedTimes) *int32 { return &o.loosePlace },

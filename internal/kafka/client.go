@@ -11,6 +11,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+	"golang.org/x/sync/semaphore"
 )
 
 // Client is a client of one cluster. It is safe for any number of callers.
@@ -20,7 +21,7 @@ type Client struct {
 	dialer *kafkago.Dialer
 	codec  kafkago.Compression
 	unpack *unpacker
-	budget *memoryBudget
+	budget *semaphore.Weighted // memory of fetched batches until they are released
 }
 
 // ErrNoClusterID is the error where brokers report no id of their cluster: offsets would belong to no log.
@@ -58,7 +59,7 @@ func New(cfg Config) (*Client, error) {
 		},
 		codec:  codecs[cfg.Compression],
 		unpack: newUnpacker(cfg.MaxUnpackedBytes),
-		budget: newMemoryBudget(max(cfg.MaxFetchedBytes, int64(maxAnswerBytes(cfg.MaxUnpackedBytes)))),
+		budget: semaphore.NewWeighted(max(cfg.MaxFetchedBytes, int64(maxAnswerBytes(cfg.MaxUnpackedBytes)))),
 	}, nil
 }
 

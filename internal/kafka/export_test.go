@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
 )
 
 // Aborted is a transaction that was aborted.
@@ -26,18 +27,17 @@ func ReadLog(max int, set []byte, aborted []Aborted, from int64) (Batch, error) 
 var ErrChecksum = errChecksum
 
 // MemoryBudget is what bounds fetched batches: Hold waits for so much of it, and returns a Batch that keeps a part.
-type MemoryBudget struct{ budget *memoryBudget }
+type MemoryBudget struct{ budget *semaphore.Weighted }
 
-// NewMemoryBudget makes a Room of so many bytes.
-func NewMemoryBudget(bytes int64) MemoryBudget { return MemoryBudget{newMemoryBudget(bytes)} }
+// NewMemoryBudget makes a budget of so many bytes.
+func NewMemoryBudget(bytes int64) MemoryBudget { return MemoryBudget{semaphore.NewWeighted(bytes)} }
 
 // Hold takes room for an answer of which a batch keeps some.
 func (r MemoryBudget) Hold(ctx context.Context, answer, batch int) (*Batch, error) {
-	give, err := r.budget.acquire(ctx, answer)
-	if err != nil {
+	if err := r.budget.Acquire(ctx, int64(answer)); err != nil {
 		return nil, err
 	}
 	b := &Batch{Bytes: batch}
-	b.keep(answer, give)
+	b.keep(answer, r.budget)
 	return b, nil
 }

@@ -58,12 +58,11 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 			t.client.explain(ctx, t.name, err))
 	}
 	most := maxAnswerBytes(t.client.unpack.max)
-	give, err := t.client.budget.acquire(waiting, most)
-	if err != nil {
+	if err := t.client.budget.Acquire(waiting, int64(most)); err != nil {
 		return Batch{}, err
 	}
 	got, err := answer.(*fetchAnswer).read(t.client.unpack, offset)
-	got.keep(most, give)
+	got.keep(most, t.client.budget)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, err)
 	}
