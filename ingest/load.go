@@ -43,7 +43,7 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 	if err != nil {
 		return err
 	}
-	w.Load(c, floor)
+	loaded := w.Load(c, floor)
 	for !loader.Done() {
 		before := loader.Next()
 		err := log.Each(ctx, before, c.To, func(offset int64, value []byte) error {
@@ -54,7 +54,7 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 			if left := loader.Left(); left%loadStep == 0 {
 				l.progress(left)
 			}
-			return w.LoadBlock(offset, &r, counts)
+			return loaded.Take(offset, &r, counts)
 		})
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 		}
 	}
 	l.progress(0)
-	return w.Loaded(loader.Last(), l.now())
+	return loaded.Done(loader.Last(), l.now())
 }
 
 // loadStep is the number of records between two calls of progress.

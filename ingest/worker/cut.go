@@ -341,7 +341,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
 		width := rows.Width()
-		w.learnSize(sizer, &rows, doc)
+		w.registry.learnSize(sizer, &rows, doc)
 		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc, nil
 		}
@@ -350,13 +350,13 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 }
 
 // learnSize updates a device's sizer with the size of a document.
-func (w *Worker) learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
+func (g *registry) learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	overhead, err := chunk.Overhead(doc)
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	sizer.Observe(binning.Measured{Values: rows.Values(), Columns: rows.Width(), Bytes: len(doc), Overhead: overhead})
 }
 

@@ -123,7 +123,8 @@ func (g *registry) visitDevices(devices []*device, visit func(*device)) {
 // Devices returns the devices of a tenant of which the worker holds rows, or times that the catalog may lack; the first
 // ones by id if there is a limit. Anyone may call it at any time.
 func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
-	listed := w.listed(req)
+	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
+	listed := w.registry.listed(all, req)
 	out := make([]store.HeadDevice, len(listed))
 	for i, x := range listed {
 		d := store.HeadDevice{Device: x.id}
@@ -173,11 +174,10 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	return n
 }
 
-// listed returns the devices that a list has.
-func (w *Worker) listed(req store.ListRequest) []*listedDevice {
-	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
+// listed returns those of all devices that a list has.
+func (g *registry) listed(all []*device, req store.ListRequest) []*listedDevice {
 	var found []*device
-	w.registry.visitDevices(all, func(d *device) {
+	g.visitDevices(all, func(d *device) {
 		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesPending()) {
 			found = append(found, d)
 		}
@@ -187,7 +187,7 @@ func (w *Worker) listed(req store.ListRequest) []*listedDevice {
 		found = found[:req.Limit]
 	}
 	out := make([]*listedDevice, 0, len(found))
-	w.registry.visitDevices(found, func(d *device) {
+	g.visitDevices(found, func(d *device) {
 		x := &listedDevice{id: d.ID}
 		for _, p := range d.pieces(nil, binning.All) {
 			x.rows = append(x.rows, p.rows)

@@ -29,7 +29,7 @@ type journaling struct {
 	maxBytes     int       // bytes of an append
 	marks        []marked  // where the position was, the oldest first
 	deferredNext time.Time // until then rows of those that wait for a limit don't go there before they are a block
-	loading      *loading  // while the journal is being loaded
+	loading      *Loading  // while the journal is being loaded
 }
 
 // marked is the position at some time.
@@ -197,7 +197,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	}
 	w.addTimes(a)
 	for _, c := range chains {
-		if !w.addTo(&blocksOf{a: a, c: c, limit: limit}, true) {
+		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); !b.add(true) {
 			break
 		}
 	}
@@ -205,7 +205,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	for j.ready.Len() > 0 && a.bytes < j.maxBytes {
 		c := j.ready.Pop()
 		c.journaled.ready = false
-		if !w.addTo(&blocksOf{a: a, c: c, limit: limit}, false) {
+		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); !b.add(false) {
 			later = append(later, c)
 		} else if c.blocksBeyond(c.journaled.under) {
 			later = append(later, c) // they wait for dead letters, or for room
@@ -252,15 +252,15 @@ func (j *journaling) overdue(now time.Time) int64 {
 	return 0
 }
 
-// addTo adds rows of a chain to an append: of a chunk on its way all that are loose, of the bin its blocks, and with
+// add adds rows of the chain to the append: of a chunk on its way all that are loose, of the bin its blocks, and with
 // open also the rows that are no block yet. It reports whether there was room.
-func (w *Worker) addTo(b *blocksOf, open bool) bool {
-	c := b.c
+func (b *blocksOf) add(open bool) bool {
+	w, c := b.w, b.c
 	x := &c.journaled
 	if x.bulky || x.under > x.through || w.publisher.awaitsDeferred(c) {
 		return true // what it has is in this append already, or waits for dead letters
 	}
-	b.w, b.after = w, x.through
+	b.after = x.through
 	if c.flight != nil {
 		b.take(&c.flight.rows, true)
 	}
@@ -338,10 +338,11 @@ func (b *blocksOf) put(x *binning.Block) {
 	}
 	c := b.c
 	r := journal.Record{
-		Stream: b.w.stream, Tenant: c.device.tenant.Name, Device: c.device.ID, Day: c.day, Tail: b.w.tailOf(c),
+		Stream: b.w.stream, Tenant: c.device.tenant.Name, Device: c.device.ID, Day: c.day,
+		Tail:  c.journalTail(b.w.generation),
 		First: x.First, Through: x.Through, Rows: x.Rows, Values: x.Values, From: x.From, To: x.To, Data: data,
 	}
-	switch b.w.addRecord(b.a, &r, sentBlock{chain: c, through: x.Through}) {
+	switch b.w.journal.add(b.a, &r, sentBlock{chain: c, through: x.Through}) {
 	case tooLarge:
 		b.bulky = true
 	case noRoom:
@@ -352,9 +353,9 @@ func (b *blocksOf) put(x *binning.Block) {
 	}
 }
 
-// tailOf returns what is known of the tail of a chain.
-func (w *Worker) tailOf(c *chain) (t journal.Tail) {
-	if c.knownIn(w.generation) {
+// journalTail returns what is known of the chain's tail in a generation.
+func (c *chain) journalTail(generation uint32) (t journal.Tail) {
+	if c.knownIn(generation) {
 		t = journal.Tail{Known: true, Chunks: int64(c.number)}
 		if c.number > 0 {
 			t.Through, t.From, t.To = c.tail, c.span.from, c.span.to
@@ -372,16 +373,16 @@ const (
 	tooLarge      // for any
 )
 
-// addRecord adds a record to an append, if there is room.
-func (w *Worker) addRecord(a *Append, r *journal.Record, as sentBlock) room {
+// add adds a record to an append, if there is room.
+func (j *journaling) add(a *Append, r *journal.Record, as sentBlock) room {
 	if r.Nonce = a.nonce; len(a.sent) == 0 {
-		r.Before, r.Linked = w.journal.blocks.Before()
+		r.Before, r.Linked = j.blocks.Before()
 	}
 	value := r.Append(nil)
 	switch {
-	case len(value) > w.journal.maxBytes:
+	case len(value) > j.maxBytes:
 		return tooLarge
-	case a.bytes+len(value) > w.journal.maxBytes:
+	case a.bytes+len(value) > j.maxBytes:
 		return noRoom
 	}
 	a.Values = append(a.Values, value)

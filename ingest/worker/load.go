@@ -9,8 +9,9 @@ import (
 	"binnacle/ingest/journal"
 )
 
-// loading is what was loaded of the journal so far. Nothing of it counts before all is there (rule J4).
-type loading struct {
+// Loading is what a Worker has loaded of the journal so far. Nothing of it counts before all is there (rule J4).
+type Loading struct {
+	w      *Worker
 	commit journal.Commit
 	floor  int64
 	chains map[chainKey]*loadedChain
@@ -18,7 +19,6 @@ type loading struct {
 	times  []loadedTimes
 	bytes  int64 // of memory
 	blocks int
-	values int64
 }
 
 // loadedChain is the blocks of a chain, and the most that one of their writers knew of its tail.
@@ -42,15 +42,15 @@ const loadedTimesBytes = 240
 const loadedBytes = 300
 
 // Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
-// with the floor as its position: until Loaded it is asked for nothing but heads.
-func (w *Worker) Load(c journal.Commit, floor int64) {
-	w.journal.loading = &loading{commit: c, floor: floor, chains: map[chainKey]*loadedChain{}}
+// with the floor as its position: until Done it is asked for nothing but heads.
+func (w *Worker) Load(c journal.Commit, floor int64) *Loading {
+	w.journal.loading = &Loading{w: w, commit: c, floor: floor, chains: map[chainKey]*loadedChain{}}
+	return w.journal.loading
 }
 
-// LoadBlock takes a record of the journal; counts is set if its rows are to be loaded. It fails with
+// Take takes a record of the journal; counts is set if its rows are to be loaded. It fails with
 // journal.ErrNotWhole when the rows can't be read.
-func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
-	l := w.journal.loading
+func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if r.Stream != l.commit.Stream {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	if !counts {
 		return nil
 	}
-	b, err := w.names.schemas.Block(binning.Block{
+	b, err := l.w.names.schemas.Block(binning.Block{
 		Rows: r.Rows, Values: r.Values, First: r.First, Through: r.Through, From: r.From, To: r.To,
 	}, r.Data)
 	if err != nil {
@@ -83,13 +83,12 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	c.appended = append(c.appended, appended{at, r.Through})
 	c.inMemory += b.Bytes()
 	l.bytes += int64(b.Bytes()) + appendedBytes
-	l.values += int64(r.Values)
 	if l.blocks++; l.blocks%countEvery == 0 {
-		w.countMemory()
+		l.w.countMemory()
 	}
-	if w.cfg.Shelf != nil && c.inMemory >= 2*leastShelved && w.memory.short() {
+	if shelf := l.w.cfg.Shelf; shelf != nil && c.inMemory >= 2*leastShelved && l.w.memory.short() {
 		// What the shelf does not take stays in memory.
-		freed, _ := binning.Shelve(c.blocks, w.cfg.Shelf)
+		freed, _ := binning.Shelve(c.blocks, shelf)
 		l.bytes -= int64(freed)
 		c.inMemory = 0
 	}
@@ -99,14 +98,15 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 // countEvery is after how many blocks memory is counted anew.
 const countEvery = 32
 
-// Loaded goes on with what was loaded: each record once, of those from the floor on and below F. last is the append
-// that was loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no use.
-func (w *Worker) Loaded(last journal.Link, now time.Time) error {
-	l := w.journal.loading
+// Done has the Worker go on with what was loaded: each record once, of those from the floor on and below F. last is the
+// append that was loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no
+// use.
+func (l *Loading) Done(last journal.Link, now time.Time) error {
+	w := l.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range l.order {
-		if err := w.restore(key, l.chains[key], now); err != nil {
+		if err := l.restore(key, l.chains[key], now); err != nil {
 			return err
 		}
 		delete(l.chains, key)
@@ -123,9 +123,8 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 }
 
 // restore returns the open bin of a chain as it was. The caller holds the lock.
-func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
-	l := w.journal.loading
-	from := l.floor
+func (l *Loading) restore(key chainKey, x *loadedChain, now time.Time) error {
+	w, from := l.w, l.floor
 	if x.tail.Known && x.tail.Chunks > 0 {
 		from = max(from, x.tail.Through+1)
 	}
@@ -161,12 +160,4 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	}
 	w.file(c)
 	return nil
-}
-
-// Loading returns how many values of the journal were loaded so far; ok is false when none are being loaded.
-func (w *Worker) Loading() (values int64, ok bool) {
-	if l := w.journal.loading; l != nil {
-		return l.values, true
-	}
-	return 0, false
 }

@@ -37,6 +37,20 @@ func (m *Memory) over() int64 { return max(0, m.Used()-int64(tight*float64(m.max
 // short reports whether something must go.
 func (m *Memory) short() bool { return m.over() > 0 || m.whole != nil && m.whole.short() }
 
+// memoryUse is what Memory counts of one worker.
+type memoryUse struct {
+	*Memory
+	counted int64 // bytes
+}
+
+// set says what the worker holds now.
+func (u *memoryUse) set(held int64) {
+	if held != u.counted {
+		u.add(int(held - u.counted))
+		u.counted = held
+	}
+}
+
 // mustGo returns what of counted bytes, which m has, must go so that m is comfortable again, and what it is a share of.
 func (m *Memory) mustGo(counted int64) int64 {
 	own := int64(float64(m.over()) * float64(counted) / float64(max(counted, m.Used())))

@@ -12,7 +12,7 @@ import (
 // for good.
 func (w *Worker) relieve(now time.Time) {
 	w.countMemory()
-	over := w.memory.mustGo(w.counted)
+	over := w.memory.mustGo(w.memory.counted)
 	if over == 0 {
 		return
 	}

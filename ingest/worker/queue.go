@@ -58,6 +58,8 @@ type writeQueue struct {
 	periods map[telemetry.Day]int
 
 	snapshot *control.Snapshot // the newest one that the Worker was given
+	success  time.Time         // of the last lookup or create
+	searched time.Time         // when chains were last searched for hopeless ones
 }
 
 func newWriteQueue(max int) writeQueue {

@@ -76,7 +76,7 @@ func (w *Worker) awaitQueue(c *chain, now time.Time) {
 func (w *Worker) succeeded(c *chain, now time.Time) {
 	l := w.queue.queueOf(c)
 	l.failing, l.retry = None, retry.Backoff{}
-	w.success = now
+	w.queue.success = now
 	w.queue.tidy(l)
 }
 
@@ -104,15 +104,15 @@ const hopeless = 10 * time.Minute
 
 // abandon has rows that can't be written become dead letters, those that take most memory first, until there is room.
 func (w *Worker) abandon(over int64, now time.Time) {
-	if now.Sub(w.abandoned) < time.Second {
+	if now.Sub(w.queue.searched) < time.Second {
 		return // they are looked through for it
 	}
-	w.abandoned = now
+	w.queue.searched = now
 	var hold []*chain
 	w.index.acting.UpTo(func(*chain) bool { return true }, func(c *chain) {
 		if c.phase == stalled && c.doomed() {
 			over -= int64(size(&c.flight.rows))
-		} else if c.phase == stalled && w.queue.isHopeless(c, w.success, now) {
+		} else if c.phase == stalled && w.queue.isHopeless(c, now) {
 			hold = append(hold, c)
 		}
 	})
@@ -142,14 +142,14 @@ func (w *Worker) abandon(over int64, now time.Time) {
 	}
 }
 
-// isHopeless reports whether a chain that has stalled had better give way; success is the time of the last write.
-func (q *writeQueue) isHopeless(c *chain, success, now time.Time) bool {
+// isHopeless reports whether a chain that has stalled had better give way.
+func (q *writeQueue) isHopeless(c *chain, now time.Time) bool {
 	switch c.stall.fault {
 	case KeyFull:
 		return true
 	case NoContainer:
 		l := q.queueOf(c)
-		return now.Sub(l.since) >= hopeless && success.After(l.since) && !q.troubled()
+		return now.Sub(l.since) >= hopeless && q.success.After(l.since) && !q.troubled()
 	}
 	return false
 }

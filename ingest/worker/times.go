@@ -297,9 +297,9 @@ func (w *Worker) addTimes(a *Append) {
 		}
 		if chains := o.device.chains; len(chains) > 0 { // a process that loads it need not look up the tail
 			c := slices.MaxFunc(chains, func(a, b *chain) int { return cmp.Compare(a.day, b.day) })
-			r.Day, r.Tail = c.day, w.tailOf(c)
+			r.Day, r.Tail = c.day, c.journalTail(w.generation)
 		}
-		if w.addRecord(a, &r, sentBlock{times: o}) != added {
+		if w.journal.add(a, &r, sentBlock{times: o}) != added {
 			w.journal.times.failed(o)
 		}
 	}

@@ -35,8 +35,7 @@ type Worker struct {
 	generation uint32 // of assignments: tails that were read in an earlier one may be out of date
 	decoder    *decode.Decoder
 	observer   Observer
-	memory     *Memory
-	counted    int64 // bytes of this worker that memory has
+	memory     memoryUse
 
 	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
 	// stored, and the registry.
@@ -52,8 +51,6 @@ type Worker struct {
 	names      names
 	spreads    retry.Spreads // of the pauses after a failure
 	shelfRetry retry.Backoff
-	success    time.Time // of the last lookup or create
-	abandoned  time.Time // when chains were last searched for hopeless ones
 
 	throttle  *throttle.Throttle
 	updates   catalogupdates.Updates
@@ -63,12 +60,17 @@ type Worker struct {
 	journal   journaling
 	erasing   erasing
 
-	record  Record // that Feed takes, and feeding with it: here they need no memory of their own
-	feeding feed
+	feeding feeding
 
 	drain  bool
 	ticked time.Time
 	lost   error // why the worker must stop
+}
+
+// feeding is a record that Feed takes: here it needs no memory of its own.
+type feeding struct {
+	record Record
+	feed   feed
 }
 
 // logState is how far the log is known and read.
@@ -114,7 +116,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	cfg = cfg.WithDefaults()
 	w := &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1,
-		memory: p.Memory, observer: o,
+		memory: memoryUse{Memory: p.Memory}, observer: o,
 		decoder:   decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
 		log: logState{suspect: -1,
@@ -171,28 +173,29 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	if rec.Offset < w.log.Position {
 		return nil
 	}
-	w.record = rec
-	defer func() { w.record = Record{} }() // its batch goes
-	result := w.record.decode(w.decoder)
+	record := &w.feeding.record
+	*record = rec
+	defer func() { *record = Record{} }() // its batch goes
+	result := record.decode(w.decoder)
 	if result.Unknown != nil {
 		return result.Unknown
 	}
 	w.queue.snapshot = snapshot
-	f := &w.feeding
-	*f = newFeed(&w.record, snapshot, now)
+	f := &w.feeding.feed
+	*f = newFeed(record, snapshot, now)
 	f.Readings, f.index = result.Readings, result.Index
 	if err := cmp.Or(w.erasing.awaited(f), w.verdicts.placeable(f)); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
-		w.publisher.refuse(&w.record, bad)
+		w.publisher.refuse(record, bad)
 	}
 	w.throttle.DeferNoisy(&f.Feed)
 	taken := w.takeAll(f)
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
-	w.stamps.offer(&w.record)
+	w.stamps.offer(record)
 	w.observer.Taken(taken)
 	return nil
 }
@@ -276,12 +279,7 @@ func (w *Worker) Skip(next int64) {
 }
 
 // countMemory brings what memory counts of this worker up to date.
-func (w *Worker) countMemory() {
-	if held := w.Held(); held != w.counted {
-		w.memory.add(int(held - w.counted))
-		w.counted = held
-	}
-}
+func (w *Worker) countMemory() { w.memory.set(w.Held()) }
 
 // Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
 // lingering, what is known of devices and chains, names, and dead letters.
@@ -368,7 +366,4 @@ func (w *Worker) lose(err error) {
 func (w *Worker) Lost() error { return w.lost }
 
 // Release gives back the memory of a worker that is dropped.
-func (w *Worker) Release() {
-	w.memory.add(-int(w.counted))
-	w.counted = 0
-}
+func (w *Worker) Release() { w.memory.set(0) }
