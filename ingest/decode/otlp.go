@@ -233,6 +233,14 @@ func (s *span) saw(w *protobufReader, number protowire.Number) {
 	s.to, s.number = len(s.message)-len(w.rest), number
 }
 
+// raw returns the bytes that hold the attributes.
+func (s *span) raw() []byte {
+	if s.split {
+		return s.message
+	}
+	return s.message[s.from:s.to]
+}
+
 // pointLabels finds the labels of a data point by the bytes of its attributes.
 func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 	if err != nil {
@@ -243,10 +251,7 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 		p.labels = e.labels()
 		return nil
 	}
-	raw := s.message[s.from:s.to]
-	if s.split {
-		raw = s.message
-	}
+	raw := s.raw()
 	d.key = e.appendKey(d.key[:0], raw)
 	if known, ok := d.resources.points.known[string(d.key)]; ok {
 		p.labels = known

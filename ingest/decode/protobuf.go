@@ -75,6 +75,21 @@ func (f *protobufField) is(number protowire.Number, kind protowire.Type) bool {
 	return f.number == number && f.kind == kind
 }
 
+// twoFields returns the two fields of a message that have the numbers and a length, such as a key and its value.
+func twoFields(message []byte, first, second protowire.Number) (a, b []byte, err error) {
+	var f protobufField
+	w := protobufReader{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(first, protowire.BytesType):
+			a = f.bytes
+		case f.is(second, protowire.BytesType):
+			b = f.bytes
+		}
+	}
+	return a, b, w.err
+}
+
 // each calls what for the fields of a message that have the number and a length.
 func each(message []byte, number protowire.Number, what func(b []byte) error) error {
 	var f protobufField

@@ -126,29 +126,17 @@ func (d *writeReader) series1(message []byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	raw := message[labels.from:labels.to]
-	if labels.split {
-		raw = message
-	}
+	raw := labels.raw()
 	s := d.writes.known.known[string(raw)]
 	if s == nil || d.origin.enveloped {
 		d.writes.pairs = d.writes.pairs[:0]
 		var wrong *fault
 		err := each(raw, 1, func(b []byte) error {
-			var name, value []byte
-			w := protobufReader{rest: b}
-			for w.next(&f) {
-				switch {
-				case f.is(1, protowire.BytesType):
-					name = f.bytes
-				case f.is(2, protowire.BytesType):
-					value = f.bytes
-				}
-			}
+			name, value, err := twoFields(b, 1, 2)
 			if wrong == nil {
 				wrong = d.seriesLabel(name, value)
 			}
-			return w.err
+			return err
 		})
 		if err != nil {
 			return err
@@ -160,21 +148,11 @@ func (d *writeReader) series1(message []byte) error {
 
 // metadata1 reads a MetricMetadata of version 1.0, which names no series: its unit is the default tenant's.
 func (d *writeReader) metadata1(message []byte) error {
-	var f protobufField
-	var name, unit []byte
-	w := protobufReader{rest: message}
-	for w.next(&f) {
-		switch {
-		case f.is(2, protowire.BytesType):
-			name = f.bytes
-		case f.is(5, protowire.BytesType):
-			unit = f.bytes
-		}
-	}
+	name, unit, err := twoFields(message, 2, 5)
 	if metric, err := d.metrics.get(name); err == nil && d.origin.tenant != "" {
 		d.unit(d.origin.tenant, metric, unit)
 	}
-	return w.err
+	return err
 }
 
 // errSymbol is a reference to a symbol that the body's table does not have.
@@ -297,25 +275,18 @@ func (d *writeReader) learnSeries(key []byte, wrong *fault) *series {
 
 func (d *writeReader) describeSeries(s *series) *fault {
 	pairs, names := d.writes.pairs, d.opts.Series
-	var r telemetry.Reading
-	tenant, device := pick(pairs, names.Tenant), pick(pairs, names.Device)
-	if tenant >= 0 {
-		r.Tenant = pairs[tenant].Value
-	}
-	if device >= 0 {
-		r.Device = pairs[device].Value
-	}
-	if f := d.checkNames(&r, naming{"the series", "labels", names.Tenant, names.Device}); f != nil {
+	from, f := d.senderAmong(pairs, naming{"the series", "labels", names.Tenant, names.Device})
+	if f != nil {
 		return f
 	}
-	s.tenant, s.device = r.Tenant, r.Device
+	s.tenant, s.device = from.tenant, from.device
 	metric := ""
 	d.pairs = d.pairs[:0]
 	for i, p := range pairs {
 		switch {
 		case p.Name == metricLabel:
 			metric = p.Value
-		case i != tenant && i != device:
+		case !from.isNamedBy(i):
 			d.pairs = append(d.pairs, p)
 		}
 	}

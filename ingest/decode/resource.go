@@ -85,22 +85,15 @@ func (d *otlpReader) describe(f *fault) *resource {
 		return res
 	}
 	names := d.opts.Resource
-	var r telemetry.Reading
-	tenant, device := pick(d.pairs, names.Tenant), pick(d.pairs, names.Device)
-	if tenant >= 0 {
-		r.Tenant = d.pairs[tenant].Value
-	}
-	if device >= 0 {
-		r.Device = d.pairs[device].Value
-	}
-	if res.fault = d.checkNames(&r, naming{"the resource", "attributes", names.Tenant, names.Device}); res.fault != nil {
+	s, f := d.senderAmong(d.pairs, naming{"the resource", "attributes", names.Tenant, names.Device})
+	if res.fault = f; f != nil {
 		return res
 	}
-	res.tenant, res.device = r.Tenant, r.Device
+	res.tenant, res.device = s.tenant, s.device
 	var labels, tags []telemetry.Label
 	for i, p := range d.pairs {
 		switch {
-		case i == tenant || i == device:
+		case s.isNamedBy(i):
 		case slices.Contains(names.Labels, p.Name):
 			labels = append(labels, p)
 		default:
@@ -119,20 +112,36 @@ type naming struct {
 	tenants, devices []string
 }
 
-// checkNames checks the tenant and device of a reading that were found among named things, and completes them by the
-// origin.
-func (d *Decoder) checkNames(r *telemetry.Reading, n naming) *fault {
+// sender is the tenant and device that labels name, and which labels those are.
+type sender struct {
+	tenant, device     string
+	tenantAt, deviceAt int // -1: none, it is the origin's
+}
+
+// isNamedBy reports whether the label at a place names the tenant or the device.
+func (s *sender) isNamedBy(place int) bool { return place == s.tenantAt || place == s.deviceAt }
+
+// senderAmong finds the tenant and device among labels, and completes them by the origin.
+func (d *Decoder) senderAmong(pairs []telemetry.Label, n naming) (sender, *fault) {
+	s := sender{tenantAt: pick(pairs, n.tenants), deviceAt: pick(pairs, n.devices)}
+	var r telemetry.Reading
+	if s.tenantAt >= 0 {
+		r.Tenant = pairs[s.tenantAt].Value
+	}
+	if s.deviceAt >= 0 {
+		r.Device = pairs[s.deviceAt].Value
+	}
 	if r.Tenant != "" {
 		if err := d.checkTenant(r.Tenant); err != nil {
-			return faultf(Tenant, "%v", err)
+			return s, faultf(Tenant, "%v", err)
 		}
 	}
 	if r.Device != "" {
 		if err := d.checkDevice(r.Device); err != nil {
-			return faultf(Device, "%v", err)
+			return s, faultf(Device, "%v", err)
 		}
 	}
-	f := d.resolveOrigin(r, n.what)
+	f := d.resolveOrigin(&r, n.what)
 	switch {
 	case f == nil:
 	case f.reason == Tenant:
@@ -140,24 +149,15 @@ func (d *Decoder) checkNames(r *telemetry.Reading, n naming) *fault {
 	case f.reason == Device && r.Device == "":
 		f = faultf(Device, "%s has none of the %s %q, and there is no default device", n.what, n.named, n.devices)
 	}
-	return f
+	s.tenant, s.device = r.Tenant, r.Device
+	return s, f
 }
 
 // attribute reads a KeyValue. Its error is a *fault where the message is right but the attribute isn't.
 func (d *otlpReader) attribute(message []byte, names *interner) (telemetry.Label, error) {
-	var key, value []byte
-	var f protobufField
-	w := protobufReader{rest: message}
-	for w.next(&f) {
-		switch {
-		case f.is(1, protowire.BytesType):
-			key = f.bytes
-		case f.is(2, protowire.BytesType):
-			value = f.bytes
-		}
-	}
-	if w.err != nil {
-		return telemetry.Label{}, w.err
+	key, value, err := twoFields(message, 1, 2)
+	if err != nil {
+		return telemetry.Label{}, err
 	}
 	name, err := names.get(key)
 	if err != nil {
@@ -278,19 +278,9 @@ func anyValue(message []byte, depth int) (v any, err error) {
 func keyValues(message []byte, depth int) (any, error) {
 	out := map[string]any{}
 	err := each(message, 1, func(b []byte) error {
-		var key, value []byte
-		var f protobufField
-		w := protobufReader{rest: b}
-		for w.next(&f) {
-			switch {
-			case f.is(1, protowire.BytesType):
-				key = f.bytes
-			case f.is(2, protowire.BytesType):
-				value = f.bytes
-			}
-		}
-		if w.err != nil {
-			return w.err
+		key, value, err := twoFields(b, 1, 2)
+		if err != nil {
+			return err
 		}
 		x, err := anyValue(value, depth+1)
 		out[string(key)] = x
