@@ -76,14 +76,8 @@ func (c Config) Validate() error {
 	if c.Kafka == nil {
 		errs = append(errs, errors.New("there is no cluster to read from"))
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"gone-after", c.GoneAfter},
-		{"patience", c.Patience}, {"denied-for", c.DeniedFor}} {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
-		}
+	if c.DrainBudget < 0 {
+		errs = append(errs, fmt.Errorf("drain-budget %s is negative", c.DrainBudget))
 	}
 	_, faulty := c.Set()
 	errs = append(errs, faulty, CheckAssign(c.Assign))

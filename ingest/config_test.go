@@ -14,10 +14,10 @@ import (
 func TestValidateNamesEveryFault(t *testing.T) {
 	_, err := ingest.New(ingest.Config{
 		Config: worker.Config{Hold: -1, MaxWrites: -1, MaxBehind: -1},
-		Topics: []string{"a"}, DeadLetters: "a", MemoryBytes: -1, WatchEvery: -1, DrainBudget: time.Minute,
+		Topics: []string{"a"}, DeadLetters: "a", MemoryBytes: -1, DrainBudget: time.Minute,
 	}, ingest.Stores{})
 	for _, what := range []string{"no cluster", "own dead letters", "hold", "max-writes", "memory", "max-behind",
-		"watch-every", "drain-budget"} {
+		"drain-budget"} {
 		require.ErrorContains(t, err, what)
 	}
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{"a:1"}})

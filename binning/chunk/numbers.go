@@ -199,14 +199,19 @@ func (d *decoder) readDictionary(v []uint64) error {
 	if err := d.readNumbers(form, list); err != nil {
 		return err
 	}
+	return readIndexes(d, list, v)
+}
+
+// readIndexes reads len(v) places in a dictionary, and fills v with what stands there.
+func readIndexes[T uint64 | string](d *decoder, dictionary, v []T) (err error) {
 	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
 		return err
 	}
 	for i, x := range d.ints {
-		if uint64(x) >= uint64(size) {
-			return corrupt("index %d into a dictionary of %d", x, size)
+		if uint64(x) >= uint64(len(dictionary)) {
+			return corrupt("index %d into a dictionary of %d", x, len(dictionary))
 		}
-		v[i] = list[x]
+		v[i] = dictionary[x]
 	}
 	return nil
 }

@@ -115,14 +115,5 @@ func (d *decoder) readTextIndex(v []string) error {
 	if err := d.readTexts(list); err != nil {
 		return err
 	}
-	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
-		return err
-	}
-	for i, x := range d.ints {
-		if uint64(x) >= uint64(size) {
-			return corrupt("index %d into a dictionary of %d", x, size)
-		}
-		v[i] = list[x]
-	}
-	return nil
+	return readIndexes(d, list, v)
 }

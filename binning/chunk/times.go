@@ -29,7 +29,7 @@ type clock struct {
 // predict returns the clock's word for an instant: ticks to it, and how far it is from the last of them.
 func (c *clock) predict(u int64) (ticks, deviation int64) {
 	span := c.period * tick
-	ticks = floorDiv(u*tick-c.at+span/2, span)
+	ticks = telemetry.FloorDiv(u*tick-c.at+span/2, span)
 	deviation = u - c.tickAt(ticks)
 	c.move(ticks, u)
 	return ticks, deviation
@@ -47,14 +47,6 @@ func (c *clock) tickAt(ticks int64) int64 { return (c.at + ticks*c.period*tick +
 func (c *clock) move(ticks, u int64) {
 	at := c.at + ticks*c.period*tick
 	c.at = at + (u*tick-at)>>c.follow
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // writeTimes appends the instants of a group of that day: how many, the first, and unless it is alone unit, period,

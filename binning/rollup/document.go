@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"binnacle/internal/jsonscan"
 	"binnacle/internal/jsontext"
@@ -32,11 +33,8 @@ type Series struct {
 
 // Compare orders series by device, then labels.
 func (s Series) Compare(t Series) int {
-	if s.Device != t.Device {
-		if s.Device < t.Device {
-			return -1
-		}
-		return 1
+	if order := strings.Compare(s.Device, t.Device); order != 0 {
+		return order
 	}
 	return s.Labels.Compare(t.Labels)
 }

@@ -1,6 +1,9 @@
 package rollup
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Family is what of each bucket one rollup holds.
 type Family byte
@@ -44,10 +47,5 @@ func ParseFamilies(s string) (Families, error) {
 
 // Has reports whether a family is among them.
 func (f Families) Has(x Family) bool {
-	for _, y := range f {
-		if x == y {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f, x)
 }

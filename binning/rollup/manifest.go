@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"binnacle/internal/telemetry"
 )
@@ -77,21 +78,13 @@ func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 // Metric returns the rollups of a metric, nil if there are none: then Lacks reports whether chunks have to be read
 // instead.
 func (b *Batch) Metric(name string) *Metric {
-	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int { return compare(m.Name, name) })
+	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int {
+		return strings.Compare(m.Name, name)
+	})
 	if !found {
 		return nil
 	}
 	return &b.Metrics[i]
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // Omits reports whether a metric has samples in the batch's chunks that no rollup shows.
@@ -290,7 +283,7 @@ func (d *batchDocument) batch() (Batch, error) {
 		}
 	}
 	if b.From < 0 || b.From >= b.To || b.To > HoursOfDay || b.Parts < 0 || b.Parts > MaxSeries ||
-		!ascending(b.Devices, compare) || !ascending(b.Without, compare) {
+		!ascending(b.Devices, strings.Compare) || !ascending(b.Without, strings.Compare) {
 		return b, corrupt("batch %s of hours %d to %d, %d parts", b.Name, b.From, b.To, b.Parts)
 	}
 	for _, m := range d.Metrics {
@@ -303,7 +296,7 @@ func (d *batchDocument) batch() (Batch, error) {
 			return b, corrupt("hours %v of documents of metric %.200q", m.Every, m.Name)
 		}
 	}
-	if !ascending(b.Metrics, func(a, b Metric) int { return compare(a.Name, b.Name) }) {
+	if !ascending(b.Metrics, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) }) {
 		return b, corrupt("metrics out of order in batch %s", b.Name)
 	}
 	return b, nil

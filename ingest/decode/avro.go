@@ -206,7 +206,7 @@ func (d *avroReader) avroTime(c propertyRole, n *avroNode) error {
 	switch v.Kind() {
 	case telemetry.Int:
 		if n.perUnit > 0 {
-			d.propertyTime(c, floorDiv(v.Int(), n.perUnit))
+			d.propertyTime(c, telemetry.FloorDiv(v.Int(), n.perUnit))
 		} else {
 			d.propertyTime(c, telemetry.EpochMillis(v.Int()))
 		}

@@ -15,8 +15,8 @@ import (
 // sender of seconds that does not name them means seconds.
 var precisions = map[string]func(int64) (int64, bool){
 	"":   byMagnitude,
-	"ns": func(t int64) (int64, bool) { return floorDiv(t, 1e6), true },
-	"us": func(t int64) (int64, bool) { return floorDiv(t, 1e3), true },
+	"ns": func(t int64) (int64, bool) { return telemetry.FloorDiv(t, 1e6), true },
+	"us": func(t int64) (int64, bool) { return telemetry.FloorDiv(t, 1e3), true },
 	"ms": func(t int64) (int64, bool) { return t, true },
 	"s": func(t int64) (int64, bool) {
 		return t * 1e3, t >= math.MinInt64/1000 && t <= math.MaxInt64/1000
@@ -24,14 +24,6 @@ var precisions = map[string]func(int64) (int64, bool){
 }
 
 func byMagnitude(t int64) (int64, bool) { return telemetry.EpochMillis(t), true }
-
-func floorDiv(t, by int64) int64 {
-	q := t / by
-	if t%by < 0 {
-		q--
-	}
-	return q
-}
 
 // lineReader reads line protocol.
 type lineReader struct {

@@ -317,9 +317,9 @@ func (r *senmlRecord) needs() (s labelSet) {
 func (p *pack) at(r *senmlRecord, now int64) int64 {
 	at := p.time + r.time
 	if at < relative*1e9 {
-		return now + floorDiv(at, 1e6)
+		return now + telemetry.FloorDiv(at, 1e6)
 	}
-	return floorDiv(at, 1e6)
+	return telemetry.FloorDiv(at, 1e6)
 }
 
 // plus adds a base, if there is one, to a number: integers stay integers where they can.

@@ -92,9 +92,7 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{{"hold", c.Hold}, {"journal-every", c.JournalEvery}, {"held-for", c.HeldFor},
-		{"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery},
-		{"stamp-every", c.StampEvery},
-		{"retry-backoff", c.RetryBackoff}, {"full-backoff", c.FullBackoff}} {
+		{"future", c.Future}, {"commit-every", c.CommitEvery}} {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}

@@ -143,10 +143,7 @@ func (t *Topic) EnsureCompacted(ctx context.Context, like *Topic) error {
 	if in := source.configs[inSyncReplicas]; in != "" {
 		s.configs[inSyncReplicas] = in
 	}
-	if err := t.make(ctx, s); err != nil && !errors.Is(err, kafkago.TopicAlreadyExists) {
-		return err
-	}
-	return nil
+	return t.makeUnlessThere(ctx, s)
 }
 
 // EnsureLike creates the topic, unless it is there, with as many partitions and replicas as
@@ -160,7 +157,12 @@ func (t *Topic) EnsureLike(ctx context.Context, like *Topic) error {
 		return err
 	}
 	maps.DeleteFunc(s.configs, func(_, value string) bool { return value == "" })
-	if err := t.make(ctx, s); err != nil && !errors.Is(err, kafkago.TopicAlreadyExists) {
+	return t.makeUnlessThere(ctx, s)
+}
+
+// makeUnlessThere creates the topic if no other process has done so meanwhile.
+func (t *Topic) makeUnlessThere(ctx context.Context, s shape) error {
+	if err := t.make(ctx, s); !errors.Is(err, kafkago.TopicAlreadyExists) {
 		return err
 	}
 	return nil

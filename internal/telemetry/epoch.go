@@ -31,14 +31,15 @@ func EpochMillis(number int64) int64 {
 	case 3:
 		return number * 1e3
 	case -3:
-		return floorDiv(number, 1e3)
+		return FloorDiv(number, 1e3)
 	case -6:
-		return floorDiv(number, 1e6)
+		return FloorDiv(number, 1e6)
 	}
 	return number
 }
 
-func floorDiv(n, by int64) int64 {
+// FloorDiv divides, and rounds down below zero, too.
+func FloorDiv(n, by int64) int64 {
 	q := n / by
 	if n%by < 0 {
 		q--
