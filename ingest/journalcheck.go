@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 )
 
 const journalCheckEvery = time.Minute
@@ -23,16 +24,12 @@ const enoughChecks = 2
 
 func (in *Ingester) watchJournals(ctx context.Context) {
 	w := journalWatch{in, map[string]int{}, map[string]string{}}
-	ticker := time.NewTicker(journalCheckEvery)
-	defer ticker.Stop()
 	for {
 		for _, topic := range in.layout.Load().names() {
 			w.check(ctx, topic)
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Pause(ctx, journalCheckEvery) != nil {
 			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -3,10 +3,12 @@ package ingest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
 )
 
 // Local drives one Worker without Kafka and without a goroutine: records are fed by call, and the Worker's jobs are
@@ -83,48 +85,28 @@ func (l *Local) LoadTimes(ctx context.Context, c journal.Commit, log BlockLog) e
 }
 
 // Take feeds one record, and resolves what the Worker lacks for it. It fails only when the context ends.
-func (l *Local) Take(ctx context.Context, rec worker.Record) error {
-	for {
-		err := l.Feed(rec, l.dir.Snapshot(), l.cfg.Now())
-		if err == nil {
-			return nil
-		}
-		if err := l.learn(ctx, err); err != nil {
-			return err
-		}
-	}
-}
-
-// TakeDeferred feeds deferred readings, as far as limits allow now; at returns a record of the log by its offset. It
-// fails only when the context ends.
-func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.Record) error {
-	for offset, ok := l.Throttle().Next(l.cfg.Now()); ok; offset, ok = l.Throttle().Next(l.cfg.Now()) {
-		if err := l.TakeDeferredRecord(ctx, at(offset)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (l *Local) Take(ctx context.Context, rec worker.Record) error { return l.feed(ctx, rec, l.Feed) }
 
 // TakeDeferredRecord feeds the record that Throttle.Next asks for. It fails only when the context ends.
 func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error {
+	return l.feed(ctx, rec, l.FeedDeferred)
+}
+
+func (l *Local) feed(ctx context.Context, rec worker.Record,
+	do func(worker.Record, *control.Snapshot, time.Time) error) error {
 	for {
-		err := l.FeedDeferred(rec, l.dir.Snapshot(), l.cfg.Now())
-		if err == nil {
+		missing := do(rec, l.dir.Snapshot(), l.cfg.Now())
+		if missing == nil {
 			return nil
 		}
-		if err := l.learn(ctx, err); err != nil {
+		view, err := l.executor.resolve(ctx, missing)
+		if view != nil {
+			l.SnapshotRead(view, l.cfg.Now())
+		}
+		if err != nil {
 			return err
 		}
 	}
-}
-
-func (l *Local) learn(ctx context.Context, missing error) error {
-	view, err := l.executor.resolve(ctx, missing)
-	if view != nil {
-		l.SnapshotRead(view, l.cfg.Now())
-	}
-	return err
 }
 
 // Due returns the jobs that are to be done now. Each is returned once: the caller does it with Do.

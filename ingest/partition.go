@@ -47,22 +47,22 @@ type partition struct {
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 
 	// Owned by run.
-	pace        pace
-	committed   int64  // last offset committed in this generation, -1 none
-	metadata    string // that went with it
-	first, end  int64  // of the log, as far as is known
-	trimmed     bool   // the log has lost records at its begin since the takeover
-	lastCommit  time.Time
-	verifies    *rate.Limiter // of questions for the log's end
-	lost        bool          // the group refuses commits
-	unknownEnd  bool          // the log's end could not be read, and that was logged
-	uncommitted bool          // a commit failed, and that was logged
-	generation  *generation
-	pending     kafka.Batch // fetched; records leave it as they are fed
-	deferred    deferredReader
-	lacking     bool        // the next pending record waits until it is found out what the worker lacks
-	learned     chan learnt // has room for both lookups that may be under way: of pending and of recalled records
-	fetching    sync.WaitGroup
+	pace       pace
+	committed  int64  // last offset committed in this generation, -1 none
+	metadata   string // that went with it
+	first, end int64  // of the log, as far as is known
+	trimmed    bool   // the log has lost records at its begin since the takeover
+	lastCommit time.Time
+	verifies   *rate.Limiter // of questions for the log's end
+	lost       bool          // the group refuses commits
+	ends       retry.Trouble // with questions for the log's end
+	commits    retry.Trouble // with commits
+	generation *generation
+	pending    kafka.Batch // fetched; records leave it as they are fed
+	deferred   deferredReader
+	lacking    bool        // the next pending record waits until it is found out what the worker lacks
+	learned    chan learnt // has room for both lookups that may be under way: of pending and of recalled records
+	fetching   sync.WaitGroup
 }
 
 // learnt is the end of a lookup of what the worker lacked.
@@ -74,15 +74,19 @@ type learnt struct {
 func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
 	a.Owner = max(rand.Uint64(), 1)
 	memory := in.memoryOf(at.topic)
+	log := in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream)
 	return &partition{
 		in: in, at: at, memory: memory, worker: worker.New(in.configOf(at.topic), a,
 			worker.Process{Memory: memory, Observer: in.metrics, Now: in.cfg.Now()}),
 		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
-		log:      in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream),
+		log:      log,
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan worker.Job, in.cfg.MaxJobs()),
 		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 		learned:  make(chan learnt, 2),
+		ends: retry.Trouble{Log: log, Failing: "cannot read the end of the log: committing nothing until then",
+			Over: "the end of the log is known again: committing"},
+		commits: retry.Trouble{Log: log, Failing: "cannot commit the offset, will retry", Over: "committing offsets again"},
 	}
 }
 
@@ -407,16 +411,8 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	_, end, err := p.in.topicOf(p.at).Bounds(bounded, p.at.partition)
-	if err != nil {
-		if !p.unknownEnd {
-			p.log.Warn("cannot read the end of the log: committing nothing until then", "error", err)
-		}
-		p.unknownEnd = true
+	if p.ends.Report(err); err != nil {
 		return nil
-	}
-	if p.unknownEnd {
-		p.unknownEnd = false
-		p.log.Info("the end of the log is known again: committing")
 	}
 	if end <= tail {
 		return fmt.Errorf("%w: a chunk goes through offset %d, but the log ends at %d", errRetake, tail, end)
@@ -455,15 +451,9 @@ func (p *partition) commit(force bool) {
 		p.log.Info("partition was assigned to another process: committing stops", "error", err)
 	case err != nil:
 		p.in.metrics.retries.WithLabelValues("commit").Inc()
-		if !p.uncommitted {
-			p.log.Warn("cannot commit the offset, will retry", "offset", floor, "error", err)
-		}
-		p.uncommitted = true
+		p.commits.Report(err, "offset", floor)
 	default:
-		if p.uncommitted {
-			p.uncommitted = false
-			p.log.Info("committing offsets again", "offset", floor)
-		}
+		p.commits.Report(nil, "offset", floor)
 		p.committed, p.metadata = floor, metadata
 		p.renewMark(now)
 	}
@@ -501,27 +491,35 @@ func (p *partition) renewMark(now time.Time) {
 
 // drain goes on without fetching until busy is false, or the budget is spent, and commits.
 func (p *partition) drain(within time.Duration, busy func() bool) error {
-	budget := time.NewTimer(within)
-	defer budget.Stop()
+	budget, spent := context.WithTimeout(context.Background(), within)
+	defer spent()
 	ended, end := context.WithCancel(context.Background())
 	end() // the log's end is not asked for any more
 	p.commit(true)
-	for spent := false; busy() && !spent; {
+	for busy() {
 		if err := p.step(ended); err != nil {
 			return err
 		}
 		p.commit(false)
-		look := time.NewTimer(p.in.cfg.RetryBackoff)
-		select {
-		case job := <-p.done:
-			p.worker.Done(job, p.in.cfg.Now())
-		case <-look.C:
-		case <-budget.C:
-			spent = true
+		if !p.awaitJob(budget) {
 			p.log.Info("drain budget is spent: the rest will be read from Kafka again")
+			break
 		}
-		look.Stop()
 	}
 	p.commit(true)
 	return nil
+}
+
+// awaitJob takes back a job that is done, or waits for a moment. It reports false when the context ends.
+func (p *partition) awaitJob(ctx context.Context) bool {
+	look := time.NewTimer(p.in.cfg.RetryBackoff)
+	defer look.Stop()
+	select {
+	case job := <-p.done:
+		p.worker.Done(job, p.in.cfg.Now())
+	case <-look.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }

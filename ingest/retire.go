@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"slices"
-	"time"
 
 	"binnacle/internal/retry"
 )
@@ -66,16 +65,9 @@ func (p *partition) finish(ctx context.Context) bool {
 		if s := p.worker.Committed(p.worker.Floor(), p.in.cfg.Now()); s != nil {
 			p.launch(s)
 		}
-		look := time.NewTimer(p.in.cfg.RetryBackoff)
-		select {
-		case job := <-p.done:
-			p.worker.Done(job, p.in.cfg.Now())
-		case <-look.C:
-		case <-ctx.Done():
-			look.Stop()
+		if !p.awaitJob(ctx) {
 			return false
 		}
-		look.Stop()
 	}
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 )
 
 // layout is the topics that are read, and their partitions. It never changes: another one follows it.
@@ -107,14 +108,7 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 }
 
 func (o *topicWatcher) watch(ctx context.Context) {
-	ticker := time.NewTicker(o.in.cfg.WatchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for retry.Pause(ctx, o.in.cfg.WatchEvery) == nil {
 		if err := o.check(ctx); err != nil && ctx.Err() == nil {
 			o.in.metrics.retries.WithLabelValues("metadata").Inc()
 		}

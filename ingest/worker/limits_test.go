@@ -47,7 +47,9 @@ func (w *world) read(l *ingest.Local) {
 }
 
 func (w *world) takeDeferred(l *ingest.Local) {
-	require.NoError(w.t, l.TakeDeferred(context.Background(), w.at))
+	for offset, ok := l.Throttle().Next(w.now); ok; offset, ok = l.Throttle().Next(w.now) {
+		require.NoError(w.t, l.TakeDeferredRecord(context.Background(), w.at(offset)))
+	}
 }
 
 // has returns how many readings a process holds of a tenant.

@@ -464,7 +464,9 @@ func (k *walk) drainWaiting(o *owner) {
 	for n := 0; len(o.Throttle().Deferrals("")) > 0; n++ {
 		require.Less(k.t, n, 1000, "I11: something waits for ever")
 		k.now = k.now.Add(10 * time.Second)
-		require.NoError(k.t, o.TakeDeferred(context.Background(), k.at))
+		for offset, ok := o.Throttle().Next(k.now); ok; offset, ok = o.Throttle().Next(k.now) {
+			require.NoError(k.t, o.TakeDeferredRecord(context.Background(), k.at(offset)))
+		}
 	}
 }
 
