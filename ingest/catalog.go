@@ -40,7 +40,6 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 		if err != nil && !errors.Is(err, control.ErrExists) {
 			return err
 		}
-		e.metrics.pages.Inc()
 		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: told}); err != nil {
 			return err
 		}

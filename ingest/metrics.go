@@ -26,27 +26,22 @@ type metrics struct {
 	lookups     prometheus.Counter
 	conflicts   prometheus.Counter
 	forgotten   prometheus.Counter
-	pages       prometheus.Counter
 	retries     *prometheus.CounterVec
 	lag         *prometheus.GaugeVec
 	uncommitted *prometheus.GaugeVec
 	bins        *prometheus.GaugeVec
 	restarts    prometheus.Counter
 	keysFull    prometheus.Counter
-	blocks      prometheus.Counter
-	journaled   prometheus.Counter
 	unjournaled *prometheus.GaugeVec
 	loading     *prometheus.GaugeVec
 	first       *prometheus.GaugeVec
 	kept        *prometheus.GaugeVec
 	broken      *prometheus.CounterVec
 	stalled     *prometheus.GaugeVec
-	topics      prometheus.Gauge
 	faulty      prometheus.Gauge
 	retired     prometheus.Counter
 	deferred    prometheus.Counter
 	resumed     prometheus.Counter
-	erased      prometheus.Counter
 	deferredBy  *prometheus.GaugeVec
 	deferredFor *prometheus.GaugeVec
 	log         *slog.Logger
@@ -78,17 +73,12 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		conflicts: counter("binnacle_ingest_conflicts_total", "Creates that met a stored chunk, whose tail was adopted."),
 		forgotten: counter("binnacle_ingest_forgotten_chains_total",
 			"Idle chains whose tail was forgotten because memory was short: each that comes back costs a lookup."),
-		pages: counter("binnacle_ingest_catalog_pages_total",
-			"Pages that were written to the catalog: what was new of devices."),
 		retries: counters("binnacle_ingest_retries_total",
 			"Attempts that failed or had an unknown outcome and were made again.", "operation"),
 		lag: gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
 		uncommitted: gauges("binnacle_ingest_uncommitted_records",
 			"Records between the committed offset and the position: what a crash would replay."),
-		bins:   gauges("binnacle_ingest_open_bins", "Open bins."),
-		blocks: counter("binnacle_ingest_journal_blocks_total", "Blocks appended to the journal."),
-		journaled: counter("binnacle_ingest_journal_bytes_total",
-			"Bytes appended to the journal, before the producer's compression."),
+		bins: gauges("binnacle_ingest_open_bins", "Open bins."),
 		unjournaled: gauges("binnacle_ingest_unjournaled_records",
 			"Records between the position and the offset below which all is in the journal or stored: what is read again "+
 				"after a crash, once the journal is loaded."),
@@ -103,8 +93,6 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 			"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
 		deferredFor: gauges("binnacle_ingest_waiting_seconds",
 			"How long the oldest reading that waits for a rate of its tenant has done so."),
-		erased: counter("binnacle_ingest_erased_readings_total",
-			"Readings that were dropped because an order erases them, before they were stored."),
 		loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
 		broken: counters("binnacle_ingest_journal_faults_total",
 			"Times that the journal could not be used or has lost its end, that a shelf did not take blocks or lost some; "+
@@ -115,8 +103,7 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		stalled: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "binnacle_ingest_stalled_chains", Help: "Chains that wait after a failed attempt, by fault.",
 		}, []string{"topic", "partition", "fault"}),
-		log:    log,
-		topics: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_ingest_topics", Help: "Topics that are read."}),
+		log: log,
 		faulty: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_ingest_topic_faults",
 			Help: "Topics that are missing or can't be read, and patterns that match no topic."}),
 		retired: counter("binnacle_ingest_deleted_partitions_total",
@@ -140,14 +127,9 @@ func (m *metrics) forget(of topicPartition) {
 }
 
 func (m *metrics) registerSpill(r prometheus.Registerer, files *spill.Store) {
-	gauge := func(name, help string, value func() int64) {
-		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return float64(value()) })
-	}
-	gauge("binnacle_ingest_spilled_bytes", "Bytes of blocks that are in the spill file instead of memory.",
-		func() int64 { live, _ := files.Bytes(); return live })
-	gauge("binnacle_ingest_spill_file_bytes", "Bytes that the spill file takes on disk.",
-		func() int64 { _, disk := files.Bytes(); return disk })
+	promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: "binnacle_ingest_spilled_bytes",
+		Help: "Bytes of blocks that are in the spill file instead of memory."},
+		func() float64 { live, _ := files.Bytes(); return float64(live) })
 }
 
 func (m *metrics) Taken(readings int) {
@@ -179,17 +161,9 @@ func (m *metrics) Stored(why worker.Reason, bytes, values int) {
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)
 }
 
-func (m *metrics) Journaled(blocks, bytes int) {
-	m.blocks.Add(float64(blocks))
-	m.journaled.Add(float64(bytes))
-}
-
 func (m *metrics) Deferred() { m.deferred.Inc() }
 
 func (m *metrics) Resumed(readings int) { m.resumed.Add(float64(readings)) }
-
-// Erased counts readings that an order of erasure has dropped.
-func (m *metrics) Erased(readings int) { m.erased.Add(float64(readings)) }
 
 func (m *metrics) JournalLost() {
 	m.broken.WithLabelValues("end-lost").Inc()

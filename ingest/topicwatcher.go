@@ -78,7 +78,6 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 			found.Partitions[topic] = partitions
 		}
 	}
-	o.in.metrics.topics.Set(float64(len(found.Partitions)))
 	if before.is(found.Partitions) {
 		return
 	}

@@ -55,7 +55,6 @@ func (w *Worker) takeAll(f *feed) (taken int) {
 	for i := range f.Readings {
 		r := &f.Readings[i]
 		if w.erasing.covers(f, r) {
-			w.observer.Erased(1)
 			continue
 		}
 		if f.Limited && w.throttle.Defers(&f.Feed, r) {

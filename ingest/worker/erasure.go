@@ -189,9 +189,7 @@ func (w *Worker) applyErasure(o *control.Erasure) {
 // eraseRows drops the rows of a chain up to an offset, but for those in flight: their document lies below the order's
 // position, and the sweep finds it. The caller holds the lock.
 func (w *Worker) eraseRows(c *chain, through int64) {
-	before := c.bin.Readings()
 	w.lose(c.eraseUpTo(through, w.names.schemas))
-	w.observer.Erased(before - c.bin.Readings())
 	w.file(c)
 }
 

@@ -421,7 +421,6 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		j.retry.Fail(now, w.cfg.retry(r.After, &w.spreads))
 		return
 	}
-	w.observer.Journaled(len(a.Values), a.bytes)
 	if j.blocks.Appended(a.Base, len(a.Values), a.nonce) {
 		w.observer.JournalLost()
 		j.appendFailed(a)

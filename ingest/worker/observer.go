@@ -16,10 +16,8 @@ type Observer interface {
 	Conflict()                            // a create met a stored chunk, and its tail was adopted
 	ChainForgotten()                      // what was known of an idle chain has made room
 	KeyFull(key sharding.Key)             // a partition key takes no more: chunks with that key wait
-	Journaled(blocks, bytes int)          // blocks are in the journal
 	ShelfFailed(err error)                // blocks stay in memory: the shelf did not take them
 	Deferred()                            // a reading is over a rate: it stays in the log
 	Resumed(readings int)                 // deferred readings were taken
-	Erased(readings int)                  // readings were dropped that an order erases
 	JournalLost()                         // the journal has lost its end: what was there goes there again
 }
