@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/kafka/kafkatest"
-
 	"github.com/stretchr/testify/require"
 )
 
@@ -75,8 +73,8 @@ func newProduction(t *testing.T) *production {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
 		p.blocks = append(p.blocks, block[1])
 	}
-	kafkatest.Distribution(t, kafkatest.Folder{Path: filepath.Join(dir, "kafka"), Jars: *productionKafka,
-		Broker: p.port("127.0.0.1:9092"), Controller: freePort(t)})
+	kafkaFolder{path: filepath.Join(dir, "kafka"), jars: *productionKafka, broker: p.port("127.0.0.1:9092"),
+		controller: freePort(t)}.fill(t)
 	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	p.shell = openTerminal(t, dir)
 	return p
