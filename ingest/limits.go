@@ -1,12 +1,13 @@
 package ingest
 
 import (
-	"binnacle/ingest/throttle"
 	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"time"
+
+	"binnacle/ingest/throttle"
 )
 
 // Limits is what readings have gone over limits of their tenants in the partitions that an ingester has, and which of

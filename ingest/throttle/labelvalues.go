@@ -5,10 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/retry"
-
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
 )
 

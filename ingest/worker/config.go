@@ -7,12 +7,11 @@ import (
 	"math"
 	"time"
 
-	"binnacle/ingest/catalogupdates"
-	"binnacle/internal/retry"
-
 	"binnacle/binning"
+	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/settings"
 )
 
@@ -76,7 +75,7 @@ func (c Config) WithDefaults() Config {
 
 // retry returns the pauses between attempts at a job.
 func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
-	return retry.Schedule{First: c.RetryBackoff, Longest: maxRetry * c.RetryBackoff, Least: least, Spread: s.Next()}
+	return retry.Schedule{First: c.RetryBackoff, Longest: maxRetry * c.RetryBackoff, Least: least, Spread: s.Float64()}
 }
 
 // MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"binnacle/ingest/queue"
-
 	"binnacle/ingest/decode"
+	"binnacle/ingest/queue"
 	"binnacle/internal/deadletter"
 )
 

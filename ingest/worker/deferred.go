@@ -1,10 +1,10 @@
 package worker
 
 import (
-	"binnacle/ingest/throttle"
 	"cmp"
 	"time"
 
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )

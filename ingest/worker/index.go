@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"binnacle/ingest/queue"
-
 	"binnacle/internal/telemetry"
 )
 

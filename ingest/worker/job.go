@@ -1,11 +1,9 @@
 package worker
 
 import (
-	"binnacle/ingest/throttle"
-
 	"binnacle/ingest/catalogupdates"
-
 	"binnacle/ingest/journal"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"

@@ -3,11 +3,10 @@ package worker
 import (
 	"time"
 
-	"binnacle/ingest/queue"
-	"binnacle/internal/retry"
-
 	"binnacle/binning"
 	"binnacle/ingest/journal"
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
 )
 
 // journaling is what a Worker does with the journal (rules J1 to J6): blocks of the rows of open bins go there, so that
@@ -418,7 +417,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		if j.retry.Fails >= journalOutage {
 			j.times.each(func(d *device) { w.updates.Urge(&d.Device) })
 		}
-		j.retry.Fail(now, w.cfg.retry(r.After, &w.spreads))
+		j.retry.Fail(now, w.cfg.retry(r.After, w.spreads))
 		return
 	}
 	if j.blocks.Appended(a.Base, len(a.Values), a.nonce) {

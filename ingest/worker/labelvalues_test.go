@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"binnacle/ingest/throttle"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"

@@ -58,7 +58,7 @@ func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
 		made += int64(freed)
 		w.index.count(c)
 		if err != nil {
-			w.shelfRetry.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.spreads.Next()})
+			w.shelfRetry.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.spreads.Float64()})
 			w.observer.ShelfFailed(err)
 			return made
 		}

@@ -4,10 +4,9 @@ import (
 	"math"
 	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
 	"binnacle/internal/retry"
-
-	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 )
 
@@ -209,7 +208,7 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 func (w *Worker) published(j *Publish, now time.Time) {
 	r, c := j.Outcome(), j.chain
 	if r.Fault != None {
-		w.publisher.retry.Fail(now, w.cfg.retry(r.After, &w.spreads))
+		w.publisher.retry.Fail(now, w.cfg.retry(r.After, w.spreads))
 	} else {
 		w.publisher.retry = retry.Backoff{}
 	}

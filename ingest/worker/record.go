@@ -1,13 +1,13 @@
 package worker
 
 import (
-	"binnacle/ingest/throttle"
 	"bytes"
 	"hash/crc32"
 	"slices"
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/deadletter"
 )

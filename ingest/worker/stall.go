@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/retry"
-
 	"binnacle/binning"
+	"binnacle/internal/retry"
 )
 
 // stall is what keeps a chain from going on.
@@ -36,7 +35,7 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 		// The next chain would find the same: one chain of the queue tries for all.
 		s.ready = true
 		w.queue.pushFront(c)
-		l.retry.Fail(now, w.cfg.retry(0, &w.spreads))
+		l.retry.Fail(now, w.cfg.retry(0, w.spreads))
 		if !l.parked() {
 			w.parkQueue(l, now)
 		}
@@ -45,12 +44,13 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 			c.full = true
 			w.observer.KeyFull(c.flight.key)
 		}
-		s.Fail(now, retry.Schedule{First: w.cfg.FullBackoff, Longest: maxFull * w.cfg.FullBackoff, Spread: w.spreads.Next()})
+		first := w.cfg.FullBackoff
+		s.Fail(now, retry.Schedule{First: first, Longest: maxFull * first, Spread: w.spreads.Float64()})
 	case Busy: // a physical partition has no budget: that says nothing of the queue's others
-		s.Fail(now, w.cfg.retry(r.After, &w.spreads))
+		s.Fail(now, w.cfg.retry(r.After, w.spreads))
 	default:
 		l.failing = r.Fault
-		s.Fail(now, w.cfg.retry(r.After, &w.spreads))
+		s.Fail(now, w.cfg.retry(r.After, w.spreads))
 	}
 	w.file(c)
 }

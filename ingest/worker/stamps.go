@@ -3,9 +3,8 @@ package worker
 import (
 	"time"
 
-	"binnacle/internal/retry"
-
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 )
 
 // stamps renews the mark of the partition (rule W9).

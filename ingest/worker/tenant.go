@@ -1,12 +1,12 @@
 package worker
 
 import (
-	"binnacle/ingest/throttle"
 	"slices"
 	"sync"
 	"time"
 
 	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/telemetry"
 )
 

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/ingest/queue"
-
 	"binnacle/binning"
 	"binnacle/ingest/journal"
+	"binnacle/ingest/queue"
 	"binnacle/internal/telemetry"
 )
 

@@ -7,18 +7,17 @@
 package worker
 
 import (
-	"binnacle/ingest/throttle"
 	"cmp"
 	"sync"
 	"time"
 
-	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/queue"
-	"binnacle/internal/retry"
-
 	"binnacle/binning"
+	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/queue"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
 )
 
@@ -49,7 +48,7 @@ type Worker struct {
 	awaiting   awaiting
 	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks
 	names      names
-	spreads    retry.Spreads // of the pauses after a failure
+	spreads    *retry.Spreads // of the pauses after a failure
 	shelfRetry retry.Backoff
 
 	throttle  *throttle.Throttle
@@ -124,12 +123,12 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		names:   newNames(),
 		stored:  storedCounts{count: 1, exact: 1},
 		erasing: newErasing(a),
-		spreads: retry.Spreads{State: uint64(a.Stream)<<32 | uint64(a.Partition)},
+		spreads: retry.NewSpreads(uint64(a.Stream), uint64(a.Partition)),
 	}
-	w.stamps = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
+	w.stamps = stamps{cfg: &w.cfg, spreads: w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
 	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
-	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, &w.spreads) }
+	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, w.spreads) }
 	w.throttle = throttle.New(throttle.Config{
 		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Retry: retries,
 		Registry: throttled{w}, Log: &w.log.Log, Mu: &w.mu, Deferred: o.Deferred,

@@ -1,6 +1,9 @@
 package retry
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Backoff is the time from which on something that failed may be tried again. It has no timer: the caller passes the
 // time. The zero Backoff has not failed.
@@ -38,14 +41,8 @@ func (b *Backoff) Fail(now time.Time, s Schedule) {
 
 const maxDoublings = 16
 
-// Spreads makes numbers from 0 to 1 that are as good as chance, and the same for the same seed.
-type Spreads struct{ State uint64 }
+// Spreads makes numbers from 0 to 1 that are as good as chance, and the same for the same seeds.
+type Spreads = rand.Rand
 
-// Next returns the next number.
-func (s *Spreads) Next() float64 {
-	s.State += 0x9e3779b97f4a7c15 // splitmix64, by Sebastiano Vigna
-	z := s.State
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11) / (1 << 53)
-}
+// NewSpreads returns Spreads with two seeds.
+func NewSpreads(a, b uint64) *Spreads { return rand.New(rand.NewPCG(a, b)) }

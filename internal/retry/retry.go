@@ -16,19 +16,15 @@ import (
 type Policy struct {
 	First time.Duration
 	Max   time.Duration
-	// Exact leaves out the spread, which makes a pause anything from half of its length to one and a half.
-	Exact bool
 }
 
+// spread makes a pause anything from half of its length to one and a half.
 const spread = 0.5
 
 // Begin returns the pauses of an operation that is about to be tried for the first time.
 func (p Policy) Begin() *Pauses {
 	b := &backoff.ExponentialBackOff{
 		InitialInterval: p.First, MaxInterval: max(p.First, p.Max), Multiplier: 2, RandomizationFactor: spread,
-	}
-	if p.Exact {
-		b.RandomizationFactor = 0
 	}
 	b.Reset()
 	return &Pauses{next: b}
