@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -188,12 +189,5 @@ func (t *topDevices) sorted() []BinsSummary {
 func (in *Ingester) held() []*partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	out := make([]*partition, 0, len(in.partitions)+len(in.retired))
-	for _, p := range in.partitions {
-		out = append(out, p)
-	}
-	for p := range in.retired {
-		out = append(out, p)
-	}
-	return out
+	return slices.AppendSeq(slices.Collect(maps.Values(in.partitions)), maps.Keys(in.retired))
 }

@@ -287,13 +287,13 @@ func (in *Ingester) Loading() (left int64) {
 
 // Heads implements store.Heads.
 func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
-	workers := in.workers()
-	out := make([]store.PartitionHead, 0, len(workers))
-	for _, w := range workers {
+	all := in.held()
+	out := make([]store.PartitionHead, 0, len(all))
+	for _, p := range all {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, w.HeadRead(req))
+		out = append(out, p.worker.HeadRead(req))
 	}
 	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks
 	// (Executor.create).
@@ -307,11 +307,11 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 // Devices implements store.Heads.
 func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store.HeadDevice, error) {
 	var out []store.HeadDevice
-	for _, w := range in.workers() {
+	for _, p := range in.held() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, w.Devices(req)...)
+		out = append(out, p.worker.Devices(req)...)
 	}
 	return out, nil
 }
@@ -319,22 +319,13 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 // CatalogUpdates implements store.Heads.
 func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
 	var out store.HeadUpdates
-	for _, w := range in.workers() {
+	for _, p := range in.held() {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		n := w.CatalogPending(tenant)
+		n := p.worker.CatalogPending(tenant)
 		out.Devices = append(out.Devices, n.Devices...)
 		out.Version += n.Version
 	}
 	return out, nil
-}
-
-func (in *Ingester) workers() []*worker.Worker {
-	all := in.held()
-	out := make([]*worker.Worker, len(all))
-	for i, p := range all {
-		out[i] = p.worker
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package decode
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,12 +99,7 @@ func (d *Decoder) labelModule() {
 var envelopes = []string{"EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body"}
 
 func (d *jsonReader) beginsEnvelope() bool {
-	for _, name := range envelopes {
-		if d.scan.Begins(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(envelopes, d.scan.Begins)
 }
 
 // jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body stands in it, as JSON or in base64.

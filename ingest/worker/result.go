@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"binnacle/internal/store"
@@ -26,12 +27,7 @@ var faults = [...]Fault{Unknown, Busy, NoContainer, KeyFull, Rejected, Denied}
 
 // code returns a fault's number among them, from 1; 0 for none.
 func (f Fault) code() uint8 {
-	for i, x := range faults {
-		if x == f {
-			return uint8(i) + 1
-		}
-	}
-	return 0
+	return uint8(slices.Index(faults[:], f) + 1)
 }
 
 // Result is how an attempt at a Job ended. The zero Result is success.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,10 +124,7 @@ func (g *guard) Close() error {
 // drain closes the connections that are open after Close, and waits for them.
 func (g *guard) drain() {
 	g.mu.Lock()
-	conns := make([]*guardedConn, 0, len(g.conns))
-	for c := range g.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(g.conns))
 	g.mu.Unlock()
 	for _, c := range conns {
 		_ = c.Close()
