@@ -27,8 +27,6 @@ func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
 	if s.partitions > 0 {
 		s.replicas = len(about.Partitions[0].Replicas)
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{
 		Resources: []kafkago.DescribeConfigRequestResource{{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: t.name, ConfigNames: configs,
@@ -46,8 +44,6 @@ func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
 
 // make creates the topic.
 func (t *Topic) make(ctx context.Context, s shape) error {
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	about := kafkago.TopicConfig{Topic: t.name, NumPartitions: s.partitions, ReplicationFactor: s.replicas}
 	for name, value := range s.configs {
 		about.ConfigEntries = append(about.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
@@ -69,8 +65,6 @@ func (t *Topic) Create(ctx context.Context, partitions int) error {
 
 // Delete deletes the topic with all its records.
 func (t *Topic) Delete(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: []string{t.name}})
 	if err == nil {
 		err = res.Errors[t.name]
@@ -83,8 +77,6 @@ func (t *Topic) Delete(ctx context.Context) error {
 
 // grow raises the number of the topic's partitions.
 func (t *Topic) grow(ctx context.Context, partitions int) error {
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
 		Topics: []kafkago.TopicPartitionsConfig{{Name: t.name, Count: int32(partitions)}},
 	})
@@ -99,8 +91,6 @@ func (t *Topic) grow(ctx context.Context, partitions int) error {
 
 // configure sets one value of the topic's configuration.
 func (t *Topic) configure(ctx context.Context, name, value string) error {
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.IncrementalAlterConfigs(ctx, &kafkago.IncrementalAlterConfigsRequest{
 		Resources: []kafkago.IncrementalAlterConfigsRequestResource{{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: t.name,

@@ -17,7 +17,7 @@ import (
 // Client is a client of one cluster. It is safe for any number of callers.
 type Client struct {
 	cfg    Config
-	api    *kafkago.Client
+	api    *kafkago.Client // with a timeout for each request; those that go to its Transport have their own
 	dialer *kafkago.Dialer
 	codec  kafkago.Compression
 	unpack *unpacker
@@ -97,8 +97,6 @@ func (c *Client) clusterID(reported string) (string, error) {
 
 // metadata returns what the client knows of a topic.
 func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t kafkago.Topic, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
-	defer cancel()
 	res, err := c.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{topic}})
 	if err != nil {
 		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)

@@ -26,8 +26,6 @@ func (t *Topic) Commits(ctx context.Context, group string, partitions ...int) (a
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.OffsetFetch(ctx, &kafkago.OffsetFetchRequest{
 		GroupID: group, Topics: map[string][]int{t.name: partitions},
 	})

@@ -16,8 +16,6 @@ type Member struct {
 // Members returns the members of a consumer group. It fails while the group shares out its partitions: then brokers
 // know of no member what it joined with. A group that does not exist has none.
 func (c *Client) Members(ctx context.Context, group string) ([]Member, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
-	defer cancel()
 	res, err := c.api.DescribeGroups(ctx, &kafkago.DescribeGroupsRequest{GroupIDs: []string{group}})
 	if err == nil && len(res.Groups) == 1 {
 		err = res.Groups[0].Error
@@ -41,8 +39,6 @@ func (c *Client) Members(ctx context.Context, group string) ([]Member, error) {
 
 // ClusterID returns the id of the cluster.
 func (c *Client) ClusterID(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
-	defer cancel()
 	res, err := c.api.Metadata(ctx, &kafkago.MetadataRequest{})
 	if err != nil {
 		return "", fmt.Errorf("read metadata of the cluster: %w", err)

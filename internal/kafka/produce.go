@@ -69,8 +69,6 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	for i := range messages {
 		records[i] = messages[i].record()
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := t.client.api.Produce(ctx, &kafkago.ProduceRequest{
 		Topic: t.name, Partition: partition, RequiredAcks: kafkago.RequireAll, Compression: t.client.codec,
 		Records: kafkago.NewRecordReader(records...),

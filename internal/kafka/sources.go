@@ -37,8 +37,6 @@ func (l Layout) Names() []string { return slices.Sorted(maps.Keys(l.Partitions))
 // Layout returns the topics of the set that exist. The result may be as old as Config.MetadataAge. It fails only if the
 // cluster does not answer.
 func (s *Sources) Layout(ctx context.Context) (Layout, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.client.cfg.RequestTimeout)
-	defer cancel()
 	res, err := s.client.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: s.names()})
 	if err != nil {
 		return Layout{}, fmt.Errorf("read metadata of topics %s: %w", s.set, err)

@@ -112,8 +112,6 @@ func (c *Client) logEnds(ctx context.Context, partitions map[string][]int) ([]st
 
 func (c *Client) offsets(ctx context.Context,
 	ask map[string][]kafkago.OffsetRequest) (map[string][]kafkago.PartitionOffsets, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
-	defer cancel()
 	names := slices.Sorted(maps.Keys(ask))
 	res, err := c.api.ListOffsets(ctx, &kafkago.ListOffsetsRequest{Topics: ask, IsolationLevel: kafkago.ReadCommitted})
 	if err != nil {
