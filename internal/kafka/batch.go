@@ -64,8 +64,7 @@ func (r *logReader) batch(f frame) (*Refusal, error) {
 	if err != nil {
 		return &Refusal{
 			First: max(f.offset(), r.from), Through: last, Time: f.int64(batchMaxTime),
-			Records: int(max(0, f.int32(batchCount))),
-			Bytes:   len(f), TooLarge: errors.Is(err, errExpands), Why: err.Error(),
+			Bytes: len(f), TooLarge: errors.Is(err, errExpands), Why: err.Error(),
 		}, nil
 	}
 	if attributes&attributeControl != 0 {

@@ -38,7 +38,6 @@ type Batch struct {
 type Refusal struct {
 	First, Through int64  // offsets
 	Time           int64  // greatest timestamp of its records, ms, by the batch; negative: unknown
-	Records        int    // their number, by the batch; 0: unknown
 	Bytes          int    // of the batch in the log
 	TooLarge       bool   // false: it is damaged
 	Why            string // for people
