@@ -190,7 +190,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 		for key, r := range rows {
 			device := key[:slices.Index([]byte(key), 0)]
 			if !b.Correction || slices.Contains(b.Devices, device) {
-				r.table.Clear(0, lo*60, hi*60)
+				empty(r.table, int(lo)*60, int(hi)*60)
 				if b.From <= out.from {
 					r.at0[0] = rollup.Sample{}
 				}
@@ -249,6 +249,17 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 		}
 	}
 	return true, nil
+}
+
+// empty empties buckets of a table of one row, from one up to and without another.
+func empty(t *rollup.Table, from, to int) {
+	clear(t.N[from:to])
+	clear(t.Stale[from:to])
+	if t.Resets != nil {
+		t.Resets[0] = slices.DeleteFunc(t.Resets[0], func(r rollup.Reset) bool {
+			return int(r.Bucket) >= from && int(r.Bucket) < to
+		})
+	}
 }
 
 func everything(string) rollup.Families { return rollup.AllFamilies }
