@@ -24,14 +24,14 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 	if err != nil {
 		return err
 	}
-	news, told := missingEntries(known, j, now)
+	news, updated := missingEntries(known, j, now)
 	if since := now.Add(-catalogCopyAge); len(news) > 0 && !known.ReadAt().After(since) {
 		if known, err = e.devices.Get(ctx, j.Tenant, since); err != nil {
 			return err
 		}
-		news, told = missingEntries(known, j, now)
+		news, updated = missingEntries(known, j, now)
 	}
-	pages, err := catalog.Pages(news, told)
+	pages, err := catalog.Pages(news, updated)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 		if err != nil && !errors.Is(err, control.ErrExists) {
 			return err
 		}
-		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: told}); err != nil {
+		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: updated}); err != nil {
 			return err
 		}
 	}
@@ -59,14 +59,14 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 // than all that the copy has.
 func missingEntries(
 	known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time,
-) (news []catalog.Entry, told int64) {
+) (news []catalog.Entry, updated int64) {
 	known.Use(func(x *catalog.Index) {
-		told = max(now.UnixMilli(), x.Updated()+1)
+		updated = max(now.UnixMilli(), x.Updated()+1)
 		for i, seen := range j.Entries {
-			if one, ok := x.Diff(seen, told, j.Times[i]); ok {
+			if one, ok := x.Diff(seen, updated, j.Times[i]); ok {
 				news = append(news, one)
 			}
 		}
 	})
-	return news, told
+	return news, updated
 }

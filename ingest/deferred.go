@@ -93,7 +93,7 @@ func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 				r.fetched <- deferredBatch{b, err}
 				return
 			}
-			p.in.metrics.retries.WithLabelValues("recall").Inc()
+			p.in.metrics.retries.WithLabelValues("fetch deferred").Inc()
 			if err := pauses.Wait(ctx); err != nil {
 				r.fetched <- deferredBatch{kafka.Batch{}, err}
 				return

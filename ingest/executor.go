@@ -202,8 +202,8 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 
 // resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer
 // snapshot. A snapshot that it returns is to be passed to Worker.SnapshotRead. It fails only when the context ends.
-func (e *Executor) resolve(ctx context.Context, missing error) (view *control.Snapshot, err error) {
-	what := "map"
+func (e *Executor) resolve(ctx context.Context, missing error) (snapshot *control.Snapshot, err error) {
+	what := "snapshot"
 	var schema *decode.UnknownSchema
 	if errors.As(missing, &schema) {
 		what = "schema"
@@ -213,11 +213,11 @@ func (e *Executor) resolve(ctx context.Context, missing error) (view *control.Sn
 			if schema != nil {
 				return e.stores.Schemas.Fetch(ctx, schema.ID)
 			}
-			view, err = e.refreshFor(ctx, missing)
+			snapshot, err = e.refreshFor(ctx, missing)
 			return err
 		})
 	})
-	return view, err
+	return snapshot, err
 }
 
 // refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer snapshot and returns it.

@@ -99,9 +99,9 @@ func (l *Local) feed(ctx context.Context, rec worker.Record,
 		if missing == nil {
 			return nil
 		}
-		view, err := l.executor.resolve(ctx, missing)
-		if view != nil {
-			l.SnapshotRead(view, l.cfg.Now())
+		snapshot, err := l.executor.resolve(ctx, missing)
+		if snapshot != nil {
+			l.SnapshotRead(snapshot, l.cfg.Now())
 		}
 		if err != nil {
 			return err

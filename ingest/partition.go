@@ -61,14 +61,14 @@ type partition struct {
 	pending    kafka.Batch // fetched; records leave it as they are fed
 	deferred   deferredReader
 	lacking    bool        // the next pending record waits until it is found out what the worker lacks
-	learned    chan learnt // has room for both lookups that may be under way: of pending and of recalled records
+	learned    chan learnt // has room for both lookups that may be under way: of pending and of deferred records
 	fetching   sync.WaitGroup
 }
 
 // learnt is the end of a lookup of what the worker lacked.
 type learnt struct {
-	waiting *bool             // what waited for it
-	view    *control.Snapshot // newer than the one that was lacking, if there is one
+	waiting  *bool             // what waited for it
+	snapshot *control.Snapshot // newer than the one that was lacking, if there is one
 }
 
 func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
@@ -109,7 +109,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 			return err
 		}
 		p.feed(reading)
-		recalling := p.feedDeferred(reading)
+		deferring := p.feedDeferred(reading)
 		if err := p.worker.Lost(); err != nil {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
@@ -119,7 +119,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
-		if !full && (recalling || len(p.pending.Records) > 0 && !p.lacking) {
+		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking) {
 			more = closed
 		}
 		now := p.in.cfg.Now()
@@ -287,9 +287,9 @@ func (p *partition) feed(ctx context.Context) {
 		return
 	}
 	begun, n := p.in.cfg.Now(), 0
-	view := p.in.stores.Directory.Snapshot()
+	snapshot := p.in.stores.Directory.Snapshot()
 	for n < min(len(p.pending.Records), FeedAtOnce) && !p.memory.Full() {
-		if err := p.worker.Feed(record(&p.pending.Records[n]), view, begun); err != nil {
+		if err := p.worker.Feed(record(&p.pending.Records[n]), snapshot, begun); err != nil {
 			p.learn(ctx, &p.lacking, err)
 			break
 		}
@@ -309,15 +309,15 @@ func (p *partition) feed(ctx context.Context) {
 func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
 	*waiting = true
 	p.fetching.Go(func() {
-		view, _ := p.in.executor.resolve(ctx, missing) // fails only when the run ends
-		p.learned <- learnt{waiting, view}
+		snapshot, _ := p.in.executor.resolve(ctx, missing) // fails only when the run ends
+		p.learned <- learnt{waiting, snapshot}
 	})
 }
 
 func (p *partition) endLearning(x learnt) {
 	*x.waiting = false
-	if x.view != nil {
-		p.worker.SnapshotRead(x.view, p.in.cfg.Now())
+	if x.snapshot != nil {
+		p.worker.SnapshotRead(x.snapshot, p.in.cfg.Now())
 	}
 }
 

@@ -12,7 +12,7 @@ type Device struct{ limited *rated }
 
 // rated is what is known of a device for the limits of its tenant.
 type rated struct {
-	latest   outline // of the reading that was taken or judged last: most are as the one before
+	latest   outline // of the reading that was taken or checked last: most are as the one before
 	ofDay    telemetry.Day
 	deferral *deferral // nil: it is not deferred by itself
 	meter    meter
@@ -92,13 +92,13 @@ func (x *rated) of(day telemetry.Day) *series {
 // if there are some, how many the device has. The caller holds the lock.
 func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
-	t.judged = outline{}
+	t.checked = outline{}
 	if x != nil && x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
 		return 0, 0 // however many: there is no more
 	}
 	s := x.of(day)
 	if s == nil {
-		t.judged = outline{t.metricsOf(r.Fields), labels}
+		t.checked = outline{t.metricsOf(r.Fields), labels}
 		return 0, len(r.Fields)
 	}
 	for i := range s.outlines {
@@ -107,7 +107,7 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 			return 0, 0
 		}
 	}
-	t.judged = outline{t.metricsOf(r.Fields), labels}
+	t.checked = outline{t.metricsOf(r.Fields), labels}
 	if s.all == nil {
 		s.all = make(map[uint64]struct{}, s.n)
 		for _, one := range s.outlines {
@@ -115,7 +115,7 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 		}
 		th.grow(x, len(s.all)*seriesBytes)
 	}
-	t.judged.each(func(n uint64) {
+	t.checked.each(func(n uint64) {
 		if _, ok := s.all[n]; !ok {
 			more++
 		}
@@ -127,7 +127,7 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 // the device has no chain any more.
 func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
 	x := d.limited
-	if t.judged.metrics == nil {
+	if t.checked.metrics == nil {
 		return
 	}
 	day := telemetry.DayOf(r.Time)
@@ -148,20 +148,20 @@ func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
 		s = &x.days[len(x.days)-1]
 		th.grow(x, dayBytes)
 	}
-	x.latest, x.ofDay = t.judged, day
+	x.latest, x.ofDay = t.checked, day
 	before := s.n
 	if s.all == nil { // the first outline
 		s.n = len(r.Fields)
 	} else {
-		t.judged.each(func(n uint64) { s.all[n] = struct{}{} })
+		t.checked.each(func(n uint64) { s.all[n] = struct{}{} })
 		th.grow(x, (len(s.all)-s.n)*seriesBytes)
 		s.n = len(s.all)
 	}
 	if len(s.outlines) < mostOutlines {
-		s.outlines = append(s.outlines, t.judged)
+		s.outlines = append(s.outlines, t.checked)
 		th.grow(x, outlineBytes)
 	} else {
-		s.outlines[s.next] = t.judged
+		s.outlines[s.next] = t.checked
 		s.next = (s.next + 1) % mostOutlines
 	}
 	if t.series == nil {

@@ -83,7 +83,7 @@ type Tenant struct {
 	excesses        map[limitName]*excess
 	sets            [recentSets]*metricSet // that readings had last, where series are counted
 	next            int                    // that gives way to another one
-	judged          outline                // of the reading that is being judged, if that has new series
+	checked          outline                // of the reading that is being judged, if that has new series
 	series          map[telemetry.Day]int  // of its devices together, as far as they are counted
 	most            *Device                // that has most of them in some day, as far as that is known
 	mostID          string                 // of that
@@ -147,6 +147,6 @@ type Feed struct {
 	Now      time.Time
 	Again    bool // it was read again: Readings are those that are deferred and may go on
 
-	Limited bool // limits count: Judge says so
+	Limited bool // limits count: CheckRates says so
 	First   bool // nothing was known of the device of the reading that is being taken
 }

@@ -51,7 +51,7 @@ func (w *Worker) takeAll(f *feed) (taken int) {
 	f.oversize = w.verdicts.oversize(f.record, f.Readings)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.throttle.Judge(&f.Feed)
+	w.throttle.CheckRates(&f.Feed)
 	for i := range f.Readings {
 		r := &f.Readings[i]
 		if w.erasing.covers(f, r) {

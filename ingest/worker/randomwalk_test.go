@@ -136,7 +136,7 @@ func (k *walk) step() {
 		}
 	case n < 40 && k.limits.Any():
 		if len(o.Throttle().Deferrals("")) > 0 {
-			name = "recall"
+			name = "take deferred"
 			k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
 			k.takeDeferred(o, 1+k.rnd.IntN(6))
 		}
@@ -477,7 +477,7 @@ func TestRandomWalksWithLimits(t *testing.T) {
 	} {
 		for _, journaled := range []bool{false, true} {
 			steps := walksWith(t, uint64(20_000+1000*i), ingesttest.Rounds(3, 1), journaled, limits)
-			for _, name := range []string{"feed", "recall", "done", "commit", "assign", "resume"} {
+			for _, name := range []string{"feed", "take deferred", "done", "commit", "assign", "resume"} {
 				require.Positive(t, steps[name], name)
 			}
 		}

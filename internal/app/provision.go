@@ -400,12 +400,12 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
 		Tenants: func(ctx context.Context) ([]string, error) {
-			view, err := directory.Refresh(ctx)
+			snapshot, err := directory.Refresh(ctx)
 			if err != nil {
 				return nil, err
 			}
 			var names []string
-			for _, t := range view.Tenants() {
+			for _, t := range snapshot.Tenants() {
 				names = append(names, t.Name)
 			}
 			return names, nil

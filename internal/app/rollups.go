@@ -118,11 +118,11 @@ type RebuildConfig struct {
 func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer,
 	[]rollups.Target, error) {
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
-	view, err := directory.Refresh(ctx)
+	snapshot, err := directory.Refresh(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	tenants := slices.DeleteFunc(view.Tenants(), func(t control.Tenant) bool {
+	tenants := slices.DeleteFunc(snapshot.Tenants(), func(t control.Tenant) bool {
 		return cfg.Tenant != "" && t.Name != cfg.Tenant
 	})
 	if cfg.Tenant != "" && len(tenants) == 0 {

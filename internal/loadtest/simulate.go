@@ -426,7 +426,7 @@ func (m *simulation) run(ctx context.Context, s Scenario, bar progress.Bar) (Sim
 		if n == 0 {
 			out.Bought = buy(max(out.Mean/utilisation, ru.Floor(m.gigabytes(sum.all)*float64(m.of.Days), 0, false)))
 		}
-		d := m.judge(sum, out.Bought, queue)
+		d := m.firstDay(sum, out.Bought, queue)
 		d.Day, d.Epochs, d.Forecast = n, epochs, forecast
 		if epochs, forecast, err = m.evening(of); err != nil {
 			return out, err
@@ -476,8 +476,8 @@ func (l *simLoad) next(partitions int) {
 	l.chunks, l.values, l.all = 0, 0, 0
 }
 
-// judge returns what came of the first day of a load with so many RU/s. queue has what waits in each partition, RU.
-func (m *simulation) judge(l *simLoad, bought float64, queue []float64) (d SimulatedDay) {
+// firstDay returns what came of the first day of a load with so many RU/s. queue has what waits in each partition, RU.
+func (m *simulation) firstDay(l *simLoad, bought float64, queue []float64) (d SimulatedDay) {
 	budget := bought / float64(m.cfg.Partitions)
 	minutes := make([]float64, 24*60)
 	var total, hottest, requests, throttled float64

@@ -86,13 +86,13 @@ type Provisioner struct {
 	// Owned by Run, or the caller of Once.
 	known  map[string]known
 	scaled map[string]time.Time // when the throughput of hot containers was last changed
-	// hasRecalled reports whether scaled has the changes of the time before this process.
-	hasRecalled bool
-	changed     []time.Time                       // when throughput was changed, within Policy.ChangesWithin
-	started     map[string]*control.StartedAction // what has failed and is tried again, by action and container
-	served      map[string]bool                   // containers that the last round saw or made, or has no room for
-	shared      sharedLoad
-	fresh       []string // Config.New, until they are recorded
+	// hasReadActions reports whether scaled has the changes of the time before this process.
+	hasReadActions bool
+	changed        []time.Time                       // when throughput was changed, within Policy.ChangesWithin
+	started        map[string]*control.StartedAction // what has failed and is tried again, by action and container
+	served         map[string]bool                   // containers that the last round saw or made, or has no room for
+	shared         sharedLoad
+	fresh          []string // Config.New, until they are recorded
 }
 
 type known struct {
@@ -241,7 +241,7 @@ func (p *Provisioner) loads(ctx context.Context, seen []store.ContainerState, no
 			hot = append(hot, s.Name)
 		}
 	}
-	p.recall(ctx, hot, now)
+	p.readActions(ctx, hot, now)
 	loads, err := p.cfg.Loads.Of(ctx, hot, now)
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "load of containers not read: their throughput stays", "error", err)
@@ -266,17 +266,17 @@ func (p *Provisioner) moving(of Found, now time.Time) map[string]Load {
 	return out
 }
 
-// recall takes what other processes, and this one before its start, have changed from the actions. Where these can't be
-// read a container may have changed a moment ago.
-func (p *Provisioner) recall(ctx context.Context, hot []string, now time.Time) {
+// readActions reads in the actions what other processes, and this one before its start, have changed. Where these can't
+// be read, a container may have changed a moment ago.
+func (p *Provisioner) readActions(ctx context.Context, hot []string, now time.Time) {
 	var done []control.Action
-	begin := now.Add(-recalled)
-	if p.cfg.Actions != nil && !p.hasRecalled && !p.cfg.Fresh {
+	begin := now.Add(-actionsBack)
+	if p.cfg.Actions != nil && !p.hasReadActions && !p.cfg.Fresh {
 		var err error
 		if done, err = p.cfg.Actions.List(ctx, begin); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "changes of throughput before this process not read", "error", err)
 		}
-		p.hasRecalled = err == nil
+		p.hasReadActions = err == nil
 	}
 	for _, a := range done {
 		if a.Verb == verb(Scale) && a.Outcome == control.OutcomeDone {
@@ -287,15 +287,15 @@ func (p *Provisioner) recall(ctx context.Context, hot []string, now time.Time) {
 	for _, name := range hot {
 		if p.scaled[name].IsZero() {
 			p.scaled[name] = begin
-			if !p.hasRecalled {
+			if !p.hasReadActions {
 				p.scaled[name] = now
 			}
 		}
 	}
 }
 
-// recalled is how far back actions are read: further back nothing depends on a change.
-const recalled = time.Hour
+// actionsBack is how far back actions are read: further back nothing depends on a change.
+const actionsBack = time.Hour
 
 // Once plans and applies. The steps are what was planned; one that failed is in the error, and the others
 // were done all the same.

@@ -35,7 +35,7 @@ const (
 type entries map[chunkOf]*entry
 
 // pass copies all that the target lacks, and counts what both have then.
-func (c *Copier) pass(ctx context.Context, v view) error {
+func (c *Copier) pass(ctx context.Context, v facts) error {
 	c.mu.Lock()
 	r := &c.result
 	r.Chains, r.Chunks, r.Erased, r.Rows, r.Through, r.OnlyTo, r.Expiring, r.Different = 0, 0, 0, 0, 0, 0, 0, nil
@@ -76,7 +76,7 @@ type part struct {
 
 // parts returns what is copied one after the other: the times of the source's containers, day by day for a whole
 // tenant, which may have many devices.
-func (c *Copier) parts(v view) (out []part) {
+func (c *Copier) parts(v facts) (out []part) {
 	for _, r := range c.ranges(v) {
 		out = append(out, part{r, c.cfg.Device})
 	}
@@ -84,7 +84,7 @@ func (c *Copier) parts(v view) (out []part) {
 }
 
 // ranges returns the times of parts.
-func (c *Copier) ranges(v view) (out []telemetry.Range) {
+func (c *Copier) ranges(v facts) (out []telemetry.Range) {
 	days := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
 		_, span, _ := sharding.ParseContainer(container)
@@ -123,7 +123,7 @@ func (c *Copier) part(ctx context.Context, p part, sums *[2][]string) error {
 		wrong := make(map[string][]chunkOf) // by device
 		var different []string
 		for name, e := range both.from {
-			if why := c.differs(&both.view, e, both.to[name]); why != "" {
+			if why := c.differs(&both.facts, e, both.to[name]); why != "" {
 				wrong[name.device] = append(wrong[name.device], name)
 				different = append(different, fmt.Sprintf("%s of device %s: %s", e.ID, e.Device, why))
 			}
@@ -146,13 +146,13 @@ func (c *Copier) part(ctx context.Context, p part, sums *[2][]string) error {
 
 // sides are the chunks of both sides, and what the control documents said before they were read.
 type sides struct {
-	view
+	facts
 	from, to entries
 }
 
 func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 	both = sides{from: make(entries), to: make(entries)}
-	if both.view, err = c.look(ctx, false); err != nil {
+	if both.facts, err = c.look(ctx, false); err != nil {
 		return both, err
 	}
 	var device []string
@@ -170,7 +170,7 @@ func (c *Copier) read(ctx context.Context, p part) (both sides, err error) {
 		return both, err
 	}
 	if isNew {
-		if both.view, err = c.look(ctx, true); err != nil {
+		if both.facts, err = c.look(ctx, true); err != nil {
 			return both, err
 		}
 	}
@@ -213,7 +213,7 @@ func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visi
 }
 
 // differs returns how the target's chunk is not what it has to be, empty if it is.
-func (c *Copier) differs(v *view, e, at *entry) string {
+func (c *Copier) differs(v *facts, e, at *entry) string {
 	if _, ok := c.ttl(v, e); !ok {
 		return ""
 	}
@@ -376,7 +376,7 @@ func (c *Copier) send(ctx context.Context, w *write) error {
 
 // count counts what both sides have of a part, and adds the digests of both.
 func (c *Copier) count(both sides, different []string, sums *[2][]string) {
-	v := &both.view
+	v := &both.facts
 	through := make(map[chunkOf]int64) // by chain
 	var r Result
 	for _, name := range slices.SortedFunc(maps.Keys(both.from), compareNames) {
@@ -419,7 +419,7 @@ func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 }
 
 // containerOf returns the container that a copy needs and the target lacks, if it does.
-func (c *Copier) containerOf(v *view, e *entry) []string {
+func (c *Copier) containerOf(v *facts, e *entry) []string {
 	of := &v.target
 	if !v.isThere {
 		of = &v.source

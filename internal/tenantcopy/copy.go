@@ -89,11 +89,11 @@ type Copier struct {
 	mu      sync.Mutex // guards below
 	result  Result
 	streams map[uint32]uint32 // by the number at the source
-	view    view
+	facts   facts
 }
 
-// view is what both sides' control documents say.
-type view struct {
+// facts are what both sides' control documents say.
+type facts struct {
 	at       time.Time
 	from, to *control.Snapshot
 	source   control.Tenant
@@ -261,7 +261,7 @@ func (c *Copier) pay(ctx context.Context, pace *retry.RUPacer, rus float64) erro
 }
 
 // orders returns the orders of both sides as a text.
-func (c *Copier) orders(v view) string {
+func (c *Copier) orders(v facts) string {
 	var ids []string
 	for _, side := range []*control.Snapshot{v.from, v.to} {
 		for _, o := range side.Erasures(c.cfg.Tenant) {
@@ -274,7 +274,7 @@ func (c *Copier) orders(v view) string {
 }
 
 // isPending reports whether an order is announced on either side.
-func (c *Copier) isPending(v view) bool {
+func (c *Copier) isPending(v facts) bool {
 	isOpen := func(o *control.Erasure) bool { return !o.IsAcknowledged() }
 	return slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isOpen) ||
 		slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), isOpen)

@@ -71,14 +71,14 @@ func (c *Copier) Follow(ctx context.Context, end <-chan struct{}) (Result, error
 }
 
 // known returns what was read last of the control documents.
-func (c *Copier) known() view {
+func (c *Copier) known() facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.view
+	return c.facts
 }
 
 // round copies what the source has stored since the last one.
-func (f *follower) round(ctx context.Context, v view) error {
+func (f *follower) round(ctx context.Context, v facts) error {
 	var device []string
 	if f.cfg.Device != "" {
 		device = []string{f.cfg.Device}
@@ -122,7 +122,7 @@ func (f *follower) round(ctx context.Context, v view) error {
 }
 
 // visits returns the places at the source that exist.
-func (f *follower) visits(v view, device []string) (out []sharding.Visit) {
+func (f *follower) visits(v facts, device []string) (out []sharding.Visit) {
 	spans := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(f.cfg.Tenant, f.cfg.Days) {
 		_, span, _ := sharding.ParseContainer(container)

@@ -18,15 +18,15 @@ const freshFor = 5 * time.Second
 
 // look returns what the control documents of both sides say, at most freshFor old, and with anew as of now. Orders of
 // the source are at the target then (rule T4).
-func (c *Copier) look(ctx context.Context, anew bool) (v view, err error) {
+func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 	c.mu.Lock()
-	v = c.view
+	v = c.facts
 	c.mu.Unlock()
 	if !anew && !v.at.IsZero() && c.cfg.Now().Sub(v.at) < freshFor {
 		return v, nil
 	}
 	err = c.persist(ctx, func(ctx context.Context) error {
-		v = view{at: c.cfg.Now()}
+		v = facts{at: c.cfg.Now()}
 		if err := c.mapStreams(ctx); err != nil {
 			return err
 		}
@@ -49,13 +49,13 @@ func (c *Copier) look(ctx context.Context, anew bool) (v view, err error) {
 		return v, fmt.Errorf("tenant %s is not known at the target any more", c.cfg.Tenant)
 	}
 	c.mu.Lock()
-	c.view = v
+	c.facts = v
 	c.mu.Unlock()
 	return v, nil
 }
 
 // sendOrders stores at the target the orders of the source that it lacks.
-func (c *Copier) sendOrders(ctx context.Context, v *view) error {
+func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 	if c.cfg.DryRun {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (c *Copier) positions(ctx context.Context, o *control.Erasure) (out []contr
 }
 
 // order returns the id of an order of either side that erases a chunk of the source, empty for none.
-func (c *Copier) order(v *view, e *entry) string {
+func (c *Copier) order(v *facts, e *entry) string {
 	at, _ := c.streamAt(e.ID.Stream)
 	for _, o := range v.from.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
 		if e.Through <= o.Through(e.ID.Stream, e.ID.Partition) {
@@ -163,7 +163,7 @@ func (c *Copier) order(v *view, e *entry) string {
 
 // ttl returns the time to live of a copy: what is left at the source, and no longer than the target keeps the day. It
 // reports false for a chunk that one of them hides or is about to (rule T5).
-func (c *Copier) ttl(v *view, e *entry) (ttl int, ok bool) {
+func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 	now := c.cfg.Now()
 	day, ms := e.ID.Day, now.UnixMilli()
 	if v.source.Hides(e.Device, day, ms) || v.isThere && v.target.Hides(e.Device, day, ms) {
@@ -188,7 +188,7 @@ func (c *Copier) ttl(v *view, e *entry) (ttl int, ok bool) {
 }
 
 // forgottenAtTarget reports whether an order of the target's own is about all that a device ever had.
-func (c *Copier) forgottenAtTarget(v *view, device string) bool {
+func (c *Copier) forgottenAtTarget(v *facts, device string) bool {
 	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *control.Erasure) bool {
 		id, _, _ := strings.Cut(o.ID, copySuffix)
 		return o.IsWhole() && o.Matches(device, telemetry.Day(0)) &&

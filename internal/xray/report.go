@@ -83,7 +83,7 @@ const (
 
 // report judges the container's key and the alternatives.
 func (s *sampler) report(f fleet) Report {
-	j := newJudge(s, f)
+	j := newPredictor(s, f)
 	r := Report{
 		Database: s.cfg.Database, Container: s.cfg.Container, Key: s.about.Key, DevicePath: f.devicePath,
 		TenantPath: f.tenantPath, Documents: int64(f.docs), GB: f.bytes / bytesOfGB, Sampled: len(s.docs),
@@ -104,7 +104,7 @@ func (s *sampler) report(f fleet) Report {
 	r.Prefix = j.prefix()
 	r.Now = j.now(byRange)
 	for _, other := range schemes(f, len(s.ranges)) {
-		r.Others = append(r.Others, j.judge(other))
+		r.Others = append(r.Others, j.predict(other))
 	}
 	best := Layout{}
 	for _, l := range r.Others {

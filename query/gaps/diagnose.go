@@ -304,7 +304,7 @@ func (c *Evidence) splitExpired(r telemetry.Range, expect int64) (out []Gap) {
 
 // splitErased returns a gap in days that have not expired with its verdict, apart from what of it was erased.
 func (c *Evidence) splitErased(r telemetry.Range, expect int64) (out []Gap) {
-	judge := func(r telemetry.Range) {
+	diagnose := func(r telemetry.Range) {
 		if len(out) == 0 || hole(mark{at: r.From}, mark{at: r.To}, expect) {
 			g := Gap{Range: r}
 			g.Verdict, g.Detail = c.verdict(r)
@@ -317,13 +317,13 @@ func (c *Evidence) splitErased(r telemetry.Range, expect int64) (out []Gap) {
 		}
 		part := telemetry.Range{From: max(r.From, e.From), To: min(r.To, e.To)}
 		if hole(mark{at: r.From}, mark{at: part.From}, expect) {
-			judge(telemetry.Range{From: r.From, To: part.From})
+			diagnose(telemetry.Range{From: r.From, To: part.From})
 		}
 		out = append(out, Gap{Range: part, Verdict: Erased, Detail: "an order of erasure covers the time"})
 		r.From = part.To
 	}
 	if r.From < r.To {
-		judge(r)
+		diagnose(r)
 	}
 	return out
 }

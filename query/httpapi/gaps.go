@@ -65,10 +65,10 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		return err
 	}
 	c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
-	ruling := gaps.Diagnose(c)
-	if ruling.TooMany {
+	diagnosis := gaps.Diagnose(c)
+	if diagnosis.TooMany {
 		return &parameterError{"expect", fmt.Sprintf("%s makes more than %d holes: take a longer one, or a shorter range",
-			duration.String(ruling.Expect), gaps.MaxGaps)}
+			duration.String(diagnosis.Expect), gaps.MaxGaps)}
 	}
 	out := struct {
 		Device     string   `json:"device"`
@@ -81,13 +81,13 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		Complete   bool     `json:"complete"`
 		Incomplete []string `json:"incomplete,omitempty"`
 		Stats      readCost `json:"stats"`
-	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: ruling.Inferred, Readings: ruling.Readings,
-		Gaps: make([]gap, len(ruling.Gaps)), Incomplete: res.Incomplete,
+	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: diagnosis.Inferred, Readings: diagnosis.Readings,
+		Gaps: make([]gap, len(diagnosis.Gaps)), Incomplete: res.Incomplete,
 		Stats: readCost{res.Stats.RequestUnits, res.Stats.Documents}}
-	for i := range ruling.Gaps {
-		out.Gaps[i] = gapOf(&ruling.Gaps[i])
+	for i := range diagnosis.Gaps {
+		out.Gaps[i] = gapOf(&diagnosis.Gaps[i])
 	}
-	if ms := ruling.Expect.Milliseconds(); ms > 0 {
+	if ms := diagnosis.Expect.Milliseconds(); ms > 0 {
 		out.Expect = &ms
 	} else if !c.Range.Empty() {
 		out.Incomplete = append(out.Incomplete, "too few readings to estimate how often the device reports: "+

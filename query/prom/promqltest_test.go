@@ -41,15 +41,15 @@ import (
 // without.
 func TestPrometheusSuiteWithPushdowns(t *testing.T) {
 	engine := suiteWithPushdowns(t, newSuiteStorage)
-	require.Greater(t, engine.planted, 500)
-	require.Zero(t, engine.laned)
+	require.Greater(t, engine.pushed, 500)
+	require.Zero(t, engine.fromRollups)
 }
 
 // And it holds with all that is loaded in chunks, and rollups made of it after each load.
 func TestPrometheusSuiteFromRollups(t *testing.T) {
 	engine := suiteWithPushdowns(t, newRollupStorage)
-	require.Greater(t, engine.planted, 500)
-	require.Greater(t, engine.laned, 200)
+	require.Greater(t, engine.pushed, 500)
+	require.Greater(t, engine.fromRollups, 200)
 }
 
 // suiteWithPushdowns runs all files. Names are removed as the API removes them, by the function that does; three files
@@ -66,8 +66,8 @@ func suiteWithPushdowns(t *testing.T, stored func(testing.TB) storage.Storage) *
 	engine.answers = promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
 	evals += suite(t, engine, stored, func(name string) bool { return slices.Contains(later, name) })
 	require.Greater(t, evals, 850)
-	t.Logf("%d queries, %d with pushdowns, %d from rollups, %d changing", engine.queries, engine.planted, engine.laned,
-		engine.changing)
+	t.Logf("%d queries, %d with pushdowns, %d from rollups, %d changing", engine.queries, engine.pushed,
+		engine.fromRollups, engine.changing)
 	require.Less(t, engine.changing, 10)
 	return engine
 }
@@ -98,12 +98,12 @@ func suite(t *testing.T, engine promql.QueryEngine, stored func(testing.TB) stor
 
 // suitePushdowns evaluates over suiteStorage with pushdowns, and without, which must not differ.
 type suitePushdowns struct {
-	t                *testing.T
-	plain            promql.QueryEngine
-	answers          promql.QueryEngine // that the suite sees; nil for pushdowns
-	queries, planted int
-	laned            int // answered from rollups, if not alone
-	changing         int // that the engine itself answers now so, now so
+	t               *testing.T
+	plain           promql.QueryEngine
+	answers         promql.QueryEngine // that the suite sees; nil for pushdowns
+	queries, pushed int
+	fromRollups     int // answered from rollups, if not alone
+	changing        int // that the engine itself answers now so, now so
 }
 
 func (e *suitePushdowns) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
@@ -151,10 +151,10 @@ func (e *suitePushdowns) query(ctx context.Context, s storage.Queryable, text st
 
 func (e *suitePushdowns) count(p prom.Pushdowns) {
 	if p.Count() > 0 {
-		e.planted++
+		e.pushed++
 	}
 	if cost := p.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
-		e.laned++
+		e.fromRollups++
 	}
 }
 

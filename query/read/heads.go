@@ -178,14 +178,14 @@ func (q *Query) remember(s headRead) error {
 		for i := range h.Chains {
 			q.rememberTail(chainDayOf(&h, &h.Chains[i]), h.Chains[i].Tail)
 		}
-		told := q.knownCounts(h.Owner)
-		if h.Stored == nil || h.Stored.Above == 0 || told == nil {
+		known := q.knownCounts(h.Owner)
+		if h.Stored == nil || h.Stored.Above == 0 || known == nil {
 			continue
 		}
-		if err := q.Memory.Take(tailBytes * int64(len(told.tails))); err != nil {
+		if err := q.Memory.Take(tailBytes * int64(len(known.tails))); err != nil {
 			return err
 		}
-		for of, tail := range told.tails { // which the head has left out as known
+		for of, tail := range known.tails { // which the head has left out as known
 			q.rememberTail(of, tail)
 		}
 	}

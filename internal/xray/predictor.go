@@ -11,8 +11,8 @@ import (
 	"binnacle/internal/ru"
 )
 
-// judge predicts what layouts do with the load of a fleet.
-type judge struct {
+// predictor predicts what layouts do with the load of a fleet.
+type predictor struct {
 	*sampler
 	f        fleet
 	entities []load // by device
@@ -21,8 +21,8 @@ type judge struct {
 	days     []time.Time
 }
 
-func newJudge(s *sampler, f fleet) *judge {
-	j := &judge{sampler: s, f: f, entities: f.entities()}
+func newPredictor(s *sampler, f fleet) *predictor {
+	j := &predictor{sampler: s, f: f, entities: f.entities()}
 	j.tenants = tenants(j.entities)
 	j.typical = j.entities[len(j.entities)/2]
 	_, last := s.span()
@@ -36,8 +36,8 @@ func newJudge(s *sampler, f fleet) *judge {
 // mostHourlyDays bounds for how many days keys with the hour are placed.
 const mostHourlyDays = 7
 
-// judge predicts a layout, in a new container with as many physical partitions.
-func (j *judge) judge(s scheme) Layout {
+// predict predicts a layout, in a new container with as many physical partitions.
+func (j *predictor) predict(s scheme) Layout {
 	place := evenly(len(j.ranges))
 	days := j.days
 	switch {
@@ -80,7 +80,7 @@ func (j *judge) judge(s scheme) Layout {
 }
 
 // full returns in how many days the hottest key has as many bytes as the service allows; 0 for never.
-func (j *judge) full(share float64, timed, monthly bool) float64 {
+func (j *predictor) full(share float64, timed, monthly bool) float64 {
 	perDay := share * j.f.bytes / j.f.days / bytesOfGB
 	days := keyGB / perDay
 	if perDay == 0 || timed && days > 1 || monthly && days > monthDays {
@@ -102,7 +102,7 @@ const seeksOfRead = 3
 
 // charged sets the charge of a read. Documents that are found one after the other cost more where others were made
 // between them: how many those are follows from the part that they have of their physical partition.
-func (j *judge) charged(out Read, all []stored) Read {
+func (j *predictor) charged(out Read, all []stored) Read {
 	held, wanted, of := make([]float64, len(j.ranges)), map[string]float64{}, map[string]int{}
 	docs := 0.0
 	for _, d := range all {
@@ -138,7 +138,7 @@ type reading struct {
 }
 
 // readOf returns what a read takes: a query for each key, or one of all keys.
-func (j *judge) readOf(place placement, r reading) Read {
+func (j *predictor) readOf(place placement, r reading) Read {
 	var all []stored
 	hours := 1
 	if r.scheme.hourly {
@@ -158,7 +158,7 @@ func (j *judge) readOf(place placement, r reading) Read {
 }
 
 // priced sets the throughput that a layout needs, and its price.
-func (j *judge) priced(l Layout) Layout {
+func (j *predictor) priced(l Layout) Layout {
 	writes := j.f.rus / (j.f.days * 86400)
 	l.NeedRUs = writes*l.HottestOverMean + j.cfg.DeviceReads*l.DeviceDay.RUs + j.cfg.TenantReads*l.TenantDay.RUs
 	l.Dollars = dollars(l.NeedRUs)
@@ -166,7 +166,7 @@ func (j *judge) priced(l Layout) Layout {
 }
 
 // now judges the key that the container has, in the ranges that it has.
-func (j *judge) now(byRange []amount) Layout {
+func (j *predictor) now(byRange []amount) Layout {
 	l := Layout{Name: "as it is", Key: strings.Join(j.about.Key, ", ")}
 	timed := j.f.timed && j.about.Version > 1
 	if timed {
@@ -195,7 +195,7 @@ const mostKeys = 100
 
 // readNow returns what a read takes under the container's key: a query for each of its keys, or one of all where there
 // are many.
-func (j *judge) readNow(wants func(entity) bool, timed bool) Read {
+func (j *predictor) readNow(wants func(entity) bool, timed bool) Read {
 	keys, ranges := map[string]bool{}, map[int]bool{}
 	live := j.live()
 	var all []stored
@@ -227,12 +227,12 @@ func (j *judge) readNow(wants func(entity) bool, timed bool) Read {
 	return j.charged(out, all)
 }
 
-func (j *judge) isTypical(e entity) bool { return e == j.typical.entity }
+func (j *predictor) isTypical(e entity) bool { return e == j.typical.entity }
 
-func (j *judge) isLargest(e entity) bool { return e.tenant == j.tenants[0].tenant }
+func (j *predictor) isLargest(e entity) bool { return e.tenant == j.tenants[0].tenant }
 
 // live returns the ranges of the container.
-func (j *judge) live() placement {
+func (j *predictor) live() placement {
 	live := make(placement, len(j.ranges))
 	for i, r := range j.ranges {
 		live[i] = r.Range
@@ -241,7 +241,7 @@ func (j *judge) live() placement {
 }
 
 // timesOf returns the times of a day at which a key that contains the time is another.
-func (j *judge) timesOf(o load, day time.Time) []time.Time {
+func (j *predictor) timesOf(o load, day time.Time) []time.Time {
 	times := []time.Time{day}
 	if slices.ContainsFunc(o.key, component.hourly) {
 		for h := 1; h < 24; h++ {
@@ -252,7 +252,7 @@ func (j *judge) timesOf(o load, day time.Time) []time.Time {
 }
 
 // timed predicts a key that contains the time: each of the coming days has keys of its own.
-func (j *judge) timed(l Layout) Layout {
+func (j *predictor) timed(l Layout) Layout {
 	live := j.live()
 	days := j.days[:min(len(j.days), 2*mostHourlyDays)]
 	for i, day := range days {
@@ -303,7 +303,7 @@ func spell(key []component) string {
 }
 
 // prefix returns the fullest value of the first level of a hierarchical key.
-func (j *judge) prefix() *PrefixShare {
+func (j *predictor) prefix() *PrefixShare {
 	if !j.about.Hierarchical {
 		return nil
 	}

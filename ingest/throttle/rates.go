@@ -40,21 +40,22 @@ func (th *Throttle) limited(snapshot *control.Snapshot) bool {
 	return len(th.deferrals.all) > 0 || th.limits || snapshot.LimitsIngest()
 }
 
-// Judge decides which readings of a record are over a rate, before anything of it is taken. The caller holds the lock.
-func (th *Throttle) Judge(f *Feed) {
+// CheckRates decides which readings of a record are over a rate, before anything of it is taken. The caller holds the
+// lock.
+func (th *Throttle) CheckRates(f *Feed) {
 	f.Limited = th.limited(f.Snapshot)
 	switch {
 	case f.Again:
-		th.judgeDeferred(f)
+		th.checkDeferred(f)
 	case f.Limited:
-		th.judge(f)
+		th.checkRates(f)
 	}
 }
 
-// judge decides for each tenant and each device of a record whether they are over a rate, before anything of the
+// checkRates decides for each tenant and each device of a record whether they are over a rate, before anything of the
 // record is taken: what becomes of one of its readings becomes of all that a device has in it, since a cut falls
 // between records (rule W2). The caller holds the lock.
-func (th *Throttle) judge(f *Feed) {
+func (th *Throttle) checkRates(f *Feed) {
 	at := published(f)
 	for i := range f.Readings {
 		r := &f.Readings[i]
@@ -109,9 +110,9 @@ func (th *Throttle) exceed(f *Feed, x deferral) {
 	th.deferFrom(x, false)
 }
 
-// judgeDeferred decides which readings of a record that was read again may be taken: by the clock, since they have
+// checkDeferred decides which readings of a record that was read again may be taken: by the clock, since they have
 // waited for what was paid for meanwhile. The caller holds the lock.
-func (th *Throttle) judgeDeferred(f *Feed) {
+func (th *Throttle) checkDeferred(f *Feed) {
 	at := f.Now.UnixNano()
 	for i := range f.Readings {
 		r := &f.Readings[i]
