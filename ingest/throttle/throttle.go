@@ -83,7 +83,7 @@ type Tenant struct {
 	excesses        map[limitName]*excess
 	sets            [recentSets]*metricSet // that readings had last, where series are counted
 	next            int                    // that gives way to another one
-	checked          outline                // of the reading that is being judged, if that has new series
+	checked         outline                // of the reading that is being checked, if that has new series
 	series          map[telemetry.Day]int  // of its devices together, as far as they are counted
 	most            *Device                // that has most of them in some day, as far as that is known
 	mostID          string                 // of that
@@ -137,7 +137,7 @@ func (th *Throttle) ForgetDevice(t *Tenant, d *Device) {
 // Bytes returns the memory of what is known of devices and labels, and of what is deferred.
 func (th *Throttle) Bytes() int64 { return th.bytes + int64(len(th.deferrals.all)*deferralBytes) }
 
-// Feed is a record that is being taken, with what its readings are judged by.
+// Feed is a record that is being taken, with what its readings are checked by.
 type Feed struct {
 	Offset   int64
 	Time     int64 // Kafka timestamp, ms; negative when the record has none
