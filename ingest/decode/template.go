@@ -153,7 +153,7 @@ func (s *templates) of(flat bool) *[]*frame {
 
 // fit reads a message that has a frame. Its fields are appended to d.fields.
 func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
-	var who interned
+	var device interned
 	if r.Time = d.origin.now; !f.timed && !d.origin.timed {
 		return r, false
 	}
@@ -170,8 +170,8 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 		case tenantPlace:
 			r.Tenant, at, ok = d.fitTenant(at)
 		case devicePlace:
-			who, at, ok = d.fitDevice(at)
-			r.Device = who.text
+			device, at, ok = d.fitDevice(at)
+			r.Device = device.text
 		case timePlace:
 			r.Time, at, ok = d.fitTime(at)
 		case labelsPlace:
@@ -179,7 +179,7 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 		case tagsPlace:
 			r.Tags, at, ok = d.fitLabels(at)
 		case valuesPlace:
-			at, ok = d.fitValues(who, at)
+			at, ok = d.fitValues(device, at)
 		case otherPlace:
 			at, ok = d.fitSkipped(at, 2)
 		case valuePlace:
@@ -330,12 +330,12 @@ func (d *jsonReader) fitLabels(at int) (telemetry.Labels, int, bool) {
 }
 
 // fitValues reads the values of a message, by the body of its producer's last one if they fit it.
-func (d *jsonReader) fitValues(who interned, at int) (end int, ok bool) {
+func (d *jsonReader) fitValues(device interned, at int) (end int, ok bool) {
 	s, from := &d.templates, len(d.fields)
 	d.scan.Seek(at)
 	begin, first := d.scan.Mark(), s.body
-	if who.text != "" {
-		first = who.body
+	if device.text != "" {
+		first = device.body
 	}
 	for i := range s.bodies {
 		k := first + i
@@ -343,9 +343,9 @@ func (d *jsonReader) fitValues(who interned, at int) (end int, ok bool) {
 			k -= len(s.bodies)
 		}
 		if end, ok := d.fitBody(s.bodies[k], at); ok {
-			if who.body != k {
-				if _, known := d.devices.known[who.text]; known {
-					d.devices.known[who.text] = interned{who.text, k}
+			if device.body != k {
+				if _, known := d.devices.known[device.text]; known {
+					d.devices.known[device.text] = interned{device.text, k}
 				}
 			}
 			s.body = k
