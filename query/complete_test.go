@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,9 @@ func TestComplete(t *testing.T) {
 		{"an ingester that is gone, and no log to tell which partitions there are", true, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"),
 				missing: []string{"not all ingesters answer"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)},
+				failing: fmt.Errorf("x: %w", &store.SilentHeads{Silent: 1, All: 3}),
+				missing: []string{"not all ingesters answer: 2 of 3"}},
 		}},
 		{"the log has never answered", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, noLog: true,

@@ -90,8 +90,14 @@ func gather[T any](ctx context.Context, targets Targets, ask func(target string)
 	}
 	asked.Wait()
 	var out []T
-	for _, a := range answers {
-		out = append(out, a...)
+	silent := store.SilentHeads{All: len(names)}
+	for i, a := range answers {
+		if out = append(out, a...); errs[i] != nil {
+			silent.Silent++
+		}
+	}
+	if silent.Silent > 0 {
+		errs = append(errs, &silent)
 	}
 	return out, errors.Join(append(errs, err)...)
 }

@@ -259,6 +259,7 @@ func TestTargetIsGone(t *testing.T) {
 	c := client("", gone.URL, serve(t, here, ""))
 	heads, err := c.Heads(t.Context(), store.HeadRequest{Tenant: "acme"})
 	require.ErrorContains(t, err, "heads of "+gone.URL)
+	require.ErrorContains(t, err, "not all ingesters answer: 1 of 2")
 	require.Equal(t, here.heads, plain(heads))
 	devices, err := c.Devices(t.Context(), store.ListRequest{Tenant: "acme"})
 	require.ErrorContains(t, err, "heads of "+gone.URL)

@@ -279,6 +279,14 @@ type Heads interface {
 	CatalogUpdates(ctx context.Context, tenant string) (HeadUpdates, error)
 }
 
+// SilentHeads is, in an error of Heads, how many of all ingesters do not answer.
+type SilentHeads struct{ Silent, All int }
+
+// Error says how many answer.
+func (s *SilentHeads) Error() string {
+	return fmt.Sprintf("not all ingesters answer: %d of %d", s.All-s.Silent, s.All)
+}
+
 // LogEnd is the offset that the next record of a partition will get.
 type LogEnd struct {
 	Topic     string

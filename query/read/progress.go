@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,7 +110,11 @@ func (r *Reader) missing(s headRead, asked []store.LogEnd) []string {
 	}
 	// If every partition is far enough, an ingester that does not answer is not missed: others have them.
 	if s.err != nil && (len(out) > 0 || !hasLog) {
-		out = append(out, "not all ingesters answer")
+		why := "not all ingesters answer"
+		if silent, ok := errors.AsType[*store.SilentHeads](s.err); ok {
+			why = silent.Error()
+		}
+		out = append(out, why)
 	}
 	for at, h := range s.furthest {
 		if reached := streamPositionOf(h); p.answered[at].compare(reached) < 0 {

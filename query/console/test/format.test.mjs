@@ -88,6 +88,12 @@ test("what an answer lacks, without names of partitions", () => {
   assert.deepEqual(incomplete(["not all ingesters answer"]), [
     "Readings that are not stored yet may be missing: not all ingesters answer.",
   ]);
+  assert.deepEqual(incomplete(["not all ingesters answer: 2 of 3"]), [
+    "Readings that are not stored yet may be missing: 2 of 3 ingesters answer.",
+  ]);
+  assert.deepEqual(incomplete(["no ingester answers for partition telemetry/0", "not all ingesters answer: 2 of 3"]), [
+    "Readings that are not stored yet may be missing: no ingester answers for 1 partition, 2 of 3 answer.",
+  ]);
   const waits = "the tenant's readings from offset 7 on wait for the limit ingest-readings";
   assert.deepEqual(incomplete([`partition telemetry/0: ${waits}`, `partition telemetry/1: ${waits}`]), [waits]);
   assert.deepEqual(incomplete(["the store returns only some chunks of many devices"]), [

@@ -129,10 +129,11 @@ export function incomplete(why) {
   const silent = of(/^no ingester answers for partition/);
   const behind = of(/^partition \S+ is (being replayed|behind)/);
   const missing = "Readings that are not stored yet may be missing";
-  if (silent > 0) said.push(`${missing}: no ingester answers for ${count(silent, "partition")}.`);
+  const answer = why.map((w) => w.match(/^not all ingesters answer: (\d+ of \d+)$/)?.[1]).find(Boolean);
+  if (silent > 0) said.push(`${missing}: no ingester answers for ${count(silent, "partition")}${answer ? `, ${answer} answer` : ""}.`);
   if (behind > 0) said.push(`The newest readings of ${count(behind, "partition")} follow: an ingester is catching up.`);
   const known = /^(no ingester answers for partition|partition \S+ is (being replayed|behind)|not all ingesters answer)/;
   const rest = why.filter((w) => !known.test(w)).map((w) => w.replace(/^partition \S+: /, ""));
-  if (said.length + rest.length === 0) said.push(`${missing}: not all ingesters answer.`);
+  if (said.length + rest.length === 0) said.push(`${missing}: ${answer ? `${answer} ingesters` : "not all ingesters"} answer.`);
   return [...said, ...new Set(rest)];
 }
