@@ -3,6 +3,7 @@ package rollups
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -92,7 +93,11 @@ func (w *Writer) Once(ctx context.Context) {
 		case err != nil && ctx.Err() == nil:
 			w.cfg.Logger.Warn("rollups not made", "error", err)
 		case report.Built != 0:
-			w.cfg.Logger.Info("rollups made", "shard", t.TenantShard, "day", t.Day, "hours", report.Built.Count(),
+			level := slog.LevelInfo
+			if report.Documents == 0 { // only the manifest: there are no readings
+				level = slog.LevelDebug
+			}
+			w.cfg.Logger.Log(ctx, level, "rollups made", "shard", t.TenantShard, "day", t.Day, "hours", report.Built.Count(),
 				"documents", report.Documents, "read_rus", int(report.ReadRUs), "write_rus", int(report.WriteRUs))
 		}
 		w.next[at] = now.Add(w.pause(t, report, err))
