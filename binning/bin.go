@@ -38,7 +38,7 @@ func (b *Bin) old() *sealed {
 // NewBin returns an empty Bin. It takes the names of metrics from names, which all bins of one owner share.
 func NewBin(names *Names) Bin { return Bin{open: NewRows(names)} }
 
-// BinOf returns a Bin of blocks, ordered by their offsets, none of which reaches into the next one.
+// BinOf returns a Bin of blocks, ordered by their offsets. No block reaches into the next one.
 func BinOf(names *Names, blocks []Block) Bin {
 	b := NewBin(names)
 	b.add(blocks...)

@@ -20,7 +20,7 @@ import (
 type Rows struct {
 	rows   []row
 	cells  []uint64 // values, as their bits; a text as its number
-	lists  []column // of which metrics and kinds the values are: successive rows share a list
+	lists  []column // the metrics and kinds of the values: successive rows share a list
 	texts  []string
 	labels []telemetry.Labels
 

@@ -321,7 +321,7 @@ func (p *partition) endLearning(x learnt) {
 	}
 }
 
-// stopLearning ends the lookups of a run, none of which is under way any more.
+// stopLearning ends the lookups of a run. None is under way any more.
 func (p *partition) stopLearning() {
 	for len(p.learned) > 0 {
 		p.endLearning(<-p.learned)

@@ -230,7 +230,7 @@ func cutPart(b []byte) (part []byte, head int, rest []byte, err error) {
 	return b[:end], head, b[end:], nil
 }
 
-// AppendSplit appends a block of which schema and rows are there already: what SplitBlock takes apart.
+// AppendSplit appends a block from its encoded schema and rows: the inverse of SplitBlock.
 func AppendSplit(dst, schema, rows []byte) []byte {
 	return append(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), rows...)
 }

@@ -36,7 +36,7 @@ func (r *reader) chunk() (*Chunk, error) {
 		}
 	}
 	if !r.brief && (before == nil || before.group != len(c.labels)-1) {
-		return nil, corrupt("%d label sets, not all of which have columns", len(c.labels))
+		return nil, corrupt("%d label sets, some without columns", len(c.labels))
 	}
 	if len(r.columns) > MaxColumns {
 		return nil, corrupt("%d columns, above %d", len(r.columns), MaxColumns)

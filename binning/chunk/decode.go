@@ -129,7 +129,7 @@ func (f *framing) listed(w wanted) (err error) {
 	return nil
 }
 
-// shared decodes columns that share strings, of which it opens only those with wanted ones.
+// shared decodes columns that share strings. It opens only the strings of wanted columns.
 func (f *framing) shared(w wanted) (err error) {
 	for i := range f.Chunk.shared {
 		s := &f.Chunk.shared[i]

@@ -15,9 +15,8 @@ type Erased struct {
 	Digest string // of the document that had the rows
 }
 
-// EncodeErased returns the document of a chunk without rows: one of which all was erased, or one that closes a chain,
-// of which nothing was (rule E-R8). Its From and To are the first instant of its day, so that what reads the whole day
-// finds it.
+// EncodeErased returns the document of a chunk without rows: all its rows were erased, or it closes a chain and had
+// none (rule E-R8). Its From and To are the first instant of its day, so that what reads the whole day finds it.
 func EncodeErased(h Header, erased []Erased) ([]byte, error) {
 	h.From, h.To = h.ID.Day.Start(), h.ID.Day.Start()
 	h.Rows, h.Readings, h.Unique = 0, 0, true

@@ -9,7 +9,7 @@ import (
 // pack.
 const packBytes = 8 << 10
 
-// What the index of a pack may take: indexBytes in all, of which the statistics of a column take at most columnBytes.
+// What the index of a pack may take: indexBytes in all, and columnBytes for the statistics of a column.
 const (
 	indexBytes  = 40 << 10
 	columnBytes = 100

@@ -28,7 +28,7 @@ type reader struct {
 	names     []byte
 }
 
-// rawColumn is a column of a document, of which only what a reader of its metric needs is read.
+// rawColumn is a column of a document. Only the part that a reader of its metric needs is read.
 type rawColumn struct {
 	metric, data []byte
 	kind         telemetry.Kind

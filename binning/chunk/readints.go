@@ -270,7 +270,7 @@ func (d *decoder) varint() (int64, error) {
 	return unzigzag(u), err
 }
 
-// length reads a varint that counts something of which there are at most limit.
+// length reads a varint that counts something. It refuses more than limit.
 func (d *decoder) length(limit int) (int, error) {
 	n, err := d.uvarint()
 	if err != nil {

@@ -81,7 +81,7 @@ func (r Run) Where(keep func(k int) bool) Run {
 	return out
 }
 
-// where returns the values of the rows that are kept, of which there are some.
+// where returns the values of the rows that are kept. There is at least one.
 func (c *Column) where(kept Bitmap, rows, some int) Column {
 	out := Column{Metric: c.Metric, Kind: c.Kind, Present: NewBitmap(some)}
 	next, at := 0, 0

@@ -65,7 +65,7 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-// unzstd is shared by all calls, as many of which unpack at a time as there are processors. It is there from the start,
+// unzstd is shared by all calls. As many unpack at a time as there are processors. It is there from the start,
 // since its channels belong to the bubble of testing/synctest in which they are made, and nobody outside may use them.
 var unzstd = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),

@@ -130,7 +130,7 @@ func AppendSeriesIndex(dst []byte, h Header, series []Series) []byte {
 	return append(dst, '}')
 }
 
-// Document is one that was parsed and of which nothing is decoded. It refers to the bytes that it was parsed from.
+// Document is a parsed document, not yet decoded. It refers to the bytes that it was parsed from.
 type Document struct {
 	Header
 	SeriesIndex []Series // of a series index, or of a document that has its own; nil for none

@@ -326,8 +326,8 @@ func (l *Manifest) Omits(metric string, hours Hours) bool {
 	return lacks
 }
 
-// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no corrections
-// cover all their hours on all their grids.
+// Prune takes out the batches that no longer count, and returns them: later batches that are no corrections cover all
+// their hours on all their grids.
 func (l *Manifest) Prune() (gone []Batch) {
 	covered := make(map[Grid]Hours)
 	var kept []Batch

@@ -14,7 +14,7 @@ type Table struct {
 	columns
 	// Resets are, by row, the buckets that have resets, ascending.
 	Resets [][]Reset
-	// Rounded are the rows of which some value is an integer that no float64 holds, and was rounded.
+	// Rounded are the rows with a value that was rounded: an integer that no float64 holds.
 	Rounded []bool
 }
 

@@ -39,7 +39,7 @@ type Device struct {
 	seen         seen
 }
 
-// NewDevice returns a device of which nothing has been seen.
+// NewDevice returns a device without readings.
 func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t} }
 
 // noOffset is the offset of no record.

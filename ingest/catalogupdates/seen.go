@@ -15,7 +15,7 @@ import (
 // listed; it is stored and answered all the same.
 const maxEntry = 512 << 10
 
-// listedBytes is what a name or value takes in an entry beside its characters, of which each may be escaped.
+// listedBytes is what a name or value takes in an entry beside its characters. Each of these may be escaped.
 const listedBytes = 16
 
 // seen is what readings have shown of a device, within what its entry in the catalog can list (maxEntry). Devices that
@@ -57,7 +57,7 @@ const (
 	columnsBytes = 96 // with its place among the sets
 )
 
-// swap takes a set for a device in place of the one it had, either of which may be nil.
+// swap takes a set for a device in place of the one it had. Either may be nil.
 func (x *columnSets) swap(old, new *columns) *columns {
 	if new != nil {
 		if have := x.sets[new.hash]; have != nil && slices.Equal(have.list, new.list) {

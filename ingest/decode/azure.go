@@ -95,7 +95,7 @@ func (d *Decoder) labelModule() {
 	}
 }
 
-// envelopes are the properties with one of which the JSON of a message begins that IoT Hub has routed.
+// envelopes are properties: the JSON of a message that IoT Hub has routed begins with one of them.
 var envelopes = []string{"EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body"}
 
 func (d *jsonReader) beginsEnvelope() bool {

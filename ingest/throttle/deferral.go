@@ -66,7 +66,7 @@ func (th *Throttle) deferFrom(x deferral, inPass bool) {
 		d = nil
 	}
 	if d == nil && t.deferral != nil {
-		return // as the devices do, of which there are too many
+		return // as the devices do: there are too many
 	}
 	x.device = d
 	if d != nil {

@@ -123,8 +123,8 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 	return s.n, more
 }
 
-// addSeries counts the series of a reading that countSeries was asked of just now, and forgets those of days of which
-// the device has no chain any more.
+// addSeries counts the series of the reading that countSeries has just looked at, and forgets the series of days for
+// which the device has no chain any more.
 func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
 	x := d.limited
 	if t.checked.metrics == nil {

@@ -70,7 +70,7 @@ func New(cfg Config, partitions int) *Throttle {
 // Tenant is what a Throttle knows of a tenant.
 type Tenant struct {
 	Name    string
-	Devices int // of which the Registry knows
+	Devices int // that the Registry knows
 
 	snapshot        *control.Snapshot // by which its limits are
 	configured      control.IngestLimits
@@ -116,7 +116,7 @@ func (th *Throttle) known(name string) *Tenant {
 // Deferred reports whether all of the tenant is deferred.
 func (t *Tenant) Deferred() bool { return t.deferral != nil }
 
-// Forget drops a tenant without devices of which nothing is deferred. The caller holds the lock.
+// Forget drops a tenant that has no devices and no deferred readings. The caller holds the lock.
 func (th *Throttle) Forget(t *Tenant) {
 	th.uncountLabels(t)
 	delete(th.tenants, t.Name)

@@ -120,8 +120,8 @@ func (g *registry) visitDevices(devices []*device, visit func(*device)) {
 	}
 }
 
-// Devices returns the devices of a tenant of which the worker holds rows, or times that the catalog may lack; the first
-// ones by id if there is a limit. Anyone may call it at any time.
+// Devices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack; the
+// first ones by id if there is a limit. Anyone may call it at any time.
 func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
 	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	listed := w.registry.listed(all, req)

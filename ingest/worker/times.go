@@ -192,7 +192,7 @@ func (x *carriedTimes) adopt(d *device, times span, at int64) {
 	x.held.Put(d)
 }
 
-// failed takes times back of which an append failed.
+// failed takes the times of a failed append back.
 func (x *carriedTimes) failed(o *owedTimes) {
 	o.sent = false
 	d := o.device

@@ -46,7 +46,7 @@ type Worker struct {
 	index      index
 	queue      writeQueue // of chains that are to be cut, or to go on after a failure
 	awaiting   awaiting
-	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks
+	forgotten  telemetry.Day // the last day with a forgotten chain: chains up to it may have chunks
 	names      names
 	spreads    *retry.Spreads // of the pauses after a failure
 	shelfRetry retry.Backoff

@@ -78,7 +78,7 @@ type Evidence struct {
 	Deferrals []Deferral
 
 	Expired     func(telemetry.Day) bool // nil is none
-	Erased      []telemetry.Range        // times that orders of erasure cover, in order, none of which meet
+	Erased      []telemetry.Range        // times that orders of erasure cover, in order; no two meet
 	Unread      string                   // why not all that is in Kafka is read; empty if it is
 	DeadLetters string                   // why not all that was refused is known; empty if it is
 	Nameless    []int64                  // when records were refused that name no device, ms

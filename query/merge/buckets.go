@@ -170,7 +170,7 @@ func (b *Buckets) of(at int64, near int) int {
 	return i
 }
 
-// Held returns the instants that lie in the buckets and in a range of which both ends were given as edges.
+// Held returns the instants that lie in the buckets and in a range. Both its ends were given as edges.
 func (b *Buckets) Held(r telemetry.Range) telemetry.Range {
 	return telemetry.Range{From: r.From + b.shift, To: r.To + b.shift}
 }

@@ -337,7 +337,7 @@ type follower struct {
 	lastAt   int64
 	lastIn   *bucket
 	lastEnd  int64 // of that bucket
-	pairs    int   // of which the second one is in this bucket
+	pairs    int   // with their second one in this bucket
 	since    int64
 	increase float64
 }

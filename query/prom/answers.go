@@ -140,7 +140,7 @@ func (a *answers) tagsSum(ctx context.Context) (sum query.TagsSum, ok bool) {
 	return known.TagsSum()
 }
 
-// keepable returns how many pushdowns an expression has of which each step can be computed by itself, so that the steps
+// keepable returns how many pushdowns of an expression can be computed step by step, so that the steps
 // together are what the engine answers, and how many aggregations: the order in which it adds groups depends on all
 // steps. It returns a high number for what is not so.
 func (l pushdowns) keepable(expr parser.Expr) (n, aggregations int) {

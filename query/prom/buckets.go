@@ -89,7 +89,7 @@ var exact = map[string]struct {
 }
 
 // fitsGrid reports whether buckets of a width can answer a pushdown: all its windows are whole buckets, or only the
-// newest sample counts, of which a bucket has the time.
+// newest sample counts: a bucket has its time.
 func (l *pushdown) fitsGrid(width int64) bool {
 	_, ok := exact[l.function]
 	if first := l.steps.first - l.offset - l.window; !ok || first < 0 ||

@@ -173,7 +173,7 @@ type bucketFiller struct {
 }
 
 // fill replaces the buckets by those of a series. It reports whether they equal those of its samples: not where values
-// were rounded, of which PromQL must warn.
+// were rounded: PromQL must warn of that.
 func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
 	f.reset()
 	for i := range s.Rollups {

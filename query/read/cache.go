@@ -125,7 +125,7 @@ type cacheMetrics struct {
 	bytes     prometheus.Gauge
 }
 
-// addHeadRows counts the rows of a bin, of which some were read just now.
+// addHeadRows counts the rows of a bin. Some were read just now.
 func (m *cacheMetrics) addHeadRows(b *cachedBin, rows *store.HeadRows) {
 	all, now := 0, rows.Frame.Rows()
 	for i := range b.parts {

@@ -67,7 +67,7 @@ func (w *chainCheck) add(device string, id chunk.ID) bool {
 	return !found
 }
 
-// suspect is a device and day of which chunks may be missing.
+// suspect is a device and day that may lack chunks.
 type suspect struct {
 	device string
 	day    telemetry.Day

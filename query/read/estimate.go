@@ -12,7 +12,7 @@ import (
 )
 
 // estimateRollups estimates a query that rollups may answer. Manifests in the cache name the documents that it needs,
-// of which some may be in the cache too. A day without a known manifest counts with the price of asking for it.
+// and some of them may be in the cache too. A day without a known manifest counts with the price of asking for it.
 func (q *Query) estimateRollups() (e Estimate) {
 	for _, j := range q.newRollupJobs() {
 		j.estimate(&e)

@@ -58,7 +58,7 @@ type keyCache struct {
 
 type chunkRef struct{ device, id string }
 
-// span is a range of which all chunks are known that were stored before asOf.
+// span is a range: all its chunks are known that were stored before asOf.
 type span struct {
 	telemetry.Range
 	asOf int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
@@ -237,7 +237,7 @@ func (q *Query) confirm() {
 	}
 }
 
-// read returns chunks of which some may have rows in r, as of a moment after the call.
+// read returns chunks that may have rows in r, as of a moment after the call.
 func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (out knownChunks, err error) {
 	mine := l.join(r)
 	if mine == nil {

@@ -28,7 +28,7 @@ type Rollups struct {
 	Day   telemetry.Day
 	Grid  rollup.Grid
 	Parts []RollupPart
-	Raw   map[string]bool // devices of which nothing here counts: their pieces have the whole day
+	Raw   map[string]bool // devices without rollups that count: their pieces have the whole day
 }
 
 // RollupPart is documents with one series index.

@@ -1,4 +1,4 @@
-// Package rejected knows which readings were refused, and of which tenant: it follows the topic of dead letters and
+// Package rejected knows which readings of which tenant were refused: it follows the topic of dead letters and
 // keeps the newest of them in memory, so that a tenant can see its own.
 //
 // The tenant of a dead letter follows from its payload, read as an ingester reads it, never from its key or its
