@@ -167,7 +167,7 @@ func (k *keyFetches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// failure returns why the keys that would be asked for now can't be fetched, nil if nothing is known against it.
+// failure returns why the last fetch of keys failed. It returns nil once the next one may be made.
 func (k *keyFetches) failure() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -235,8 +235,8 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 	}
 	var files []exportFile
 	isAll := len(x.Device) == 0
-	for todo := [][]string{names}; len(todo) > 0; {
-		some := todo[0]
+	for pending := [][]string{names}; len(pending) > 0; {
+		some := pending[0]
 		a := exportPart{name: name, ask: url.Values{"from": {date}, "to": {dayText(day + 1)}, "strict": {"true"}},
 			canSplit: len(some) > 1}
 		if len(files) > 0 {
@@ -251,7 +251,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 			f, err = x.part(ctx, a)
 			f.Day = date
 			if err == nil {
-				files, todo = append(files, f), todo[1:]
+				files, pending = append(files, f), pending[1:]
 				continue
 			}
 		}
@@ -259,7 +259,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 			return err
 		}
 		half := len(some) / 2
-		todo, isAll = append([][]string{some[:half], some[half:]}, todo[1:]...), false
+		pending, isAll = append([][]string{some[:half], some[half:]}, pending[1:]...), false
 	}
 	return x.add(files...)
 }

@@ -13,7 +13,7 @@ type BillInput struct {
 	Month Month
 	Sum   *Sum // of the month
 	Hours []Hour
-	// Present is what is paid for now, for PresentHours that no Hour stands for yet.
+	// Present are the containers as they are. They are paid for PresentHours, which are in no Hour yet.
 	Present      []Container
 	PresentHours float64
 	// Bytes is what tenants have stored, by container and tenant, as far as it was counted in any month.

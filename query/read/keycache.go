@@ -184,7 +184,7 @@ func (l *keyCache) standing(q *Query, r telemetry.Range) (out knownChunks, ok bo
 }
 
 // tailStands reports whether what an earlier answer lacks can be read from known chunks, without asking the store:
-// manifests of rollups would have to be asked for now and then.
+// manifests of rollups would have to be read from time to time.
 func (q *Query) tailStands() bool {
 	if q.narrowed == nil || q.r.cache == nil {
 		return false

@@ -1,5 +1,5 @@
-// Package rejected knows which readings of which tenant were refused: it follows the topic of dead letters and
-// keeps the newest of them in memory, so that a tenant can see its own.
+// Package rejected follows the topic of dead letters and keeps the newest of them in memory, so that a tenant sees its
+// own refused readings.
 //
 // The tenant of a dead letter follows from its payload, read as an ingester reads it, never from its key or its
 // headers. Where the payload names none, only operators see the dead letter.

@@ -276,7 +276,7 @@ func (s stamp) lend(doc []byte) []byte {
 	return fmt.Appendf(doc[:len(doc)-1], `,"_etag":"\"%d\"","_ts":%d}`, s.write, s.at)
 }
 
-// replicaTime returns the moment that the answering replica shows; zero for now.
+// replicaTime returns the moment that the answering replica shows. Zero is the present.
 func (m *Memory) replicaTime() (as time.Time) {
 	if m.Behind != nil {
 		as = m.Now().Add(-m.Behind())
