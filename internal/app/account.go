@@ -79,22 +79,22 @@ func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter := newChargesCounter("command")
+	counter := newChargesCounter(charges.CommandRole)
 	cfg.Charges, cfg.Closing = counter, func(client *cosmos.Client) {
 		if counter.RUs() < leastStored {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), chargesTimeout)
 		defer cancel()
-		if err := heatlog.NewChargesWriter(counter, client.Heat(), retry.Trouble{}).Finish(ctx); err != nil {
+		if err := heatlog.NewChargesWriter(counter, client.Heat(), retry.Trouble{}).Store(ctx); err != nil {
 			log.Debug("what the command was charged is not stored", "error", err)
 		}
 	}
 	return cosmos.New(cfg)
 }
 
-// leastStored is the RU from which on it is stored what a command was charged: twice what storing takes.
-const leastStored = 25.0
+// leastStored is the RU from which on it is stored what a command was charged: about what storing takes.
+const leastStored = 6.0
 
 // chargesTimeout is how long a command waits until that is stored.
 const chargesTimeout = 3 * time.Second

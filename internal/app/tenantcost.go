@@ -161,24 +161,18 @@ const mostUnbilled = 3
 // bill returns the bill of a month. charged is what the account says it has charged, nil to ask it.
 func (c *costs) bill(ctx context.Context, month charges.Month, charged *float64) (*charges.Bill, *charges.Sum, error) {
 	// First, so that what this takes is not in it: nobody counts it.
-	if charged == nil {
-		byContainer, known, err := c.client.Charged(ctx, month)
-		if err != nil {
-			return nil, nil, err
-		}
-		if known {
-			sum := 0.0
-			for _, rus := range byContainer {
-				sum += rus
-			}
-			charged = &sum
-		}
+	said, known, err := c.client.Charged(ctx, month)
+	if err != nil {
+		return nil, nil, err
 	}
 	reader := heatlog.NewReader(c.client.Heat())
 	in := charges.BillInput{Month: month, Charged: charged, Bytes: map[string]map[string]int64{}}
-	var err error
 	if in.Sum, err = reader.Charges(ctx, month); err != nil {
 		return nil, nil, err
+	}
+	if known && charged == nil {
+		rus := said.Until(in.Sum.Through)
+		in.Charged = &rus
 	}
 	if in.Hours, err = reader.Hours(ctx, month); err != nil {
 		return nil, nil, err
@@ -306,7 +300,7 @@ func printBill(w io.Writer, b *charges.Bill) error {
 	}
 	fmt.Fprintf(w, "\nin all %s\n", dollars(b.Dollars))
 	if s := b.Store; s != nil {
-		fmt.Fprintf(w, "the account has charged %s RU; %s RU are unattributed (%.2f %%)\n",
+		fmt.Fprintf(w, "by then the account had charged %s RU; %s RU are unattributed (%.2f %%)\n",
 			report.Thousands(int64(s.Charged)), report.Thousands(int64(s.Unattributed)), s.Percent)
 	} else {
 		fmt.Fprintln(w, "what the account has charged is not known: give it by --charged")

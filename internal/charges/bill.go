@@ -18,7 +18,8 @@ type BillInput struct {
 	PresentHours float64
 	// Bytes is what tenants have stored, by container and tenant, as far as it was counted in any month.
 	Bytes map[string]map[string]int64
-	// Charged is the RU that the store itself says it has charged in the month; nil where it does not.
+	// Charged is the RU that the store itself says it has charged in the month, up to Sum.Through if it knows; nil where
+	// it does not say so.
 	Charged *float64
 }
 
@@ -84,7 +85,7 @@ type BilledBy struct {
 //   - Floors are shared by all tenants, by all their RU.
 func NewBill(in BillInput) *Bill {
 	m := biller{tenants: map[string]*TenantBill{"": {}}, monthHours: in.Month.End().Sub(in.Month.Begin()).Hours()}
-	counted, requests := 0.0, map[string]map[string]float64{} // RU by container and tenant
+	requests := map[string]map[string]float64{} // RU by container and tenant
 	for key, a := range in.Sum.Rows {
 		t := m.of(key.Tenant)
 		t.RUs += a.RUs
@@ -93,7 +94,6 @@ func NewBill(in BillInput) *Bill {
 			t.ByKind = map[Kind]float64{}
 		}
 		t.ByKind[key.Kind] += a.RUs
-		counted += a.RUs
 		if requests[key.Container] == nil {
 			requests[key.Container] = map[string]float64{}
 		}
@@ -120,6 +120,7 @@ func NewBill(in BillInput) *Bill {
 		return cmp.Or(cmp.Compare(b.Dollars.Total, a.Dollars.Total), cmp.Compare(b.RUs, a.RUs))
 	})
 	if in.Charged != nil {
+		counted := in.Sum.RUs()
 		out.Store = &StoreCharges{Charged: hundredths(*in.Charged), Counted: hundredths(counted),
 			Unattributed: hundredths(*in.Charged - counted)}
 		if *in.Charged > 0 {

@@ -35,7 +35,7 @@ func (s stored) sum(t *testing.T, month string) *charges.Sum {
 }
 
 func take(t *testing.T, c *charges.Counter, now time.Time, own float64) []charges.Document {
-	docs, err := c.Take(now, own)
+	docs, err := c.Take(now, func(int) float64 { return own })
 	require.NoError(t, err)
 	return docs
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Document struct {
 	ID      string
 	Month   Month
 	Queries bool // sources of queries, which are kept for less long
+	Nobody  bool // nobody's rows, the last document of a month
 	Body    []byte
 
 	dirty *bool // of what it was made of
@@ -71,9 +73,9 @@ type SourceRow struct {
 const version = 1
 
 // Take returns the documents that have changed since they were taken last; nobody's rows are in the last one of a
-// month. own is what storing that one will cost, about: it counts beforehand, as nobody counts it in this month when
-// the process ends with it. Months that are over and stored are forgotten.
-func (c *Counter) Take(now time.Time, own float64) (out []Document, err error) {
+// month. own estimates what storing that one will cost, by the bytes of its body, in RU: this counts beforehand, as
+// nobody counts it in this month when the process ends with it. Months that are over and stored are forgotten.
+func (c *Counter) Take(now time.Time, own func(bytes int) float64) (out []Document, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, at := range c.sortedMonths() {
@@ -93,17 +95,17 @@ type takeArgs struct {
 	writer string
 	month  Month
 	now    time.Time
-	own    float64
+	own    func(bytes int) float64
 }
 
 func (m *month) take(a takeArgs, out []Document) ([]Document, error) {
-	add := func(id string, queries bool, dirty *bool, body any) error {
-		raw, err := json.Marshal(body)
-		if err != nil {
+	add := func(d Document, body any) (err error) {
+		if d.Body, err = json.Marshal(body); err != nil {
 			return fmt.Errorf("encode charges: %w", err)
 		}
-		*dirty = false
-		out = append(out, Document{ID: a.writer + "." + id, Month: a.month, Queries: queries, Body: raw, dirty: dirty})
+		*d.dirty = false
+		d.ID, d.Month = a.writer+"."+d.ID, a.month
+		out = append(out, d)
 		return nil
 	}
 	from, at := a.month.Begin().UnixMilli(), min(a.now.UnixMilli(), a.month.End().UnixMilli())
@@ -111,7 +113,7 @@ func (m *month) take(a takeArgs, out []Document) ([]Document, error) {
 		if q := m.queries[tenant]; q.dirty {
 			body := queriesBody{version, "queries", from, at, a.writer, tenant, nil, SourceRow{}}
 			body.Sources, body.Others = q.rows()
-			if err := add("queries."+tenant, true, &q.dirty, body); err != nil {
+			if err := add(Document{ID: "queries." + tenant, Queries: true, dirty: &q.dirty}, body); err != nil {
 				return nil, err
 			}
 		}
@@ -122,13 +124,26 @@ func (m *month) take(a takeArgs, out []Document) ([]Document, error) {
 		}
 		body := rowsBody{Version: version, Type: "charges", From: from, At: at, Writer: a.writer, Rows: p.encode()}
 		if i == 0 {
-			body.Rows = append(body.Rows, Row{Container: heatContainer, Kind: Control, RUs: hundredths(a.own), Requests: 1})
+			if err := body.countItself(a.own); err != nil {
+				return nil, err
+			}
 		}
-		if err := add("rows."+strconv.Itoa(i), false, &p.dirty, body); err != nil {
+		if err := add(Document{ID: "rows." + strconv.Itoa(i), Nobody: i == 0, dirty: &p.dirty}, body); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// countItself adds a row with what storing the document will cost.
+func (b *rowsBody) countItself(own func(bytes int) float64) error {
+	b.Rows = append(b.Rows, Row{Container: heatContainer, Kind: Control, RUs: 1, Requests: 1})
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("encode charges: %w", err)
+	}
+	b.Rows[len(b.Rows)-1].RUs = hundredths(own(len(raw)))
+	return nil
 }
 
 // heatContainer is where documents are stored.
@@ -182,7 +197,32 @@ type Sum struct {
 	Rows    map[Key]Amount
 	Sources map[string][]SourceRow // by tenant; one without any text is the sum of others
 	Writers int                    // processes that have counted
-	Through time.Time              // up to when the newest document counts
+	Through time.Time              // up to when the newest document of a process that is no command counts
+
+	commands []counted
+}
+
+// counted is the sum of a document of a command.
+type counted struct {
+	at  time.Time
+	rus float64
+}
+
+// CommandRole is the role of processes that are commands. Such a process counts for as long as it runs, so that its
+// documents say nothing of up to when others have counted.
+const CommandRole = "command"
+
+// RUs returns what was counted up to Through.
+func (s *Sum) RUs() (sum float64) {
+	for _, a := range s.Rows {
+		sum += a.RUs
+	}
+	for _, c := range s.commands {
+		if c.at.After(s.Through) {
+			sum -= c.rus
+		}
+	}
+	return sum
 }
 
 // NewSum returns a Sum of nothing.
@@ -204,7 +244,8 @@ func (s *Sum) Add(doc []byte) error {
 	if body.Version != version {
 		return fmt.Errorf("a document of charges has version %d; this binary reads %d", body.Version, version)
 	}
-	if at := time.UnixMilli(body.At).UTC(); at.After(s.Through) {
+	at, command := time.UnixMilli(body.At).UTC(), strings.HasPrefix(body.Writer, CommandRole+"-")
+	if !command && at.After(s.Through) {
 		s.Through = at
 	}
 	if body.Type == "queries" {
@@ -217,11 +258,16 @@ func (s *Sum) Add(doc []byte) error {
 	if len(body.Rows) > 0 && body.Rows[0].Tenant == "" {
 		s.Writers++
 	}
+	all := 0.0
 	for _, r := range body.Rows {
+		all += r.RUs
 		key := Key{r.Tenant, r.Container, r.Kind}
 		sum := s.Rows[key]
 		sum.add(Amount{r.RUs, r.Requests, r.Bytes})
 		s.Rows[key] = sum
+	}
+	if command {
+		s.commands = append(s.commands, counted{at, all})
 	}
 	return nil
 }

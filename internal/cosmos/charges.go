@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"binnacle/internal/charges"
 	"binnacle/internal/heat"
@@ -84,13 +85,35 @@ func (to *call) kind() charges.Kind {
 // emulatorCharges is the path at which Binnacle's emulator says what it has charged.
 const emulatorCharges = "_emulator/charges"
 
-// Charged returns the RU that the account has charged in a month, by container, and whether it says so: Binnacle's
-// emulator does. An account of the service has them in Azure Monitor, as the metric TotalRequestUnits.
-func (c *Client) Charged(ctx context.Context, m charges.Month) (map[string]float64, bool, error) {
+// Charged is what an account says it has charged in a month, in RU.
+type Charged struct {
+	All    float64
+	Recent []struct {
+		At  int64   `json:"at"` // ms since 1970
+		RUs float64 `json:"rus"`
+	} // the part of All of the last minutes
+}
+
+// Until returns what had been charged up to a time; of a time before the recent charges, all.
+func (c Charged) Until(t time.Time) float64 {
+	sum := c.All
+	if len(c.Recent) > 0 && t.UnixMilli() >= c.Recent[0].At {
+		for _, r := range c.Recent {
+			if r.At >= t.UnixMilli() {
+				sum -= r.RUs
+			}
+		}
+	}
+	return sum
+}
+
+// Charged returns what the account says it has charged in a month, and whether it says so: Binnacle's emulator does.
+// An account of the service has it in Azure Monitor, as the metric TotalRequestUnits.
+func (c *Client) Charged(ctx context.Context, m charges.Month) (out Charged, known bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.cfg.Endpoint, "/")+"/"+emulatorCharges,
 		http.NoBody)
 	if err != nil {
-		return nil, false, fmt.Errorf("what the account has charged: %w", err)
+		return Charged{}, false, fmt.Errorf("what the account has charged: %w", err)
 	}
 	do := http.DefaultClient.Do
 	if c.cfg.Transport != nil {
@@ -98,14 +121,18 @@ func (c *Client) Charged(ctx context.Context, m charges.Month) (map[string]float
 	}
 	resp, err := do(r)
 	if err != nil {
-		return nil, false, fmt.Errorf("what the account has charged: %w", err)
+		return Charged{}, false, fmt.Errorf("what the account has charged: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var body struct {
 		Months map[string]map[string]float64 `json:"months"`
+		Charged
 	}
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(resp.Body).Decode(&body) != nil {
-		return nil, false, nil
+		return Charged{}, false, nil
 	}
-	return body.Months[m.String()], true, nil
+	for _, rus := range body.Months[m.String()] {
+		body.All += rus
+	}
+	return body.Charged, true, nil
 }

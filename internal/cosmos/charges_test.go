@@ -48,11 +48,7 @@ func TestEveryChargeIsCounted(t *testing.T) {
 		all, known, err := c.Charged(t.Context(), november)
 		require.NoError(t, err)
 		require.True(t, known)
-		sum := 0.0
-		for _, rus := range all {
-			sum += rus
-		}
-		return sum
+		return all.All
 	}
 	require.NoError(t, server.Faults().Replace(1, fault.Rule{Probability: 0.1, Status: 429, Substatus: 3200},
 		fault.Rule{Probability: 0.1, Status: 503}))
@@ -134,7 +130,7 @@ func TestPurposes(t *testing.T) {
 	_, err = c.Heat().ReadHeat(query("globex"), store.HeatQuery{Key: "k"}, func([]byte) error { return nil })
 	require.NoError(t, err)
 
-	docs, err := counter.Take(clock.Now(), 0)
+	docs, err := counter.Take(clock.Now(), func(int) float64 { return 0 })
 	require.NoError(t, err)
 	sum := charges.NewSum()
 	for _, d := range docs {

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/ru"
@@ -25,7 +27,20 @@ const chargesFile = "charges.json"
 // are about no container, and its metadata, are under "".
 type Charges struct {
 	Months map[string]map[string]float64 `json:"months"`
+	Recent []RecentCharge                `json:"recent,omitempty"` // part of Months, the oldest first
 }
+
+// RecentCharge is the request units that were charged in a tenth of a second.
+type RecentCharge struct {
+	At  int64   `json:"at"` // its begin, ms since 1970
+	RUs float64 `json:"rus"`
+}
+
+// How long recent charges are kept, and the time that one covers, in ms.
+const (
+	recentFor  = 150_000
+	recentStep = 100
+)
 
 // chargeCount counts what is charged. It is safe for concurrent use.
 type chargeCount struct {
@@ -38,7 +53,7 @@ type chargeCount struct {
 
 // openCharges reads what was counted in a directory before; "" is none.
 func openCharges(dir string) (*chargeCount, error) {
-	c := &chargeCount{charges: Charges{map[string]map[string]float64{}}}
+	c := &chargeCount{charges: Charges{Months: map[string]map[string]float64{}}}
 	if dir == "" {
 		return c, nil
 	}
@@ -72,13 +87,15 @@ func (x *exchange) countCharge(rep reply, err error) {
 	if rus = ru.Shown(rus); rus == 0 || rep.gateway {
 		return
 	}
-	x.charges.add(x.now.UTC().Format("2006-01"), x.route.container, rus)
+	x.charges.add(x.now.UTC(), x.route.container, rus)
 }
 
-// add counts a charge of a month.
-func (c *chargeCount) add(month, container string, rus float64) {
+// add counts a charge.
+func (c *chargeCount) add(now time.Time, container string, rus float64) {
+	month := now.Format("2006-01")
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.addRecent(now.UnixMilli(), rus)
 	of := c.charges.Months[month]
 	if of == nil {
 		of = map[string]float64{}
@@ -88,9 +105,22 @@ func (c *chargeCount) add(month, container string, rus float64) {
 	c.dirty = true
 }
 
+// addRecent counts a charge among the recent ones. mu is held.
+func (c *chargeCount) addRecent(now int64, rus float64) {
+	all, at := c.charges.Recent, now-now%recentStep
+	if n := len(all); n > 0 && all[n-1].At >= at {
+		all[n-1].RUs += rus
+		return
+	}
+	for len(all) > 0 && all[0].At < at-recentFor {
+		all = all[1:]
+	}
+	c.charges.Recent = append(all, RecentCharge{at, rus})
+}
+
 // rounded returns a copy of the counts, in hundredths as charges are. mu is held.
 func (c *chargeCount) rounded() Charges {
-	out := Charges{map[string]map[string]float64{}}
+	out := Charges{map[string]map[string]float64{}, slices.Clone(c.charges.Recent)}
 	for month, of := range c.charges.Months {
 		out.Months[month] = make(map[string]float64, len(of))
 		for name, rus := range of {

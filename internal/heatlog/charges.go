@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/charges"
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 )
 
@@ -40,7 +41,7 @@ type ChargesWriter struct {
 	counter *charges.Counter
 	docs    store.HeatWriter
 	trouble retry.Trouble
-	own     float64   // RU of the last document of nobody's rows
+	own     ownCharge
 	cost    float64   // RU of storing, the last time
 	stored  float64   // RU that the counter had then
 	next    time.Time // when to store at the latest
@@ -51,7 +52,7 @@ type ChargesWriter struct {
 // NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
 func NewChargesWriter(counter *charges.Counter, docs store.HeatWriter, t retry.Trouble) *ChargesWriter {
 	t.Failing, t.Over = "charges are not stored", "charges are stored again"
-	return &ChargesWriter{counter: counter, docs: docs, trouble: t}
+	return &ChargesWriter{counter: counter, docs: docs, trouble: t, own: ownCharge{factor: 1}}
 }
 
 // Run stores counters until ctx ends, and then all that has changed.
@@ -81,22 +82,37 @@ func (w *ChargesWriter) Run(ctx context.Context) error {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	err := w.Finish(ending)
+	err := w.Store(ending)
 	if w.trouble.Report(err); w.file != nil {
 		w.file.release(err == nil)
 	}
 	return nil
 }
 
-// Finish stores what has changed for the last time: twice where nothing has been stored yet, as it is not known before
-// what storing takes.
-func (w *ChargesWriter) Finish(ctx context.Context) error {
-	if w.own == 0 {
-		if err := w.Store(ctx); err != nil {
-			return err
-		}
+// ownCharge estimates what storing nobody's rows costs before they are stored.
+type ownCharge struct {
+	stored int     // bytes of the body that is stored; 0: none
+	factor float64 // between what was charged the last time and the model
+}
+
+// Of a heat document: bytes beside its body, and index units.
+const (
+	envelopeBytes = 100
+	indexUnits    = 3 * ru.Scalar
+)
+
+func (o *ownCharge) modelled(bytes int) float64 {
+	if o.stored == 0 {
+		return ru.Stepped.Write(bytes+envelopeBytes, indexUnits)
 	}
-	return w.Store(ctx)
+	return ru.Stepped.Replace(o.stored+envelopeBytes, bytes+envelopeBytes, 0)
+}
+
+func (o *ownCharge) estimate(bytes int) float64 { return o.factor * o.modelled(bytes) }
+
+// learn takes over what storing so many bytes was charged.
+func (o *ownCharge) learn(bytes int, rus float64) {
+	o.factor, o.stored = rus/o.modelled(bytes), bytes
 }
 
 // due reports whether it is time to store.
@@ -104,35 +120,51 @@ func (w *ChargesWriter) due(now time.Time) bool {
 	return !now.Before(w.next) || w.cost > 0 && w.counter.RUs()-w.stored > chargesShare*w.cost
 }
 
-// Store stores what has changed since the last time. Where it fails, the next call stores it.
+// Store stores what has changed since the last time: tenants' documents first, and then nobody's rows, which count what
+// storing the others took. Where it fails, the next call stores it.
 func (w *ChargesWriter) Store(ctx context.Context) error {
 	w.stored, w.next = w.counter.RUs(), time.Now().Add(chargesEvery)
-	docs, err := w.counter.Take(time.Now(), w.own)
-	if err != nil {
-		return err
-	}
-	if w.file != nil && len(docs) > 0 {
-		if err := w.file.precede(docs); err != nil {
-			w.counter.PutBack(docs)
-			return fmt.Errorf("keep charges: %w", err)
-		}
-	}
 	spent := 0.0
-	for i, d := range docs {
-		receipt, err := w.docs.PutHeat(ctx, chargesDocument(d))
-		if spent += receipt.RUs; err != nil {
-			w.counter.PutBack(docs[i:])
+	for _, nobody := range []bool{false, true} {
+		rus, err := w.store(ctx, nobody)
+		if spent += rus; err != nil {
 			return err
 		}
-		if i == len(docs)-1 {
-			w.own = receipt.RUs
-		}
 	}
-	if len(docs) > 0 {
+	if spent > 0 {
 		w.cost = spent
 	}
 	w.next = time.Now().Add(max(chargesEvery, time.Duration(spent/chargesBudget*float64(time.Second))))
 	return nil
+}
+
+// store stores the documents that have changed, either tenants' or nobody's, and returns what this was charged.
+func (w *ChargesWriter) store(ctx context.Context, nobody bool) (spent float64, err error) {
+	docs, err := w.counter.Take(time.Now(), w.own.estimate)
+	if err != nil {
+		return 0, err
+	}
+	if w.file != nil && len(docs) > 0 {
+		if err := w.file.precede(docs); err != nil {
+			w.counter.PutBack(docs)
+			return 0, fmt.Errorf("keep charges: %w", err)
+		}
+	}
+	for i, d := range docs {
+		if d.Nobody != nobody {
+			w.counter.PutBack(docs[i : i+1])
+			continue
+		}
+		receipt, err := w.docs.PutHeat(ctx, chargesDocument(d))
+		if spent += receipt.RUs; err != nil {
+			w.counter.PutBack(docs[i:])
+			return spent, err
+		}
+		if nobody && receipt.RUs > 0 {
+			w.own.learn(len(d.Body), receipt.RUs)
+		}
+	}
+	return spent, nil
 }
 
 // Charges returns what all processes have counted of a month, and stored.

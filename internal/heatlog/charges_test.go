@@ -3,6 +3,7 @@ package heatlog_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/heatlog"
 	"binnacle/internal/retry"
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,46 @@ func TestChargesAreStored(t *testing.T) {
 		stop()
 		require.NoError(t, <-done)
 		require.InDelta(t, 6401, stored(), 10)
+	})
+}
+
+// charging is a store that charges writes, by other prices than the model's, to the counter that stores there.
+type charging struct {
+	memory
+	counter *charges.Counter
+	stored  map[string]bool
+}
+
+// PutHeat stores a document in place of another one.
+func (m *charging) PutHeat(ctx context.Context, d store.HeatDocument) (store.Receipt, error) {
+	rus := 2 * ru.Stepped.Write(len(d.Body)+100, 6)
+	if m.stored[d.ID] {
+		rus = 2 * ru.Stepped.Replace(len(d.Body)+100, len(d.Body)+100, 0)
+	}
+	_, err := m.memory.PutHeat(ctx, d)
+	m.stored[d.ID] = true
+	m.counter.Count(time.Now(), charges.Charge{Container: store.HeatContainer, Kind: charges.Control, RUs: rus})
+	return store.Receipt{RUs: rus}, err
+}
+
+// What storing charges takes is in what is stored when a process ends, also the last write of all.
+func TestStoringChargesIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &charging{counter: charges.NewCounter("ingest-1"), stored: map[string]bool{}}
+		w := heatlog.NewChargesWriter(m.counter, m, retry.Trouble{Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		for i := range 300 {
+			m.counter.Count(time.Now(), charges.Charge{Tenant: fmt.Sprint("t", i), Kind: charges.Queries, RUs: 7,
+				Source: &charges.Source{Query: "up"}})
+			time.Sleep(time.Second)
+		}
+		stop()
+		require.NoError(t, <-done)
+		all, err := heatlog.NewReader(m).Charges(t.Context(), charges.MonthOf(time.Now()))
+		require.NoError(t, err)
+		require.InDelta(t, m.counter.RUs(), all.RUs(), 0.2, "but for hundredths")
 	})
 }
 

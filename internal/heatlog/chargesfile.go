@@ -73,7 +73,7 @@ func (w *ChargesWriter) keep(ctx context.Context, now time.Time) (err error) {
 	f := w.file
 	if rus := w.counter.RUs(); rus != f.kept && !now.Before(f.next) {
 		var docs []charges.Document
-		docs, err = w.counter.Take(now, 0)
+		docs, err = w.counter.Take(now, w.own.estimate)
 		w.counter.PutBack(docs)
 		if err == nil {
 			err = f.write(docs)
