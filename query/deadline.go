@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/query/read"
 )
 
@@ -30,7 +31,8 @@ func (q *Querier) begin(ctx context.Context) (context.Context, *deadline) {
 	if asked := read.TimeoutOf(ctx); asked > 0 {
 		d.after = min(d.after, asked)
 	}
-	ctx, d.end = context.WithCancelCause(read.WithTimeout(ctx, d.after))
+	// While the store fails its requests are sent again, until the query has to end.
+	ctx, d.end = context.WithCancelCause(store.WithPersistence(read.WithTimeout(ctx, d.after), d.after))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timer = time.AfterFunc(d.after, d.check)
@@ -68,7 +70,9 @@ func (q *Querier) timedOut(ctx context.Context, err error) error {
 		return late
 	}
 	q.metrics.timeouts.WithLabelValues("store").Inc()
-	q.silent.Do(func() { q.cfg.Logger.Warn("the store does not answer", "read", while.Read, "after", while.After) })
+	q.silent.Do(func() {
+		q.cfg.Logger.Warn("the store does not answer", "read", while.Read, "after", while.After, "error", while)
+	})
 	return while
 }
 

@@ -35,6 +35,9 @@ type TimeoutError = read.TimeoutError
 // WithTimeout returns a context for queries that may take so long, if that is less than Config.Timeout.
 var WithTimeout = read.WithTimeout
 
+// FailureOf says for a client how the store has failed while a query read it; "" where it has not.
+var FailureOf = read.FailureOf
+
 // NotYetError says that an answer would not include the records that it was asked to.
 type NotYetError = read.NotYetError
 

@@ -3,6 +3,8 @@ package query_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -228,6 +230,38 @@ func TestSilentStoreIsReported(t *testing.T) {
 			binnacle_query_timeouts_total{waiting_for="other"} 1
 			binnacle_query_timeouts_total{waiting_for="store"} 3
 		`), "binnacle_query_timeouts_total"))
+	})
+}
+
+// failingStore fails at each attempt, and then hangs or gives up.
+type failingStore struct{ hangs bool }
+
+func (s failingStore) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error) (store.Usage, error) {
+	failing := &store.FailingError{Attempts: 7, Status: "410/1007",
+		Last: errors.New("cosmos answered 410/1007: of account x")}
+	if given, ok := store.PersistenceOf(ctx); !ok || given != 30*time.Second {
+		return store.Usage{}, errors.New("the time of the query is 30 s")
+	}
+	if s.hangs {
+		return store.Usage{}, fmt.Errorf("%w: %w", hang(ctx), failing)
+	}
+	return store.Usage{}, failing
+}
+
+// A query that has used its time, or has given up, says what the store has answered, and only that to its client.
+func TestQueryTellsHowStoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 1, 2)
+		for _, s := range []failingStore{{false}, {true}} {
+			q := newQuerier(t, w, func(c *query.Config) { c.Reader = s })
+			_, _, err := tryAsk(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+			require.ErrorContains(t, err, "cosmos answered 410/1007: of account x (attempt 7)")
+			require.Equal(t, s.hangs, errors.Is(err, context.DeadlineExceeded))
+			require.Equal(t, !s.hangs, errors.Is(err, query.ErrUnavailable))
+			require.Equal(t, ": the store answers 410/1007", query.FailureOf(err))
+		}
+		require.Empty(t, query.FailureOf(errors.New("another one")))
 	})
 }
 

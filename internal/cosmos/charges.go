@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"binnacle/internal/charges"
@@ -24,12 +25,40 @@ type countCharges struct{ c *Client }
 // Do implements policy.Policy.
 func (p countCharges) Do(r *policy.Request) (*http.Response, error) {
 	resp, err := r.Next()
-	if resp != nil {
-		if rus := chargeOf(resp, nil); rus > 0 {
-			p.c.cfg.Charges.Count(p.c.cfg.Now(), chargeFor(r.Raw().Context(), resp.StatusCode, rus))
-		}
+	if resp == nil {
+		return resp, err
+	}
+	rus := chargeOf(resp, nil)
+	if to, ok := r.Raw().Context().Value(callKey{}).(*call); ok && resp.StatusCode >= http.StatusBadRequest {
+		to.hidden.add(rus)
+	}
+	if rus > 0 && p.c.cfg.Charges != nil {
+		p.c.cfg.Charges.Count(p.c.cfg.Now(), chargeFor(r.Raw().Context(), resp.StatusCode, rus))
 	}
 	return resp, err
+}
+
+// hiddenCharges adds up what the refused requests of one call were charged: the SDK sends some reads again by itself,
+// and shows the last answer only. It is safe for any number of callers.
+type hiddenCharges struct {
+	mu  sync.Mutex
+	rus float64 // guarded by mu
+}
+
+func (h *hiddenCharges) add(rus float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rus += rus
+}
+
+// beside returns what was charged beside the answer that the SDK shows.
+func (h *hiddenCharges) beside(shown *http.Response) float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if shown != nil && shown.StatusCode >= http.StatusBadRequest {
+		return max(h.rus-chargeOf(shown, nil), 0)
+	}
+	return h.rus
 }
 
 // chargeFor returns what a charge is for, by the context of the request.

@@ -179,20 +179,16 @@ func (az *connection) connect(ctx context.Context) error {
 	}
 }
 
-// dial makes the SDK's client. Its own retries of 429 are off: they would hide what was throttled.
+// dial makes the SDK's client. Its own retries of 429 are off, which would hide what was throttled: do tries again.
 func (c *Client) dial() (*connection, error) {
 	key := c.ring.key()
-	policies := []policy.Policy{takePages{}}
-	if c.cfg.Charges != nil {
-		policies = append(policies, countCharges{c})
-	}
 	az, err := c.cfg.Credential.connect(c.cfg.Endpoint, key, &azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{
 			Transport: c.cfg.Transport,
 			Retry:     policy.RetryOptions{MaxRetries: -1},
 			Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
 
-			PerRetryPolicies: policies,
+			PerRetryPolicies: []policy.Policy{takePages{}, countCharges{c}},
 		},
 		PreferredRegions: c.cfg.Regions,
 	})

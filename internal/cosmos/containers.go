@@ -58,7 +58,7 @@ func (s *Containers) Create(ctx context.Context, name string, t store.Throughput
 
 // CreateAs makes a container of any layout; one that exists is left as it is.
 func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name},
+	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name, changes: repeatable},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 			db, err := az.NewDatabase(store.Database)
 			if err != nil {
@@ -198,7 +198,7 @@ func failed(what string, err error) error {
 // SetThroughput changes what is provisioned for a container, or under the name store.Database what is shared. Manual
 // and autoscale can't be exchanged.
 func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name},
+	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name, changes: repeatable},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 			of, err := s.provisioned(az, name)
 			if err != nil {
@@ -215,7 +215,7 @@ func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Thr
 
 // Delete drops a container and all that is in it. One that is missing is no error.
 func (s *Containers) Delete(ctx context.Context, name string) error {
-	_, err := s.c.inContainer(ctx, call{operation: "container_delete", container: name},
+	_, err := s.c.inContainer(ctx, call{operation: "container_delete", container: name, changes: final},
 		func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			resp, err := container.Delete(ctx, nil)
 			return resp.Response, err

@@ -22,6 +22,7 @@ type Error struct {
 	Message    string        // the first line of what the service says
 	RetryAfter time.Duration // of a 429; 0 when the service does not say
 	Session    string        // session token that the answer came with
+	Unsure     bool          // an earlier attempt at the same write may have been carried out
 
 	raw *http.Response
 }
@@ -71,11 +72,15 @@ func (e *Error) Unwrap() error {
 
 // Error names status, substatus and the service's message in one line.
 func (e *Error) Error() string {
+	return fmt.Sprintf("cosmos answered %s: %s", e.status(), e.Message)
+}
+
+func (e *Error) status() string {
 	status := strconv.Itoa(e.Status)
 	if e.Substatus != 0 {
 		status += "/" + strconv.Itoa(e.Substatus)
 	}
-	return fmt.Sprintf("cosmos answered %s: %s", status, e.Message)
+	return status
 }
 
 // maxMessage bounds the message of an Error: the service repeats whole requests.

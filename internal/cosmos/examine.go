@@ -255,7 +255,8 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 	for range o.attempts {
 		var charge float64
 		began := x.c.cfg.Now()
-		_, err := x.c.inContainer(ctx, call{operation: "examine", container: scratch}, func(ctx context.Context,
+		to := call{operation: "examine", container: scratch, changes: final}
+		_, err := x.c.inContainer(ctx, to, func(ctx context.Context,
 			container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			began = x.c.cfg.Now() // of the attempt that is not throttled
 			resp, err := o.do(ctx, container)

@@ -183,7 +183,7 @@ type ForeignQuery struct {
 
 func (f *Foreign) do(ctx context.Context, send func(ctx context.Context,
 	co *azcosmos.ContainerClient) (azcosmos.Response, error)) error {
-	to := call{operation: "xray", container: f.container}
+	to := call{operation: "xray", container: f.container, pinned: true}
 	receipt, err := f.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 		co, err := az.NewContainer(f.database, f.container)
 		if err != nil {

@@ -106,7 +106,7 @@ func (c *Client) ensureDatabase(ctx context.Context, t store.Throughput) error {
 		p := throughput(t)
 		options.ThroughputProperties = &p
 	}
-	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context,
+	_, err := c.do(ctx, call{operation: "database_create", changes: repeatable}, func(ctx context.Context,
 		az *azcosmos.Client) (azcosmos.Response, error) {
 		resp, err := az.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: store.Database}, &options)
 		return resp.Response, err

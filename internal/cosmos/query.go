@@ -2,7 +2,13 @@ package cosmos
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
 
 	"binnacle/internal/store"
 
@@ -92,49 +98,101 @@ func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context
 }
 
 // itemRequest is a request for one item under a key.
-type itemRequest func(ctx context.Context, container *azcosmos.ContainerClient,
-	key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
+type itemRequest struct {
+	changes effect
+	send    func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
+}
 
 // item runs a request for one item of a container.
-func (c *Client) item(ctx context.Context, to call, send itemRequest) (out azcosmos.ItemResponse,
+func (c *Client) item(ctx context.Context, to call, request itemRequest) (out azcosmos.ItemResponse,
 	receipt store.Receipt, err error) {
+	to.changes = request.changes
 	receipt, err = c.inContainer(ctx, to, func(ctx context.Context,
 		container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		var err error
-		out, err = send(ctx, container, partitionKey(to.key))
+		out, err = request.send(ctx, container, partitionKey(to.key))
 		return out.Response, err
 	})
 	return out, receipt, err
 }
 
 func creating(doc []byte) itemRequest {
-	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.CreateItem(ctx, k, doc, nil)
-	}
+	}}
 }
 
 func upserting(doc []byte) itemRequest {
-	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.UpsertItem(ctx, k, doc, nil)
-	}
+	}}
 }
 
 func reading(id string, o *azcosmos.ItemOptions) itemRequest {
-	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	return itemRequest{reads, func(ctx context.Context, c *azcosmos.ContainerClient,
+		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.ReadItem(ctx, k, id, o)
-	}
+	}}
 }
 
 // replacing replaces the item of an ETag.
 func replacing(id, etag string, doc []byte) itemRequest {
 	match := azcore.ETag(etag)
-	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.ReplaceItem(ctx, k, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
-	}
+	}}
 }
 
 func deleting(id string) itemRequest {
-	return func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.DeleteItem(ctx, k, id, nil)
+	}}
+}
+
+// put creates or replaces an item. Where it is refused because an earlier attempt of its own was carried out, without
+// an answer, it has succeeded: then the stored item is the one that was sent.
+func (c *Client) put(ctx context.Context, to call, id string, doc []byte, request itemRequest) (
+	out azcosmos.ItemResponse, receipt store.Receipt, err error) {
+	out, receipt, err = c.item(ctx, to, request)
+	var answer *Error
+	if !errors.As(err, &answer) || !answer.Unsure ||
+		answer.Status != http.StatusConflict && answer.Status != http.StatusPreconditionFailed {
+		return out, receipt, err
 	}
+	to.operation += "_again"
+	found, read, notRead := c.item(ctx, to, reading(id, &azcosmos.ItemOptions{SessionToken: session(answer)}))
+	receipt.RUs += read.RUs
+	receipt.Throttled += read.Throttled
+	switch {
+	case is(notRead, http.StatusNotFound):
+		return out, receipt, err
+	case notRead != nil:
+		return out, receipt, fmt.Errorf("what became of the write is not known: %w", notRead)
+	case isSame(found.Value, doc):
+		return found, receipt, nil
+	}
+	return out, receipt, err
+}
+
+func session(answer *Error) *string {
+	if answer.Session == "" {
+		return nil
+	}
+	return &answer.Session
+}
+
+// isSame reports whether a stored item is the one that was sent: the store adds properties that begin with an
+// underscore, and may change the order.
+func isSame(stored, sent []byte) bool {
+	var a, b map[string]any
+	if json.Unmarshal(stored, &a) != nil || json.Unmarshal(sent, &b) != nil {
+		return false
+	}
+	maps.DeleteFunc(a, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
+	maps.DeleteFunc(b, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
+	return reflect.DeepEqual(a, b)
 }

@@ -24,6 +24,9 @@ type call struct {
 	tenant    string   // of the data; "" for none or several
 	low       bool     // of low priority: refused before others where there is not enough for all
 	about     about    // what its charges are counted as
+	changes   effect   // whether it may be sent again when nobody knows what became of it
+	pinned    bool     // to a physical partition by its id: once that is split, no attempt succeeds
+	hidden    *hiddenCharges
 }
 
 // The waits after a 429.
@@ -33,17 +36,17 @@ const (
 	maxSpread         = time.Second // how far requests that are throttled together are spread at most
 )
 
-// do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited
-// out, charges are counted, and requests are kept from physical partitions that have no budget left. An error is an
-// *Error when the service answered, a *store.BusyError when it was not asked, ctx's own when ctx ended, else what the
-// SDK says; the Receipt is right in any case.
-func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
-	az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
+// do sends a request until it is served or refused, its patience ends, or ctx does. It is the one place where a 429 is
+// waited out, where a store that fails for the moment is asked again, where charges are counted, and where requests are
+// kept from physical partitions that have no budget left. An error is an *Error when the service answered, a
+// *store.BusyError when it was not asked, ctx's own when ctx ended, with the last answer, else what the SDK says; the
+// Receipt is right in any case.
+func (c *Client) do(ctx context.Context, to call, send sender) (store.Receipt, error) {
 	var receipt store.Receipt
-	patience := c.patience(to)
+	patience, again := c.patience(to), c.persist(ctx, to)
 	for attempt := 0; ; {
 		if err := ctx.Err(); err != nil {
-			return receipt, err
+			return receipt, again.ended(err)
 		}
 		gate := c.pacer.gate(to)
 		if gate != nil {
@@ -54,48 +57,74 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 				continue
 			}
 		}
-		az, began := c.az.Load(), c.cfg.Now()
-		var resp azcosmos.Response
-		err := az.connect(ctx)
-		if err == nil {
-			resp, err = send(context.WithValue(to.prioritised(ctx), callKey{}, &to), az.Client)
-		}
-		answer := asError(err)
-		charge := chargeOf(resp.RawResponse, answer)
-		receipt.RUs += charge
-		took := c.cfg.Now().Sub(began)
-		c.metrics.request(to, result(err, answer), charge, took)
-		store.Charge(ctx, charge, answer != nil && answer.Status == http.StatusTooManyRequests)
-		if ctx.Err() == nil {
-			c.reached(az, err, answer)
-		}
-		outcome := outcomeOf(resp.RawResponse, answer, took)
-		outcome.charge = charge
-		c.paced(ctx, to, gate, outcome)
+		a := c.attempt(ctx, to, gate, send)
+		receipt.RUs += a.charge
 		switch {
-		case err == nil:
+		case a.err == nil:
 			return receipt, nil
-		case answer == nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-			return receipt, fmt.Errorf("%w: %w", ctx.Err(), err)
-		case answer == nil:
-			return receipt, err
-		case refused(answer) && c.rekey(az):
+		case a.answer == nil && ctx.Err() != nil && !errors.Is(a.err, ctx.Err()):
+			return receipt, again.ended(fmt.Errorf("%w: %w", ctx.Err(), a.err))
+		case a.answer != nil && refused(a.answer) && c.rekey(a.az):
 			attempt++
 			continue
-		case answer.Status != http.StatusTooManyRequests:
-			return receipt, answer
+		case !a.throttled():
+			if err := c.await(ctx, to, a, again); err != nil {
+				return receipt, err
+			}
+			continue
 		}
 		receipt.Throttled++
-		wait := c.spread(askedFor(answer), attempt)
+		wait := c.spread(askedFor(a.answer), attempt)
 		attempt++
 		if to.once || wait > patience {
-			return receipt, answer
+			return receipt, a.answer
 		}
 		if err := c.cfg.Sleep(ctx, wait); err != nil {
 			return receipt, err
 		}
 		patience -= wait
 	}
+}
+
+// sender sends a request once.
+type sender func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error)
+
+// attempted is what became of one attempt at a request.
+type attempted struct {
+	az     *connection
+	answer *Error // nil without an answer, and after success
+	err    error
+	charge float64
+	took   time.Duration
+}
+
+func (a *attempted) throttled() bool {
+	return a.answer != nil && a.answer.Status == http.StatusTooManyRequests
+}
+
+// attempt sends a request once, and counts what became of it.
+func (c *Client) attempt(ctx context.Context, to call, gate *gate, send sender) attempted {
+	a, began := attempted{az: c.az.Load()}, c.cfg.Now()
+	to.hidden = &hiddenCharges{}
+	var resp azcosmos.Response
+	if a.err = a.az.connect(ctx); a.err == nil {
+		resp, a.err = send(context.WithValue(to.prioritised(ctx), callKey{}, &to), a.az.Client)
+	}
+	a.answer, a.took = asError(a.err), c.cfg.Now().Sub(began)
+	shown := resp.RawResponse
+	if shown == nil && a.answer != nil {
+		shown = a.answer.raw
+	}
+	a.charge = chargeOf(shown, nil) + to.hidden.beside(shown)
+	c.metrics.request(to, result(a.err, a.answer), a.charge, a.took)
+	store.Charge(ctx, a.charge, a.throttled())
+	if ctx.Err() == nil {
+		c.reached(a.az, a.err, a.answer)
+	}
+	outcome := outcomeOf(resp.RawResponse, a.answer, a.took)
+	outcome.charge = a.charge
+	c.paced(ctx, to, gate, outcome)
+	return a
 }
 
 // patience returns how long a request may wait in all.

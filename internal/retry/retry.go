@@ -30,6 +30,12 @@ func (p Policy) Begin() *Pauses {
 	return &Pauses{next: b}
 }
 
+// Pause returns the length of the pause after so many others, for callers that bring the chance: a number in [0, 1).
+func (p Policy) Pause(others int, chance float64) time.Duration {
+	pause := min(p.First<<min(others, maxDoublings), max(p.First, p.Max))
+	return time.Duration((1 - spread + 2*spread*chance) * float64(pause))
+}
+
 // Pauses are the pauses between the attempts of one operation. They belong to one goroutine.
 type Pauses struct {
 	next  *backoff.ExponentialBackOff

@@ -52,6 +52,15 @@ func TestMaxBelowFirstPause(t *testing.T) {
 	}
 }
 
+// The pauses of a caller that brings the chance are the same.
+func TestPausesByChance(t *testing.T) {
+	for i, want := range []time.Duration{10, 20, 40, 80, 80} {
+		require.Equal(t, want*time.Millisecond, policy.Pause(i, 0.5))
+		require.Equal(t, want*time.Millisecond/2, policy.Pause(i, 0))
+	}
+	require.Equal(t, 80*time.Millisecond, policy.Pause(1000, 0.5))
+}
+
 func TestWaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -44,3 +44,25 @@ func (e *ExistsError) Error() string { return ErrExists.Error() }
 
 // Is makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Is(target error) bool { return target == ErrExists }
+
+// FailingError says that the store has failed at each attempt, for as long as the request might be sent again. The
+// outcome is unknown.
+type FailingError struct {
+	Attempts int
+	Status   string // of the last answer, such as 503 or 410/1007; "" without one
+	Last     error  // of the last attempt
+}
+
+// Error says how the last attempt failed, and how many there were.
+func (e *FailingError) Error() string { return fmt.Sprintf("%v (attempt %d)", e.Last, e.Attempts) }
+
+// Unwrap returns the error of the last attempt.
+func (e *FailingError) Unwrap() error { return e.Last }
+
+// Answer says what the store has answered last, without anything that is its own.
+func (e *FailingError) Answer() string {
+	if e.Status == "" {
+		return "the connection is lost"
+	}
+	return "the store answers " + e.Status
+}

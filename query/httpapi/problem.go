@@ -107,7 +107,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusTooManyRequests, Detail: quota.Error(), retry: quota.RetryAfter}
 	case errors.As(err, &timeout) && timeout.Read != "":
 		return &problem{Status: http.StatusGatewayTimeout,
-			Detail: fmt.Sprintf("the store has not answered within %s; try again", duration.String(timeout.After))}
+			Detail: fmt.Sprintf("the store has not answered within %s%s; try again", duration.String(timeout.After),
+				query.FailureOf(err))}
 	case errors.As(err, &timeout):
 		return &problem{Status: http.StatusGatewayTimeout, Detail: fmt.Sprintf("the query takes longer than %s; ask for "+
 			"less, or for more time: timeout, up to --query-timeout", duration.String(timeout.After))}
@@ -116,7 +117,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, query.ErrBusy):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "too many queries are running or waiting; try again"}
 	case errors.Is(err, query.ErrUnavailable):
-		return &problem{Status: http.StatusServiceUnavailable, Detail: "the store can't be read now; try again"}
+		return &problem{Status: http.StatusServiceUnavailable,
+			Detail: fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}
 	case errors.Is(err, chunk.ErrCorrupt):
 		return &problem{Status: http.StatusInternalServerError,
 			Detail: "a stored chunk in this range can't be read; the service's log names it"}

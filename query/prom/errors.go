@@ -74,12 +74,13 @@ func errorOf(err error) *apiError {
 	case errors.Is(err, context.Canceled):
 		return &apiError{"canceled", statusCanceled, "the query was canceled"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &apiError{"timeout", http.StatusServiceUnavailable, "the query timed out while it read"}
+		return &apiError{"timeout", http.StatusServiceUnavailable, "the query timed out while it read" + query.FailureOf(err)}
 	case errors.Is(err, query.ErrBusy):
 		return &apiError{"unavailable", http.StatusServiceUnavailable,
 			"too many queries are running or waiting; try again"}
 	case errors.Is(err, query.ErrUnavailable):
-		return &apiError{"unavailable", http.StatusServiceUnavailable, "the store can't be read now; try again"}
+		return &apiError{"unavailable", http.StatusServiceUnavailable,
+			fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}
 	}
 	return &apiError{"internal", http.StatusInternalServerError, "the query failed; the service's log says why"}
 }

@@ -65,7 +65,7 @@ func (q *Query) narrow() []string {
 // has taken too long.
 func Unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return endedWhile(ctx, what)
+		return endedWhile(ctx, what, err)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)
 }
