@@ -3,7 +3,6 @@ package read
 import (
 	"container/list"
 	"encoding/binary"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,8 +171,7 @@ func (c *cache) key(key cacheKey) *keyCache {
 		c.recent.MoveToFront(e)
 		return e.Value.(*keyCache)
 	}
-	l := &keyCache{cache: c, key: key, loading: make(chan struct{}, 1), stored: make(map[chunkRef]*cachedChunk),
-		sure: math.MaxInt64, before: math.MaxInt64}
+	l := &keyCache{cache: c, key: key, loading: make(chan struct{}, 1), stored: make(map[chunkRef]*cachedChunk)}
 	c.keys[key] = c.recent.PushFront(l)
 	c.add(l, keyCacheBytes+int64(len(key.metrics)))
 	return l

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -41,15 +42,12 @@ type keyCache struct {
 	dropped bool
 
 	loading chan struct{} // a lock that a context can end; it guards what follows
-	spans   []span        // in the order of time, none overlaps another
+	spans   []*span       // in the order of time, none overlaps another
 	stored  map[chunkRef]*cachedChunk
 	loads   int
 	changes changes // of stored
 	date    int64   // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
 	expires int64   // when the first of stored does
-	asked   asked   // the store, last
-	sure    int64   // from where on the last load is known to lack nothing; math.MaxInt64 for nowhere
-	before  int64   // sure of the load before
 
 	mu      sync.Mutex      // guards below
 	next    *sharedRead     // that has not begun; nil if no query waits
@@ -58,12 +56,17 @@ type keyCache struct {
 
 type chunkRef struct{ device, id string }
 
-// span is a range: all its chunks are known that were stored before asOf.
+// span is a range: all its chunks are known that were stored before asOf. What is known of it says nothing about
+// another one.
 type span struct {
 	telemetry.Range
-	asOf int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
-	read time.Time // when it was read as a whole
+	asOf  int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
+	read  time.Time // when it was read as a whole
+	asked asked     // for it, last; no heads unless that answer lacked nothing (rule R4)
 }
+
+// of returns what is known of a part of the span.
+func (s *span) of(part telemetry.Range) *span { return &span{part, s.asOf, s.read, s.asked} }
 
 // sharedRead is one read for all queries that joined it before it began: what was stored before they joined is in it
 // (rule R1). known and err are set before done is closed.
@@ -156,15 +159,12 @@ func (l *keyCache) standing(q *Query, r telemetry.Range) (out knownChunks, ok bo
 	default: // another query reads it
 		return out, false
 	}
-	if r.From < l.sure || !expiresLate(l.expires, l.date) {
-		return out, false
-	}
-	if f := l.fetches(q.r.widen(r), q.r.cfg.Now()); len(f) != 1 || f[0].asOf == 0 {
+	if !isKnown(l.fetches(r, q.r.cfg.Now())) || !expiresLate(l.expires, l.date) {
 		return out, false
 	}
 	ours := sharding.Key{Container: l.key.Container, TenantShard: l.key.TenantShard}
 	placement := q.plan.tenant.Placement
-	if !q.stands(&l.asked, func(c *laterTail) bool {
+	explained := func(c *laterTail) bool {
 		if c.explained(r, l.date) {
 			return true
 		}
@@ -177,11 +177,32 @@ func (l *keyCache) standing(q *Query, r telemetry.Range) (out knownChunks, ok bo
 			}
 		}
 		return true
-	}) {
-		return out, false
 	}
-	return knownChunks{l.within(r), -1, l.changes, l.date, l.asked.due}, true
+	out = knownChunks{load: -1, changes: l.changes, date: l.date}
+	for _, a := range l.askedFor(r) {
+		if !q.stands(a, explained) {
+			return knownChunks{}, false
+		}
+		if out.due.IsZero() || a.due.Before(out.due) {
+			out.due = a.due
+		}
+	}
+	out.all = l.within(r)
+	return out, true
 }
+
+// askedFor returns when the store was asked for the known parts of a range.
+func (l *keyCache) askedFor(r telemetry.Range) (out []*asked) {
+	for _, s := range l.spans {
+		if !within(s.Range, r).Empty() {
+			out = append(out, &s.asked)
+		}
+	}
+	return out
+}
+
+// isKnown reports whether all of a range is known, by what fetches returns for it.
+func isKnown(fetches []span) bool { return len(fetches) == 1 && fetches[0].asOf > 0 }
 
 // tailStands reports whether what an earlier answer lacks can be read from known chunks, without asking the store:
 // manifests of rollups would have to be read from time to time.
@@ -210,8 +231,8 @@ type loaded struct {
 
 type loadedKey struct {
 	*keyCache
-	load int
-	from int64
+	span  *span
+	asked asked // for it, by this query
 }
 
 func (l *loaded) add(k loadedKey) {
@@ -220,7 +241,7 @@ func (l *loaded) add(k loadedKey) {
 	l.keys = append(l.keys, k)
 }
 
-// confirm notes of the keys that were loaded that they lack nothing, if that is so (rule R4).
+// confirm notes of the spans that were loaded that they lack nothing, if that is so (rule R4).
 func (q *Query) confirm() {
 	if !q.countsStored || q.missing != nil || q.plan.tenant.Placement == nil {
 		return
@@ -228,9 +249,7 @@ func (q *Query) confirm() {
 	for _, k := range q.loaded.keys {
 		select {
 		case k.loading <- struct{}{}:
-			if k.loads == k.load {
-				k.asked, k.sure = q.askedNow(&k.asked), k.from
-			}
+			k.span.asked = k.asked
 			<-k.loading
 		default: // another query reads it
 		}
@@ -257,20 +276,12 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		return mine.known, mine.err
 	default:
 	}
-	if l.sure < math.MaxInt64 {
-		l.before = l.sure
-	}
-	wider := r
-	if q.sameCounts(&l.asked) { // what was sure is so still, once it is read again
-		wider.From = min(r.From, l.before)
-	}
 	l.mu.Lock()
 	asked := mine.r
 	alone := length(asked) > longer*length(r) // a later query has joined with a long range: it reads that itself
 	if alone {
-		asked = wider
+		asked = r
 	}
-	asked.From = min(asked.From, wider.From)
 	l.next, l.running = nil, asked // from now on queries join the next read
 	l.mu.Unlock()
 	defer func() {
@@ -279,7 +290,7 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		l.mu.Unlock()
 		close(mine.done)
 	}()
-	err = l.load(ctx, q, t, q.r.widen(asked))
+	err = l.load(ctx, q, t, l.withNeighbors(q, q.r.widen(asked)))
 	out = knownChunks{l.within(asked), 0, l.changes, l.date, time.Time{}}
 	switch {
 	case err == nil && alone:
@@ -291,10 +302,23 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 	default:
 		mine.err = errReaderGone // for the others
 	}
-	if out.load = l.loads; err == nil {
-		q.loaded.add(loadedKey{l, l.loads, wider.From})
-	}
+	out.load = l.loads
 	return out, err
+}
+
+// withNeighbors returns a range with those beside it that one scan reads with it: all is known, and of them nothing
+// became known to be stored. So they need not be asked for by themselves when that is due.
+func (l *keyCache) withNeighbors(q *Query, r telemetry.Range) telemetry.Range {
+	out := r
+	for _, s := range l.spans {
+		if s.From <= out.To && s.To >= out.From && q.sameCounts(&s.asked) {
+			out.From, out.To = min(out.From, s.From), max(out.To, s.To)
+		}
+	}
+	if isKnown(l.fetches(out, q.r.cfg.Now())) {
+		return out
+	}
+	return r
 }
 
 // join returns the next read, which will answer for r; nil if it would take too long.
@@ -347,7 +371,7 @@ func (l *keyCache) within(r telemetry.Range) []*cachedChunk {
 // fetches returns the scans after which all of r is known: what was stored since asOf, everything where that is 0. A
 // few large scans are better than many: each has a price of its own.
 func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
-	at, whole, oldest := r.From, false, span{r, math.MaxInt64, now}
+	at, whole, oldest := r.From, false, span{Range: r, asOf: math.MaxInt64, read: now}
 	gap := func(to int64) {
 		if at < to {
 			whole = true
@@ -360,7 +384,7 @@ func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
 			continue
 		}
 		gap(from)
-		out = append(out, span{telemetry.Range{From: from, To: to}, s.asOf, s.read})
+		out = append(out, *s.of(telemetry.Range{From: from, To: to}))
 		oldest.asOf, at = min(oldest.asOf, s.asOf), to
 		if s.read.Before(oldest.read) {
 			oldest.read = s.read
@@ -380,15 +404,22 @@ func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
 
 // load reads until all of r is known. The caller holds loading. An error changes nothing.
 func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
-	l.sure = math.MaxInt64
 	now := q.r.cfg.Now()
-	fresh, date := span{r, 0, now}, int64(math.MaxInt64)
+	fresh, date := &span{Range: r, read: now}, int64(math.MaxInt64)
 	found := make(map[chunkRef]*cachedChunk)
 	var held int64
 	defer func() { q.Memory.Give(held) }()
-	fetches := l.fetches(r, now)
+	fetches, before := l.fetches(r, now), l.askedFor(r)
+	if !isKnown(fetches) {
+		before = append(before, &asked{})
+	}
+	asked := q.askedNow(before...)
+	fresh.asked.unsettled = asked.unsettled
+	if len(before) == 1 { // nothing is known any less
+		fresh.asked = *before[0]
+	}
 	for _, e := range fetches {
-		if at, ok := q.foundNothing(l, e); ok {
+		if at, ok := q.foundNothing(l, e, &asked); ok {
 			date, fresh.read = min(date, at), earlier(fresh.read, e.read)
 			continue
 		}
@@ -426,6 +457,7 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	}
 	bytes := l.replace(fetches, found, &changed)
 	bytes -= l.addSpan(fresh, &changed)
+	q.loaded.add(loadedKey{l, fresh, asked})
 	l.changes = l.changes.with(l.cache.nextVersion(), changed)
 	l.expires = math.MaxInt64
 	for _, s := range l.stored {
@@ -480,29 +512,29 @@ func (l *keyCache) remove(id chunkRef, changed *int64) int64 {
 
 // addSpan adds a span, drops the oldest ones where there are too many, and returns how many bytes that frees. It lowers
 // changed to the first instant of a chunk that goes.
-func (l *keyCache) addSpan(fresh span, changed *int64) (bytes int64) {
-	var spans []span
+func (l *keyCache) addSpan(fresh *span, changed *int64) (bytes int64) {
+	var spans []*span
 	for _, s := range l.spans {
 		if before := (telemetry.Range{From: s.From, To: min(s.To, fresh.From)}); !before.Empty() {
-			spans = append(spans, span{before, s.asOf, s.read})
+			spans = append(spans, s.of(before))
 		}
 		if after := (telemetry.Range{From: max(s.From, fresh.To), To: s.To}); !after.Empty() {
-			spans = append(spans, span{after, s.asOf, s.read})
+			spans = append(spans, s.of(after))
 		}
 	}
 	tooMany := len(spans) >= maxSpans
 	if tooMany {
-		slices.SortFunc(spans, func(a, b span) int { return int(b.asOf - a.asOf) })
+		slices.SortFunc(spans, func(a, b *span) int { return cmp.Compare(b.asOf, a.asOf) })
 		spans = spans[:maxSpans-1]
 	}
 	l.spans = append(spans, fresh)
-	slices.SortFunc(l.spans, func(a, b span) int { return int(a.From - b.From) })
+	slices.SortFunc(l.spans, func(a, b *span) int { return cmp.Compare(a.From, b.From) })
 	if !tooMany {
 		return 0
 	}
 	for id, s := range l.stored {
 		h := &s.chunk.Header
-		if !slices.ContainsFunc(l.spans, func(s span) bool { return h.From < s.To && h.To >= s.From }) {
+		if !slices.ContainsFunc(l.spans, func(s *span) bool { return h.From < s.To && h.To >= s.From }) {
 			bytes += l.remove(id, changed)
 		}
 	}

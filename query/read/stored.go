@@ -22,7 +22,7 @@ const askEvery = 30 * time.Minute
 // maxLaterTails bounds the later tails that are remembered of a head.
 const maxLaterTails = 4096
 
-// asked says when the store was asked, and what heads had counted before.
+// asked says when the store was asked for a range, and what heads had counted before.
 type asked struct {
 	heads     map[uint64]uint64 // by owner, the Count of its head; nil: not known
 	at        time.Time         // by the querier's clock, before the heads were asked
@@ -295,27 +295,32 @@ func (q *Query) sameCounts(a *asked) bool {
 	return true
 }
 
-// askedNow returns that the query has asked the store, after it was asked before.
-func (q *Query) askedNow(before *asked) asked {
-	if !q.countsStored {
-		return asked{}
+// askedNow returns that the query has asked the store, after it was asked before for parts of the same. Of what these
+// say the most careful counts.
+func (q *Query) askedNow(before ...*asked) asked {
+	a := asked{at: q.began, due: q.began.Add(askEvery)}
+	for _, b := range before {
+		due := q.began.Add(margin)
+		switch {
+		case b.heads == nil || !q.countsStored:
+		case !q.sameHeads(b):
+			a.unsettled = due
+		case !q.began.Before(b.due):
+			due = q.began.Add(askEvery)
+		case q.sameCounts(b): // another range was asked for
+			due = b.due
+		}
+		a.due = earlier(a.due, due)
+		if b.unsettled.After(a.unsettled) {
+			a.unsettled = b.unsettled
+		}
 	}
-	a := asked{heads: make(map[uint64]uint64, len(q.counts)), at: q.began, due: q.began.Add(margin)}
+	if !q.countsStored {
+		return asked{unsettled: a.unsettled}
+	}
+	a.heads = make(map[uint64]uint64, len(q.counts))
 	for owner, h := range q.counts {
 		a.heads[owner] = h.count
-	}
-	switch {
-	case before.heads == nil:
-	case !q.sameHeads(before):
-		a.unsettled = q.began.Add(margin)
-	default:
-		a.unsettled = before.unsettled
-		switch {
-		case !q.began.Before(before.due):
-			a.due = q.began.Add(askEvery)
-		case q.sameCounts(before): // another range was asked for
-			a.due = before.due
-		}
 	}
 	return a
 }
@@ -385,16 +390,16 @@ type nothing struct {
 // service.
 func (q *Query) noteNothing(l *keyCache, e span, date int64) {
 	if e.asOf > 0 && date > 0 && q.countsStored {
-		q.r.cache.put(nothingKey(l.key.Key), &nothing{e, date, q.askedNow(&asked{})}, keyCacheBytes)
+		q.r.cache.put(nothingKey(l.key.Key), &nothing{e, date, q.askedNow()}, keyCacheBytes)
 	}
 }
 
 // foundNothing reports whether a scan for what is new need not be made, because one for other metrics has found nothing
 // a moment ago, and nothing became known to be stored since (rule R8). It returns the date of that scan.
-func (q *Query) foundNothing(l *keyCache, e span) (date int64, ok bool) {
+func (q *Query) foundNothing(l *keyCache, e span, a *asked) (date int64, ok bool) {
 	v, ok := q.r.cache.get(nothingKey(l.key.Key), sameMoment)
 	if !ok || e.asOf == 0 || q.explanation != nil || q.plan.snapshot.HasCopies() ||
-		q.r.cfg.Now().Before(l.asked.unsettled) {
+		q.r.cfg.Now().Before(a.unsettled) {
 		return 0, false
 	}
 	n := v.(*nothing)
@@ -424,7 +429,7 @@ type nothingIn struct {
 // noteNothingIn does for windows what noteNothing does.
 func (j *rollupJob) noteNothingIn(windows []store.Window) {
 	if j.countsStored {
-		j.r.cache.put(windowsKey{j.target.Key, windows[0].Since}, &nothingIn{windows, j.askedNow(&asked{})}, keyCacheBytes)
+		j.r.cache.put(windowsKey{j.target.Key, windows[0].Since}, &nothingIn{windows, j.askedNow()}, keyCacheBytes)
 	}
 }
 
