@@ -1,7 +1,6 @@
 package binning
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -78,8 +77,7 @@ func (b *Bin) Ripe(offset int64, rows int) bool {
 	return n > 0 && (n >= rows || n >= leastBlockRows && len(b.open.cells) >= blockValues) && b.open.Through() < offset
 }
 
-// Seal makes a block of the open rows. It reports false when they are more than a block takes: then they stay as they
-// are.
+// Seal makes a block of the open rows. It reports false when they make none: then they stay as they are.
 func (b *Bin) Seal(s *Schemas) bool {
 	if len(b.open.rows) == 0 {
 		return false
@@ -92,14 +90,12 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// BlockOf returns a block of the open rows from i to j; ok is false when they are more than a block takes.
+// BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are more than a
+// a block takes.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	run := b.open.run(i, j, &s.run)
 	x, err := s.block(&run)
 	s.run.forget()
-	if err != nil && !errors.Is(err, chunk.ErrTooLarge) {
-		panic("binning: rows that were taken make no block: " + err.Error())
-	}
 	return x, err == nil
 }
 

@@ -137,7 +137,9 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 			if i > 0 {
 				e.doc = append(e.doc, ',')
 			}
-			e.doc = jsontext.AppendLabels(e.doc, f.Groups[i].Labels)
+			if e.doc = jsontext.AppendLabels(e.doc, f.Groups[i].Labels); len(e.doc) > MaxDocument {
+				return e.tooLarge()
+			}
 		}
 		e.doc = append(e.doc, ']')
 	}
@@ -151,9 +153,13 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 		return err
 	}
 	if e.doc = append(e.doc, ']', '}'); len(e.doc) > MaxDocument {
-		return fmt.Errorf("a document of %d bytes, above %d: %w", len(e.doc), MaxDocument, ErrTooLarge)
+		return e.tooLarge()
 	}
 	return nil
+}
+
+func (e *encoder) tooLarge() error {
+	return fmt.Errorf("a document of %d bytes or more, above %d: %w", len(e.doc), MaxDocument, ErrTooLarge)
 }
 
 func appendHeader(b []byte, h Header) []byte {

@@ -37,12 +37,11 @@ func takeEncoder(brief bool) *encoder {
 	return e
 }
 
-// release gives e back for later calls, without memory that only an unusual frame needs.
+// release gives e back for later calls, unless an unusual frame has made it large.
 func (e *encoder) release() {
-	if cap(e.s.packed) > keptScratch {
-		e.s.packed, e.frame, e.huffed = nil, nil, nil
+	if max(cap(e.s.packed), cap(e.s.plain), cap(e.doc)) <= keptScratch {
+		encoders.Put(e)
 	}
-	encoders.Put(e)
 }
 
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.

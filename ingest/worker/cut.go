@@ -116,8 +116,8 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 			jobs = append(jobs, &LabelLookup{LabelLookup: l})
 		}
 	}
-	jobs = w.publications(jobs, now)
 	jobs = w.cuts(jobs, now, snapshot)
+	jobs = w.publications(jobs, now) // also of rows for which there was no cut
 	if a := w.nextAppend(now, ticked); a != nil {
 		jobs = append(jobs, a)
 	}
@@ -269,7 +269,14 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 		TTL: tenant.TTLOf(c.device.ID, c.day, now.UnixMilli()),
 	}
 	rows, rest, doc, err := w.fit(c, header)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnstorable):
+		w.mu.Lock()
+		c.abandon(rows, rest)
+		w.mu.Unlock()
+		w.rejectFlight(c, err.Error(), now)
+		return nil
+	case err != nil:
 		w.lose(err)
 		return nil
 	}
@@ -306,9 +313,12 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 // trialShare is the share of the target below which a bin that was thought full goes on.
 const trialShare = 0.9
 
+// errUnstorable is of rows of one record that make no document, though they were taken.
+var errUnstorable = errors.New("the readings make no document")
+
 // fit finds how much of the bin makes a document near the target, never more than the maximum unless one record alone
-// is larger, and encodes it. It fails when a shelf has lost rows, and panics when one record can't be encoded: such a
-// record was refused when it was fed.
+// is larger, and encodes it. It fails with errUnstorable when the first record makes none: then rows are that record's.
+// Feed refuses such records, but an earlier release may have taken one. Else it fails when a shelf has lost rows.
 func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []byte, err error) {
 	sizer := &c.device.sizer
 	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values(), c.bin.Width())
@@ -331,17 +341,19 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 			return rows, rest, nil, err
 		}
 		h.First, h.Through, h.Readings = rows.First(), rows.Through(), rows.Readings()
-		doc, err := chunk.Encode(h, frame)
+		doc, overhead, err := encode(h, frame)
 		alone := rows.First() == rows.Through()
 		switch {
-		case errors.Is(err, chunk.ErrTooLarge) && !alone:
+		case err != nil && alone:
+			return rows, rest, nil, fmt.Errorf("%w: %w", errUnstorable, err)
+		case err != nil:
 			take = rows.Readings() / 2
 			continue
-		case err != nil:
-			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
 		width := rows.Width()
-		w.registry.learnSize(sizer, &rows, doc)
+		w.registry.learnSize(sizer, binning.Measured{
+			Values: rows.Values(), Columns: width, Bytes: len(doc), Overhead: overhead,
+		})
 		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc, nil
 		}
@@ -349,15 +361,19 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 	}
 }
 
-// learnSize updates a device's sizer with the size of a document.
-func (g *registry) learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
-	overhead, err := chunk.Overhead(doc)
-	if err != nil {
-		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
+// encode returns the document of a frame, and how many bytes of it do not depend on the number of rows.
+func encode(h chunk.Header, f chunk.Frame) (doc []byte, overhead int, err error) {
+	if doc, err = chunk.Encode(h, f); err == nil {
+		overhead, err = chunk.Overhead(doc)
 	}
+	return doc, overhead, err
+}
+
+// learnSize updates a device's sizer with the size of a document.
+func (g *registry) learnSize(sizer *binning.Sizer, m binning.Measured) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	sizer.Observe(binning.Measured{Values: rows.Values(), Columns: rows.Width(), Bytes: len(doc), Overhead: overhead})
+	sizer.Observe(m)
 }
 
 // Next returns when Jobs should be called again if nothing happens before.

@@ -5,15 +5,12 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 )
 
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.
 const maxDocument = 1 << 20
-
-// tinyPayload is a size below which no payload makes a document that is too large: at worst it is line protocol with a
-// measurement of 800 bytes before each of 300 fields, and a column takes a kilobyte then.
-const tinyPayload = 2 << 10
 
 // chainKey names a chain within one partition of one stream.
 type chainKey struct {
@@ -22,31 +19,58 @@ type chainKey struct {
 	day    telemetry.Day
 }
 
+func chainOf(r *telemetry.Reading) chainKey {
+	return chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}
+}
+
 // oversize returns the chains of a record with readings that would not fit one document, which a cut may not divide
-// (rule W2). A record is encoded here only if an estimate that is never too low leaves it open.
-func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) map[chainKey]bool {
-	if len(rec.Value) < tinyPayload || surelyFit(readings) {
+// (rule W2). Readings are encoded here only if an estimate that is never too low leaves it open.
+func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) (over map[chainKey]bool) {
+	var all documentSize
+	for i := range readings {
+		all.add(&readings[i], worstText)
+	}
+	if all.fits() {
 		return nil
 	}
-	parts := map[chainKey]*binning.Rows{}
-	for i := range readings {
-		r := &readings[i]
-		key := chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}
-		if parts[key] == nil {
-			parts[key] = new(binning.Rows)
+	for key, mine := range chainsOf(readings) {
+		var size documentSize
+		for _, i := range mine {
+			size.add(&readings[i], jsontext.Len)
 		}
-		parts[key].Append(rec.Offset, *r)
-	}
-	over := map[chainKey]bool{}
-	for key, rows := range parts {
-		h := chunk.Header{
-			ID: chunk.ID{Day: key.day, Partition: v.partition}, TenantShard: key.tenant, Device: key.device,
-			First: rec.Offset, Through: rec.Offset, After: -1, Readings: rows.Readings(),
+		if size.fits() || v.encodable(rec, key, readings, mine) {
+			continue
 		}
-		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
-		over[key] = err != nil || len(doc) > maxDocument
+		if over == nil {
+			over = map[chainKey]bool{}
+		}
+		over[key] = true
 	}
 	return over
+}
+
+// chainsOf returns the places of the readings of each chain.
+func chainsOf(readings []telemetry.Reading) map[chainKey][]int32 {
+	chains := map[chainKey][]int32{}
+	for i := range readings {
+		key := chainOf(&readings[i])
+		chains[key] = append(chains[key], int32(i))
+	}
+	return chains
+}
+
+// encodable reports whether readings of one chain fit one document.
+func (v *verdicts) encodable(rec *Record, key chainKey, readings []telemetry.Reading, mine []int32) bool {
+	var rows binning.Rows
+	for _, i := range mine {
+		rows.Append(rec.Offset, readings[i])
+	}
+	h := chunk.Header{
+		ID: chunk.ID{Day: key.day, Partition: v.partition}, TenantShard: key.tenant, Device: key.device,
+		First: rec.Offset, Through: rec.Offset, After: -1, Readings: rows.Readings(),
+	}
+	doc, _, err := encode(h, rows.Frame(binning.All, nil))
+	return err == nil && len(doc) <= maxDocument
 }
 
 // What a document takes at most, in bytes before base64.
@@ -57,28 +81,40 @@ const (
 	pairBytes   = 16      // a label without its name and value
 )
 
-// surelyFit reports whether readings fit one document whatever is in them, even all together.
-func surelyFit(readings []telemetry.Reading) bool {
-	columns, values, texts := headBytes, 0, 0
-	for i := range readings {
-		r := &readings[i]
-		if i == 0 || !sameColumns(r, &readings[i-1]) {
-			for _, f := range r.Fields {
-				columns += columnBytes + 2*len(f.Metric) // at worst every character is escaped
-			}
-			for _, l := range r.Labels {
-				columns += pairBytes + 2*len(l.Name) + 2*len(l.Value)
-			}
+// worstText returns how many bytes a text takes in JSON if every byte is a control character.
+func worstText(s string) int { return len(`\u0000`) * len(s) }
+
+// documentSize bounds what a document of readings takes, whatever is in them.
+type documentSize struct {
+	columns, readings, values, texts int
+	last                             *telemetry.Reading
+}
+
+// add adds a reading. text returns what a text of its takes in JSON at most.
+func (s *documentSize) add(r *telemetry.Reading, text func(string) int) {
+	if s.last == nil || !sameColumns(r, s.last) {
+		for i := range r.Fields {
+			s.columns += columnBytes + text(r.Fields[i].Metric)
 		}
-		values += valueBytes * (1 + len(r.Fields))
-		for _, f := range r.Fields {
-			if f.Value.Kind() == telemetry.Text {
-				texts += len(f.Value.Text())
-			}
+		for _, l := range r.Labels {
+			s.columns += pairBytes + text(l.Name) + text(l.Value)
 		}
 	}
-	longest := base64Bytes(valueBytes*len(readings) + texts + headBytes)
-	return longest <= chunk.MaxString && columns+base64Bytes(values+texts) <= maxDocument
+	s.last = r
+	s.readings++
+	s.values += 1 + len(r.Fields)
+	for i := range r.Fields {
+		if v := &r.Fields[i].Value; v.Kind() == telemetry.Text {
+			s.texts += len(v.Text())
+		}
+	}
+}
+
+// fits reports whether such a document is surely not too large.
+func (s *documentSize) fits() bool {
+	longest := base64Bytes(valueBytes*s.readings + s.texts + headBytes)
+	return longest <= chunk.MaxString &&
+		headBytes+s.columns+base64Bytes(valueBytes*s.values+s.texts) <= maxDocument
 }
 
 func base64Bytes(n int) int { return n/3*4 + 4 }

@@ -270,7 +270,7 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 
 // tooLarge returns why a reading is refused for the size of its record, nil if it is not.
 func (f *feed) tooLarge(r *telemetry.Reading) *decode.Bad {
-	if len(f.oversize) > 0 && f.oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
+	if len(f.oversize) > 0 && f.oversize[chainOf(r)] {
 		return &decode.Bad{Reason: decode.TooLarge,
 			Detail: "the record's readings of this device and day do not fit one document"}
 	}

@@ -52,6 +52,30 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
+// Len returns how many bytes AppendString appends for s.
+func Len(s string) int {
+	n := len(s) + len(`""`)
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case plain[c]:
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				n += len("\uFFFD") - 1
+			}
+			i += size
+			continue
+		case c == '"' || c == '\\':
+			n++
+		default:
+			n += len(`\u0000`) - 1
+		}
+		i++
+	}
+	return n
+}
+
 // AppendLabels appends a label set as an object, in the set's order.
 func AppendLabels(b []byte, l telemetry.Labels) []byte {
 	b = append(b, '{')

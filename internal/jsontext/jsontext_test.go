@@ -22,6 +22,7 @@ func TestAppendString(t *testing.T) {
 		"a\xffb\xc3\"":       "\"a\uFFFDb\uFFFD\\\"\"",
 	} {
 		require.Equal(t, "x"+want, string(jsontext.AppendString([]byte("x"), s)))
+		require.Equal(t, len(want), jsontext.Len(s))
 	}
 }
 
@@ -38,7 +39,9 @@ func FuzzAppendString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var again string
-		require.NoError(t, json.Unmarshal(jsontext.AppendString(nil, s), &again))
+		text := jsontext.AppendString(nil, s)
+		require.NoError(t, json.Unmarshal(text, &again))
+		require.Len(t, text, jsontext.Len(s))
 		require.Equal(t, string([]rune(s)), again) // a byte that is no UTF-8 is U+FFFD, each
 	})
 }

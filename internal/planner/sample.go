@@ -219,6 +219,9 @@ func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
 			}
 		})
 	}
+	if of.sum.chunks == 0 {
+		return encoded{}, fmt.Errorf("fleet %s: no reading of %s fits a document", f.Name, f.Sample.File)
+	}
 	*documents = of.documents
 	return of.result(), nil
 }
@@ -370,23 +373,12 @@ func (s *sampler) cut(counted, all bool) {
 		if n := s.sizer.ReadingsFor(rows.Readings(), rows.Values(), width); n < rows.Readings() {
 			rows, rest, _ = s.bin.SplitAt(n, binning.NewSchemas())
 		}
-		frame, err := rows.Frame(binning.Selection{Above: -1, Below: math.MaxInt64, Span: binning.All})
-		if err != nil {
-			panic("planner: rows in memory make no frame: " + err.Error())
+		doc, overhead, data := s.encode(&rows)
+		size := overhead + int(s.scale*float64(data))
+		if doc != nil {
+			s.sizer.Observe(binning.Measured{Values: rows.Values(), Columns: width, Bytes: size, Overhead: overhead})
 		}
-		s.number++
-		doc, err := chunk.Encode(chunk.Header{
-			ID: chunk.ID{Day: s.day, Stream: 1, Number: s.number}, Device: s.id,
-			TenantShard: sharding.Shard("tenant", sharding.Spread("tenant", sharding.DefaultSlots)[0]), Cut: s.day.End(),
-			Readings: rows.Readings(), First: rows.First(), Through: rows.Through(), After: -1, TTL: 86400,
-		}, frame)
-		if err != nil {
-			panic("planner: rows that fit a document make none: " + err.Error())
-		}
-		overhead, _ := chunk.Overhead(doc)
-		size := overhead + int(s.scale*float64(len(doc)-overhead))
-		s.sizer.Observe(binning.Measured{Values: rows.Values(), Columns: width, Bytes: size, Overhead: overhead})
-		if counted {
+		if counted && doc != nil {
 			s.sum.chunks++
 			s.sum.bytes += float64(size)
 			s.sum.rus += chunkWrite(float64(size))
@@ -400,6 +392,38 @@ func (s *sampler) cut(counted, all bool) {
 			break
 		}
 	}
+}
+
+// encode returns a document of rows, its bytes that do not depend on their number, and the bytes of their values. Where
+// values are to take less than they are encoded to, rows of one document may need several: doc is the first of those.
+// What fits no document, which an ingester refuses, is left out; doc is nil when that is all.
+func (s *sampler) encode(rows *binning.Bin) (doc []byte, overhead, data int) {
+	frame, err := rows.Frame(binning.Selection{Above: -1, Below: math.MaxInt64, Span: binning.All})
+	if err == nil {
+		doc, err = chunk.Encode(chunk.Header{
+			ID: chunk.ID{Day: s.day, Stream: 1, Number: s.number + 1}, Device: s.id,
+			TenantShard: sharding.Shard("tenant", sharding.Spread("tenant", sharding.DefaultSlots)[0]), Cut: s.day.End(),
+			Readings: rows.Readings(), First: rows.First(), Through: rows.Through(), After: -1, TTL: 86400,
+		}, frame)
+	}
+	if err == nil {
+		s.number++
+		overhead, _ = chunk.Overhead(doc)
+		return doc, overhead, len(doc) - overhead
+	}
+	if rows.First() == rows.Through() {
+		return nil, 0, 0
+	}
+	first, second, err := rows.SplitAt(rows.Readings()/2, binning.NewSchemas())
+	if err != nil {
+		return nil, 0, 0
+	}
+	doc, overhead, data = s.encode(&first)
+	more, also, rest := s.encode(&second)
+	if doc == nil {
+		doc = more
+	}
+	return doc, max(overhead, also), data + rest
 }
 
 // count adds a reading to the documents of the other models.
