@@ -179,7 +179,7 @@ func (r *reader) walk(doc []byte) error {
 func (r *reader) property(name []byte) (err error) {
 	p, known := propertyOf(name)
 	if !known {
-		return r.scan.Skip(1)
+		return r.scan.Skip()
 	}
 	if r.has(p) {
 		return corrupt("%s stands twice", name)
@@ -299,10 +299,10 @@ func (r *reader) entry() error {
 		case "stats":
 			statsAt = r.scan.At()
 			if c.metric != nil && !c.wanted {
-				return r.scan.Pass(2)
+				return r.scan.Pass()
 			}
 			if !c.wanted || c.kind == 0 {
-				return r.scan.Skip(2)
+				return r.scan.Skip()
 			}
 			statsAt = 0
 			c.stats, err = r.stats(c.kind)
@@ -314,7 +314,7 @@ func (r *reader) entry() error {
 		case "index":
 			p.index, err = r.opaque()
 		default:
-			return r.scan.Skip(2)
+			return r.scan.Skip()
 		}
 		return err
 	})

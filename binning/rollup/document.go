@@ -224,7 +224,7 @@ func (p *documentParser) property(name []byte) (err error) {
 			return r.Object(func(name []byte) error { return s.property(r, name) })
 		})
 	default:
-		err = r.Skip(1)
+		err = r.Skip()
 	}
 	return err
 }

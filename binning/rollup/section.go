@@ -240,7 +240,7 @@ func (s *Section) property(r *jsonscan.Scanner, name []byte) (err error) {
 	case "rounded":
 		err = s.rounded.read(r)
 	default:
-		err = r.Skip(3)
+		err = r.Skip()
 	}
 	return err
 }
@@ -255,7 +255,7 @@ func (p *sparseCells) read(r *jsonscan.Scanner) error {
 		case "v":
 			p.v, err = rawText(r)
 		default:
-			err = r.Skip(4)
+			err = r.Skip()
 		}
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/big"
-	"time"
 
 	"binnacle/internal/telemetry"
 
@@ -21,6 +20,7 @@ type avroCursor struct {
 	text  []byte
 	at    int
 	steps int // bounds the work: what takes no bytes can be claimed to be there very often
+	depth int // how many records, arrays and maps stand around it
 }
 
 // avroReader reads payloads of a compiled schema.
@@ -33,7 +33,7 @@ func (d *avroReader) avro(payload []byte, root *avroNode) {
 	d.binary = avroCursor{text: payload, steps: 1<<16 + 16*len(payload)}
 	a := &d.binary
 	index := 0
-	err := d.avroMessages(root, &index, 0)
+	err := d.avroMessages(root, &index)
 	if err == nil && a.at < len(a.text) {
 		err = errors.New("more after the end")
 	}
@@ -42,27 +42,27 @@ func (d *avroReader) avro(payload []byte, root *avroNode) {
 	}
 }
 
-func (d *avroReader) avroMessages(n *avroNode, index *int, depth int) error {
+func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 	a := &d.binary
 	n, err := a.branch(n)
 	switch {
 	case err != nil:
 		return err
-	case n.kind == avro.Array && depth == 0:
-		return a.blocks(func() error { return d.avroMessages(n.nodes[0], index, 1) })
+	case n.kind == avro.Array && a.depth == 0:
+		return a.blocks(func() error { return d.avroMessages(n.nodes[0], index) })
 	case n.kind != avro.Record:
 		d.addBad(*index, faultf(Undecodable, "a message is a record or an array of records"))
 		*index++
-		return a.skip(n, 0)
+		return a.skip(n)
 	}
 	begin, from := a.at, len(d.fields)
-	err = d.avroMessage(n, *index)
+	err = a.inside(func() error { return d.avroMessage(n, *index) })
 	var f *fault
 	if errors.As(err, &f) {
 		d.fields = d.fields[:from]
 		d.addBad(*index, f)
 		a.at = begin
-		err = a.skip(n, 0)
+		err = a.skip(n)
 	}
 	*index++
 	return err
@@ -76,7 +76,7 @@ func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	d.from = m.from
 	for i, name := range n.names {
 		if !n.message {
-			if err := d.avroProperty(name, n.nodes[i], 1); err != nil {
+			if err := d.avroProperty(name, n.nodes[i]); err != nil {
 				return err
 			}
 			continue
@@ -85,7 +85,7 @@ func (d *avroReader) avroMessage(n *avroNode, index int) error {
 			return err
 		}
 	}
-	if err := p.into(d.Decoder, &m); err != nil {
+	if err := d.complete(&m, n.message); err != nil {
 		return err
 	}
 	return d.finish(index, &m)
@@ -102,7 +102,7 @@ func (d *avroReader) avroPart(name string, n *avroNode) error {
 		return d.avroTime(propertyRole{role: timeRole}, n)
 	case "values":
 		d.properties.values = true
-		err := d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, 2) })
+		err := d.avroPairs(n, d.avroProperty)
 		d.properties.values = false
 		return err
 	case "labels", "tags":
@@ -116,7 +116,7 @@ func (d *avroReader) avroPart(name string, n *avroNode) error {
 			return d.avroText(propertyRole{role: role}, n)
 		})
 	}
-	return a.skip(n, 0)
+	return a.skip(n)
 }
 
 // avroPairs reads a map, or a record as if it were one; anything else is passed over.
@@ -136,20 +136,19 @@ func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) 
 			return each(name, n.nodes[0])
 		})
 	case avro.Record:
-		for i, name := range n.names {
-			if err := each(name, n.nodes[i]); err != nil {
-				return err
+		return a.inside(func() error {
+			for i, name := range n.names {
+				if err := each(name, n.nodes[i]); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	}
-	return a.skip(n, 0)
+	return a.skip(n)
 }
 
-func (d *avroReader) avroProperty(name []byte, n *avroNode, depth int) error {
-	if depth > maxDepth {
-		return errors.New("nested too deep")
-	}
+func (d *avroReader) avroProperty(name []byte, n *avroNode) error {
 	before := d.properties.enter(name)
 	defer d.properties.leave(before)
 	a := &d.binary
@@ -163,7 +162,7 @@ func (d *avroReader) avroProperty(name []byte, n *avroNode, depth int) error {
 	}
 	switch {
 	case n.kind == avro.Record || n.kind == avro.Map:
-		return d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, depth+1) })
+		return d.avroPairs(n, d.avroProperty)
 	case c.role == timeRole:
 		return d.avroTime(c, n)
 	case c.role != valueRole:
@@ -190,7 +189,7 @@ func (d *avroReader) avroText(c propertyRole, n *avroNode) error {
 	if v.Kind() == telemetry.Text {
 		text = v.Text()
 	}
-	return d.propertyText(c, text)
+	return d.propertyText(c, text, v)
 }
 
 // avroTime reads a timestamp, a number since 1970 in the unit of its magnitude, or text in RFC 3339.
@@ -206,22 +205,17 @@ func (d *avroReader) avroTime(c propertyRole, n *avroNode) error {
 	switch v.Kind() {
 	case telemetry.Int:
 		if n.perUnit > 0 {
-			d.propertyTime(c, telemetry.FloorDiv(v.Int(), n.perUnit))
-		} else {
-			d.propertyTime(c, telemetry.EpochMillis(v.Int()))
+			return d.propertyTime(c, telemetry.FloorDiv(v.Int(), n.perUnit), v)
 		}
-		return nil
+		return d.propertyTime(c, telemetry.EpochMillis(v.Int()), v)
 	case telemetry.Float:
 		f := v.Float()
 		if f = math.Floor(f * math.Pow10(telemetry.EpochPlaces(f))); math.Abs(f) < 1<<62 {
-			d.propertyTime(c, int64(f))
-			return nil
+			return d.propertyTime(c, int64(f), v)
 		}
 	case telemetry.Text:
-		var t time.Time
-		if t.UnmarshalText([]byte(v.Text())) == nil {
-			d.propertyTime(c, t.UnixMilli())
-			return nil
+		if t, ok := telemetry.ParseRFC3339(v.Text()); ok {
+			return d.propertyTime(c, t.UnixMilli(), v)
 		}
 	}
 	return faultf(Time, "%s is neither a timestamp nor RFC 3339", d.properties.path)
@@ -280,7 +274,7 @@ func (d *avroReader) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err er
 		}
 		return telemetry.FloatValue(decimal(b, n.scale)), true, nil
 	}
-	return v, false, a.skip(n, 0)
+	return v, false, a.skip(n)
 }
 
 // decimal returns the float64 nearest to a two's-complement number of tenths to the power of scale.
@@ -348,8 +342,23 @@ func (a *avroCursor) opaque(n *avroNode) ([]byte, error) {
 	return a.take(n.size)
 }
 
-// blocks reads the blocks of an array or map and calls item for each item, which must consume it.
+// inside reads a record, array or map.
+func (a *avroCursor) inside(read func() error) error {
+	if a.depth == maxDepth {
+		return errors.New("nested too deep")
+	}
+	a.depth++
+	err := read()
+	a.depth--
+	return err
+}
+
+// blocks reads an array or map and calls item for each item, which must consume it.
 func (a *avroCursor) blocks(item func() error) error {
+	return a.inside(func() error { return a.allBlocks(item) })
+}
+
+func (a *avroCursor) allBlocks(item func() error) error {
 	for {
 		count, err := a.long()
 		if err != nil || count == 0 {
@@ -375,10 +384,7 @@ func (a *avroCursor) blocks(item func() error) error {
 	}
 }
 
-func (a *avroCursor) skip(n *avroNode, depth int) error {
-	if depth > maxDepth {
-		return errors.New("nested too deep")
-	}
+func (a *avroCursor) skip(n *avroNode) error {
 	n, err := a.branch(n)
 	if err != nil {
 		return err
@@ -397,20 +403,23 @@ func (a *avroCursor) skip(n *avroNode, depth int) error {
 	case avro.Bytes, avro.Fixed:
 		_, err = a.opaque(n)
 	case avro.Array:
-		return a.blocks(func() error { return a.skip(n.nodes[0], depth+1) })
+		return a.blocks(func() error { return a.skip(n.nodes[0]) })
 	case avro.Map:
 		return a.blocks(func() error {
 			if _, err := a.bytes(); err != nil {
 				return err
 			}
-			return a.skip(n.nodes[0], depth+1)
+			return a.skip(n.nodes[0])
 		})
 	case avro.Record:
-		for _, x := range n.nodes {
-			if err := a.skip(x, depth+1); err != nil {
-				return err
+		return a.inside(func() error {
+			for _, x := range n.nodes {
+				if err := a.skip(x); err != nil {
+					return err
+				}
 			}
-		}
+			return nil
+		})
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"binnacle/internal/telemetry"
 )
@@ -80,7 +79,7 @@ func (d *Decoder) envelope(property, own func(name string) string) *fault {
 
 // propertyMillis reads the time of a property: RFC 3339, or a number since 1970.
 func propertyMillis(text string) (int64, bool) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
+	if t, ok := telemetry.ParseRFC3339(text); ok {
 		return t.UnixMilli(), true
 	}
 	return telemetry.ParseEpoch(text)
@@ -88,10 +87,16 @@ func propertyMillis(text string) (int64, bool) {
 
 // labelModule adds the module that has sent them to all readings as a label.
 func (d *Decoder) labelModule() {
-	for i := range d.out.Readings {
-		r := &d.out.Readings[i]
+	readings, index := d.out.Readings, d.out.Index
+	d.out.Readings, d.out.Index = readings[:0], index[:0]
+	for i, r := range readings {
 		d.pairs = append(append(d.pairs[:0], telemetry.Label{Name: "module", Value: d.origin.module}), r.Labels...)
-		r.Labels = d.labelSets.get(d.pairs, &d.key)
+		var f *fault
+		if r.Labels, f = d.labelSets.get(d.pairs, &d.key); f != nil {
+			d.addBad(index[i], faultf(Label, "the message has a label module, and another module has sent it"))
+			continue
+		}
+		d.out.Readings, d.out.Index = append(d.out.Readings, r), append(d.out.Index, index[i])
 	}
 }
 
@@ -106,8 +111,14 @@ func (d *jsonReader) beginsEnvelope() bool {
 func (d *jsonReader) jsonEnvelope() error {
 	system, own := map[string]string{}, map[string]string{}
 	var body []byte
+	had := map[string]bool{}
 	err := d.scan.Object(func(name []byte) error {
-		switch strings.ToLower(string(name)) {
+		part := strings.ToLower(string(name))
+		if had[part] {
+			return d.scan.Fail("a property that occurs twice")
+		}
+		had[part] = true
+		switch part {
 		case "systemproperties":
 			return d.scan.Object(func(name []byte) error { return d.jsonProperty(name, system) })
 		case "properties":
@@ -115,13 +126,13 @@ func (d *jsonReader) jsonEnvelope() error {
 		case "body":
 			d.scan.Next()
 			from := d.scan.At()
-			err := d.scan.Skip(1)
+			err := d.scan.Skip()
 			body = d.source[from:d.scan.At()]
 			return err
 		case "enqueuedtimeutc":
 			return d.jsonProperty([]byte("enqueuedTime"), system)
 		}
-		return d.scan.Skip(1)
+		return d.scan.Skip()
 	})
 	if err != nil {
 		return err
@@ -154,10 +165,14 @@ var hubSpelling = map[string]string{
 
 func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	if d.scan.Next() != '"' {
-		return d.scan.Skip(2)
+		return d.scan.Skip()
 	}
+	key := string(name) // scanning goes on in the same memory
 	text, err := d.scan.Str()
-	to[string(name)] = string(text)
+	if _, twice := to[key]; twice && err == nil {
+		return d.scan.Fail("a property that occurs twice")
+	}
+	to[key] = string(text)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
 )
 
@@ -126,8 +127,8 @@ func checkName(what string) func(string) error {
 // maxKept bounds the buffers that outlive a record: one huge record shall not cost memory for ever.
 const maxKept = 1 << 14
 
-// maxDepth bounds the nesting of what is read here by recursion, and so the stack.
-const maxDepth = 100
+// maxDepth is how many objects, arrays, records and the like may stand in each other, in every format.
+const maxDepth = jsonscan.MaxDepth
 
 // Decode reads one record. What is wrong with it is in the Result, never an error.
 func (d *Decoder) Decode(r Record) Result {
@@ -191,7 +192,11 @@ func (d *Decoder) refuseRecord(f *fault) {
 
 // addReading ends a reading that has the fields from the given place on, and appends it or returns what it lacks.
 func (d *Decoder) addReading(index int, r telemetry.Reading, from int) *fault {
-	r.Fields = d.shape.sort(d.fields[from:])
+	var ambiguous string
+	r.Fields, ambiguous = d.shape.sort(d.fields[from:])
+	if ambiguous != "" {
+		return faultf(Name, "the metric %q has two values", ambiguous)
+	}
 	d.fields = d.fields[:from+len(r.Fields)]
 	r.Fields = r.Fields[:len(r.Fields):len(r.Fields)]
 	if len(r.Fields) == 0 {

@@ -49,7 +49,8 @@ func (p *dataPoint) clear() {
 // export is the state of reading an OTLP export: its resource, metric and data point.
 type export struct {
 	resource *resource
-	source   int32
+	source   int32  // a number for the resource
+	sender   int32  // a number for its device
 	index    int    // of the next data point of the payload
 	fault    *fault // why the data points of the resource, or of the metric, are not taken
 	reported bool   // the fault is in the Result
@@ -77,9 +78,13 @@ func (d *otlpReader) begin() {
 	d.export.index, d.export.source = 0, 0
 }
 
-func (e *export) enter(res *resource) {
+func (d *otlpReader) enter(res *resource) {
+	e := &d.export
 	e.resource, e.reported = res, false
 	e.source++
+	isNew := false
+	e.sender, isNew = d.groups.sender(res.tenant, res.device)
+	d.groups.shared = d.groups.shared || !isNew && res.fault == nil
 }
 
 // metricHead is a metric of an export without its data points.
@@ -96,6 +101,10 @@ func (d *otlpReader) enterMetric(m metricHead) {
 		return
 	}
 	e.reported = false
+	if e.fault = e.resource.deltaFault; e.delta && e.fault != nil {
+		return
+	}
+	e.fault = nil
 	var err error
 	if e.name, err = d.metrics.get(m.name); err != nil {
 		e.fault = faultf(Name, "%v", err)
@@ -123,7 +132,7 @@ func (e *export) appendKey(b, raw []byte) []byte {
 
 func (d *otlpReader) addPoint(p *dataPoint) {
 	e := &d.export
-	index, from := e.index, pointSource{e.index, e.source}
+	index, from := e.index, pointSource{index: e.index, source: e.source, sender: e.sender}
 	e.index++
 	if e.fault != nil {
 		if !e.reported {
@@ -147,12 +156,17 @@ func (d *otlpReader) addPoint(p *dataPoint) {
 		e.unit = nil
 	}
 	r := telemetry.Reading{
-		Tenant: e.resource.tenant, Device: e.resource.device, Time: d.origin.now,
+		Tenant: e.resource.tenant, Device: e.resource.device, Time: int64(p.time / 1e6),
 		Labels: p.labels, Tags: e.resource.tags,
 	}
-	if p.time != 0 {
-		r.Time = int64(p.time / 1e6)
+	if p.time == 0 {
+		var f *fault
+		if r.Time, f = d.recordTime("the data point"); f != nil {
+			d.addBad(index, f)
+			return
+		}
 	}
+	from.rest = int32(p.time % 1e6)
 	if e.kind == gauge || e.kind == sum {
 		d.groups.add(from, &r, telemetry.Field{Metric: e.name, Value: p.value})
 		return
@@ -203,7 +217,11 @@ func (d *otlpReader) derived(place int) (string, *fault) {
 // addQuantiles adds those of a summary, each with its label.
 func (d *otlpReader) addQuantiles(from pointSource, p *dataPoint, r telemetry.Reading) {
 	for _, q := range p.quantiles {
-		r.Labels = d.with(p.labels, "quantile", q.quantile)
+		var f *fault
+		if r.Labels, f = d.with(p.labels, "quantile", q.quantile); f != nil {
+			d.addBad(from.index, f)
+			return
+		}
 		d.groups.add(from, &r, telemetry.Field{Metric: d.export.name, Value: telemetry.FloatValue(q.value)})
 	}
 }
@@ -229,13 +247,16 @@ func (d *otlpReader) addBuckets(from pointSource, p *dataPoint, r telemetry.Read
 			d.addBad(from.index, faultf(Value, "a bucket of %q is beyond int64", e.name))
 			return
 		}
-		r.Labels = d.with(p.labels, "le", bound)
+		if r.Labels, f = d.with(p.labels, "le", bound); f != nil {
+			d.addBad(from.index, f)
+			return
+		}
 		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
 	}
 }
 
 // with returns a label set with one more label, a number.
-func (d *Decoder) with(labels telemetry.Labels, name string, value float64) telemetry.Labels {
+func (d *Decoder) with(labels telemetry.Labels, name string, value float64) (telemetry.Labels, *fault) {
 	text := strconv.AppendFloat(nil, value, 'g', -1, 64)
 	if math.IsInf(value, 1) {
 		text = []byte("+Inf")

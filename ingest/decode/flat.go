@@ -52,23 +52,36 @@ type properties struct {
 	path                 []byte // of the property that is read, its names joined by _
 	values               bool   // all that is read is a value, whatever its name
 	tenant, device, time found
-	millis               int64
 	labels, tags         []telemetry.Label
 }
 
-// found is the best of several properties for one thing.
+// found is a property for something that several properties may name.
 type found struct {
-	is   bool
-	rank int
-	text string
+	is     bool
+	rank   int // of its name; the first counts
+	name   string
+	text   string // tenant or device
+	millis int64  // time
+	value  telemetry.Value
 }
 
-func (f *found) offer(rank int, text string) bool {
-	if f.is && f.rank <= rank {
-		return false
+// offer takes a property for the best one, and returns the one that is not: it is a value like others, unless both say
+// the same.
+func (f *found) offer(x found) (other found) {
+	if f.is && f.rank <= x.rank {
+		return x.unless(*f)
 	}
-	*f = found{true, rank, text}
-	return true
+	other = f.unless(x)
+	*f = x
+	return other
+}
+
+// unless returns a property, none if it says the same as another one.
+func (f found) unless(same found) found {
+	if f.text == same.text && f.millis == same.millis {
+		return found{}
+	}
+	return f
 }
 
 func (p *properties) clear() {
@@ -87,16 +100,15 @@ func (p *properties) enter(name []byte) (before int) {
 
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
-func (d *objects) propertyText(c propertyRole, text string) error {
+// propertyText takes the text of a property that has a role. value is what it is where another property has the role.
+func (d *objects) propertyText(c propertyRole, text string, value telemetry.Value) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
 	switch c.role {
 	case tenantRole:
-		p.tenant.offer(c.rank, text)
-		return nil
+		return d.propertyOther(p.tenant.offer(d.found(c, found{text: text, value: value})))
 	case deviceRole:
-		p.device.offer(c.rank, text)
-		return nil
+		return d.propertyOther(p.device.offer(d.found(c, found{text: text, value: value})))
 	case tagRole:
 		names, to = &d.tagNames, &p.tags
 	}
@@ -108,15 +120,34 @@ func (d *objects) propertyText(c propertyRole, text string) error {
 	return nil
 }
 
-func (d *objects) propertyTime(c propertyRole, millis int64) {
-	if d.properties.time.offer(c.rank, "") {
-		d.properties.millis = millis
-	}
+// propertyTime does for times what propertyText does for texts.
+func (d *objects) propertyTime(c propertyRole, millis int64, value telemetry.Value) error {
+	return d.propertyOther(d.properties.time.offer(d.found(c, found{millis: millis, value: value})))
 }
 
-// into completes a reading with what was found, where the message has no such part of its own.
-func (p *properties) into(d *Decoder, m *message) error {
-	r := &m.Reading
+func (d *objects) found(c propertyRole, f found) found {
+	f.is, f.rank = true, c.rank
+	f.name, _ = d.texts.get(d.properties.path)
+	return f
+}
+
+// propertyOther takes a property that has no role because another one has it, if there is one, for a value.
+func (d *objects) propertyOther(f found) error {
+	if !f.is {
+		return nil
+	}
+	metric, err := d.metric(len(d.fields)-d.from, []byte(f.name))
+	if err != nil {
+		return err
+	}
+	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: f.value})
+	return nil
+}
+
+// complete gives a reading what was found, where the message has no such part of its own. Of a message with an object
+// of values nothing else becomes a value.
+func (d *objects) complete(m *message, whole bool) error {
+	p, r := &d.properties, &m.Reading
 	if r.Tenant == "" && p.tenant.text != "" {
 		if err := d.checkTenant(p.tenant.text); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -130,42 +161,57 @@ func (p *properties) into(d *Decoder, m *message) error {
 		r.Device = p.device.text
 	}
 	if !m.timed && p.time.is {
-		r.Time, m.timed = p.millis, true
+		r.Time, m.timed = p.time.millis, true
 	}
-	if r.Labels == nil {
-		r.Labels = d.labelSets.get(p.labels, &d.key)
+	if !whole {
+		for _, f := range [...]found{p.tenant.unless(found{text: r.Tenant}), p.device.unless(found{text: r.Device}),
+			p.time.unless(found{millis: r.Time})} {
+			if err := d.propertyOther(f); err != nil {
+				return err
+			}
+		}
 	}
-	if r.Tags == nil {
-		r.Tags = d.labelSets.get(p.tags, &d.key)
+	if f := p.labelsInto(d.Decoder, r); f != nil {
+		return f
 	}
 	return nil
 }
 
-func (d *jsonReader) property(name []byte, depth int) error {
-	if depth > maxDepth {
-		return d.scan.Fail("nested too deep")
+// labelsInto adds the labels and tags that were found to those of a reading.
+func (p *properties) labelsInto(d *Decoder, r *telemetry.Reading) (f *fault) {
+	if len(p.labels) > 0 {
+		r.Labels, f = d.labelSets.get(append(p.labels, r.Labels...), &d.key)
 	}
+	if len(p.tags) > 0 && f == nil {
+		r.Tags, f = d.labelSets.get(append(p.tags, r.Tags...), &d.key)
+	}
+	return f
+}
+
+func (d *jsonReader) property(name []byte) error {
 	p := &d.properties
 	before := p.enter(name)
 	defer p.leave(before)
 	c := d.roles[string(p.path)]
 	switch next := d.scan.Next(); {
 	case c.role == timeRole:
+		at := d.scan.At()
 		millis, ok, err := d.time()
-		if ok {
-			d.propertyTime(c, millis)
+		if !ok || err != nil {
+			return err
 		}
-		return err
+		return d.propertyTime(c, millis, d.scalarAt(at))
 	case c.role != valueRole:
+		at := d.scan.At()
 		text, err := d.anyScalar()
 		if err != nil || text == "" {
 			return err
 		}
-		return d.propertyText(c, text)
+		return d.propertyText(c, text, d.scalarAt(at))
 	case next == '{':
-		return d.scan.Object(func(name []byte) error { return d.property(name, depth+1) })
+		return d.scan.Object(d.property)
 	case next == '[':
-		return d.scan.Skip(depth)
+		return d.scan.Skip()
 	}
 	metric, err := d.metric(len(d.fields)-d.from, p.path)
 	if err != nil {
@@ -195,9 +241,21 @@ func (d *jsonReader) anyScalar() (string, error) {
 		return "", faultf(Label, "%q is neither text nor a number", d.properties.path)
 	}
 	from := d.scan.At()
-	if err := d.scan.Skip(0); err != nil {
+	if err := d.scan.Skip(); err != nil {
 		return "", err
 	}
 	text, _ := d.texts.get(d.source[from:d.scan.At()])
 	return text, nil
+}
+
+// scalarAt returns the scalar between a place and that of the scanner: its text, if it is no value.
+func (d *jsonReader) scalarAt(at int) telemetry.Value {
+	end := d.scan.At()
+	d.scan.Seek(at)
+	v, err := d.value("")
+	d.scan.Seek(end)
+	if err != nil {
+		return telemetry.TextValue(string(d.source[at:end]))
+	}
+	return v
 }

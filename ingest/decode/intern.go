@@ -88,19 +88,23 @@ const setWeight = 4
 
 func newSets() sets { return sets{newCache[telemetry.Labels](deviceBytes, setWeight)} }
 
-// get sorts l in place. What it returns shares no memory with l and never changes.
-func (s *sets) get(l []telemetry.Label, scratch *[]byte) telemetry.Labels {
-	sorted := telemetry.NewLabels(l)
-	if sorted == nil {
-		return nil
+// get sorts l in place. What it returns shares no memory with l and never changes. The fault is a name that stands
+// twice, with two values.
+func (s *sets) get(l []telemetry.Label, scratch *[]byte) (telemetry.Labels, *fault) {
+	sorted, ambiguous := telemetry.UniqueLabels(l)
+	switch {
+	case ambiguous != "":
+		return nil, faultf(Label, "the label or tag %q occurs twice, with two values", ambiguous)
+	case sorted == nil:
+		return nil, nil
 	}
 	*scratch = sorted.AppendKey((*scratch)[:0])
 	if known, ok := s.known[string(*scratch)]; ok {
-		return known
+		return known, nil
 	}
 	own := slices.Clone(sorted)
 	if len(*scratch) <= maxInternedBytes*2 {
 		s.put(string(*scratch), own)
 	}
-	return own
+	return own, nil
 }

@@ -3,7 +3,6 @@ package decode
 import (
 	"errors"
 	"math"
-	"time"
 	"unicode/utf8"
 
 	"binnacle/internal/jsonscan"
@@ -98,7 +97,7 @@ func (d *jsonReader) alone(i int) error {
 	d.fields = d.fields[:from]
 	d.addBad(i, f)
 	d.scan.Seek(begin)
-	return d.scan.Skip(0)
+	return d.scan.Skip()
 }
 
 func (d *jsonReader) reading(i int) error {
@@ -109,10 +108,17 @@ func (d *jsonReader) reading(i int) error {
 	r, whole := &m.Reading, !d.flat
 	d.from = m.from
 	var number []byte // that the device gives the message
+	var had [otherPlace]bool
 	if d.flat {
 		d.properties.clear()
 	}
 	err := d.scan.Object(func(name []byte) (err error) {
+		if what, known := contents[string(name)]; known {
+			if had[what] {
+				return faultf(Undecodable, "the property %q occurs twice", name)
+			}
+			had[what] = true
+		}
 		switch string(name) {
 		case "tenant":
 			r.Tenant, err = d.text(&d.tenants, Tenant, "tenant")
@@ -122,7 +128,7 @@ func (d *jsonReader) reading(i int) error {
 			r.Time, m.timed, err = d.time()
 		case "values":
 			if d.scan.Next() != '{' && d.flat {
-				return d.property(name, 2)
+				return d.property(name)
 			}
 			d.fields, whole = d.fields[:m.from], true
 			err = d.values()
@@ -132,17 +138,21 @@ func (d *jsonReader) reading(i int) error {
 			r.Tags, err = d.labels(&d.tagNames, "tags")
 		default:
 			if !whole {
-				return d.property(name, 2)
+				return d.property(name)
 			}
 			begin := d.scan.At()
-			if err = d.scan.Skip(2); err == nil && string(name) == d.opts.Sequence {
+			isNumber := string(name) == d.opts.Sequence
+			if err = d.scan.Skip(); err == nil && isNumber {
+				if number != nil {
+					return faultf(Undecodable, "the property %q occurs twice", d.opts.Sequence)
+				}
 				number = d.source[begin:d.scan.At()]
 			}
 		}
 		return err
 	})
 	if err == nil && d.flat {
-		err = d.properties.into(d.Decoder, &m)
+		err = d.complete(&m, whole)
 	}
 	if err != nil {
 		return err
@@ -162,10 +172,12 @@ type message struct {
 
 func (d *Decoder) finish(index int, m *message) error {
 	f := d.resolveOrigin(&m.Reading, "the message")
-	if f == nil && !m.timed {
-		if m.Time = d.origin.now; !d.origin.timed {
-			f = faultf(Time, "the message has no ts")
-		}
+	switch {
+	case f != nil || m.timed:
+	case !d.origin.timed:
+		f = faultf(Time, "the message has no ts")
+	default:
+		m.Time, f = d.recordTime("the message")
 	}
 	if f == nil {
 		f = d.addReading(index, m.Reading, m.from)
@@ -206,9 +218,9 @@ func (d *jsonReader) time() (millis int64, ok bool, err error) {
 		if err != nil {
 			return 0, false, err
 		}
-		var t time.Time
-		if t.UnmarshalText(raw) != nil {
-			return 0, false, faultf(Time, "ts %.80q is not RFC 3339", raw)
+		t, ok := telemetry.ParseRFC3339(raw)
+		if !ok {
+			return 0, false, faultf(Time, "ts %.80q is not RFC 3339, such as 2026-11-20T10:00:00Z", raw)
 		}
 		return t.UnixMilli(), true, nil
 	case c == '-' || c >= '0' && c <= '9':
@@ -357,5 +369,9 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 	if err != nil {
 		return nil, err
 	}
-	return d.labelSets.get(d.pairs, &d.key), nil
+	labels, f := d.labelSets.get(d.pairs, &d.key)
+	if f != nil {
+		return nil, f
+	}
+	return labels, nil
 }

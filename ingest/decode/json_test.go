@@ -25,7 +25,7 @@ func decodeJSON(t *testing.T, payload string) decode.Result {
 
 func TestMessage(t *testing.T) {
 	got := decodeJSON(t, ` {"tenant":"acme","device":"Gerät 7","ts":"2026-11-20T10:00:00.123999+01:00","more":[{"x":null}],
-		"values":{"b":true,"a":1.5,"text":"é\u00e9\ud83d\ude00\n","n":null,"a":2},"labels":{"z":"1","axis":"x"},"tags":{"model":"A"}} `)
+		"values":{"b":true,"a":2,"text":"é\u00e9\ud83d\ude00\n","n":null,"a":2,"b":null},"labels":{"z":"1","axis":"x"},"tags":{"model":"A"}} `)
 	require.Empty(t, got.Bad)
 	require.Equal(t, []int{0}, got.Index)
 	require.Equal(t, []telemetry.Reading{{
@@ -198,7 +198,7 @@ func TestBadMessages(t *testing.T) {
 		`{"tenant":"acme","device":"m1","ts":0,"values":null}`:                            decode.Empty,
 		message(`{}`):                                              decode.Empty,
 		message(`{"a":null}`):                                      decode.Empty,
-		message(`{"a":1,"a":null}`):                                decode.Empty,
+		message(`{"a":1,"a":2}`):                                   decode.Name,
 		message(`5`):                                               decode.Value,
 		message(`{"a":[1]}`):                                       decode.Value,
 		message(`{"a":{}}`):                                        decode.Value,
@@ -285,7 +285,7 @@ func TestFieldsAreSorted(t *testing.T) {
 	for _, values := range []string{
 		`{"c":3,"a":1,"b":2}`, `{"c":3,"a":1,"b":2}`, `{"c":3,"a":1,"b":2}`, `{"c":3,"a":1}`, `{"c":3,"a":1}`,
 		`{"c":3,"a":1,"b":2}`, `{"c":3,"a":1,"b":2,"d":4}`, `{"c":3,"a":null,"b":2,"d":4}`, `{"c":3,"a":1,"b":2,"d":4}`,
-		`{"c":0,"c":3,"a":1,"b":2}`, `{"c":0,"c":3,"a":1,"b":2}`, `{"c":0,"c":3,"a":1,"b":2}`, `{"b":2}`, `{"b":2}`,
+		`{"c":3,"c":3,"a":1,"b":2}`, `{"c":null,"c":3,"a":1,"b":2}`, `{"c":3,"c":3,"a":1,"b":2}`, `{"b":2}`, `{"b":2}`,
 		`{"b":2}`,
 		`{"a":1,"b":2,"c":3}`, `{"a":1,"b":2,"c":3}`, `{"b":2,"a":1}`,
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
@@ -31,6 +32,7 @@ type lineReader struct {
 	templates   lineTemplates
 	contentType string // of the last record, and what its precision means
 	millis      func(int64) (int64, bool)
+	doubled     []byte // an entry with more backslashes
 }
 
 func newLineReader(d *Decoder) reader {
@@ -96,36 +98,77 @@ var newline = []byte{'\n'}
 // maxEntry bounds how far Entry looks for the end of a string.
 const maxEntry = 1 << 16
 
+// lineWalk goes through an entry of line protocol, as far as it takes to know where strings begin and end. Its zero
+// value stands before the measurement.
+type lineWalk struct {
+	begun  bool // blanks before the measurement are over
+	fields bool // measurement and tags are over
+	text   bool // inside a string field
+}
+
+// next returns how many of the bytes that follow belong together: an escape, the begin of a string, or one byte.
+func (w *lineWalk) next(b []byte) int {
+	escapes, begin := ", =", byte(0)
+	if w.text {
+		escapes = `"\`
+	}
+	if len(b) > 1 && b[0] == '\\' && strings.IndexByte(escapes, b[1]) >= 0 {
+		return 2
+	}
+	if w.fields && len(b) > 1 && b[0] == '=' {
+		begin = b[1]
+	}
+	switch c := b[0]; {
+	case w.text:
+		w.text = c != '"'
+	case begin == '"':
+		w.text = true
+		return 2
+	case c != ' ':
+		w.begun = true
+	default:
+		w.fields = w.begun
+	}
+	return 1
+}
+
 // Entry returns the length of the first entry of line protocol in b, its line end included. An entry is a line, or more
 // than one where a string field holds line ends. Without a closing quote in the next 64 KiB it is the first line.
 func Entry(b []byte) int {
-	const (
-		series = iota // measurement and tags
-		fields
-		text // inside a string field
-	)
-	section := series
 	if first := bytes.TrimLeft(b, " \t\r"); len(first) > 0 && first[0] == '#' {
 		return firstLine(b)
 	}
-	for i := 0; i < min(len(b), maxEntry); i++ {
-		switch c := b[i]; {
-		case c == '\\':
-			i++
-		case c == '\n' && section != text:
+	var w lineWalk
+	for i := 0; i < min(len(b), maxEntry); i += w.next(b[i:]) {
+		if b[i] == '\n' && !w.text {
 			return i + 1
-		case c == ' ' && section == series:
-			section = fields
-		case c == '"' && section == fields && b[i-1] == '=':
-			section = text
-		case c == '"' && section == text:
-			section = fields
 		}
 	}
-	if section != text && len(b) <= maxEntry {
+	if !w.text && len(b) <= maxEntry {
 		return len(b)
 	}
 	return firstLine(b)
+}
+
+// literal returns an entry in which \n, \r and \t in strings stand for themselves, a backslash and a letter, when the
+// library reads it: that takes them for control characters, and the format knows no such escapes.
+func (d *lineReader) literal(entry []byte) []byte {
+	if bytes.IndexByte(entry, '\\') < 0 {
+		return entry
+	}
+	if d.doubled = d.doubled[:0]; cap(d.doubled) > maxEntry {
+		d.doubled = nil
+	}
+	var w lineWalk
+	for i := 0; i < len(entry); {
+		if rest := entry[i:]; w.text && len(rest) > 1 && rest[0] == '\\' && strings.IndexByte("nrt", rest[1]) >= 0 {
+			d.doubled = append(d.doubled, '\\')
+		}
+		n := w.next(entry[i:])
+		d.doubled = append(d.doubled, entry[i:i+n]...)
+		i += n
+	}
+	return d.doubled
 }
 
 func firstLine(b []byte) int {
@@ -140,7 +183,7 @@ func (d *lineReader) line(index int, entry []byte) *fault {
 	if !utf8.Valid(entry) {
 		return faultf(Undecodable, "the line is not valid UTF-8")
 	}
-	lp := lineprotocol.NewDecoderWithBytes(entry)
+	lp := lineprotocol.NewDecoderWithBytes(d.literal(entry))
 	if !lp.Next() {
 		return nil
 	}
@@ -164,12 +207,21 @@ func (d *lineReader) line(index int, entry []byte) *fault {
 		f = d.resolveOrigin(&r, "the line")
 	}
 	if f == nil {
-		r.Labels = d.labelSets.get(d.pairs, &d.key)
-		r.Tags = d.labelSets.get(d.others, &d.key)
+		f = d.lineLabels(&r.Labels, &r.Tags)
+	}
+	if f == nil {
 		f = d.addReading(index, r, from)
 	}
 	if f != nil {
 		d.fields = d.fields[:from]
+	}
+	return f
+}
+
+// lineLabels gives a line the labels in d.pairs and the tags in d.others.
+func (d *Decoder) lineLabels(labels, tags *telemetry.Labels) (f *fault) {
+	if *labels, f = d.labelSets.get(d.pairs, &d.key); f == nil {
+		*tags, f = d.labelSets.get(d.others, &d.key)
 	}
 	return f
 }
@@ -196,6 +248,8 @@ func (d *lineReader) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f 
 func (d *Decoder) tag(r *telemetry.Reading, name, value []byte) (f *fault) {
 	var err error
 	switch tag := string(name); {
+	case tag == d.opts.DeviceTag && r.Device != "", tag == d.opts.TenantTag && r.Tenant != "":
+		return faultf(Label, "the tag %q occurs twice", name)
 	case tag == d.opts.DeviceTag:
 		if r.Device, err = d.devices.get(value); err != nil {
 			return faultf(Device, "%v", err)
@@ -288,7 +342,7 @@ func (d *lineReader) lineTime(lp *lineprotocol.Decoder) (int64, *fault) {
 		return 0, faultf(Time, "%.200v", err)
 	}
 	if raw == nil {
-		return d.origin.now, nil
+		return d.recordTime("the line")
 	}
 	units, err := strconv.ParseInt(string(raw), 10, 64)
 	t, ok := d.millis(units)

@@ -25,7 +25,7 @@ func decodeLines(opts decode.Options, payload, precision string) decode.Result {
 
 func TestLine(t *testing.T) {
 	got := decodeLines(influx, `readings,name=truck\ 1,tenant=acme,fleet=East,driver=Se\,th,model=é `+
-		`velocity=1.5,i=-23i,u=42u,ok=t,no=FALSE,s="a \"b\" \\ c",velocity=2 1763640000123999999`, "")
+		`velocity=2,i=-23i,u=42u,ok=t,no=FALSE,s="a \"b\" \\ c",velocity=2 1763640000123999999`, "")
 	require.Empty(t, got.Bad)
 	require.Equal(t, []telemetry.Reading{{
 		Tenant: "acme", Device: "truck 1", Time: 1763640000123,

@@ -120,8 +120,9 @@ func (d *lineReader) learnHead(text []byte) *lineHead {
 		}
 	}
 	h := &lineHead{measurement: string(measurement), tenant: r.Tenant, device: r.Device}
-	h.labels = d.labelSets.get(d.pairs, &d.key)
-	h.tags = d.labelSets.get(d.others, &d.key)
+	if d.lineLabels(&h.labels, &h.tags) != nil {
+		return nil
+	}
 	d.templates.heads.put(string(text), h)
 	return h
 }
@@ -229,7 +230,8 @@ func (d *lineReader) fitField(source []byte, at int) (v telemetry.Value, end int
 // fitLineTime reads the end of a line: a time in digits, or none.
 func (d *lineReader) fitLineTime(source []byte, at int) (t int64, end int, ok bool) {
 	t = d.origin.now
-	if at < len(source) && source[at] == ' ' {
+	timeless := at == len(source) || source[at] != ' '
+	if !timeless {
 		at++
 		negative := at < len(source) && source[at] == '-'
 		if negative {
@@ -256,6 +258,8 @@ func (d *lineReader) fitLineTime(source []byte, at int) (t int64, end int, ok bo
 		}
 	}
 	switch rest := source[at:]; {
+	case timeless && t < 0:
+		return 0, at, false
 	case len(rest) == 0:
 		return t, at, true
 	case rest[0] == '\n':

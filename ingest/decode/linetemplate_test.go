@@ -121,7 +121,7 @@ func TestLineTemplatesGiveTheSameResult(t *testing.T) {
 		"\x00", "\x7f", `\ `, `\"`, "\r\n", "1234567890", ",a=1", ",name=x", "  "}
 	for which, o := range lineOptions {
 		d := decode.New(o.opts)
-		for range 3000 {
+		for range 4000 {
 			var payload strings.Builder
 			for range 1 + r.IntN(4) {
 				line := lines[r.IntN(len(lines))]

@@ -18,6 +18,26 @@ func pick(pairs []telemetry.Label, names []string) int {
 	return -1
 }
 
+// repeated returns a name that stands in pairs more than once, empty if none does.
+func (d *Decoder) repeated(pairs []telemetry.Label) string {
+	d.others = append(d.others[:0], pairs...)
+	slices.SortFunc(d.others, func(a, b telemetry.Label) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(d.others); i++ {
+		if d.others[i].Name == d.others[i-1].Name {
+			return d.others[i].Name
+		}
+	}
+	return ""
+}
+
+// recordTime returns the event time of what has none of its own, for an element that what describes.
+func (d *Decoder) recordTime(what string) (int64, *fault) {
+	if d.origin.now < 0 {
+		return 0, faultf(Time, "%s has no time, and neither has the Kafka record", what)
+	}
+	return d.origin.now, nil
+}
+
 // origin is what options and envelope say of readings that have no names or time of their own.
 type origin struct {
 	tenant, device string
@@ -25,7 +45,7 @@ type origin struct {
 	nested         bool   // the payload stands in an envelope of JSON
 	module         string // of the device; a label of all readings
 	bound          bool   // the device was authenticated: no other may be named
-	now            int64  // the event time of a reading without one
+	now            int64  // the event time of a reading without one; below 0 there is none
 	timed          bool   // now may stand in for the ts of a message, too
 }
 

@@ -67,7 +67,7 @@ func (d *otlpReader) otlpResource(message []byte) error {
 	if err != nil {
 		return err
 	}
-	d.export.enter(res)
+	d.enter(res)
 	return each(message, 2, func(scope []byte) error { return each(scope, 2, d.otlpMetric) })
 }
 
@@ -272,7 +272,12 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 	if err != nil {
 		return err
 	}
-	p.labels = d.labelSets.get(d.pairs, &d.key)
-	d.resources.keepPoint(key, p.labels)
+	if name := d.repeated(d.pairs[len(e.labels()):]); name != "" {
+		p.fault = faultf(Label, "the attribute %q occurs twice in a data point", name)
+		return nil
+	}
+	if p.labels, p.fault = d.labelSets.get(d.pairs, &d.key); p.fault == nil {
+		d.resources.keepPoint(key, p.labels)
+	}
 	return nil
 }

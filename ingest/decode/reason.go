@@ -15,9 +15,9 @@ const (
 	OtherTenant Reason = "other-tenant" // another one than the topic belongs to
 	Device      Reason = "device"       // none, or not a device id
 	Time        Reason = "time"         // none, or not a time
-	Name        Reason = "name"         // a metric, label or tag with a name that is not allowed
+	Name        Reason = "name"         // a metric, label or tag with a name that is not allowed; a metric with two values
 	Value       Reason = "value"        // a value that is no float64, int64, bool or text
-	Label       Reason = "label"        // labels or tags that are not an object of strings
+	Label       Reason = "label"        // labels or tags that are not an object of strings; one of them with two values
 	BadSchema   Reason = "schema"       // a schema that the registry does not have, or that is not read here
 )
 

@@ -22,14 +22,11 @@ const metricLabel = "__name__"
 // writes is the state of reading a body of remote write, and the series that are remembered.
 type writes struct {
 	known   cache[*series]
-	sources map[sourceKey]int32 // of the record
-	symbols [][]byte            // of the record
-	text    int                 // bytes of the labels in the record, written out
-	index   int                 // of the series in the record
+	symbols [][]byte // of the record
+	text    int      // bytes of the labels in the record, written out
+	index   int      // of the series in the record
 	pairs   []telemetry.Label
 }
-
-type sourceKey struct{ tenant, device string }
 
 // series is what the labels of a series mean.
 type series struct {
@@ -95,10 +92,9 @@ func (d *writeReader) remoteWrite2(packed []byte) {
 
 func (d *writeReader) write(packed []byte, read func(body []byte) error) {
 	w := &d.writes
-	if w.sources == nil {
-		w.sources, w.known = map[sourceKey]int32{}, newCache[*series](seriesBytes, setWeight)
+	if w.known.known == nil {
+		w.known = newCache[*series](seriesBytes, setWeight)
 	}
-	clear(w.sources)
 	clear(w.symbols)
 	w.symbols, w.index, w.text = w.symbols[:0], 0, 0
 	d.groups.reset()
@@ -275,6 +271,9 @@ func (d *writeReader) learnSeries(key []byte, wrong *fault) *series {
 
 func (d *writeReader) describeSeries(s *series) *fault {
 	pairs, names := d.writes.pairs, d.opts.Series
+	if name := d.repeated(pairs); name != "" {
+		return faultf(Label, "the label %q occurs twice in a series", name)
+	}
 	from, f := d.senderAmong(pairs, naming{"the series", "labels", names.Tenant, names.Device})
 	if f != nil {
 		return f
@@ -294,8 +293,8 @@ func (d *writeReader) describeSeries(s *series) *fault {
 	if s.metric, err = d.metrics.get([]byte(metric)); err != nil {
 		return faultf(Name, "%v", err)
 	}
-	s.labels = d.labelSets.get(d.pairs, &d.key)
-	return nil
+	s.labels, f = d.labelSets.get(d.pairs, &d.key)
+	return f
 }
 
 // samples adds those of a series, and its native histograms, which have the given number.
@@ -307,13 +306,9 @@ func (d *writeReader) samples(s *series, message []byte, histograms protowire.Nu
 		d.addBad(index, s.fault)
 		return nil
 	}
-	key := sourceKey{s.tenant, s.device}
-	source, ok := w.sources[key]
-	if !ok {
-		source = int32(len(w.sources))
-		w.sources[key] = source
-	}
-	from, groups := pointSource{index, source}, &d.groups
+	groups := &d.groups
+	source, _ := groups.sender(s.tenant, s.device)
+	from := pointSource{index: index, source: source, sender: source}
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	var f protobufField
 	walk := protobufReader{rest: message}

@@ -19,6 +19,7 @@ type resource struct {
 	tags                telemetry.Labels
 	labels, deltaLabels telemetry.Labels // of every data point; with the mark of what is counted anew each time
 	fault               *fault           // it has no tenant or device
+	deltaFault          *fault           // it has no deltaLabels
 }
 
 // resources remembers what was read of resources and of the attributes of their data points, by their bytes.
@@ -84,6 +85,10 @@ func (d *otlpReader) describe(f *fault) *resource {
 	if f != nil {
 		return res
 	}
+	if name := d.repeated(d.pairs); name != "" {
+		res.fault = faultf(Label, "the attribute %q occurs twice in a resource", name)
+		return res
+	}
 	names := d.opts.Resource
 	s, f := d.senderAmong(d.pairs, naming{"the resource", "attributes", names.Tenant, names.Device})
 	if res.fault = f; f != nil {
@@ -100,9 +105,10 @@ func (d *otlpReader) describe(f *fault) *resource {
 			tags = append(tags, p)
 		}
 	}
-	res.labels = d.labelSets.get(append([]telemetry.Label(nil), labels...), &d.key)
-	res.deltaLabels = d.labelSets.get(append(labels, telemetry.Label{Name: "temporality", Value: "delta"}), &d.key)
-	res.tags = d.labelSets.get(tags, &d.key)
+	res.labels, _ = d.labelSets.get(append([]telemetry.Label(nil), labels...), &d.key)
+	res.tags, _ = d.labelSets.get(tags, &d.key)
+	res.deltaLabels, res.deltaFault = d.labelSets.get(append(labels, telemetry.Label{Name: "temporality", Value: "delta"}),
+		&d.key)
 	return res
 }
 
@@ -240,13 +246,12 @@ func plain(v any) any {
 
 // anyValue reads an AnyValue: nil, []byte for a string, bool, int64, float64, base64Bytes, []any, map[string]any.
 func anyValue(message []byte, depth int) (v any, err error) {
-	if depth > maxDepth {
-		return nil, faultf(Undecodable, "an attribute is nested too deep")
-	}
 	var f protobufField
 	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
+		case depth == maxDepth && (f.number == 5 || f.number == 6):
+			return nil, faultf(Undecodable, "an attribute is nested too deep")
 		case f.is(1, protowire.BytesType):
 			v = f.bytes
 		case f.is(2, protowire.VarintType):
@@ -283,6 +288,9 @@ func keyValues(message []byte, depth int) (any, error) {
 			return err
 		}
 		x, err := anyValue(value, depth+1)
+		if _, twice := out[string(key)]; twice && err == nil {
+			err = faultf(Label, "the key %.80q occurs twice in an attribute", key)
+		}
 		out[string(key)] = x
 		return err
 	})

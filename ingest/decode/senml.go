@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -156,9 +157,9 @@ type pack struct {
 	name, unit string
 	time       int64 // nanoseconds
 	value, sum telemetry.Value
+	rest       int32    // nanoseconds of the current record after its millisecond
 	refused    labelSet // base fields with their newest value in a refused record
 	record     senmlRecord
-	sources    map[string]int32
 	index      int
 }
 
@@ -182,11 +183,7 @@ func (d senmlCBORReader) read(r Record, _ map[string]string) { d.senmlCBOR(r.Val
 
 func (p *pack) begin(d *Decoder) {
 	d.groups.reset()
-	if p.sources == nil {
-		p.sources = map[string]int32{}
-	}
-	clear(p.sources)
-	*p = pack{sources: p.sources, record: p.record}
+	*p = pack{record: p.record}
 }
 
 // maxVersion is the highest version of SenML that is read here.
@@ -214,8 +211,13 @@ func (d *senmlReader) senml() *fault {
 		}
 		return nil
 	}
-	device, metric := senmlName(p.name, r.name)
-	reading := telemetry.Reading{Device: device, Time: p.at(r, d.origin.now)}
+	device, metric := senmlName(p.name + r.name)
+	reading := telemetry.Reading{Device: device}
+	var f *fault
+	if reading.Time, f = d.senmlTime(r); f != nil {
+		d.addBad(index, f)
+		return nil
+	}
 	if device != "" {
 		known, err := d.devices.get([]byte(device))
 		if err != nil {
@@ -254,12 +256,9 @@ func (d *senmlReader) senmlValue(r *telemetry.Reading, metric string, v telemetr
 		unit = p.unit
 	}
 	d.unit(r.Tenant, name, []byte(unit))
-	source, ok := p.sources[r.Device]
-	if !ok {
-		source = int32(len(p.sources))
-		p.sources[r.Device] = source
-	}
-	d.groups.add(pointSource{index, source}, r, telemetry.Field{Metric: name, Value: v})
+	source, _ := d.groups.sender(r.Tenant, r.Device)
+	from := pointSource{index: index, source: source, sender: source, rest: p.rest}
+	d.groups.add(from, r, telemetry.Field{Metric: name, Value: v})
 }
 
 // base takes over the base values of a record, which apply to itself and all that follow. If the record is refused, so
@@ -314,12 +313,16 @@ func (r *senmlRecord) needs() (s labelSet) {
 	return s
 }
 
-func (p *pack) at(r *senmlRecord, now int64) int64 {
-	at := p.time + r.time
-	if at < relative*1e9 {
-		return now + telemetry.FloorDiv(at, 1e6)
+// senmlTime returns the time of a record in milliseconds, and keeps what it is beyond that.
+func (d *senmlReader) senmlTime(r *senmlRecord) (millis int64, f *fault) {
+	at := d.pack.time + r.time
+	millis = telemetry.FloorDiv(at, 1e6)
+	d.pack.rest = int32(at - millis*1e6)
+	if at >= relative*1e9 {
+		return millis, nil
 	}
-	return telemetry.FloorDiv(at, 1e6)
+	now, f := d.recordTime("the record")
+	return now + millis, f
 }
 
 // plus adds a base, if there is one, to a number: integers stay integers where they can.
@@ -346,24 +349,57 @@ func asFloat(v telemetry.Value) float64 {
 	return math.NaN()
 }
 
-// senmlName splits a name into device and metric. SenML has one name for both, put together from a base and the rest.
-func senmlName(base, rest string) (device, metric string) {
-	switch {
-	case base == "" && !strings.HasPrefix(rest, "urn:"):
-		return "", rest
-	case base == "":
-		device, metric, _ = strings.Cut(rest, "/")
-	case base[0] == '/':
-		return "", strings.Trim(base+rest, "/")
+// senmlName splits a name into device and metric. SenML has one name for both, a base and the rest together, and where
+// the base ended means nothing (RFC 8428, 4.6).
+func senmlName(name string) (device, metric string) {
+	end := -1
+	switch slash := strings.IndexByte(name, '/'); {
+	case slash == 0:
+		return "", name[1:]
+	case len(name) >= 4 && strings.EqualFold(name[:4], "urn:"):
+		end = urnEnd(name)
+	case slash > 0:
+		end = slash
 	default:
-		var path string
-		device, path, _ = strings.Cut(base, "/")
-		metric = strings.Trim(path+rest, "/")
+		if end = strings.LastIndexByte(name, ':'); end <= 0 {
+			return "", name
+		}
 	}
-	if metric == "" {
-		metric = "value"
+	if end < len(name) {
+		device, metric = name[:end], name[end+1:]
+	} else {
+		device = name
 	}
-	return strings.TrimRight(device, ":_.-"), metric
+	return device, cmp.Or(metric, "value")
+}
+
+// urn is how URNs that begin alike name a device: how many parts between colons they have, and what may follow.
+type urn struct {
+	begin string
+	parts int
+	ends  string
+}
+
+// urns takes the first that fits. In those of RFC 9039 an underscore begins a component of the device.
+var urns = []urn{{"urn:dev:", 4, "/:_"}, {"urn:gsma:", 4, "/:"}, {"urn:epc:id:", 5, "/:"}, {"urn:", 3, "/:"}}
+
+// urnEnd returns where the device ends in a name that begins with a URN.
+func urnEnd(name string) int {
+	i := slices.IndexFunc(urns, func(u urn) bool {
+		return len(name) >= len(u.begin) && strings.EqualFold(name[:len(u.begin)], u.begin)
+	})
+	at := 0
+	for range urns[i].parts - 1 {
+		n := strings.IndexByte(name[at:], ':')
+		if n < 0 {
+			return len(name)
+		}
+		at += n + 1
+	}
+	if n := strings.IndexAny(name[at:], urns[i].ends); n >= 0 {
+		return at + n
+	}
+	return len(name)
 }
 
 // maxSeconds bounds a time and a base time, so that their sum in nanoseconds is an int64. It is the year 2115.

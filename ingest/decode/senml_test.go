@@ -90,7 +90,7 @@ func TestSenML(t *testing.T) {
 			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020071001, Fields: []telemetry.Field{field("current", float(1.2))}},
 			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020072001, Fields: []telemetry.Field{field("current", float(1.3))}},
 		},
-		`[{"bn":"m1","bt":-60,"bv":20,"v":3.5},{"t":10.5,"v":4,"n":"/temp","s":7},{"n":"/ok","vb":true},{"n":"/door","vs":"open"}]`: {
+		`[{"bn":"m1:","bt":-60,"bv":20,"v":3.5},{"bn":"m1","t":10.5,"v":4,"n":"/temp","s":7},{"n":"/ok","vb":true},{"n":"/door","vs":"open"}]`: {
 			{Device: "m1", Time: 1763639940000, Fields: []telemetry.Field{
 				field("door", telemetry.TextValue("open")), field("ok", telemetry.BoolValue(true)), field("value", float(23.5)),
 			}},
@@ -113,20 +113,27 @@ func TestSenML(t *testing.T) {
 	}
 }
 
-// A name is split into device and metric; SenML has one for both.
+// A name is split into device and metric; SenML has one for both, whatever of it is the base.
 func TestSenMLNames(t *testing.T) {
 	for _, c := range []struct{ base, name, want string }{
-		{"m1:", "temp", "m1 temp"}, {"m1_", "temp", "m1 temp"}, {"m1/", "temp", "m1 temp"}, {"m1", "temp", "m1 temp"},
-		{"urn:dev:mac:00/room1/", "temp", "urn:dev:mac:00 room1/temp"}, {"m1:", "", "m1 value"},
-		{"", "urn:dev:ow:1", "urn:dev:ow:1 value"},
-		{"", "urn:dev:ow:1/a/b", "urn:dev:ow:1 a/b"}, {"", "temp", "gw temp"}, {"", "a/b", "gw a/b"},
+		{"m1:", "temp", "m1 temp"}, {"m1_", "temp", "gw m1_temp"}, {"m1/", "temp", "m1 temp"}, {"m1", "temp", "gw m1temp"},
+		{"urn:dev:mac:00/room1/", "temp", "urn:dev:mac:00 room1/temp"}, {"m1:", "", "m1 value"}, {"m1", "", "gw m1"},
+		{"", "urn:dev:ow:1", "urn:dev:ow:1 value"}, {"urn:dev:ow:1:", "temp", "urn:dev:ow:1 temp"},
+		{"urn:dev:os:32473-12_", "temp", "urn:dev:os:32473-12 temp"}, {"URN:uuid:6e8b:", "a:b_c", "URN:uuid:6e8b a:b_c"},
+		{"urn:epc:id:sgtin:06.1.4", "/temp", "urn:epc:id:sgtin:06.1.4 temp"},
+		{"urn:gsma:", "imei:90", "urn:gsma:imei:90 value"}, {"m1//", "a/", "m1 /a/"},
+		{"urn:x", "", "urn:x value"}, {"00:24:be:", "temp", "00:24:be temp"}, {"m1/", "a:b", "m1 a:b"},
+		{"", "urn:dev:ow:1/a/b", "urn:dev:ow:1 a/b"}, {"", "temp", "gw temp"}, {"", "a/b", "a b"}, {":", "x", "gw :x"},
 		{"/3303/0/", "5700", "gw 3303/0/5700"},
 	} {
-		got := bothSenML(t, decode.Options{Tenant: "acme", Device: "gw"},
-			fmt.Sprintf(`[{"bn":%q,"n":%q,"v":1.5,"u":"V"}]`, c.base, c.name))
-		require.Empty(t, got.Bad, c)
-		require.Equal(t, c.want, got.Readings[0].Device+" "+got.Readings[0].Fields[0].Metric)
-		require.Equal(t, "V", got.Units[0].Unit)
+		full := c.base + c.name
+		for cut := range len(full) + 1 { // where the base ends means nothing: RFC 8428, 4.6
+			got := bothSenML(t, decode.Options{Tenant: "acme", Device: "gw"},
+				fmt.Sprintf(`[{"bn":%q,"n":%q,"v":1.5,"u":"V"}]`, full[:cut], full[cut:]))
+			require.Empty(t, got.Bad, c)
+			require.Equal(t, c.want, got.Readings[0].Device+" "+got.Readings[0].Fields[0].Metric, full[cut:])
+			require.Equal(t, "V", got.Units[0].Unit)
+		}
 	}
 }
 
@@ -154,7 +161,7 @@ func TestBadSenML(t *testing.T) {
 	}
 	for _, payload := range []string{
 		"\x81", "\x9a\xff\xff\xff\xff", "\x81\xa2\x00\x61a\x00\x61b", "\x81\xa1\x00\x61\xff", "\x81\x05", "\x80\x80",
-		"\x81\xa1\x02\x81\x81\x81\x81\x81\x81\x81\x81\x81\x81\x80",
+		"\x81\xa1\x02" + strings.Repeat("\x81", 98) + "\x80",
 	} {
 		got := d.Decode(decode.Record{Value: []byte(payload), ContentType: cborType})
 		require.Equal(t, decode.Undecodable, got.Bad[0].Reason, "%x", payload)

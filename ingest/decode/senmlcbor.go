@@ -14,7 +14,7 @@ import (
 var cborMode = func() cbor.DecMode {
 	m, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IntDec: cbor.IntDecConvertSignedOrBigInt,
-		MaxNestedLevels: 8, MaxArrayElements: 1 << 20, MaxMapPairs: 1 << 10,
+		MaxNestedLevels: maxDepth, MaxArrayElements: 1 << 20, MaxMapPairs: 1 << 10,
 	}.DecMode()
 	if err != nil {
 		panic(err)

@@ -49,7 +49,7 @@ type senmlJSONField struct {
 	err error
 }
 
-func (f *senmlJSONField) skip() { f.err = f.d.scan.Skip(2) }
+func (f *senmlJSONField) skip() { f.err = f.d.scan.Skip() }
 
 func (f *senmlJSONField) text(r *senmlRecord, label string) string {
 	if f.d.scan.Next() != '"' {

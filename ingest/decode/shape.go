@@ -36,23 +36,22 @@ func (s *shape) learn(place int, name string) {
 	}
 }
 
-// sort sorts the fields of a reading by metric, keeps the last of each, and drops those without a value.
-// Every field's name must have been guessed or learnt at its place.
-func (s *shape) sort(f []telemetry.Field) []telemetry.Field {
+// sort does what sortFields does. Every field's name must have been guessed or learnt at its place.
+func (s *shape) sort(f []telemetry.Field) (sorted []telemetry.Field, ambiguous string) {
 	if len(f) > 0 && len(s.ranks) == len(f) && complete(f) {
 		s.unsort = append(s.unsort[:0], f...)
 		for place, rank := range s.ranks {
 			f[rank] = s.unsort[place]
 		}
-		return f
+		return f, ""
 	}
 	n := len(f)
-	f = sortFields(f)
+	f, ambiguous = sortFields(f)
 	if s.same && len(f) == n && n <= len(s.names) {
 		s.rank(f)
 	}
 	s.same = true
-	return f
+	return f, ambiguous
 }
 
 func complete(f []telemetry.Field) bool {
@@ -75,17 +74,25 @@ func (s *shape) rank(sorted []telemetry.Field) {
 	}
 }
 
-func sortFields(f []telemetry.Field) []telemetry.Field {
+// sortFields drops fields without a value, sorts the others by metric, and keeps the last of each. It returns a metric
+// that has two values, empty if none has.
+func sortFields(f []telemetry.Field) (sorted []telemetry.Field, ambiguous string) {
+	if !complete(f) {
+		f = slices.DeleteFunc(f, func(f telemetry.Field) bool { return f.Value.Kind() == 0 })
+	}
 	byMetric := func(a, b telemetry.Field) int { return cmp.Compare(a.Metric, b.Metric) }
 	if !slices.IsSortedFunc(f, byMetric) {
 		slices.SortStableFunc(f, byMetric)
 	}
 	out := f[:0]
 	for i, x := range f {
-		if i+1 < len(f) && f[i+1].Metric == x.Metric || x.Value.Kind() == 0 {
+		if i+1 < len(f) && f[i+1].Metric == x.Metric {
+			if f[i+1].Value != x.Value {
+				ambiguous = x.Metric
+			}
 			continue
 		}
 		out = append(out, x)
 	}
-	return out
+	return out, ambiguous
 }

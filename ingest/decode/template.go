@@ -57,7 +57,7 @@ type frame struct {
 type placeholder struct {
 	before string
 	what   content
-	number int    // of valuePlace: where it stands among the fields; of arrayPlace: how deep it is nested
+	number int    // of valuePlace: where it stands among the fields; of arrayPlace: how many objects stand around it
 	name   string // of a label or tag
 }
 
@@ -154,7 +154,7 @@ func (s *templates) of(flat bool) *[]*frame {
 // fit reads a message that has a frame. Its fields are appended to d.fields.
 func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 	var device interned
-	if r.Time = d.origin.now; !f.timed && !d.origin.timed {
+	if r.Time = d.origin.now; !f.timed && (!d.origin.timed || r.Time < 0) {
 		return r, false
 	}
 	from, nulls := len(d.fields), false
@@ -181,7 +181,7 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 		case valuesPlace:
 			at, ok = d.fitValues(device, at)
 		case otherPlace:
-			at, ok = d.fitSkipped(at, 2)
+			at, ok = d.fitSkipped(at, 1)
 		case valuePlace:
 			field := &d.fields[from+h.number]
 			if ok = at < len(d.source) && d.source[at] != '{'; ok { // objects have values of their own
@@ -204,20 +204,14 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 	if at, ok = behind(d.source, at, f.end); !ok || nulls && !d.dropNulls(from) {
 		return r, false
 	}
-	if len(p.labels) > 0 {
-		r.Labels = d.labelSets.get(p.labels, &d.key)
-	}
-	if len(p.tags) > 0 {
-		r.Tags = d.labelSets.get(p.tags, &d.key)
-	}
 	d.scan.Seek(at)
-	return r, true
+	return r, p.labelsInto(d.Decoder, &r) == nil
 }
 
-// fitSkipped reads any value, which is nested so deep.
+// fitSkipped reads any value, around which so many objects of the message stand.
 func (d *jsonReader) fitSkipped(at, depth int) (end int, ok bool) {
 	d.scan.Seek(at)
-	ok = d.scan.Skip(depth) == nil && utf8.Valid(d.source[at:d.scan.At()])
+	ok = d.scan.SkipInside(depth) == nil && utf8.Valid(d.source[at:d.scan.At()])
 	return d.scan.At(), ok
 }
 

@@ -114,7 +114,7 @@ func (l *learner) put(h placeholder) error {
 			_, err = l.tenants.get(raw)
 		}
 	default:
-		err = l.scan.Skip(2)
+		err = l.scan.Skip()
 	}
 	l.last = l.scan.At()
 	return err
@@ -125,7 +125,7 @@ func (l *learner) property(name []byte) error {
 	what, known := contents[string(name)]
 	if l.flat && (!known || what == valuesPlace && l.scan.Next() != '{') {
 		l.odd = true
-		return l.flatProperty(name, 2)
+		return l.flatProperty(name, 1)
 	}
 	if !known {
 		if string(name) == l.opts.Sequence {
@@ -195,7 +195,7 @@ func (d *jsonReader) learnBody() *body {
 		d.scan.Next()
 		names = append(names, name)
 		b.before = append(b.before, string(d.source[last:d.scan.At()]))
-		err = d.scan.Skip(2)
+		err = d.scan.Skip()
 		last = d.scan.At()
 		return err
 	})

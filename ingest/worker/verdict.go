@@ -244,6 +244,13 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
 	tenant, ok := f.Snapshot.Tenant(r.Tenant)
+	if r.Time >= telemetry.MaxMillis {
+		detail := fmt.Sprintf("event time %d ms lies beyond the year 9999", r.Time)
+		if f.Time >= telemetry.MaxMillis {
+			detail += ", and so does the record's timestamp"
+		}
+		return &decode.Bad{Reason: decode.Future, Detail: detail}
+	}
 	if v.isFuture(f.record, r, tenant.Ingest) {
 		future, _ := v.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,

@@ -119,7 +119,7 @@ func (p *page) each(yield func(doc []byte) error) error {
 	s.Reset(p.text.Bytes())
 	err := s.Object(func(name []byte) error {
 		if string(name) != "Documents" {
-			return s.Skip(1)
+			return s.Skip()
 		}
 		found = true
 		return s.Array(func(int) error {

@@ -19,17 +19,18 @@ import (
 // It is our own because it is strict and reads numbers without loss: valyala/fastjson lets pass
 // numbers, escapes and control characters that are no JSON, and jsontext takes four times as long.
 type Scanner struct {
-	text []byte
-	at   int
-	own  []byte // strings that had escapes; a slice of it stays valid when it grows
+	text  []byte
+	at    int
+	depth int    // how many objects and arrays stand around the scanner
+	own   []byte // strings that had escapes; a slice of it stays valid when it grows
 }
 
 // maxKept bounds the buffer that outlives a text: one with huge strings shall not cost memory for ever.
 const maxKept = 1 << 14
 
-// maxDepth bounds nesting, and so the stack. A message has three levels; what is deeper is ignored
-// property.
-const maxDepth = 100
+// MaxDepth is how many objects and arrays may stand in each other, the outermost counted. It bounds the stack. Value,
+// which does not recurse, knows no bound.
+const MaxDepth = 100
 
 // SyntaxError is text that is not JSON.
 type SyntaxError struct {
@@ -44,7 +45,7 @@ func (s *Scanner) Fail(what string) error { return &SyntaxError{s.at, what} }
 
 // Reset begins a text, which the scanner refers to until the next Reset.
 func (s *Scanner) Reset(text []byte) {
-	s.text, s.at, s.own = text, 0, s.own[:0]
+	s.text, s.at, s.depth, s.own = text, 0, 0, s.own[:0]
 	if cap(s.own) > maxKept {
 		s.own = nil
 	}
@@ -105,6 +106,16 @@ func (s *Scanner) Object(each func(name []byte) error) error {
 	if s.Next() != '{' {
 		return s.Fail("no object")
 	}
+	if s.depth == MaxDepth {
+		return s.Fail("nested too deep")
+	}
+	s.depth++
+	err := s.object(each)
+	s.depth--
+	return err
+}
+
+func (s *Scanner) object(each func(name []byte) error) error {
 	s.at++
 	if s.Next() == '}' {
 		s.at++
@@ -142,6 +153,16 @@ func (s *Scanner) Array(each func(i int) error) error {
 	if s.Next() != '[' {
 		return s.Fail("no array")
 	}
+	if s.depth == MaxDepth {
+		return s.Fail("nested too deep")
+	}
+	s.depth++
+	err := s.array(each)
+	s.depth--
+	return err
+}
+
+func (s *Scanner) array(each func(i int) error) error {
 	s.at++
 	if s.Next() == ']' {
 		s.at++
@@ -163,16 +184,13 @@ func (s *Scanner) Array(each func(i int) error) error {
 	}
 }
 
-// Skip consumes any value, which stands inside so many others.
-func (s *Scanner) Skip(depth int) error {
-	if depth > maxDepth {
-		return s.Fail("nested too deep")
-	}
+// Skip consumes any value.
+func (s *Scanner) Skip() error {
 	switch c := s.Next(); {
 	case c == '{':
-		return s.Object(func([]byte) error { return s.Skip(depth + 1) })
+		return s.Object(func([]byte) error { return s.Skip() })
 	case c == '[':
-		return s.Array(func(int) error { return s.Skip(depth + 1) })
+		return s.Array(func(int) error { return s.Skip() })
 	case c == '"':
 		_, err := s.Str()
 		return err
@@ -187,9 +205,17 @@ func (s *Scanner) Skip(depth int) error {
 	return err
 }
 
+// SkipInside consumes any value that stands inside so many objects and arrays more than the scanner went through to it.
+func (s *Scanner) SkipInside(more int) error {
+	s.depth += more
+	err := s.Skip()
+	s.depth -= more
+	return err
+}
+
 // Pass consumes any value as Skip does, but looks only for its end where that is quick to find: strings may have
 // control characters, and flat arrays anything.
-func (s *Scanner) Pass(depth int) error {
+func (s *Scanner) Pass() error {
 	switch s.Next() {
 	case '"':
 		_, err := s.Opaque()
@@ -201,7 +227,7 @@ func (s *Scanner) Pass(depth int) error {
 			return nil
 		}
 	}
-	return s.Skip(depth)
+	return s.Skip()
 }
 
 // Value consumes any value and gives its text, for callers that read it by itself: it looks only for the end, and may
@@ -210,7 +236,7 @@ func (s *Scanner) Value() ([]byte, error) {
 	c := s.Next()
 	from := s.at
 	if c != '{' && c != '[' {
-		err := s.Pass(1)
+		err := s.Pass()
 		return s.text[from:s.at:s.at], err
 	}
 	depth := 0

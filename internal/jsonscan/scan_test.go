@@ -15,7 +15,7 @@ import (
 func valid(text []byte) bool {
 	var s jsonscan.Scanner
 	s.Reset(text)
-	return s.Skip(0) == nil && s.End()
+	return s.Skip() == nil && s.End()
 }
 
 // encoding/json, which replaces invalid UTF-8 and lone surrogates, is the measure of everything else.

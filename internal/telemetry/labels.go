@@ -15,18 +15,27 @@ type Labels []Label
 
 // NewLabels sorts l in place and keeps the last of each name. Empty values are kept.
 func NewLabels(l []Label) Labels {
+	out, _ := UniqueLabels(l)
+	return out
+}
+
+// UniqueLabels does what NewLabels does, and returns a name that has two values in l, empty if none has.
+func UniqueLabels(l []Label) (labels Labels, ambiguous string) {
 	slices.SortStableFunc(l, func(a, b Label) int { return cmp.Compare(a.Name, b.Name) })
 	out := l[:0]
 	for i, x := range l {
 		if i+1 < len(l) && l[i+1].Name == x.Name {
+			if l[i+1].Value != x.Value {
+				ambiguous = x.Name
+			}
 			continue
 		}
 		out = append(out, x)
 	}
 	if len(out) == 0 {
-		return nil
+		return nil, ambiguous
 	}
-	return out
+	return out, ambiguous
 }
 
 // Get returns the value of a name, and whether it is there.
