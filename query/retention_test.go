@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// setRetention sets the retention of acme, and reads it.
-func setRetention(t *testing.T, w *querytest.World, text string) {
+// setRetention sets the retention of acme some time ago, and reads it.
+func setRetention(t *testing.T, w *querytest.World, text string, ago time.Duration) {
 	t.Helper()
-	change, err := control.RetentionChange(text, w.Now)
+	change, err := control.RetentionChange(text, w.Now.Add(-ago))
 	require.NoError(t, err)
 	require.NoError(t, control.NewTenants(w.Documents).Set(t.Context(), "acme", change))
 	_, err = w.Directory.Refresh(t.Context())
@@ -117,11 +117,15 @@ func TestHiddenDaysAreNotAnswered(t *testing.T) {
 		}
 	}
 	check(map[string]telemetry.Day{})
-	setRetention(t, w, "meter-*=forever,default=5d")
+	setRetention(t, w, "meter-*=forever,default=5d", time.Hour)
+	check(map[string]telemetry.Day{}) // it may still be taken back
+	setRetention(t, w, "default=forever", 59*time.Minute)
+	check(map[string]telemetry.Day{})
+	setRetention(t, w, "meter-*=forever,default=5d", 9*time.Hour)
 	check(map[string]telemetry.Day{"pump": today - 5})
-	setRetention(t, w, "default=forever")
+	setRetention(t, w, "default=forever", 6*time.Hour)
 	check(map[string]telemetry.Day{"pump": today - 5})
-	setRetention(t, w, "meter-*=3d")
+	setRetention(t, w, "meter-*=3d", 2*time.Hour)
 	check(map[string]telemetry.Day{"pump": today - 5, "meter-1": today - 3})
 
 	c, _, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "pump",
@@ -152,7 +156,7 @@ func TestHiddenDaysMayHaveGaps(t *testing.T) {
 	_, res := ask(t, q, r)
 	require.NotEmpty(t, res.Incomplete)
 	w.Now = noon.AddDate(0, 0, 3)
-	setRetention(t, w, "pump=1d")
+	setRetention(t, w, "pump=1d", 2*time.Hour)
 	rows, res := ask(t, q, r)
 	require.Empty(t, rows)
 	require.Empty(t, res.Incomplete)

@@ -78,7 +78,8 @@ func (e *eraser) publish(ctx context.Context, all table) bool {
 
 // erase orders the erasure of a device, and reports whether that is acknowledged.
 func (e *eraser) erase(d *erasedDevice) bool {
-	return run(e.t, 2*time.Minute, "tenant", "erase", eraserTenant, "--device="+d.name, "--kafka="+*e.brokerAt.Load(),
+	return run(e.t, 2*time.Minute, "tenant", "erase", eraserTenant, "--confirm="+eraserTenant,
+		"--device="+d.name, "--kafka="+*e.brokerAt.Load(),
 		"--cosmos="+e.storeAt).code == 0
 }
 

@@ -56,7 +56,8 @@ Examples:
 	"rollups drop": `The role makes rollups of recent days again, unless it runs with --rollup-without.
 
 Examples:
-  binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31`,
+  binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31 --dry-run
+  binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31 --confirm acme`,
 	"provision": `Examples:
   binnacle provision --dry-run
   binnacle provision --once --hot-rus 12000
@@ -107,14 +108,16 @@ Examples:
   binnacle tenant add acme
   binnacle tenant add acme --retention 400d`,
 	"tenant set": `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
-"binnacle tenant retention explain" shows what a retention does to a device.
+"binnacle tenant retention explain" shows what a retention does to a device. A shorter one must be confirmed; it hides nothing for
+two hours, in which another one undoes it.
 
 Examples:
   binnacle tenant set acme --lookback 25m
   binnacle tenant set acme --averages nearest
   binnacle tenant set acme --display-name 'Acme Freight' --contact fleet@acme.example --tag region=eu --tag plan=gold
   binnacle tenant set acme --tag plan=
-  binnacle tenant set acme --retention 'default=400d,meter-*=10y'
+  binnacle tenant set acme --retention 'default=400d,meter-*=10y' --dry-run
+  binnacle tenant set acme --retention 'default=400d,meter-*=10y' --confirm acme
   binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
   binnacle tenant set acme --query-samples none --query-concurrency default
   binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
@@ -123,7 +126,15 @@ Examples:
 	"tenant explain": `Examples:
   binnacle tenant explain acme`,
 	"tenant retention explain": `Examples:
-  binnacle tenant retention explain acme meter-7`,
+  binnacle tenant retention explain acme meter-7
+  binnacle tenant retention explain acme`,
+	"tenant retention confirm": `Devices that come to a class by tag that keeps them for less stay in the one that they had until this command. Two hours
+later their older days are hidden for good; until then the former tag undoes that.
+
+Examples:
+  binnacle tenant retention confirm acme --dry-run
+  binnacle tenant retention confirm acme --class '{site=oslo}' --confirm acme
+  binnacle tenant retention confirm acme --device meter-7 --confirm acme`,
 	"tenant pin": `Examples:
   binnacle tenant pin acme --keys 20
   binnacle tenant pin acme --keep
@@ -171,12 +182,12 @@ Examples:
 	"tenant erase": `It erases what was published before the command, of whole UTC days of event times. Queries leave the readings out
 within 5 seconds. The role provision then sweeps the stored chunks, and takes rollups away that
 show them. A device of the same name that reports afterwards is
-a new one. Kafka keeps what it has until its retention ends, and so do backups.
+a new one. Kafka keeps what it has until its retention ends, and so do backups. An order can't be taken back.
 
 Examples:
   binnacle tenant erase acme --device truck-7 --dry-run
-  binnacle tenant erase acme --device truck-7
-  binnacle tenant erase acme --device truck-7 --from 2026-01-01 --to 2026-02-01 --wait
+  binnacle tenant erase acme --device truck-7 --confirm acme
+  binnacle tenant erase acme --device truck-7 --from 2026-01-01 --to 2026-02-01 --wait --confirm acme
   binnacle tenant erase acme --confirm acme`,
 	"tenant erasures": `States: announced (its positions are not stored yet), hidden (no query answers what it erases), swept (no chunk has
 it any more), cleared (no rollup has).

@@ -25,8 +25,8 @@ import (
 // erase runs binnacle tenant erase for acme.
 func (d *dev) erase(args ...string) *process {
 	d.t.Helper()
-	p := run(d.t, time.Minute, append([]string{"tenant", "erase", "acme", "--cosmos", d.cosmos, "--kafka", d.kafka},
-		args...)...)
+	p := run(d.t, time.Minute, append([]string{"tenant", "erase", "acme", "--cosmos", d.cosmos, "--kafka", d.kafka,
+		"--confirm=acme"}, args...)...)
 	p.clean()
 	return p
 }
@@ -200,10 +200,12 @@ func TestEraseIsRefused(t *testing.T) {
 	d.publishTable("acme", one)
 	d.answers("acme", one, everything)
 	for want, args := range map[string][]string{
-		"--confirm acme":               nil,
+		"all devices of acme has published of all days: repeat with --confirm acme": nil,
+		"the device m1 of acme has published of the days up to 2026-11-01":          {"--device=m1", "--to=2026-11-02"},
+		"nothing is changed":           {"--device=m1", "--confirm=globex"},
 		"--to is the day after":        {"--device=m1", "--from=2026-11-02", "--to=2026-11-02"},
 		"is not a day such as":         {"--device=m1", "--from=yesterday"},
-		"describe the consumer group":  {"--device=m1", "--kafka=127.0.0.1:1"},
+		"describe the consumer group":  {"--device=m1", "--confirm=acme", "--kafka=127.0.0.1:1"},
 		"read metadata of the cluster": {"--device=m1", "--dry-run", "--kafka=127.0.0.1:1"},
 	} {
 		args = append([]string{"tenant", "erase", "acme", "--cosmos", d.cosmos}, args...)

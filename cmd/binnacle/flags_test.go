@@ -141,21 +141,38 @@ func TestRetentionByTag(t *testing.T) {
 		{device: "m2", ts: now}: one}
 	d.answers("acme", all, everything)
 	d.stored("acme")
-	set := func(retention string) *process {
-		return run(t, time.Minute, "tenant", "set", "acme", "--cosmos", d.cosmos, "--retention", retention)
+	set := func(retention string, more ...string) *process {
+		return run(t, time.Minute, append([]string{"tenant", "set", "acme", "--cosmos", d.cosmos, "--retention", retention},
+			more...)...)
 	}
 	require.Contains(t, set("{site=oslo=2d").stderr.String(), "{TAG=VALUE}")
-	p := set("{site=oslo}=forever,default=2d")
+	const short = "{site=oslo}=forever,default=2d"
+	p := set(short)
+	require.Equal(t, 1, p.code)
+	require.Regexp(t, `nothing is changed: Days before .* of all other devices are hidden .* repeat with --confirm acme`,
+		p.stderr.String())
+	p = set(short, "--dry-run")
 	require.Zero(t, p.code, p.stderr.String())
-	delete(all, row{device: "m2", ts: old})
-	soon(t, time.Minute, func() bool {
-		got, complete := d.everythingOf("acme")
-		return complete && len(got) == len(all)
-	}, "what no class keeps is hidden")
+	require.Regexp(t, `(?m)^1 device has readings of such days, from .*, in chunks-\d{4}-\d\d: 1 chunks of .*\.$`,
+		p.stdout.String())
+	explain := func(device ...string) string {
+		p := run(t, time.Minute, append([]string{"tenant", "retention", "explain", "acme", "--cosmos", d.cosmos},
+			device...)...)
+		require.Zero(t, p.code, p.stderr.String())
+		return p.stdout.String()
+	}
+	require.Equal(t, "The retention is forever.\n", explain())
+	p = set(short, "--confirm=acme")
+	require.Zero(t, p.code, p.stderr.String())
+	require.Contains(t, p.stdout.String(), "another tenant set --retention undoes that")
+	require.Regexp(t, `The retention is {site=oslo}=forever,default=2d from \S+Z on\.`, explain())
+	require.Regexp(t, `No day is gone\.\n.*\nFrom \S+ on its class is default=2d, and days before`, explain("m2"))
+	require.Regexp(t, `on its class is {site=oslo}=forever`, explain("m1"))
 	d.answers("acme", all, everything)
-	p = run(t, time.Minute, "tenant", "retention", "explain", "acme", "m1", "--cosmos", d.cosmos)
-	require.Contains(t, p.stdout.String(), "The class of the device is {site=oslo}=forever.")
-	require.Contains(t, p.stdout.String(), "No day is gone.")
+	p = set("forever")
+	require.Zero(t, p.code, p.stderr.String())
+	require.True(t, strings.HasPrefix(explain("m2"), "The class of the device is default=forever.\nNo day is gone.\n"))
+	refused(t, []string{"tenant", "retention", "confirm", "acme", "--cosmos", d.cosmos}, "no such device waits")
 }
 
 // Listening on all interfaces, it says addresses that can be connected to.

@@ -73,8 +73,12 @@ type env struct {
 }
 
 func (e *env) app() app.Env {
-	return app.Env{Command: e.command, Stdout: e.stdout, Progress: e.progress(), Logger: e.log,
+	out := app.Env{Command: e.command, Stdout: e.stdout, Progress: e.progress(), Logger: e.log,
 		Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
+	if isTerminal(os.Stdin) {
+		out.Ask = e.ask
+	}
+	return out
 }
 
 // progress returns the terminal that may show how far a subcommand is, nil for none.
@@ -87,12 +91,18 @@ func (e *env) progress() io.Writer {
 
 // confirm asks on the terminal whether a subcommand may go on.
 func (e *env) confirm(question string) error {
-	fmt.Fprint(e.stderr, question+" [y/N] ")
-	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
+	answer, err := e.ask(question + " [y/N] ")
+	if err != nil || !strings.EqualFold(answer, "y") {
 		return errors.New("canceled: nothing was created")
 	}
 	return nil
+}
+
+// ask returns the answer of the person at the terminal, a line.
+func (e *env) ask(question string) (string, error) {
+	fmt.Fprint(e.stderr, question)
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	return strings.TrimSpace(answer), err
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

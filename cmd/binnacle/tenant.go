@@ -11,8 +11,9 @@ type tenantCommand struct {
 	Set       command[app.SetTenant]     `cmd:"" help:"Change settings of a tenant, without a restart."`
 	Explain   command[app.ExplainTenant] `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {
-		Explain command[app.ExplainRetention] `cmd:"" help:"Show which days of a device go when, and why."`
-	} `cmd:"" help:"Show how long readings are kept."`
+		Explain command[app.ExplainRetention] `cmd:"" help:"Show which days of a device go when, and why; or which devices wait for a confirmation."`
+		Confirm command[app.ConfirmRetention] `cmd:"" help:"Confirm that devices are kept for less because their tags have changed."`
+	} `cmd:"" help:"Show how long readings are kept, and confirm that some are kept for less."`
 	Pin      command[app.PinTenant]     `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
 	Move     command[app.MoveTenant]    `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
 	Copy     command[app.CopyConfig]    `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`

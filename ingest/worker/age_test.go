@@ -190,8 +190,8 @@ func TestRetentionOfClasses(t *testing.T) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err := dir.Register(ctx, "acme")
 	require.NoError(t, err)
-	for _, text := range []string{"d0=10d,d1=40d,default=forever", "d2=2d,d1=40d,default=forever"} {
-		change, err := control.RetentionChange(text, w.now)
+	for i, text := range []string{"d0=10d,d1=40d,default=forever", "d2=2d,d1=40d,default=forever", "d3=1h,d2=2d,d1=40d"} {
+		change, err := control.RetentionChange(text, w.now.Add(time.Duration(2*i-5)*time.Hour))
 		require.NoError(t, err)
 		require.NoError(t, control.NewTenants(w.Docs).Set(ctx, "acme", change))
 	}
@@ -206,7 +206,8 @@ func TestRetentionOfClasses(t *testing.T) {
 		require.Equal(t, decode.Expired, x.Bad.Reason)
 		refused = append(refused, x.Record.Offset)
 	}
-	require.ElementsMatch(t, []int64{0, 2}, refused, "d0 is kept for ever by now, but that day was hidden")
+	require.ElementsMatch(t, []int64{0, 2}, refused, "d0 is kept for ever by now, but that day was hidden; "+
+		"what was set of d3 is still to come")
 	lives := map[string]int{}
 	for _, s := range w.Chunks.Documents() {
 		c, err := chunk.Parse(s.Doc)

@@ -38,6 +38,8 @@ const (
 type Env struct {
 	Command string // for the log, such as dev
 	Stdout  io.Writer
+	// Ask asks a person on the terminal; nil: nobody can be asked.
+	Ask func(question string) (answer string, err error)
 	// Progress is a terminal that may show how far the subcommand is; nil: none.
 	Progress io.Writer
 	Logger   *slog.Logger

@@ -28,11 +28,10 @@ type EraseConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
 
-	Device            string `help:"Id of the device. Default: all devices of the tenant, which needs --confirm."`
+	Device            string `help:"Id of the device. Default: all devices of the tenant."`
 	From              string `help:"First UTC day of event times to erase. Default: the first of all." placeholder:"YYYY-MM-DD"`
 	To                string `help:"UTC day after the last one to erase. Default: without end." placeholder:"YYYY-MM-DD"`
-	Confirm           string `help:"Name of the tenant again, to erase all its devices." placeholder:"TENANT"`
-	DryRun            bool   `help:"Show what would be erased, and change nothing."`
+	Confirmation      `kong:"embed"`
 	Wait              bool   `help:"Wait until chunks are swept and rollups cleared: 13 minutes or longer. --certificate implies it."`
 	JSON              bool   `name:"json" help:"Print JSON."`
 	Group             string `help:"Consumer group of the ingesters. All must be of a version that knows orders of erasure." default:"binnacle" group:"Kafka"`
@@ -72,11 +71,25 @@ func (cfg *EraseConfig) order() (o control.Erasure, err error) {
 		return o, err
 	case cfg.DryRun && (cfg.Wait || cfg.Certificate != ""):
 		return o, errors.New("--dry-run changes nothing: leave out --wait and --certificate")
-	case o.Device == "" && !cfg.DryRun && cfg.Confirm != cfg.Tenant:
-		return o, fmt.Errorf("this erases readings of all devices of %s: repeat with --confirm %[1]s, or give --device",
-			cfg.Tenant)
 	}
 	return o, nil
+}
+
+// eraseSays says what an order erases.
+func eraseSays(o control.Erasure) []string {
+	devices, days := "all devices", "all days"
+	if o.Device != "" {
+		devices = "the device " + o.Device
+	}
+	switch {
+	case o.From > 0 && o.To < control.EveryDay:
+		days = "the days from " + dayText(o.From) + " to " + dayText(o.To-1)
+	case o.From > 0:
+		days = "the days from " + dayText(o.From) + " on"
+	case o.To < control.EveryDay:
+		days = "the days up to " + dayText(o.To-1)
+	}
+	return []string{fmt.Sprintf("This erases for good what %s of %s has published of %s.", devices, o.Tenant, days)}
 }
 
 // Run orders the erasure of readings of a tenant. From the order on no query answers them.
@@ -99,6 +112,22 @@ func (cfg EraseConfig) Run(ctx context.Context, env Env) error {
 	}
 	signKey, err := cfg.signKey()
 	if err != nil {
+		return err
+	}
+	goes := eraseSays(order)
+	if env.Ask != nil && cfg.Confirm == "" {
+		places, err := e.survey(ctx, order)
+		if err != nil {
+			return err
+		}
+		var sum control.SweptPlace
+		for _, p := range places {
+			sum.Chunks, sum.Rows = sum.Chunks+p.Chunks, sum.Rows+p.Rows
+		}
+		goes = append(goes, fmt.Sprintf("Stored are %s chunks with %s rows of it.", report.Thousands(sum.Chunks),
+			report.Thousands(sum.Rows)))
+	}
+	if err := cfg.consent(env, cfg.Tenant)(goes); err != nil {
 		return err
 	}
 	return e.run(ctx, order, signKey)

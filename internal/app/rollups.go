@@ -106,6 +106,9 @@ type RollupsOfConfig struct {
 	Tenant string    `help:"Only this tenant. Default: all."`
 	From   time.Time `help:"First day, such as 2026-11-01. Default: --rollup-days back from today." format:"2006-01-02" placeholder:"DAY"`
 	To     time.Time `help:"Last day. Default: today." format:"2006-01-02" placeholder:"DAY"`
+
+	// may is asked before anything is done; nil: nothing goes.
+	may func(w *rollups.Writer, targets []rollups.Target) error
 }
 
 // RebuildConfig is RollupsOfConfig for making rollups anew.
@@ -173,14 +176,58 @@ func (of RebuildConfig) Run(ctx context.Context, env Env) error {
 
 // DropRollups is RollupsOfConfig for taking rollups away.
 type DropRollups struct {
-	Of RollupsOfConfig `kong:"embed"`
+	Of           RollupsOfConfig `kong:"embed"`
+	Confirmation `kong:"embed"`
 }
 
 // Run takes rollups away: their days are read from chunks.
 func (cfg DropRollups) Run(ctx context.Context, env Env) error {
-	return eachRollup(ctx, cfg.Of, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	of := cfg.Of
+	of.may = func(w *rollups.Writer, targets []rollups.Target) error {
+		goes, err := dropSays(ctx, w, targets)
+		if err == nil {
+			err = cfg.consent(env, cmp.Or(cfg.Of.Tenant, "all"))([]string{goes})
+		}
+		if errors.Is(err, errDryRun) {
+			fmt.Fprintln(env.Stdout, goes)
+		}
+		return err
+	}
+	err := eachRollup(ctx, of, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		return []string{t.TenantShard, t.Day.String()}, w.Drop(ctx, t)
 	}, "shard", "day")
+	if errors.Is(err, errDryRun) {
+		return nil
+	}
+	return err
+}
+
+// dropSays says which rollups targets have.
+func dropSays(ctx context.Context, w *rollups.Writer, targets []rollups.Target) (string, error) {
+	days, first, last := 0, telemetry.Day(0), telemetry.Day(0)
+	documents, bytes := 0, 0
+	for _, t := range targets {
+		s, err := w.Status(ctx, t)
+		if errors.Is(err, store.ErrNoContainer) || err == nil && s.Manifest == nil {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if days++; days == 1 {
+			first = t.Day
+		}
+		last = t.Day
+		for _, m := range s.Metrics {
+			documents, bytes = documents+m.Documents, bytes+m.Bytes
+		}
+	}
+	if days == 0 {
+		return "There are no rollups of these days.", nil
+	}
+	return fmt.Sprintf("This drops rollups from %s to %s: %s days of keys, %s documents of %s. Queries read chunks then, "+
+		"until rollups rebuild has made them anew.", dayText(first), dayText(last), report.Thousands(days),
+		report.Thousands(documents), megabytes(int64(bytes))), nil
 }
 
 // eachRollup does something about each key and day, has it known, and prints a row of each.
@@ -200,6 +247,11 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	}
 	if len(targets) == 0 {
 		return errors.New("no tenant has rollups of these days")
+	}
+	if cfg.may != nil {
+		if err := cfg.may(w, targets); err != nil {
+			return err
+		}
 	}
 	action := control.Action{Verb: verb, Object: "rollups", Tenant: cfg.Tenant, Detail: map[string]string{
 		"from": targets[0].Day.String(), "to": targets[len(targets)-1].Day.String()}}

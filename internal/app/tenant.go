@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/balance"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/duration"
 	"binnacle/internal/report"
 )
@@ -44,8 +45,24 @@ func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
 	}
 	defer client.Close()
 	o := newTenantOperator(client.Documents(), processIdentity(""), env.Logger)
-	o.catalog = client.Catalog()
+	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
 	return do(o)
+}
+
+// hidesNothing consents to changes that hide nothing.
+func hidesNothing([]string) error { return nil }
+
+// consent returns how a command has what goes confirmed: by a flag, or on the terminal.
+func (c Confirmation) consent(env Env, name string) consent {
+	return func(goes []string) error {
+		switch {
+		case c.DryRun:
+			return errDryRun
+		case len(goes) == 0:
+			return nil
+		}
+		return c.confirmed(env.Ask, name, goes)
+	}
 }
 
 // change changes a tenant and prints it. do returns what the change hides.
@@ -53,6 +70,9 @@ func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func
 ) error {
 	return cfg.operate(env, func(o tenantOperator) error {
 		hides, err := do(o)
+		if errors.Is(err, errDryRun) {
+			return cfg.printGoing(env, hides)
+		}
 		if err != nil {
 			return err
 		}
@@ -69,6 +89,15 @@ func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func
 		}
 		return o.print(ctx, name, env)
 	})
+}
+
+// printGoing prints what would go.
+func (cfg TokenConfig) printGoing(env Env, goes []string) error {
+	if cfg.JSON {
+		return json.NewEncoder(env.Stdout).Encode(map[string]any{"hides": append([]string{}, goes...)})
+	}
+	_, err := fmt.Fprintln(env.Stdout, cmp.Or(strings.Join(goes, "\n"), "It hides nothing."))
+	return err
 }
 
 // ListTenants is what `binnacle tenant list` works with.
@@ -116,43 +145,14 @@ func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
 
 // retentionOf formats a tenant's retention: classes of devices if there are any.
 func retentionOf(t control.Tenant) string {
-	if len(t.RetentionClasses()) > 1 {
-		return t.RetentionText()
+	text := t.RetentionText()
+	if len(t.RetentionClasses()) == 1 {
+		text = orElse(t.RetentionClasses()[0].Keep, "forever")
 	}
-	return orElse(t.Retention, "forever")
-}
-
-// ExplainRetention is what `binnacle tenant retention explain` works with.
-type ExplainRetention struct {
-	Tenant string `arg:"" help:"Name of the tenant."`
-	Device string `arg:"" help:"Id of the device."`
-
-	TokenConfig `kong:"embed"`
-}
-
-// Run prints which days of a device are gone, and when the others go.
-func (cfg ExplainRetention) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		lines, err := o.explainRetention(ctx, cfg.Tenant, cfg.Device)
-		if err != nil {
-			return err
-		}
-		if cfg.JSON {
-			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": cfg.Tenant, "device": cfg.Device,
-				"retention": lines})
-		}
-		_, err = fmt.Fprintln(env.Stdout, strings.Join(lines, "\n"))
-		return err
-	})
-}
-
-// explainRetention returns which days of a device are gone, and when the others go, in sentences.
-func (o tenantOperator) explainRetention(ctx context.Context, name, device string) ([]string, error) {
-	t, err := o.find(ctx, name)
-	if err != nil {
-		return nil, err
+	if at, coming := t.RetentionComes(); coming {
+		text += " from " + at.Format(time.RFC3339) + " on"
 	}
-	return t.ExplainRetention(device, time.Now().UnixMilli()), nil
+	return text
 }
 
 func averagesOf(t control.Tenant) string {
@@ -223,7 +223,7 @@ func (cfg PinTenant) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return o.set(ctx, cfg.Tenant, []control.Change{pin})
+		return o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
 	})
 }
 

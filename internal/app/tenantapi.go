@@ -64,6 +64,7 @@ func tenantEndpoints() map[string]tenantEndpoint {
 		"GET " + one + "/erasures":               tenantRequest.showErasures,
 		certificatePattern:                       tenantRequest.showCertificate,
 		"GET " + one + "/retention":              tenantRequest.showRetention,
+		"POST " + one + "/retention/confirm":     tenantRequest.confirmRetention,
 		"POST " + one + "/suspend":               tenantRequest.suspendTenant,
 		"POST " + one + "/resume":                tenantRequest.resumeTenant,
 		"GET " + one + "/tokens":                 tenantRequest.showTokens,
@@ -96,7 +97,7 @@ func (a tenantAPI) endpoint(serve tenantEndpoint) operatorEndpoint {
 		who += " by " + a.via
 		o := newTenantOperator(a.docs, who, a.log)
 		if a.client != nil {
-			o.catalog = a.client.Catalog()
+			o.catalog, o.chunks = a.client.Catalog(), a.client.Chunks().At(cosmos.Priority{Low: true})
 		}
 		return serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
 	}
@@ -151,6 +152,7 @@ func (r tenantRequest) patch() (int, any, error) {
 	var body struct {
 		Settings map[string]any
 		Tags     map[string]string
+		confirmedBody
 	}
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
@@ -174,16 +176,7 @@ func (r tenantRequest) patch() (int, any, error) {
 	if len(changes) == 0 {
 		return 0, nil, unfit("nothing to set: the body needs settings or tags")
 	}
-	hides, err := r.set(r.Context(), r.tenant, changes)
-	if err != nil {
-		return 0, nil, err
-	}
-	status, info, err := r.info(http.StatusOK, r.tenant)
-	if i, ok := info.(TenantInfo); ok {
-		i.Hides = hides
-		info = i
-	}
-	return status, info, err
+	return r.changed(r.set(r.Context(), r.tenant, changes, body.consent(r.tenant)))
 }
 
 func (r tenantRequest) suspendTenant() (int, any, error) {

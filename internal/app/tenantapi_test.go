@@ -73,11 +73,22 @@ func TestTenantAPI(t *testing.T) {
 	ask(201, "POST "+all, `{"tenant":"acme","retention":"400d"}`)
 	require.Contains(t, ask(409, "POST "+all, `{"tenant":"acme"}`), "registered already")
 
+	for body, want := range map[string]string{
+		`{"settings":{"retention":"10d"}}`:                    "repeat with --confirm acme",
+		`{"settings":{"retention":"10d"},"confirm":"globex"}`: "nothing is changed: Days before ",
+	} {
+		require.Contains(t, ask(400, "PATCH "+one, body), want)
+	}
+	require.Regexp(t, `^{"hides":\["Days before .* of all other devices are hidden for good`,
+		ask(200, "PATCH "+one, `{"settings":{"retention":"10d"},"dry-run":true}`))
+	require.Contains(t, ask(200, "GET "+one, ""), `"retention":"default=400d"`)
+	ask(400, "POST "+one+"/retention/confirm", `{"confirm":"acme"}`) // nobody waits
+
 	set := ask(200, "PATCH "+one, `{"settings":{"query-rate":20,"query-rus-day":5e6,"query-samples":"none",
-		"lookback":"25m","display-name":"Acme Freight","retention":"10d"},"tags":{"plan":"gold"}}`)
+		"lookback":"25m","display-name":"Acme Freight","retention":"10d"},"tags":{"plan":"gold"},"confirm":"acme"}`)
 	var info app.TenantInfo
 	require.NoError(t, json.Unmarshal([]byte(set), &info))
-	require.Len(t, info.Hides, 1)
+	require.Len(t, info.Hides, 3)
 	for name, value := range map[string]string{"query-rate": "20", "query-rus-day": "5000000", "query-samples": "none",
 		"lookback": "25m", "display-name": "Acme Freight", "retention": "default=10d", "contact": "",
 		"averages": "exact", "pin": "free", "ingest-over": "default"} {
@@ -138,7 +149,7 @@ func TestTenantAPI(t *testing.T) {
 	require.Contains(t, ask(409, "GET "+one+"/erasures/"+list.Erasures[0].ID+"/certificate", ""), "its state is hidden")
 	ask(404, "GET "+all+"/initech/erasures/"+list.Erasures[0].ID+"/certificate", "") // another's
 
-	ask(400, "GET "+one+"/retention", "")
+	require.Contains(t, ask(200, "GET "+one+"/retention", ""), "The retention is 10d from ")
 	ask(404, "GET "+all+"/globex/retention?device=truck-7", "")
 	require.Contains(t, ask(200, "GET "+one+"/retention?device=truck-7", ""), `"device":"truck-7","retention":["`)
 
@@ -236,7 +247,7 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 			s.ask(t, 200, "GET /api/v1/tenants/acme/tokens", "", "From", here)
 	}
 	before := state()
-	require.Len(t, s.patterns, 14)
+	require.Len(t, s.patterns, 15)
 	bodies := map[string]string{"/move": `{"placement":"dedicated"}`, "/erase": `{"device":"x"}`, "/suspend": `{"reason":"x"}`, "/tokens": `{"expires":"never"}`,
 		"/tenants": `{"tenant":"initech"}`, "{tenant}": `{"tags":{"a":"b"}}`}
 	for _, pattern := range s.patterns {

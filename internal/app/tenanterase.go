@@ -33,8 +33,9 @@ func (r tenantRequest) erase() (int, any, error) {
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
 	}
-	cfg := EraseConfig{Tenant: r.tenant, Device: body.Device, From: body.From, To: body.To, Confirm: body.Confirm,
-		DryRun: body.DryRun, Group: body.Group, OrdersConfig: OrdersConfig{body.Orders}, Gone: body.Gone}
+	cfg := EraseConfig{Tenant: r.tenant, Device: body.Device, From: body.From, To: body.To,
+		Confirmation: Confirmation{Confirm: body.Confirm, DryRun: body.DryRun},
+		Group:        body.Group, OrdersConfig: OrdersConfig{body.Orders}, Gone: body.Gone}
 	settings.Defaults(&cfg)
 	order, err := cfg.order()
 	if err != nil {
@@ -49,6 +50,9 @@ func (r tenantRequest) erase() (int, any, error) {
 	if cfg.DryRun {
 		places, err := e.survey(r.Context(), order)
 		return http.StatusOK, map[string]any{"places": append([]control.SweptPlace{}, places...)}, err
+	}
+	if err := cfg.consent(e.env, r.tenant)(eraseSays(order)); err != nil {
+		return 0, nil, err
 	}
 	given, err := e.order(r.Context(), order)
 	if err != nil {
@@ -91,13 +95,4 @@ func (r tenantRequest) showCertificate() (int, any, error) {
 	}
 	file, err := c.Encode(nil)
 	return http.StatusOK, json.RawMessage(file), err
-}
-
-func (r tenantRequest) showRetention() (int, any, error) {
-	device := r.FormValue("device")
-	if device == "" {
-		return 0, nil, unfit("the parameter device is missing: the id of a device")
-	}
-	lines, err := r.explainRetention(r.Context(), r.tenant, device)
-	return http.StatusOK, map[string]any{"tenant": r.tenant, "device": device, "retention": lines}, err
 }

@@ -25,12 +25,13 @@ type tenantOperator struct {
 	tokens  *control.Tokens
 	actions *control.Actions
 	log     *slog.Logger
-	catalog control.Catalog // for classes of retention by tag
+	catalog control.Catalog    // for classes of retention by tag; nil: none
+	chunks  store.HeaderReader // to count what goes; nil: it is not counted
 }
 
 func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
 	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
-		control.NewActions(docs, who, log, time.Now), log, nil}
+		control.NewActions(docs, who, log, time.Now), log, nil, nil}
 }
 
 // directory returns a copy of the tenants, which has read nothing yet.
@@ -50,7 +51,7 @@ func (o tenantOperator) find(ctx context.Context, name string) (control.Tenant, 
 	var names []string
 	for _, t := range all {
 		if names = append(names, t.Name); t.Name == name {
-			return t, nil
+			return t.At(time.Now()), nil
 		}
 	}
 	return control.Tenant{}, noTenant(name, names)
@@ -59,7 +60,11 @@ func (o tenantOperator) find(ctx context.Context, name string) (control.Tenant, 
 // list returns the tenants, or the one with a name.
 func (o tenantOperator) list(ctx context.Context, name string) ([]control.Tenant, error) {
 	if name == "" {
-		return o.tenants.List(ctx)
+		all, err := o.tenants.List(ctx)
+		for i := range all {
+			all[i] = all[i].At(time.Now())
+		}
+		return all, err
 	}
 	t, err := o.find(ctx, name)
 	if err != nil {
@@ -121,8 +126,15 @@ func (o tenantOperator) add(ctx context.Context, name string, retention time.Dur
 	})
 }
 
+// consent returns an error if nobody confirms that something goes for good, and errDryRun if that was only to be shown.
+type consent func(goes []string) error
+
+// errDryRun says that what would go was shown, and nothing is to be changed.
+var errDryRun = errors.New("nothing was changed: it was a dry run")
+
 // set changes settings of a tenant. It returns what a shorter retention hides.
-func (o tenantOperator) set(ctx context.Context, name string, changes []control.Change) (hides []string, err error) {
+func (o tenantOperator) set(ctx context.Context, name string, changes []control.Change, may consent,
+) (hides []string, err error) {
 	detail := map[string]string{}
 	for _, c := range changes {
 		what, value, _ := strings.Cut(c.String(), " ")
@@ -138,6 +150,16 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 	if changes, err = o.withTagged(ctx, t, detail["retention"], changes); err != nil {
 		return nil, err
 	}
+	if len(hides) > 0 {
+		v, err := o.vanishing(ctx, name, time.Now(), changes...)
+		if err != nil {
+			return nil, err
+		}
+		hides = append(hides, v.sentences()...)
+	}
+	if err := may(hides); err != nil {
+		return hides, err
+	}
 	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
 }
 
@@ -152,8 +174,7 @@ func (o tenantOperator) withTagged(
 	if err != nil || len(tags) == 0 {
 		return changes, err
 	}
-	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog})
-	found, err := provision.TaggedDevices(ctx, cache, t, tags)
+	found, err := o.tagged(ctx, t, tags)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +187,16 @@ func (o tenantOperator) withTagged(
 		return what == "retention"
 	})
 	return append(out, change), nil
+}
+
+// tagged returns the devices that have tags, as the catalog has it.
+func (o tenantOperator) tagged(ctx context.Context, t control.Tenant, tags []control.RetentionTag,
+) (control.Tagged, error) {
+	if len(tags) == 0 {
+		return nil, nil
+	}
+	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog})
+	return provision.TaggedDevices(ctx, cache, t, tags)
 }
 
 // check fails with ErrNoTenant if there is no tenant of a name.

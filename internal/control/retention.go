@@ -43,9 +43,14 @@ type retentionPolicy struct {
 	tagged  taggedTimes // of the tenant
 }
 
+// RetentionNotice is how long before it comes into force a change is known that hides days (rule X5).
+const RetentionNotice = retentionLead
+
 const (
 	// retentionLead is how far after a change of retention a writer that does not know it may place readings (rule W1).
 	retentionLead = 2 * time.Hour
+	// takeBackMargin is how long before it comes into force a change can no more be taken back: clocks differ.
+	takeBackMargin = 5 * time.Minute
 
 	maxRetentionClasses  = 64
 	maxRetentionPolicies = 128
@@ -59,17 +64,98 @@ const (
 
 var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
 
-// of returns the class of a device as long as the policy is the current one.
-func (p retentionPolicy) of(device string) RetentionClass { return p.at(device, math.MaxInt64) }
-
 // at returns the class of a device at a time.
 func (p retentionPolicy) at(device string, at int64) RetentionClass {
-	for _, c := range p.classes {
-		if c.isTag() && p.tagged.has(c.Devices, device, at) || !c.isTag() && matches(c.Devices, device) {
+	return classOf(p.classes, device, func(class string) bool { return p.tagged.has(class, device, at) })
+}
+
+// classOf returns the first class that matches a device; has reports whether it has the tag of a class.
+func classOf(classes []RetentionClass, device string, has func(class string) bool) RetentionClass {
+	for _, c := range classes {
+		if c.isTag() && has(c.Devices) || !c.isTag() && matches(c.Devices, device) {
 			return c
 		}
 	}
 	return RetentionClass{Devices: allDevices}
+}
+
+// keepsLonger reports whether a retention keeps longer than another; 0 is for ever.
+func keepsLonger(a, b time.Duration) bool { return a != b && (a == 0 || b != 0 && a > b) }
+
+// shortens reports whether some device may be kept for less with classes than with those before: of each new class
+// those before count that its devices may have had.
+func shortens(before, classes []RetentionClass) bool {
+	for i, c := range classes {
+		for _, was := range before {
+			ofOthers := slices.ContainsFunc(classes[:i], func(x RetentionClass) bool { return x.Devices == was.Devices })
+			if !ofOthers && keepsLonger(was.Keep, c.Keep) {
+				return true
+			}
+			if was.Devices == c.Devices {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// retentionSet is what was last set of a tenant's retention.
+type retentionSet struct {
+	classes []RetentionClass
+	begins  int64             // ms since 1970 UTC: when the classes come into force
+	before  []retentionPolicy // the policies without them
+}
+
+// setOf returns what was set last of all policies.
+func setOf(policies []retentionPolicy) *retentionSet {
+	n := len(policies)
+	out := &retentionSet{classes: policies[n-1].classes}
+	if n > 1 {
+		out.begins, out.before = policies[n-2].until, slices.Clone(policies[:n-1])
+		out.before[n-2].until = 0
+	}
+	return out
+}
+
+// asOf returns the tenant as it is for a process that read its document at a time, in ms since 1970 UTC. A change of
+// retention that comes into force later may still be taken back, so it does not count (rule X5).
+func (t Tenant) asOf(read int64) Tenant {
+	t.known = read
+	if t.set != nil && t.set.begins > read {
+		t.policies = t.set.before
+	}
+	if n := len(t.policies); n > 0 {
+		t.Retention = t.policies[n-1].longest()
+	}
+	return t
+}
+
+// At returns the tenant of a document that was read at a time, for callers without a Snapshot.
+func (t Tenant) At(read time.Time) Tenant { return t.asOf(read.UnixMilli()) }
+
+// RetentionComes returns when what was set last comes into force, and whether that is still to come.
+func (t Tenant) RetentionComes() (at time.Time, coming bool) {
+	if t.set == nil || t.known == 0 || t.set.begins <= t.known {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(t.set.begins).UTC(), true
+}
+
+// Shortens reports whether the text of a RetentionChange keeps readings of some device for less than now. Then it hides
+// days, and comes into force later (rule X5).
+func (t Tenant) Shortens(text string) (bool, error) {
+	classes, err := t.classesOf(text)
+	return err == nil && shortens(t.inForce(), classes), err
+}
+
+// classesOf returns the classes that a tenant would have with the text of a RetentionChange.
+func (t Tenant) classesOf(text string) ([]RetentionClass, error) {
+	classes, hasDefault, err := parseRetention(text)
+	if err == nil && !hasDefault {
+		now := t.inForce()
+		classes = append(classes, now[len(now)-1])
+	}
+	return classes, err
 }
 
 // isTag reports whether the class is one by tag.
@@ -180,8 +266,17 @@ func (t Tenant) TTLOf(device string, day telemetry.Day, now int64) int {
 	return Tenant{Retention: t.RetentionOf(device, day)}.TTL(day, now)
 }
 
-// RetentionClasses returns the tenant's classes in the order in which they are tried.
+// RetentionClasses returns the classes that were set, in the order in which they are tried. They may still have to come
+// into force.
 func (t Tenant) RetentionClasses() []RetentionClass {
+	if t.set != nil {
+		return t.set.classes
+	}
+	return t.inForce()
+}
+
+// inForce returns the classes that count now.
+func (t Tenant) inForce() []RetentionClass {
 	if t.policies == nil {
 		return []RetentionClass{{Devices: allDevices, Keep: t.Retention}}
 	}
@@ -190,6 +285,9 @@ func (t Tenant) RetentionClasses() []RetentionClass {
 
 // RetentionText returns the tenant's retention as the flag has it.
 func (t Tenant) RetentionText() string { return retentionText(t.RetentionClasses()) }
+
+// ClassText returns a class as the flag has it.
+func ClassText(c RetentionClass) string { return retentionText([]RetentionClass{c}) }
 
 func retentionText(classes []RetentionClass) string {
 	var parts []string
@@ -208,7 +306,8 @@ func retentionText(classes []RetentionClass) string {
 
 // ExplainRetention says of a device what is hidden at now and when the rest will be, a sentence each.
 func (t Tenant) ExplainRetention(device string, now int64) (out []string) {
-	class := retentionPolicy{classes: t.RetentionClasses(), tagged: t.tagged}.of(device)
+	class := RetentionClass{Devices: allDevices, Keep: t.Retention}
+	t.spells(device, func(s spell) { class = s.class })
 	out = append(out, fmt.Sprintf("The class of the device is %s.", retentionText([]RetentionClass{class})))
 	first := t.FirstVisible(device, now)
 	if first > 0 {
@@ -229,6 +328,18 @@ func (t Tenant) ExplainRetention(device string, now int64) (out []string) {
 		}
 		out = append(out, explainDays(days{from, to}, keep, class.Keep))
 		from = to + 1
+	}
+	for _, next := range t.coming(device) {
+		out = append(out, fmt.Sprintf("From %s on its class is %s, as an operator has confirmed. Until %s its former tags "+
+			"undo that.", instant(next.until), retentionText([]RetentionClass{next.class}),
+			instant(next.until-takeBackMargin.Milliseconds())))
+	}
+	if at, coming := t.RetentionComes(); coming {
+		next := retentionPolicy{classes: t.set.classes, tagged: t.tagged}
+		class := next.at(device, math.MaxInt64)
+		out = append(out, fmt.Sprintf("From %s on its class is %s, and days before %s are gone. Until %s another tenant "+
+			"set --retention undoes that.", at.Format(time.RFC3339), retentionText([]RetentionClass{class}),
+			date(max(first, next.firstVisible(class, at.UnixMilli()))), at.Add(-takeBackMargin).Format(time.RFC3339)))
 	}
 	return out
 }
@@ -260,7 +371,8 @@ func date(day telemetry.Day) string { return time.UnixMilli(day.Start()).UTC().F
 
 // RetentionChange sets how long readings are kept, by class of devices. Its text is classes with commas between, such
 // as meter-*=3650d,default=400d: a device belongs to the first one that matches, and to default if none does. A single
-// duration is that of all devices. Without default the tenant's stays. It counts from now on.
+// duration is that of all devices. Without default the tenant's stays. It counts from now on, or if it shortens from
+// two hours later on: until then another change takes it back (rule X5).
 //
 // A class may be a tag, {site=oslo}. Then found has the devices that have the tags of the text at now.
 func RetentionChange(text string, now time.Time, found ...Tagged) (Change, error) {
@@ -278,15 +390,8 @@ func RetentionChange(text string, now time.Time, found ...Tagged) (Change, error
 // LongestRetention returns the longest retention that a tenant would have with the text of a RetentionChange; 0 is for
 // ever.
 func (t Tenant) LongestRetention(text string) (time.Duration, error) {
-	classes, hasDefault, err := parseRetention(text)
-	if err != nil {
-		return 0, err
-	}
-	if !hasDefault {
-		now := t.RetentionClasses()
-		classes = append(classes, now[len(now)-1])
-	}
-	return retentionPolicy{classes: classes}.longest(), nil
+	classes, err := t.classesOf(text)
+	return retentionPolicy{classes: classes}.longest(), err
 }
 
 // retentionSetting is classes that are to be the current ones from a moment on, in ms since 1970 UTC.
@@ -371,17 +476,29 @@ func (x retentionSetting) store(body map[string]any) error {
 		policies = []retentionPolicy{{classes: []RetentionClass{{Devices: allDevices,
 			Keep: time.Duration(b.RetentionSeconds) * time.Second}}}}
 	}
+	takenBack := false
+	if n := len(policies); n > 1 && policies[n-2].until > now+takeBackMargin.Milliseconds() {
+		policies, takenBack = policies[:n-1], true
+		policies[n-2].until = 0
+	}
 	before := &policies[len(policies)-1]
 	if !x.hasDefault {
 		kept := before.classes[len(before.classes)-1].Keep
 		classes = append(slices.Clone(classes), RetentionClass{Devices: allDevices, Keep: kept})
 	}
-	before.until = now
+	begins := now
 	if n := len(policies); n > 1 { // clocks of those who change it may differ
-		before.until = max(now, policies[n-2].until)
+		begins = max(now, policies[n-2].until)
 	}
-	tagged, err := x.tagged(body, before.until)
+	tagged, err := taggedOf(body)
 	if err != nil {
+		return err
+	}
+	tagged.takeBack(now)
+	if shortens(before.classes, classes) {
+		begins += retentionLead.Milliseconds()
+	}
+	if err := x.tag(tagged, before.classes, classes, begins); err != nil {
 		return err
 	}
 	for i := range policies {
@@ -393,9 +510,16 @@ func (x retentionSetting) store(body map[string]any) error {
 	current := retentionPolicy{classes: slices.Clone(classes)}
 	for i := range current.classes {
 		c := &current.classes[i]
-		c.First = current.firstVisible(*c, now)
+		c.First = current.firstVisible(*c, begins)
 	}
-	policies = append(withoutRepeats(policies), current)
+	longest := current.longest()
+	if keepsLonger(before.longest(), longest) {
+		longest = before.longest() // for a release that does not know when a change comes into force
+	}
+	if !takenBack || !slices.EqualFunc(before.classes, classes, RetentionClass.keepsTheSame) {
+		before.until = begins
+		policies = append(withoutRepeats(policies), current)
+	}
 	if len(policies) > maxRetentionPolicies {
 		return errPolicies
 	}
@@ -410,26 +534,23 @@ func (x retentionSetting) store(body map[string]any) error {
 	if len(tagged) > 0 {
 		body["tagged"] = tagged
 	}
-	body["retention"], body["retentionSeconds"] = stored, int64(current.longest()/time.Second)
+	body["retention"], body["retentionSeconds"] = stored, int64(longest/time.Second)
 	return nil
 }
 
-// tagged returns what the document says of tags, with the devices that have those of the classes from a time on.
-func (x retentionSetting) tagged(body map[string]any, from int64) (taggedTimes, error) {
-	tagged, err := taggedOf(body)
-	if err != nil {
-		return nil, err
-	}
+// tag adds the devices that have the tags of the classes from a time on. If the tags of a device have changed, and
+// nobody has confirmed that, what keeps the device longer counts.
+func (x retentionSetting) tag(tagged taggedTimes, before, classes []RetentionClass, from int64) error {
 	for _, g := range tagsOf(x.classes) {
 		if _, known := x.found[g]; !known {
-			return nil, errUntagged
+			return errUntagged
 		}
 	}
-	tagged.update(x.found, from)
+	tagged.update(tagged.chosen(before, classes, x.found, lengthens), from)
 	if tagged.size() > maxTagged {
-		return nil, ErrTagged
+		return ErrTagged
 	}
-	return tagged, nil
+	return nil
 }
 
 // withoutRepeats leaves out policies with the classes of the last one that keep as long or longer: that one covers more
@@ -446,6 +567,11 @@ func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
 		return same
 	})
 	return append(out, last)
+}
+
+// keepsTheSame reports whether c is of the same devices as other and keeps them as long.
+func (c RetentionClass) keepsTheSame(other RetentionClass) bool {
+	return c.Devices == other.Devices && c.Keep == other.Keep
 }
 
 // keepsAsLong reports whether c is of the same devices as other and keeps them at least as long.

@@ -33,7 +33,7 @@ func (v *Snapshot) HasCopies() bool { return v.copied }
 // Tenant returns what is stored about a tenant, and whether it is known.
 func (v *Snapshot) Tenant(name string) (Tenant, bool) {
 	t, ok := v.tenants[name]
-	return t, ok
+	return t.asOf(v.ReadAt.UnixMilli()), ok
 }
 
 // LimitsIngest reports whether a tenant says something of its readings that is not as the role is set.
@@ -43,7 +43,7 @@ func (v *Snapshot) LimitsIngest() bool { return v.limited }
 func (v *Snapshot) Tenants() []Tenant {
 	out := make([]Tenant, 0, len(v.tenants))
 	for _, name := range slices.Sorted(maps.Keys(v.tenants)) {
-		out = append(out, v.tenants[name])
+		out = append(out, v.tenants[name].asOf(v.ReadAt.UnixMilli()))
 	}
 	return out
 }

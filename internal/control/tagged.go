@@ -102,8 +102,24 @@ func (g taggedTimes) changes(classes []RetentionClass, device string) (all []int
 	return slices.Compact(all)
 }
 
-// update adds what was found at a time, of the tags that were looked for. It reports whether anything has changed.
+// update adds what was found at a time, of the tags that were looked for. It reports whether anything has changed. A
+// change that is to come is taken back by what undoes it.
 func (g taggedTimes) update(found Tagged, at int64) (changed bool) {
+	set := func(class, device string, has bool) {
+		times := g[class][device]
+		n := len(times)
+		switch {
+		case n%2 == 1 == has:
+			return
+		case n > 0 && times[n-1] > at+takeBackMargin.Milliseconds():
+			g[class][device] = times[:n-1]
+		case n > 0:
+			g[class][device] = append(times, max(at, times[n-1]))
+		default:
+			g[class][device] = append(times, at)
+		}
+		changed = true
+	}
 	for tag, devices := range found {
 		class := tag.String()
 		if g[class] == nil {
@@ -114,21 +130,85 @@ func (g taggedTimes) update(found Tagged, at int64) (changed bool) {
 			now[d] = true
 		}
 		for d := range g[class] {
-			if times := g[class][d]; len(times)%2 == 1 && !now[d] {
-				g[class][d], changed = append(times, max(at, times[len(times)-1])), true
-			}
+			set(class, d, now[d])
 		}
 		for d := range now {
-			if times := g[class][d]; len(times)%2 == 0 {
-				since := at
-				if n := len(times); n > 0 {
-					since = max(since, times[n-1])
-				}
-				g[class][d], changed = append(times, since), true
-			}
+			set(class, d, true)
 		}
 	}
 	return changed
+}
+
+// takeBack takes out the changes that come long enough after a time.
+func (g taggedTimes) takeBack(at int64) {
+	for class, devices := range g {
+		for d, times := range devices {
+			for n := len(times); n > 0 && times[n-1] > at+takeBackMargin.Milliseconds(); n = len(times) {
+				times = times[:n-1]
+			}
+			if g[class][d] = times; len(times) == 0 {
+				delete(devices, d)
+			}
+		}
+	}
+}
+
+// Retagged is a device that would be in another class than the stored one by its tags in the catalog.
+type Retagged struct {
+	Device string
+	Stored RetentionClass // as it stays until an operator confirms another one
+	Found  RetentionClass // as its tags say
+}
+
+// Shortens reports whether readings of the device would be kept for less.
+func (r Retagged) Shortens() bool { return keepsLonger(r.Stored.Keep, r.Found.Keep) }
+
+// lengthens reports whether readings of a device are kept longer for its tags. What producers send decides of that
+// alone (rule X6).
+func lengthens(r Retagged) bool { return keepsLonger(r.Found.Keep, r.Stored.Keep) }
+
+// chosen returns what is to be stored of what was found: of devices that are accepted as it was found, of others as it
+// is stored. Tags that no class before names are as they were found: what is stored of them is old.
+func (g taggedTimes) chosen(before, classes []RetentionClass, found Tagged, accept func(Retagged) bool) Tagged {
+	foundOf := map[string]map[string]bool{} // by device the classes that were found
+	out := Tagged{}
+	for tag, devices := range found {
+		out[tag] = []string{}
+		isKnown := slices.ContainsFunc(before, func(c RetentionClass) bool { return c.Devices == tag.String() })
+		for _, d := range devices {
+			if foundOf[d] == nil {
+				foundOf[d] = map[string]bool{}
+			}
+			foundOf[d][tag.String()] = true
+		}
+		for d, times := range g[tag.String()] {
+			if foundOf[d] == nil && isKnown && len(times)%2 == 1 {
+				foundOf[d] = map[string]bool{}
+			}
+		}
+	}
+	for d, has := range foundOf {
+		stored := map[string]bool{}
+		for tag := range found {
+			class := tag.String()
+			stored[class] = len(g[class][d])%2 == 1
+			if !slices.ContainsFunc(before, func(c RetentionClass) bool { return c.Devices == class }) {
+				stored[class] = has[class]
+			}
+		}
+		in := func(tags map[string]bool) RetentionClass {
+			return classOf(classes, d, func(class string) bool { return tags[class] })
+		}
+		if !accept(Retagged{d, in(stored), in(has)}) {
+			has = stored
+		}
+		for tag := range found {
+			if has[tag.String()] {
+				out[tag] = append(out[tag], d)
+			}
+		}
+	}
+	return out
 }
 
 func (g taggedTimes) size() (n int) {
@@ -153,10 +233,37 @@ func (g taggedTimes) clone() taggedTimes {
 // errUntagged says that a change of retention by tag does not say which devices have the tag.
 var errUntagged = errors.New("a retention by tag needs the devices that have it")
 
+// Retagged returns the devices that would be kept for longer or for less by their tags, sorted.
+func (t Tenant) Retagged(found Tagged) (out []Retagged) {
+	classes := t.RetentionClasses()
+	t.tagged.chosen(classes, classes, found, func(r Retagged) bool {
+		if r.Stored.Keep != r.Found.Keep {
+			out = append(out, r)
+		}
+		return false
+	})
+	slices.SortFunc(out, func(a, b Retagged) int { return strings.Compare(a.Device, b.Device) })
+	return out
+}
+
 // TaggedChange stores which devices have the tags of classes of retention, as it was found at now, and reports whether
-// that differs from what is stored.
+// that differs from what is stored. Devices that would be kept for less stay as they are (rule X6).
 func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs bool) {
-	if !t.tagged.clone().update(found, now.UnixMilli()) {
+	return t.taggedChange(found, now, 0, lengthens)
+}
+
+// ConfirmTagged stores the tags of devices as TaggedChange does, also where they are kept for less, because an operator
+// has confirmed that. It comes into force two hours later; until then their former tags take it back (rule X5).
+func (t Tenant) ConfirmTagged(found Tagged, now time.Time, devices []string) (c Change, differs bool) {
+	return t.taggedChange(found, now, retentionLead, func(r Retagged) bool { return slices.Contains(devices, r.Device) })
+}
+
+func (t Tenant) taggedChange(
+	found Tagged, now time.Time, lead time.Duration, accept func(Retagged) bool,
+) (c Change, differs bool) {
+	classes := t.RetentionClasses()
+	at := now.Add(lead)
+	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at.UnixMilli()) {
 		return c, false
 	}
 	store := func(body map[string]any) error {
@@ -164,12 +271,12 @@ func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs boo
 		if err != nil {
 			return err
 		}
-		begin, err := presentSince(body)
+		now, err := presentOf(body)
 		if err != nil {
 			return err
 		}
 		// The clock may be behind the one by which the classes were set: devices come to them after that.
-		tagged.update(found, max(now.UnixMilli(), begin+1))
+		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at.UnixMilli(), now.begins+1))
 		if tagged.size() > maxTagged {
 			return ErrTagged
 		}
@@ -179,17 +286,21 @@ func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs boo
 	return Change{path: []string{"tagged"}, named: "tagged", value: "updated", update: store}, true
 }
 
-// presentSince returns when the present classes of a tenant document were set, 0 for the first ones.
-func presentSince(body map[string]any) (int64, error) {
-	text, err := json.Marshal(body["retention"])
+// presentOf returns the classes of a tenant document that were set last, and since when.
+func presentOf(body map[string]any) (*retentionSet, error) {
+	text, err := json.Marshal(map[string]any{"retention": body["retention"]})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var policies []retentionPolicyBody
-	if err := json.Unmarshal(text, &policies); err != nil || len(policies) < 2 {
-		return 0, err
+	var b tenantBody
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, err
 	}
-	return policies[len(policies)-2].Until, nil
+	policies, err := policiesOf(b)
+	if err != nil || len(policies) == 0 {
+		return &retentionSet{}, err
+	}
+	return setOf(policies), nil
 }
 
 // taggedOf returns what a tenant document says of tags.
@@ -216,12 +327,15 @@ type spell struct {
 
 // spells calls yield with the classes that a device has had, one after the other, the present one last: a class ends
 // when the retention is changed, or when the device gets or loses a tag. A writer may use a class until the lead after
-// its end, for any day up to then.
+// its end, for any day up to then. What begins after the document was read is left out.
 func (t Tenant) spells(device string, yield func(spell)) {
 	begin := int64(math.MinInt64)
 	for _, p := range t.policies {
 		end := p.until
-		if end == 0 {
+		switch {
+		case end == 0 && t.known > 0:
+			end = t.known + 1
+		case end == 0:
 			end = math.MaxInt64
 		}
 		if len(p.tagged) > 0 {
@@ -237,4 +351,17 @@ func (t Tenant) spells(device string, yield func(spell)) {
 		yield(spell{p, p.at(device, end-1)})
 		begin = end
 	}
+}
+
+// coming returns the classes by tag that a device comes to later, each with the time from which on as its until.
+func (t Tenant) coming(device string) (out []spell) {
+	if n := len(t.policies); n > 0 && t.known > 0 {
+		now := t.policies[n-1]
+		for _, at := range t.tagged.changes(now.classes, device) {
+			if at > t.known && (t.set.begins <= t.known || at < t.set.begins) {
+				out = append(out, spell{retentionPolicy{until: at}, now.at(device, at)})
+			}
+		}
+	}
+	return out
 }

@@ -30,6 +30,13 @@ func (r *retained) find(inOslo ...string) bool {
 	return differs
 }
 
+// confirm has what was found of devices confirmed, as an operator does.
+func (r *retained) confirm(devices []string, inOslo ...string) {
+	change, differs := r.tenant().ConfirmTagged(control.Tagged{oslo: inOslo}, r.now, devices)
+	require.True(r.t, differs)
+	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+}
+
 func TestRetentionByTag(t *testing.T) {
 	r := newRetained(t, 0)
 	r.setTagged("{site=oslo}=10y,a*=30d,default=7d", "a1", "b1")
@@ -38,6 +45,8 @@ func TestRetentionByTag(t *testing.T) {
 	require.Equal(t, []control.RetentionTag{oslo}, acme.RetentionTags())
 	require.Equal(t, []bool{true, false, true},
 		[]bool{acme.HasTagged("a1"), acme.HasTagged("a2"), acme.HasTagged("")})
+	r.now = noon.Add(lead)
+	acme = r.tenant()
 	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 2
 	for device, keep := range map[string]time.Duration{"a1": 3650 * dayLong, "a2": 30 * dayLong, "b1": 3650 * dayLong,
 		"b2": 7 * dayLong} {
@@ -50,6 +59,8 @@ func TestRetentionByTag(t *testing.T) {
 	require.False(t, r.find("b1", "a1"), "nothing has changed")
 	require.True(t, r.find("b1", "b2"))
 	require.Equal(t, "20261114", r.first("b2"), "what is hidden stays hidden")
+	r.confirm([]string{"a1"}, "b1", "b2")
+	r.now = r.now.Add(lead)
 	require.Equal(t, "20161123", r.first("b1"))
 	r.now = noon.Add(40 * dayLong)
 	require.Equal(t, "20261122", r.first("b2"), "days up to its change went after 7 days")
@@ -66,6 +77,78 @@ func TestRetentionByTag(t *testing.T) {
 	require.Equal(t, "20270114", r.first("b2"))
 }
 
+// What producers send lengthens a retention, and never shortens it: that takes an operator, and two hours in which the
+// tag takes it back (rules X5 and X6).
+func TestTagsAloneOnlyLengthen(t *testing.T) {
+	r := newRetained(t, 0)
+	bergen := control.RetentionTag{Name: "site", Value: "bergen"}
+	const text = "{site=oslo}=10y,{site=bergen}=5d,default=7d"
+	found := func(inOslo, inBergen []string) control.Tagged { return control.Tagged{oslo: inOslo, bergen: inBergen} }
+	change, err := control.RetentionChange(text, r.now, found([]string{"a"}, nil))
+	require.NoError(t, err)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	r.now = noon.Add(lead)
+	tomorrow := telemetry.DayOf(r.now.UnixMilli()) + 2
+	kept := func() (days [3]int) {
+		for i, device := range []string{"a", "b", "c"} {
+			days[i] = int(r.tenant().RetentionOf(device, tomorrow) / dayLong)
+		}
+		return days
+	}
+	require.Equal(t, [3]int{3650, 7, 7}, kept())
+	find := func(tags control.Tagged) bool {
+		change, differs := r.tenant().TaggedChange(tags, r.now)
+		if differs {
+			require.NoError(t, r.all.Set(t.Context(), "acme", change))
+		}
+		return differs
+	}
+	require.False(t, find(found(nil, nil)), "a tag with a typing error")
+	require.False(t, find(found(nil, []string{"a", "b"})), "a tag of a class that keeps for less")
+	require.Equal(t, [3]int{3650, 7, 7}, kept())
+	left := r.tenant().Retagged(found(nil, []string{"a", "b"}))
+	require.Equal(t, []string{"a", "b"}, []string{left[0].Device, left[1].Device})
+	require.True(t, left[0].Shortens() && left[1].Shortens())
+	require.False(t, find(found([]string{"a"}, nil)), "the right tag again: nothing has changed")
+	require.Equal(t, "20161122", r.first("a"))
+	require.True(t, find(found([]string{"a", "b"}, nil)))
+	r.now = r.now.Add(time.Minute)
+	require.Equal(t, [3]int{3650, 3650, 7}, kept())
+	lengthened := r.tenant().Retagged(found([]string{"a", "b", "c"}, nil))
+	require.Len(t, lengthened, 1)
+	require.False(t, lengthened[0].Shortens(), "it needs nobody's confirmation")
+
+	// A person confirms it. For two hours nothing is hidden, and the tag takes it back.
+	confirm := func() {
+		change, differs := r.tenant().ConfirmTagged(found(nil, []string{"a"}), r.now, []string{"a"})
+		require.True(t, differs)
+		require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	}
+	confirm()
+	r.now = r.now.Add(lead - 10*time.Minute)
+	require.Equal(t, "20161122", r.first("a"))
+	require.Equal(t, [3]int{3650, 3650, 7}, kept())
+	require.Contains(t, r.tenant().ExplainRetention("a", r.now.UnixMilli()),
+		"From 2026-11-20T16:01:00Z on its class is {site=bergen}=5d, as an operator has confirmed. Until "+
+			"2026-11-20T15:56:00Z its former tags undo that.")
+	require.True(t, find(found([]string{"a", "b"}, nil)))
+	r.now = r.now.Add(2 * lead)
+	require.Equal(t, []string{"20161122", "3650"}, []string{r.first("a"), fmt.Sprint(kept()[0])},
+		"as if it had never been")
+	confirm()
+	r.now = r.now.Add(lead)
+	require.Equal(t, "20261115", r.first("a"))
+	require.Equal(t, [3]int{5, 3650, 7}, kept())
+
+	// A retention that is set while a tag is another one than is stored takes nobody out of a class either.
+	change, err = control.RetentionChange("{site=oslo}=20y,{site=bergen}=5d,default=7d", r.now,
+		found(nil, []string{"a", "b"}))
+	require.NoError(t, err)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	r.now = r.now.Add(2 * lead)
+	require.Equal(t, [3]int{5, 7300, 7}, kept())
+}
+
 func TestRetentionByTagIsRefused(t *testing.T) {
 	r := newRetained(t, 0)
 	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {
@@ -80,7 +163,7 @@ func TestRetentionByTagIsRefused(t *testing.T) {
 	change, err := control.RetentionChange("{site=oslo}=1d", noon, control.Tagged{oslo: many})
 	require.NoError(t, err)
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), control.ErrTagged)
-	r.setTagged("{site=oslo}=1d", many[:10]...)
+	r.setTagged("{site=oslo}=9d,default=1d", many[:10]...)
 	change, differs := r.tenant().TaggedChange(control.Tagged{oslo: many}, r.now)
 	require.True(t, differs)
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), control.ErrTagged)
@@ -113,16 +196,30 @@ func TestRandomRetentionByTag(t *testing.T) {
 		for range 60 {
 			r.now = r.now.Add(time.Duration(random.Int64N(int64(3 * dayLong))))
 			stale := r.tenant()
-			switch random.IntN(6) {
+			if random.IntN(2) == 0 { // what is to come may still be taken back
+				r.now = r.now.Add(time.Duration(random.Int64N(int64(105 * time.Minute))))
+			}
+			switch random.IntN(7) {
 			case 0:
 				texts := []string{"10d", "{site=oslo}=20d,default=6d", "{site=oslo}=forever,default=3d",
 					"{site=oslo}=4d,default=forever", "a=2d,{site=oslo}=9d,default=30d"}
 				r.setTagged(texts[random.IntN(len(texts))], some()...)
 			case 1, 2:
+				before := r.tenant()
 				skew := time.Duration(random.IntN(20)-10) * time.Second
 				r.now = r.now.Add(skew)
 				r.find(some()...)
 				r.now = r.now.Add(-skew)
+				for _, device := range devices {
+					now := r.now.UnixMilli()
+					require.Equal(t, before.FirstVisible(device, now), r.tenant().FirstVisible(device, now),
+						"tags alone hide %s", device)
+				}
+			case 3:
+				inOslo := some()
+				if change, differs := r.tenant().ConfirmTagged(control.Tagged{oslo: inOslo}, r.now, some()); differs {
+					require.NoError(t, r.all.Set(t.Context(), "acme", change))
+				}
 			}
 			acme, now := r.tenant(), r.now.UnixMilli()
 			for _, device := range devices {

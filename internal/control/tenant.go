@@ -30,6 +30,8 @@ type Tenant struct {
 
 	tagged   taggedTimes
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
+	set      *retentionSet     // what was set last; nil if nothing was
+	known    int64             // ms since 1970 UTC: when the document was read; 0: all that it says counts
 }
 
 // Expired reports whether the retention of a day's readings is over at now for all devices, in ms since 1970.
@@ -131,6 +133,10 @@ func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (map[string
 		}
 		if tenant.policies, err = policiesOf(b); err != nil {
 			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+		}
+		if n := len(tenant.policies); n > 0 {
+			tenant.set = setOf(tenant.policies)
+			tenant.Retention = tenant.policies[n-1].longest()
 		}
 		if s := b.Suspended; s != nil {
 			tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}

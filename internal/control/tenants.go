@@ -89,30 +89,61 @@ func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error
 
 // set tries Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.
 func (t *Tenants) set(ctx context.Context, name string, changes []Change) error {
-	d, found, err := t.docs.Read(ctx, KindTenant, name)
+	_, changed, err := t.changed(ctx, name, changes)
+	if err == nil {
+		_, err = t.docs.Replace(ctx, changed)
+	}
+	return err
+}
+
+// Preview returns a tenant as it is now, and as it would be with changes, of which all are in force. It stores nothing.
+func (t *Tenants) Preview(ctx context.Context, name string, changes ...Change) (now, then Tenant, err error) {
+	was, will, err := t.changed(ctx, name, changes)
 	if err != nil {
-		return err
+		return now, then, fmt.Errorf("change tenant %s: %w", name, err)
+	}
+	epochs, err := t.docs.List(ctx, KindEpoch)
+	if err != nil {
+		return now, then, fmt.Errorf("list tenants: %w", err)
+	}
+	for _, x := range []struct {
+		of Document
+		to *Tenant
+	}{{was, &now}, {will, &then}} {
+		all, err := tenantsOf([]Document{x.of}, epochs, nil)
+		if err != nil {
+			return now, then, err
+		}
+		*x.to = all[name]
+	}
+	return now, then, nil
+}
+
+// changed returns the document of a tenant, and the one that it becomes by changes.
+func (t *Tenants) changed(ctx context.Context, name string, changes []Change) (was, will Document, err error) {
+	was, found, err := t.docs.Read(ctx, KindTenant, name)
+	if err != nil {
+		return was, will, err
 	}
 	if !found {
-		return ErrNoTenant
+		return was, will, ErrNoTenant
 	}
 	var body map[string]any
-	numbers := json.NewDecoder(strings.NewReader(string(d.Body)))
+	numbers := json.NewDecoder(strings.NewReader(string(was.Body)))
 	numbers.UseNumber()
 	if err := numbers.Decode(&body); err != nil {
-		return fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+		return was, will, fmt.Errorf("%s document %q: %w", was.Kind, was.ID, err)
 	}
 	for _, c := range changes {
 		if c.update == nil {
 			c.apply(body)
 		} else if err := c.update(body); err != nil {
-			return err
+			return was, will, err
 		}
 	}
-	changed := newDocument(KindTenant, name, body)
-	changed.ETag = d.ETag
-	_, err = t.docs.Replace(ctx, changed)
-	return err
+	will = newDocument(KindTenant, name, body)
+	will.ETag = was.ETag
+	return was, will, nil
 }
 
 // apply makes a change in the body of a tenant document, and takes out what is empty then.

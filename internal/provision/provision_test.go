@@ -376,3 +376,52 @@ func TestConfigIsChecked(t *testing.T) {
 		Directory: control.NewDirectory(control.DirectoryConfig{})})
 	require.ErrorContains(t, err, "RU/s")
 }
+
+// A shorter retention drops no container before the time that it announces, and none at all if it is taken back until
+// then (rule X5).
+func TestShorterRetentionDropsNothingBeforeItSays(t *testing.T) {
+	now := at("2026-11-23 12:00")
+	b := newBench(t, func() time.Time { return now }, nil)
+	b.once(t)
+	_, err := b.directory.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	months := []string{"2025-11", "2026-06", "2026-09"}
+	for _, month := range months {
+		require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-"+month))
+	}
+	pass := func(d time.Duration) {
+		for end := now.Add(d); now.Before(end); now = now.Add(10 * time.Minute) {
+			b.once(t)
+		}
+	}
+	kept := func() (n int) {
+		v, err := b.directory.Refresh(t.Context())
+		require.NoError(t, err)
+		for _, month := range months {
+			if v.HasContainer("chunks-" + month) {
+				n++
+			}
+		}
+		return n
+	}
+	set := func(text string) {
+		c, err := control.RetentionChange(text, now)
+		require.NoError(t, err)
+		require.NoError(t, control.NewTenants(b.docs).Set(t.Context(), "acme", c))
+	}
+	pass(25 * time.Hour) // they were asked for more than a day ago
+	require.Equal(t, 3, kept())
+	set("40d")
+	pass(110 * time.Minute)
+	require.Equal(t, 3, kept())
+	set("forever")
+	pass(24 * time.Hour)
+	require.Equal(t, 3, kept(), "it was taken back")
+	set("40d")
+	pass(2 * time.Hour)
+	require.Equal(t, 3, kept())
+	pass(6 * time.Hour)
+	require.Zero(t, kept())
+	require.NotContains(t, b.rus(), "chunks-2026-09")
+	require.Contains(t, b.rus(), "chunks-2026-11")
+}

@@ -23,6 +23,8 @@ type TagKeeper struct {
 	Now      func() time.Time
 	Every    time.Duration // between two rounds
 	Logger   *slog.Logger
+
+	warned map[string]string // by tenant, of the devices that wait for an operator; Round owns it
 }
 
 // Run does a round now and then, until the context ends; then it returns nil.
@@ -56,12 +58,46 @@ func (k *TagKeeper) keep(ctx context.Context, t control.Tenant) error {
 	if err != nil {
 		return err
 	}
+	k.warn(ctx, t, found)
 	change, differs := t.TaggedChange(found, now)
 	if !differs {
 		return nil
 	}
 	k.Logger.InfoContext(ctx, "devices have come to classes by tag or left them", "tenant", t.Name)
 	return k.Tenants.Set(ctx, t.Name, change)
+}
+
+// warn says, once for each such devices, that tags would have devices kept for less: that waits for an operator.
+func (k *TagKeeper) warn(ctx context.Context, t control.Tenant, found control.Tagged) {
+	said := WaitingDevices(t.Retagged(found))
+	if said != "" && said != k.warned[t.Name] {
+		k.Logger.WarnContext(ctx, said+": they stay in their class until tenant retention confirm", "tenant", t.Name)
+	}
+	if k.warned == nil {
+		k.warned = map[string]string{}
+	}
+	k.warned[t.Name] = said
+}
+
+// WaitingDevices says which devices would be kept for less by their tags, "" for none.
+func WaitingDevices(all []control.Retagged) string {
+	var names []string
+	for _, r := range all {
+		if r.Shortens() {
+			names = append(names, r.Device)
+		}
+	}
+	const most = 10
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return "1 device would be kept for less by its tags: " + names[0]
+	case n > most:
+		return fmt.Sprintf("%d devices would be kept for less by their tags: %s, ...", n, strings.Join(names[:most], ", "))
+	default:
+		return fmt.Sprintf("%d devices would be kept for less by their tags: %s", n, strings.Join(names, ", "))
+	}
 }
 
 // TaggedDevices returns the devices of a tenant that have tags now. Those that had one and are not in the catalog have

@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +30,11 @@ func TestTagKeeper(t *testing.T) {
 	}
 	add("pump-1", "oslo", 1)
 	add("pump-2", "bergen", 1)
+	var said strings.Builder
 	newKeeper := func(of control.Catalog) *provision.TagKeeper {
 		return &provision.TagKeeper{Snapshot: directory.Refresh, Tenants: control.NewTenants(docs),
 			Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: of}),
-			Now:      func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
+			Now:      func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&said, nil))}
 	}
 	keeper := newKeeper(pages)
 	acme := func() control.Tenant {
@@ -56,7 +58,7 @@ func TestTagKeeper(t *testing.T) {
 
 	later := telemetry.DayOf(now.UnixMilli()) + 30
 	kept := func(device string) int { return int(acme().RetentionOf(device, later).Hours() / 24) }
-	now = now.Add(time.Hour)
+	now = now.Add(3 * time.Hour)
 	add("pump-3", "oslo", 2)
 	add("pump-2", "oslo", 2)
 	require.NoError(t, keeper.Round(t.Context()))
@@ -71,7 +73,11 @@ func TestTagKeeper(t *testing.T) {
 
 	add("pump-1", "bergen", 3)
 	require.NoError(t, keeper.Round(t.Context()))
-	require.Equal(t, []int{5, 100}, []int{kept("pump-1"), kept("pump-2")})
+	require.NoError(t, keeper.Round(t.Context()))
+	now = now.Add(3 * time.Hour)
+	require.Equal(t, []int{100, 100}, []int{kept("pump-1"), kept("pump-2")}, "what a device sends shortens nothing")
+	require.Contains(t, said.String(), "1 device would be kept for less")
+	require.Equal(t, 1, strings.Count(said.String(), "level=WARN"), "it is said once")
 	require.NoError(t, newKeeper(controltest.NewCatalog(t)).Round(t.Context()))
-	require.Equal(t, []int{5, 100, 100}, []int{kept("pump-1"), kept("pump-2"), kept("pump-3")}, "the catalog was lost")
+	require.Equal(t, []int{100, 100, 100}, []int{kept("pump-1"), kept("pump-2"), kept("pump-3")}, "the catalog was lost")
 }

@@ -191,7 +191,8 @@ func TestRollupsEqualChunks(t *testing.T) {
 		end := pick(c, noon, noon.Truncate(24*time.Hour).Add(40*time.Minute))
 		c.history(t, s, end)
 		if c.IntN(3) == 0 { // then some devices show less than others, of what rollups have of both
-			change, err := control.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"), s.world.Now)
+			change, err := control.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"),
+				s.world.Now.Add(-2*time.Hour))
 			require.NoError(t, err)
 			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 			_, err = s.world.Directory.Refresh(t.Context())
@@ -589,9 +590,9 @@ func TestRollupsHideDevices(t *testing.T) {
 		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups, CacheBytes: 1 << 20,
 		Now: func() time.Time { return s.world.Now }})
 	require.NoError(t, err)
-	for _, retention := range []string{"", "m1=1h", "default=1h,m2=forever"} {
+	for i, retention := range []string{"", "m1=1h", "default=1h,m2=forever"} {
 		if retention != "" {
-			change, err := control.RetentionChange(retention, s.world.Now)
+			change, err := control.RetentionChange(retention, s.world.Now.Add(time.Duration(2*i-6)*time.Hour))
 			require.NoError(t, err)
 			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 		}
