@@ -68,8 +68,7 @@ func (cfg DoctorConfig) Run(ctx context.Context, env Env) error {
 	}
 	defer client.Close()
 	d := doctorReport{At: time.Now().UTC(), Binnacle: ThisVersion().Release, Model: cfg.Model.String()}
-	d.runChecks(ctx, client)
-	if cfg.Measure {
+	if isReached := d.runChecks(ctx, client); cfg.Measure && isReached {
 		if !cfg.JSON {
 			fmt.Fprintf(env.Stdout, "A container of 400 RU/s is made, measured and dropped, which costs $%.3f (list price).\n\n",
 				cosmos.ScratchDollars())
@@ -97,20 +96,29 @@ func (cfg DoctorConfig) Run(ctx context.Context, env Env) error {
 	return d.problems()
 }
 
-func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) {
+// runChecks reports whether the account answers. Of one that does not, and of containers that are missing, nothing else
+// can be found out.
+func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) (isReached bool) {
 	began := time.Now()
 	names, err := client.Containers().List(ctx)
 	d.record("list containers", began, err)
-	began = time.Now()
-	_, err = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
-	d.record("read control documents", began, err)
-	began = time.Now()
-	_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
-	d.record("follow the change feed of control", began, err)
-	began = time.Now()
-	_, err = client.Catalog().Pages(ctx, "doctor", 0)
-	d.record("query the catalog", began, err)
+	if err != nil {
+		return false
+	}
 	slices.Sort(names)
+	if slices.Contains(names, store.ControlContainer) {
+		began = time.Now()
+		_, err = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+		d.record("read control documents", began, err)
+		began = time.Now()
+		_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
+		d.record("follow the change feed of control", began, err)
+	}
+	if slices.Contains(names, store.CatalogContainer) {
+		began = time.Now()
+		_, err = client.Catalog().Pages(ctx, "doctor", 0)
+		d.record("query the catalog", began, err)
+	}
 	for _, name := range names {
 		found := containerFound{Name: name}
 		state, err := client.Containers().ReadThroughput(ctx, name)
@@ -128,6 +136,7 @@ func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) {
 			d.record("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision creates it"))
 		}
 	}
+	return true
 }
 
 func (d *doctorReport) record(what string, began time.Time, err error) {

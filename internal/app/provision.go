@@ -490,6 +490,11 @@ type noDocuments struct{ control.Documents }
 // List implements control.Documents.
 func (noDocuments) List(context.Context, string) ([]control.Document, error) { return nil, nil }
 
+// Read implements control.Documents.
+func (noDocuments) Read(context.Context, string, string) (control.Document, bool, error) {
+	return control.Document{}, false, nil
+}
+
 // askingDirectory wakes provision when ingest asks for a container.
 type askingDirectory struct {
 	*control.Directory

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/erase"
+	"binnacle/internal/store"
 	"binnacle/internal/tenantcopy"
 )
 
@@ -60,11 +62,14 @@ func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 		return fmt.Errorf("the target: %w", err)
 	}
 	defer to.Close()
+	target, err := cfg.sides(ctx, from, to, env)
+	if err != nil {
+		return err
+	}
 	logged := time.Now()
 	copier := tenantcopy.New(tenantcopy.Config{
-		From: copySide(from, env), To: copySide(to, env), Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
-		RUs:  cfg.RUs,
-		Days: covered, Forget: erase.Forget, Logger: env.Logger,
+		From: copySide(from, env), To: target, Tenant: cfg.Tenant, Device: cfg.Device, DryRun: cfg.DryRun,
+		RUs: cfg.RUs, Days: covered, Forget: erase.Forget, Logger: env.Logger,
 		Progress: func(r tenantcopy.Result) {
 			if now := time.Now(); now.Sub(logged) > 10*time.Second {
 				logged = now
@@ -100,6 +105,38 @@ func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	return errors.Join(err, printCopy(env.Stdout, cfg, result))
+}
+
+// sides returns the target, after a look at both accounts: a dry run goes to one without a database too.
+func (cfg CopyConfig) sides(ctx context.Context, from, to *cosmos.Client, env Env) (tenantcopy.Side, error) {
+	there, err := isProvisioned(ctx, from)
+	if err != nil {
+		return tenantcopy.Side{}, fmt.Errorf("the source: %w", err)
+	}
+	if !there {
+		return tenantcopy.Side{}, fmt.Errorf("the source %s has no database of Binnacle", cfg.Account.Cosmos)
+	}
+	there, err = isProvisioned(ctx, to)
+	if err != nil {
+		return tenantcopy.Side{}, fmt.Errorf("the target: %w", err)
+	}
+	target := copySide(to, env)
+	if there {
+		return target, nil
+	}
+	const wanted = "the target has no database of Binnacle: \"binnacle provision\" makes it"
+	if !cfg.DryRun {
+		return target, errors.New(wanted)
+	}
+	env.Logger.Warn(wanted, "target", cfg.Target.Cosmos)
+	target.Documents = noDocuments{}
+	target.Directory = control.NewDirectory(control.DirectoryConfig{Documents: noDocuments{}})
+	return target, nil
+}
+
+func isProvisioned(ctx context.Context, client *cosmos.Client) (bool, error) {
+	names, err := client.Containers().List(ctx)
+	return slices.Contains(names, store.ControlContainer), err
 }
 
 func copySide(client *cosmos.Client, env Env) tenantcopy.Side {

@@ -37,6 +37,34 @@ func copyAccount(t *testing.T, now time.Time) (client *cosmos.Client, addr strin
 	return client, at.URL
 }
 
+// A dry run to an account without a database says what would be copied, and what is missing; a copy is refused at once.
+func TestCopyTenantToEmptyAccount(t *testing.T) {
+	from, fromAddr := copyAccount(t, time.Now().UTC())
+	_, err := control.NewDirectory(control.DirectoryConfig{Documents: from.Documents()}).Register(t.Context(), "acme")
+	require.NoError(t, err)
+	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	require.NoError(t, err)
+	empty := httptest.NewServer(server)
+	t.Cleanup(func() {
+		empty.Close()
+		require.NoError(t, server.Close())
+	})
+	run := func(from, to string, dry bool) (out, log bytes.Buffer, err error) {
+		cfg := app.CopyConfig{Tenant: "acme", Account: app.AccountConfig{Cosmos: from},
+			Target: app.AccountConfig{Cosmos: to}, RUs: 1e6, DryRun: dry}
+		err = cfg.Run(t.Context(), app.Env{Stdout: &out, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		return out, log, err
+	}
+	out, log, err := run(fromAddr, empty.URL, true)
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "would be copied: 0 of 0 chunks")
+	require.Contains(t, log.String(), "the target has no database of Binnacle")
+	_, _, err = run(fromAddr, empty.URL, false)
+	require.ErrorContains(t, err, "provision")
+	_, _, err = run(empty.URL, fromAddr, true)
+	require.ErrorContains(t, err, "the source "+empty.URL+" has no database of Binnacle")
+}
+
 // A tenant is copied between two accounts, through the true adapter, and both know of it. An account is not copied to
 // itself.
 func TestCopyTenant(t *testing.T) {

@@ -46,6 +46,9 @@ type Directory struct {
 	docs      *documentsOf // what the snapshot was made of, nil before the first read; reading guards it
 	following atomic.Bool  // the feed works, or was not tried yet
 
+	feedAt      time.Time // when the feed is tried again after a failure; reading guards both
+	feedTrouble retry.Trouble
+
 	mu   sync.Mutex
 	next *pendingRead // the read that has not begun yet, if somebody waits for one; guarded by mu
 }
@@ -73,6 +76,8 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	cfg.MaxMonths = cmp.Or(max(cfg.MaxMonths, 0), 12)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
+	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",
+		Failing: "cannot read changes of control documents: reading all of them instead"}
 	d.current.Store(&Snapshot{})
 	return d
 }

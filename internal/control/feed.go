@@ -56,13 +56,15 @@ const (
 // reading.
 func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	began := d.cfg.Now()
-	if d.cfg.Feed != nil && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
+	follows := d.cfg.Feed != nil && !began.Before(d.feedAt)
+	if follows && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
 		v, err := d.follow(ctx, began)
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
+		follows, d.feedAt = false, began.Add(d.cfg.Every)
 		d.docs = nil // some of what has changed may be in it and not in the snapshot
-		d.cfg.Logger.Warn("cannot read changes of control documents: reading all of them instead", "error", err)
+		d.feedTrouble.Report(err)
 	}
 	d.following.Store(false)
 	whole := &documentsOf{byKind: map[string]map[string]Document{}, from: began}
@@ -81,7 +83,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	d.docs = whole
-	d.following.Store(d.cfg.Feed != nil)
+	d.following.Store(follows)
 	d.current.Store(v)
 	return v, nil
 }
@@ -107,6 +109,7 @@ func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, err
 		v = *made
 	}
 	d.following.Store(true)
+	d.feedTrouble.Report(nil)
 	d.current.Store(&v)
 	return &v, nil
 }

@@ -23,6 +23,7 @@ const AccountLimit = 500
 func (s *Containers) List(ctx context.Context) ([]string, error) {
 	var names []string
 	var token *string
+	loop := paging{most: maxListPages}
 	for {
 		var page azcosmos.QueryContainersResponse
 		_, err := s.c.do(ctx, call{operation: "container_list"}, func(ctx context.Context,
@@ -46,6 +47,9 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 		}
 		if token = page.ContinuationToken; token == nil {
 			return names, nil
+		}
+		if err := loop.next(len(page.Containers), len(page.Containers), *token); err != nil {
+			return nil, fmt.Errorf("list containers: %w", err)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (x *examiner) query(sql string, key azcosmos.PartitionKey) attempt {
 
 // feed reads all changes once, and from then on that there are none.
 func (x *examiner) feed(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-	for {
+	for loop := (paging{most: maxListPages, mostIdle: maxIdleFeed}); ; {
 		o := azcosmos.ChangeFeedOptions{FeedRange: &everywhere}
 		if x.mark != "" {
 			o.Continuation = &x.mark
@@ -117,6 +117,9 @@ func (x *examiner) feed(ctx context.Context, container *azcosmos.ContainerClient
 		page, err := container.ReadChangeFeed(ctx, &o)
 		x.mark = page.ContinuationToken
 		if err != nil || len(page.Items) == 0 {
+			return page.Response, err
+		}
+		if err := loop.next(len(page.Items), len(page.Items), x.mark); err != nil {
 			return page.Response, err
 		}
 	}

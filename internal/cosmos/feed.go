@@ -24,21 +24,30 @@ var everywhere = azcosmos.FeedRange{MinInclusive: epk.Min, MaxExclusive: epk.Max
 // Changes implements control.Feed. A mark is the SDK's continuation.
 func (f *feed) Changes(ctx context.Context, mark string, since time.Time) ([]control.Document, string, error) {
 	var changed []control.Document
+	loop, seen := paging{most: maxListPages, mostIdle: maxIdleFeed}, make(map[string]bool)
 	for {
 		page, err := f.page(ctx, mark, since)
 		if err != nil {
 			return nil, "", fmt.Errorf("changes of control documents: %w", err)
 		}
+		news := 0
 		for _, item := range page.Items {
 			doc, err := withoutIdentity(item)
 			if err != nil {
 				return nil, "", fmt.Errorf("changes of control documents: %w", err)
 			}
-			changed = append(changed, doc)
+			if version := doc.Kind + "/" + doc.ID + "/" + doc.ETag; !seen[version] {
+				seen[version] = true
+				changed = append(changed, doc)
+				news++
+			}
 		}
 		mark = page.ContinuationToken
 		if len(page.Items) == 0 {
 			return changed, mark, nil
+		}
+		if err := loop.next(len(page.Items), news, mark); err != nil {
+			return nil, "", fmt.Errorf("changes of control documents: the feed never says that nothing is new: %w", err)
 		}
 	}
 }

@@ -150,6 +150,7 @@ func (f *Foreign) Query(ctx context.Context, rangeID string, q ForeignQuery,
 	ctx = policy.WithHTTPHeader(ctx, http.Header{http.CanonicalHeaderKey(rangeHeader): {rangeID}})
 	var token *string
 	var p page
+	var loop paging
 	began := f.rus
 	defer p.release()
 	for {
@@ -164,11 +165,19 @@ func (f *Foreign) Query(ctx context.Context, rangeID string, q ForeignQuery,
 		if err != nil {
 			return f.explain("query", err)
 		}
-		if err := p.each(yield); err != nil {
+		items := 0
+		err = p.each(func(item []byte) error {
+			items++
+			return yield(item)
+		})
+		if err != nil {
 			return err
 		}
 		if token = answer.ContinuationToken; token == nil || f.rus-began > q.MaxRUs {
 			return nil
+		}
+		if err := loop.next(items, items, *token); err != nil {
+			return f.explain("query", err)
 		}
 	}
 }

@@ -35,6 +35,7 @@ func (c *Client) each(
 ) error {
 	var token *string
 	var p page
+	var loop paging
 	defer p.release()
 	for {
 		var answer azcosmos.QueryItemsResponse
@@ -59,6 +60,7 @@ func (c *Client) each(
 				return err
 			}
 		}
+		before := usage.Documents
 		err = p.each(func(item []byte) error {
 			usage.Documents++
 			return yield(item)
@@ -68,6 +70,9 @@ func (c *Client) each(
 		}
 		if token = answer.ContinuationToken; token == nil {
 			return nil
+		}
+		if err := loop.next(usage.Documents-before, usage.Documents-before, *token); err != nil {
+			return err
 		}
 	}
 }

@@ -28,6 +28,8 @@ type script struct {
 	asked   []string
 	seen    func(*http.Request)
 	refused bool // a request was answered 429; from then on nobody may know the physical partitions
+
+	container bool // it has one physical partition
 }
 
 type answer struct {
@@ -42,6 +44,8 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	a := answer{status: 200, body: `{"writableLocations":[],"readableLocations":[]}`}
 	if r.URL.Path == "/" || r.URL.Path == "" {
 		a.err = s.account
+	} else if s.container && r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/docs") {
+		a = metadata(r)
 	} else if s.refused && r.Method == http.MethodGet && !strings.Contains(r.URL.Path, "/docs") {
 		a = answer{status: 403}
 	} else {
@@ -65,6 +69,18 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 		body = failing(a.body, a.broken)
 	}
 	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r, Body: body}, nil
+}
+
+// metadata answers requests for a container and its one physical partition.
+func metadata(r *http.Request) answer {
+	switch {
+	case !strings.HasSuffix(r.URL.Path, "/pkranges"):
+		return answer{status: 200, body: `{"id":"control","_rid":"AAA=","partitionKey":{"paths":["/kind"],"version":2}}`}
+	case r.Header.Get("If-None-Match") != "":
+		return answer{status: 304}
+	}
+	return answer{status: 200, headers: map[string]string{"etag": `"1"`},
+		body: `{"_rid":"AAA=","PartitionKeyRanges":[{"id":"0","minInclusive":"","maxExclusive":"FF","parents":[]}]}`}
 }
 
 var endpoints int
