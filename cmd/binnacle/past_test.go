@@ -42,7 +42,10 @@ func TestBackfillOfArchive(t *testing.T) {
 	require.NoError(t, os.WriteFile(archive, []byte(text), 0o600))
 	flags := []string{"--tenant=acme", "--device=m1", "--time-column=time"}
 
-	d.replay(archive, flags, "records 300")
+	past := run(t, time.Minute, append([]string{"replay", archive, "--kafka", d.kafka}, flags...)...)
+	require.Equal(t, 1, past.code)
+	require.Regexp(t, `300 of 300 records were refused and are dead letters: past 300. The first: .*--backfill`,
+		past.stderr.String())
 	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == days }, "all are dead letters")
 	for _, l := range d.deadLetters() {
 		require.Equal(t, "past", header(l, "binnacle-reason"))
@@ -62,6 +65,6 @@ func TestBackfillOfArchive(t *testing.T) {
 	// A device with a wrong clock, in the same year.
 	late := filepath.Join(t.TempDir(), "late.csv")
 	require.NoError(t, os.WriteFile(late, []byte(strings.Join(strings.SplitN(text, "\n", 3)[:2], "\n")+"\n"), 0o600))
-	d.replay(late, []string{"--tenant=acme", "--device=m2", "--time-column=time"}, "records 1")
+	d.replay(late, []string{"--tenant=acme", "--device=m2", "--time-column=time", "--allow-refused"}, "refused 1")
 	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == days+1 }, "a dead letter")
 }

@@ -14,7 +14,6 @@ type replayCommand struct {
 
 	Backfill    bool              `help:"Allow a backfill for the file's readings: they are accepted at any age within the tenant's retention." group:"Backfill"`
 	BackfillFor time.Duration     `name:"backfill-for" help:"Lifetime of the backfill permission." default:"7d" group:"Backfill"`
-	Group       string            `help:"Consumer group of the ingesters. If they read the topic with the name of --topic and .backfill, the backfill goes there." default:"binnacle" group:"Backfill"`
 	Account     app.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
 }
 
@@ -30,7 +29,7 @@ func (c *replayCommand) Run(e *env) error {
 		backfills.Lasts, backfills.Says, backfills.DryRun = c.BackfillFor, e.stdout, cfg.DeadLetters.DryRun
 		cfg.Grant = backfills.Allow
 		if !cfg.DeadLetters.FromDLQ && cfg.Validate() == nil {
-			if cfg.Topic, err = backfills.Topic(e.ctx, cfg.Kafka, c.Group, cfg.Topic); err != nil {
+			if cfg.Topic, err = backfills.Topic(e.ctx, cfg.Kafka, cfg.Group, cfg.Topic); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,7 @@ func TestReplayMachineTemperature(t *testing.T) {
 	t.Parallel()
 	file, want := machine(t)
 	dir := t.TempDir()
-	d := startDev(t, dir, "--fleet=0", "--hold=2s")
+	d := startDev(t, dir, "--fleet=0", "--hold=5s")
 	d.replay(file, machineFlags, "records 22695", "readings 22695", "values 22695", "bad lines 0", "duplicate instants 12")
 	s := d.answers("acme", want, "device=m1&from=0&to=now&strict=true&format=csv")
 	require.Positive(t, s.HeadRows)
@@ -191,8 +191,8 @@ func TestReplayTSBSIoT(t *testing.T) {
 	want, strangers := influx(t, file, "name", "fleet", "driver", "model")
 	require.Equal(t, 67, strangers)
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=3s")
-	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=name", "--lp-tags=fleet,driver,model"}, "records 77865",
-		"readings 77798", "bad lines 0", "dead letters 67")
+	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=name", "--lp-tags=fleet,driver,model", "--allow-refused"},
+		"records 77865", "readings 77798", "bad lines 0", "dead letters 67", "refused 67")
 	d.answers("acme", want, everything+"&format=csv")
 	d.answers("acme", want, everything+"&limit=1000000")
 	d.stored("acme")
@@ -261,13 +261,21 @@ func TestReplayBadLines(t *testing.T) {
 	messages := file(t, "messages.ndjson", good(0, "1.5")+"no json\n"+good(1,
 		`{"float":"-Inf"}`)+fmt.Sprintf(`{"tenant":"acme","ts":%d,"values":{"v":1}}`, ts)+"\n\n"+good(2,
 		"9007199254740993")+"{\n")
-	d.replay(messages, nil, "records 4", "readings 3", "values 3", "bad lines 2 line 2, 7", "dead letters 1")
+	refusing := run(t, time.Minute, "replay", messages, "--kafka", d.kafka)
+	require.Equal(t, 1, refusing.code)
+	for _, s := range []string{"lines that can't be read, and are not published: 2; the first is line 2: it is neither",
+		"1 of 4 records were refused and are dead letters: device 1. The first: ", "--allow-refused"} {
+		require.Contains(t, refusing.stderr.String(), s)
+	}
+	d.replay(messages, []string{"--allow-refused"}, "records 4", "readings 3", "values 3", "bad lines 2 line 2, 7",
+		"dead letters 1")
 	sheet := file(t, "sheet", "time;name;a;b;c\n"+
 		"2026-01-02 03:04:05;x1;1.50;true;NaN\n"+
 		"2026-01-02 03:04:06;x1;;false;some text\n"+
 		"yesterday;x1;1;true;2\n"+
 		"2026-01-02 03:04:07;x2;+Inf;;-0\n")
-	d.replay(sheet, []string{"--tenant", "acme", "--device-column", "name"}, "records 3", "readings 3", "values 7",
+	d.replay(sheet, []string{"--tenant", "acme", "--device-column", "name", "--allow-refused"},
+		"records 3", "readings 3", "values 7",
 		"bad lines 1 line 4")
 
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
@@ -280,7 +288,7 @@ func TestReplayBadLines(t *testing.T) {
 		{device: "x2", ts: at + 2000}: {"a": math.Inf(1), "c": math.Copysign(0, -1)},
 	}
 	d.answersInAllFormats("acme", want)
-	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 1 }, "a dead letter")
+	require.Len(t, d.deadLetters(), 2, "one of each replay")
 }
 
 // The file's end is now, and so its last reading is fresh.

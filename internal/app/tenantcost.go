@@ -158,6 +158,9 @@ func (c *costs) serve(r *http.Request) (int, any, error) {
 // ten minutes after the hour.
 const mostUnbilled = 3
 
+// mostStoring is how long storing counters takes, at most.
+const mostStoring = 2 * time.Second
+
 // bill returns the bill of a month. charged is what the account says it has charged, nil to ask it.
 func (c *costs) bill(ctx context.Context, month charges.Month, charged *float64) (*charges.Bill, *charges.Sum, error) {
 	// First, so that what this takes is not in it: nobody counts it.
@@ -171,7 +174,9 @@ func (c *costs) bill(ctx context.Context, month charges.Month, charged *float64)
 		return nil, nil, err
 	}
 	if known && charged == nil {
-		rus := said.Until(in.Sum.Through)
+		// The last write counts itself, and is charged a moment after the time that it names.
+		stored := in.Sum.Through.Add(mostStoring)
+		rus := min(max(in.Sum.RUs(), said.Until(in.Sum.Through)), said.Until(stored))
 		in.Charged = &rus
 	}
 	if in.Hours, err = reader.Hours(ctx, month); err != nil {

@@ -27,19 +27,28 @@ const batchOverhead = 1 << 10
 // them. It sends as many requests as their size needs. done is the number of acknowledged messages, from the first on;
 // later ones may have been appended too. ErrTooLarge is about the message at done.
 func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) (done int, err error) {
+	return t.ProduceTo(ctx, partition, messages, func(int64, int) {})
+}
+
+// ProduceTo does what Produce does, and calls landed after each acknowledged request with the offset of its first
+// message and the number of its messages.
+func (t *Topic) ProduceTo(ctx context.Context, partition int, messages []Message,
+	landed func(base int64, n int)) (done int, err error) {
 	for done < len(messages) {
+		var base int64
 		n, err := t.request(messages[done:])
 		if err == nil {
-			_, err = t.produce(ctx, partition, messages[done:done+n])
+			base, err = t.produce(ctx, partition, messages[done:done+n])
 		}
 		if n > 1 && errors.Is(err, ErrTooLarge) {
 			// The limit of the broker is below Kafka's default: sent one by one, the message that exceeds it shows.
 			n = 1
-			_, err = t.produce(ctx, partition, messages[done:done+1])
+			base, err = t.produce(ctx, partition, messages[done:done+1])
 		}
 		if err != nil {
 			return done, fmt.Errorf("produce to %s/%d: %w", t.name, partition, err)
 		}
+		landed(base, n)
 		done += n
 	}
 	return done, nil

@@ -14,6 +14,7 @@ type cluster struct {
 	client *kafka.Client
 	topic  *kafka.Topic
 	now    func() time.Time
+	landed func(partition int, base int64, n int) // receives where records were appended; nil: ignored
 }
 
 // errNoTopic says that the topic does not exist. Waiting does not make it.
@@ -29,7 +30,7 @@ func newCluster(cfg Config) (*cluster, error) {
 		client.Close()
 		return nil, err
 	}
-	return &cluster{client, client.Topic(set.Named()[0]), cfg.Now}, nil
+	return &cluster{client: client, topic: client.Topic(set.Named()[0]), now: cfg.Now}, nil
 }
 
 func (c *cluster) close() { c.client.Close() }
@@ -54,7 +55,12 @@ func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic)
 
 // Produce implements producer.
 func (c *cluster) Produce(ctx context.Context, partition int, b *batch) error {
-	if _, err := c.topic.Produce(ctx, partition, b.messages(c.now())); err != nil {
+	_, err := c.topic.ProduceTo(ctx, partition, b.messages(c.now()), func(base int64, n int) {
+		if c.landed != nil {
+			c.landed(partition, base, n)
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("publish to partition %d of topic %s of Kafka at %s: %w", partition, c.topic.Name(),
 			c.client.Address(), err)
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	DeadLetters DeadLetters    `kong:"embed,group='Dead letters'"`
 	Messages    decode.Options `kong:"embed,group='Messages (for dead letters set these as for the ingesters)'"`
 
+	Group        string `help:"Consumer group of the ingesters, whose commits say what they have decided on. If they read the topic with the name of --topic and .backfill, a backfill goes there." default:"binnacle"`
+	AllowRefused bool   `help:"Exit with 0 although lines can't be read or records are refused."`
+
 	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
 

@@ -37,7 +37,30 @@ func TestTable(t *testing.T) {
 	}, values)
 	s.File = ""
 	require.Equal(t, replay.Summary{Format: replay.CSV, Records: 5, Readings: 3, Values: 7, DeadLetters: 2,
-		BadLines: 5, BadLineNumbers: []int{9, 10, 11, 12, 13}}, s)
+		BadLines: 5, BadLineNumbers: []int{9, 10, 11, 12, 13},
+		FirstBad: `"yesterday" is not a time, such as 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 or seconds since 1970`}, s)
+}
+
+// A line that can't be read says why, and cells that look like numbers and are none are counted.
+func TestTableSaysWhatIsWrong(t *testing.T) {
+	for row, why := range map[string]string{
+		"13/01/2026 10:00;1":     `the time "13/01/2026 10:00" does not say which number is the day and which the month`,
+		"01.02.26;1":             `the time "01.02.26" does not say which number is the day`,
+		";1":                     "it has no time",
+		"2026-01-01":             "it has 1 cells; the line of column names has 2",
+		"2026-13-01 00:00:00;1":  `"2026-13-01 00:00:00" is not a time, such as`,
+		"2026-01-01;\"1":         "not a row of CSV",
+		"2026-01-01;1;2":         "it has 3 cells",
+		"2026-01-01 24:00:00;0 ": "is not a time",
+	} {
+		s, _, _ := run(t, config(write(t, "x.csv", "time;a\n"+row+"\n")))
+		require.Equal(t, 1, s.BadLines, row)
+		require.Contains(t, s.FirstBad, why, row)
+	}
+	s, _, _ := run(t, config(write(t, "x.csv",
+		"time;a;b\n2026-01-01;1;x\n2026-01-02;21,5;-1.234,5\n2026-01-03;5 V;none\n2026-01-04;-;+\n")))
+	require.Equal(t, 3, s.Texts)
+	require.Equal(t, `"21,5" in column a of line 3: a decimal comma? Numbers have a point`, s.FirstText)
 }
 
 func TestDelimiters(t *testing.T) {
@@ -169,7 +192,8 @@ func TestMessages(t *testing.T) {
 	s.File = ""
 	require.Equal(t, replay.Summary{Format: replay.NDJSON, Records: 6, Readings: 4, Values: 6, DeadLetters: 2,
 		DuplicateInstants: 2,
-		BadLines:          7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11}}, s)
+		BadLines:          7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11},
+		FirstBad: "not JSON: no comma or brace at byte 16"}, s)
 
 	cfg = config(write(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))
 	_, keys, values = run(t, cfg)
@@ -199,7 +223,8 @@ func TestInflux(t *testing.T) {
 	}, values)
 	s.File = ""
 	require.Equal(t, replay.Summary{Format: replay.LineProtocol, Records: 4, Readings: 3, Values: 4, DeadLetters: 1,
-		BadLines: 4, BadLineNumbers: []int{6, 7, 9, 10}}, s)
+		BadLines: 4, BadLineNumbers: []int{6, 7, 9, 10},
+		FirstBad: "not line protocol: at line 1:9: expected tag key or field but found '\\n' instead"}, s)
 
 	cfg = config(write(t, "x.lp", "m,tenant=globex a=1 0\nm a=2 0"))
 	cfg.Tenant, cfg.Messages.TenantTag, cfg.Messages.Metric = "", "tenant", "field"

@@ -42,10 +42,11 @@ func (s *influx) next(e *element) error {
 		if err != nil {
 			return err
 		}
-		e.outcome = bad
-		if ok {
-			s.decode(e, line)
+		if !ok {
+			e.refuse("it is longer than %d bytes", maxLine)
+			return nil
 		}
+		s.decode(e, line)
 		return nil
 	}
 	entry := head[:decode.Entry(head)]
@@ -63,13 +64,13 @@ func (s *influx) decode(e *element, entry []byte) {
 	got := s.decoder.Decode(decode.Record{Value: entry, ContentType: influxType, Timestamp: s.now})
 	switch {
 	case len(got.Bad) > 0 && got.Bad[0].Reason != decode.Empty:
-		e.outcome = bad
+		e.refuse("%s", got.Bad[0].Detail)
 		return
 	case len(got.Readings) == 0:
 		e.outcome = nothing
 		return
 	case len(got.Readings)+len(got.Bad) > 1:
-		e.outcome = bad
+		e.refuse("it holds several lines")
 		return
 	}
 	e.outcome, e.reading = good, got.Readings[0]

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -14,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/journal"
+	"binnacle/ingest/worker"
+	kafkaclient "binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/replay"
 
@@ -98,6 +103,88 @@ func TestThroughKafka(t *testing.T) {
 		}
 	}
 	require.Equal(t, rows, n)
+}
+
+// What ingesters refuse of a replay's own records makes it fail, with the reason, once they have decided on all of
+// them: by commits, and by what commits say of the journal. Records of others, and repeats of dead letters, do not
+// count.
+func TestRefusals(t *testing.T) {
+	o := newDeadLetterRig(t)
+	o.publishRecord(0, kafkaclient.Message{Value: []byte("of another producer")})
+	topic := o.client.Topic("telemetry")
+	decided := make(chan error)
+	go func() { // an ingester
+		decided <- func() error {
+			var all []worker.DeadLetter
+			for p := range 2 {
+				for end := int64(0); end < 10; {
+					var err error
+					if _, end, err = topic.Bounds(t.Context(), p); err != nil {
+						return err
+					}
+				}
+			}
+			for p := range 2 {
+				for _, r := range o.records("telemetry", p) {
+					if r.Offset%3 > 0 {
+						continue
+					}
+					l := worker.DeadLetter{Topic: "telemetry", Partition: int32(p),
+						Record: worker.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value},
+						Bad:    decode.Bad{Index: whole, Reason: decode.Past, Detail: "event time lies too far back"}}
+					all = append(all, l, l)
+				}
+			}
+			dead := ingest.NewTopicDeadLetterWriter(o.client.Topic("telemetry.dlq"))
+			if err := dead.Publish(t.Context(), all); err != nil {
+				return err
+			}
+			for p := range 2 {
+				_, end, err := topic.Bounds(t.Context(), p)
+				c := kafkaclient.Commit{Group: "binnacle", Generation: kafkaclient.NoGeneration, Partition: p,
+					Offset: end}
+				if p == 1 {
+					c.Offset, c.Metadata = 0, journal.Commit{F: end, To: 1}.Metadata()
+				}
+				if err = errors.Join(err, topic.Commit(t.Context(), c)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+	}()
+	text := "time,id,n\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,d%d,1\n", 1767225600+i, i)
+	}
+	cfg := config(write(t, "x.csv", text))
+	cfg.DeviceColumn, cfg.Kafka, cfg.Group = "id", o.cfg.Kafka, "binnacle"
+	s, err := replay.Run(t.Context(), cfg)
+	require.NoError(t, <-decided)
+	require.Equal(t, 40, s.Records)
+	want := 0
+	for p := range 2 {
+		for _, r := range o.records("telemetry", p) {
+			if r.Offset%3 == 0 && string(r.Value) != "of another producer" {
+				want++
+			}
+		}
+	}
+	require.Positive(t, want)
+	require.Equal(t, replay.Refusals{Records: want, ByReason: map[decode.Reason]int{decode.Past: want},
+		First: "event time lies too far back"}, s.Refusals)
+	require.ErrorContains(t, err, fmt.Sprintf("%d of 40 records were refused and are dead letters: past %[1]d. "+
+		"The first: event time lies too far back; readings of long ago are accepted with --backfill", want))
+	require.ErrorContains(t, err, "--allow-refused")
+	cfg.AllowRefused = true
+	cfg.File = write(t, "y.csv", "time,n\n2026-01-01,1\nyesterday,1\n")
+	cfg.Device, cfg.DeviceColumn, cfg.Group = "m1", "", ""
+	s, err = replay.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.BadLines)
+	cfg.AllowRefused = false
+	_, err = replay.Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "lines that can't be read, and are not published: 1; the first is line 3: \"yester")
 }
 
 // The broker goes away in the middle and comes back: nothing is lost, and what is stored twice is stored

@@ -38,10 +38,11 @@ func (s *messages) next(e *element) error {
 		return err
 	}
 	s.line = s.text.lines
-	e.line, e.outcome = s.line, bad
+	e.line = s.line
 	line = bytes.Trim(line, " \t\r\n")
 	switch {
 	case !ok:
+		e.refuse("it is longer than %d bytes", maxLine)
 	case len(line) == 0:
 		e.outcome = nothing
 	case line[0] == '[':
@@ -56,11 +57,13 @@ func (s *messages) next(e *element) error {
 func (s *messages) array(e *element, line []byte) error {
 	got := s.decoder.Decode(decode.Record{Value: line, ContentType: "application/json"})
 	if len(got.Bad) > 0 && got.Bad[0].Index == decode.Whole {
+		e.refuse("%s", got.Bad[0].Detail)
 		return nil
 	}
 	s.queue = s.queue[:0]
 	if err := json.Unmarshal(line, &s.queue); err != nil {
-		return nil // never: the decoder is the stricter of the two
+		e.refuse("%s", err) // never: the decoder is the stricter of the two
+		return nil
 	}
 	e.outcome = nothing
 	if len(s.queue) > 0 {
@@ -71,7 +74,7 @@ func (s *messages) array(e *element, line []byte) error {
 
 func (s *messages) decode(e *element, message []byte) {
 	if message[0] != '{' {
-		e.outcome = bad
+		e.refuse("it is neither a JSON object nor an array: %.80q", message)
 		return
 	}
 	got := s.decoder.Decode(decode.Record{Value: message, ContentType: "application/json"})
@@ -83,7 +86,7 @@ func (s *messages) decode(e *element, message []byte) {
 			e.raw = nil
 		}
 	case got.Bad[0].Reason == decode.Undecodable:
-		e.outcome = bad
+		e.refuse("%s", got.Bad[0].Detail)
 	default:
 		e.outcome = deadLetter
 	}

@@ -15,10 +15,11 @@ import (
 	"binnacle/internal/progress"
 )
 
-// Run publishes the file. It returns nil only when every line that could be parsed is acknowledged by all
-// replicas in sync; the Summary is filled as far as it came. Readings of one device go to one Kafka
-// partition, in their order. Run again, it publishes the same again: readings of the same instants, which
-// are answered once.
+// Run publishes the file, and waits for what ingesters decide of its records where Config.Group is set. It returns nil
+// only when every line that could be parsed is acknowledged by all replicas in sync, and, without AllowRefused, every
+// line could be parsed and no record was refused; the Summary is filled as far as it came. Readings of one device go to
+// one Kafka partition, in their order. Run again, it publishes the same again: readings of the same instants, which are
+// answered once.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -28,27 +29,62 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		return Summary{File: cfg.File}, cmp.Or(cfg.Validate(), err)
 	}
 	defer to.close()
-	return run(ctx, cfg, to)
+	var refusals *refusals
+	if cfg.Group != "" && !cfg.DeadLetters.DryRun && cfg.check() == nil {
+		if refusals, err = followRefusals(ctx, to.client, cfg); err != nil {
+			return Summary{File: cfg.File}, err
+		}
+		to.landed = refusals.landed
+	}
+	s, err := run(ctx, cfg, to)
+	if err == nil && refusals != nil {
+		s.Refusals, err = refusals.await(ctx)
+	}
+	if err == nil && !cfg.AllowRefused {
+		err = s.refused()
+	}
+	return s, err
+}
+
+// refused returns an error that says what was refused of the file, and by which reason first.
+func (s *Summary) refused() error {
+	var faults []error
+	if s.BadLines > 0 {
+		faults = append(faults, fmt.Errorf("%s: lines that can't be read, and are not published: %d; "+
+			"the first is line %d: %s", s.File, s.BadLines, s.BadLineNumbers[0], s.FirstBad))
+	}
+	if s.Refusals.Records > 0 {
+		faults = append(faults, errors.New(s.Refusals.text(s.Records)))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return errors.Join(append(faults, errors.New("exit with 0 all the same: --allow-refused"))...)
 }
 
 func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 	s := Summary{File: cfg.File}
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.check(); err != nil {
 		return s, err
 	}
-	format, err := detect(cfg)
-	if err != nil {
-		return s, err
-	}
-	s.Format = format
-	if err := cfg.validateFor(format); err != nil {
-		return s, err
-	}
-	grants, err := prepare(ctx, cfg, format, &s)
+	s.Format, _ = detect(cfg) // check has found it
+	grants, err := prepare(ctx, cfg, s.Format, &s)
 	if err != nil || cfg.DeadLetters.DryRun {
 		return s, err
 	}
 	return s, s.publish(ctx, cfg, to, grants)
+}
+
+// check reports every fault that can be seen before anything is published.
+func (c Config) check() error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	format, err := detect(c)
+	if err != nil {
+		return err
+	}
+	return c.validateFor(format)
 }
 
 // detect returns the file's format by --format, its name, or its first lines.
@@ -182,7 +218,7 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 		}
 		e.reading.Time += s.Shift
 		if value = e.message(value[:0]); len(value) > maxMessage {
-			e.outcome = bad
+			e.refuse("its message takes more than %d bytes", maxMessage)
 		}
 		s.count(e)
 		if e.outcome == bad || e.outcome == nothing {

@@ -20,8 +20,16 @@ const (
 type element struct {
 	outcome outcome
 	line    int               // its first line, from 1
+	why     string            // a bad one can't be parsed
 	reading telemetry.Reading // of a good one, and of a dead letter that is not raw
+	texts   int               // cells that begin like a number and are text
+	text    string            // the first of them, and where it stands
 	raw     []byte            // the message as it stands in the file; nil: that of reading
+}
+
+// refuse makes an element bad, for a reason.
+func (e *element) refuse(format string, args ...any) {
+	e.outcome, e.why = bad, fmt.Sprintf(format, args...)
 }
 
 // source gives the elements of a file in their order.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -27,8 +28,14 @@ type Summary struct {
 	Values      int // of those
 	DeadLetters int // records that lack a tenant, a device or else: they end in the dead letters
 
-	BadLines       int   // can't be parsed, and are not published
-	BadLineNumbers []int // the first ten, from 1
+	BadLines       int    // can't be parsed, and are not published
+	BadLineNumbers []int  // the first ten, from 1
+	FirstBad       string // why the first of them can't be parsed
+
+	Texts     int    // cells of a table that begin like a number and became text
+	FirstText string // the first of them, and where it stands
+
+	Refusals Refusals // of the records, by ingesters, as far as they have decided
 
 	// DuplicateInstants are the readings that give a series a value at an instant at which it has one from
 	// earlier in the file. The later one wins.
@@ -39,6 +46,8 @@ type Summary struct {
 }
 
 func (s *Summary) count(e *element) {
+	s.Texts += e.texts
+	s.FirstText = cmp.Or(s.FirstText, e.text)
 	switch e.outcome {
 	case good:
 		s.Readings++
@@ -46,14 +55,16 @@ func (s *Summary) count(e *element) {
 	case deadLetter:
 		s.DeadLetters++
 	case bad:
-		s.bad(e.line)
+		s.bad(e)
 	}
 }
 
-func (s *Summary) bad(line int) {
-	s.BadLines++
+func (s *Summary) bad(e *element) {
+	if s.BadLines++; s.BadLines == 1 {
+		s.FirstBad = e.why
+	}
 	if len(s.BadLineNumbers) < maxLineNumbers {
-		s.BadLineNumbers = append(s.BadLineNumbers, line)
+		s.BadLineNumbers = append(s.BadLineNumbers, e.line)
 	}
 }
 
@@ -74,6 +85,12 @@ func (s Summary) Print(w io.Writer) error {
 	row("duplicate instants", s.DuplicateInstants, s.within())
 	if s.DeadLetters > 0 {
 		row("dead letters", s.DeadLetters, "of the records: they lack what a reading must have")
+	}
+	if s.Texts > 0 {
+		row("text", s.Texts, "cells begin like a number; the first: "+s.FirstText)
+	}
+	if n := s.Refusals.Records; n > 0 {
+		row("refused", n, "by ingesters: they are dead letters")
 	}
 	return report.List(w, rows)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +118,7 @@ func (s *table) next(e *element) error {
 	row, err := s.rows.next()
 	switch {
 	case errors.Is(err, errRow):
-		e.outcome = bad
+		e.refuse("%s", err)
 		return nil
 	case err != nil:
 		return err
@@ -125,18 +126,22 @@ func (s *table) next(e *element) error {
 		e.outcome = nothing
 		return nil
 	}
-	e.outcome = s.reading(row, &e.reading)
+	s.reading(row, e)
 	return nil
 }
 
-func (s *table) reading(row []string, r *telemetry.Reading) outcome {
+func (s *table) reading(row []string, e *element) {
 	if len(row) != s.columns {
-		return bad
+		e.refuse("it has %d cells; the line of column names has %d", len(row), s.columns)
+		return
 	}
-	millis, ok := s.time.parse(strings.TrimSpace(row[s.timeColumn]))
+	at := strings.TrimSpace(row[s.timeColumn])
+	millis, ok := s.time.parse(at)
 	if !ok {
-		return bad
+		e.refuse("%s", badTime(at))
+		return
 	}
+	r := &e.reading
 	*r = telemetry.Reading{Tenant: s.tenant, Device: s.device, Time: millis}
 	if s.deviceColumn >= 0 {
 		if id := strings.TrimSpace(row[s.deviceColumn]); id != "" {
@@ -147,16 +152,50 @@ func (s *table) reading(row []string, r *telemetry.Reading) outcome {
 	for _, c := range s.metrics {
 		if v, ok := cell(row[c.index]); ok {
 			s.fields = append(s.fields, telemetry.Field{Metric: c.name, Value: v})
+			if v.Kind() == telemetry.Text && numeric(row[c.index]) {
+				e.texts++
+				e.text = cmp.Or(e.text, fmt.Sprintf("%.40q in column %s of line %d%s", row[c.index], c.name, e.line,
+					commaNote(row[c.index])))
+			}
 		}
 	}
 	r.Fields = s.fields
 	switch {
 	case len(r.Fields) == 0:
-		return nothing
+		e.outcome = nothing
 	case telemetry.CheckDevice(r.Device) != nil:
-		return deadLetter
+		e.outcome = deadLetter
 	}
-	return good
+}
+
+// numeric reports whether a text begins like a number.
+func numeric(s string) bool {
+	s = strings.TrimLeft(strings.TrimSpace(s), "+-")
+	return s != "" && s[0] >= '0' && s[0] <= '9'
+}
+
+var decimalComma = regexp.MustCompile(`^\s*[+-]?[0-9]+([. ][0-9]{3})*,[0-9]+\s*$`)
+
+// commaNote names the decimal comma of a text that has one.
+func commaNote(s string) string {
+	if decimalComma.MatchString(s) {
+		return ": a decimal comma? Numbers have a point"
+	}
+	return ""
+}
+
+var dayOrMonthFirst = regexp.MustCompile(`^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}\b`)
+
+// badTime says why a text is no time.
+func badTime(s string) string {
+	switch {
+	case s == "":
+		return "it has no time"
+	case dayOrMonthFirst.MatchString(s):
+		return fmt.Sprintf("the time %.40q does not say which number is the day and which the month: "+
+			"write 2006-01-02 15:04:05 or seconds since 1970", s)
+	}
+	return fmt.Sprintf("%.40q is not a time, such as 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 or seconds since 1970", s)
 }
 
 // cell returns the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter.
