@@ -37,7 +37,9 @@ func TestHeadsOfAnIngester(t *testing.T) {
 				r.publish(0, batch...)
 				require.Eventually(t, func() bool {
 					heads, err := in.Heads(context.Background(), store.HeadRequest{})
-					return err == nil && len(heads) == 1 && heads[0].Position == offset+int64(len(readings))
+					limits, _ := in.Limits(context.Background(), "") // readings of a new tenant wait until that is registered
+					return err == nil && len(heads) == 1 && heads[0].Position == offset+int64(len(readings)) &&
+						len(limits.Deferred) == 0
 				}, patience, time.Millisecond)
 			},
 			Store: func() {

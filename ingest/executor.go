@@ -124,6 +124,9 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 		return "update catalog", e.updateCatalog(ctx, j)
 	case *worker.LabelLookup:
 		return "read labels", e.labelValues(ctx, j)
+	case *worker.Register:
+		_, err = e.stores.Directory.Register(ctx, j.Tenant)
+		return "register", err
 	case *worker.Stamp:
 		return "write mark", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
 	case *worker.Append:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"binnacle/ingest/spill"
+	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
@@ -71,7 +72,9 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 		j := NewTopicJournal(cfg.Kafka)
 		stores.Journal, stores.Blocks = j, j
 	}
-	cfg = cfg.with(stores)
+	if cfg = cfg.with(stores); cfg.Register {
+		cfg.Registrations = throttle.NewRegistrations(cfg.RegisterRate)
+	}
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	share := memory.Share(backfillShare)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)

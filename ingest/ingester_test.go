@@ -65,6 +65,8 @@ func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 			for i := range 200 {
 				r.publish(i%2, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
 			}
+			r.publish(0, kafkago.Message{Time: time.UnixMilli(past),
+				Value: fmt.Appendf(nil, `{"tenant":"globex","device":"d","ts":%d,"values":{"a":1}}`, past)})
 			stop := r.run(r.ingester(nil))
 			<-reached
 			stop()

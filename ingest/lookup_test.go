@@ -9,7 +9,9 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
 	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -88,4 +90,34 @@ func TestPartitionGoesOnDuringALookup(t *testing.T) {
 			r.whole()
 		})
 	}
+}
+
+// While tenants wait to be registered, by a store that does not answer, all readings of others behind them are stored.
+func TestRegistrationDelaysNoOtherTenant(t *testing.T) {
+	r := newRig(t, 1)
+	open := make(chan struct{})
+	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
+		s.Directory, c.Patience = slowDirectory{s.Directory, open}, time.Hour
+	})
+	stop := r.run(in)
+	later := r.message("m2", past, 1)
+	before := maps.Clone(r.want)
+	delete(before, ingesttest.Series{Device: "m2", Metric: "a", Time: past})
+	later.Value = bytes.Replace(later.Value, []byte("acme"), []byte("globex"), 1)
+	r.publish(0, later)
+	for i := range 100 {
+		m := r.message("m1", past+int64(i), float64(i))
+		before[ingesttest.Series{Device: "m1", Metric: "a", Time: past + int64(i)}] = telemetry.FloatValue(float64(i))
+		r.publish(0, m)
+	}
+	require.Eventually(t, func() bool { return len(r.Stored()) == 100 }, patience, 2*time.Millisecond)
+	require.Equal(t, before, r.Stored())
+	require.LessOrEqual(t, r.committed(0), int64(0), "the one that waits holds the floor")
+	limits, err := in.Limits(t.Context(), "globex")
+	require.NoError(t, err)
+	require.Equal(t, "registration", limits.Deferred[0].Limit)
+	close(open)
+	r.settled()
+	stop()
+	r.whole()
 }

@@ -48,6 +48,8 @@ func newRig(t *testing.T, partitions int) *rig {
 	r.dir, r.partitions = t.TempDir(), partitions
 	r.broker = r.open("127.0.0.1:0", r.dir)
 	r.cluster = r.connect(kafka.Config{})
+	_, err := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs, Now: time.Now}).Register(t.Context(), "acme")
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		r.transport.CloseIdleConnections()
 		require.NoError(t, r.broker.Close())

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ type deferral struct {
 	from      int64 // offset below which nothing is deferred
 	published int64 // when what stands there was published, ms
 	until     int64 // when that may be taken, ns
+	through   int64 // with a registration, the last offset that is deferred: a pass need not read on
+	since     int64 // and since when the first one waits here, ms
 
 	blocked bool  // in the current pass: it is not taken before then
 	refuses int64 // one above the offset of the record that was deferred for too long, 0 for none
@@ -29,11 +32,14 @@ type deferral struct {
 // dueAt returns when the log is to be read again for it: something may be taken, or is refused because it has been
 // deferred for too long. One record may overdraw a bucket for much longer than that.
 func (x *deferral) dueAt(heldFor time.Duration) time.Time {
-	paid := time.Unix(0, x.until)
-	if x.published < 0 {
+	paid, since := time.Unix(0, x.until), x.published
+	if x.limit == limitRegistration {
+		since = x.since
+	}
+	if since < 0 {
 		return paid
 	}
-	if expires := time.UnixMilli(x.published).Add(heldFor).Add(time.Millisecond); expires.Before(paid) {
+	if expires := time.UnixMilli(since).Add(heldFor).Add(time.Millisecond); expires.Before(paid) {
 		return expires
 	}
 	return paid
@@ -48,6 +54,7 @@ type deferrals struct {
 	cursor      int64       // where it is
 	upcoming    []*deferral // those that it has not reached, by offset
 	active      int         // how many it has reached that may take more
+	ends        int64       // the lowest offset through which one of those is deferred
 	next        time.Time   // the next pass does not begin before
 	urgentBelow int64       // the source is about to delete what lies below
 }
@@ -68,7 +75,9 @@ func (th *Throttle) deferFrom(x deferral, inPass bool) {
 	if d == nil && t.deferral != nil {
 		return // as the devices do: there are too many
 	}
-	x.device = d
+	if x.device = d; x.limit != limitRegistration {
+		x.through = math.MaxInt64
+	}
 	if d != nil {
 		th.ratedOf(d).deferral = &x
 		t.deferredDevices++
@@ -86,6 +95,10 @@ func (th *Throttle) deferFrom(x deferral, inPass bool) {
 func (th *Throttle) endDeferral(x *deferral) {
 	if x.device == nil {
 		x.tenant.deferral = nil
+		th.registering.ended(x)
+		if !x.tenant.kept {
+			th.Forget(x.tenant)
+		}
 		return
 	}
 	th.ratedOf(x.device).deferral = nil
@@ -151,7 +164,7 @@ func (th *Throttle) DueAt() (at time.Time, ok bool) {
 // beginPass begins a pass if something may be taken, or has been deferred for too long.
 func (th *Throttle) beginPass(now time.Time) {
 	r := &th.deferrals
-	r.upcoming, r.active = r.upcoming[:0], 0
+	r.upcoming, r.active, r.ends = r.upcoming[:0], 0, math.MaxInt64
 	for _, x := range r.all {
 		if x.blocked = x.dueAt(th.cfg.HeldFor).After(now) && x.from >= r.urgentBelow; !x.blocked {
 			r.upcoming = append(r.upcoming, x)
@@ -173,10 +186,18 @@ func (th *Throttle) advancePass(now time.Time) {
 		r.cursor = max(r.cursor, r.upcoming[0].from)
 	}
 	for len(r.upcoming) > 0 && r.upcoming[0].from <= r.cursor {
+		r.ends = min(r.ends, r.upcoming[0].through)
 		r.active++
 		r.upcoming = r.upcoming[1:]
 	}
+	if r.cursor > r.ends {
+		th.endTaken()
+	}
 	if r.active > 0 && r.cursor < th.cfg.Log.Position {
+		return
+	}
+	if r.active == 0 && len(r.upcoming) > 0 && r.upcoming[0].from < th.cfg.Log.Position {
+		th.advancePass(now)
 		return
 	}
 	waits := r.all[:0]
@@ -192,6 +213,24 @@ func (th *Throttle) advancePass(now time.Time) {
 	for _, x := range r.all {
 		x.blocked = false
 	}
+}
+
+// endTaken ends the deferrals of which the pass has read the last record.
+func (th *Throttle) endTaken() {
+	r := &th.deferrals
+	r.ends = math.MaxInt64
+	r.all = slices.DeleteFunc(r.all, func(x *deferral) bool {
+		switch {
+		case x.blocked || x.from > r.cursor:
+		case x.through < r.cursor:
+			th.endDeferral(x)
+			r.active--
+			return true
+		default:
+			r.ends = min(r.ends, x.through)
+		}
+		return false
+	})
 }
 
 // block ends a deferral's part in the pass: a record can't be taken yet.

@@ -67,7 +67,7 @@ func (th *Throttle) DeferNoisy(feed *Feed) {
 		th.newRound(now)
 	case since >= fairRound:
 		// A tenant that sends now and then is in few rounds, but late in all of them.
-		n := len(th.tenants)
+		n := len(th.tenants) - len(th.registering.waiting)
 		for _, t := range f.tenants {
 			if t.deferral == nil && 2*n*t.came > 3*f.came && th.tenants[t.Name] == t {
 				th.deferFrom(deferral{tenant: t, limit: limitShare, from: feed.Offset, published: feed.Time}, false)
@@ -112,6 +112,9 @@ func (th *Throttle) yields(now time.Time) bool {
 		return false
 	}
 	for _, x := range th.deferrals.all {
+		if x.limit == limitRegistration && x.dueAt(th.cfg.HeldFor).After(now) {
+			continue
+		}
 		if x.limit != limitShare || x.from < th.deferrals.urgentBelow ||
 			x.published >= 0 && now.Sub(time.UnixMilli(x.published)) > th.cfg.HeldFor {
 			f.yielding = false

@@ -129,7 +129,7 @@ func (th *Throttle) checkDeferred(f *Feed) {
 			if x == nil || f.Offset < x.from {
 				x = d.deferral()
 			}
-			if x.limit == limitShare {
+			if x.limit == limitShare || x.limit == limitRegistration {
 				x.limit = t.meter.exceeded(&l.tenant, ofTenant)
 			}
 			th.deny(f, r, denied{x, t.meter.until(&l.tenant)})
@@ -147,7 +147,7 @@ func (th *Throttle) checkDeferred(f *Feed) {
 		if x == nil {
 			x = t.deferral
 		}
-		if x.limit == limitShare {
+		if x.limit == limitShare || x.limit == limitRegistration {
 			x.limit = of.meter.exceeded(&l.device, ofDevice)
 		}
 		th.deny(f, r, denied{x, of.meter.until(&l.device)})
@@ -191,7 +191,9 @@ func (th *Throttle) Defers(f *Feed, r *telemetry.Reading) bool {
 		x = d.deferral()
 	}
 	x.count++
-	t.countExcess(x.limit, r.Device, f.Now).delayed++
+	if x.through = max(x.through, f.Offset); x.limit != limitRegistration {
+		t.countExcess(x.limit, r.Device, f.Now).delayed++
+	}
 	th.cfg.Deferred()
 	return true
 }

@@ -18,7 +18,9 @@ type Config struct {
 	Limits    control.IngestLimits // of tenants that say nothing else
 	HeldFor   time.Duration        // longest time that readings above a rate are deferred
 	FairAfter time.Duration        // lag from which on a noisy tenant is deferred; not above 0: never
-	// Retry returns the pauses between attempts at a lookup, of at least so long.
+	// Registrations bounds the tenants that are registered. Nil: Await must not be called.
+	Registrations *Registrations
+	// Retry returns the pauses between attempts at a lookup or a registration, of at least so long.
 	Retry func(least time.Duration) retry.Schedule
 
 	Registry Registry
@@ -57,6 +59,8 @@ type Throttle struct {
 	deferrals  deferrals
 	fair       fairness
 
+	registering registering
+
 	labelQueue  queue.FIFO[*Tenant] // with labels that are to be looked up
 	labelLookup bool                // one is in flight
 	labelRetry  retry.Backoff
@@ -71,6 +75,8 @@ func New(cfg Config, partitions int) *Throttle {
 type Tenant struct {
 	Name    string
 	Devices int // that the Registry knows
+
+	kept bool // by the Registry: else it goes with its deferral
 
 	snapshot        *control.Snapshot // by which its limits are
 	configured      control.IngestLimits
@@ -98,6 +104,7 @@ func (th *Throttle) Tenant(name string) *Tenant {
 		t = &Tenant{Name: name}
 		th.tenants[name], th.recent = t, t
 	}
+	t.kept = true
 	return t
 }
 
@@ -135,7 +142,9 @@ func (th *Throttle) ForgetDevice(t *Tenant, d *Device) {
 }
 
 // Bytes returns the memory of what is known of devices and labels, and of what is deferred.
-func (th *Throttle) Bytes() int64 { return th.bytes + int64(len(th.deferrals.all)*deferralBytes) }
+func (th *Throttle) Bytes() int64 {
+	return th.bytes + int64(len(th.deferrals.all)*deferralBytes+len(th.registering.waiting)*unregisteredBytes)
+}
 
 // Feed is a record that is being taken, with what its readings are checked by.
 type Feed struct {

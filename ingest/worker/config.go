@@ -10,6 +10,7 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/settings"
@@ -21,6 +22,10 @@ type Config struct {
 	Topic    string         `kong:"-"` // that the partition is one of
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
+	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
+	// nil: Feed fails with *UnknownTenant, and the caller registers.
+	Registrations *throttle.Registrations `kong:"-"`
+	RegisterRate  int                     `help:"Most tenants that a process registers in a minute for the readings of one topic; four times as many in all. Readings of further new tenants wait in Kafka, for --held-for at most." default:"120"`
 
 	// Hold defaults to 12 h with a journal and to 30 min without.
 	Hold time.Duration `help:"Longest time that a reading waits in memory before it is stored. From 12h on the time begins at the end of the reading's day." default:"${hold=0s}" placeholder:"${hold=12h}"`
@@ -79,9 +84,9 @@ func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
 }
 
 // MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
-// kinds, a lookup of label values, a stamp, an append.
+// kinds, registrations, a lookup of label values, a stamp, an append.
 func (c Config) MaxJobs() int {
-	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + 2 + 3
+	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + 2 + throttle.MaxRegistering + 3
 }
 
 // Validate reports every fault at once.
@@ -99,7 +104,7 @@ func (c Config) Validate() error {
 	for _, n := range []struct {
 		name  string
 		value int64
-	}{{"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}} {
+	}{{"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}, {"register-rate", int64(c.RegisterRate)}} {
 		if n.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %d is negative", n.name, n.value))
 		}

@@ -116,6 +116,9 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 			jobs = append(jobs, &LabelLookup{LabelLookup: l})
 		}
 	}
+	for _, tenant := range w.throttle.NextRegistrations(w.cfg.Topic, now, snapshot) {
+		jobs = append(jobs, &Register{Tenant: tenant})
+	}
 	jobs = w.cuts(jobs, now, snapshot)
 	jobs = w.publications(jobs, now) // also of rows for which there was no cut
 	if a := w.nextAppend(now, ticked); a != nil {

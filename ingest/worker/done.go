@@ -24,6 +24,9 @@ func (w *Worker) Done(job Job, now time.Time) {
 		} else {
 			w.throttle.LookedUp(j.LabelLookup)
 		}
+	case *Register:
+		r := j.Outcome()
+		w.throttle.Registered(j.Tenant, r.Fault != None, r.After, now)
 	case *Stamp:
 		w.stamps.done(j, now)
 	case *Append:

@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
@@ -44,6 +45,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 		rows += int64(l.bytes)
 	}
 	known += int64(inside(w.throttle, "deferrals", "all").Len() * 160)
+	known += int64(inside(w.throttle, "registering", "waiting").Len() * 700)
 	known += int64(w.names.metrics.Bytes() + w.names.schemas.Bytes())
 	for _, o := range w.names.outdated {
 		known += int64(o.names.Bytes())
@@ -131,7 +133,8 @@ func CountedLabels(w *Worker) (n int) {
 // the publications that it hands out when there are dead letters of every kind.
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
-	w := New(Config{}, Assignment{}, Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
+	w := New(Config{Registrations: throttle.NewRegistrations(1000)}, Assignment{},
+		Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
 	w.publisher.refused.add(DeadLetter{})
 	w.publisher.deferred.add(DeadLetter{})
 	for i := range 2 * maxPublications {
@@ -139,8 +142,13 @@ func MostOtherJobs() int {
 		c.flight = &flight{}
 		w.rejectFlight(c, "never", now)
 	}
+	snapshot := new(control.Snapshot)
+	for i := range 2 * throttle.MaxRegistering {
+		w.throttle.Await(&throttle.Feed{Snapshot: snapshot, Now: now}, fmt.Sprint("new-", i))
+	}
+	registrations := len(w.throttle.NextRegistrations("", now, snapshot))
 	const lookup, stamp, journal = 1, 1, 1
-	return len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
+	return registrations + len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
 }
 
 // Judge decides as a Worker does which readings are taken.

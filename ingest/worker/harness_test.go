@@ -15,6 +15,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
+	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
@@ -40,6 +41,7 @@ type world struct {
 	seldom      bool               // the catalog follows with times once a week
 	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
 	fair        bool               // the log has been there for long, and the tenant with the most of it is deferred
+	registers   bool               // tenants are registered beside the records, six a minute
 	waited      int                // steps after which something waited for a limit
 	dir         *control.Directory // of the process that began last
 	began       uint64             // processes so far
@@ -79,6 +81,16 @@ func newWorld(t testing.TB, log []worker.Record) *world {
 			return nil
 		}
 		return &storetest.Fault{Applied: applied, Err: err}
+	}
+	w.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
+		if op != controltest.OpCreate || kind != control.KindTenant {
+			return nil
+		}
+		applied, err := w.op()
+		if err == nil {
+			return nil
+		}
+		return &controltest.Fault{Applied: applied, Err: err}
 	}
 	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
 		applied, err := w.op()
@@ -148,7 +160,9 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
 	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}
-	change(&cfg, &stores)
+	if change(&cfg, &stores); w.registers {
+		cfg.Registrations = throttle.NewRegistrations(6)
+	}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(w.t, err)
@@ -356,6 +370,9 @@ func (w *world) checkCatalog() {
 	}
 	for device, x := range want {
 		d, ok := w.Catalog.Entry("acme", device)
+		if !ok {
+			d, ok = w.Catalog.Entry("globex", device)
+		}
 		require.True(w.t, ok, "device %s is not listed", device)
 		require.Equal(w.t, x, times{d.First, d.Last}, "the catalog's times of %s", device)
 	}

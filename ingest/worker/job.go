@@ -10,9 +10,9 @@ import (
 )
 
 // Job is something that a Worker wants done outside: a *Lookup, *Create, *Publish, *CatalogUpdate, *LabelLookup,
-// *Stamp or *Append. The Worker hands out each job once, for one attempt. It comes back, in its own time and order, by
-// Worker.Done; after an attempt that failed, which Failed must record before, the Worker hands out another one when its
-// time has come.
+// *Register, *Stamp or *Append. The Worker hands out each job once, for one attempt. It comes back, in its own time and
+// order, by Worker.Done; after an attempt that failed, which Failed must record before, the Worker hands out another
+// one when its time has come.
 type Job interface {
 	Failed(with Result)
 	Outcome() Result
@@ -61,6 +61,12 @@ type LabelLookup struct {
 	*throttle.LabelLookup
 }
 
+// Register has a tenant registered. Its readings wait for that.
+type Register struct {
+	Result
+	Tenant string
+}
+
 // Stamp renews the mark of a partition in its stream's document (rule W9).
 type Stamp struct {
 	Result
@@ -96,5 +102,6 @@ func (*Create) job()        {}
 func (*Publish) job()       {}
 func (*CatalogUpdate) job() {}
 func (*LabelLookup) job()   {}
+func (*Register) job()      {}
 func (*Stamp) job()         {}
 func (*Append) job()        {}

@@ -66,6 +66,7 @@ var errGivenUp = errors.New("the sender has given up")
 
 func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.IngestLimits) *walk {
 	k := &walk{world: newWorld(t, countingLog(seed, n)), rnd: rand.New(rand.NewPCG(seed, 3)), steps: map[string]int{}}
+	k.registers = limits.Any()
 	k.Chunks.Fault = func(storetest.Op) *storetest.Fault {
 		f := k.fault
 		k.fault = nil
@@ -134,7 +135,7 @@ func (k *walk) step() {
 				k.take(o, k.log[at])
 			}
 		}
-	case n < 40 && k.limits.Any():
+	case n < 40 && (k.limits.Any() || k.registers):
 		if len(o.Throttle().Deferrals("")) > 0 {
 			name = "take deferred"
 			k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
@@ -464,6 +465,7 @@ func (k *walk) drainWaiting(o *owner) {
 	for n := 0; len(o.Throttle().Deferrals("")) > 0; n++ {
 		require.Less(k.t, n, 1000, "I11: something waits for ever")
 		k.now = k.now.Add(10 * time.Second)
+		require.NoError(k.t, o.Step(context.Background())) // tenants are registered
 		for offset, ok := o.Throttle().Next(k.now); ok; offset, ok = o.Throttle().Next(k.now) {
 			require.NoError(k.t, o.TakeDeferredRecord(context.Background(), k.at(offset)))
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
@@ -47,6 +48,9 @@ func (e *MissingMonth) Error() string {
 type verdicts struct {
 	cfg       *Config
 	partition int32
+
+	// await defers the readings of a tenant that is to be registered; nil where Feed asks the caller to do that.
+	await func(f *throttle.Feed, tenant string) bool
 
 	requestedSnapshot time.Time // when the one was read for which Feed asked
 	trusted           time.Time // until then no newer one is asked for
@@ -91,6 +95,10 @@ func (v *verdicts) placeable(f *feed) error {
 			tenant.Name = r.Tenant
 		}
 		if r.Time < 0 || v.isFuture(f.record, r, tenant.Ingest) {
+			continue
+		}
+		if !known && v.await != nil {
+			v.await(&f.Feed, r.Tenant)
 			continue
 		}
 		if !known && (v.cfg.Register || !trusted) {
@@ -262,7 +270,11 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
 	if !ok {
-		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
+		detail := fmt.Sprintf("tenant %q is not registered", r.Tenant)
+		if v.await != nil {
+			detail += fmt.Sprintf(": too many new tenants wait, and --register-rate is %d a minute", v.cfg.RegisterRate)
+		}
+		return &decode.Bad{Reason: decode.UnknownTenant, Detail: detail}
 	}
 	if bad := v.tooOld(f, r, tenant); bad != nil {
 		return bad

@@ -131,8 +131,11 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, w.spreads) }
 	w.throttle = throttle.New(throttle.Config{
 		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Retry: retries,
-		Registry: throttled{w}, Log: &w.log.Log, Mu: &w.mu, Deferred: o.Deferred,
+		Registrations: cfg.Registrations, Registry: throttled{w}, Log: &w.log.Log, Mu: &w.mu, Deferred: o.Deferred,
 	}, a.Partitions)
+	if cfg.Register && cfg.Registrations != nil {
+		w.verdicts.await = w.throttle.Await
+	}
 	w.registry = newRegistry(&w.mu, w.throttle)
 	w.updates = catalogupdates.New(catalogupdates.Config{
 		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &w.mu, Retry: retries,
