@@ -115,7 +115,8 @@ func (th *Throttle) enlist(x *deferral, now int64) {
 	g.asked.Push(x.tenant.Name)
 }
 
-// NextRegistrations returns which tenants are to be registered now. The caller calls Registered for each of them.
+// NextRegistrations returns which tenants are to be registered now. The caller calls Registered or RegistrationFailed
+// for each of them.
 func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *control.Snapshot) (tenants []string) {
 	g := &th.registering
 	if len(g.waiting) == 0 {
@@ -147,16 +148,20 @@ func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *con
 }
 
 // Registered ends an attempt to register a tenant. One that the next snapshot lacks all the same is registered again.
-func (th *Throttle) Registered(tenant string, failed bool, after time.Duration, now time.Time) {
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
+func (th *Throttle) Registered(tenant string) {
+	th.registering.retry = retry.Backoff{}
+	th.endRegistration(tenant)
+}
+
+// RegistrationFailed has a tenant registered later, after so long at least.
+func (th *Throttle) RegistrationFailed(tenant string, after time.Duration, now time.Time) {
+	th.registering.retry.Fail(now, th.cfg.Retry(after))
+	th.endRegistration(tenant)
+}
+
+func (th *Throttle) endRegistration(tenant string) {
 	g := &th.registering
-	if g.running--; failed {
-		g.retry.Fail(now, th.cfg.Retry(after))
-	} else {
-		g.retry = retry.Backoff{}
-	}
-	if g.waiting[tenant] != nil {
+	if g.running--; g.waiting[tenant] != nil {
 		g.asked.Push(tenant)
 	}
 }

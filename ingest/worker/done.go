@@ -25,8 +25,11 @@ func (w *Worker) Done(job Job, now time.Time) {
 			w.throttle.LookedUp(j.LabelLookup)
 		}
 	case *Register:
-		r := j.Outcome()
-		w.throttle.Registered(j.Tenant, r.Fault != None, r.After, now)
+		if r := j.Outcome(); r.Fault != None {
+			w.throttle.RegistrationFailed(j.Tenant, r.After, now)
+		} else {
+			w.throttle.Registered(j.Tenant)
+		}
 	case *Stamp:
 		w.stamps.done(j, now)
 	case *Append:
