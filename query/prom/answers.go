@@ -23,6 +23,7 @@ import (
 type answers struct {
 	*tenantStorage
 	text string
+	more func() (promql.Query, error) // the query that is evaluated once more
 }
 
 // answerKey names an answer: a query, and the steps that it may have.
@@ -45,21 +46,36 @@ type keptAnswer struct {
 // maxAnswerBytes bounds an answer that is kept.
 const maxAnswerBytes = 1 << 20
 
+// bounded returns what the engine makes of a query.
+func (a *answers) bounded(ctx context.Context, q promql.Query) *promql.Result {
+	if a == nil {
+		return q.Exec(ctx)
+	}
+	return a.tenantStorage.bounded(ctx, q, a.more)
+}
+
+// opens sets what opens the query that is evaluated once more.
+func (a *answers) opens(more func() (promql.Query, error)) {
+	if a != nil {
+		a.more = more
+	}
+}
+
 // exec runs a query that the engine has prepared and that has pushdowns.
 func (a *answers) exec(ctx context.Context, q promql.Query, l pushdowns) *promql.Result {
 	s, ok := q.Statement().(*parser.EvalStmt)
 	if a == nil || !ok || s.Interval == 0 || a.asOf > 0 || len(l) != 1 {
-		return q.Exec(ctx)
+		return a.bounded(ctx, q)
 	}
 	if n, _ := l.keepable(s.Expr); n != 1 {
-		return q.Exec(ctx)
+		return a.bounded(ctx, q)
 	}
 	for _, of := range l {
 		if of.metric != "" && !narrowing(of.matchers) {
 			return a.evaluate(ctx, q, s, of)
 		}
 	}
-	return q.Exec(ctx)
+	return a.bounded(ctx, q)
 }
 
 // evaluate runs a query of one pushdown.
@@ -105,11 +121,14 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	res := &promql.Result{Value: promql.Matrix(nil), Warnings: l.ready.warnings}
 	if l.ready.err != nil || reused < fresh.steps.n {
 		s.Start = s.Start.Add(time.Duration(reused) * s.Interval)
-		res = q.Exec(ctx)
+		res = a.bounded(ctx, q)
 	}
 	tail, ok := res.Value.(promql.Matrix)
 	if res.Err != nil || !ok {
 		return res
+	}
+	if err := a.memory.Take(matrixBytes(tail)); err != nil { // for a copy
+		return &promql.Result{Err: a.beyond(err)}
 	}
 	res.Warnings.Merge(infos)
 	var before promql.Matrix

@@ -45,7 +45,7 @@ type Config struct {
 
 	Lookback    time.Duration `name:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one. A tenant or a request can set another." default:"5m"`
 	MaxSamples  int           `name:"promql-max-samples" help:"Most samples that a PromQL query holds at a time." default:"5000000"`
-	MemoryBytes int64         `name:"promql-memory-mb" help:"Most memory for the samples of a PromQL query, in MiB." type:"mib" default:"256"`
+	MemoryBytes int64         `name:"promql-memory-mb" help:"Most memory of a PromQL query, in MiB: of what it reads, of what the engine may hold of series, labels and points, and of its answer." type:"mib" default:"256"`
 }
 
 // api answers requests. It is safe for any number of them.
@@ -114,7 +114,8 @@ type call struct {
 // answer is the data of a response, and its warnings and statistics.
 type answer struct {
 	data     any
-	kind     parser.ValueType // of the result of a query, which data is, as JSON; "" for all else
+	kind     parser.ValueType // of the result of a query; "" for all else
+	result   [][]byte         // of a query, as JSON, in place of data
 	stats    any
 	warnings annotations.Annotations
 	query    string           // that warnings point into
@@ -195,10 +196,10 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	}
 	c := &call{r, sent, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
-		pushdowns: make(pushdowns), asOf: asOf,
+		pushdowns: make(pushdowns), asOf: asOf, memoryBytes: a.cfg.MemoryBytes, maxSamples: a.cfg.MaxSamples,
 	}}
 	var body []byte
-	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }
+	kind, pieces := "application/json", iter.Seq[[]byte](func(yield func([]byte) bool) { yield(body) })
 	spent := &store.Meter{}
 	ctx := httpapi.Charged(r, caller, cmp.Or(r.Form.Get("query"), r.Form.Get("match[]")))
 	err = a.cfg.Querier.Admit(store.WithMeter(ctx, spent), caller.Tenant, func(ctx context.Context) error {
@@ -211,7 +212,9 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 			body, kind = out.protobuf, "application/x-protobuf"
 			w.Header().Set("Content-Encoding", "snappy")
 		default:
-			body, err = appendAnswer(nil, out)
+			var all [][]byte
+			all, err = encodeAnswer(out)
+			pieces = slices.Values(all)
 		}
 		return err
 	})

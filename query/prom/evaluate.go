@@ -82,16 +82,14 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	if err != nil {
 		return answer{}, badRequest("invalid parameter %q: %v", "query", err)
 	}
-	if err := c.takeLabels(q.Statement()); err != nil {
-		q.Close()
-		return answer{}, err
-	}
-	// Statistics count the samples that the engine sees, so it must see them.
+	var res *promql.Result
 	if asked == "" {
-		q = &rewrittenQuery{q, c.pushdowns, begin, &answers{c.tenantStorage, text}}
+		q = &rewrittenQuery{q, c.pushdowns, begin, &answers{tenantStorage: c.tenantStorage, text: text}}
+		res = q.Exec(ctx)
+	} else { // statistics count the samples that the engine sees, so it must see them
+		res = c.bounded(ctx, q, nil)
 	}
 	defer q.Close()
-	res := q.Exec(ctx)
 	if res.Err != nil {
 		return answer{}, engineError(res.Err)
 	}
@@ -106,8 +104,11 @@ func (a *api) evaluate(ctx context.Context, c *call,
 		out.stats = stats.NewQueryStats(q.Stats())
 	}
 	// The points go back to the engine with Close.
-	out.data = encoded(appendValue(nil, res.Value))
-	out.kind = res.Value.Type()
+	body := pieces{memory: c.memory}
+	if err := body.value(res.Value); err != nil {
+		return answer{}, c.beyond(err)
+	}
+	out.result, out.kind = body.all(), res.Value.Type()
 	return out, nil
 }
 

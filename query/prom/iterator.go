@@ -74,7 +74,7 @@ func (i *iterator) At() (time int64, value float64) { return i.times[i.at], i.va
 // AtT implements chunkenc.Iterator.
 func (i *iterator) AtT() int64 { return i.times[i.at] }
 
-// set is the series of a selector. What they are is found out when the first one is asked for.
+// set is the series of a selector. What they are is found out when the first one is asked for, or before.
 type set struct {
 	find     func() ([]*series, annotations.Annotations, error)
 	found    []*series
@@ -85,12 +85,17 @@ type set struct {
 
 // Next implements storage.SeriesSet.
 func (s *set) Next() bool {
+	s.resolve()
+	s.at++
+	return s.err == nil && s.at < len(s.found)
+}
+
+// resolve finds out what the series are, once.
+func (s *set) resolve() {
 	if s.find != nil {
 		s.found, s.warnings, s.err = s.find()
 		s.find, s.at = nil, -1
 	}
-	s.at++
-	return s.err == nil && s.at < len(s.found)
 }
 
 // At implements storage.SeriesSet.

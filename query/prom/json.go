@@ -8,45 +8,72 @@ import (
 	"strconv"
 
 	"binnacle/internal/jsontext"
+	"binnacle/query"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// encoded is JSON.
-type encoded []byte
+// pieces is JSON in pieces. What they take is taken before they are made.
+type pieces struct {
+	memory *query.Memory
+	done   [][]byte
+	b      []byte // the last one
+}
 
-// MarshalJSON implements json.Marshaler.
-func (e encoded) MarshalJSON() ([]byte, error) { return e, nil }
+// Pieces are at most so large, but for what belongs together.
+const (
+	firstPieceBytes = 4 << 10
+	mostPieceBytes  = 1 << 20
+)
+
+// room makes sure that there is room for n bytes.
+func (p *pieces) room(n int) error {
+	if cap(p.b)-len(p.b) >= n {
+		return nil
+	}
+	size := max(n, min(2*cap(p.b), mostPieceBytes), firstPieceBytes)
+	if err := p.memory.Take(int64(size)); err != nil {
+		return err
+	}
+	if p.b != nil {
+		p.done = append(p.done, p.b)
+	}
+	p.b = make([]byte, 0, size)
+	return nil
+}
+
+// all returns the pieces.
+func (p *pieces) all() [][]byte { return append(p.done, p.b) }
 
 // maxAnnotations is how many warnings, and how many infos, an answer names.
 const maxAnnotations = 10
 
-// appendAnswer appends a whole response.
-func appendAnswer(b []byte, a answer) ([]byte, error) {
-	b = append(b, `{"status":"success","data":`...)
-	data, isJSON := a.data.(encoded)
-	if !isJSON {
-		var err error
-		if data, err = marshal(a.data); err != nil {
+// encodeAnswer returns a whole response, in pieces.
+func encodeAnswer(a answer) ([][]byte, error) {
+	b := []byte(`{"status":"success","data":`)
+	if a.kind == "" {
+		data, err := marshal(a.data)
+		if err != nil {
 			return nil, err
 		}
+		return [][]byte{appendSaid(append(b, data...), a)}, nil
 	}
-	if a.kind != "" {
-		b = append(b, `{"resultType":"`+a.kind+`","result":`...)
-	}
-	b = append(b, data...)
+	out := append([][]byte{append(b, `{"resultType":"`+a.kind+`","result":`...)}, a.result...)
+	var end []byte
 	if a.stats != nil {
 		stats, err := marshal(a.stats)
 		if err != nil {
 			return nil, err
 		}
-		b = append(append(b, `,"stats":`...), stats...)
+		end = append(append(end, `,"stats":`...), stats...)
 	}
-	if a.kind != "" {
-		b = append(b, '}')
-	}
+	return append(out, appendSaid(append(end, '}'), a)), nil
+}
+
+// appendSaid appends the warnings of an answer, and its end.
+func appendSaid(b []byte, a answer) []byte {
 	warnings, infos := a.warnings.AsStrings(a.query, maxAnnotations, maxAnnotations)
 	for _, said := range []struct {
 		name  string
@@ -64,7 +91,7 @@ func appendAnswer(b []byte, a answer) ([]byte, error) {
 		}
 		b = append(b, ']')
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 func appendError(b []byte, e *apiError) []byte {
@@ -83,37 +110,91 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// appendValue appends the result of a query.
-func appendValue(b []byte, v parser.Value) []byte {
+// What a byte of a text takes at most, a point, and a series beside its labels.
+const (
+	jsonByteBytes   = 6
+	jsonPointBytes  = 64
+	jsonSeriesBytes = 128
+)
+
+// value appends the result of a query.
+func (p *pieces) value(v parser.Value) error {
 	switch v := v.(type) {
 	case promql.Scalar:
-		return appendPoint(b, v.T, v.V)
+		if err := p.room(jsonPointBytes); err != nil {
+			return err
+		}
+		p.b = appendPoint(p.b, v.T, v.V)
+		return nil
 	case promql.String:
-		b = append(appendTime(append(b, '['), v.T), ',')
-		return append(jsontext.AppendString(b, v.V), ']')
+		if err := p.room(jsonPointBytes + jsonByteBytes*len(v.V)); err != nil {
+			return err
+		}
+		p.b = append(appendTime(append(p.b, '['), v.T), ',')
+		p.b = append(jsontext.AppendString(p.b, v.V), ']')
+		return nil
 	case promql.Vector:
-		b = append(b, '[')
 		for i, s := range v {
-			b = append(appendMetric(separate(b, i), s.Metric), `,"value":`...)
-			b = append(appendPoint(b, s.T, s.F), '}')
+			if err := p.metric(i, s.Metric); err != nil {
+				return err
+			}
+			p.b = append(appendPoint(append(p.b, `,"value":`...), s.T, s.F), '}')
 		}
+		return p.end(len(v))
 	case promql.Matrix:
-		b = append(b, '[')
 		for i, s := range v {
-			b = appendMetric(separate(b, i), s.Metric)
-			for j, p := range s.Floats {
-				if j == 0 {
-					b = append(b, `,"values":[`...)
-				}
-				b = appendPoint(separate(b, j), p.T, p.F)
+			if err := p.metric(i, s.Metric); err != nil {
+				return err
 			}
-			if len(s.Floats) > 0 {
-				b = append(b, ']')
+			if err := p.points(s.Floats); err != nil {
+				return err
 			}
-			b = append(b, '}')
+			p.b = append(p.b, '}')
 		}
+		return p.end(len(v))
 	}
-	return append(b, ']')
+	return p.end(0)
+}
+
+// end appends the end of a list of so many series.
+func (p *pieces) end(n int) error {
+	if err := p.room(len("[]")); err != nil {
+		return err
+	}
+	if n == 0 {
+		p.b = append(p.b, '[')
+	}
+	p.b = append(p.b, ']')
+	return nil
+}
+
+// metric appends the begin of a series in a list, and leaves room for a point.
+func (p *pieces) metric(i int, l labels.Labels) error {
+	if err := p.room(jsonSeriesBytes + jsonPointBytes + jsonByteBytes*int(l.ByteSize()) + 8*l.Len()); err != nil {
+		return err
+	}
+	if i == 0 {
+		p.b = append(p.b, '[')
+	}
+	p.b = appendMetric(separate(p.b, i), l)
+	return nil
+}
+
+// points appends the points of a series, and leaves room for its end.
+func (p *pieces) points(all []promql.FPoint) error {
+	for j, point := range all {
+		if err := p.room(jsonSeriesBytes + jsonPointBytes); err != nil {
+			return err
+		}
+		if j == 0 {
+			p.b = append(p.b, `,"values":[`...)
+		}
+		p.b = appendPoint(separate(p.b, j), point.T, point.F)
+	}
+	if len(all) > 0 {
+		p.b = append(p.b, ']')
+	}
+	return nil
 }
 
 // separate appends a comma before all but the first.

@@ -55,6 +55,22 @@ type outcome struct {
 	series   []*series
 	warnings annotations.Annotations
 	err      error
+	measured bool
+	size     leafSize
+}
+
+// leafSize is how much a selector has found: series, the bytes of the longest labels of one, and samples.
+type leafSize struct{ series, labels, samples float64 }
+
+func (o *outcome) sizes() leafSize {
+	if !o.measured {
+		o.measured, o.size.series = true, float64(len(o.series))
+		for _, s := range o.series {
+			o.size.labels = max(o.size.labels, float64(s.labels.ByteSize()))
+			o.size.samples += float64(len(s.times))
+		}
+	}
+	return o.size
 }
 
 func (o *outcome) get() ([]*series, annotations.Annotations, error) {
@@ -85,7 +101,15 @@ type rewrittenQuery struct {
 
 // Exec implements promql.Query.
 func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
-	p.pushdowns.rewrite(p.Statement())
+	rewrite := p.pushdowns.rewriter(p.Statement())
+	rewrite(p.Statement())
+	p.answers.opens(func() (promql.Query, error) {
+		q, err := p.restart()
+		if err == nil {
+			rewrite(q.Statement())
+		}
+		return q, err
+	})
 	res := p.answers.exec(ctx, p.Query, p.pushdowns)
 	if !errors.Is(res.Err, errEngineOnly) {
 		return res
@@ -96,7 +120,8 @@ func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	}
 	p.Close()
 	p.Query = again
-	return again.Exec(ctx)
+	p.answers.opens(p.restart)
+	return p.answers.bounded(ctx, again)
 }
 
 // rewriter replaces parts of a query, or of a subquery, by pushdowns.
@@ -108,11 +133,12 @@ type rewriter struct {
 	reads     map[string]*readSet  // by what is read but for the metric
 }
 
-// rewrite replaces what it can in a query that the engine has prepared.
-func (l pushdowns) rewrite(statement parser.Statement) {
+// rewriter returns what replaces what it can in a query that the engine has prepared, and in others of the same text
+// and steps, with the same pushdowns.
+func (l pushdowns) rewriter(statement parser.Statement) func(parser.Statement) {
 	s, ok := statement.(*parser.EvalStmt)
 	if !ok {
-		return
+		return func(parser.Statement) {}
 	}
 	steps := stepGrid{millisOf(s.Start), 1, 1}
 	if s.Interval != 0 {
@@ -120,10 +146,13 @@ func (l pushdowns) rewrite(statement parser.Statement) {
 		steps.n = int((millisOf(s.End)-steps.first)/steps.step) + 1
 	}
 	if steps.n < 1 || steps.n > maxPoints+1 {
-		return
+		return func(parser.Statement) {}
 	}
 	p := rewriter{steps, s.LookbackDelta, l, make(map[string]*pushdown), make(map[string]*readSet)}
-	s.Expr = p.rewrite(s.Expr)
+	return func(statement parser.Statement) {
+		s := statement.(*parser.EvalStmt)
+		s.Expr = p.rewrite(s.Expr)
+	}
 }
 
 // millisOf returns an instant as the engine counts it.

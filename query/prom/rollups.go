@@ -78,9 +78,6 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		if !matches(e.pushdown.matchers, l) {
 			return nil
 		}
-		if err := e.takeGrowth(l); err != nil {
-			return err
-		}
 		values, err := e.values()
 		if err != nil {
 			return err

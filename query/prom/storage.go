@@ -3,6 +3,7 @@ package prom
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -34,8 +35,12 @@ type tenantStorage struct {
 	tags      *query.Tags
 	pushdowns pushdowns
 	cost      query.Stats // of all reads so far
-	growth    labelSize   // of the labels of each series that is read
 	hints     []string    // why selectors found nothing
+
+	memoryBytes int64  // the limit of memory
+	maxSamples  int    // of the engine
+	bound       *bound // of the evaluation under way; nil for none
+	reads       reads  // of evaluations by the engine
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -58,21 +63,39 @@ func (*selector) Close() error { return nil }
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	if l := s.pushdowns.of(matchers); l != nil && l.ready != nil {
-		return &set{find: l.ready.get}
+		return s.set(l.ready.get)
 	} else if l != nil {
-		return &set{find: func() ([]*series, annotations.Annotations, error) {
+		return s.set(func() ([]*series, annotations.Annotations, error) {
 			return s.outcome(ctx, l).get()
-		}}
+		})
 	}
 	r := s.request(matchers)
 	if hints != nil {
 		r.Range = rangeOf(max(s.mint, hints.Start), min(s.maxt, hints.End))
 	}
-	return &set{find: func() ([]*series, annotations.Annotations, error) {
-		return s.found(ctx, matchers, func() ([]*series, annotations.Annotations, error) {
+	engine := s.bound != nil
+	return s.set(func() ([]*series, annotations.Annotations, error) {
+		if known := s.reads.find(matchers, r.Range); known != nil {
+			return known.get()
+		}
+		out := &outcome{}
+		out.series, out.warnings, out.err = s.found(ctx, matchers, func() ([]*series, annotations.Annotations, error) {
 			return s.collect(ctx, r, matchers)
 		})
-	}}
+		if engine {
+			s.reads = append(s.reads, read{fmt.Sprintf("%q", matchers), r.Range, out})
+		}
+		return out.get()
+	})
+}
+
+// set returns the set of a selector, as one of the evaluation under way.
+func (t *tenantStorage) set(find func() ([]*series, annotations.Annotations, error)) *set {
+	out := &set{find: find}
+	if t.bound != nil {
+		t.bound.add(out)
+	}
+	return out
 }
 
 // request returns the request for what the matchers may match.
@@ -159,9 +182,6 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 		if len(one.times) == 0 {
 			spare = append(spare, one)
 			return nil
-		}
-		if err := s.takeGrowth(named); err != nil {
-			return err
 		}
 		rounded = rounded || one.rounded
 		of = append(of, one)

@@ -1,0 +1,255 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// bound has one evaluation by the engine begin only if all that it may hold is taken from the query's memory: the
+// engine counts samples, and neither what it reserves nor labels. The engine asks for all selectors before it
+// evaluates anything, and what they find is found out then.
+type bound struct {
+	*tenantStorage
+	statement *parser.EvalStmt
+	selectors int    // of the statement
+	sets      []*set // of those that the engine has asked for
+	end       context.CancelFunc
+	taken     int64
+	err       error
+}
+
+// bounded returns what the engine makes of a query, within the query's memory. Where all steps together may need more
+// it evaluates some at a time, each with the query once more.
+func (t *tenantStorage) bounded(ctx context.Context, q promql.Query, more func() (promql.Query, error)) *promql.Result {
+	s, ok := q.Statement().(*parser.EvalStmt)
+	if !ok {
+		return q.Exec(ctx)
+	}
+	asked, end := context.WithCancel(ctx)
+	defer end()
+	b := &bound{tenantStorage: t, statement: s, selectors: len(parser.ExtractSelectors(s.Expr)), end: end}
+	t.bound = b
+	defer func() { t.bound = nil }()
+	if b.selectors == 0 {
+		b.check()
+	}
+	res := q.Exec(asked)
+	t.memory.Give(b.taken)
+	switch {
+	case b.err == nil && res.Err == nil:
+		return t.holding(res)
+	case b.err == nil:
+		return res
+	case s.Interval == 0 || more == nil:
+		return &promql.Result{Err: b.err}
+	}
+	out := joined{memory: t.memory, series: make(map[labels.Labels]int)}
+	return b.inParts(ctx, more, &out)
+}
+
+// holding takes what a result holds.
+func (t *tenantStorage) holding(res *promql.Result) *promql.Result {
+	size := int64(0)
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		size = matrixBytes(v)
+	case promql.Vector:
+		for _, s := range v {
+			size += engineSeriesBytes + int64(s.Metric.ByteSize())
+		}
+	}
+	if err := t.memory.Take(size); err != nil {
+		return &promql.Result{Err: t.beyond(err)}
+	}
+	return res
+}
+
+// matrixBytes returns about how much memory a matrix takes.
+func matrixBytes(m promql.Matrix) (n int64) {
+	for _, s := range m {
+		n += engineSeriesBytes + int64(s.Metric.ByteSize()) + pointBytes*int64(cap(s.Floats))
+	}
+	return n
+}
+
+// beyond returns the error for a client of one of the memory.
+func (t *tenantStorage) beyond(err error) error {
+	if !errors.Is(err, query.ErrMemory) {
+		return err
+	}
+	return &query.LimitError{
+		Limit: fmt.Sprintf("the %d MiB of memory that a PromQL query may use (--promql-memory-mb)", t.memoryBytes>>20),
+		Narrow: []string{"select fewer series", "ask for fewer steps (start, end, step, subqueries)",
+			"make fewer and shorter labels (count_values, group_left, label_replace, label_join, absent)"},
+	}
+}
+
+// add adds a set, and checks the evaluation with the last one.
+func (b *bound) add(s *set) {
+	if b.sets = append(b.sets, s); len(b.sets) == b.selectors {
+		b.check()
+	}
+}
+
+// check takes what the evaluation may hold, or ends it.
+func (b *bound) check() {
+	for _, s := range b.sets {
+		s.resolve()
+	}
+	s := b.statement
+	g := grid{steps: 1}
+	if s.Interval > 0 {
+		g = gridOf(stepsOf(s), s.Interval)
+	}
+	if b.taken, b.err = b.take(s.Expr, g); b.err != nil {
+		b.end()
+	}
+}
+
+// stepsOf returns how many steps a range query has.
+func stepsOf(s *parser.EvalStmt) int { return int(s.End.Sub(s.Start)/s.Interval) + 1 }
+
+func gridOf(steps int, interval time.Duration) grid {
+	return grid{float64(steps), float64(steps-1) * float64(interval.Milliseconds())}
+}
+
+// take takes what an expression may hold.
+func (b *bound) take(expr parser.Expr, g grid) (taken int64, err error) {
+	m := meter{leaf: b.leaf, samples: float64(b.maxSamples)}
+	taken = int64(min(m.of(expr, g).peak, 1<<60))
+	if err := b.memory.Take(taken); err != nil {
+		return 0, b.beyond(err)
+	}
+	return taken, nil
+}
+
+// leaf returns what a selector has found: how many series, the bytes of the longest labels, and how many samples.
+func (b *bound) leaf(matchers []*labels.Matcher) (n, labelBytes, samples float64) {
+	out := b.pushdowns.of(matchers).outcomeSoFar()
+	if out == nil {
+		out = b.reads.find(matchers, telemetry.Range{})
+	}
+	if out == nil {
+		return 0, 0, 0
+	}
+	size := out.sizes()
+	return size.series, size.labels, size.samples
+}
+
+// outcomeSoFar returns what a pushdown has found, nil if nothing was asked yet.
+func (l *pushdown) outcomeSoFar() *outcome {
+	switch {
+	case l == nil:
+		return nil
+	case l.ready != nil:
+		return l.ready
+	}
+	return l.found
+}
+
+// inParts evaluates as many steps at a time as there is memory for.
+func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), out *joined) *promql.Result {
+	b.bound = nil
+	whole := *b.statement
+	steps := stepsOf(&whole)
+	at, most := 0, steps/2
+	res := &promql.Result{}
+	for at < steps {
+		q, err := more()
+		if err != nil {
+			return &promql.Result{Err: err}
+		}
+		s := q.Statement().(*parser.EvalStmt)
+		most = max(min(most, steps-at), 1)
+		var taken int64
+		for taken, err = b.take(s.Expr, gridOf(most, whole.Interval)); err != nil && most > 1; {
+			most /= 2
+			taken, err = b.take(s.Expr, gridOf(most, whole.Interval))
+		}
+		if err == nil {
+			s.Start = whole.Start.Add(time.Duration(at) * whole.Interval)
+			s.End = s.Start.Add(time.Duration(most-1) * whole.Interval)
+			part := q.Exec(ctx)
+			res.Warnings.Merge(part.Warnings)
+			if err = part.Err; err == nil {
+				err = b.beyond(out.add(part))
+			}
+			b.memory.Give(taken)
+		}
+		q.Close()
+		if err != nil {
+			return &promql.Result{Err: err, Warnings: res.Warnings}
+		}
+		at += most
+	}
+	sort.Sort(out.matrix)
+	res.Value = out.matrix
+	return res
+}
+
+// joined is a matrix that is put together from those of consecutive steps. What it holds is taken.
+type joined struct {
+	memory *query.Memory
+	matrix promql.Matrix
+	series map[labels.Labels]int
+}
+
+// add appends the points of a result.
+func (j *joined) add(res *promql.Result) error {
+	m, err := res.Matrix()
+	if err != nil {
+		return err
+	}
+	for _, s := range m {
+		at, known := j.series[s.Metric]
+		if !known {
+			if err := j.memory.Take(engineSeriesBytes + int64(s.Metric.ByteSize())); err != nil {
+				return err
+			}
+			at = len(j.matrix)
+			j.series[s.Metric] = at
+			j.matrix = append(j.matrix, promql.Series{Metric: s.Metric, DropName: s.DropName})
+		}
+		of := &j.matrix[at]
+		if need := len(of.Floats) + len(s.Floats); need > cap(of.Floats) {
+			size := max(need, min(2*cap(of.Floats), maxPoints+1))
+			if err := j.memory.Take(pointBytes * int64(size)); err != nil {
+				return err
+			}
+			j.memory.Give(pointBytes * int64(cap(of.Floats)))
+			of.Floats = append(make([]promql.FPoint, 0, size), of.Floats...)
+		}
+		of.Floats = append(of.Floats, s.Floats...)
+	}
+	return nil
+}
+
+// reads is what selectors without a pushdown have read.
+type reads []read
+
+type read struct {
+	key string
+	telemetry.Range
+	*outcome
+}
+
+// find returns what was read for matchers and a range, nil for nothing.
+func (r reads) find(matchers []*labels.Matcher, of telemetry.Range) *outcome {
+	key := fmt.Sprintf("%q", matchers)
+	for i := range r {
+		if r[i].key == key && (of.Empty() || r[i].From <= of.From && r[i].To >= of.To) {
+			return r[i].outcome
+		}
+	}
+	return nil
+}

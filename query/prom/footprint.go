@@ -1,0 +1,219 @@
+package prom
+
+import (
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// reservedPoints is how many points the engine reserves for a series that has one, if the query has as many steps.
+const reservedPoints = 5000
+
+// What the engine holds of a series beside its points and labels, in its lists and maps, and what a point takes.
+const (
+	engineSeriesBytes = 512
+	pointBytes        = 16
+)
+
+// footprint bounds what the engine holds for an expression. Numbers are floats, so that none can overflow.
+type footprint struct {
+	series float64 // how many it has
+	labels labelSizes
+	held   float64 // bytes of its result
+	peak   float64 // the most bytes while it is computed, with its result
+}
+
+// labelSizes bounds the bytes of the labels of one series: of those that were read, and of those that the query makes,
+// by name. A label of a series that was read is no longer than all of them.
+type labelSizes struct {
+	read float64
+	made map[string]float64
+}
+
+// of returns the bound of one label.
+func (s *labelSizes) of(name string) float64 {
+	if size, ok := s.made[name]; ok {
+		return size
+	}
+	return s.read
+}
+
+// all returns the bound of all labels together.
+func (s *labelSizes) all() float64 {
+	sum := s.read
+	for _, size := range s.made {
+		sum += size
+	}
+	return sum
+}
+
+// make notes a label that the query makes. Where the old one stays it is as long as that.
+func (s *labelSizes) make(name string, size float64) {
+	if s.made == nil {
+		s.made = make(map[string]float64)
+	}
+	s.made[name] = max(s.made[name], size+float64(len(name)))
+}
+
+// join bounds labels that are those of s or of o.
+func (s *labelSizes) join(o labelSizes) {
+	s.read = max(s.read, o.read)
+	for name, size := range o.made {
+		s.make(name, size)
+	}
+}
+
+// grid is how many steps an expression is evaluated at, and how many milliseconds lie between the first and the last.
+type grid struct{ steps, span float64 }
+
+// meter bounds what an expression takes in the engine, whatever it is made of. What the engine does not do is to make
+// more series than it is given, but for count_values and labels that group_left copies: of those each sample may be a
+// series of its own.
+type meter struct {
+	leaf    func([]*labels.Matcher) (series, labelBytes, samples float64)
+	samples float64 // that the engine holds at most
+}
+
+// result returns the footprint of a result with the series and labels of one, which is computed while that one's bytes
+// are held.
+func (m *meter) result(from footprint, g grid) footprint {
+	// Each series has a sample, and the engine counts those.
+	series := min(from.series, 2*m.samples)
+	points := min(series*g.steps, series*min(g.steps, reservedPoints)+2*m.samples)
+	held := series*(engineSeriesBytes+from.labels.all()) + points*pointBytes
+	return footprint{series, from.labels, held, max(from.peak, from.held+held)}
+}
+
+// of returns the footprint of an expression.
+func (m *meter) of(expr parser.Expr, g grid) footprint {
+	switch e := expr.(type) {
+	case *parser.StringLiteral:
+		return footprint{}
+	case *parser.ParenExpr:
+		return m.of(e.Expr, g)
+	case *parser.StepInvariantExpr: // one step, which is copied to all others
+		return m.result(m.of(e.Expr, grid{steps: 1}), g)
+	case *parser.VectorSelector:
+		series, size, _ := m.leaf(e.LabelMatchers)
+		return m.result(footprint{series: series, labels: labelSizes{read: size}}, g)
+	case *parser.MatrixSelector:
+		series, size, samples := m.leaf(e.VectorSelector.(*parser.VectorSelector).LabelMatchers)
+		held := series*engineSeriesBytes + min(samples, m.samples)*pointBytes
+		return footprint{series, labelSizes{read: size}, held, held}
+	case *parser.SubqueryExpr:
+		return m.subquery(e, g)
+	case *parser.UnaryExpr:
+		return m.result(m.of(e.Expr, g), g)
+	case *parser.AggregateExpr:
+		return m.aggregate(e, g)
+	case *parser.BinaryExpr:
+		return m.binary(e, g)
+	case *parser.Call:
+		return m.call(e, g)
+	}
+	return m.result(footprint{series: 1}, g) // a number
+}
+
+// subquery returns the footprint of a subquery, which has steps of its own. The engine counts something for each.
+func (m *meter) subquery(e *parser.SubqueryExpr, g grid) footprint {
+	step := float64(e.Step.Milliseconds())
+	if step <= 0 {
+		step = float64(defaultSubqueryStep.Milliseconds())
+	}
+	inner := grid{span: g.span + float64(e.Range.Milliseconds())}
+	inner.steps = inner.span/step + 2
+	of := m.of(e.Expr, inner)
+	counts := 2 * 8 * inner.steps
+	of.held += of.series * engineSeriesBytes
+	of.peak = max(of.peak, of.held) + counts
+	return of
+}
+
+func (m *meter) aggregate(e *parser.AggregateExpr, g grid) footprint {
+	var param footprint
+	if e.Param != nil {
+		param = m.of(e.Param, g)
+	}
+	of := m.of(e.Expr, g)
+	series := of.series
+	switch {
+	case e.Op == parser.COUNT_VALUES:
+		series *= g.steps
+		of.labels.make(textOf(e.Param), 32) // a number
+	case len(e.Grouping) == 0 && !e.Without && !ofInput[e.Op]:
+		series = min(series, 1)
+	}
+	return m.result(footprint{series, of.labels, param.held + of.held, max(param.peak, param.held+of.peak)}, g)
+}
+
+// ofInput lists the aggregations with series of their input.
+var ofInput = map[parser.ItemType]bool{
+	parser.TOPK: true, parser.BOTTOMK: true, parser.LIMITK: true, parser.LIMIT_RATIO: true,
+}
+
+func (m *meter) binary(e *parser.BinaryExpr, g grid) footprint {
+	left, right := m.of(e.LHS, g), m.of(e.RHS, g)
+	series, sizes := left.series+right.series, left.labels
+	sizes.join(right.labels)
+	match := e.VectorMatching
+	if match == nil { // with a number
+		series = max(left.series, right.series)
+	} else if len(match.Include) > 0 {
+		series = min(left.series*right.series, series*g.steps)
+		sizes.read = left.labels.read + right.labels.read
+	}
+	// What belongs together is found by texts of the labels of both sides.
+	texts := left.series*left.labels.all() + right.series*right.labels.all() + series*sizes.all()
+	return m.result(footprint{series, sizes, left.held + right.held + texts, max(left.peak, left.held+right.peak)}, g)
+}
+
+func (m *meter) call(e *parser.Call, g grid) footprint {
+	series, held, peak, texts := 0.0, 0.0, 0.0, 0
+	var sizes labelSizes
+	for _, arg := range e.Args {
+		of := m.of(arg, g)
+		peak, held = max(peak, held+of.peak), held+of.held
+		series = max(series, of.series)
+		sizes.join(of.labels)
+		texts += len(textOf(arg))
+	}
+	switch e.Func.Name {
+	case "label_replace":
+		replacement, source := textOf(e.Args[2]), sizes.of(textOf(e.Args[3]))
+		sizes.make(textOf(e.Args[1]), float64(strings.Count(replacement, "$"))*source+float64(len(replacement)))
+	case "label_join":
+		size := float64(len(e.Args) * len(textOf(e.Args[2])))
+		for _, arg := range e.Args[3:] {
+			size += sizes.of(textOf(arg))
+		}
+		sizes.make(textOf(e.Args[1]), size)
+	case "absent", "absent_over_time": // its labels are those that the matchers spell
+		for _, matchers := range parser.ExtractSelectors(e.Args[0]) {
+			for _, matcher := range matchers {
+				sizes.make(matcher.Name, float64(len(matcher.Value)))
+			}
+		}
+		series = 1
+	default:
+		sizes.read += float64(texts)
+	}
+	beside := held + series*2*sizes.all() // texts that identify series
+	return m.result(footprint{max(series, 1), sizes, beside, peak}, g)
+}
+
+// textOf returns the text of a string literal in any brackets.
+func textOf(expr parser.Expr) string {
+	for {
+		switch e := expr.(type) {
+		case *parser.ParenExpr:
+			expr = e.Expr
+		case *parser.StepInvariantExpr:
+			expr = e.Expr
+		case *parser.StringLiteral:
+			return e.Val
+		default:
+			return ""
+		}
+	}
+}
