@@ -90,7 +90,7 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are more than a
+// BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are more than
 // a block takes.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	run := b.open.run(i, j, &s.run)

@@ -45,6 +45,9 @@ func (d *avroReader) avro(payload []byte, root *avroNode) {
 func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 	a := &d.binary
 	n, err := a.branch(n)
+	if err == nil {
+		err = d.made.check()
+	}
 	switch {
 	case err != nil:
 		return err

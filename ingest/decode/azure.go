@@ -90,6 +90,9 @@ func (d *Decoder) labelModule() {
 	readings, index := d.out.Readings, d.out.Index
 	d.out.Readings, d.out.Index = readings[:0], index[:0]
 	for i, r := range readings {
+		if d.made.add(pairBytes + len("module") + len(d.origin.module)); d.made.over {
+			return
+		}
 		d.pairs = append(append(d.pairs[:0], telemetry.Label{Name: "module", Value: d.origin.module}), r.Labels...)
 		var f *fault
 		if r.Labels, f = d.labelSets.get(d.pairs, &d.key); f != nil {
@@ -169,11 +172,14 @@ func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	}
 	key := string(name) // scanning goes on in the same memory
 	text, err := d.scan.Str()
-	if _, twice := to[key]; twice && err == nil {
+	if err != nil {
+		return err
+	}
+	if _, twice := to[key]; twice {
 		return d.scan.Fail("a property that occurs twice")
 	}
 	to[key] = string(text)
-	return err
+	return d.made.part(2*pairBytes + len(key) + len(text))
 }
 
 func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
@@ -184,6 +190,7 @@ func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 		if err != nil {
 			return faultf(Undecodable, "not JSON: %v", err)
 		}
+		d.made.work(len(text))
 		if r.Value, err = base64.StdEncoding.AppendDecode(nil, text); err != nil {
 			return faultf(Undecodable, "the body is neither JSON nor base64")
 		}

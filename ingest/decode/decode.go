@@ -56,6 +56,7 @@ type Decoder struct {
 
 	// Of the current record.
 	origin origin
+	made   made
 	fields []telemetry.Field
 	pairs  []telemetry.Label // labels, or tags, of the current reading
 	others []telemetry.Label // tags, while pairs holds labels
@@ -81,6 +82,7 @@ func New(opts Options) *Decoder {
 		units:      map[unitKey]string{},
 		formats:    formats(),
 	}
+	d.made.meter = opts.Meter
 	d.readers = make([]reader, len(d.formats))
 	for _, t := range opts.Tags {
 		d.tags[t] = true
@@ -130,13 +132,22 @@ const maxKept = 1 << 14
 // maxDepth is how many objects, arrays, records and the like may stand in each other, in every format.
 const maxDepth = jsonscan.MaxDepth
 
-// Decode reads one record. What is wrong with it is in the Result, never an error.
-func (d *Decoder) Decode(r Record) Result {
+// Decode reads one record. What is wrong with it is in the Result, never an error. A record on which a decoder panics
+// is refused too, or it would end the process again after each restart.
+func (d *Decoder) Decode(r Record) (out Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			*d = *New(d.opts)
+			d.addBad(Whole, faultf(Undecodable, "%s: %.200v", panicked, p))
+			out = d.out
+		}
+	}()
 	if cap(d.fields) > maxKept {
 		d.fields = nil
 	}
 	d.origin = origin{tenant: d.opts.Tenant, device: d.opts.Device, now: r.Timestamp}
 	d.reset()
+	d.made.begin(len(r.Value))
 	d.record(r)
 	if d.origin.module != "" {
 		d.labelModule()
@@ -144,11 +155,17 @@ func (d *Decoder) Decode(r Record) Result {
 	if d.opts.Sequence != "" && len(r.Headers) > 0 {
 		d.numberAll(r.Headers)
 	}
+	if d.made.over {
+		d.refuseRecord(d.made.tooMuch())
+	}
 	if d.opts.Set != (Names{}) {
 		d.set(d.opts.Set)
 	}
 	return d.out
 }
+
+// panicked begins the detail of a record on which a decoder has panicked: a fault of Binnacle.
+const panicked = "the decoder has failed, please report it"
 
 func (d *Decoder) record(r Record) {
 	if len(r.ContentType) > 0 && r.ContentType[0] >= 0x80 {
@@ -178,6 +195,8 @@ func (d *Decoder) payload(r Record) {
 }
 
 func (d *Decoder) addBad(index int, f *fault) {
+	d.made.message = 0
+	d.made.add(faultBytes + len(f.detail))
 	d.out.Bad = append(d.out.Bad, Bad{index, f.reason, f.detail})
 }
 
@@ -202,7 +221,12 @@ func (d *Decoder) addReading(index int, r telemetry.Reading, from int) *fault {
 	if len(r.Fields) == 0 {
 		return faultf(Empty, "the reading has no value")
 	}
-	d.out.Readings = append(d.out.Readings, r)
-	d.out.Index = append(d.out.Index, index)
+	d.append(index, &r)
 	return nil
+}
+
+func (d *Decoder) append(index int, r *telemetry.Reading) {
+	d.made.reading(r)
+	d.out.Readings = append(d.out.Readings, *r)
+	d.out.Index = append(d.out.Index, index)
 }

@@ -168,7 +168,7 @@ func (d *otlpReader) addPoint(p *dataPoint) {
 	}
 	from.rest = int32(p.time % 1e6)
 	if e.kind == gauge || e.kind == sum {
-		d.groups.add(from, &r, telemetry.Field{Metric: e.name, Value: p.value})
+		d.group(from, &r, telemetry.Field{Metric: e.name, Value: p.value})
 		return
 	}
 	for place, v := range [...]telemetry.Value{telemetry.IntValue(int64(p.count)), p.sum, p.min, p.max} {
@@ -180,7 +180,7 @@ func (d *otlpReader) addPoint(p *dataPoint) {
 			d.addBad(index, f)
 			return
 		}
-		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: v})
+		d.group(from, &r, telemetry.Field{Metric: name, Value: v})
 	}
 	d.addQuantiles(from, p, r)
 	d.addBuckets(from, p, r)
@@ -217,12 +217,15 @@ func (d *otlpReader) derived(place int) (string, *fault) {
 // addQuantiles adds those of a summary, each with its label.
 func (d *otlpReader) addQuantiles(from pointSource, p *dataPoint, r telemetry.Reading) {
 	for _, q := range p.quantiles {
+		if d.made.over {
+			return
+		}
 		var f *fault
 		if r.Labels, f = d.with(p.labels, "quantile", q.quantile); f != nil {
 			d.addBad(from.index, f)
 			return
 		}
-		d.groups.add(from, &r, telemetry.Field{Metric: d.export.name, Value: telemetry.FloatValue(q.value)})
+		d.group(from, &r, telemetry.Field{Metric: d.export.name, Value: telemetry.FloatValue(q.value)})
 	}
 }
 
@@ -239,6 +242,9 @@ func (d *otlpReader) addBuckets(from pointSource, p *dataPoint, r telemetry.Read
 	}
 	total := uint64(0)
 	for i, n := range p.buckets {
+		if d.made.over {
+			return
+		}
 		bound := math.Inf(1)
 		if i < len(p.bounds) {
 			bound = math.Float64frombits(p.bounds[i])
@@ -251,7 +257,7 @@ func (d *otlpReader) addBuckets(from pointSource, p *dataPoint, r telemetry.Read
 			d.addBad(from.index, f)
 			return
 		}
-		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
+		d.group(from, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
 	}
 }
 

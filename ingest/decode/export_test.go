@@ -18,3 +18,6 @@ func (d *Decoder) WithoutTemplates() {
 	d.readerOf(JSON).(*jsonReader).templates.off = true
 	d.readerOf(Line).(*lineReader).templates.off = true
 }
+
+// Panicked begins the detail of a record on which a decoder has panicked.
+const Panicked = panicked

@@ -117,7 +117,7 @@ func (d *objects) propertyText(c propertyRole, text string, value telemetry.Valu
 		return faultf(Name, "%v", err)
 	}
 	*to = append(*to, telemetry.Label{Name: name, Value: text})
-	return nil
+	return d.made.part(pairBytes + len(name))
 }
 
 // propertyTime does for times what propertyText does for texts.

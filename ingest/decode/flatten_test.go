@@ -65,5 +65,6 @@ func sound(t testing.TB, got decode.Result) {
 	for _, b := range got.Bad {
 		require.Contains(t, decode.Reasons(), b.Reason)
 		require.Less(t, len(b.Detail), 1000)
+		require.NotContains(t, b.Detail, decode.Panicked)
 	}
 }

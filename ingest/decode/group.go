@@ -72,8 +72,9 @@ func (g *groups) sender(tenant, device string) (number int32, isNew bool) {
 	return number, !known
 }
 
-// add adds a point of a source to the reading with the place, time, labels and tags of r.
-func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) {
+// add adds a point of a source to the reading with the place, time, labels and tags of r. It reports whether that is a
+// new one.
+func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) (begun bool) {
 	key := groupKey{source: from.source, time: r.Time, size: len(r.Labels)}
 	if key.size > 0 {
 		key.first = &r.Labels[0]
@@ -85,7 +86,7 @@ func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) 
 		at--
 	default:
 		known, ok := g.known[key]
-		if !ok {
+		if begun = !ok; begun {
 			known = int32(len(g.all))
 			g.known[key] = known
 			g.all = append(g.all, group{key: key, reading: *r, index: from.index, sender: from.sender})
@@ -95,6 +96,7 @@ func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) 
 	g.all[at].count++
 	g.next = at + 1
 	g.points = append(g.points, point{at, from.rest, from.index, f})
+	return begun
 }
 
 // endGroups makes readings of the groups. Of points of a series in one millisecond the last one counts; one that has

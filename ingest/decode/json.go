@@ -60,8 +60,7 @@ func (d *jsonReader) jsonText() error {
 	case d.scan.Next() == '[':
 		err = d.scan.Array(d.element)
 	case d.scan.Begins("resourceMetrics"):
-		d.readerOf(OTLP).(*otlpReader).readJSON(d.source)
-		return nil
+		err = d.readerOf(OTLP).(*otlpReader).readJSON(&d.scan, len(d.source))
 	case d.beginsEnvelope():
 		return d.jsonEnvelope()
 	default:
@@ -77,6 +76,9 @@ func (d *jsonReader) jsonText() error {
 }
 
 func (d *jsonReader) element(i int) error {
+	if err := d.made.check(); err != nil {
+		return err
+	}
 	if d.scan.Next() == '{' && d.matchTemplate(i, false) {
 		return nil
 	}
@@ -265,6 +267,9 @@ func (d *jsonReader) values() error {
 
 // metric returns the name of the metric at a place in the reading.
 func (d *Decoder) metric(place int, raw []byte) (string, error) {
+	if err := d.made.part(fieldBytes + len(raw)); err != nil {
+		return "", err
+	}
 	if name, ok := d.shape.guess(place, raw); ok {
 		return name, nil
 	}
@@ -364,7 +369,7 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 		}
 		value, _ := d.texts.get(text)
 		d.pairs = append(d.pairs, telemetry.Label{Name: name, Value: value})
-		return nil
+		return d.made.part(pairBytes)
 	})
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (d *lineReader) read(r Record, params map[string]string) {
 // lines reads line protocol. Lines are independent: a bad one does not touch the others.
 func (d *lineReader) lines(value []byte) {
 	rest, line := value, 0
-	for len(rest) > 0 {
+	for len(rest) > 0 && !d.made.over {
 		if n := d.matchLine(line, rest); n > 0 {
 			rest = rest[n:]
 			line++

@@ -67,8 +67,7 @@ func (d *lineReader) matchLine(index int, source []byte) int {
 	from := len(d.fields)
 	if r, end, ok := d.fitLine(source); ok && d.resolveOrigin(&r, "the line") == nil {
 		r.Fields = d.fields[from:len(d.fields):len(d.fields)]
-		d.out.Readings = append(d.out.Readings, r)
-		d.out.Index = append(d.out.Index, index)
+		d.append(index, &r)
 		s.budget.gain()
 		s.fits++
 		return end

@@ -27,6 +27,7 @@ type Options struct {
 	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
 	Gateways bool    `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
 	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
+	Meter    Meter   `kong:"-"` // nil when there is none
 
 	// Bound is the tenant to which the topic belongs; empty: to none. A reading without a tenant is its; one that
 	// names another is bad.

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -55,6 +56,7 @@ func (d *otlpReader) otlp(value []byte) {
 
 // otlpResource reads ResourceMetrics: the resource may stand behind its metrics.
 func (d *otlpReader) otlpResource(message []byte) error {
+	d.made.message = 0
 	var raw []byte
 	err := each(message, 1, func(b []byte) error {
 		raw = b
@@ -103,10 +105,11 @@ func (d *otlpReader) otlpMetric(message []byte) error {
 		p := &d.export.point
 		p.clear()
 		err := d.readPoint(p, kind, b)
-		if err == nil {
-			d.addPoint(p)
+		if err != nil {
+			return err
 		}
-		return err
+		d.addPoint(p)
+		return d.made.check()
 	})
 }
 
@@ -159,7 +162,7 @@ func (d *otlpReader) readPoint(p *dataPoint, kind metricKind, message []byte) er
 		case f.kind == protowire.BytesType && field == attributesField:
 			attributes.saw(&w, f.number)
 		case f.kind == protowire.BytesType && field == quantilesField:
-			if err := p.readQuantile(f.bytes); err != nil {
+			if err := cmp.Or(d.made.part(pairBytes), p.readQuantile(f.bytes)); err != nil {
 				return err
 			}
 		case f.kind == protowire.Fixed64Type:
@@ -262,7 +265,7 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 	err = each(raw, s.number, func(b []byte) error {
 		pair, err := d.attribute(b, &d.labelNames)
 		d.pairs = append(d.pairs, pair)
-		return err
+		return cmp.Or(err, d.made.part(pairBytes))
 	})
 	var f *fault
 	if errors.As(err, &f) {

@@ -36,6 +36,12 @@ type series struct {
 	fault          *fault
 }
 
+// Memory of a symbol, and of a reference to one.
+const (
+	symbolBytes = 24
+	refBytes    = 8
+)
+
 // maxLabels bounds what the labels of one series take: a body of version 2.0 says them by reference, and so could say
 // very much.
 const maxLabels = 1 << 16
@@ -81,7 +87,8 @@ func (d *writeReader) remoteWrite2(packed []byte) {
 	d.write(packed, func(body []byte) error {
 		err := each(body, 4, func(symbol []byte) error {
 			d.writes.symbols = append(d.writes.symbols, symbol)
-			return nil
+			d.made.add(symbolBytes)
+			return d.made.check()
 		})
 		if err != nil {
 			return err
@@ -158,15 +165,17 @@ func (d *writeReader) series2(message []byte) error {
 	var f protobufField
 	var unit []byte
 	w := protobufReader{rest: message}
-	d.refs = d.refs[:0]
+	d.refs, d.made.message = d.refs[:0], 0
 	for w.next(&f) {
 		switch {
 		case f.number == 1:
-			refs, err := appendVarints(d.refs, &f)
+			err := d.made.part(refBytes * len(f.bytes))
+			if err == nil {
+				d.refs, err = appendVarints(d.refs, &f)
+			}
 			if err != nil {
 				return err
 			}
-			d.refs = refs
 		case f.is(5, protowire.BytesType):
 			var m protobufField
 			meta := protobufReader{rest: f.bytes}
@@ -205,8 +214,9 @@ func (d *writeReader) seriesOfSymbols() (*series, error) {
 	symbols := d.writes.symbols
 	d.key = append(d.key[:0], 0)
 	defer func() { d.writes.text += len(d.key) }()
-	if d.writes.text > 4*maxUnpacked {
-		return nil, errors.New("the labels of all series take too much text")
+	if d.writes.text > d.made.most {
+		d.made.over = true
+		return nil, errTooMuch
 	}
 	for _, r := range d.refs {
 		if r >= uint64(len(symbols)) {
@@ -299,6 +309,9 @@ func (d *writeReader) describeSeries(s *series) *fault {
 
 // samples adds those of a series, and its native histograms, which have the given number.
 func (d *writeReader) samples(s *series, message []byte, histograms protowire.Number) error {
+	if err := d.made.check(); err != nil {
+		return err
+	}
 	w := &d.writes
 	index := w.index
 	w.index++
@@ -306,8 +319,7 @@ func (d *writeReader) samples(s *series, message []byte, histograms protowire.Nu
 		d.addBad(index, s.fault)
 		return nil
 	}
-	groups := &d.groups
-	source, _ := groups.sender(s.tenant, s.device)
+	source, _ := d.groups.sender(s.tenant, s.device)
 	from := pointSource{index: index, source: source, sender: source}
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	var f protobufField
@@ -324,7 +336,10 @@ func (d *writeReader) samples(s *series, message []byte, histograms protowire.Nu
 			}
 			r.Time = at
 			v := telemetry.BitsValue(telemetry.Float, bits)
-			groups.add(from, &r, telemetry.Field{Metric: s.metric, Value: v})
+			d.group(from, &r, telemetry.Field{Metric: s.metric, Value: v})
+			if err := d.made.check(); err != nil {
+				return err
+			}
 		case f.is(histograms, protowire.BytesType):
 			if err := d.nativeHistogram(from, s, f.bytes); err != nil {
 				return err
@@ -384,7 +399,7 @@ func (d *writeReader) nativeHistogram(from pointSource, s *series, message []byt
 			d.addBad(from.index, faultf(Name, "%v", err))
 			return nil
 		}
-		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: x.value})
+		d.group(from, &r, telemetry.Field{Metric: name, Value: x.value})
 	}
 	return nil
 }

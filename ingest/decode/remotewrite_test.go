@@ -214,7 +214,7 @@ func TestRemoteWriteBombs(t *testing.T) {
 	}
 	b, err := req.Marshal()
 	require.NoError(t, err)
-	refused(snappy.Encode(nil, b), write2, decode.Undecodable)
+	refused(snappy.Encode(nil, b), write2, decode.TooLarge)
 	req.Timeseries = req.Timeseries[:1]
 	req.Timeseries[0].LabelsRefs = append(req.Timeseries[0].LabelsRefs, 6, 6, 6, 6)
 	b, err = req.Marshal()

@@ -64,6 +64,7 @@ func (d *otlpReader) resourceOf(raw []byte) (*resource, error) {
 		pair, err := d.attribute(b, &d.tagNames)
 		if err == nil {
 			d.pairs = append(d.pairs, pair)
+			err = d.made.part(2 * pairBytes)
 		}
 		return err
 	})
@@ -175,7 +176,7 @@ func (d *otlpReader) attribute(message []byte, names *interner) (telemetry.Label
 
 // attributeText returns an AnyValue as text: what is no text as JSON, bytes in base64.
 func (d *otlpReader) attributeText(message []byte) (string, error) {
-	v, err := anyValue(message, 0)
+	v, err := d.anyValue(message, 0)
 	if err != nil {
 		return "", err
 	}
@@ -245,7 +246,10 @@ func plain(v any) any {
 }
 
 // anyValue reads an AnyValue: nil, []byte for a string, bool, int64, float64, base64Bytes, []any, map[string]any.
-func anyValue(message []byte, depth int) (v any, err error) {
+func (d *otlpReader) anyValue(message []byte, depth int) (v any, err error) {
+	if err := d.made.part(anyBytes); err != nil {
+		return nil, err
+	}
 	var f protobufField
 	w := protobufReader{rest: message}
 	for w.next(&f) {
@@ -263,13 +267,13 @@ func anyValue(message []byte, depth int) (v any, err error) {
 		case f.is(5, protowire.BytesType):
 			list := []any{}
 			err = each(f.bytes, 1, func(b []byte) error {
-				x, err := anyValue(b, depth+1)
+				x, err := d.anyValue(b, depth+1)
 				list = append(list, x)
 				return err
 			})
 			v = list
 		case f.is(6, protowire.BytesType):
-			v, err = keyValues(f.bytes, depth)
+			v, err = d.keyValues(f.bytes, depth)
 		case f.is(7, protowire.BytesType):
 			v = base64Bytes(f.bytes)
 		}
@@ -280,14 +284,17 @@ func anyValue(message []byte, depth int) (v any, err error) {
 	return v, w.err
 }
 
-func keyValues(message []byte, depth int) (any, error) {
+// anyBytes is about the memory of an AnyValue within another one, and of what is made of it.
+const anyBytes = 64
+
+func (d *otlpReader) keyValues(message []byte, depth int) (any, error) {
 	out := map[string]any{}
 	err := each(message, 1, func(b []byte) error {
 		key, value, err := twoFields(b, 1, 2)
 		if err != nil {
 			return err
 		}
-		x, err := anyValue(value, depth+1)
+		x, err := d.anyValue(value, depth+1)
 		if _, twice := out[string(key)]; twice && err == nil {
 			err = faultf(Label, "the key %.80q occurs twice in an attribute", key)
 		}

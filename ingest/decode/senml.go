@@ -103,12 +103,19 @@ func (r *senmlRecord) other(name string, f senmlField) {
 	if strings.HasSuffix(name, "_") {
 		r.refusePack("the field %.80q must be understood, and is not known here", name)
 	}
-	if slices.Contains(r.others, name) {
+	switch {
+	case slices.Contains(r.others, name):
 		r.refusePack("a record has the field %.80q twice", name)
+	case len(r.others) == maxOthers:
+		r.refusePack("a record has more than %d fields that are not known here", maxOthers)
+	default:
+		r.others = append(r.others, name)
 	}
-	r.others = append(r.others, name)
 	f.skip()
 }
+
+// maxOthers bounds the fields of a record that are not known here: each is compared with all of them.
+const maxOthers = 64
 
 func (r *senmlRecord) take(l senmlLabel, f senmlField) {
 	label := senmlNames[l-baseSumLabel]
@@ -201,6 +208,9 @@ func (d *senmlReader) senml() *fault {
 	if r.packFault != nil {
 		return r.packFault
 	}
+	if d.made.over {
+		return d.made.tooMuch()
+	}
 	if f := p.base(r); f != nil {
 		d.addBad(index, f)
 		return nil
@@ -258,7 +268,7 @@ func (d *senmlReader) senmlValue(r *telemetry.Reading, metric string, v telemetr
 	d.unit(r.Tenant, name, []byte(unit))
 	source, _ := d.groups.sender(r.Tenant, r.Device)
 	from := pointSource{index: index, source: source, sender: source, rest: p.rest}
-	d.groups.add(from, r, telemetry.Field{Metric: name, Value: v})
+	d.group(from, r, telemetry.Field{Metric: name, Value: v})
 }
 
 // base takes over the base values of a record, which apply to itself and all that follow. If the record is refused, so

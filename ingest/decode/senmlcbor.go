@@ -1,7 +1,10 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
 
@@ -14,7 +17,8 @@ import (
 var cborMode = func() cbor.DecMode {
 	m, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IntDec: cbor.IntDecConvertSignedOrBigInt,
-		MaxNestedLevels: maxDepth, MaxArrayElements: 1 << 20, MaxMapPairs: 1 << 10,
+		MaxNestedLevels:  maxDepth - 1, // in the array of records
+		MaxArrayElements: 1 << 20, MaxMapPairs: 1 << 10,
 	}.DecMode()
 	if err != nil {
 		panic(err)
@@ -26,14 +30,60 @@ var cborMode = func() cbor.DecMode {
 func looksLikeCBOR(value []byte) bool { return value[0] >= 0x80 && value[0] <= 0x9F }
 
 func (d *senmlReader) senmlCBOR(payload []byte) {
-	var records []map[any]any
 	d.pack.begin(d.Decoder)
-	if err := cborMode.Unmarshal(payload, &records); err != nil {
+	var f *fault
+	switch err := d.cborRecords(payload); {
+	case errors.As(err, &f):
+		d.refuseRecord(f)
+	case err != nil:
 		d.refuseRecord(faultf(Undecodable, "not SenML: %.200v", err))
-		return
+	default:
+		d.endGroups()
 	}
-	r, field := &d.pack.record, &senmlCBORField{}
-	for _, fields := range records {
+}
+
+// cborArray returns what follows the head of an array of CBOR, and how many elements it says to have, -1 where a break
+// ends it. It has at most so many.
+func cborArray(b []byte) (rest []byte, count int, err error) {
+	if len(b) == 0 || b[0]>>5 != 4 {
+		return nil, 0, errors.New("no array")
+	}
+	info, rest := b[0]&31, b[1:]
+	switch {
+	case info < 24:
+		return rest, int(info), nil
+	case info == 31:
+		return rest, -1, nil
+	case info > 27 || len(rest) < 1<<(info-24):
+		return nil, 0, errors.New("the head of an array is broken")
+	}
+	size := 1 << (info - 24)
+	n := uint64(0)
+	for _, c := range rest[:size] {
+		n = n<<8 | uint64(c)
+	}
+	if n > uint64(len(rest)-size) {
+		return nil, 0, fmt.Errorf("an array of %d elements in %d bytes", n, len(rest)-size)
+	}
+	return rest[size:], int(n), nil
+}
+
+// cborRecords reads an array of records, one after another: all at once take fifty times the payload.
+func (d *senmlReader) cborRecords(payload []byte) error {
+	rest, count, err := cborArray(bytes.TrimPrefix(payload, selfDescribed))
+	if err != nil {
+		return err
+	}
+	r, field, fields := &d.pack.record, &senmlCBORField{}, map[any]any{}
+	for ; count != 0; count-- {
+		if count < 0 && len(rest) > 0 && rest[0] == cborBreak {
+			rest = rest[1:]
+			break
+		}
+		clear(fields)
+		if rest, err = cborMode.UnmarshalFirst(rest, &fields); err != nil {
+			return err
+		}
 		r.clear()
 		for key, value := range fields {
 			field.value = value
@@ -51,12 +101,20 @@ func (d *senmlReader) senmlCBOR(payload []byte) {
 			}
 		}
 		if f := d.senml(); f != nil {
-			d.refuseRecord(f)
-			return
+			return f
 		}
 	}
-	d.endGroups()
+	if len(rest) > 0 {
+		return errors.New("more after the end")
+	}
+	return nil
 }
+
+// selfDescribed is a tag that means CBOR and nothing else.
+var selfDescribed = []byte{0xD9, 0xD9, 0xF7}
+
+// cborBreak ends an array that does not say how long it is.
+const cborBreak = 0xFF
 
 // senmlCBORField is a decoded value.
 type senmlCBORField struct{ value any }

@@ -51,6 +51,9 @@ func (d *Decoder) numberAll(headers []Header) {
 			return strings.Compare(f.Metric, metric)
 		})
 		if !there {
+			if d.made.add(fieldBytes * (len(r.Fields) + 1)); d.made.over {
+				return
+			}
 			r.Fields = slices.Insert(slices.Clone(r.Fields), at,
 				telemetry.Field{Metric: metric, Value: telemetry.IntValue(n)})
 		}

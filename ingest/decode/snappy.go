@@ -15,7 +15,7 @@ func (d *writeReader) unsnap(packed []byte) ([]byte, *fault) {
 	if size > maxUnpacked {
 		return nil, faultf(TooLarge, "the payload unpacks to %d bytes, more than %d", size, maxUnpacked)
 	}
-	if cap(d.unpacked) > 64*maxKept {
+	if d.made.work(size); cap(d.unpacked) > 64*maxKept {
 		d.unpacked = nil
 	}
 	if cap(d.unpacked) < size {

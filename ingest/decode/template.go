@@ -126,8 +126,7 @@ func (d *jsonReader) matchTemplate(index int, alone bool) bool {
 		r, ok := d.fit(f, s.until-maxTemplate)
 		if ok && (!alone || d.scan.End()) && d.resolveOrigin(&r, "the message") == nil {
 			r.Fields = d.fields[from:len(d.fields):len(d.fields)]
-			d.out.Readings = append(d.out.Readings, r)
-			d.out.Index = append(d.out.Index, index)
+			d.append(index, &r)
 			frames[0], frames[i] = frames[i], frames[0]
 			s.budget.gain()
 			s.fits++

@@ -88,6 +88,7 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 		w.throttle.SkipTo(rec.Offset, now)
 		return nil
 	}
+	defer w.taking.end()
 	result := rec.decode(w.decoder)
 	if result.Unknown != nil {
 		return result.Unknown

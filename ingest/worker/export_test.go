@@ -169,3 +169,6 @@ func (j *Judge) Judge(rec Record, r telemetry.Reading, s *control.Snapshot, now 
 	}
 	return j.v.verdict(&f, &r), quick, nil
 }
+
+// ObserverOf returns what counts for a Worker.
+func ObserverOf(w *Worker) Observer { return w.observer }

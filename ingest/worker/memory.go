@@ -1,6 +1,11 @@
 package worker
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+
+	"binnacle/ingest/decode"
+)
 
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
@@ -8,6 +13,7 @@ type Memory struct {
 	max   int64
 	whole *Memory // that this is a share of; nil for none
 	used  atomic.Int64
+	large sync.Mutex // held while a large record is taken, of the process's bound
 }
 
 // NewMemory returns a bound of so many bytes.
@@ -62,3 +68,44 @@ func (m *Memory) mustGo(counted int64) int64 {
 
 // Full reports whether nothing more may be taken.
 func (m *Memory) Full() bool { return m.Used() >= m.max || m.whole != nil && m.whole.Full() }
+
+// largeRecord is how much memory a record may take while it is taken, beside others: one that takes more has its turn.
+const largeRecord = 4 << 20
+
+// recordUse is what Memory counts of the record that is being taken: what it is decoded to, beside what bins hold of
+// it. It is decode.Meter.
+type recordUse struct {
+	memory  *Memory
+	decoder *decode.Decoder
+	counted int
+	turn    bool // large is held
+}
+
+// Made implements decode.Meter. It waits while the process takes another large record.
+func (u *recordUse) Made(bytes int) {
+	if bytes > largeRecord && !u.turn {
+		u.memory.process().large.Lock()
+		u.turn = true
+	}
+	u.memory.add(bytes - u.counted)
+	u.counted = bytes
+}
+
+// end gives back what the record took.
+func (u *recordUse) end() {
+	u.memory.add(-u.counted)
+	u.counted = 0
+	if u.turn {
+		u.decoder.Release()
+		u.turn = false
+		u.memory.process().large.Unlock()
+	}
+}
+
+// process returns the bound of the whole process.
+func (m *Memory) process() *Memory {
+	if m.whole != nil {
+		return m.whole
+	}
+	return m
+}

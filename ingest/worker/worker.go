@@ -33,6 +33,7 @@ type Worker struct {
 	owner      uint64 // with generation, the Owner of heads
 	generation uint32 // of assignments: tails that were read in an earlier one may be out of date
 	decoder    *decode.Decoder
+	taking     recordUse
 	observer   Observer
 	memory     memoryUse
 
@@ -116,7 +117,6 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	w := &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1,
 		memory: memoryUse{Memory: p.Memory}, observer: o,
-		decoder:   decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
 		log: logState{suspect: -1,
 			Log: throttle.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
@@ -125,6 +125,11 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		erasing: newErasing(a),
 		spreads: retry.NewSpreads(uint64(a.Stream), uint64(a.Partition)),
 	}
+	w.taking.memory = p.Memory
+	decoding := cfg.Decode.ForTopic(cfg.Topic)
+	decoding.Meter = &w.taking
+	w.decoder = decode.New(decoding)
+	w.taking.decoder = w.decoder
 	w.stamps = stamps{cfg: &w.cfg, spreads: w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
 	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
@@ -177,7 +182,10 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	}
 	record := &w.feeding.record
 	*record = rec
-	defer func() { *record = Record{} }() // its batch goes
+	defer func() {
+		*record = Record{} // its batch goes
+		w.taking.end()
+	}()
 	result := record.decode(w.decoder)
 	if result.Unknown != nil {
 		return result.Unknown

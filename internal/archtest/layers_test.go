@@ -128,7 +128,7 @@ var pure = []string{
 	"time", "unicode", "unicode/", "unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
 	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "github.com/hamba/avro/v2", "github.com/fxamacker/cbor/v2",
-	"google.golang.org/protobuf/encoding/protowire", "go.opentelemetry.io/collector/pdata/pmetric",
+	"google.golang.org/protobuf/encoding/protowire",
 }
 
 // Faults returns the broken rules, a line each.

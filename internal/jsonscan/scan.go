@@ -51,6 +51,9 @@ func (s *Scanner) Reset(text []byte) {
 	}
 }
 
+// Allow lets so many more objects and arrays than MaxDepth stand in each other in the text.
+func (s *Scanner) Allow(more int) { s.depth -= more }
+
 // Blank reports whether c may stand between tokens.
 func Blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 

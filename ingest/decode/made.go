@@ -1,0 +1,152 @@
+package decode
+
+import (
+	"errors"
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// What the readings of a record may take, written out, as readingBytes and the like count it: leastMade bytes and
+// madeTimes those of the record as it came, and never more than mostMade. The bound is the same in every process, so
+// that a replay decides alike. docs/format/message.md states it.
+const (
+	leastMade = 16 << 20
+	madeTimes = 8
+	mostMade  = 192 << 20
+)
+
+// Memory of a reading, of a value, of a label or tag, and of a fault, beside their names and texts.
+const (
+	readingBytes = 160
+	fieldBytes   = 48
+	pairBytes    = 32
+	faultBytes   = 64
+)
+
+// madeSlack is more than what one message can have that is read by a template: those are not counted before they end.
+const madeSlack = 1 << 20
+
+// reportEvery is after how many bytes a Meter is called again.
+const reportEvery = 1 << 20
+
+// Meter measures how much memory a record takes while it is decoded. Made is called with more each time, and may wait.
+type Meter interface{ Made(bytes int) }
+
+// made counts what becomes of a record before it is made: a short record may name much by reference, or pack it.
+type made struct {
+	meter Meter // nil: there is none
+
+	// Of the current record.
+	most    int
+	bytes   int // of its readings and faults
+	message int // of the message that is read, which may be refused
+	working int // of what it is unpacked to, itself included
+	shown   int // to the meter
+	over    bool
+	labels  telemetry.Labels // of the last reading: those of the next are not counted again if they are the same
+	tags    telemetry.Labels
+}
+
+// errTooMuch ends the reading of a record that becomes too much.
+var errTooMuch = errors.New("the record becomes too much")
+
+func (m *made) begin(size int) {
+	*m = made{meter: m.meter, most: min(leastMade+madeTimes*size, mostMade)}
+	m.work(size)
+}
+
+// work counts memory that is needed until the record has been read.
+func (m *made) work(bytes int) {
+	m.working += bytes
+	m.report()
+}
+
+// add counts what stays of the record.
+func (m *made) add(bytes int) {
+	m.bytes += bytes
+	m.over = m.over || m.bytes > m.most
+	m.report()
+}
+
+// part counts a part of the message that is read. It fails when the record becomes too much by it.
+func (m *made) part(bytes int) error {
+	m.message += bytes
+	if m.report(); m.bytes+m.message > m.most+madeSlack {
+		m.over = true
+	}
+	return m.check()
+}
+
+// check fails when the record has become too much.
+func (m *made) check() error {
+	if m.over {
+		return errTooMuch
+	}
+	return nil
+}
+
+// report shows the meter what the record takes.
+func (m *made) report() {
+	if now := m.working + m.bytes + m.message; m.meter != nil && now-m.shown >= reportEvery {
+		m.shown = now
+		m.meter.Made(now)
+	}
+}
+
+// reading counts a reading, and ends its message.
+func (m *made) reading(r *telemetry.Reading) {
+	n := readingBytes + m.sets(r)
+	for i := range r.Fields {
+		n += fieldCost(&r.Fields[i])
+	}
+	m.message = 0
+	m.add(n)
+}
+
+func fieldCost(f *telemetry.Field) int {
+	return fieldBytes + len(f.Metric) + len(f.Value.Text())
+}
+
+// sets returns what labels and tags of a reading take, unless the one before has the same.
+func (m *made) sets(r *telemetry.Reading) (n int) {
+	if !slices.Equal(r.Labels, m.labels) {
+		m.labels = r.Labels
+		n += setBytes(r.Labels)
+	}
+	if !slices.Equal(r.Tags, m.tags) {
+		m.tags = r.Tags
+		n += setBytes(r.Tags)
+	}
+	return n
+}
+
+func setBytes(l telemetry.Labels) (n int) {
+	for i := range l {
+		n += pairBytes + len(l[i].Name) + len(l[i].Value)
+	}
+	return n
+}
+
+// tooMuch returns why a record that becomes too much is refused.
+func (m *made) tooMuch() *fault {
+	return faultf(TooLarge, "the record's readings take more than %d bytes with all names, labels and texts written out; "+
+		"%d bytes and %d times the record are allowed, and at most %d", m.most, leastMade, madeTimes, mostMade)
+}
+
+// group adds a point to a reading of d.groups, and counts it.
+func (d *Decoder) group(from pointSource, r *telemetry.Reading, f telemetry.Field) {
+	n := fieldCost(&f)
+	if d.groups.add(from, r, f) {
+		n += readingBytes + d.made.sets(r)
+	}
+	d.made.message = 0
+	d.made.add(n)
+}
+
+// Release gives back the memory that only a large record needs. The last Result is not valid any more.
+func (d *Decoder) Release() {
+	d.fields, d.key, d.pairs, d.others = nil, nil, nil, nil
+	d.groups, d.out = groups{}, Result{}
+	clear(d.readers)
+}
