@@ -42,5 +42,5 @@ func (c *auditCommand) Run(e *env) error {
 	if sum.Findings > 0 {
 		return fmt.Errorf("%d findings", sum.Findings)
 	}
-	return nil
+	return sum.Check()
 }

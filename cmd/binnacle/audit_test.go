@@ -71,7 +71,7 @@ func TestAuditOfARunningDev(t *testing.T) {
 	d = startDev(t, dir, "--fleet=0", "--hold=1h")
 	code, lines := d.audit(begin, "--log", "--columns")
 	require.Zero(t, code, lines)
-	require.Regexp(t, fmt.Sprintf(`(?m)^records of the log +%d$`, sent), lines)
+	require.Regexp(t, fmt.Sprintf(`(?m)^records of the log +%d of %[1]d, the committed ones$`, sent), lines)
 	require.Regexp(t, fmt.Sprintf(`(?m)^readings +%d$`, sent-bad), lines)
 	require.Regexp(t, `(?m)^request units +[1-9]`, lines)
 	code, lines = d.audit(begin, "--tenant=acme", "--json")

@@ -175,6 +175,27 @@ func TestRetentionByTag(t *testing.T) {
 	refused(t, []string{"tenant", "retention", "confirm", "acme", "--cosmos", d.cosmos}, "no such device waits")
 }
 
+// A value may begin with a minus, without a command there is the help, and a variable that is no flag's is noticed.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	p := run(t, time.Minute)
+	require.Equal(t, 1, p.code)
+	require.Contains(t, p.stdout.String(), "Usage: binnacle <command>")
+	for _, args := range [][]string{
+		{"gaps", "m1", "--from", "-1d", "--to", "-2h", "--api=127.0.0.1:1"},
+	} {
+		p := run(t, time.Minute, args...)
+		require.Equal(t, 1, p.code)
+		require.Contains(t, p.stderr.String(), "127.0.0.1:1", args)
+	}
+	require.Contains(t, run(t, time.Minute, "gaps", "m1", "--from", "--to=now").stderr.String(), "--from")
+	p = run(t, time.Minute, "BINNACLE_COSMOSS=x", "BINNACLE_SERVICE_HOST=x", "BINNACLE_PORT_7070_TCP=x",
+		"BINNACLE_QUERY_SERVICE_PORT_API=7070", "BINNACLE_COSMOS=x", "version")
+	require.Zero(t, p.code)
+	require.Contains(t, p.stderr.String(), "variable=BINNACLE_COSMOSS did_you_mean=BINNACLE_COSMOS\n")
+	require.Equal(t, 1, strings.Count(p.stderr.String(), "level=WARN"), p.stderr.String())
+}
+
 // Listening on all interfaces, it says addresses that can be connected to.
 func TestListeningOnAllInterfaces(t *testing.T) {
 	t.Parallel()

@@ -132,13 +132,21 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 		panic(err)
 	}
 	addDetails(parser.Model.Node, "")
-	command, err := parser.Parse(args)
-	if exit >= 0 {
+	isBare := len(args) == 0
+	if isBare {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(joinNegative(args))
+	switch {
+	case exit >= 0 && isBare:
+		return 1
+	case exit >= 0:
 		return exit // help was printed
 	}
 	if err != nil {
 		return fail(stderr, suggest(err))
 	}
+	warnOfVariables(parser.Model, os.Environ(), cli.logger(stderr))
 	if cli.PrintConfig {
 		err = printSettings(stdout, command)
 	} else {

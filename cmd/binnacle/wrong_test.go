@@ -136,7 +136,6 @@ func TestWrongCommandLines(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{nil, []string{"dev", "serve"}},
 		{[]string{"nosuch"}, []string{"nosuch"}},
 		{[]string{"--nosuch"}, []string{"--nosuch"}},
 		{[]string{"dev", "--nosuch"}, []string{"--nosuch", "--help-all"}},

@@ -125,7 +125,7 @@ func (l *logAudit) check(ctx context.Context) error {
 		}
 		total += records
 	}
-	if !l.Log {
+	if l.sum.Log = l.Log; !l.Log {
 		return nil
 	}
 	all, err := l.readDeadLetters(ctx, l.client)
@@ -164,6 +164,7 @@ func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
 			}
 		}
 		total += max(min(p.committed, p.end)-p.first, 0)
+		l.sum.InLog += p.end - p.first
 	}
 	return total, nil
 }

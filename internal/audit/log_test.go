@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,6 +83,23 @@ func logRig(t *testing.T) (*rig, func(*audit.Config)) {
 	return r, func(c *audit.Config) {
 		c.NoKafka, c.Log, c.Group, c.Kafka = false, true, "binnacle", cfg
 	}
+}
+
+// An audit of the log that looks at nothing of it says so: the group has committed nothing, or is another one.
+func TestLogThatIsNotLookedAt(t *testing.T) {
+	r, of := logRig(t)
+	_, sum := r.audit(func(c *audit.Config) { of(c); c.Group = "nobody" })
+	require.Equal(t, []int64{0, 11}, []int64{sum.Records, sum.InLog})
+	require.ErrorIs(t, sum.Check(), audit.ErrLogUnread)
+	var said strings.Builder
+	require.NoError(t, sum.Print(&said, false))
+	require.Regexp(t, `(?m)^records of the log +0 of 11, the committed ones$`, said.String())
+	require.Regexp(t, `(?m)^findings +\d+ in the store; the log was not looked at$`, said.String())
+	_, sum = r.audit(of)
+	require.Equal(t, []int64{10, 11}, []int64{sum.Records, sum.InLog})
+	require.NoError(t, sum.Check())
+	_, sum = r.audit(func(c *audit.Config) { of(c); c.Log = false })
+	require.NoError(t, sum.Check())
 }
 
 // Of the log each reading must be in a chunk or in the dead letters, as often as the chunk says.

@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,13 +17,35 @@ type Summary struct {
 	Chains      int           `json:"chains"`
 	Chunks      int           `json:"chunks"`
 	Readings    int64         `json:"readings"` // in chunks
-	Records     int64         `json:"records"`  // of the log that were read
+	Log         bool          `json:"log"`      // the log was to be read
+	InLog       int64         `json:"inLog"`    // records that the log has
+	Records     int64         `json:"records"`  // of those that were read: what is committed
 	Unread      int64         `json:"unread"`   // of those, records with a schema in a registry, which is not read
 	DeadLetters int64         `json:"letters"`  // dead letters that were read
 	Findings    int           `json:"findings"`
 	SetBack     []SetBack     `json:"setBack,omitempty"`
 	RUs         float64       `json:"rus"`
 	Took        time.Duration `json:"-"`
+}
+
+// ErrLogUnread says that an audit of the log has read nothing of it.
+var ErrLogUnread = errors.New("nothing of the log was looked at, because the group has committed nothing of it: " +
+	"ask again when ingesters have stored readings, or with their --group")
+
+// Check returns ErrLogUnread where the log was to be read and nothing of it was.
+func (s Summary) Check() error {
+	if s.Log && s.Records == 0 && s.InLog > 0 {
+		return ErrLogUnread
+	}
+	return nil
+}
+
+// found says how much was found, and in what.
+func (s Summary) found() string {
+	if s.Check() != nil {
+		return fmt.Sprintf("%d in the store; the log was not looked at", s.Findings)
+	}
+	return fmt.Sprint(s.Findings)
 }
 
 // Print writes the summary for people, or as a line of JSON.
@@ -34,8 +57,8 @@ func (s Summary) Print(w io.Writer, asJSON bool) error {
 		{"days", fmt.Sprint(s.Days)}, {"chains", fmt.Sprint(s.Chains)}, {"chunks", fmt.Sprint(s.Chunks)},
 		{"readings", fmt.Sprint(s.Readings)},
 	}
-	if s.Records > 0 || s.DeadLetters > 0 {
-		rows = append(rows, []string{"records of the log", fmt.Sprint(s.Records)},
+	if s.Log {
+		rows = append(rows, []string{"records of the log", fmt.Sprintf("%d of %d, the committed ones", s.Records, s.InLog)},
 			[]string{"dead letters", fmt.Sprint(s.DeadLetters)})
 	}
 	if s.Unread > 0 {
@@ -46,7 +69,7 @@ func (s Summary) Print(w io.Writer, asJSON bool) error {
 			fmt.Sprintf("from %d to %d", b.From, b.To)})
 	}
 	rows = append(rows, []string{"request units", fmt.Sprintf("%.0f", s.RUs)},
-		[]string{"time", s.Took.Round(time.Millisecond).String()}, []string{"findings", fmt.Sprint(s.Findings)})
+		[]string{"time", s.Took.Round(time.Millisecond).String()}, []string{"findings", s.found()})
 	return report.List(w, rows)
 }
 

@@ -170,7 +170,7 @@ func changesOf(limits reflect.Value, path ...string) (out []Change) {
 	for _, f := range limitFields(limits) {
 		if !f.value.IsZero() {
 			property, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			out = append(out, Change{path: append(slices.Clone(path), property), named: property,
+			out = append(out, Change{path: append(slices.Clone(path), property), named: f.Tag.Get("name"),
 				value: f.value.Interface().(limitField).stored()})
 		}
 	}

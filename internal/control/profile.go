@@ -39,13 +39,13 @@ func checkProfileText(text string) error {
 	return nil
 }
 
-// textChange sets a property of the profile; an empty text takes it out.
-func textChange(property, text string) (Change, error) {
+// textChange sets a property of the profile, which has a setting's name; an empty text takes it out.
+func textChange(property, name, text string) (Change, error) {
 	text = strings.TrimSpace(text)
 	if err := checkProfileText(text); err != nil {
 		return Change{}, err
 	}
-	return profileChange(Change{path: []string{property}, named: property}, text), nil
+	return profileChange(Change{path: []string{property}, named: name}, text), nil
 }
 
 // profileChange sets the value of a change to a text; an empty one takes the property out.

@@ -70,9 +70,9 @@ func (s Setting) Changes(now time.Time) ([]Change, error) {
 	case settingPin:
 		c, err = pinChange(s.Value)
 	case settingDisplayName:
-		c, err = textChange("displayName", s.Value)
+		c, err = textChange("displayName", s.Name, s.Value)
 	case settingContact:
-		c, err = textChange("contact", s.Value)
+		c, err = textChange("contact", s.Name, s.Value)
 	default:
 		return s.limitChanges()
 	}

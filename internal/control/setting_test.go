@@ -52,6 +52,9 @@ func TestSettingsReadAsTheyWereSet(t *testing.T) {
 			changes, err := s.Changes(now)
 			require.NoError(t, err, s)
 			require.NoError(t, set(changes...))
+			for _, c := range changes {
+				require.True(t, strings.HasPrefix(c.String(), s.Name+" "), "actions name what was set as its flag: %s", c)
+			}
 		}
 		require.Equal(t, all, read().Settings())
 	}

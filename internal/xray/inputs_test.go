@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,11 @@ func TestRunOfSmallContainers(t *testing.T) {
 	require.Equal(t, "t, d", found.Now.HottestKey)
 	require.Equal(t, &xray.PrefixShare{Value: "t", Share: 1, Partitions: 1}, found.Prefix)
 	require.Contains(t, found.Findings[0], "one physical partition")
+	require.Empty(t, found.Recommended)
+	var said strings.Builder
+	require.NoError(t, xray.Print(&said, found))
+	require.NotContains(t, said.String(), "* recommended")
+	require.NotContains(t, said.String(), "it takes a new container")
 	for _, l := range found.Others {
 		require.InDelta(t, 1, l.HottestOverMean, 1e-9, l.Name)
 		require.Positive(t, l.NeedRUs, l.Name)

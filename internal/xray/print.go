@@ -54,8 +54,12 @@ func Print(w io.Writer, r Report) error {
 	if err := report.Grid(w, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\n* recommended: the fewest RU/s that serve writes and reads, without a key that is full "+
-		"within a year.\nRequest units and prices are modelled; hottest/mean is of the RU of writes, by day.")
+	star := ""
+	if r.Recommended != "" {
+		star = "* recommended: the fewest RU/s that serve writes and reads, without a key that is full within a year.\n"
+	}
+	_, err := fmt.Fprintf(w, "\n%sRequest units and prices are modelled; hottest/mean is of the RU of writes, by day.\n",
+		star)
 	return err
 }
 

@@ -112,8 +112,10 @@ func (s *sampler) report(f fleet) Report {
 			best = l
 		}
 	}
-	r.Recommended = best.Name
-	if r.Now.fits() && (best.Name == "" || r.Now.NeedRUs <= 1.05*best.NeedRUs) {
+	if len(s.ranges) > 1 { // with one all layouts are alike
+		r.Recommended = best.Name
+	}
+	if r.Recommended != "" && r.Now.fits() && (best.Name == "" || r.Now.NeedRUs <= 1.05*best.NeedRUs) {
 		r.Recommended = r.Now.Name
 	}
 	r.Findings = r.findings(s)
@@ -136,7 +138,7 @@ func (r Report) findings(s *sampler) (out []string) {
 	switch {
 	case n == 1:
 		add("The container has one physical partition: no key makes it hot or cold yet. The figures of other layouts are " +
-			"those of one partition too; look again when there are more.")
+			"those of one partition too, so none is recommended; look again when there are more.")
 	case r.Now.HottestOverMean > 1.15:
 		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: of %s RU/s, only %.0f %% "+
 			"can be used.", r.Now.HottestOverMean, n, bought(r.Provisioned), 100/r.Now.HottestOverMean)
