@@ -59,8 +59,8 @@ func (d *Device) TimesPending() bool {
 	return d.seen.timed && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
 }
 
-// Times returns the first and last event time of the device.
-func (d *Device) Times() (first, last int64) { return d.seen.first, d.seen.last }
+// Times returns the first and last event time of the device; ok is false before its first reading.
+func (d *Device) Times() (first, last int64, ok bool) { return d.seen.first, d.seen.last, d.seen.timed }
 
 // Listed returns the times that the catalog has of the device; ok is false while it is not known to list it.
 func (d *Device) Listed() (first, last int64, ok bool) { return d.first, d.last, d.listed }

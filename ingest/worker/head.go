@@ -193,7 +193,7 @@ func (g *registry) listed(all []*device, req store.ListRequest) []*listedDevice 
 			x.rows = append(x.rows, p.rows)
 		}
 		if d.TimesPending() {
-			first, last := d.Times()
+			first, last, _ := d.Times()
 			x.widen(span{first, last})
 		}
 		if x.timed || len(x.rows) > 0 {

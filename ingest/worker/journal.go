@@ -194,14 +194,15 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	if slow {
 		j.deferredNext = now.Add(w.cfg.JournalEvery / 32)
 	}
+	// Times first: blocks name their chains' tails, and who loads those leaves out rows whose times must be there.
 	w.addTimes(a)
 	for _, c := range chains {
-		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); !b.add(true) {
+		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); len(a.sent) >= maxAppendBlocks || !b.add(true) {
 			break
 		}
 	}
 	var later []*chain
-	for j.ready.Len() > 0 && a.bytes < j.maxBytes {
+	for j.ready.Len() > 0 && a.bytes < j.maxBytes && len(a.sent) < maxAppendBlocks {
 		c := j.ready.Pop()
 		c.journaled.ready = false
 		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); !b.add(false) {
@@ -209,7 +210,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		} else if c.blocksBeyond(c.journaled.under) {
 			later = append(later, c) // they wait for dead letters, or for room
 		}
-		if len(a.sent) >= maxAppendBlocks || len(later) >= maxAppendBlocks {
+		if len(later) >= maxAppendBlocks {
 			break
 		}
 	}

@@ -40,6 +40,7 @@ type walk struct {
 	fault   *storetest.Fault // of the next create or lookup
 	steps   map[string]int
 	handsOn bool     // owners often leave all that they hold to the journal, and to another one
+	sound   bool     // the journal keeps what it took, and the catalog follows with times once a week
 	erasing *erasing // orders of erasure, and the sweep of them; nil: there are none
 }
 
@@ -110,7 +111,13 @@ func (k *walk) begin() {
 		if c.Hold = 5 * time.Second; k.blocks != nil {
 			c.Hold, c.JournalEvery = 20*time.Second, time.Second
 		}
+		if k.sound {
+			c.CatalogEvery = 7 * 24 * time.Hour
+		}
 	})}
+	if k.sound {
+		k.checkTimes(k.last.Local)
+	}
 	k.last.dir = k.dir
 	if k.erasing != nil {
 		k.last.SetHorizon(0)
@@ -180,7 +187,7 @@ func (k *walk) step() {
 	if k.handsOn && k.rnd.IntN(8) == 0 {
 		k.handOn()
 	}
-	if k.blocks != nil && k.rnd.IntN(40) == 0 {
+	if k.blocks != nil && !k.sound && k.rnd.IntN(40) == 0 {
 		k.steps[k.damage()]++
 	}
 	if k.erasing != nil && k.rnd.IntN(2) == 0 {
@@ -530,6 +537,24 @@ func TestRandomWalksByTheJournal(t *testing.T) {
 		whole += k.whole
 	}
 	require.Positive(t, whole)
+}
+
+// Whatever owners do, and calls become of, each owner that takes over has the times of all that was taken (rule J8):
+// the newest of a device may lie in a chunk that none but a dead process has read.
+func TestRandomWalksKeepTimes(t *testing.T) {
+	const first = 40_000
+	t.Log("seeds from", first)
+	for seed := range uint64(ingesttest.Rounds(20, 4)) {
+		k := newWalk(t, first+seed, 100, true, control.IngestLimits{})
+		k.handsOn, k.sound = true, true
+		for range 400 {
+			k.step()
+			if t.Failed() {
+				t.Fatalf("seed %d", first+seed)
+			}
+		}
+		k.settle()
+	}
 }
 
 func walks(t *testing.T, seed uint64, rounds int, journaled bool) (steps map[string]int) {

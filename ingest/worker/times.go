@@ -78,12 +78,17 @@ type storedRows struct {
 	times          span
 }
 
-// stored records that rows of a chain are stored.
+// stored records that rows of a chain are stored. All times that were seen of the device are owed then: rows that a
+// lookup or a conflict finds to be stored may lie in chunks before the tail, and only the times of the tail are read.
 func (x *carriedTimes) stored(c *chain, rows storedRows) {
-	if !x.on || c.device.hasTimes(rows.times) {
+	seen := rows.times
+	if first, last, ok := c.device.Times(); ok {
+		seen = seen.with(span{first, last})
+	}
+	if !x.on || c.device.hasTimes(seen) {
 		return
 	}
-	o := x.owe(c.device, rows.times)
+	o := x.owe(c.device, seen)
 	if rows.first <= rows.through {
 		o.from = min(o.from, rows.first)
 	}
@@ -180,6 +185,11 @@ func (x *carriedTimes) carry(o *owedTimes, at int64) {
 	x.release(o)
 	if d.isListed(o.times) {
 		x.blocks.Remove(at)
+		return
+	}
+	if d.carriedAt != noOffset && !o.times.contains(d.carried) { // loaded meanwhile: the next record has both
+		both := x.owe(d, o.times)
+		both.blocks = append(both.blocks, at)
 		return
 	}
 	x.adopt(d, o.times, at)

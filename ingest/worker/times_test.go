@@ -87,6 +87,49 @@ func TestDeathAtEveryStepKeepsTimes(t *testing.T) {
 	require.Greater(t, whole, 10)
 }
 
+// runsAhead returns a log in which clocks of devices run ahead now and then, and are set right: the newest time of a
+// device comes long before its last record, and lies in another chunk than that.
+func runsAhead(seed uint64, n int) (log []worker.Record) {
+	rnd := rand.New(rand.NewPCG(seed, 4))
+	for i := range n {
+		at := int64(start + i*700)
+		ts := at
+		if rnd.IntN(12) == 0 {
+			ts += int64(1+rnd.IntN(8)) * 60_000
+		}
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}}`, (i+rnd.IntN(4))*4/n, ts, i)
+		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+	}
+	return log
+}
+
+// Processes die again and again, and calls fail, while the newest time of a device lies in a chunk before its tail.
+func TestDeathAtRandomKeepsTimesAhead(t *testing.T) {
+	const first = uint64(75)
+	for seed := first; seed < first+uint64(ingesttest.Rounds(20, 10)); seed++ {
+		rnd := rand.New(rand.NewPCG(seed, 8))
+		w := withJournal(newWorld(t, runsAhead(seed, 200)))
+		w.hold, w.seldom = 20*time.Second, true
+		deaths := 0
+		w.fatal = func(int) int {
+			how := live
+			switch n := rnd.IntN(60); {
+			case deaths > 40:
+			case n < 2:
+				how = dieBefore + n
+				deaths++
+			case n < 10:
+				how = failBefore + n%2
+			}
+			return how
+		}
+		for round := uint64(0); !w.live(seed<<8 + round); round++ {
+			w.now = w.now.Add(time.Second)
+		}
+		w.check()
+	}
+}
+
 // Processes die one after another, again and again.
 func TestDeathAtRandomKeepsTimes(t *testing.T) {
 	for seed := range uint64(ingesttest.Rounds(60, 12)) {
@@ -156,6 +199,44 @@ func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
 	}
 	w.checkCatalog()
 	require.False(t, w.meta.Counts(), "the journal is not needed any more")
+}
+
+// A process stores two chunks and dies before the journal has their times. The next one finds out by the tail that the
+// rows are stored: it owes the times of the chunk before the tail too, where a clock had run ahead.
+func TestTimesOfChunksBeforeTheTail(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = 20*time.Second, true
+	for i, ahead := range []time.Duration{0, 8 * time.Minute, 0, 0} {
+		at := w.now.Add(time.Duration(i) * time.Second).UnixMilli()
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":%d}}`, at+ahead.Milliseconds(), i)
+		w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+	}
+	dies := w.worker(w.settings)
+	for i, record := range w.log {
+		require.NoError(t, dies.Take(t.Context(), record))
+		w.now = w.now.Add(20 * time.Second)
+		for range 3 {
+			for _, job := range dies.Due() {
+				switch job.(type) {
+				case *worker.Append: // the process dies before it
+				default:
+					require.NoError(t, dies.Do(t.Context(), job))
+				}
+			}
+		}
+		require.Len(t, w.Headers(), i+1, "each record is in a chunk of its own")
+	}
+	next := w.worker(w.settings)
+	for _, record := range w.log {
+		require.NoError(t, next.Take(t.Context(), record))
+	}
+	for range 4 {
+		w.now = w.now.Add(20 * time.Second)
+		require.NoError(t, next.Step(t.Context()))
+		require.True(t, w.commitFloor(next))
+	}
+	require.EqualValues(t, len(w.log), w.commit)
+	w.checkTimes(w.worker(w.settings))
 }
 
 // A partition goes to another process, which stores more and dies, and comes back: the first process has the times of
