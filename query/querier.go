@@ -188,7 +188,7 @@ func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 	started := q.cfg.Now()
 	defer func() { q.metrics.observe(kind, q.cfg.Now().Sub(started), err) }()
 	meter := &store.Meter{}
-	if ctx.Value(admittedTenant{}) == tenant {
+	if isAdmitted(ctx, tenant) {
 		return run(store.WithMeter(ctx, meter), meter)
 	}
 	return q.admit(ctx, tenant, func(ctx context.Context, d *deadline) error {
@@ -199,10 +199,17 @@ func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 // admittedTenant is the key of the tenant that a context was admitted for.
 type admittedTenant struct{}
 
+func isAdmitted(ctx context.Context, tenant string) bool {
+	return ctx.Value(admittedTenant{}) == tenant
+}
+
 // Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with its
 // context, is part of the one query: it waits for no turn, and its cost is the tenant's. Errors are ErrBusy, a
 // *QuotaError, a *TimeoutError, the context's and those of run.
 func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
+	if isAdmitted(ctx, tenant) {
+		return run(ctx)
+	}
 	return q.admit(ctx, tenant, func(ctx context.Context, _ *deadline) error { return run(ctx) })
 }
 

@@ -194,7 +194,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	if slow {
 		j.deferredNext = now.Add(w.cfg.JournalEvery / 32)
 	}
-	// Times first: blocks name their chains' tails, and who loads those leaves out rows whose times must be there.
+	// Times go first: a process that loads a block with a tail leaves out rows up to it, and must have their times.
 	w.addTimes(a)
 	for _, c := range chains {
 		if b := (blocksOf{w: w, a: a, c: c, limit: limit}); len(a.sent) >= maxAppendBlocks || !b.add(true) {

@@ -85,48 +85,86 @@ type costs struct {
 	now    func() time.Time
 
 	mu   sync.Mutex
-	kept map[charges.Month]keptBill // guarded by mu
+	kept map[charges.Month]*keptBill // guarded by mu
 }
 
-// keptBill is a bill that was made a moment ago.
+// keptBill is the bill of a month, made a moment ago, or being made.
 type keptBill struct {
+	making chan struct{} // has an element while somebody makes it
+	asked  time.Time     // guarded by the mutex of all
+
+	// The holder of making owns these.
 	bill *charges.Bill
 	sum  *charges.Sum
 	at   time.Time
 }
 
 // How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that is
-// kept open asks again and again. The bill of an account's first hour is made anew each minute.
+// kept open asks again and again. The bill of an account's first hour is made anew each minute; that of a month that was
+// over for a day does not change any more.
 const (
 	costKept        = time.Minute
 	costKeptTenants = 15 * time.Minute
+	costKeptOver    = 24 * time.Hour
 )
 
 func newCosts(client *cosmos.Client) *costs {
-	return &costs{client: client, now: time.Now, kept: map[charges.Month]keptBill{}}
+	return &costs{client: client, now: time.Now, kept: map[charges.Month]*keptBill{}}
 }
 
-// recent returns the bill of a month as it was some time ago at most. Nobody is charged for reading it.
-func (c *costs) recent(ctx context.Context, month charges.Month, age time.Duration) (keptBill, error) {
+// billed is a bill and what it sums up.
+type billed struct {
+	bill *charges.Bill
+	sum  *charges.Sum
+}
+
+// recent returns the bill of a month as it was some time ago at most. Bills of several months are made at the same time,
+// each by one caller while others wait for it.
+func (c *costs) recent(ctx context.Context, month charges.Month, age time.Duration) (billed, error) {
+	k := c.monthOf(month)
+	select {
+	case k.making <- struct{}{}:
+	case <-ctx.Done():
+		return billed{}, ctx.Err()
+	}
+	defer func() { <-k.making }()
+	now := c.now()
+	switch {
+	case k.bill == nil || k.bill.Hours <= 1:
+		age = min(age, costKept)
+	case k.at.Sub(month.End()) > costKeptOver:
+		age = costKeptOver
+	}
+	if k.bill == nil || now.Sub(k.at) >= age {
+		bill, sum, err := c.bill(ctx, month, nil)
+		if err != nil {
+			return billed{}, err
+		}
+		k.bill, k.sum, k.at = bill, sum, now
+	}
+	return billed{k.bill, k.sum}, nil
+}
+
+// monthOf returns what is kept of a month, and drops the month that was asked for the longest time ago.
+func (c *costs) monthOf(month charges.Month) *keptBill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k, ok := c.kept[month]; ok && (c.now().Sub(k.at) < costKept || k.bill.Hours > 1 && c.now().Sub(k.at) < age) {
-		return k, nil
+	k := c.kept[month]
+	if k == nil {
+		k = &keptBill{making: make(chan struct{}, 1)}
+		if len(c.kept) >= mostKeptBills {
+			delete(c.kept, slices.MinFunc(slices.Collect(maps.Keys(c.kept)), func(a, b charges.Month) int {
+				return c.kept[a].asked.Compare(c.kept[b].asked)
+			}))
+		}
+		c.kept[month] = k
 	}
-	bill, sum, err := c.bill(store.WithPurpose(ctx, nil), month, nil)
-	if err != nil {
-		return keptBill{}, err
-	}
-	if len(c.kept) >= mostKeptBills {
-		clear(c.kept)
-	}
-	k := keptBill{bill, sum, c.now()}
-	c.kept[month] = k
-	return k, nil
+	k.asked = c.now()
+	return k
 }
 
 // mostKeptBills bounds the months that are kept.
-const mostKeptBills = 16
+const mostKeptBills = 36
 
 // Cost returns what a month costs a tenant, for its own users.
 func (c *costs) Cost(ctx context.Context, tenant string, month charges.Month) (charges.TenantCost, error) {
@@ -146,7 +184,7 @@ func (c *costs) serve(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, unfitError{err}
 	}
-	k, err := c.recent(r.Context(), month, costKept)
+	k, err := c.recent(store.WithPurpose(r.Context(), nil), month, costKept) // no tenant is charged for it
 	if err != nil || r.PathValue("tenant") == "" {
 		return http.StatusOK, k.bill, err
 	}

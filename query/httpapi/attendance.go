@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -52,11 +53,18 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	if done, err := w.beginJSON(p); done {
 		return err
 	}
-	found, res, err := a.cfg.Querier.Attendance(r.Context(), q)
+	var found []query.Attendee
+	var res query.Result
+	var refusals map[string]map[int]bool
+	err := a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
+		if found, res, err = a.cfg.Querier.Attendance(ctx, q); err == nil {
+			refusals = a.cfg.Rejected.Steps(tenant, q.Range, step)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	refusals := a.cfg.Rejected.Steps(tenant, q.Range, step)
 	// A large fleet is written device by device: all of it as text would take several times what is counted.
 	b := fmt.Appendf(nil, `{"from":%d,"step_ms":%d,"devices":[`, q.Range.From, step)
 	var line []byte

@@ -23,9 +23,14 @@ func (a *api) cost(w *response, r *http.Request, tenant string) error {
 	if done, err := w.beginJSON(p); done {
 		return err
 	}
-	body, err := a.cfg.Cost(r.Context(), tenant, month)
+	var body charges.TenantCost
+	err = a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
+		body, err = a.cfg.Cost(ctx, tenant, month)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	w.showSpent()
 	return encode(w, body)
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -60,12 +61,19 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if done, err := w.beginJSON(p); done {
 		return err
 	}
-	c, res, err := a.cfg.Querier.Evidence(r.Context(), q)
+	var c gaps.Evidence
+	var res query.Result
+	var diagnosis gaps.Diagnosis
+	err := a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
+		if c, res, err = a.cfg.Querier.Evidence(ctx, q); err == nil {
+			c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
+			diagnosis = gaps.Diagnose(c)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
-	diagnosis := gaps.Diagnose(c)
 	if diagnosis.TooMany {
 		return &parameterError{"expect", fmt.Sprintf("%s makes more than %d holes: take a longer one, or a shorter range",
 			duration.String(diagnosis.Expect), gaps.MaxGaps)}

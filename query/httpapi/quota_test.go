@@ -2,11 +2,13 @@ package httpapi_test
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"binnacle/internal/access"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/httpapi"
@@ -21,15 +23,27 @@ var endpoints = []string{
 	"/api/v1/readings?from=0&format=arrow", "/api/v1/aggregates?from=0", "/api/v1/latest?from=0",
 	"/api/v1/latest?device=m1", "/api/v1/devices", "/api/v1/metrics", "/api/v1/rejected",
 	"/api/v1/gaps?device=m1&expect=1h", "/api/v1/attendance",
+	"/api/v1/diff?since=-1d", "/api/v1/devices/facets", "/api/v1/cardinality", "/api/v1/cost", "/api/v1/annotations",
 }
+
+// unlimited is the endpoints that ask nothing of the store and hardly anything of the CPU, and why tenants at their
+// limits need them.
+var unlimited = map[string]string{"/api/v1/tenant": "it says what the limits are, and how much of them is used"}
 
 // Every endpoint refuses a tenant at its limit: what to narrow, and when to ask again.
 func TestEveryEndpointLimitsTenants(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
-		q.Limits.RUsOfDay = 5
-		c.Rejected = refusals{}
+		gate, err := access.New(access.Config{Proxies: access.Loopback, ProxiesMayWrite: true})
+		require.NoError(t, err)
+		q.Limits.RUsOfDay, c.Gate = 5, gate
+		c.Rejected, c.Cost, c.Annotations = refusals{}, costOf, noAnnotations(t)
 	})
 	s.fill()
+	for path := range httpapi.Routes(httpapi.Config{Rejected: refusals{}, Cost: costOf, Annotations: noAnnotations(t)}) {
+		listed := slices.ContainsFunc(endpoints, func(e string) bool { return e == path || strings.HasPrefix(e, path+"?") })
+		require.True(t, listed != (unlimited[path] != ""), "%s is in one of the lists: of endpoints that are refused to a "+
+			"tenant at its limit, or of those that are not", path)
+	}
 	s.get(t, "/api/v1/readings?from=0") // which is more than that already, and may have ended by it
 	for _, path := range endpoints {
 		a := s.get(t, path)
@@ -40,13 +54,18 @@ func TestEveryEndpointLimitsTenants(t *testing.T) {
 		require.Contains(t, p.Detail, "ask for a shorter range, or name fewer devices or metrics", path)
 		require.Equal(t, "0", a.header.Get(query.SpentHeader), path)
 	}
+	require.Equal(t, http.StatusTooManyRequests,
+		s.post(t, "/api/v1/annotations", "application/json", `{"text":"deploy"}`).status)
+	removed, err := s.do(t, http.MethodDelete, "/api/v1/annotations?id=x", http.Header{httpapi.TenantHeader: {"acme"}})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusTooManyRequests, removed.status)
 }
 
 // Every answer says what it has cost, in a header; where its body says so too, it is the same.
 func TestEveryAnswerHasRequestUnits(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
 		q.CacheBytes = -1
-		c.Rejected = refusals{}
+		c.Rejected, c.Cost, c.Annotations = refusals{}, costOf, noAnnotations(t)
 	})
 	s.fill()
 	for _, path := range endpoints {
@@ -55,8 +74,9 @@ func TestEveryAnswerHasRequestUnits(t *testing.T) {
 		require.Equal(t, http.StatusOK, a.status, path)
 		spent, err := strconv.ParseFloat(a.header.Get(query.SpentHeader), 64)
 		require.NoError(t, err, path)
-		if strings.HasPrefix(path, "/api/v1/rejected") {
-			require.Zero(t, spent, "it is in memory")
+		switch path {
+		case "/api/v1/rejected", "/api/v1/cost", "/api/v1/annotations":
+			require.Zero(t, spent, "%s: here it is in memory", path)
 			continue
 		}
 		require.Positive(t, spent, path)

@@ -35,6 +35,10 @@ func TestTenantLimits(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, spent, 60.0-0.01) // parts of a unit may be rounded away
 	require.Less(t, spent, 60.0+4*3)
+	for _, path := range []string{"query_exemplars", "rules", "alerts", "status/buildinfo", "format_query", "parse_query",
+		"read"} {
+		asks[path] = []string{"query", "temp"}
+	}
 	for path, params := range asks {
 		r := s.ask(t, "/api/v1/"+path, params...)
 		require.Equal(t, http.StatusTooManyRequests, r.status, path)
