@@ -155,7 +155,7 @@ func (p *process) newQuery(r queryRole) error {
 
 // annotationsOf returns the annotations of the tenants of an account.
 func annotationsOf(c *cosmos.Client, directory *control.Directory) *control.Annotations {
-	return control.NewAnnotations(c.Documents(), func(tenant string) control.Erasures {
+	return control.NewAnnotations(c.Documents(), c.TenantDocuments(), func(tenant string) control.Erasures {
 		return directory.Snapshot().Erasures(tenant)
 	})
 }

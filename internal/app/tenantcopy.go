@@ -129,7 +129,7 @@ func (cfg CopyConfig) sides(ctx context.Context, from, to *cosmos.Client, env En
 		return target, errors.New(wanted)
 	}
 	env.Logger.Warn(wanted, "target", cfg.Target.Cosmos)
-	target.Documents = noDocuments{}
+	target.Documents, target.OfTenants = noDocuments{}, noDocuments{}
 	target.Directory = control.NewDirectory(control.DirectoryConfig{Documents: noDocuments{}})
 	return target, nil
 }
@@ -141,7 +141,8 @@ func isProvisioned(ctx context.Context, client *cosmos.Client) (bool, error) {
 
 func copySide(client *cosmos.Client, env Env) tenantcopy.Side {
 	return tenantcopy.Side{
-		Documents: client.Documents(), Orders: control.NewErasureOrders(client.Documents(), time.Now),
+		Documents: client.Documents(), OfTenants: client.TenantDocuments(),
+		Orders: control.NewErasureOrders(client.Documents(), time.Now),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Feed: client.Feed(),
 			Logger: env.Logger}),
 		Catalog: client.CatalogAt(cosmos.Priority{Low: true}), Chunks: client.Chunks().At(cosmos.Priority{Low: true}),

@@ -100,8 +100,8 @@ type keptBill struct {
 }
 
 // How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that is
-// kept open asks again and again. The bill of an account's first hour is made anew each minute; that of a month that has
-// been over for a day does not change any more.
+// kept open asks again and again. The bill of an account's first hour is made anew each minute; that of a month that
+// has been over for a day does not change any more.
 const (
 	costKept        = time.Minute
 	costKeptTenants = 15 * time.Minute

@@ -8,16 +8,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
 )
 
-// KindAnnotations is the kind of the documents that hold the annotations of a tenant.
+// KindAnnotations is the kind of the documents in the container control that held all annotations of a tenant. What is
+// found there is moved with the next change. Before a dot and the tenant's name it is the kind of documents of one
+// annotation each, which are apart from control: what tenants write must not spend what all roles need.
 const KindAnnotations = "annotations"
 
-// The most that annotations of a tenant may be: they are one document, which each change stores anew.
+// The most that annotations of a tenant may be.
 const (
 	MaxAnnotations    = 500
 	MaxAnnotationText = 500 // bytes
@@ -63,21 +66,39 @@ func (a Annotation) Check() (member string, err error) {
 	return "", nil
 }
 
-// annotationsBody is a document of annotations: docs/format/control.md.
+// annotationsBody is a document of control: docs/format/control.md.
 type annotationsBody struct {
 	Annotations []Annotation `json:"annotations"`
 }
 
-// Annotations keeps the annotations of tenants. It holds no state and is safe for any number of callers.
-type Annotations struct {
-	docs     Documents
-	erasures func(tenant string) Erasures
+// annotationBody is a document of one annotation: docs/format/heat.md.
+type annotationBody struct {
+	Annotation Annotation `json:"annotation"`
+	TTL        int64      `json:"ttl"`            // seconds until the store deletes it; -1: never
+	Gone       bool       `json:"gone,omitempty"` // removed: what is left is the id, for a while
 }
 
-// NewAnnotations makes Annotations over the control documents. What it lists is without what the orders of erasure that
-// are known hide.
-func NewAnnotations(docs Documents, erasures func(tenant string) Erasures) *Annotations {
-	return &Annotations{docs, erasures}
+// Annotations keeps the annotations of tenants. It is safe for any number of callers.
+type Annotations struct {
+	control  Documents
+	docs     Documents
+	erasures func(tenant string) Erasures
+
+	mu  sync.Mutex                // guards below
+	old map[string]oldAnnotations // by tenant, as read a moment ago
+}
+
+// oldAnnotations are those that are still in control.
+type oldAnnotations struct {
+	all  []Annotation
+	etag string
+	at   time.Time
+}
+
+// NewAnnotations makes Annotations over documents of their own, and those of control that older versions have written.
+// What it lists is without what the orders of erasure that are known hide.
+func NewAnnotations(control, docs Documents, erasures func(tenant string) Erasures) *Annotations {
+	return &Annotations{control: control, docs: docs, erasures: erasures, old: map[string]oldAnnotations{}}
 }
 
 // ErrTooManyAnnotations says that a tenant has as many annotations as it may.
@@ -85,51 +106,60 @@ var ErrTooManyAnnotations = errors.New("the tenant has as many annotations as it
 
 // List returns the annotations of a tenant by time.
 func (s *Annotations) List(ctx context.Context, tenant string) ([]Annotation, error) {
-	_, body, err := s.read(ctx, tenant)
-	return slices.DeleteFunc(body.Annotations, s.erasures(tenant).hidesAnnotation), err
+	all, err := s.all(ctx, tenant)
+	out := make([]Annotation, 0, len(all))
+	for _, a := range all {
+		if !s.erasures(tenant).hidesAnnotation(a.Annotation) {
+			out = append(out, a.Annotation)
+		}
+	}
+	return out, err
 }
 
-// Add adds an annotation, with an id of its own, and leaves out those that end before an instant.
+// Add adds an annotation, with an id of its own, and removes those that end before an instant.
 func (s *Annotations) Add(ctx context.Context, tenant string, a Annotation, before int64) (Annotation, error) {
 	a.ID = strings.ToLower(rand.Text()[:12])
-	return a, s.change(ctx, tenant, func(all []Annotation) ([]Annotation, error) {
-		if slices.ContainsFunc(all, func(x Annotation) bool { return x.ID == a.ID }) {
-			return nil, errUnchanged // it was stored by an attempt that looked like a failure
-		}
-		all = slices.DeleteFunc(all, func(x Annotation) bool { return x.Last() < before })
-		if len(all) >= MaxAnnotations {
-			return nil, ErrTooManyAnnotations
-		}
-		return append(all, a), nil
-	})
+	if err := s.move(ctx, tenant); err != nil {
+		return a, err
+	}
+	left, _, err := s.remove(ctx, tenant, func(x Annotation) bool { return x.Last() < before })
+	if err != nil {
+		return a, err
+	}
+	if left >= MaxAnnotations {
+		return a, ErrTooManyAnnotations
+	}
+	return a, s.create(ctx, tenant, a)
 }
 
 // Merge adds annotations that another account has, under their ids: as many of the newest as there is room for.
 func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotation) error {
-	return s.change(ctx, tenant, func(all []Annotation) ([]Annotation, error) {
-		before := len(all)
-		for _, a := range slices.Backward(others) {
-			if len(all) < MaxAnnotations && !slices.ContainsFunc(all, func(x Annotation) bool { return x.ID == a.ID }) {
-				all = append(all, a)
-			}
+	if err := s.move(ctx, tenant); err != nil {
+		return err
+	}
+	all, err := s.all(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	n := len(all)
+	for _, a := range slices.Backward(others) {
+		if n >= MaxAnnotations || slices.ContainsFunc(all, func(x stored) bool { return x.ID == a.ID }) {
+			continue
 		}
-		if len(all) == before {
-			return nil, errUnchanged
+		if err := s.create(ctx, tenant, a); err != nil {
+			return err
 		}
-		return all, nil
-	})
+		n++
+	}
+	return nil
 }
 
 // Remove removes the annotations of a tenant that match, and returns their number.
 func (s *Annotations) Remove(ctx context.Context, tenant string, match func(Annotation) bool) (removed int, err error) {
-	err = s.change(ctx, tenant, func(all []Annotation) ([]Annotation, error) {
-		rest := slices.DeleteFunc(slices.Clone(all), match)
-		removed = max(removed, len(all)-len(rest))
-		if len(rest) == len(all) {
-			return nil, errUnchanged
-		}
-		return rest, nil
-	})
+	if err := s.move(ctx, tenant); err != nil {
+		return 0, err
+	}
+	_, removed, err = s.remove(ctx, tenant, match)
 	return removed, err
 }
 
@@ -140,9 +170,9 @@ func (s *Annotations) Erase(ctx context.Context, o *Erasure) (int, error) {
 
 // Left returns how many annotations are stored that an order of erasure is about.
 func (s *Annotations) Left(ctx context.Context, o *Erasure) (left int, err error) {
-	_, body, err := s.read(ctx, o.Tenant)
-	for _, a := range body.Annotations {
-		if (Erasures{o}).hidesAnnotation(a) {
+	all, err := s.all(ctx, o.Tenant)
+	for _, a := range all {
+		if (Erasures{o}).hidesAnnotation(a.Annotation) {
 			left++
 		}
 	}
@@ -157,45 +187,149 @@ func (list Erasures) hidesAnnotation(a Annotation) bool {
 	})
 }
 
-// errUnchanged says that there is nothing to store.
-var errUnchanged = errors.New("nothing changes")
+// stored is an annotation with the ETag of its document, empty for one that is in control.
+type stored struct {
+	Annotation
+	etag string
+}
 
-// change stores the annotations of a tenant anew.
-func (s *Annotations) change(ctx context.Context, tenant string, to func([]Annotation) ([]Annotation, error)) error {
-	return contend(ctx, func() error {
-		etag, body, err := s.read(ctx, tenant)
+// all returns what is stored of a tenant, by time.
+func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err error) {
+	old, err := s.inControl(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := s.docs.List(ctx, annotationsOf(tenant))
+	if err != nil {
+		return nil, fmt.Errorf("list annotations of %s: %w", tenant, err)
+	}
+	known := make(map[string]bool, len(docs))
+	for _, d := range docs {
+		var body annotationBody
+		if err := decode(d, &body); err != nil {
+			return nil, fmt.Errorf("list annotations of %s: %w", tenant, err)
+		}
+		if known[d.ID] = true; !body.Gone {
+			out = append(out, stored{body.Annotation, d.ETag})
+		}
+	}
+	for _, a := range old.all {
+		if !known[a.ID] {
+			out = append(out, stored{Annotation: a})
+		}
+	}
+	slices.SortFunc(out, func(a, b stored) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Made, b.Made), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+// annotationsOf returns the kind of the documents of a tenant's annotations.
+func annotationsOf(tenant string) string { return KindAnnotations + "." + tenant }
+
+func documentOf(tenant string, body annotationBody) Document {
+	return newDocument(annotationsOf(tenant), body.Annotation.ID, body)
+}
+
+func (s *Annotations) create(ctx context.Context, tenant string, a Annotation) error {
+	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a, TTL: -1}))
+	if err != nil && !errors.Is(err, ErrExists) { // an id stands for one content
+		return fmt.Errorf("store annotations of %s: %w", tenant, err)
+	}
+	return nil
+}
+
+// goneFor is for how many seconds an annotation that was removed stays in the store, so that one that is moved out of
+// control meanwhile does not come back.
+const goneFor = 24 * 60 * 60
+
+// remove removes annotations that match, and returns how many are left and how many it has removed.
+func (s *Annotations) remove(ctx context.Context, tenant string, match func(Annotation) bool) (left, removed int,
+	err error) {
+	err = contend(ctx, func() error {
+		all, err := s.all(ctx, tenant)
 		if err != nil {
 			return err
 		}
-		body.Annotations, err = to(body.Annotations)
-		if errors.Is(err, errUnchanged) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(body.Annotations, func(a, b Annotation) int {
-			return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Made, b.Made), cmp.Compare(a.ID, b.ID))
-		})
-		d := newDocument(KindAnnotations, tenant, body)
-		d.ETag = etag
-		if _, err = put(ctx, s.docs, d); err != nil {
-			return fmt.Errorf("store annotations of %s: %w", tenant, err)
+		left = len(all)
+		for _, a := range all {
+			if a.etag == "" || !match(a.Annotation) {
+				continue
+			}
+			gone := documentOf(tenant, annotationBody{Annotation: Annotation{ID: a.ID}, TTL: goneFor, Gone: true})
+			gone.ETag = a.etag
+			if _, err := s.docs.Replace(ctx, gone); err != nil {
+				return fmt.Errorf("remove annotations of %s: %w", tenant, err)
+			}
+			left--
+			removed++
 		}
 		return nil
 	})
+	return left, removed, err
 }
 
-func (s *Annotations) read(ctx context.Context, tenant string) (etag string, body annotationsBody, err error) {
+// oldKept is for how long what control has of a tenant is known: no question of a tenant reads control each time.
+const oldKept = time.Minute
+
+// mostOld bounds the tenants of which that is known.
+const mostOld = 10_000
+
+// inControl returns the annotations of a tenant that are in control, as they were a moment ago.
+func (s *Annotations) inControl(ctx context.Context, tenant string) (old oldAnnotations, err error) {
 	if err := telemetry.CheckTenant(tenant); err != nil {
-		return "", body, err
+		return old, err
 	}
-	d, found, err := s.docs.Read(ctx, KindAnnotations, tenant)
+	s.mu.Lock()
+	old, known := s.old[tenant]
+	s.mu.Unlock()
+	if known && time.Since(old.at) < oldKept {
+		return old, nil
+	}
+	d, found, err := s.control.Read(ctx, KindAnnotations, tenant)
+	old = oldAnnotations{etag: d.ETag, at: time.Now()}
 	if err == nil && found {
-		etag, err = d.ETag, decode(d, &body)
+		var body annotationsBody
+		err = decode(d, &body)
+		old.all = body.Annotations
 	}
 	if err != nil {
-		return "", body, fmt.Errorf("read annotations of %s: %w", tenant, err)
+		return old, fmt.Errorf("read annotations of %s: %w", tenant, err)
 	}
-	return etag, body, nil
+	s.keep(tenant, old)
+	return old, nil
+}
+
+func (s *Annotations) keep(tenant string, old oldAnnotations) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.old) >= mostOld {
+		clear(s.old)
+	}
+	s.old[tenant] = old
+}
+
+// move moves the annotations of a tenant out of control: each is in both places before it is in one.
+func (s *Annotations) move(ctx context.Context, tenant string) error {
+	return contend(ctx, func() error {
+		old, err := s.inControl(ctx, tenant)
+		if err != nil || len(old.all) == 0 {
+			return err
+		}
+		for _, a := range old.all {
+			if err := s.create(ctx, tenant, a); err != nil {
+				return err
+			}
+		}
+		empty := newDocument(KindAnnotations, tenant, annotationsBody{[]Annotation{}})
+		empty.ETag = old.etag
+		_, err = s.control.Replace(ctx, empty)
+		s.mu.Lock()
+		delete(s.old, tenant)
+		s.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("move annotations of %s: %w", tenant, err)
+		}
+		return nil
+	})
 }

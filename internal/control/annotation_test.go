@@ -39,7 +39,7 @@ func TestAnnotationsOfManyWriters(t *testing.T) {
 			return nil
 		}
 		docs.Lagging = func(string) bool { return calls.Load()%7 == 0 }
-		s := control.NewAnnotations(docs, noErasures)
+		s := control.NewAnnotations(docs, docs, noErasures)
 		var writers sync.WaitGroup
 		for n := range 8 {
 			writers.Go(func() {
@@ -75,7 +75,7 @@ func TestAnnotationsOfManyWriters(t *testing.T) {
 
 // There is a bound, which those that have expired do not count towards.
 func TestMostAnnotations(t *testing.T) {
-	s := control.NewAnnotations(controltest.NewDocuments(t), noErasures)
+	s := control.NewAnnotations(controltest.NewDocuments(t), controltest.NewDocuments(t), noErasures)
 	add := func(at, before int64) error {
 		_, err := s.Add(t.Context(), "acme", control.Annotation{Time: at, Text: "x"}, before)
 		return err
@@ -97,7 +97,7 @@ func TestErasureHidesAnnotations(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	orders := control.NewErasureOrders(docs, func() time.Time { return now })
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: docs})
-	s := control.NewAnnotations(docs, func(tenant string) control.Erasures {
+	s := control.NewAnnotations(docs, docs, func(tenant string) control.Erasures {
 		v, err := directory.Refresh(context.Background())
 		require.NoError(t, err)
 		return v.Erasures(tenant)
@@ -126,6 +126,53 @@ func TestErasureHidesAnnotations(t *testing.T) {
 	require.NoError(t, orders.Acknowledge(t.Context(), given.ID, []control.ErasurePosition{{Stream: 1}}))
 	require.Equal(t, []string{"later"}, listed("acme"))
 	require.Len(t, listed("globex"), 3)
+}
+
+// What older versions have kept in control is listed, counted and erased like all else, and moved by the first change;
+// from then on control is asked for nothing. What was removed does not come back with what another process moves late.
+func TestAnnotationsOfControlAreMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, docs := controltest.NewDocuments(t), controltest.NewDocuments(t)
+		_, err := old.Create(t.Context(), control.Document{Kind: control.KindAnnotations, ID: "acme", Body: []byte(
+			`{"annotations":[{"id":"aa","time":5,"text":"five","tags":[]},{"id":"bb","time":7,"text":"seven","tags":[]}]}`)})
+		require.NoError(t, err)
+		s, late := control.NewAnnotations(old, docs, noErasures), control.NewAnnotations(old, docs, noErasures)
+		listed := func(s *control.Annotations) []string {
+			all, err := s.List(t.Context(), "acme")
+			require.NoError(t, err)
+			return texts(all)
+		}
+		require.Equal(t, []string{"five", "seven"}, listed(s))
+		require.Equal(t, []string{"five", "seven"}, listed(late))
+		given := controltest.NewDocuments(t)
+		orders := control.NewErasureOrders(given, time.Now)
+		order, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", To: control.EveryDay})
+		require.NoError(t, err)
+		require.NoError(t, orders.Acknowledge(t.Context(), order.ID, []control.ErasurePosition{{Stream: 1}}))
+		known, err := control.NewDirectory(control.DirectoryConfig{Documents: given}).Refresh(t.Context())
+		require.NoError(t, err)
+		left, err := s.Left(t.Context(), known.Erasures("acme")[0])
+		require.NoError(t, err)
+		require.Equal(t, 2, left)
+		_, err = s.Add(t.Context(), "acme", control.Annotation{Time: 6, Text: "six"}, 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"five", "six", "seven"}, listed(s))
+		removed, err := s.Remove(t.Context(), "acme", func(a control.Annotation) bool { return a.ID == "aa" })
+		require.NoError(t, err)
+		require.Equal(t, 1, removed)
+		_, err = late.Add(t.Context(), "acme", control.Annotation{Time: 8, Text: "eight"}, 0)
+		require.NoError(t, err)
+		for _, s := range []*control.Annotations{s, late} {
+			require.Equal(t, []string{"six", "seven", "eight"}, listed(s))
+		}
+		asked := 0
+		old.Fault = func(string, string, string) *controltest.Fault { asked++; return nil }
+		for range 100 {
+			_, err := s.Add(t.Context(), "acme", control.Annotation{Time: 9, Text: "nine"}, 0)
+			require.NoError(t, err)
+		}
+		require.LessOrEqual(t, asked, 1)
+	})
 }
 
 // What may not be stored is named by its member.
@@ -157,7 +204,7 @@ func TestAnnotationsAreChecked(t *testing.T) {
 // An error of the store is one of the caller, and nothing is tried again.
 func TestAnnotationsThatCannotBeStored(t *testing.T) {
 	docs := controltest.NewDocuments(t)
-	s := control.NewAnnotations(docs, noErasures)
+	s := control.NewAnnotations(docs, docs, noErasures)
 	docs.Fault = func(op, _, _ string) *controltest.Fault {
 		if op == controltest.OpCreate {
 			return &controltest.Fault{Err: errors.New("away")}

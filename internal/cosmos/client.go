@@ -127,7 +127,17 @@ func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 
 // Documents returns the control documents.
-func (c *Client) Documents() control.Documents { return &documents{c, store.ControlContainer} }
+func (c *Client) Documents() control.Documents { return controlDocuments(c) }
+
+func controlDocuments(c *Client) *documents {
+	return &documents{c, store.ControlContainer, "kind", false}
+}
+
+// TenantDocuments returns documents that tenants write. They are in the container heat, since neither queries nor
+// ingesters wait for its throughput, and requests for them have a low priority.
+func (c *Client) TenantDocuments() control.Documents {
+	return &documents{c, store.HeatContainer, "key", true}
+}
 
 // Catalog returns the catalog of devices.
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }

@@ -17,11 +17,13 @@ import (
 type documents struct {
 	c         *Client
 	container string
+	key       string // name of the property with the kind, by which documents are partitioned
+	low       bool
 }
 
 // Create fails with control.ErrExists if there is one of that kind and id; it returns the ETag.
 func (d *documents) Create(ctx context.Context, doc control.Document) (string, error) {
-	body, err := withIdentity(doc)
+	body, err := d.withIdentity(doc)
 	if err != nil {
 		return "", err
 	}
@@ -37,7 +39,7 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 
 // Replace fails with control.ErrChanged if it is not the one of doc's ETag any more; it returns the new one.
 func (d *documents) Replace(ctx context.Context, doc control.Document) (string, error) {
-	body, err := withIdentity(doc)
+	body, err := d.withIdentity(doc)
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +61,7 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 	}
 	var doc control.Document
 	if err == nil {
-		doc, err = withoutIdentity(resp.Value)
+		doc, err = d.withoutIdentity(resp.Value)
 	}
 	if err != nil {
 		return doc, false, fmt.Errorf("read %s document %s: %w", kind, id, err)
@@ -72,7 +74,7 @@ func (d *documents) List(ctx context.Context, kind string) ([]control.Document, 
 	var usage store.Usage
 	err := d.c.each(ctx, d.to("list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil,
 		func(item []byte) error {
-			doc, err := withoutIdentity(item)
+			doc, err := d.withoutIdentity(item)
 			out = append(out, doc)
 			return err
 		})
@@ -83,19 +85,16 @@ func (d *documents) List(ctx context.Context, kind string) ([]control.Document, 
 }
 
 func (d *documents) to(operation, kind string) call {
-	return call{operation: d.container + "_" + operation, container: d.container, key: []string{kind}}
+	return call{operation: d.container + "_" + operation, container: d.container, key: []string{kind}, low: d.low}
 }
 
 // withIdentity puts id and kind before the properties of the body.
-func withIdentity(d control.Document) ([]byte, error) {
+func (x *documents) withIdentity(d control.Document) ([]byte, error) {
 	body := bytes.TrimSpace(d.Body)
 	if len(body) < 2 || body[0] != '{' || !json.Valid(body) {
 		return nil, fmt.Errorf("%s document %s: the body is no JSON object", d.Kind, d.ID)
 	}
-	identity, err := json.Marshal(struct {
-		ID   string `json:"id"`
-		Kind string `json:"kind"`
-	}{d.ID, d.Kind})
+	identity, err := json.Marshal(map[string]string{"id": d.ID, x.key: d.Kind})
 	if err != nil {
 		return nil, err
 	}
@@ -108,19 +107,19 @@ func withIdentity(d control.Document) ([]byte, error) {
 }
 
 // withoutIdentity takes id, kind and the properties of the service, which begin with an underscore, out of an item.
-func withoutIdentity(item []byte) (control.Document, error) {
+func (x *documents) withoutIdentity(item []byte) (control.Document, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(item, &all); err != nil {
 		return control.Document{}, err
 	}
 	var d control.Document
-	for name, into := range map[string]*string{"id": &d.ID, "kind": &d.Kind, "_etag": &d.ETag} {
+	for name, into := range map[string]*string{"id": &d.ID, x.key: &d.Kind, "_etag": &d.ETag} {
 		if err := json.Unmarshal(all[name], into); err != nil {
 			return control.Document{}, fmt.Errorf("property %s of %.100s: %w", name, item, err)
 		}
 	}
 	for name := range all {
-		if name == "id" || name == "kind" || strings.HasPrefix(name, "_") {
+		if name == "id" || name == x.key || strings.HasPrefix(name, "_") {
 			delete(all, name)
 		}
 	}

@@ -32,7 +32,7 @@ func (f *feed) Changes(ctx context.Context, mark string, since time.Time) ([]con
 		}
 		news := 0
 		for _, item := range page.Items {
-			doc, err := withoutIdentity(item)
+			doc, err := controlDocuments(f.c).withoutIdentity(item)
 			if err != nil {
 				return nil, "", fmt.Errorf("changes of control documents: %w", err)
 			}

@@ -105,7 +105,8 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 	}
 	left, err := cfg.Annotations.Left(ctx, w.order)
 	if left > 0 {
-		w.find(document{sharding.Key{Container: "control"}, c.Tenant}, "has %d annotations of before the order", left)
+		w.find(document{sharding.Key{Container: store.HeatContainer}, c.Tenant},
+			"has %d annotations of before the order", left)
 	}
 	return &w.out, err
 }

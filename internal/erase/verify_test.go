@@ -108,7 +108,7 @@ func (e *erased) verify(c *erase.Certificate) *erase.Verification {
 
 // notes are the annotations as they are stored.
 func (w *world) notes() *control.Annotations {
-	return control.NewAnnotations(w.docs, func(string) control.Erasures { return nil })
+	return control.NewAnnotations(w.docs, w.docs, func(string) control.Erasures { return nil })
 }
 
 var wholeDevice = control.Erasure{Device: "m1", To: control.EveryDay}

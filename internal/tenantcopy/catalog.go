@@ -20,11 +20,11 @@ func (c *Copier) copyAnnotations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := control.NewAnnotations(c.cfg.From.Documents, v.from.Erasures).List(ctx, c.cfg.Tenant)
+	all, err := control.NewAnnotations(c.cfg.From.Documents, c.cfg.From.OfTenants, v.from.Erasures).List(ctx, c.cfg.Tenant)
 	if err != nil {
 		return err
 	}
-	return control.NewAnnotations(c.cfg.To.Documents, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
+	return control.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
 }
 
 // copyCatalog stores at the target what the source's catalog says of the devices that are copied (rule T6). A page is

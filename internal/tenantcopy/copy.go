@@ -29,6 +29,7 @@ type Chunks interface {
 // Side is one of the two accounts.
 type Side struct {
 	Documents control.Documents
+	OfTenants control.Documents // that tenants write
 	Directory *control.Directory
 	Orders    *control.ErasureOrders
 	Catalog   control.Catalog

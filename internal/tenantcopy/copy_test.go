@@ -104,7 +104,8 @@ func (p *pair) chunk(w *querytest.World, r reading) {
 }
 
 func (p *pair) side(w *querytest.World) tenantcopy.Side {
-	return tenantcopy.Side{Documents: w.Documents, Orders: control.NewErasureOrders(w.Documents, p.now),
+	return tenantcopy.Side{Documents: w.Documents, OfTenants: w.Documents,
+		Orders:    control.NewErasureOrders(w.Documents, p.now),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: p.now}),
 		Catalog:   w.Catalog, Chunks: w.Store}
 }
@@ -153,7 +154,7 @@ func (p *pair) requireEqual(r tenantcopy.Result) {
 
 // order gives an order that covers both streams of an account up to an offset.
 func (p *pair) annotations(w *querytest.World) *control.Annotations {
-	return control.NewAnnotations(w.Documents, func(string) control.Erasures { return nil })
+	return control.NewAnnotations(w.Documents, w.Documents, func(string) control.Erasures { return nil })
 }
 
 func (p *pair) order(w *querytest.World, o control.Erasure, through int64) *control.Erasure {

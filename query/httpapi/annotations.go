@@ -11,10 +11,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"binnacle/internal/access"
 	"binnacle/internal/control"
 	"binnacle/query"
+
+	"golang.org/x/time/rate"
 )
 
 var annotationsParameters = []string{"id", "from", "to", "tag"}
@@ -45,10 +49,39 @@ func (a *api) annotations(w *response, r *http.Request, tenant string) error {
 		return &annotationError{http.StatusUnprocessableEntity,
 			fmt.Sprintf("tenant %s is not registered: its first reading registers it", tenant)}
 	}
+	if err := a.changes.take(tenant, a.cfg.Now()); err != nil {
+		return err
+	}
 	if r.Method == http.MethodDelete {
 		return a.removeAnnotations(w, r, tenant)
 	}
 	return a.addAnnotation(w, r, tenant)
+}
+
+// The most changes of annotations of a tenant in a minute, by one querier: at once, or evenly.
+const annotationChanges = 60
+
+// changeLimits holds tenants to how often they change annotations. It is safe for any number of callers.
+type changeLimits struct {
+	mu      sync.Mutex
+	tenants map[string]*rate.Limiter // that are registered; guarded by mu
+}
+
+// take returns an error if a tenant has made as many changes as it may.
+func (l *changeLimits) take(tenant string, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tenants == nil {
+		l.tenants = map[string]*rate.Limiter{}
+	}
+	if l.tenants[tenant] == nil {
+		l.tenants[tenant] = rate.NewLimiter(rate.Every(time.Minute/annotationChanges), annotationChanges)
+	}
+	if l.tenants[tenant].AllowN(now, 1) {
+		return nil
+	}
+	return &query.QuotaError{Limit: fmt.Sprintf("its %d changes of annotations a minute", annotationChanges),
+		RetryAfter: time.Second, Narrow: []string{"remove several by one request, by tag or time"}}
 }
 
 // annotationMatcher returns whether the parameters of a request are about an annotation: all of them where there are

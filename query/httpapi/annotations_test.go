@@ -22,7 +22,8 @@ import (
 
 // noAnnotations is a store of annotations that has none.
 func noAnnotations(t *testing.T) *control.Annotations {
-	return control.NewAnnotations(controltest.NewDocuments(t), func(string) control.Erasures { return nil })
+	docs := controltest.NewDocuments(t)
+	return control.NewAnnotations(docs, docs, func(string) control.Erasures { return nil })
 }
 
 // notes is an API with annotations, and credentials for each tenant and scope.
@@ -42,7 +43,7 @@ func newNotes(t *testing.T) notes {
 		}, Now: c.Now})
 		require.NoError(t, err)
 		c.Gate = gate
-		c.Annotations = control.NewAnnotations(docs, func(string) control.Erasures { return nil })
+		c.Annotations = control.NewAnnotations(docs, docs, func(string) control.Erasures { return nil })
 	})
 	n := notes{s, t, docs, map[string]string{}}
 	s.world.Tenant("globex")
@@ -127,7 +128,7 @@ func TestAnnotationsAreOfTheirTenant(t *testing.T) {
 // A long list says in a header, too, what it has cost: a browser reads no trailers.
 func TestCostOfManyAnnotations(t *testing.T) {
 	n := newNotes(t)
-	all := control.NewAnnotations(n.docs, func(string) control.Erasures { return nil })
+	all := control.NewAnnotations(n.docs, n.docs, func(string) control.Erasures { return nil })
 	text := strings.Repeat("x", control.MaxAnnotationText)
 	for range 130 {
 		_, err := all.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli(), Text: text}, 0)
@@ -178,4 +179,21 @@ func TestAnnotationsThatAreRefused(t *testing.T) {
 	a = n.ask("acme write", http.MethodPost, "", `{"text":"x"}`)
 	require.Equal(t, 503, a.status)
 	require.NotContains(t, a.body, "secret")
+}
+
+// A tenant that changes annotations in a loop waits for itself, after a burst that a script may need.
+func TestChangesOfAnnotationsAreLimited(t *testing.T) {
+	n := newNotes(t)
+	statuses := map[int]int{}
+	var last answer
+	for range 65 {
+		if a := n.ask("acme write", http.MethodPost, "", `{"text":"x"}`); a.status != http.StatusOK {
+			last = a
+			statuses[a.status]++
+		}
+	}
+	require.Equal(t, map[int]int{http.StatusTooManyRequests: 5}, statuses)
+	require.Equal(t, "1", last.header.Get("Retry-After"))
+	require.Contains(t, last.body, "its 60 changes of annotations a minute")
+	require.Equal(t, http.StatusOK, n.ask("globex write", http.MethodPost, "", `{"text":"x"}`).status)
 }

@@ -51,8 +51,9 @@ type Config struct {
 
 // api answers requests. It is safe for any number of them.
 type api struct {
-	cfg    Config
-	packer packer
+	cfg     Config
+	packer  packer
+	changes changeLimits
 }
 
 // New makes the handler of everything under /api/v1/; any other path is a 404.
