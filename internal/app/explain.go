@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/duration"
 	"binnacle/internal/queryclient"
 	"binnacle/internal/report"
+	"binnacle/internal/telemetry"
 	"binnacle/query/httpapi"
 )
 
@@ -59,7 +60,7 @@ func (c ExplainConfig) promql() string {
 		return "/prometheus/api/v1/query?" + values.Encode()
 	}
 	end := time.Now()
-	if t, err := time.Parse(time.RFC3339, c.Time); err == nil {
+	if t, ok := telemetry.ParseRFC3339(c.Time); ok {
 		end = t
 	} else if s, err := strconv.ParseFloat(c.Time, 64); err == nil {
 		end = time.UnixMilli(int64(s * 1000))

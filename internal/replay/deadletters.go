@@ -59,8 +59,8 @@ func (l DeadLetters) since(now time.Time) (int64, error) {
 	if d, err := duration.Parse(l.Since); err == nil && d >= 0 {
 		return now.Add(-d).UnixMilli(), nil
 	}
-	t, err := time.Parse(time.RFC3339, l.Since)
-	if err != nil {
+	t, ok := telemetry.ParseRFC3339(l.Since)
+	if !ok {
 		return 0, fmt.Errorf("--since %.80q is neither a duration, such as 2h, nor a time, such as 2026-11-20T10:00:00Z",
 			l.Since)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/telemetry"
 )
 
 // Batch and Producer open the seam between the publisher and Kafka to the tests.
@@ -28,10 +29,10 @@ func Messages(b *Batch) (keys, values []string) {
 }
 
 // ParseTime is how a table's time column is read.
-func ParseTime(s string) (int64, bool) { return new(clock).parse(s) }
+var ParseTime = parseTime
 
-// Cell is how any other cell of a table is read.
-var Cell = cell
+// Cell is how any other cell of a table of others is read.
+func Cell(s string) (telemetry.Value, bool) { return csvCell{text: s}.value(false) }
 
 // NewRecent makes a recent with generations of another size.
 var NewRecent = newInstantFilter

@@ -63,6 +63,28 @@ func TestTableSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, `"21,5" in column a of line 3: a decimal comma? Numbers have a point`, s.FirstText)
 }
 
+// All bytes of a quoted cell are its text, and a file of Binnacle's own says by quotes what is text.
+func TestTableOfOurOwn(t *testing.T) {
+	cfg := config(write(t, "x.csv", "time,device,metric:time,\"no\"\"te\",metric:device\r\n"+
+		"2026-01-01T00:00:00.000Z,d1,5,\"241408E4\",\"\"\r\n"+
+		"2026-01-01t00:00:01z,d1,\"5\",\"a\r\nb\n\rc\"\"\",\"true\"\n"+
+		"2016-12-31T23:59:60Z,\"d2\",NaN,=1+1,\n"))
+	cfg.Device, cfg.DeviceColumn = "", "device"
+	_, keys, values := run(t, cfg)
+	require.Equal(t, []string{"acme/d1", "acme/d1", "acme/d2"}, keys)
+	require.Equal(t, []string{
+		`{"tenant":"acme","device":"d1","ts":1767225600000,"values":{"device":"","no\"te":"241408E4","time":5}}`,
+		`{"tenant":"acme","device":"d1","ts":1767225601000,"values":{"device":"true","no\"te":"a\u000d\u000ab\u000a\u000dc\"","time":"5"}}`,
+		`{"tenant":"acme","device":"d2","ts":1483228800000,"values":{"no\"te":"=1+1","time":{"float":"NaN"}}}`,
+	}, values)
+
+	_, _, values = run(t, config(write(t, "x.csv", "time,note,n\n2026-01-01T00:00:00Z,\"a\r\nb\",\"241408E4\"\n")))
+	require.Equal(t, []string{
+		`{"tenant":"acme","device":"m1","ts":1767225600000,"values":{"n":2414080000,"note":"a\u000d\u000ab"}}`}, values)
+	s, _, _ := run(t, config(write(t, "x.csv", "time,n\n2026-11-27T8:00:00Z,1\n2026-11-27T08:00:00+24:00,1\n")))
+	require.Equal(t, 2, s.BadLines)
+}
+
 func TestDelimiters(t *testing.T) {
 	for _, text := range []string{
 		"time,a,b\n2026-01-01,1,2\n",

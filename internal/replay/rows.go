@@ -2,33 +2,33 @@ package replay
 
 import (
 	"bytes"
-	"encoding/csv"
 	"errors"
-	"io"
+	"strings"
 	"unicode/utf8"
 )
 
 // errRow is a row that is not CSV.
 var errRow = errors.New("not a row of CSV")
 
-// rows cuts a file into rows and reads each by encoding/csv. It cuts by itself because a quote out of
-// place shall spoil its own line, not all that follow up to the next quote.
+// rows cuts a file into rows, as RFC 4180 has them. A quote out of place spoils its own line, not all that follow up to
+// the next quote.
 type rows struct {
-	text   *text
-	feed   feed
-	reader *csv.Reader
+	text      *text
+	delimiter byte
+	row       []csvCell
 }
 
-func newRows(t *text, delimiter rune) *rows {
-	r := &rows{text: t}
-	r.reader = csv.NewReader(&r.feed)
-	r.reader.Comma, r.reader.FieldsPerRecord, r.reader.ReuseRecord = delimiter, -1, true
-	return r
+// csvCell is a cell of a row. What was quoted is text in files that tell numbers from text by it.
+type csvCell struct {
+	text   string
+	quoted bool
 }
+
+func newRows(t *text, delimiter byte) *rows { return &rows{text: t, delimiter: delimiter} }
 
 // next returns the next row: none for a blank line, errRow for a line that is no row. Its strings may be kept, the
 // slice is valid until the next call.
-func (r *rows) next() ([]string, error) {
+func (r *rows) next() ([]csvCell, error) {
 	head, err := r.text.head()
 	if err != nil {
 		return nil, err
@@ -73,39 +73,49 @@ func rowOf(head []byte) []byte {
 	return head
 }
 
-func (r *rows) parse(part []byte) ([]string, error) {
-	if !utf8.Valid(part) {
-		return nil, errRow
-	}
-	if len(bytes.Trim(part, " \t\r\n")) == 0 {
+// parse reads a row with its line end; a blank one has no cells.
+func (r *rows) parse(part []byte) (row []csvCell, err error) {
+	if len(bytes.Trim(part, " \t\r\n")) == 0 && utf8.Valid(part) {
 		return nil, nil
 	}
-	r.feed.rest = part
-	row, err := r.reader.Read()
-	if err != nil || len(r.feed.rest) > 0 {
-		r.drain()
-		return nil, errRow
+	r.row, err = appendCells(r.row[:0], part, r.delimiter)
+	return r.row, err
+}
+
+// appendCells appends the cells of a row. All bytes between the quotes of a cell are its text, line ends, too.
+func appendCells(row []csvCell, part []byte, delimiter byte) ([]csvCell, error) {
+	if !utf8.Valid(part) {
+		return row, errRow
+	}
+	for rest, more := strings.TrimSuffix(strings.TrimSuffix(string(part), "\n"), "\r"), true; more; {
+		var cell csvCell
+		if cell.quoted = strings.HasPrefix(rest, `"`); cell.quoted {
+			var ok bool
+			if cell.text, rest, ok = unquote(rest[1:]); !ok {
+				return row, errRow
+			}
+			if more = rest != ""; more && rest[0] != delimiter {
+				return row, errRow
+			}
+			rest = rest[min(1, len(rest)):]
+		} else if cell.text, rest, more = strings.Cut(rest, string(rune(delimiter))); strings.Contains(cell.text, `"`) {
+			return row, errRow
+		}
+		row = append(row, cell)
 	}
 	return row, nil
 }
 
-// drain takes what a refused row has left in the reader.
-func (r *rows) drain() {
+// unquote returns a text up to the quote that ends it, with one quote for each two, and what comes behind.
+func unquote(s string) (text, rest string, ok bool) {
 	for {
-		if _, err := r.reader.Read(); err == io.EOF {
-			return
+		end := strings.IndexByte(s, '"')
+		if end < 0 {
+			return "", "", false
 		}
+		if end+1 == len(s) || s[end+1] != '"' {
+			return text + s[:end], s[end+1:], true
+		}
+		text, s = text+s[:end+1], s[end+2:]
 	}
-}
-
-// feed gives the CSV reader one row, then says that the file ends. The next row begins it anew.
-type feed struct{ rest []byte }
-
-func (f *feed) Read(b []byte) (int, error) {
-	if len(f.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, f.rest)
-	f.rest = f.rest[n:]
-	return n, nil
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +19,11 @@ type table struct {
 	text           *text
 	rows           *rows
 	tenant, device string
-	time           clock
 	timeColumn     int
 	deviceColumn   int // -1: none
 	columns        int
 	metrics        []column // sorted by name
+	exported       bool     // by Binnacle, which quotes text and nothing else
 	fields         []telemetry.Field
 }
 
@@ -45,7 +44,7 @@ func newTable(cfg Config, t *text) (*table, error) {
 		return nil, err
 	}
 	s := &table{text: t, rows: newRows(t, delimiter(head)), tenant: cfg.Tenant, device: cfg.Device, deviceColumn: -1}
-	var header []string
+	var header []csvCell
 	for len(header) == 0 && err == nil {
 		header, err = s.rows.next()
 	}
@@ -56,10 +55,11 @@ func newTable(cfg Config, t *text) (*table, error) {
 }
 
 // begin reads the line of column names.
-func (s *table) begin(cfg Config, header []string) error {
+func (s *table) begin(cfg Config, header []csvCell) error {
+	s.exported = len(header) > 1 && header[0] == csvCell{text: "time"} && header[1] == csvCell{text: "device"}
 	names := make([]string, len(header))
-	for i, name := range header {
-		if names[i] = strings.TrimSpace(name); names[i] == "" {
+	for i, cell := range header {
+		if names[i] = strings.TrimSpace(cell.text); names[i] == "" {
 			names[i] = "column_" + strconv.Itoa(i+1)
 		}
 		if slices.Contains(names[:i], names[i]) {
@@ -79,6 +79,9 @@ func (s *table) begin(cfg Config, header []string) error {
 	for i, name := range names {
 		if i == s.timeColumn || i == s.deviceColumn {
 			continue
+		}
+		if s.exported && (name == "metric:time" || name == "metric:device") {
+			name = strings.TrimPrefix(name, "metric:")
 		}
 		if err := telemetry.CheckName("column", name); err != nil {
 			return fmt.Errorf("%s: %w", s.text.path, err)
@@ -130,13 +133,13 @@ func (s *table) next(e *element) error {
 	return nil
 }
 
-func (s *table) reading(row []string, e *element) {
+func (s *table) reading(row []csvCell, e *element) {
 	if len(row) != s.columns {
 		e.refuse("it has %d cells; the line of column names has %d", len(row), s.columns)
 		return
 	}
-	at := strings.TrimSpace(row[s.timeColumn])
-	millis, ok := s.time.parse(at)
+	at := strings.TrimSpace(row[s.timeColumn].text)
+	millis, ok := parseTime(at)
 	if !ok {
 		e.refuse("%s", badTime(at))
 		return
@@ -144,18 +147,18 @@ func (s *table) reading(row []string, e *element) {
 	r := &e.reading
 	*r = telemetry.Reading{Tenant: s.tenant, Device: s.device, Time: millis}
 	if s.deviceColumn >= 0 {
-		if id := strings.TrimSpace(row[s.deviceColumn]); id != "" {
+		if id := strings.TrimSpace(row[s.deviceColumn].text); id != "" {
 			r.Device = id
 		}
 	}
 	s.fields = s.fields[:0]
 	for _, c := range s.metrics {
-		if v, ok := cell(row[c.index]); ok {
+		x := row[c.index]
+		if v, ok := x.value(s.exported); ok {
 			s.fields = append(s.fields, telemetry.Field{Metric: c.name, Value: v})
-			if v.Kind() == telemetry.Text && numeric(row[c.index]) {
+			if text := x.text; v.Kind() == telemetry.Text && !(s.exported && x.quoted) && numeric(text) {
 				e.texts++
-				e.text = cmp.Or(e.text, fmt.Sprintf("%.40q in column %s of line %d%s", row[c.index], c.name, e.line,
-					commaNote(row[c.index])))
+				e.text = cmp.Or(e.text, fmt.Sprintf("%.40q in column %s of line %d%s", text, c.name, e.line, commaNote(text)))
 			}
 		}
 	}
@@ -198,9 +201,13 @@ func badTime(s string) string {
 	return fmt.Sprintf("%.40q is not a time, such as 2006-01-02T15:04:05Z, 2006-01-02 15:04:05 or seconds since 1970", s)
 }
 
-// cell returns the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter.
-func cell(s string) (v telemetry.Value, ok bool) {
-	bare := strings.TrimSpace(s)
+// value returns the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter. In a
+// file of Binnacle's own what is quoted is text.
+func (c csvCell) value(exported bool) (v telemetry.Value, ok bool) {
+	if exported && c.quoted {
+		return telemetry.TextValue(c.text), true
+	}
+	bare := strings.TrimSpace(c.text)
 	if bare == "" {
 		return v, false
 	}
@@ -213,7 +220,7 @@ func cell(s string) (v telemetry.Value, ok bool) {
 	if v, ok := number(bare); ok {
 		return v, true
 	}
-	return telemetry.TextValue(s), true
+	return telemetry.TextValue(c.text), true
 }
 
 // number returns a float64, but an int64 where an integer of that size is written that no float64 holds. Beyond int64
@@ -237,7 +244,7 @@ func number(s string) (v telemetry.Value, ok bool) {
 
 // delimiter returns the character that separates the first lines into the most columns, the same number in each; if
 // none does so in each, in the first.
-func delimiter(head []byte) rune {
+func delimiter(head []byte) byte {
 	const lines = 10
 	end := 0
 	for range lines {
@@ -250,8 +257,8 @@ func delimiter(head []byte) rune {
 	if end == 0 {
 		end = len(head)
 	}
-	best, bestScore := ',', 0
-	for _, d := range []rune{',', ';', '\t', '|'} {
+	best, bestScore := byte(','), 0
+	for _, d := range []byte{',', ';', '\t', '|'} {
 		if score := columns(head[:end], d); score > bestScore {
 			best, bestScore = d, score
 		}
@@ -260,17 +267,18 @@ func delimiter(head []byte) rune {
 }
 
 // columns rates a delimiter: that all lines have the same number of columns outweighs their number.
-func columns(head []byte, delimiter rune) int {
+func columns(head []byte, delimiter byte) int {
 	const regular = 1 << 20
-	r := csv.NewReader(bytes.NewReader(head))
-	r.Comma, r.FieldsPerRecord = delimiter, -1
 	n, same := 0, true
-	for {
-		row, err := r.Read()
-		if err == io.EOF {
-			break
+	var row []csvCell
+	for len(head) > 0 {
+		part := rowOf(head)
+		head = head[len(part):]
+		if len(bytes.TrimSpace(part)) == 0 {
+			continue
 		}
-		if err != nil {
+		var err error
+		if row, err = appendCells(row[:0], part, delimiter); err != nil {
 			same = false
 			if n == 0 {
 				return 0

@@ -74,8 +74,8 @@ func TestGroupedAggregates(t *testing.T) {
 2026-11-20T11:00:00.000Z,2026-11-20T12:00:00.000Z,temp,3
 `, body("/api/v1/aggregates?metric=temp&by=metric&aggregate=count&format=csv"))
 	require.Equal(t, `start,end,device,label:axis,metric,count,last
-2026-11-19T23:00:00.000Z,2026-11-20T23:00:00.000Z,m1,x,ok,1,1
-2026-11-20T23:00:00.000Z,2026-11-21T23:00:00.000Z,m1,x,ok,0,
+2026-11-19T23:00:00.000Z,2026-11-20T23:00:00.000Z,m1,"x",ok,1,1
+2026-11-20T23:00:00.000Z,2026-11-21T23:00:00.000Z,m1,"x",ok,0,
 `, body("/api/v1/aggregates?metric=ok&device=m1&by=device,label:axis,metric&aggregate=count,last&fill=null"+
 		"&step=day&tz=Europe/Berlin&to=2026-11-21T23:00:00Z&format=csv&closed=right"))
 	require.Equal(t, `start,end,device,labels,metric,count,min,max,sum,avg,first,last

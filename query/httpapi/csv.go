@@ -9,11 +9,16 @@ import (
 
 const csvType = "text/csv; charset=utf-8"
 
-// appendCell appends a text as a CSV cell (RFC 4180). An empty text is quoted: a cell without anything has no value.
+// appendCell appends a name as a CSV cell (RFC 4180).
 func appendCell(b []byte, s string) []byte {
 	if s != "" && !strings.ContainsAny(s, "\",\r\n") && s[0] != ' ' && s[len(s)-1] != ' ' {
 		return append(b, s...)
 	}
+	return appendTextCell(b, s)
+}
+
+// appendTextCell appends a text as a CSV cell with quotes, which tell it from a number, and from no value.
+func appendTextCell(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {
 		if s[i] == '"' {
@@ -26,7 +31,7 @@ func appendCell(b []byte, s string) []byte {
 
 func appendValueCell(b []byte, v telemetry.Value) []byte {
 	if v.Kind() == telemetry.Text {
-		return appendCell(b, v.Text())
+		return appendTextCell(b, v.Text())
 	}
 	return appendPlain(b, v)
 }

@@ -97,7 +97,7 @@ func TestDiff(t *testing.T) {
 	require.Contains(t, s.get(t, "/api/v1/diff?since=-1m&change=new&limit=1").body,
 		`"counts":{"corrected":1,"late":1,"new":2},`, "the present, and what is not listed is counted")
 	require.Equal(t, `change,time,device,labels,metric,was,value
-new,2026-11-20T11:55:00.000Z,m1,,note,,late
+new,2026-11-20T11:55:00.000Z,m1,,note,,"late"
 corrected,2026-11-20T11:30:00.000Z,m1,,temp,1,1.5
 new,2026-11-20T11:50:00.000Z,m1,,temp,,4
 `, s.get(t, "/api/v1/diff?since=-1m&change=new,corrected&format=csv").body)

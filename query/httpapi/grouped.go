@@ -273,8 +273,10 @@ func (g *groupedWriter) appendCells(b []byte, x *query.Aggregated) []byte {
 	}
 	for _, d := range g.by {
 		b = append(b, ',')
-		if v, ok := d.of(x); ok {
+		if v, ok := d.of(x); ok && d.kind == byDevice {
 			b = appendCell(b, v)
+		} else if ok {
+			b = appendTextCell(b, v)
 		}
 	}
 	b = appendCell(append(b, ','), x.Metric)

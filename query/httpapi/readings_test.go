@@ -129,7 +129,7 @@ func TestWideCSV(t *testing.T) {
 	require.Equal(t, "text/csv; charset=utf-8", a.header.Get("Content-Type"))
 	require.Equal(t, `time,device,axis,label:temp,label:time,hot,msg,n,none,ok,temp
 2026-11-20T11:30:00.000Z,m1,,,,,,9223372036854775807,,,21.5
-2026-11-20T11:40:00.000Z,m1,x,,,,,,,true,NaN
+2026-11-20T11:40:00.000Z,m1,"x",,,,,,,true,NaN
 2026-11-20T11:50:00.000Z,m1,,,,+Inf,,,,,-0
 2026-11-20T11:54:59.500Z,m2,,"a ""b"", c","",-Inf,"é<&>
 ,",,"",,1e+21
@@ -140,9 +140,38 @@ func TestWideCSV(t *testing.T) {
 		a.trailer.Get("Binnacle-Stats"))
 
 	require.Equal(t, `time,device,axis,ok,temp
-2026-11-20T11:40:00.000Z,m1,x,true,NaN
+2026-11-20T11:40:00.000Z,m1,"x",true,NaN
 2026-11-20T11:30:00.000Z,m1,,,21.5
 `, s.get(t, "/api/v1/readings?format=csv&to=-15m&from=-1h&metric=ok&metric=temp&order=desc").body)
+}
+
+// However metrics and labels are called, each column of a wide CSV has a name of its own, and text is quoted.
+func TestWideCSVHasEachColumnOnce(t *testing.T) {
+	s := newServer(t, nil)
+	labels := telemetry.Labels{{Name: "device", Value: "7"}, {Name: "label:speed", Value: "8"},
+		{Name: "metric:time", Value: ""}, {Name: "speed", Value: "9"}}
+	text := telemetry.TextValue
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100, CaughtUp: 50},
+		record(3, "gps1", noon.Add(-time.Minute), labels, field("device", text("241408E4")), float("label:device", 2),
+			field("metric:device", text("=1+1\r\n")), float("speed", 3), float("time", 5)))
+	require.Equal(t, "time,device,label:label:device,label:speed,metric:time,label:label:speed,metric:metric:device,"+
+		"label:device,metric:device,speed,metric:metric:time\n"+
+		"2026-11-20T11:59:00.000Z,gps1,\"7\",\"8\",\"\",\"9\",\"241408E4\",2,\"=1+1\r\n\",3,5\n",
+		s.get(t, "/api/v1/readings?format=csv").body)
+}
+
+// Bounds are RFC 3339 as messages have it.
+func TestBoundsInRFC3339(t *testing.T) {
+	s := newServer(t, nil)
+	s.fill()
+	const path = "/api/v1/readings?format=ndjson&to=2026-11-21T00:00:00Z&"
+	want := s.get(t, path+"from=2026-11-20T11:40:00Z").body
+	require.Contains(t, want, "1795174800000")
+	for _, asked := range []string{"from=2026-11-20t11:40:00z", "from=2026-11-20T12:40:00%2B01:00",
+		"from=2026-11-20T12:40:00+01:00", "from=2026-11-20T11:39:59.99900000000001Z"} {
+		require.Equal(t, want, s.get(t, path+asked).body, asked)
+	}
+	require.Equal(t, 200, s.get(t, "/api/v1/readings?from=2016-12-31T23:59:60Z").status)
 }
 
 func TestLongCSV(t *testing.T) {

@@ -33,9 +33,9 @@ func ParseInstant(s string, now time.Time) (int64, error) {
 		return clamp(day), nil
 	}
 	// In a URL an unescaped + is a space; nothing else can be meant by one.
-	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1))
-	if err != nil {
-		return 0, err
+	t, ok := telemetry.ParseRFC3339(strings.Replace(s, " ", "+", 1))
+	if !ok {
+		return 0, fmt.Errorf("%.60q is none", s)
 	}
 	return clamp(t), nil
 }

@@ -76,29 +76,32 @@ func indexes(names []string) map[string]int {
 	return out
 }
 
-// header returns the first line. A label that is named like another column is called label: and its name.
+// header returns the first line. Each column has another name: a metric that is called time or device is metric: and
+// its name, and a label that is called like a metric or one of those is label: and its name.
 func (t *table) header() []byte {
 	taken := map[string]bool{"time": true, "device": true}
-	for _, m := range t.metrics {
-		taken[m] = true
-	}
-	free := make(map[string]bool)
-	for _, l := range t.labels {
-		free[l] = !taken[l]
-	}
-	b := []byte("time,device")
-	for _, l := range t.labels {
-		title := l
-		for taken[title] || (title != l && free[title]) {
-			title = "label:" + title
+	own := func(names []string) (free []bool) {
+		for _, name := range names {
+			free = append(free, !taken[name])
+			taken[name] = true
 		}
-		taken[title] = true
-		b = appendCell(append(b, ','), title)
+		return free
 	}
-	for _, m := range t.metrics {
-		b = appendCell(append(b, ','), m)
+	ownMetrics, ownLabels := own(t.metrics), own(t.labels)
+	titles := func(b []byte, kind string, names []string, own []bool) []byte {
+		for i, name := range names {
+			if !own[i] {
+				for name = kind + name; taken[name]; {
+					name = kind + name
+				}
+				taken[name] = true
+			}
+			b = appendCell(append(b, ','), name)
+		}
+		return b
 	}
-	return append(b, '\n')
+	b := titles([]byte("time,device"), "label:", t.labels, ownLabels)
+	return append(titles(b, "metric:", t.metrics, ownMetrics), '\n')
 }
 
 func (t *table) appendLine(b []byte, r bufferedRow) []byte {
@@ -115,7 +118,7 @@ func (t *table) appendLine(b []byte, r bufferedRow) []byte {
 	for _, s := range t.texts {
 		b = append(b, ',')
 		if s != nil {
-			b = appendCell(b, *s)
+			b = appendTextCell(b, *s)
 		}
 	}
 	for _, v := range t.cells {

@@ -29,8 +29,8 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		return day, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	t, ok := telemetry.ParseRFC3339(s)
+	if !ok {
 		return t, badRequest("invalid parameter %q: cannot parse %q to a valid timestamp", name, s)
 	}
 	return t, nil

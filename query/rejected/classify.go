@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/deadletter"
@@ -217,7 +216,7 @@ func (c *classifier) isPlainJSON(l *deadletter.DeadLetter, kind string) bool {
 func instant(raw json.RawMessage) int64 {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		if t, err := time.Parse(time.RFC3339, text); err == nil {
+		if t, ok := telemetry.ParseRFC3339(text); ok {
 			return t.UnixMilli()
 		}
 		return -1
