@@ -37,14 +37,18 @@ func (b bill) total() (sum float64) {
 // option is a way to run the account.
 type option struct {
 	autoscale, rollups bool
-	months             int // of a container
+	months             int  // of a container
+	shared             bool // all containers share the throughput of the database, as provision --profile small makes them
 }
 
 func options() (all []option) {
+	for _, rollups := range []bool{false, true} {
+		all = append(all, option{rollups: rollups, months: 12, shared: true})
+	}
 	for _, months := range []int{1, 12} {
 		for _, autoscale := range []bool{false, true} {
 			for _, rollups := range []bool{false, true} {
-				all = append(all, option{autoscale, rollups, months})
+				all = append(all, option{autoscale: autoscale, rollups: rollups, months: months})
 			}
 		}
 	}
@@ -59,6 +63,9 @@ func (o option) String() string {
 	}
 	if o.months > 1 {
 		span = "a year"
+	}
+	if o.shared {
+		name = "throughput that all containers share (provision --profile small)"
 	}
 	name = fmt.Sprintf("%s, a container for %s", name, span)
 	if o.rollups {
@@ -100,13 +107,20 @@ func (l *load) buys(m model, query float64) bought {
 	return bought{(l.write[m]*(1+peak)/2 + query) / use, (l.write[m]*peak + query) / use}
 }
 
+// asked returns the RU/s of queries of chunks under an option.
+func (l *load) asked(o option) float64 {
+	if o.rollups {
+		return l.query[chunks] - l.panels
+	}
+	return l.query[chunks]
+}
+
 // bill returns the bill of a month under an option.
 func (f *future) bill(l *load, month int, o option) (b bill) {
-	query := l.query[chunks]
-	if o.rollups {
-		query -= l.panels
+	if o.shared {
+		return f.sharedBill(l, month, o)
 	}
-	b = held{l, chunks, query, month}.bill(f, o)
+	b = held{l, chunks, l.asked(o), month}.bill(f, o)
 	if o.rollups {
 		for i, gb := range f.containers(month, o.months, l.rollupGB) {
 			rus := 0.0
@@ -121,6 +135,58 @@ func (f *future) bill(l *load, month int, o option) (b bill) {
 		b[base] += ru.Price(ru.Priced{RUs: float64(c.Throughput.RUs), Autoscale: c.Throughput.Autoscale,
 			Container: true}).Least
 	}
+	for i := range b {
+		b[i] *= f.regions
+	}
+	return b
+}
+
+// baseRUs is what leases, the catalog and the heat of keys take of shared throughput, in RU/s.
+const baseRUs = 20
+
+// fits reports whether an option can be had in a month: shared throughput should not exceed a physical partition, as
+// nobody chooses which container's keys lie where beyond it.
+func (f *future) fits(l *load, month int, o option) bool {
+	if !o.shared {
+		return true
+	}
+	rus, gb := f.shared(l, month, o)
+	return rus <= ru.PartitionRUs && gb <= ru.PartitionGB
+}
+
+// shared returns the throughput that all containers share in a month, in RU/s, and what they store, in GB.
+func (f *future) shared(l *load, month int, o option) (rus, gb float64) {
+	need := l.buys(chunks, l.asked(o)).most + baseRUs
+	stored := f.containers(month, o.months, l.gb[chunks])
+	if o.rollups {
+		need += (l.rollupWrite + l.rollupQuery) / use
+		stored = append(stored, f.containers(month, o.months, l.rollupGB)...)
+	}
+	for _, each := range stored {
+		gb += each
+	}
+	return max(math.Ceil(need/100)*100, ru.Floor(gb, need, false)), gb
+}
+
+// sharedBill returns the bill of a month where all containers share throughput.
+func (f *future) sharedBill(l *load, month int, o option) (b bill) {
+	query := l.asked(o)
+	rus, _ := f.shared(l, month, o)
+	buys := l.buys(chunks, query)
+	b[queries] = dollars(query/use, false)
+	b[writes] = max(0, dollars(buys.hour, false)-b[queries])
+	if o.rollups {
+		b[rollups] = dollars((l.rollupWrite+l.rollupQuery)/use, false)
+	}
+	b[minimums] = dollars(rus, false) - b[queries] - b[writes] - b[rollups]
+	all := f.containers(month, o.months, l.gb[chunks])
+	if o.rollups {
+		all = append(all, f.containers(month, o.months, l.rollupGB)...)
+	}
+	for _, gb := range all {
+		b[storage] += max(ru.LeastGB, gb) * ru.StoragePerGB
+	}
+	b[base] = float64(len(cosmos.Base())) * ru.Price(ru.Priced{Container: true}).Least
 	for i := range b {
 		b[i] *= f.regions
 	}

@@ -23,7 +23,7 @@ var functions = template.FuncMap{
 	"fig": func(p *Plan, name string) string {
 		for _, f := range p.Figures {
 			if f.Name == name {
-				return fmt.Sprintf("%s (%s to %s)", figure(f.P50), figure(f.P5), figure(f.P95))
+				return f.String()
 			}
 		}
 		panic("planner: no figure is named " + name)
@@ -46,6 +46,14 @@ var functions = template.FuncMap{
 	"chart": chart,
 }
 
+// String returns the median, and the band where there is one.
+func (f Figure) String() string {
+	if figure(f.P5) == figure(f.P95) {
+		return figure(f.P50)
+	}
+	return fmt.Sprintf("%s (%s to %s)", figure(f.P50), figure(f.P5), figure(f.P95))
+}
+
 // chart draws the bill of each month: the median as a bar, with the band behind it.
 func chart(months []Figure) string {
 	most := 0.0
@@ -55,7 +63,7 @@ func chart(months []Figure) string {
 	var b strings.Builder
 	for _, m := range months {
 		bar := strings.Repeat("█", int(50*m.P50/most)) + strings.Repeat("░", int(50*m.P95/most)-int(50*m.P50/most))
-		fmt.Fprintf(&b, "%-9s %s %s (%s to %s)\n", m.Name, bar, figure(m.P50), figure(m.P5), figure(m.P95))
+		fmt.Fprintf(&b, "%-9s %s %s\n", m.Name, bar, m)
 	}
 	return b.String()
 }
@@ -73,11 +81,11 @@ func (p *Plan) Model() (string, error) {
 	}
 	return fill(dataModel, struct {
 		*Plan
-		HasRollups              bool
+		HasRollups, Shared      bool
 		Span, Name              string
 		DocumentBytes, DeviceGB float64
 		IndexRUs                [3]float64
-	}{p, p.option.rollups, span, name, float64(chunk),
+	}{p, p.option.rollups, p.option.shared, span, name, float64(chunk),
 		p.device.bytes * indexShare * 30.4 * float64(p.option.months) / 1e9,
 		[3]float64{write(5), ru.Stepped.Write(chunk, ru.NoIndex), write(13)}})
 }
@@ -111,6 +119,9 @@ func (p *Plan) Print(w io.Writer) error {
 	fmt.Fprintln(w)
 	if err := report.List(w, rows); err != nil {
 		return err
+	}
+	if p.TooSmall != "" {
+		fmt.Fprintf(w, "\n%s\n", p.TooSmall)
 	}
 	fmt.Fprintf(w, "\nChosen: %s.\n%s\n\nBy month, in dollars (5 to 95 %%):\n%s\nNot chosen:\n", p.Chosen, p.Rollups,
 		chart(p.Months))

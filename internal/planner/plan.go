@@ -24,6 +24,7 @@ type Plan struct {
 	Triggers   []Trigger `json:"triggers"`
 	Patterns   []Access  `json:"patterns"`
 	Rollups    string    `json:"rollups_pay"`
+	TooSmall   string    `json:"too_small,omitempty"` // why another model costs less, and from which size on it does not
 	Slots      int       `json:"slots_of_the_largest_tenant"`
 	Throughput Bought    `json:"throughput"`
 	Documents  []string  `json:"-"` // samples, by the encoder
@@ -110,12 +111,13 @@ type outcome struct {
 	bills       [][]bill // by option, then month
 	others      [models]bill
 	dollars     []float64 // by option: of all months together
+	unfit       []bool    // options that can't be had in a month
 }
 
 func (p *planner) outcome(f *future) outcome {
 	var o outcome
 	all := options()
-	o.bills, o.dollars = make([][]bill, len(all)), make([]float64, len(all))
+	o.bills, o.dollars, o.unfit = make([][]bill, len(all)), make([]float64, len(all)), make([]bool, len(all))
 	for month := range p.of.Months {
 		l := f.load(month)
 		if month == 0 {
@@ -126,6 +128,7 @@ func (p *planner) outcome(f *future) outcome {
 			b := f.bill(&l, month, x)
 			o.bills[i] = append(o.bills[i], b)
 			o.dollars[i] += b.total()
+			o.unfit[i] = o.unfit[i] || !f.fits(&l, month, x)
 		}
 	}
 	for m := single; m < models; m++ {
@@ -148,6 +151,7 @@ func New(w Workload, seed uint64, futures int) (*Plan, error) {
 	plan.reject(all, best, regrets)
 	middle := p.draw(nil)
 	plan.describe(&middle)
+	plan.TooSmall = middle.tooSmall(w.Months-1, plan.option)
 	return plan, nil
 }
 
@@ -162,11 +166,24 @@ func (p *planner) simulate(seed uint64, futures int) []outcome {
 }
 
 // choose returns the option with the least regret, on average over futures, and the regrets: what is paid in all
-// months beyond the bill of the option that is best in that future.
+// months beyond the bill of the option that is best in that future. Those of options that can't be had in a future are
+// infinite.
 func choose(all []outcome) (best int, regrets []float64) {
 	regrets = make([]float64, len(options()))
 	for i := range all {
-		least := slices.Min(all[i].dollars)
+		for j, unfit := range all[i].unfit {
+			if unfit {
+				regrets[j] = math.Inf(1)
+			}
+		}
+	}
+	for i := range all {
+		least := math.Inf(1)
+		for j, d := range all[i].dollars {
+			if !math.IsInf(regrets[j], 1) {
+				least = min(least, d)
+			}
+		}
 		for j, d := range all[i].dollars {
 			regrets[j] += (d - least) / float64(len(all))
 		}
@@ -249,8 +266,14 @@ func (p *Plan) figures(all []outcome, best int) {
 // reject gives each option that was not chosen its reason.
 func (p *Plan) reject(all []outcome, best int, regrets []float64) {
 	months := float64(p.Workload.Months)
+	var unfit []Reason
 	for i, o := range options() {
 		if i == best {
+			continue
+		}
+		if math.IsInf(regrets[i], 1) {
+			unfit = append(unfit, Reason{Option: o.String(),
+				Why: "a physical partition has not the throughput or the room that all containers would share"})
 			continue
 		}
 		cheaper := 0
@@ -265,11 +288,16 @@ func (p *Plan) reject(all []outcome, best int, regrets []float64) {
 			p.option.beside(o)), regrets[i] / months})
 	}
 	slices.SortStableFunc(p.Rejected, func(a, b Reason) int { return int(math.Copysign(1, a.Regret-b.Regret)) })
+	p.Rejected = append(p.Rejected, unfit...)
 }
 
 // beside returns what an option does worse than the chosen one, or better, beside its price.
 func (o option) beside(other option) (text string) {
 	switch {
+	case other.shared:
+		text = "; containers compete for one throughput"
+	case o.shared:
+		text = "; each container has a minimum of its own"
 	case other.months > o.months:
 		text = "; a month can't be dropped as a whole, and its throughput can't be lowered alone"
 	case other.months < o.months:
@@ -280,6 +308,9 @@ func (o option) beside(other option) (text string) {
 		text += "; panels are too few to pay for writing rollups"
 	case o.rollups && !other.rollups:
 		text += "; panels read every chunk of their devices"
+	}
+	if o.shared || other.shared {
+		return text
 	}
 	if other.autoscale && !o.autoscale {
 		text += "; autoscale is 1.5 times as dear while it is busy"
@@ -292,17 +323,16 @@ func (o option) beside(other option) (text string) {
 // describe fills in what follows from the middle future in its last month.
 func (p *Plan) describe(f *future) {
 	l := f.load(p.Workload.Months - 1)
-	query := l.query[chunks]
-	if p.option.rollups {
-		query -= l.panels
-	}
-	buys := l.buys(chunks, query)
+	buys := l.buys(chunks, l.asked(p.option))
 	step := ru.Step(p.option.autoscale)
 	gb := f.containers(p.Workload.Months-1, p.option.months, l.gb[chunks])
 	p.Throughput = Bought{RUs: math.Max(math.Ceil(buys.most/step)*step, ru.Floor(gb[0], buys.most, p.option.autoscale)),
 		Autoscale: p.option.autoscale, Containers: len(gb) + 3}
 	if p.option.rollups {
 		p.Throughput.Containers += len(gb)
+	}
+	if p.option.shared {
+		p.Throughput.RUs, _ = f.shared(&l, p.Workload.Months-1, p.option)
 	}
 	p.Throughput.Partitions = max(ru.Partitions(p.Throughput.RUs, p.option.autoscale),
 		int(math.Ceil(gb[0]/ru.PartitionGB)))
@@ -386,6 +416,47 @@ func (l *load) rollupsPay(f *future, month int, o option) string {
 	return fmt.Sprintf("A panel takes %s RU from chunks and %s from rollups, and rollups cost $%s a month: they pay from "+
 		"%s panels a second on. The workload has %s.", figure(chunkRUs), figure(rollupRUs), figure(extra), figure(from),
 		figure(rate))
+}
+
+// tooSmall says that another model costs less for the workload, and from how many devices on it does not; "" where none
+// does. Other models also need a container of their own for what else they keep: the base is left out on both sides.
+func (f *future) tooSmall(month int, o option) string {
+	cheaper := func(times float64) (model, float64, float64) {
+		g := *f
+		g.fleets = slices.Clone(f.fleets)
+		for i := range g.fleets {
+			g.fleets[i].devices *= times
+		}
+		l := g.load(month)
+		mine := g.bill(&l, month, o)
+		own := mine.total() - mine[base]
+		for m := single; m < models; m++ {
+			b := g.other(&l, m, month)
+			if sum := b.total(); sum < own {
+				return m, sum, own
+			}
+		}
+		return chunks, 0, own
+	}
+	m, theirs, own := cheaper(1)
+	if m == chunks {
+		return ""
+	}
+	from := 0.0
+	for times := 1.0; times <= 1e6; times *= 1.1 {
+		if m, _, _ := cheaper(times); m == chunks {
+			from = times
+			break
+		}
+	}
+	name := map[model]string{single: "a document per reading", hundred: "documents of 100 JSON readings"}[m]
+	text := fmt.Sprintf("Too small for this: %s costs $%s a month in one container, chunks cost $%s", name,
+		figure(theirs), figure(own))
+	if from > 0 {
+		l := f.load(month)
+		text += fmt.Sprintf("; from about %s devices like these on chunks cost less", figure(math.Round(from*l.devices)))
+	}
+	return text + "."
 }
 
 // triggers applies the bounds of the modelling guide.

@@ -72,7 +72,7 @@ func TestPlanOfACertainWorkload(t *testing.T) {
 		sum += l.P50
 	}
 	require.InDelta(t, p.Bill[len(p.Bill)-1].P50, sum, 1e-6)
-	require.Len(t, p.Rejected, 7)
+	require.Len(t, p.Rejected, 9)
 	for _, r := range p.Rejected {
 		require.GreaterOrEqual(t, r.Regret, 0.0, r.Option)
 	}
@@ -108,6 +108,38 @@ func TestWhatIf(t *testing.T) {
 	require.Greater(t, heavy.Slots, 4)
 }
 
+// A small fleet gets the offer that provision has for it, what costs less than Binnacle is said, and documents live as
+// long as the workload keeps them.
+func TestPlanOfASmallFleet(t *testing.T) {
+	t.Parallel()
+	small := []string{"tenants=1", "growth=0", "months=1", "retention=400d", "fleets.pumps.devices=30",
+		"fleets.pumps.interval=10s", "queries.0.rate=0.01", "queries.1.rate=0.01", "queries.2.rate=0.001"}
+	_, p := plan(t, small...)
+	require.Contains(t, p.Chosen, "provision --profile small")
+	total := p.Bill[len(p.Bill)-1]
+	require.InDelta(t, 400*0.00008*730+4*0.25, total.P50, 0.26, "400 RU/s that four or five containers share")
+	require.Equal(t, 400.0, p.Throughput.RUs)
+	require.Contains(t, p.Documents[0], `"ttl":34560000`)
+	model, err := p.Model()
+	require.NoError(t, err)
+	for _, want := range []string{"which all containers of the database share", "## Availability and backup",
+		"## What the sum leaves out", "cosmosdb-datamodeling.prompt.md"} {
+		require.Contains(t, model, want)
+	}
+	var out bytes.Buffer
+	require.NoError(t, p.Print(&out))
+	require.NotContains(t, out.String(), "(24.4 to 24.4)")
+
+	_, p = plan(t, append(small, "fleets.pumps.interval=1h", "fleets.pumps.devices=3")...)
+	require.Regexp(t, `^Too small for this: a document per reading costs \$\S+ a month in one container, `, p.TooSmall)
+	require.Regexp(t, `from about \S+ devices like these on chunks cost less`, p.TooSmall)
+	_, p = plan(t, append(small, "fleets.pumps.interval=3d")...)
+	require.InEpsilon(t, 30/(3*86400.0), p.Figures[1].P50, 0.01, "readings a second")
+	_, p = plan(t, "fleets.pumps.devices=3000000")
+	require.Empty(t, p.TooSmall)
+	require.NotContains(t, p.Chosen, "small")
+}
+
 func TestBadWorkloads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
@@ -129,7 +161,7 @@ func TestBadWorkloads(t *testing.T) {
 		{"fleets.pumps.metrics={pressure: 3}", "are known"},
 		{"fleets.pumps.metrics={truck: 11}", "1 to 10 are allowed"},
 		{"fleets.pumps.metrics={}", "either they or a sample are wanted"},
-		{"fleets.pumps.interval=0", "fleets[0].interval: 10ms to 1d are allowed"},
+		{"fleets.pumps.interval=0", "fleets[0].interval: 10ms to 366d are allowed"},
 		{"fleets.pumps.sample={file: x}", "file and device-tag are wanted"},
 		{"queries.2.pattern=scan", `"scan" is none of latest, range and panel`},
 		{"queries.1={pattern: range, rate: 1}", "queries[1].span: it is missing"},

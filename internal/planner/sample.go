@@ -129,12 +129,15 @@ func (w *Workload) encode(f *Fleet, documents *[]string) (*surface, error) {
 
 // sampled bins and encodes devices. Their values take scale times what they are encoded to.
 func (w *Workload) sampled(made synthetic, scale float64) *sampler {
-	of := &sampler{hold: w.hold(), interval: made.interval, scale: scale}
+	of := &sampler{hold: w.hold(), interval: made.interval, scale: scale, ttl: w.ttl()}
 	for device := range min(samples, max(1, int(made.interval/(2*time.Second)))) {
 		of.device(device, made.each)
 	}
 	return of
 }
+
+// ttl returns the time to live of a chunk that is stored at the end of its day, in seconds.
+func (w *Workload) ttl() int { return int(w.Retention.High) }
 
 func (w *Workload) hold() time.Duration { return time.Duration(w.Hold.High * float64(time.Second)) }
 
@@ -204,7 +207,7 @@ func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
 	if err != nil {
 		return encoded{}, fmt.Errorf("fleet %s: read the sample: %w", f.Name, err)
 	}
-	of := sampler{hold: w.hold(), scale: 1}
+	of := sampler{hold: w.hold(), scale: 1, ttl: w.ttl()}
 	for n, readings := range devices {
 		first, last := readings[0].Time, readings[len(readings)-1].Time
 		step := max(1, (last-first)/int64(max(1, len(readings)-1)))
@@ -277,6 +280,7 @@ func (w *Workload) readings(s *Sample) ([][]telemetry.Reading, error) {
 // sampler bins readings of devices as an ingester does, and counts what becomes of those of the second day.
 type sampler struct {
 	hold, interval time.Duration
+	ttl            int     // of the documents, in seconds
 	scale          float64 // of what values are encoded to
 	devices        int
 	span           float64 // of each device, in days
@@ -308,13 +312,16 @@ func (s *sampler) device(n int, each func(int, func(telemetry.Reading))) {
 	s.day = 0
 	s.bin = binning.NewBin(s.names)
 	s.span = min(1, float64(s.interval*maxReadings)/float64(24*time.Hour))
+	if s.interval > 24*time.Hour { // one reading is counted, of so many days
+		s.span = float64(s.interval) / float64(24*time.Hour)
+	}
 	each(n, func(r telemetry.Reading) { s.take(r, r.Time >= start.End()) })
 	s.cut(true, true)
 }
 
 // BytesPerValue returns what the values of a device's readings take in chunks, without what each document takes.
 func BytesPerValue(readings []telemetry.Reading) (bytes, values float64) {
-	s := sampler{hold: 24 * time.Hour, scale: 1, names: binning.NewNames()}
+	s := sampler{hold: 24 * time.Hour, scale: 1, ttl: 86400, names: binning.NewNames()}
 	s.bin = binning.NewBin(s.names)
 	for _, r := range readings {
 		if telemetry.DayOf(r.Time) != s.day {
@@ -403,7 +410,7 @@ func (s *sampler) encode(rows *binning.Bin) (doc []byte, overhead, data int) {
 		doc, err = chunk.Encode(chunk.Header{
 			ID: chunk.ID{Day: s.day, Stream: 1, Number: s.number + 1}, Device: s.id,
 			TenantShard: sharding.Shard("tenant", sharding.Spread("tenant", sharding.DefaultSlots)[0]), Cut: s.day.End(),
-			Readings: rows.Readings(), First: rows.First(), Through: rows.Through(), After: -1, TTL: 86400,
+			Readings: rows.Readings(), First: rows.First(), Through: rows.Through(), After: -1, TTL: s.ttl,
 		}, frame)
 	}
 	if err == nil {

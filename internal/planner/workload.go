@@ -228,12 +228,12 @@ func (f *Fleet) check(at string, check func(string, string)) {
 		return
 	}
 	if f.Bytes.Basis != "" {
-		check(at+".bytes-per-value", f.Bytes.fault(number, 0.001, 10_000))
+		check(at+".bytes-per-value", f.Bytes.fault(number, 0.001, 100_000))
 		if f.Bytes.Low != f.Bytes.High {
 			check(at+".bytes-per-value", "one value is wanted")
 		}
 	}
-	check(at+".interval", f.Interval.fault(period, 0.01, aDay))
+	check(at+".interval", f.Interval.fault(period, 0.01, 366*aDay))
 	if len(f.Metrics) == 0 {
 		check(at+".metrics", "either they or a sample are wanted")
 	}

@@ -283,10 +283,13 @@ func (s *accountSample) result() Result {
 		Fleets:    fleets(devices, basis{counted, read, 2 * duration.Day}),
 		Retention: planner.Period(s.keep(), "control documents, by devices"),
 	}}
-	if old := s.all - s.fresh; old > 0 {
-		r.Workload.Growth = planner.Share(min(1, s.fresh/old), counted)
+	if old := s.all - s.fresh; old > s.fresh {
+		r.Workload.Growth = planner.Share(s.fresh/old, counted)
 	}
 	r.note("Measured of %s and %s.", counted, read)
+	if s.fresh > 0 && r.Workload.Growth.Basis == "" {
+		r.note("Most devices are new, so growth is not measured and taken as none.")
+	}
 	if sampled < s.all {
 		r.note("No chunk was read of %.0f devices with other metrics; the others stand for them.", s.all-sampled)
 	}

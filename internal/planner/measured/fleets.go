@@ -18,6 +18,7 @@ type device struct {
 	tenant  string
 	stands  float64 // how many devices it stands for
 	times   []int64 // of its readings that were not late, ascending once all are there
+	history []int64 // of those that were
 	metrics map[string]*metric
 	late    int
 
@@ -99,6 +100,9 @@ func fleets(devices []*device, of basis) []planner.Fleet {
 	groups := map[string][]*device{}
 	late, all := 0, 0
 	for _, d := range devices {
+		if len(d.times) == 0 { // history that was published at once, rather than readings that were late
+			d.times, d.late = d.history, 0
+		}
 		slices.Sort(d.times)
 		d.times = slices.Compact(d.times) // what comes of an instant in several records is one row
 		late, all = late+d.late, all+d.late+len(d.times)

@@ -114,9 +114,10 @@ func (s *topicSample) reading(r telemetry.Reading, at int64) {
 	}
 	if at > 0 && at >= telemetry.DayOf(r.Time).End()+lateAfter.Milliseconds() {
 		d.late++
-		return
+		d.history = append(d.history, r.Time)
+	} else {
+		d.times = append(d.times, r.Time)
 	}
-	d.times = append(d.times, r.Time)
 	if kept := s.kept[name]; kept != nil && len(kept) < encodedReadings {
 		r.Fields = slices.Clone(r.Fields)
 		s.kept[name] = append(kept, r)
