@@ -125,8 +125,7 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 	case *worker.LabelLookup:
 		return "read labels", e.labelValues(ctx, j)
 	case *worker.Register:
-		_, err = e.stores.Directory.Register(ctx, j.Tenant)
-		return "register", err
+		return "register", e.registerTenant(ctx, j.Tenant)
 	case *worker.Stamp:
 		return "write mark", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
 	case *worker.Append:
@@ -227,8 +226,7 @@ func (e *Executor) resolve(ctx context.Context, missing error) (snapshot *contro
 func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snapshot, error) {
 	var unknown *worker.UnknownTenant
 	if errors.As(missing, &unknown) && e.register {
-		_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
-		return nil, err
+		return nil, e.registerTenant(ctx, unknown.Tenant)
 	}
 	var month *worker.MissingMonth
 	if errors.As(missing, &month) {
@@ -247,6 +245,16 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 		return nil, err // nothing was looked for that is not there
 	}
 	return e.stores.Directory.Refresh(ctx)
+}
+
+// registerTenant registers a tenant. One with a damaged document is registered already, and its readings are refused.
+func (e *Executor) registerTenant(ctx context.Context, tenant string) error {
+	_, err := e.stores.Directory.Register(ctx, tenant)
+	var damaged *control.DamagedError
+	if errors.As(err, &damaged) {
+		return nil
+	}
+	return err
 }
 
 // erasurePause is how long a record waits that an order may erase before the orders are read again: they come in two

@@ -214,6 +214,9 @@ func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Con
 }
 
 func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Context, *deadline) error) error {
+	if err := q.cfg.Directory.Snapshot().Damaged(tenant); err != nil {
+		return q.countRefused(tenant, err)
+	}
 	if err := q.countRefused(tenant, q.quotas.admit(tenant)); err != nil {
 		return err
 	}

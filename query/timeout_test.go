@@ -59,10 +59,14 @@ func (hangingLog) LogEnds(ctx context.Context) ([]store.LogEnd, error) { return 
 
 // everyQuery is one of each kind.
 func everyQuery(q *query.Querier) map[string]func(context.Context) error {
-	r := query.Request{Tenant: "acme", Range: lastHour()}
+	return everyQueryOf(q, "acme")
+}
+
+func everyQueryOf(q *query.Querier, tenant string) map[string]func(context.Context) error {
+	r := query.Request{Tenant: tenant, Range: lastHour()}
 	named := r
 	named.Devices = []string{"m1"}
-	search := query.Search{Tenant: "acme", Limit: 10}
+	search := query.Search{Tenant: tenant, Limit: 10}
 	return map[string]func(context.Context) error{
 		"readings": func(ctx context.Context) error {
 			_, err := q.Readings(ctx, r, func(query.Row) error { return nil })
@@ -101,19 +105,19 @@ func everyQuery(q *query.Querier) map[string]func(context.Context) error {
 			return err
 		},
 		"gaps": func(ctx context.Context) error {
-			_, _, err := q.Evidence(ctx, query.GapsRequest{Tenant: "acme", Device: "m1", Range: lastHour(), Sequence: "x"})
+			_, _, err := q.Evidence(ctx, query.GapsRequest{Tenant: tenant, Device: "m1", Range: lastHour(), Sequence: "x"})
 			return err
 		},
 		"attendance": func(ctx context.Context) error {
-			_, _, err := q.Attendance(ctx, query.AttendanceRequest{Tenant: "acme", Range: lastHour(), Step: time.Minute,
+			_, _, err := q.Attendance(ctx, query.AttendanceRequest{Tenant: tenant, Range: lastHour(), Step: time.Minute,
 				Limit: 10})
 			return err
 		},
 		"devices":     func(ctx context.Context) error { _, _, err := q.Devices(ctx, search); return err },
-		"metrics":     func(ctx context.Context) error { _, _, err := q.Metrics(ctx, "acme", "", 10); return err },
+		"metrics":     func(ctx context.Context) error { _, _, err := q.Metrics(ctx, tenant, "", 10); return err },
 		"facets":      func(ctx context.Context) error { _, _, _, err := q.Facets(ctx, search, nil); return err },
 		"cardinality": func(ctx context.Context) error { _, err := q.Cardinality(ctx, search); return err },
-		"admitted":    func(ctx context.Context) error { return q.Admit(ctx, "acme", hang) },
+		"admitted":    func(ctx context.Context) error { return q.Admit(ctx, tenant, hang) },
 	}
 }
 

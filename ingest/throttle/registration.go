@@ -127,7 +127,7 @@ func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *con
 	if snapshot != g.snapshot {
 		g.snapshot = snapshot
 		for name, x := range g.waiting {
-			if _, known := snapshot.Tenant(name); known {
+			if _, known := snapshot.Tenant(name); known || snapshot.Damaged(name) != nil {
 				x.until = 0
 				delete(g.waiting, name)
 			}

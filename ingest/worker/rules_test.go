@@ -378,6 +378,48 @@ func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	require.Len(t, w.Stored(), 1)
 }
 
+// Of a tenant with a damaged document new readings are refused, and those in memory wait; others go on meanwhile. Once
+// it is mended all is stored that was not refused.
+func TestDamagedTenantHoldsUpNobody(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := ingesttest.Deadline(t)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
+	_, err := dir.Refresh(ctx)
+	require.NoError(t, err)
+	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog,
+		Streams: control.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 1, LogEnd: 10})
+	offset := int64(0)
+	take := func(tenant string) {
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start,
+			Value: fmt.Appendf(nil, `{"tenant":%q,"device":"d","ts":%d,"values":{"a":1}}`, tenant, start+offset)}))
+		offset++
+	}
+	take("globex")
+	take("acme")
+	old, found, err := w.Docs.Read(ctx, control.KindTenant, "globex")
+	require.NoError(t, err)
+	require.True(t, found)
+	damaged := old
+	damaged.Body = []byte(`{"epoch":7}`)
+	old.ETag, err = w.Docs.Replace(ctx, damaged)
+	require.NoError(t, err)
+	_, err = dir.Refresh(ctx)
+	require.NoError(t, err)
+	take("globex")
+	take("acme")
+	w.now = w.now.Add(24 * time.Hour)
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.deadLetters, 1)
+	require.Len(t, w.Stored(), 2, "those of acme")
+	_, err = w.Docs.Replace(ctx, old)
+	require.NoError(t, err)
+	_, err = dir.Refresh(ctx)
+	require.NoError(t, err)
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.deadLetters, 1)
+	require.Len(t, w.Stored(), 3)
+}
+
 // Without a mark nothing is created; a Stamp that fails is made again (rule W9).
 func TestMarkComesBeforeChunks(t *testing.T) {
 	w := newWorld(t, nil)

@@ -97,6 +97,9 @@ func (v *verdicts) placeable(f *feed) error {
 		if r.Time < 0 || v.isFuture(f.record, r, tenant.Ingest) {
 			continue
 		}
+		if !known && f.Snapshot.Damaged(r.Tenant) != nil {
+			continue // it is refused
+		}
 		if !known && v.await != nil {
 			v.await(&f.Feed, r.Tenant)
 			continue
@@ -268,6 +271,9 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	if !f.Snapshot.CanPlace(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
+	}
+	if err := f.Snapshot.Damaged(r.Tenant); !ok && err != nil {
+		return &decode.Bad{Reason: decode.UnknownTenant, Detail: err.Error()}
 	}
 	if !ok {
 		detail := fmt.Sprintf("tenant %q is not registered", r.Tenant)

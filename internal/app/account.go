@@ -18,6 +18,8 @@ import (
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/heatlog"
 	"binnacle/internal/retry"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // AccountConfig sets the Cosmos DB account of a subcommand and its credential.
@@ -161,6 +163,12 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 	directory := control.NewDirectory(cfg)
 	if _, err := directory.Refresh(ctx); err != nil {
 		return account{}, fmt.Errorf("read the tenants: %w", err)
+	}
+	if err := p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "binnacle_control_damaged_documents",
+		Help: "Control documents that can't be understood; the tenants that they are about are left out.",
+	}, func() float64 { return float64(len(directory.Snapshot().Damage())) })); err != nil {
+		return account{}, err
 	}
 	p.add("directory", directory.Run)
 	return account{client, directory}, nil

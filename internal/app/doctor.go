@@ -108,8 +108,13 @@ func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) (is
 	slices.Sort(names)
 	if slices.Contains(names, store.ControlContainer) {
 		began = time.Now()
-		_, err = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+		v, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 		d.record("read control documents", began, err)
+		if err == nil {
+			for _, damaged := range v.Damage() {
+				d.record(fmt.Sprintf("understand the %s document %s", damaged.Kind, damaged.ID), began, damaged)
+			}
+		}
 		began = time.Now()
 		_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
 		d.record("follow the change feed of control", began, err)

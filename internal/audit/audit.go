@@ -96,6 +96,11 @@ func (a *auditor) readControl(ctx context.Context) (err error) {
 	if a.snapshot, err = dir.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the tenants: %w", err)
 	}
+	for _, d := range a.snapshot.Damage() {
+		if a.Tenant == "" || d.Tenant == a.Tenant || d.Tenant == "" {
+			return d
+		}
+	}
 	a.streams, err = control.NewStreams(a.stores.Documents).All(ctx)
 	return err
 }

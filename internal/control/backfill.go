@@ -81,15 +81,17 @@ func (v *Snapshot) Backfill(id string) (Backfill, bool) {
 	return b, ok
 }
 
-func backfillsOf(docs []Document) (map[string]Backfill, error) {
+// backfillsOf leaves out damaged grants: what they would let in is refused.
+func backfillsOf(docs []Document, broken *damage) map[string]Backfill {
 	out := make(map[string]Backfill, len(docs))
 	for _, d := range docs {
 		var b backfillBody
 		if err := decode(d, &b); err != nil {
-			return nil, err
+			broken.add(d, err)
+			continue
 		}
 		out[d.ID] = Backfill{ID: d.ID, Tenant: b.Tenant, Range: telemetry.Range{From: b.From, To: b.To},
 			Until: time.UnixMilli(b.Until).UTC()}
 	}
-	return out, nil
+	return out
 }

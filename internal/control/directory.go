@@ -49,6 +49,8 @@ type Directory struct {
 	feedAt      time.Time // when the feed is tried again after a failure; reading guards both
 	feedTrouble retry.Trouble
 
+	damageTrouble retry.Trouble // with documents that can't be understood; reading guards it
+
 	mu   sync.Mutex
 	next *pendingRead // the read that has not begun yet, if somebody waits for one; guarded by mu
 }
@@ -78,6 +80,8 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
 	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",
 		Failing: "cannot read changes of control documents: reading all of them instead"}
+	d.damageTrouble = retry.Trouble{Log: cfg.Logger, Remind: remindDamage, Over: "control documents are understood again",
+		Failing: "control documents can't be understood: tenants that they are about are left out"}
 	d.current.Store(&Snapshot{})
 	return d
 }

@@ -159,23 +159,6 @@ func TestEpochWithoutTenantIsIgnored(t *testing.T) {
 	require.Empty(t, v.Tenants())
 }
 
-func TestErrorNamesUnreadableDocument(t *testing.T) {
-	for _, c := range []control.Document{
-		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":7}`)},
-		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":{"slots":[300]}}`)},
-		{Kind: control.KindEpoch, ID: "acme.20270101", Body: []byte(`{"tenant":"acme","epoch":{"from":1,"slots":[1]}}`)},
-		{Kind: control.KindMonth, ID: "chunks-acme-2026-11", Body: []byte(`{"asked":"x"}`)},
-	} {
-		d, docs, _ := newDirectory(t)
-		before := d.Snapshot()
-		_, err := docs.Create(t.Context(), c)
-		require.NoError(t, err)
-		_, err = d.Refresh(t.Context())
-		require.ErrorContains(t, err, "acme")
-		require.Same(t, before, d.Snapshot())
-	}
-}
-
 func TestMonthStates(t *testing.T) {
 	d, docs, now := newDirectory(t)
 	ctx := t.Context()

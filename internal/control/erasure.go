@@ -265,8 +265,9 @@ func (v *Snapshot) AllErasures() iter.Seq[*Erasure] {
 	}
 }
 
-// erasuresOf returns the orders of documents, by tenant.
-func erasuresOf(docs []Document) (map[string]Erasures, error) {
+// erasuresOf returns the orders of documents, by tenant. Of a tenant with a damaged one nothing may be answered; a
+// damaged one that names no tenant is an error.
+func erasuresOf(docs []Document, broken *damage) (map[string]Erasures, error) {
 	var out map[string]Erasures
 	byID := make(map[string]*Erasure)
 	for _, d := range docs {
@@ -276,7 +277,12 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 		}
 		var b erasureBody
 		if err := decode(d, &b); err != nil {
-			return nil, err
+			var whose struct{ Tenant string }
+			if json.Unmarshal(d.Body, &whose) != nil || whose.Tenant == "" {
+				return nil, err
+			}
+			b.Tenant = whose.Tenant
+			broken.add(d, err, b.Tenant)
 		}
 		byID[id] = &Erasure{ID: id, Tenant: b.Tenant, Device: b.Device, From: b.From, To: b.To, By: b.By,
 			At: time.UnixMilli(b.At).UTC()}
@@ -284,34 +290,20 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 	for _, d := range docs {
 		at := max(0, strings.LastIndex(d.ID, "."))
 		id, what := d.ID[:at], d.ID[at:]
-		e, err := byID[id], error(nil)
+		e, known := byID[id]
 		switch {
-		case e == nil && what == erasurePositions:
+		case !known && what == erasurePositions:
 			// A list in pages may miss the first document for a moment: the order is as good as not known.
 			return nil, fmt.Errorf("%s document %q acknowledges an order that is not there", d.Kind, d.ID)
-		case e == nil:
-		case what == erasurePositions:
-			var b erasurePositionsBody
-			if err = decode(d, &b); b.Void {
-				delete(byID, id)
-				continue
-			}
-			*e = *e.Acknowledged(b.Positions)
-			e.acknowledged = time.UnixMilli(b.At).UTC()
-		case what == erasureProgress:
-			e.progress = &SweepProgress{}
-			err = decode(d, e.progress)
-		case what == erasureSwept:
-			var b erasureSweptBody
-			err = decode(d, &b)
-			e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
-		case what == erasureCleared:
-			var b erasureEndBody
-			err = decode(d, &b)
-			e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
+		case !known:
+			continue
 		}
+		isVoid, err := e.take(what, d)
 		if err != nil {
-			return nil, err
+			broken.add(d, err, e.Tenant)
+		}
+		if isVoid {
+			delete(byID, id)
 		}
 	}
 	for _, e := range byID {
@@ -324,6 +316,31 @@ func erasuresOf(docs []Document) (map[string]Erasures, error) {
 		slices.SortFunc(list, func(a, b *Erasure) int { return strings.Compare(a.ID, b.ID) })
 	}
 	return out, nil
+}
+
+// take takes what another document says about the order, and reports whether that makes it void.
+func (e *Erasure) take(what string, d Document) (isVoid bool, err error) {
+	switch what {
+	case erasurePositions:
+		var b erasurePositionsBody
+		if err = decode(d, &b); err != nil || b.Void {
+			return b.Void, err
+		}
+		*e = *e.Acknowledged(b.Positions)
+		e.acknowledged = time.UnixMilli(b.At).UTC()
+	case erasureProgress:
+		e.progress = &SweepProgress{}
+		err = decode(d, e.progress)
+	case erasureSwept:
+		var b erasureSweptBody
+		err = decode(d, &b)
+		e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
+	case erasureCleared:
+		var b erasureEndBody
+		err = decode(d, &b)
+		e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
+	}
+	return false, err
 }
 
 // keptErasure is an acknowledged order as it is kept outside the store (rule E-R11).

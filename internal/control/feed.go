@@ -84,6 +84,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	d.docs = whole
 	d.following.Store(follows)
+	d.reportDamage(v)
 	d.current.Store(v)
 	return v, nil
 }
@@ -110,38 +111,37 @@ func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, err
 	}
 	d.following.Store(true)
 	d.feedTrouble.Report(nil)
+	d.reportDamage(&v)
 	d.current.Store(&v)
 	return &v, nil
 }
 
 func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, error) {
 	v := &Snapshot{ReadAt: began, placeable: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
+	var broken damage
 	var err error
-	v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch), d.Snapshot().tenants)
+	v.tenants, broken, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch), d.Snapshot().tenants)
 	if err != nil {
 		return nil, err
 	}
 	if v.periods, err = periodsOf(docs.list(KindEpoch)); err != nil {
 		return nil, err
 	}
-	for _, t := range v.tenants {
-		v.limited = v.limited || t.Ingest != nil
-	}
-	if v.months, err = monthsOf(docs.list(KindMonth)); err != nil {
-		return nil, err
-	}
-	if v.backfills, err = backfillsOf(docs.list(KindBackfill)); err != nil {
-		return nil, err
-	}
-	if v.erasures, err = erasuresOf(docs.list(KindErasure)); err != nil {
+	v.months = monthsOf(docs.list(KindMonth), &broken)
+	v.backfills = backfillsOf(docs.list(KindBackfill), &broken)
+	if v.erasures, err = erasuresOf(docs.list(KindErasure), &broken); err != nil {
 		return nil, err
 	}
 	for _, doc := range docs.list(KindStream) {
 		s, err := streamOf(doc)
 		if err != nil {
-			return nil, err
+			broken.add(doc, err)
 		}
-		v.copied = v.copied || s.IsCopied()
+		v.copied = v.copied || err != nil || s.IsCopied()
+	}
+	v.takeDamage(broken)
+	for _, t := range v.tenants {
+		v.limited = v.limited || t.Ingest != nil
 	}
 	return v, nil
 }

@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -137,21 +136,6 @@ func TestDirectoryPollsWithoutFeed(t *testing.T) {
 		after(30 * time.Second)
 		require.WithinDuration(t, time.Now(), d.Snapshot().ReadAt, 2*time.Second)
 	})
-}
-
-// A document that can't be understood must not end up as a copy that seems fresh and lacks it.
-func TestUnreadableChangeIsNotSkipped(t *testing.T) {
-	docs := controltest.NewDocuments(t)
-	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Now: func() time.Time { return noon }})
-	_, err := d.Refresh(t.Context())
-	require.NoError(t, err)
-	_, err = docs.Create(t.Context(), control.Document{Kind: control.KindTenant, ID: "acme",
-		Body: json.RawMessage(`{"created":"yesterday"}`)})
-	require.NoError(t, err)
-	for range 3 {
-		_, err = d.Refresh(t.Context())
-		require.ErrorContains(t, err, "acme")
-	}
 }
 
 // Whatever is stored, and whatever fails meanwhile, the feed gives the same copy as a full read.

@@ -42,6 +42,9 @@ func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int,
 func (s *Streams) OfStreams(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
 	marked bool, err error) {
 	for i, x := range all {
+		if x.damaged != nil {
+			return x, m, false, x.damaged
+		}
 		stored, marked, err := s.read(ctx, x.Number, partition)
 		if err != nil {
 			return x, m, false, err

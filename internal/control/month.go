@@ -20,6 +20,10 @@ const (
 	MonthDropped MonthState = "dropped"
 )
 
+// monthDamaged is the state of a container with a document that can't be understood. It is read, not written, and stays
+// as it is: it may be in any state.
+const monthDamaged MonthState = "damaged"
+
 // Month is a container of one month that somebody asked for.
 type Month struct {
 	Container string
@@ -49,12 +53,14 @@ func (m Month) document() Document {
 	return d
 }
 
-func monthsOf(docs []Document) (map[string]Month, error) {
+func monthsOf(docs []Document, broken *damage) map[string]Month {
 	out := make(map[string]Month, len(docs))
 	for _, d := range docs {
 		var b monthBody
 		if err := decode(d, &b); err != nil {
-			return nil, err
+			broken.add(d, err)
+			out[d.ID] = Month{Container: d.ID, State: monthDamaged, etag: d.ETag}
+			continue
 		}
 		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), By: b.By, etag: d.ETag}
 		if b.Asked != 0 {
@@ -62,7 +68,7 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 		}
 		out[d.ID] = m
 	}
-	return out, nil
+	return out
 }
 
 // AskMonth asks for a container, by its name. It returns when the wish is stored, not when the
@@ -172,6 +178,9 @@ func (d *Directory) setMonth(ctx context.Context, container string,
 			}
 			var m Month
 			old, found := v.months[container]
+			if old.State == monthDamaged {
+				return fmt.Errorf("%s document %q is damaged", KindMonth, container)
+			}
 			if m, changed = change(old, found); changed {
 				_, err = put(ctx, d.cfg.Documents, m.document())
 			}

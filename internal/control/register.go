@@ -37,7 +37,10 @@ func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, err
 	if err == nil {
 		d.cfg.Logger.Info("tenant registered", "tenant", tenant, "slots", d.cfg.Slots, "retention", d.cfg.Retention)
 	}
-	v, err := d.refreshUntil(ctx, func(v *Snapshot) bool { return v.has(tenant) })
+	v, err := d.refreshUntil(ctx, func(v *Snapshot) bool { return v.has(tenant) || v.Damaged(tenant) != nil })
+	if err == nil && !v.has(tenant) {
+		err = v.Damaged(tenant)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("register tenant %s: %w", tenant, err)
 	}
@@ -55,6 +58,9 @@ func (d *Directory) AddEpoch(ctx context.Context, tenant string, e sharding.Epoc
 	v, err := d.Refresh(ctx)
 	if err != nil {
 		return err
+	}
+	if err := v.Damaged(tenant); err != nil {
+		return fmt.Errorf("epoch of tenant %s: %w", tenant, err)
 	}
 	if !v.has(tenant) {
 		return fmt.Errorf("epoch of tenant %s: no such tenant", tenant)

@@ -24,6 +24,7 @@ type Snapshot struct {
 	maxMonths int
 	backfills map[string]Backfill
 	erasures  map[string]Erasures
+	damage    []*DamagedError
 	copied    bool // chunks were copied from another database, or may be
 }
 
@@ -49,10 +50,10 @@ func (v *Snapshot) Tenants() []Tenant {
 }
 
 // HasContainer reports whether a container was asked for and is not expired. It says nothing about
-// whether provision has made it yet.
+// whether provision has made it yet. One with a damaged document is read, since it may be there.
 func (v *Snapshot) HasContainer(name string) bool {
 	m, ok := v.months[name]
-	return ok && m.State == MonthAsked
+	return ok && (m.State == MonthAsked || m.State == monthDamaged)
 }
 
 // MayServe reports whether a container was asked for and not dropped since: readings of its month may wait for it.

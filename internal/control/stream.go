@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,8 @@ type Stream struct {
 	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
 	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
 	Partitions int
+
+	damaged error // why the document can't be understood: it may be of any topic
 }
 
 // streamBody is a stream document: docs/format/control.md.
@@ -62,6 +65,9 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 			return err
 		}
 		of = Incarnations(all, old.Cluster, old.Topic)
+		if len(of) > 0 && of[0].damaged != nil {
+			return of[0].damaged
+		}
 		if len(of) > 0 && of[0].Incarnation > old.Incarnation {
 			return nil
 		}
@@ -81,13 +87,20 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 	return of, err
 }
 
-// All returns the streams of all topics, by number.
-func (s *Streams) All(ctx context.Context) ([]Stream, error) { return s.list(ctx) }
+// All returns the streams of all topics, by number. It fails where one can't be understood.
+func (s *Streams) All(ctx context.Context) ([]Stream, error) {
+	all, err := s.list(ctx)
+	for i := range all {
+		err = cmp.Or(err, all[i].damaged)
+	}
+	return all, err
+}
 
-// Incarnations returns the streams of a topic, the newest first.
+// Incarnations returns the streams of a topic, the newest first, and with them those that may be of it: their document
+// is damaged.
 func Incarnations(all []Stream, cluster, topic string) (of []Stream) {
 	for _, x := range slices.Backward(all) {
-		if x.Cluster == cluster && x.Topic == topic {
+		if x.damaged != nil || x.Cluster == cluster && x.Topic == topic {
 			of = append(of, x)
 		}
 	}
@@ -107,10 +120,8 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 		all := make([]Stream, len(docs))
 		dense := true
 		for i, d := range docs {
-			if all[i], err = streamOf(d); err != nil {
-				return nil, err
-			}
-			all[i].Number = uint32(i) + 1
+			all[i], err = streamOf(d)
+			all[i].Number, all[i].damaged = uint32(i)+1, err
 			dense = dense && d.ID == streamID(all[i].Number)
 		}
 		if dense {
@@ -130,7 +141,7 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 func streamOf(d Document) (Stream, error) {
 	var b streamBody
 	err := decode(d, &b)
-	return Stream{0, b.Cluster, b.Topic, b.Incarnation, b.Partitions}, err
+	return Stream{Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation, Partitions: b.Partitions}, err
 }
 
 // streamID sorts like the number.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"binnacle/internal/balance"
@@ -83,73 +84,95 @@ func epochID(tenant string, from telemetry.Day) string { return tenant + "." + f
 
 // tenantsOf joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
 // not among them are left out: their tenant document was written while these were being read. before has tenants as
-// they were: their placements are renewed.
-func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (map[string]Tenant, error) {
+// they were: their placements are renewed. Tenants with a damaged document are left out. A period is every tenant's: a
+// damaged one is an error.
+func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (_ map[string]Tenant, broken damage, _ error) {
 	later := make(map[string][]sharding.Epoch)
 	periods, err := periodsOf(epochs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, d := range epochs {
 		if isPeriod(d) {
 			continue
 		}
 		var b epochBody
+		owner, _, _ := strings.Cut(d.ID, ".")
 		if err := decode(d, &b); err != nil {
-			return nil, err
+			broken.add(d, err, owner)
+			continue
 		}
 		if d.ID != epochID(b.Tenant, b.Epoch.From) {
-			return nil, fmt.Errorf("%s document %q is about %s", d.Kind, d.ID, epochID(b.Tenant, b.Epoch.From))
+			err := fmt.Errorf("%s document %q is about %s", d.Kind, d.ID, epochID(b.Tenant, b.Epoch.From))
+			broken.add(d, err, owner, b.Tenant)
+			continue
 		}
 		later[b.Tenant] = append(later[b.Tenant], b.Epoch)
 	}
 	out := make(map[string]Tenant, len(tenants))
 	for _, d := range tenants {
-		var b tenantBody
-		if err := decode(d, &b); err != nil {
-			return nil, err
-		}
-		var p *sharding.Placement
-		all := append([]sharding.PeriodEpoch{{Period: b.Period}}, periods...)
-		if was := before[d.ID].Placement; was != nil {
-			p, err = was.Renew(append(later[d.ID], b.Epoch), all...)
-		} else {
-			p, err = sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch), all...)
-		}
+		tenant, err := placing{later[d.ID], periods, before[d.ID].Placement}.tenantOf(d)
 		if err != nil {
-			return nil, err
-		}
-		tenant := Tenant{
-			Name:      d.ID,
-			Retention: time.Duration(b.RetentionSeconds) * time.Second,
-			Placement: p,
-			Created:   time.UnixMilli(b.Created).UTC(),
-			Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
-
-			NearestAverages: b.Averages == NearestAverages,
-			Pin:             b.Pin,
-			Profile:         b.Profile,
-			tagged:          b.Tagged,
-		}
-		if tenant.policies, err = policiesOf(b); err != nil {
-			return nil, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
-		}
-		if n := len(tenant.policies); n > 0 {
-			tenant.set = setOf(tenant.policies)
-			tenant.Retention = tenant.policies[n-1].longest()
-		}
-		if s := b.Suspended; s != nil {
-			tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}
-		}
-		if b.Limits != nil {
-			tenant.Queries = b.Limits.Query
-			if b.Limits.Ingest != (TenantIngest{}) {
-				tenant.Ingest = &b.Limits.Ingest
-			}
+			broken.add(d, err, d.ID)
+			continue
 		}
 		out[d.ID] = tenant
 	}
-	return out, nil
+	return out, broken, nil
+}
+
+// placing is what places a tenant beside its own document.
+type placing struct {
+	later   []sharding.Epoch
+	periods []sharding.PeriodEpoch
+	was     *sharding.Placement // nil for none
+}
+
+// tenantOf returns the tenant of a document.
+func (x placing) tenantOf(d Document) (tenant Tenant, err error) {
+	var b tenantBody
+	if err := decode(d, &b); err != nil {
+		return tenant, err
+	}
+	var p *sharding.Placement
+	all := append([]sharding.PeriodEpoch{{Period: b.Period}}, x.periods...)
+	if x.was != nil {
+		p, err = x.was.Renew(append(x.later, b.Epoch), all...)
+	} else {
+		p, err = sharding.NewPlacement(d.ID, append(x.later, b.Epoch), all...)
+	}
+	if err != nil {
+		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	tenant = Tenant{
+		Name:      d.ID,
+		Retention: time.Duration(b.RetentionSeconds) * time.Second,
+		Placement: p,
+		Created:   time.UnixMilli(b.Created).UTC(),
+		Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
+
+		NearestAverages: b.Averages == NearestAverages,
+		Pin:             b.Pin,
+		Profile:         b.Profile,
+		tagged:          b.Tagged,
+	}
+	if tenant.policies, err = policiesOf(b); err != nil {
+		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	if n := len(tenant.policies); n > 0 {
+		tenant.set = setOf(tenant.policies)
+		tenant.Retention = tenant.policies[n-1].longest()
+	}
+	if s := b.Suspended; s != nil {
+		tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}
+	}
+	if b.Limits != nil {
+		tenant.Queries = b.Limits.Query
+		if b.Limits.Ingest != (TenantIngest{}) {
+			tenant.Ingest = &b.Limits.Ingest
+		}
+	}
+	return tenant, nil
 }
 
 func decode(d Document, body any) error {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,8 +31,8 @@ func (t *Tenants) List(ctx context.Context) ([]Tenant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tenants: %w", err)
 	}
-	byName, err := tenantsOf(docs, epochs, nil)
-	if err != nil {
+	byName, broken, err := tenantsOf(docs, epochs, nil)
+	if err := cmp.Or(err, broken.first()); err != nil {
 		return nil, err
 	}
 	out := make([]Tenant, 0, len(docs))
@@ -110,9 +111,12 @@ func (t *Tenants) Preview(ctx context.Context, name string, changes ...Change) (
 		of Document
 		to *Tenant
 	}{{was, &now}, {will, &then}} {
-		all, err := tenantsOf([]Document{x.of}, epochs, nil)
+		all, broken, err := tenantsOf([]Document{x.of}, epochs, nil)
 		if err != nil {
 			return now, then, err
+		}
+		if broken.of(name) {
+			return now, then, broken.first()
 		}
 		*x.to = all[name]
 	}

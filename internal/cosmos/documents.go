@@ -27,7 +27,7 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.put(ctx, d.to("create", doc.Kind), doc.ID, body, creating(body))
+	resp, _, err := d.c.put(ctx, d.to("create", doc.Kind), creating(body))
 	switch {
 	case is(err, http.StatusConflict):
 		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, control.ErrExists)
@@ -43,7 +43,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.put(ctx, d.to("replace", doc.Kind), doc.ID, body, replacing(doc.ID, doc.ETag, body))
+	resp, _, err := d.c.put(ctx, d.to("replace", doc.Kind), replacing(doc.ID, doc.ETag, body))
 	switch {
 	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
 		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, control.ErrChanged)

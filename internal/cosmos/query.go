@@ -105,6 +105,7 @@ func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context
 // itemRequest is a request for one item under a key.
 type itemRequest struct {
 	changes effect
+	doc     []byte // that it stores; nil for none
 	send    func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
 }
 
@@ -122,21 +123,21 @@ func (c *Client) item(ctx context.Context, to call, request itemRequest) (out az
 }
 
 func creating(doc []byte) itemRequest {
-	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+	return itemRequest{repeatable, doc, func(ctx context.Context, c *azcosmos.ContainerClient,
 		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.CreateItem(ctx, k, doc, nil)
 	}}
 }
 
 func upserting(doc []byte) itemRequest {
-	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+	return itemRequest{repeatable, doc, func(ctx context.Context, c *azcosmos.ContainerClient,
 		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.UpsertItem(ctx, k, doc, nil)
 	}}
 }
 
 func reading(id string, o *azcosmos.ItemOptions) itemRequest {
-	return itemRequest{reads, func(ctx context.Context, c *azcosmos.ContainerClient,
+	return itemRequest{reads, nil, func(ctx context.Context, c *azcosmos.ContainerClient,
 		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.ReadItem(ctx, k, id, o)
 	}}
@@ -145,14 +146,14 @@ func reading(id string, o *azcosmos.ItemOptions) itemRequest {
 // replacing replaces the item of an ETag.
 func replacing(id, etag string, doc []byte) itemRequest {
 	match := azcore.ETag(etag)
-	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+	return itemRequest{repeatable, doc, func(ctx context.Context, c *azcosmos.ContainerClient,
 		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.ReplaceItem(ctx, k, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
 	}}
 }
 
 func deleting(id string) itemRequest {
-	return itemRequest{repeatable, func(ctx context.Context, c *azcosmos.ContainerClient,
+	return itemRequest{repeatable, nil, func(ctx context.Context, c *azcosmos.ContainerClient,
 		k azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.DeleteItem(ctx, k, id, nil)
 	}}
@@ -160,16 +161,20 @@ func deleting(id string) itemRequest {
 
 // put creates or replaces an item. Where it is refused because an earlier attempt of its own was carried out, without
 // an answer, it has succeeded: then the stored item is the one that was sent.
-func (c *Client) put(ctx context.Context, to call, id string, doc []byte, request itemRequest) (
-	out azcosmos.ItemResponse, receipt store.Receipt, err error) {
+func (c *Client) put(ctx context.Context, to call, request itemRequest) (out azcosmos.ItemResponse,
+	receipt store.Receipt, err error) {
 	out, receipt, err = c.item(ctx, to, request)
 	var answer *Error
 	if !errors.As(err, &answer) || !answer.Unsure ||
 		answer.Status != http.StatusConflict && answer.Status != http.StatusPreconditionFailed {
 		return out, receipt, err
 	}
+	var sent struct{ ID string }
+	if notJSON := json.Unmarshal(request.doc, &sent); notJSON != nil {
+		return out, receipt, err
+	}
 	to.operation += "_again"
-	found, read, notRead := c.item(ctx, to, reading(id, &azcosmos.ItemOptions{SessionToken: session(answer)}))
+	found, read, notRead := c.item(ctx, to, reading(sent.ID, &azcosmos.ItemOptions{SessionToken: session(answer)}))
 	receipt.RUs += read.RUs
 	receipt.Throttled += read.Throttled
 	switch {
@@ -177,7 +182,7 @@ func (c *Client) put(ctx context.Context, to call, id string, doc []byte, reques
 		return out, receipt, err
 	case notRead != nil:
 		return out, receipt, fmt.Errorf("what became of the write is not known: %w", notRead)
-	case isSame(found.Value, doc):
+	case isSame(found.Value, request.doc):
 		return found, receipt, nil
 	}
 	return out, receipt, err

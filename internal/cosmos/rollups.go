@@ -30,11 +30,10 @@ func (v *rollups) toWrite(operation string, key store.RollupKey, bytes int) call
 	return to
 }
 
-// item runs a request for one document, which is doc where the request stores it. A 404 becomes store.ErrNotFound, or
-// store.ErrNoContainer.
-func (v *rollups) item(ctx context.Context, to call, id string, doc []byte, request itemRequest) (azcosmos.ItemResponse,
-	time.Time, store.Receipt, error) {
-	resp, receipt, err := v.c.put(ctx, to, id, doc, request)
+// item runs a request for one document. A 404 becomes store.ErrNotFound, or store.ErrNoContainer.
+func (v *rollups) item(ctx context.Context, to call, id string, request itemRequest) (azcosmos.ItemResponse, time.Time,
+	store.Receipt, error) {
+	resp, receipt, err := v.c.put(ctx, to, request)
 	now := dateOf(resp.RawResponse, err)
 	if is(err, http.StatusNotFound) {
 		missing, other := v.c.missing(ctx, to.container, err)
@@ -72,13 +71,13 @@ func dateOf(raw *http.Response, err error) time.Time {
 // ReadRollup implements store.RollupReader.
 func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {
-	resp, now, receipt, err := v.item(ctx, v.to("rollup_read", key), id, nil, reading(id, nil))
+	resp, now, receipt, err := v.item(ctx, v.to("rollup_read", key), id, reading(id, nil))
 	return store.Rollup{Doc: resp.Value, ETag: string(resp.ETag)}, now, receipt, err
 }
 
 // CreateRollup implements store.RollupWriter.
 func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_create", key, len(doc)), id, doc, creating(doc))
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_create", key, len(doc)), id, creating(doc))
 	var answer *Error
 	switch {
 	case errors.As(err, &answer) && answer.Status == http.StatusConflict:
@@ -92,7 +91,7 @@ func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id stri
 // ReplaceRollup implements store.RollupWriter.
 func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, etag string, doc []byte) (store.Receipt,
 	error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_replace", key, 0), id, doc, replacing(id, etag, doc))
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_replace", key, 0), id, replacing(id, etag, doc))
 	if is(err, http.StatusPreconditionFailed) || errors.Is(err, store.ErrNotFound) {
 		return receipt, fmt.Errorf("replace %s of %s: %w", id, key.TenantShard, store.ErrChanged)
 	}
@@ -101,7 +100,7 @@ func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 
 // DeleteRollup implements store.RollupWriter.
 func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_delete", key, 0), id, nil, deleting(id))
+	_, _, receipt, err := v.item(ctx, v.toWrite("rollup_delete", key, 0), id, deleting(id))
 	if errors.Is(err, store.ErrNotFound) {
 		return receipt, nil
 	}

@@ -77,6 +77,9 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 		cfg.Now = time.Now
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if err := v.Damaged(c.Tenant); err != nil {
+		return nil, err
+	}
 	tenant, known := v.Tenant(c.Tenant)
 	if !known {
 		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, control.ErrNoTenant)

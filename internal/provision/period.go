@@ -89,6 +89,9 @@ func (p *Provisioner) nextLike(v *control.Snapshot, peak float64) (sharding.Peri
 }
 
 func (p *Provisioner) nextPeriod(v *control.Snapshot, peak float64) (e sharding.PeriodEpoch, ok bool, err error) {
+	if len(v.Damage()) > 0 {
+		return e, false, nil // some tenants are not known
+	}
 	if e, ok = p.nextLike(v, peak); !ok {
 		return e, false, nil
 	}

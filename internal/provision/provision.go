@@ -220,6 +220,9 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	found.Loads, found.Changed = p.loads(ctx, seen, now), p.scaled
 	found.Moving = p.moving(found, now)
 	steps := p.cfg.Policy.Plan(now, found)
+	if damage := v.Damage(); len(damage) > 0 {
+		waitForRepair(steps, damage[0])
+	}
 	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
 	const database = 1
 	room := p.cfg.Policy.MaxContainers - database - len(seen) + len(p.fresh)
@@ -227,6 +230,15 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		room++ // the database is among them
 	}
 	return p.cfg.Policy.Limit(steps, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
+}
+
+// waitForRepair has steps wait that a tenant may be against which is left out, as one of its documents is damaged.
+func waitForRepair(steps []Step, damage error) {
+	for i := range steps {
+		if a := steps[i].Action; a == Expire || a == Drop {
+			steps[i].Waits = damage.Error()
+		}
+	}
 }
 
 // loads returns the loads of hot containers, nil where throughput does not follow them. Where they can't be read the

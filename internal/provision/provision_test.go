@@ -331,6 +331,40 @@ func TestNewTenantKeepsExpiredContainer(t *testing.T) {
 	}
 }
 
+// While a document of a tenant can't be understood nothing is dropped: the tenant may keep it.
+func TestDamagedTenantKeepsContainers(t *testing.T) {
+	now := at("2026-11-20 12:00")
+	b := newBench(t, func() time.Time { return now }, func(_ *provision.Config, c *control.DirectoryConfig) {
+		c.Retention = 30 * day
+	})
+	for _, tenant := range []string{"acme", "globex"} {
+		_, err := b.directory.Register(t.Context(), tenant)
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"chunks-2020-01", "chunks-2020-02"} {
+		b.containers[name] = seen(name, 400)
+	}
+	old, _, err := b.docs.Read(t.Context(), control.KindTenant, "globex")
+	require.NoError(t, err)
+	damaged := old
+	damaged.Body = []byte(`{"retentionSeconds":"for ever"}`)
+	old.ETag, err = b.docs.Replace(t.Context(), damaged)
+	require.NoError(t, err)
+	for range 3 {
+		b.once(t)
+		now = now.Add(time.Hour)
+	}
+	require.Contains(t, b.rus(), "chunks-2020-01")
+	require.Contains(t, b.rus(), "chunks-2020-02")
+	_, err = b.docs.Replace(t.Context(), old)
+	require.NoError(t, err)
+	for range 3 {
+		b.once(t)
+		now = now.Add(time.Hour)
+	}
+	require.NotContains(t, b.rus(), "chunks-2020-01")
+}
+
 // A request of the same process wakes it; others are found at the next poll.
 func TestRequestedMonthIsCreatedPromptly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

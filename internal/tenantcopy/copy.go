@@ -193,6 +193,9 @@ func (c *Copier) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := v.Damaged(c.cfg.Tenant); err != nil {
+		return fmt.Errorf("%w: %w", errFinal, err)
+	}
 	tenant, known := v.Tenant(c.cfg.Tenant)
 	if !known {
 		return fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, control.ErrNoTenant)

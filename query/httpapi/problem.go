@@ -11,6 +11,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
+	"binnacle/internal/control"
 	"binnacle/internal/duration"
 	"binnacle/query"
 )
@@ -79,6 +80,12 @@ var errOldProtocol = errors.New("all formats but json need HTTP/1.1: " +
 	"over HTTP/1.0 an answer that broke off looks whole; ask for format=json, or let the proxy speak " +
 	"HTTP/1.1")
 
+// DamagedDetail says for a client why a tenant has no answers.
+func DamagedDetail(err *control.DamagedError) string {
+	return fmt.Sprintf("the %s document %q, which the tenant's answers depend on, is damaged: the operator has to mend it",
+		err.Kind, err.ID)
+}
+
 // problemOf returns the problem that a client gets for an error. Errors of the store are not shown: they may name what
 // is not the client's.
 func problemOf(err error) *problem {
@@ -90,6 +97,7 @@ func problemOf(err error) *problem {
 	var timeout *query.TimeoutError
 	var quota *query.QuotaError
 	var unmet *annotationError
+	var damaged *control.DamagedError
 	switch {
 	case errors.As(err, &unmet):
 		return &problem{Status: unmet.status, Detail: unmet.detail}
@@ -119,6 +127,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, query.ErrUnavailable):
 		return &problem{Status: http.StatusServiceUnavailable,
 			Detail: fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}
+	case errors.As(err, &damaged):
+		return &problem{Status: http.StatusInternalServerError, Detail: DamagedDetail(damaged)}
 	case errors.Is(err, chunk.ErrCorrupt):
 		return &problem{Status: http.StatusInternalServerError,
 			Detail: "a stored chunk in this range can't be read; the service's log names it"}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"binnacle/internal/access"
+	"binnacle/internal/control"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -49,6 +50,7 @@ func errorOf(err error) *apiError {
 		many     promql.ErrTooManySamples
 		late     *query.NotYetError
 		unknown  *query.UnknownPartitionError
+		damaged  *control.DamagedError
 	)
 	switch {
 	case errors.As(err, &late):
@@ -78,6 +80,8 @@ func errorOf(err error) *apiError {
 	case errors.Is(err, query.ErrBusy):
 		return &apiError{"unavailable", http.StatusServiceUnavailable,
 			"too many queries are running or waiting; try again"}
+	case errors.As(err, &damaged):
+		return &apiError{"internal", http.StatusInternalServerError, httpapi.DamagedDetail(damaged)}
 	case errors.Is(err, query.ErrUnavailable):
 		return &apiError{"unavailable", http.StatusServiceUnavailable,
 			fmt.Sprintf("the store can't be read now%s; try again", query.FailureOf(err))}

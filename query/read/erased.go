@@ -24,6 +24,9 @@ type erased struct {
 // there are none: names that are made up cost nothing.
 func (q *Query) beginErased(ctx context.Context) error {
 	v := q.r.cfg.Directory.Snapshot()
+	if err := v.Damaged(q.req.Tenant); err != nil {
+		return err
+	}
 	if _, known := v.Tenant(q.req.Tenant); !known {
 		return nil
 	}
@@ -31,6 +34,9 @@ func (q *Query) beginErased(ctx context.Context) error {
 		var err error
 		if v, err = q.r.cfg.Directory.Refresh(ctx); err != nil {
 			return Unavailable(ctx, "read the orders of erasure", err)
+		}
+		if err := v.Damaged(q.req.Tenant); err != nil {
+			return err
 		}
 	}
 	q.erased.take(v, q.req.Tenant)

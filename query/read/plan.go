@@ -52,6 +52,9 @@ func (r *Reader) plan(ctx context.Context, req Request, s headRead) (plan, error
 			return plan{}, Unavailable(ctx, "read the snapshot of tenants", err)
 		}
 	}
+	if err := v.Damaged(req.Tenant); err != nil {
+		return plan{}, err
+	}
 	tenant, known := v.Tenant(req.Tenant)
 	if !known {
 		return plan{snapshot: v, parts: func(func(part) bool) {}}, nil
