@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // bound has one evaluation by the engine begin only if all that it may hold is taken from the query's memory: the
@@ -59,7 +60,7 @@ func (t *tenantStorage) bounded(ctx context.Context, q promql.Query, more func()
 
 // holding takes what a result holds.
 func (t *tenantStorage) holding(res *promql.Result) *promql.Result {
-	size := int64(0)
+	size := saidBytes(res.Warnings, nil)
 	switch v := res.Value.(type) {
 	case promql.Matrix:
 		size = matrixBytes(v)
@@ -72,6 +73,16 @@ func (t *tenantStorage) holding(res *promql.Result) *promql.Result {
 		return &promql.Result{Err: t.beyond(err)}
 	}
 	return res
+}
+
+// saidBytes returns about how much memory warnings and infos take, but for those that are known.
+func saidBytes(all, known annotations.Annotations) (n int64) {
+	for text := range all {
+		if known[text] == nil {
+			n += engineSeriesBytes + 2*int64(len(text))
+		}
+	}
+	return n
 }
 
 // matrixBytes returns about how much memory a matrix takes.
@@ -126,24 +137,29 @@ func gridOf(steps int, interval time.Duration) grid {
 // take takes what an expression may hold.
 func (b *bound) take(expr parser.Expr, g grid) (taken int64, err error) {
 	m := meter{leaf: b.leaf, samples: float64(b.maxSamples)}
-	taken = int64(min(m.of(expr, g).peak, 1<<60))
+	of := m.of(expr, g)
+	taken = int64(min(of.peak, 1<<60))
 	if err := b.memory.Take(taken); err != nil {
 		return 0, b.beyond(err)
+	}
+	if of.work > maxWork {
+		b.memory.Give(taken)
+		return 0, &query.LimitError{Limit: fmt.Sprintf("%.0f points for the steps of a series", maxWork),
+			Narrow: []string{"ask for fewer or longer steps (step, subqueries), or for shorter ranges"}}
 	}
 	return taken, nil
 }
 
-// leaf returns what a selector has found: how many series, the bytes of the longest labels, and how many samples.
-func (b *bound) leaf(matchers []*labels.Matcher) (n, labelBytes, samples float64) {
+// leaf returns how much a selector has found.
+func (b *bound) leaf(matchers []*labels.Matcher) leafSize {
 	out := b.pushdowns.of(matchers).outcomeSoFar()
 	if out == nil {
 		out = b.reads.find(matchers, telemetry.Range{})
 	}
 	if out == nil {
-		return 0, 0, 0
+		return leafSize{}
 	}
-	size := out.sizes()
-	return size.series, size.labels, size.samples
+	return out.sizes()
 }
 
 // outcomeSoFar returns what a pushdown has found, nil if nothing was asked yet.
@@ -163,7 +179,6 @@ func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), 
 	whole := *b.statement
 	steps := stepsOf(&whole)
 	at, most := 0, steps/2
-	res := &promql.Result{}
 	for at < steps {
 		q, err := more()
 		if err != nil {
@@ -180,7 +195,6 @@ func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), 
 			s.Start = whole.Start.Add(time.Duration(at) * whole.Interval)
 			s.End = s.Start.Add(time.Duration(most-1) * whole.Interval)
 			part := q.Exec(ctx)
-			res.Warnings.Merge(part.Warnings)
 			if err = part.Err; err == nil {
 				err = b.beyond(out.add(part))
 			}
@@ -188,20 +202,20 @@ func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), 
 		}
 		q.Close()
 		if err != nil {
-			return &promql.Result{Err: err, Warnings: res.Warnings}
+			return &promql.Result{Err: err}
 		}
 		at += most
 	}
 	sort.Sort(out.matrix)
-	res.Value = out.matrix
-	return res
+	return &promql.Result{Value: out.matrix, Warnings: out.said}
 }
 
-// joined is a matrix that is put together from those of consecutive steps. What it holds is taken.
+// joined is a result that is put together from those of consecutive steps. What it holds is taken.
 type joined struct {
 	memory *query.Memory
 	matrix promql.Matrix
 	series map[labels.Labels]int
+	said   annotations.Annotations
 }
 
 // add appends the points of a result.
@@ -210,6 +224,10 @@ func (j *joined) add(res *promql.Result) error {
 	if err != nil {
 		return err
 	}
+	if err := j.memory.Take(saidBytes(res.Warnings, j.said)); err != nil {
+		return err
+	}
+	j.said.Merge(res.Warnings)
 	for _, s := range m {
 		at, known := j.series[s.Metric]
 		if !known {

@@ -22,7 +22,13 @@ type footprint struct {
 	labels labelSizes
 	held   float64 // bytes of its result
 	peak   float64 // the most bytes while it is computed, with its result
+	points float64 // of the longest one, in a range of time
+	work   float64 // the most points that the engine looks at without a look at the time
 }
+
+// maxWork is some seconds of work. The engine computes a function of a range for all steps of a series, whatever the
+// time.
+const maxWork = 5e9
 
 // labelSizes bounds the bytes of the labels of one series: of those that were read, and of those that the query makes,
 // by name. A label of a series that was read is no longer than all of them.
@@ -71,7 +77,7 @@ type grid struct{ steps, span float64 }
 // more series than it is given, but for count_values and labels that group_left copies: of those each sample may be a
 // series of its own.
 type meter struct {
-	leaf    func([]*labels.Matcher) (series, labelBytes, samples float64)
+	leaf    func([]*labels.Matcher) leafSize
 	samples float64 // that the engine holds at most
 }
 
@@ -82,7 +88,8 @@ func (m *meter) result(from footprint, g grid) footprint {
 	series := min(from.series, 2*m.samples)
 	points := min(series*g.steps, series*min(g.steps, reservedPoints)+2*m.samples)
 	held := series*(engineSeriesBytes+from.labels.all()) + points*pointBytes
-	return footprint{series, from.labels, held, max(from.peak, from.held+held)}
+	peak := max(from.peak, from.held+held)
+	return footprint{series: series, labels: from.labels, held: held, peak: peak, work: from.work}
 }
 
 // of returns the footprint of an expression.
@@ -95,12 +102,12 @@ func (m *meter) of(expr parser.Expr, g grid) footprint {
 	case *parser.StepInvariantExpr: // one step, which is copied to all others
 		return m.result(m.of(e.Expr, grid{steps: 1}), g)
 	case *parser.VectorSelector:
-		series, size, _ := m.leaf(e.LabelMatchers)
-		return m.result(footprint{series: series, labels: labelSizes{read: size}}, g)
+		of := m.leaf(e.LabelMatchers)
+		return m.result(footprint{series: of.series, labels: labelSizes{read: of.labels}}, g)
 	case *parser.MatrixSelector:
-		series, size, samples := m.leaf(e.VectorSelector.(*parser.VectorSelector).LabelMatchers)
-		held := series*engineSeriesBytes + min(samples, m.samples)*pointBytes
-		return footprint{series, labelSizes{read: size}, held, held}
+		of := m.leaf(e.VectorSelector.(*parser.VectorSelector).LabelMatchers)
+		held := of.series*engineSeriesBytes + min(of.samples, m.samples)*pointBytes
+		return footprint{series: of.series, labels: labelSizes{read: of.labels}, held: held, peak: held, points: of.longest}
 	case *parser.SubqueryExpr:
 		return m.subquery(e, g)
 	case *parser.UnaryExpr:
@@ -127,6 +134,7 @@ func (m *meter) subquery(e *parser.SubqueryExpr, g grid) footprint {
 	counts := 2 * 8 * inner.steps
 	of.held += of.series * engineSeriesBytes
 	of.peak = max(of.peak, of.held) + counts
+	of.points = float64(e.Range.Milliseconds())/step + 1
 	return of
 }
 
@@ -144,7 +152,9 @@ func (m *meter) aggregate(e *parser.AggregateExpr, g grid) footprint {
 	case len(e.Grouping) == 0 && !e.Without && !ofInput[e.Op]:
 		series = min(series, 1)
 	}
-	return m.result(footprint{series, of.labels, param.held + of.held, max(param.peak, param.held+of.peak)}, g)
+	of.series, of.work = series, max(param.work, of.work)
+	of.held, of.peak = param.held+of.held, max(param.peak, param.held+of.peak)
+	return m.result(of, g)
 }
 
 // ofInput lists the aggregations with series of their input.
@@ -165,16 +175,17 @@ func (m *meter) binary(e *parser.BinaryExpr, g grid) footprint {
 	}
 	// What belongs together is found by texts of the labels of both sides.
 	texts := left.series*left.labels.all() + right.series*right.labels.all() + series*sizes.all()
-	return m.result(footprint{series, sizes, left.held + right.held + texts, max(left.peak, left.held+right.peak)}, g)
+	return m.result(footprint{series: series, labels: sizes, held: left.held + right.held + texts,
+		peak: max(left.peak, left.held+right.peak), work: max(left.work, right.work)}, g)
 }
 
 func (m *meter) call(e *parser.Call, g grid) footprint {
-	series, held, peak, texts := 0.0, 0.0, 0.0, 0
+	series, held, peak, work, texts := 0.0, 0.0, 0.0, 0.0, 0
 	var sizes labelSizes
 	for _, arg := range e.Args {
 		of := m.of(arg, g)
 		peak, held = max(peak, held+of.peak), held+of.held
-		series = max(series, of.series)
+		series, work = max(series, of.series), max(work, of.work, g.steps*of.points)
 		sizes.join(of.labels)
 		texts += len(textOf(arg))
 	}
@@ -194,12 +205,11 @@ func (m *meter) call(e *parser.Call, g grid) footprint {
 				sizes.make(matcher.Name, float64(len(matcher.Value)))
 			}
 		}
-		series = 1
 	default:
 		sizes.read += float64(texts)
 	}
 	beside := held + series*2*sizes.all() // texts that identify series
-	return m.result(footprint{max(series, 1), sizes, beside, peak}, g)
+	return m.result(footprint{series: max(series, 1), labels: sizes, held: beside, peak: peak, work: work}, g)
 }
 
 // textOf returns the text of a string literal in any brackets.

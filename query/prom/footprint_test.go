@@ -66,6 +66,7 @@ func TestEngineMemoryIsBounded(t *testing.T) {
 		"values in nested subqueries":  `max_over_time(max_over_time(count_values("v", vector(time()))[10m:1s])[10m:1s])`,
 		"joins":                        nested,
 		"sparse":                       nest + many + strings.Repeat(")", 3),
+		"warnings":                     fmt.Sprintf(`histogram_quantile(0.5, label_replace(count_values("v", %s), "le", "%s$1", "v", "(.*)"))`, values, long[:5000]),
 		"a step of a millisecond":      `max_over_time(vector(1)[1y:1ms])`,
 		"a step without a function":    `sum_over_time((vector(1) + 1)[30y:1ms])`,
 		"a fixed one":                  `max_over_time(vector(1)[1y:1ms] @ end())`,
@@ -80,6 +81,22 @@ func TestEngineMemoryIsBounded(t *testing.T) {
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20), name) // of all that it has tried
 			require.Equal(t, 422, r.status, "%s: %.200s", name, r.Error)
 			require.Contains(t, r.Error, "16 MiB of memory that a PromQL query may use (--promql-memory-mb)", name)
+		}
+	}
+}
+
+// What the engine would compute for minutes, without a look at the time, is refused.
+func TestEngineWorkIsBounded(t *testing.T) {
+	s := newServer(t, nil)
+	s.fill(t)
+	for text, status := range map[string]int{
+		"max_over_time(max_over_time(vector(1)[1d:100ms])[1d:100ms])": 422,
+		"sum(quantile_over_time(0.5, (temp + 1)[1d:100ms]))":          200,
+	} {
+		r := post(t, s, "/api/v1/query", "query", text, "time", strconv.Itoa(int(noon.Unix())))
+		require.Equal(t, status, r.status, "%s: %s", text, r.Error)
+		if status == 422 {
+			require.Contains(t, r.Error, "points for the steps of a series")
 		}
 	}
 }

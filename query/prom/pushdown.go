@@ -59,8 +59,9 @@ type outcome struct {
 	size     leafSize
 }
 
-// leafSize is how much a selector has found: series, the bytes of the longest labels of one, and samples.
-type leafSize struct{ series, labels, samples float64 }
+// leafSize is how much a selector has found: series, the bytes of the longest labels of one, samples, and the most of
+// one.
+type leafSize struct{ series, labels, samples, longest float64 }
 
 func (o *outcome) sizes() leafSize {
 	if !o.measured {
@@ -68,6 +69,7 @@ func (o *outcome) sizes() leafSize {
 		for _, s := range o.series {
 			o.size.labels = max(o.size.labels, float64(s.labels.ByteSize()))
 			o.size.samples += float64(len(s.times))
+			o.size.longest = max(o.size.longest, float64(len(s.times)))
 		}
 	}
 	return o.size
