@@ -198,7 +198,12 @@ func TestContainerVanishes(t *testing.T) {
 		require.ErrorIs(t, err, query.ErrUnavailable, "it was there")
 	}
 	w.Heads.Forget()
-	w.Heads.OnCall(func() { require.NoError(t, w.Directory.Expire(t.Context(), "chunks-2026-11")) })
+	w.Heads.OnCall(func() {
+		v, err := w.Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		_, err = w.Directory.Mark(t.Context(), v.Month("chunks-2026-11"), control.MonthExpired)
+		require.NoError(t, err)
+	})
 	d := control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: func() time.Time { return w.Now }})
 	_, err := d.Refresh(t.Context())
 	require.NoError(t, err)

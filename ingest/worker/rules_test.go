@@ -303,7 +303,8 @@ func TestExpiredContainer(t *testing.T) {
 	w := newWorld(t, nil)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11"))
-	require.NoError(t, dir.Expire(context.Background(), "chunks-2026-11"))
+	expired, err := dir.Mark(context.Background(), dir.Snapshot().Month("chunks-2026-11"), control.MonthExpired)
+	require.NoError(t, err)
 	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(20 * time.Second)
@@ -319,7 +320,8 @@ func TestExpiredContainer(t *testing.T) {
 	require.ErrorIs(t, l.Do(short, creates[0]), context.DeadlineExceeded)
 	require.Empty(t, w.Chunks.Documents())
 
-	require.NoError(t, dir.Keep(ctx, "chunks-2026-11"))
+	_, err = dir.Mark(ctx, expired, control.MonthAsked)
+	require.NoError(t, err)
 	require.NoError(t, l.Do(ctx, creates[0]))
 	require.Len(t, w.Chunks.Documents(), 1)
 }

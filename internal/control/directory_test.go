@@ -181,15 +181,29 @@ func TestMonthStates(t *testing.T) {
 	}
 	require.False(t, d.Snapshot().Expired(name))
 	require.False(t, d.Snapshot().Expired("chunks-2026-12"), "one that nobody asked for is not expired")
-	require.NoError(t, d.Expire(ctx, name))
+	mark := func(m control.Month, state control.MonthState) control.Month {
+		m, err := d.Mark(ctx, m, state)
+		require.NoError(t, err)
+		return m
+	}
+	asked := d.Snapshot().Month(name)
+	expired := mark(asked, control.MonthExpired)
 	require.Equal(t, control.MonthExpired, state())
 	require.True(t, d.Snapshot().Expired(name))
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Equal(t, control.MonthExpired, state(), "only provision takes it back")
-	require.NoError(t, d.Keep(ctx, name))
+	again := mark(expired, control.MonthAsked)
 	require.Equal(t, control.MonthAsked, state())
-	require.NoError(t, d.Expire(ctx, name))
-	require.NoError(t, d.Dropped(ctx, name))
+
+	_, err := d.Mark(ctx, expired, control.MonthDropping)
+	require.ErrorIs(t, err, control.ErrChanged, "it was decided by what is no longer stored")
+	require.ErrorIs(t, d.CheckUnchanged(ctx, expired), control.ErrChanged)
+	dropping := mark(mark(again, control.MonthExpired), control.MonthDropping)
+	require.NoError(t, d.CheckUnchanged(ctx, dropping))
+	require.True(t, d.Snapshot().Expired(name))
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.Equal(t, control.MonthDropping, state(), "there is no way back")
+	mark(dropping, control.MonthDropped)
 	require.Equal(t, control.MonthDropped, state())
 
 	later := noon.Add(time.Hour)
@@ -197,6 +211,31 @@ func TestMonthStates(t *testing.T) {
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Equal(t, control.MonthAsked, state())
 	require.Equal(t, later, d.Snapshot().Containers()[0].Asked)
+	require.Equal(t, noon, d.Snapshot().Month(name).Dropped, "it is not made again at once")
+}
+
+// A snapshot that has grown old says no longer that chunks may be stored in a container (rule X4).
+func TestOldSnapshotLetsNobodyWrite(t *testing.T) {
+	d, docs, now := newDirectory(t)
+	ctx := t.Context()
+	const name = "chunks-2026-05"
+	require.NoError(t, d.AskMonth(ctx, name))
+	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return *now.Load() }})
+	v, err := other.Refresh(ctx)
+	require.NoError(t, err)
+	_, err = other.Mark(ctx, v.Month(name), control.MonthExpired)
+	require.NoError(t, err)
+
+	passes := func(d time.Duration) {
+		later := now.Load().Add(d)
+		now.Store(&later)
+	}
+	passes(control.SnapshotLife - time.Second)
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.True(t, d.Snapshot().HasContainer(name), "it may be as old as that")
+	passes(time.Second)
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.True(t, d.Snapshot().Expired(name))
 }
 
 // Thousands of bins may wait for one month: it is asked for once.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,13 +12,28 @@ import (
 // MonthState says where a container is in its life.
 type MonthState string
 
-// The states of a container: asked for; then expired, so that writers keep off before it is dropped; then dropped. An
-// expired one may go back to asked, when a tenant that needs it came in the meantime, and a dropped one when it is
-// asked for again.
+// The states of a container (rule X4): asked for; then expired, so that writers keep off before it is dropped; then
+// dropping, while it is deleted; then dropped. An expired one may go back to asked, when a tenant that needs it came in
+// the meantime, and a dropped one when it is asked for again. From dropping there is no way back: a delete may be under
+// way that nobody can call off.
 const (
-	MonthAsked   MonthState = "asked"
-	MonthExpired MonthState = "expired"
-	MonthDropped MonthState = "dropped"
+	MonthAsked    MonthState = "asked"
+	MonthExpired  MonthState = "expired"
+	MonthDropping MonthState = "dropping"
+	MonthDropped  MonthState = "dropped"
+)
+
+// The times of rule X4.
+const (
+	// DropAfter is how long a container is expired, before the control documents are read that decide that it is dropped.
+	DropAfter = 2 * time.Hour
+	// SnapshotLife is the age from which on nobody stores under a snapshot: so no writer knows less than that a container
+	// is expired when it is deleted. The rest of DropAfter is for requests under way and replicas that lag.
+	SnapshotLife = DropAfter - 15*time.Minute
+	// DropTime is how long one attempt to delete a container may take.
+	DropTime = 5 * time.Minute
+	// ReopenAfter is how long after a container was dropped one of its name is made again: no delete is under way then.
+	ReopenAfter = 3 * DropTime
 )
 
 // monthDamaged is the state of a container with a document that can't be understood. It is read, not written, and stays
@@ -31,6 +47,7 @@ type Month struct {
 	Asked     time.Time // when it was asked for last; zero when nobody ever did
 	Since     time.Time // when it got into its state
 	By        string    // the tenant for which readings asked last; empty when it was an operator's or provision's wish
+	Dropped   time.Time // when it was dropped last; zero if it never was
 
 	etag string
 }
@@ -41,12 +58,17 @@ type monthBody struct {
 	Since int64      `json:"since"`
 	Asked int64      `json:"asked,omitempty"`
 	By    string     `json:"by,omitempty"`
+
+	Dropped int64 `json:"dropped,omitempty"`
 }
 
 func (m Month) document() Document {
 	b := monthBody{State: m.State, Since: m.Since.UnixMilli(), By: m.By}
 	if !m.Asked.IsZero() {
 		b.Asked = m.Asked.UnixMilli()
+	}
+	if !m.Dropped.IsZero() {
+		b.Dropped = m.Dropped.UnixMilli()
 	}
 	d := newDocument(KindMonth, m.Container, b)
 	d.ETag = m.etag
@@ -66,14 +88,20 @@ func monthsOf(docs []Document, broken *damage) map[string]Month {
 		if b.Asked != 0 {
 			m.Asked = time.UnixMilli(b.Asked).UTC()
 		}
+		switch {
+		case b.Dropped != 0:
+			m.Dropped = time.UnixMilli(b.Dropped).UTC()
+		case b.State == MonthDropped:
+			m.Dropped = m.Since
+		}
 		out[d.ID] = m
 	}
 	return out
 }
 
 // AskMonth asks for a container, by its name. It returns when the wish is stored, not when the
-// container is there. It costs nothing when the snapshot already has the container. An expired container
-// that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
+// container is there. It costs nothing when a snapshot that is younger than SnapshotLife has the container. An expired
+// container that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
 // asks again while HasContainer is false.
 func (d *Directory) AskMonth(ctx context.Context, container string) error {
 	return d.AskMonthFor(ctx, container, "")
@@ -86,7 +114,7 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 	if _, _, ok := sharding.ParseContainer(container); !ok {
 		return fmt.Errorf("request container %q: not the container of a month", container)
 	}
-	if d.Snapshot().HasContainer(container) {
+	if d.mayWrite(container) {
 		return nil
 	}
 	release, err := d.asking.acquire(ctx) // thousands of bins may wait for one month
@@ -94,7 +122,7 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 		return err
 	}
 	defer release()
-	if d.Snapshot().HasContainer(container) {
+	if d.mayWrite(container) {
 		return nil
 	}
 	refused := false
@@ -106,7 +134,8 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 		if refused = tenant != "" && !d.Snapshot().MayAsk(tenant, now); refused {
 			return m, false
 		}
-		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, By: tenant, etag: m.etag}, true
+		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, By: tenant, Dropped: m.Dropped,
+			etag: m.etag}, true
 	})
 	if err == nil && refused {
 		err = ErrMonthLimit
@@ -131,37 +160,45 @@ func (v *Snapshot) MayAsk(tenant string, now time.Time) bool {
 	return n < v.maxMonths
 }
 
-// Expire marks a container that nobody needs, so that writers keep off. It may be dropped when all processes have read
-// the control documents again since, and a read after that shows that still no tenant needs it: a tenant that registers
-// reads what Expire wrote before it writes.
-func (d *Directory) Expire(ctx context.Context, container string) error {
-	return d.mark(ctx, container, MonthExpired)
+// mayWrite reports whether the snapshot has a container, and is young enough to store chunks under it (rule X4).
+func (d *Directory) mayWrite(container string) bool {
+	v := d.Snapshot()
+	return v.HasContainer(container) && d.cfg.Now().Sub(v.ReadAt) < SnapshotLife
 }
 
-// Keep takes an Expire back.
-func (d *Directory) Keep(ctx context.Context, container string) error {
-	return d.mark(ctx, container, MonthAsked)
-}
-
-// Dropped says that an expired container is gone.
-func (d *Directory) Dropped(ctx context.Context, container string) error {
-	return d.mark(ctx, container, MonthDropped)
-}
-
-func (d *Directory) mark(ctx context.Context, container string, state MonthState) error {
-	err := d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
-		if found && m.State == state {
-			return m, false
-		}
-		now := d.cfg.Now().UTC()
-		if !found && state == MonthAsked {
-			m.Asked = now
-		}
-		m.Container, m.State, m.Since = container, state, now
-		return m, true
-	})
+// Mark takes a container to a state, and returns what is stored then. It fails with ErrChanged if the container is not
+// as m says any more: what was decided by m is to be decided again (rule X4).
+func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month, error) {
+	was, now := m.etag, d.cfg.Now().UTC()
+	if was == "" && state == MonthAsked {
+		m.Asked = now
+	}
+	if state == MonthDropped {
+		m.Dropped = now
+	}
+	m.State, m.Since = state, now
+	etag, err := put(ctx, d.cfg.Documents, m.document())
+	if errors.Is(err, ErrExists) {
+		err = ErrChanged
+	}
+	if err == nil {
+		m.etag = etag
+		_, err = d.refreshUntil(ctx, func(v *Snapshot) bool { return v.Month(m.Container).etag != was })
+	}
 	if err != nil {
-		return fmt.Errorf("mark container %s as %s: %w", container, state, err)
+		return m, fmt.Errorf("mark container %s as %s: %w", m.Container, state, err)
+	}
+	return m, nil
+}
+
+// CheckUnchanged reads the document of a container, and fails with ErrChanged if it is not as m says any more.
+func (d *Directory) CheckUnchanged(ctx context.Context, m Month) error {
+	doc, found, err := d.cfg.Documents.Read(ctx, KindMonth, m.Container)
+	if err == nil && (!found || doc.ETag != m.etag) {
+		err = ErrChanged
+	}
+	if err != nil {
+		return fmt.Errorf("is container %s still %s: %w", m.Container, m.State, err)
 	}
 	return nil
 }

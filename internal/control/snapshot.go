@@ -49,6 +49,13 @@ func (v *Snapshot) Tenants() []Tenant {
 	return out
 }
 
+// Month returns what is stored of a container; one without a state if nothing is.
+func (v *Snapshot) Month(name string) Month {
+	m := v.months[name]
+	m.Container = name
+	return m
+}
+
 // HasContainer reports whether a container was asked for and is not expired. It says nothing about
 // whether provision has made it yet. One with a damaged document is read, since it may be there.
 func (v *Snapshot) HasContainer(name string) bool {

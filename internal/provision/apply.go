@@ -68,22 +68,44 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 		delete(p.known, s.Container)
 		err = p.cfg.Containers.SetThroughput(ctx, s.Container, s.Wanted)
 	case Keep:
-		err = p.cfg.Directory.Keep(ctx, s.Container)
+		_, err = p.cfg.Directory.Mark(ctx, s.month, control.MonthAsked)
 	case Expire:
-		err = p.cfg.Directory.Expire(ctx, s.Container)
+		_, err = p.cfg.Directory.Mark(ctx, s.month, control.MonthExpired)
 	case Drop:
-		delete(p.known, s.Container)
-		if err = p.cfg.Containers.Delete(ctx, s.Container); err == nil && !s.ofRollups() {
-			err = p.cfg.Directory.Dropped(ctx, s.Container)
-		}
+		err = p.drop(ctx, s)
 	}
-	if errors.Is(err, store.ErrAccountFull) {
+	switch {
+	case errors.Is(err, store.ErrAccountFull):
 		s.Waits = accountFull
+	case errors.Is(err, control.ErrChanged):
+		s.Waits = "another process has changed it: the next round decides"
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", s.Action, s.Container, err)
 	}
 	return nil
+}
+
+// drop deletes a container (rule X4). The document of its month says so before: under the ETag of what was decided by,
+// and for good. It is read once more before each attempt to delete, which ends before one of this name is made again.
+func (p *Provisioner) drop(ctx context.Context, s *Step) (err error) {
+	delete(p.known, s.Container)
+	m := s.month
+	if m.State != control.MonthDropping && !s.ofRollups() {
+		if m, err = p.cfg.Directory.Mark(ctx, m, control.MonthDropping); err != nil {
+			return err
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, control.DropTime)
+	defer cancel()
+	if err := p.cfg.Directory.CheckUnchanged(bounded, m); err != nil {
+		return err
+	}
+	if err := p.cfg.Containers.Delete(bounded, s.Container); err != nil || s.ofRollups() {
+		return err
+	}
+	_, err = p.cfg.Directory.Mark(ctx, m, control.MonthDropped)
+	return err
 }
 
 // create makes the container first and then records it: nothing waits for one that is made ahead of time, and one that

@@ -15,6 +15,8 @@ import (
 
 // Found is what a plan is made of.
 type Found struct {
+	// ReadAt is when the read of Months and Tenants began; zero: now.
+	ReadAt     time.Time
 	Containers []store.ContainerState // that the account has
 	Months     []control.Month        // that were asked for
 	Tenants    []control.Tenant
@@ -142,16 +144,19 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	if !soon && pl.over(owner, of, month) {
 		tier = Expired
 	}
-	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput, GB: seen.GB}
+	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput, GB: seen.GB, month: month}
+	step.month.Container = name
 	gone := known && month.State == control.MonthDropped && !exists
 	leaving := known && month.State != control.MonthAsked && !gone
 	switch {
 	case gone && !soon:
 		return step, false
+	case month.State == control.MonthDropping: // there is no way back
+		step.Action, step.Why = Drop, nobodyKeeps
 	case tier == Expired && leaving:
 		step.Action, step.Why = Drop, nobodyKeeps
-		if pl.now.Before(month.Since.Add(pl.policy.DropAfter)) {
-			step.Waits = "marked a moment ago"
+		if month.State == control.MonthExpired {
+			step.Waits = pl.until(month.Since.Add(control.DropAfter))
 		}
 	case tier == Expired:
 		step.Action, step.Why = Expire, nobodyKeeps
@@ -169,6 +174,9 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		} else {
 			step.Why = age + "; " + step.Why
 		}
+		if !month.Dropped.IsZero() {
+			step.Waits = pl.until(month.Dropped.Add(control.ReopenAfter))
+		}
 	case seen.Throughput.Shared:
 		step.Wanted = seen.Throughput
 	default:
@@ -184,6 +192,14 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		}
 	}
 	return step, true
+}
+
+// until returns why a step waits, empty if what was read is as of at or later: it shows what others did before.
+func (pl *planner) until(at time.Time) string {
+	if read := cmp.Or(pl.of.ReadAt, pl.now); !read.Before(at) {
+		return ""
+	}
+	return "until " + at.UTC().Format(time.RFC3339)
 }
 
 // nobodyKeeps is why a container goes.
@@ -261,8 +277,9 @@ func (pl *planner) hotRUs(owner string) int {
 
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
-	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput, GB: seen.GB}
 	month, known := pl.months[chunks]
+	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput, GB: seen.GB,
+		month: month}
 	_, there := pl.seen[chunks]
 	switch {
 	case exists && !there && known && month.State == control.MonthDropped:

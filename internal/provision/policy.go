@@ -56,9 +56,6 @@ type Policy struct {
 	// Grace is how long after the end of the last retention a container is kept, and how long after it was
 	// asked for.
 	Grace time.Duration
-	// DropAfter is how long a container is marked before it is dropped: longer than writers take to read the mark, and
-	// replicas to show which tenants registered before it.
-	DropAfter time.Duration
 
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
 	MaxContainers int
@@ -72,7 +69,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400, SharedRUs: 400,
 		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour,
-		Grace: 24 * time.Hour, DropAfter: 10 * time.Minute,
+		Grace:         24 * time.Hour,
 		MaxContainers: 500, MaxChanges: 25, ChangesWithin: 5 * time.Minute,
 	}
 }

@@ -198,8 +198,8 @@ func (p *Provisioner) asked(ctx context.Context) bool {
 
 // Plan observes and returns what a round would do now, in that order.
 func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
-	// The snapshot is read before the containers: what it says to drop was marked by an earlier round, and a tenant
-	// that registered since has read the mark.
+	// The snapshot is read before the containers: what it says to drop was marked long before that read began, and a
+	// tenant that is not in it has read the mark (rule X4).
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
@@ -209,7 +209,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	now := p.cfg.Now()
-	found := Found{Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods(),
+	found := Found{ReadAt: v.ReadAt, Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods(),
 		Base: p.cfg.Base, New: p.fresh, Comes: p.cfg.Comes}
 	if found.SharedPeak, err = p.sharedPeak(ctx, seen, now); err != nil {
 		p.cfg.Logger.WarnContext(ctx, "the load of containers that share throughput can't be read", "error", err)

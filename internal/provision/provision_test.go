@@ -322,7 +322,7 @@ func TestNewTenantKeepsExpiredContainer(t *testing.T) {
 		}
 		b.once(t)
 		require.Contains(t, b.rus(), "chunks-2020-01", "all writers are given time to see it")
-		now = now.Add(10 * time.Minute)
+		now = now.Add(control.DropAfter)
 		b.once(t)
 		require.Equal(t, comes, b.rus()["chunks-2020-01"] != 0)
 		v, err := b.directory.Refresh(t.Context())

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"binnacle/internal/control"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
@@ -29,6 +30,8 @@ type Step struct {
 	GB        float64          // data and index, as far as they are known
 	Waits     string           // why the action is not done now; empty when it is
 	Why       string           // why something is done; empty when nothing is
+
+	month control.Month // what was stored of the container, or of the chunks that it is beside, when this was decided
 }
 
 // bill returns the price of a month with a throughput.
