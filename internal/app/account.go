@@ -159,8 +159,11 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 			return account{}, fmt.Errorf("create the database: %w", err)
 		}
 	}
-	cfg.Documents, cfg.Feed, cfg.Logger = client.Documents(), client.Feed(), p.Logger
-	directory := control.NewDirectory(cfg)
+	if err := client.ReadClock(ctx); err != nil { // snapshots and readings are judged by it
+		return account{}, err
+	}
+	cfg.Feed, cfg.Logger = client.Feed(), p.Logger
+	directory := directoryOf(client, cfg)
 	if _, err := directory.Refresh(ctx); err != nil {
 		return account{}, fmt.Errorf("read the tenants: %w", err)
 	}

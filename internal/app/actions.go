@@ -84,7 +84,7 @@ func serveActions(client *cosmos.Client, log *slog.Logger) operatorEndpoint {
 // actionsOf returns the record of actions on an account, by a role of this process or, with an empty name, by the
 // user of the process.
 func actionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Actions {
-	return control.NewActions(client.Documents(), processIdentity(role), log, time.Now)
+	return control.NewActions(client.Documents(), processIdentity(role), log, client.Clock().Now)
 }
 
 // processIdentity names the user and machine of an action. It proves nothing: anybody with the account's key can

@@ -41,13 +41,13 @@ func (p *process) addBalancer(c BalanceConfig, client *cosmos.Client, directory 
 		Epochs: directory, Decisions: control.NewDecisions(client.Documents()), Advise: c.Balance != "on",
 		Loads: provision.Loads{Ranges: client, Heat: heatlog.NewReader(client.Heat())},
 		Lease: provisionLease(client), Actions: actionsOf(client, "provision", log),
-		From: c.From, Every: c.Every, Lead: c.lead(), Logger: log,
+		From: c.From, Every: c.Every, Lead: c.lead(), Logger: log, Now: client.Clock().Now,
 	}).Run)
 }
 
 // provisionLease returns the lease of the process that makes months and decides epochs.
 func provisionLease(client *cosmos.Client) *control.Leases {
-	return control.NewLeases(client.Documents(), processIdentity("provision"), time.Now)
+	return leasesOf(client, "provision")
 }
 
 // Placement is where tenants write to, and why.

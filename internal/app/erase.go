@@ -151,8 +151,7 @@ func openEraser(ctx context.Context, cfg EraseConfig, env Env) (*eraser, *contro
 		return nil, nil, err
 	}
 	e := &eraser{cfg: cfg, client: client, env: env,
-		directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}),
-		orders:    control.NewErasureOrders(client.Documents(), time.Now)}
+		directory: directoryOf(client, control.DirectoryConfig{Logger: env.Logger}), orders: ordersOf(client)}
 	if e.cluster, err = kafka.New(cfg.Kafka); err != nil {
 		client.Close()
 		return nil, nil, err

@@ -86,6 +86,9 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 		p.add("refusals", r.refusals.Run)
 	}
 	cfg.Logger, cfg.Registerer = p.partLogger("ingest"), p.metrics
+	if cfg.Now == nil {
+		cfg.Now = a.client.Clock().Now
+	}
 	stores := ingest.Stores{
 		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: r.writes.LowAfter}),
 		Directory: r.directory, Catalog: a.client.Catalog(),

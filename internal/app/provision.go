@@ -234,7 +234,8 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		Fresh:     fresh,
 		New:       made,
 		Actions:   actionsOf(client, "", env.Logger),
-		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
+		Directory: directoryOf(client, control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
+		Now:       client.Clock().Now,
 	}
 	cfg.Shape.set(&with, client)
 	p, err := provision.New(with)
@@ -316,7 +317,7 @@ func (p *process) provisionFor(
 	ctx context.Context, a account, cfg DevConfig, made []string,
 ) (ingest.Directory, error) {
 	with := provision.Config{
-		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(),
+		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(), Now: a.client.Clock().Now,
 		Poll:   30 * time.Second, // ingest in this process wakes it
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
 		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
@@ -367,12 +368,11 @@ func (p *process) provisionAlways(
 		return nil, err
 	}
 	log := p.partLogger("provision")
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger,
-		Lead: cfg.Balance.lead()})
+	directory := directoryOf(c, control.DirectoryConfig{Feed: c.Feed(), Logger: p.Logger, Lead: cfg.Balance.lead()})
 	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c), Every: cfg.Every,
 		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory, Lease: provisionLease(c), New: fresh,
+		Directory: directory, Lease: provisionLease(c), New: fresh, Now: c.Clock().Now,
 	}
 	cfg.Shape.set(&with, c)
 	with.Comes = comes
@@ -394,11 +394,11 @@ func (p *process) provisionAlways(
 
 // keepCatalogs adds the stages that merge the pages of catalogs, and thin heat.
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
-	p.add("heat thinning", heatlog.NewThinner(c.Heat(), time.Now, p.partLogger("heat")).
+	p.add("heat thinning", heatlog.NewThinner(c.Heat(), c.Clock().Now, p.partLogger("heat")).
 		Bill(c.Containers()).Run)
 	p.watchPartitions(heatSource{c, directory.Snapshot})
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
-		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"), Now: c.Clock().Now,
 		Tenants: func(ctx context.Context) ([]string, error) {
 			snapshot, err := directory.Refresh(ctx)
 			if err != nil {
@@ -418,7 +418,8 @@ const tagsEvery = 5 * time.Minute
 
 // keepTags adds the stage that keeps which devices are in classes of retention by tag.
 func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
-	keeper := provision.TagKeeper{Snapshot: directory.Refresh, Tenants: control.NewTenants(c.Documents()), Now: time.Now,
+	keeper := provision.TagKeeper{Snapshot: decidingSnapshots(directory), Tenants: control.NewTenants(c.Documents()),
+		Now:      c.Clock().Now,
 		Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
 		Every:    tagsEvery, Logger: p.partLogger("retention")}
 	p.add("retention tags", keeper.Run)
@@ -428,19 +429,19 @@ func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
 func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory, rus int) {
 	log := p.partLogger("sweep")
 	p.add("sweep", provision.NewSweeper(provision.SweeperConfig{
-		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(), Snapshot: directory.Refresh,
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(), Snapshot: decidingSnapshots(directory),
 		Actions: actionsOf(c, "provision", log), Lease: provisionLease(c), RUs: float64(rus), Logger: log,
-		Registerer: p.metrics,
+		Registerer: p.metrics, Now: c.Clock().Now,
 	}).Run)
 }
 
 // sweepErasures adds the stage that sweeps what orders erase.
 func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, rus float64) {
 	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{
-		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure")})
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure"), Now: c.Clock().Now})
 	sweeper := erase.NewSweeper(erase.Config{
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
-		Orders: control.NewErasureOrders(c.Documents(), time.Now), Annotations: annotationsOf(c, directory),
+		Orders: ordersOf(c), Annotations: annotationsOf(c, directory), Now: c.Clock().Now,
 		By: processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
 		Snapshot: freshSnapshots(directory),
 	})
@@ -455,7 +456,7 @@ const freshFor = 5 * time.Second
 // freshSnapshots returns what reads a snapshot, unless the one that is there is fresh.
 func freshSnapshots(directory *control.Directory) func(context.Context) (*control.Snapshot, error) {
 	return func(ctx context.Context) (*control.Snapshot, error) {
-		if v := directory.Snapshot(); time.Since(v.ReadAt) < freshFor {
+		if v := directory.Snapshot(); directory.Age(v) < freshFor {
 			return v, nil
 		}
 		return directory.Refresh(ctx)

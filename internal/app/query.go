@@ -104,6 +104,9 @@ func (p *process) newQuery(r queryRole) error {
 	asks.Rollups = a.client.Rollups()
 	asks.Directory, asks.Catalog = a.directory, a.client.CatalogAt(at)
 	asks.Registerer, asks.Logger = p.metrics, p.partLogger("query")
+	if asks.Now == nil {
+		asks.Now = a.client.Clock().Now
+	}
 	q, err := query.New(asks)
 	if err != nil {
 		return err
@@ -120,18 +123,22 @@ func (p *process) newQuery(r queryRole) error {
 	cost := newCosts(a.client)
 	p.adminMux.Handle("GET "+costsPath, operatorEndpoint(cost.serve))
 	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", operatorEndpoint(cost.serve))
-	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
+	p.adminMux.Handle("GET /api/v1/rejected",
+		httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: a.client.Clock().Now}))
 	p.adminMux.Handle("GET "+ingestersPath, serveIngesters(r.heads))
 	heats := heatSource{a.client, a.directory.Snapshot}
 	p.adminMux.Handle("GET "+partitionsPath, operatorEndpoint(heats.servePartitions))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Cost: cost.Cost,
 		Annotations: annotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
-		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
+		Sequence: from.messages.Sequence, Logger: p.partLogger("api"), Now: a.client.Clock().Now})
 	if err != nil {
 		return err
 	}
 	promql := cfg.Prom
 	promql.Querier, promql.Gate, promql.Logger = q, gate, p.partLogger("promql")
+	if promql.Now == nil {
+		promql.Now = a.client.Clock().Now
+	}
 	ph, err := prom.New(promql)
 	if err != nil {
 		return err
@@ -145,7 +152,8 @@ func (p *process) newQuery(r queryRole) error {
 	p.adminMux.Handle("GET /api/v1/heat", heatmap.NewHandler(heatmap.Config{
 		Source: heatlog.NewReader(a.client.Heat()), Ranges: a.client.RangesOf,
 		Shared: func(day telemetry.Day) string { return a.directory.Snapshot().SharedOn(day) },
-		Marks:  func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) }, Now: time.Now,
+		Marks:  func(container string) []heatmap.Mark { return epochMarks(a.directory.Snapshot(), container) },
+		Now:    a.client.Clock().Now,
 	}))
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)

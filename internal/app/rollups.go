@@ -72,7 +72,7 @@ const defaultHold = 12 * time.Hour
 func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) error {
 	cfg.Hold = cmp.Or(cfg.Hold, hold)
 	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
-	cfg.Lease = control.NewLeases(a.client.Documents(), processIdentity("rollups"), time.Now)
+	cfg.Lease = leasesOf(a.client, "rollups")
 	cfg.Logger, cfg.Metrics = p.partLogger("rollups"), p.metrics
 	w, err := newRollups(cfg, a.client, a.directory)
 	if err != nil {
@@ -86,6 +86,7 @@ func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) 
 
 // newRollups makes a writer on an account. What it reads is of low priority: it is in nobody's way.
 func newRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Directory) (*rollups.Writer, error) {
+	cfg.Now = client.Clock().Now
 	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
 	snapshot := freshSnapshots(directory)
 	cfg.Erasures = func(ctx context.Context, tenant string) (control.Erasures, error) {
@@ -120,7 +121,7 @@ type RebuildConfig struct {
 // rollupsOf returns a writer for a command, and the keys and days that it is about.
 func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer,
 	[]rollups.Target, error) {
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
+	directory := directoryOf(client, control.DirectoryConfig{})
 	snapshot, err := directory.Refresh(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -141,11 +141,10 @@ func isProvisioned(ctx context.Context, client *cosmos.Client) (bool, error) {
 
 func copySide(client *cosmos.Client, env Env) tenantcopy.Side {
 	return tenantcopy.Side{
-		Documents: client.Documents(), OfTenants: client.TenantDocuments(),
-		Orders: control.NewErasureOrders(client.Documents(), time.Now),
-		Directory: control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Feed: client.Feed(),
-			Logger: env.Logger}),
-		Catalog: client.CatalogAt(cosmos.Priority{Low: true}), Chunks: client.Chunks().At(cosmos.Priority{Low: true}),
+		Documents: client.Documents(), OfTenants: client.TenantDocuments(), Orders: ordersOf(client),
+		Directory: directoryOf(client, control.DirectoryConfig{Feed: client.Feed(), Logger: env.Logger}),
+		Catalog:   client.CatalogAt(cosmos.Priority{Low: true}), Chunks: client.Chunks().At(cosmos.Priority{Low: true}),
+		Now: client.Clock().Now,
 	}
 }
 

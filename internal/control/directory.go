@@ -16,7 +16,10 @@ import (
 type DirectoryConfig struct {
 	Documents Documents        `kong:"-"`
 	Now       func() time.Time `kong:"-"` // time.Now
-	Every     time.Duration    `kong:"-"` // between refreshes, 30 s
+	// Check fails while this process must decide nothing that cannot be undone: its clock is wrong. Nil: it never fails.
+	Check func() error `kong:"-"`
+
+	Every time.Duration `kong:"-"` // between refreshes, 30 s
 	// Feed lists what has changed, every FeedEvery (2 s). Without one everything is read every time.
 	Feed      Feed          `kong:"-"`
 	FeedEvery time.Duration `kong:"-"`
@@ -68,6 +71,9 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Check == nil {
+		cfg.Check = func() error { return nil }
+	}
 	cfg.Every = cmp.Or(max(cfg.Every, 0), 30*time.Second)
 	cfg.FeedEvery = cmp.Or(max(cfg.FeedEvery, 0), 2*time.Second)
 	cfg.Lead = cmp.Or(max(cfg.Lead, 0), 2*time.Hour)
@@ -105,6 +111,12 @@ func (d *Directory) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// Age returns how long ago the read of a snapshot began.
+func (d *Directory) Age(v *Snapshot) time.Duration { return d.cfg.Now().Sub(v.ReadAt) }
+
+// CheckClock fails while this process must decide nothing that cannot be undone.
+func (d *Directory) CheckClock() error { return d.cfg.Check() }
 
 // Snapshot returns the newest snapshot, never nil; it is empty before the first refresh. It takes no lock.
 func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }

@@ -375,20 +375,33 @@ func (e *Erasure) body() erasureBody {
 
 // ErasureOrders stores orders of erasure. It holds no state and is safe for any number of callers.
 type ErasureOrders struct {
-	docs Documents
-	now  func() time.Time
+	docs  Documents
+	now   func() time.Time
+	check func() error
 }
 
 // NewErasureOrders makes ErasureOrders over the control documents.
 func NewErasureOrders(docs Documents, now func() time.Time) *ErasureOrders {
-	return &ErasureOrders{docs, now}
+	return &ErasureOrders{docs, now, func() error { return nil }}
 }
+
+// OnlyWhile has what decides fail with the error of check, and returns o. It is set before o is used.
+func (o *ErasureOrders) OnlyWhile(check func() error) *ErasureOrders {
+	o.check = check
+	return o
+}
+
+// CheckClock fails while this process must decide nothing that cannot be undone.
+func (o *ErasureOrders) CheckClock() error { return o.check() }
 
 // Announce stores an order, and returns it with its id. It erases nothing before Acknowledge: the ends of the log must
 // be read between the two (rule E-R1). After an error it may be announced or not; Void makes sure.
 func (o *ErasureOrders) Announce(ctx context.Context, e Erasure) (*Erasure, error) {
 	if e.From >= e.To {
 		return nil, fmt.Errorf("the order covers no day: from %s, to %s", e.From, e.To)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("announce the erasure: %w", err)
 	}
 	var random [6]byte
 	_, _ = rand.Read(random[:])

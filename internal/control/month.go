@@ -163,12 +163,15 @@ func (v *Snapshot) MayAsk(tenant string, now time.Time) bool {
 // mayWrite reports whether the snapshot has a container, and is young enough to store chunks under it (rule X4).
 func (d *Directory) mayWrite(container string) bool {
 	v := d.Snapshot()
-	return v.HasContainer(container) && d.cfg.Now().Sub(v.ReadAt) < SnapshotLife
+	return v.HasContainer(container) && d.Age(v) < SnapshotLife
 }
 
 // Mark takes a container to a state, and returns what is stored then. It fails with ErrChanged if the container is not
 // as m says any more: what was decided by m is to be decided again (rule X4).
 func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month, error) {
+	if err := d.cfg.Check(); err != nil {
+		return m, fmt.Errorf("mark container %s as %s: %w", m.Container, state, err)
+	}
 	was, now := m.etag, d.cfg.Now().UTC()
 	if was == "" && state == MonthAsked {
 		m.Asked = now

@@ -97,6 +97,9 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 		if !ok {
 			return nil
 		}
+		if err := d.cfg.Check(); err != nil {
+			return fmt.Errorf("set the period of containers: %w", err)
+		}
 		if err := d.addPeriod(ctx, e, now); err != nil && !errors.Is(err, ErrExists) {
 			return fmt.Errorf("set the period of containers to %s from %s: %w", e.Period, e.From, err)
 		}

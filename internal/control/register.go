@@ -62,6 +62,9 @@ func (d *Directory) AddEpoch(ctx context.Context, tenant string, e sharding.Epoc
 	if err := v.Damaged(tenant); err != nil {
 		return fmt.Errorf("epoch of tenant %s: %w", tenant, err)
 	}
+	if err := d.cfg.Check(); err != nil {
+		return fmt.Errorf("epoch of tenant %s: %w", tenant, err)
+	}
 	if !v.has(tenant) {
 		return fmt.Errorf("epoch of tenant %s: no such tenant", tenant)
 	}

@@ -71,6 +71,8 @@ type Client struct {
 	ring    *keyRing
 	pacer   *pacer
 	tenants *tenantSeries
+	clock   *store.Clock
+	wrong   atomic.Bool // it is logged that the machine's clock is
 
 	az        atomic.Pointer[connection]
 	connected atomic.Bool // the SDK has learnt the account's endpoints
@@ -99,7 +101,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: %w", err)
 	}
-	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer), ring: keys, tenants: newTenantSeries(cfg.Registerer)}
+	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer), ring: keys, tenants: newTenantSeries(cfg.Registerer),
+		clock: store.NewClock(cfg.Now)}
+	c.metrics.follow(c.clock)
 	c.pacer = &pacer{
 		read: c.readRanges, now: cfg.Now, log: cfg.Logger, series: newRangeSeries(cfg.Registerer),
 		containers: map[string]*gates{},
@@ -111,6 +115,9 @@ func New(cfg Config) (*Client, error) {
 	c.az.Store(az)
 	return c, nil
 }
+
+// Clock returns the clock of the account, as its answers tell it.
+func (c *Client) Clock() *store.Clock { return c.clock }
 
 // Close gives up what the SDK shares between clients of one account. The client is not used afterwards.
 func (c *Client) Close() {
@@ -198,7 +205,7 @@ func (c *Client) dial() (*connection, error) {
 			Retry:     policy.RetryOptions{MaxRetries: -1},
 			Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
 
-			PerRetryPolicies: []policy.Policy{takePages{}, countCharges{c}},
+			PerRetryPolicies: []policy.Policy{takePages{}, countCharges{c}, readClock{c}},
 		},
 		PreferredRegions: c.cfg.Regions,
 	})

@@ -3,11 +3,14 @@ package cosmos
 import (
 	"time"
 
+	"binnacle/internal/store"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
+	factory   promauto.Factory
 	rus       *prometheus.CounterVec
 	throttled *prometheus.CounterVec
 	requests  *prometheus.CounterVec
@@ -18,6 +21,7 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
 	return &metrics{
+		factory: f,
 		rus: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_cosmos_request_units_total",
 			Help: "Request units that Cosmos DB charged.",
@@ -36,6 +40,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"operation"}),
 	}
+}
+
+// follow shows how far the service's clock is from the machine's.
+func (m *metrics) follow(c *store.Clock) {
+	m.factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "binnacle_cosmos_clock_offset_seconds",
+		Help: "Seconds by which the clock of Cosmos DB is ahead of this machine's; 0 where this one may be right.",
+	}, func() float64 { return c.Offset().Seconds() })
 }
 
 func (m *metrics) request(to call, result string, charge float64, took time.Duration) {

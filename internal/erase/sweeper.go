@@ -94,6 +94,9 @@ func (s *Sweeper) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.cfg.Orders.CheckClock(); err != nil {
+		return err
+	}
 	orders := slices.SortedFunc(v.AllErasures(), func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
 	var errs []error
 	for _, o := range orders {

@@ -162,7 +162,7 @@ func (p *Provisioner) held(ctx context.Context) bool {
 		return true
 	}
 	held, err := p.cfg.Lease.Take(ctx, LeaseName, leaseLength)
-	return held || err != nil
+	return held || err != nil // by a wrong clock a round decides nothing, and says so
 }
 
 // leaseLength is how long another process waits for one that has died.
@@ -202,6 +202,9 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	// tenant that is not in it has read the mark (rule X4).
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if err := p.cfg.Directory.CheckClock(); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	seen, err := p.observe(ctx)

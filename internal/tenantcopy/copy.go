@@ -34,6 +34,7 @@ type Side struct {
 	Orders    *control.ErasureOrders
 	Catalog   control.Catalog
 	Chunks    Chunks
+	Now       func() time.Time // of the side's account; Config.Now
 }
 
 // Config is what a copy needs. From, To, Tenant and Days have no default, nor has Forget.
@@ -107,6 +108,11 @@ func New(cfg Config) *Copier {
 	cfg.Attempts = cmp.Or(max(cfg.Attempts, 0), 10)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	for _, side := range []*Side{&cfg.From, &cfg.To} {
+		if side.Now == nil {
+			side.Now = cfg.Now
+		}
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Progress == nil {

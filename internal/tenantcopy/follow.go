@@ -37,7 +37,7 @@ type followed struct {
 // nothing is new. What it misses, the comparison at the end finds.
 func (c *Copier) Follow(ctx context.Context, end <-chan struct{}) (Result, error) {
 	// what is stored while the first copy runs is looked at once more
-	f := follower{Copier: c, since: c.cfg.Now().Add(-followMargin).Unix(), done: make(map[chunkOf]followed)}
+	f := follower{Copier: c, since: c.cfg.From.Now().Add(-followMargin).Unix(), done: make(map[chunkOf]followed)}
 	if r, err := c.Run(ctx); err != nil || c.cfg.DryRun || !r.IsEqual() {
 		return r, err
 	}

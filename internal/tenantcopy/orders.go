@@ -36,6 +36,11 @@ func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
 			return err
 		}
+		for _, side := range []Side{c.cfg.From, c.cfg.To} {
+			if err := side.Directory.CheckClock(); err != nil {
+				return fmt.Errorf("%w: %w", errFinal, err)
+			}
+		}
 		return c.sendOrders(ctx, &v)
 	})
 	if err != nil {
@@ -164,9 +169,8 @@ func (c *Copier) order(v *facts, e *entry) string {
 // ttl returns the time to live of a copy: what is left at the source, and no longer than the target keeps the day. It
 // reports false for a chunk that one of them hides or is about to (rule T5).
 func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
-	now := c.cfg.Now()
-	day, ms := e.ID.Day, now.UnixMilli()
-	if v.source.Hides(e.Device, day, ms) || v.isThere && v.target.Hides(e.Device, day, ms) {
+	now, day, ms := c.cfg.From.Now(), e.ID.Day, c.cfg.To.Now().UnixMilli()
+	if v.source.Hides(e.Device, day, now.UnixMilli()) || v.isThere && v.target.Hides(e.Device, day, ms) {
 		return 0, false
 	}
 	if v.isThere {
