@@ -37,7 +37,7 @@ type Clock struct {
 
 // clockReading is what is known at one moment.
 type clockReading struct {
-	own time.Time // of the machine, with what tells how much time passes
+	own time.Time // of the machine, with the time that passes
 	// least and most are by how much the service's clock is ahead of own.
 	least, most time.Duration
 }
