@@ -38,6 +38,7 @@ func accountAt(t *testing.T, ahead time.Duration) (client *cosmos.Client, addr s
 // clocks of this machine and of an account differ.
 func TestCommandsByAWrongClock(t *testing.T) {
 	right, rightAddr := accountAt(t, 0)
+	keep := "30d"
 	for _, ahead := range []time.Duration{-400 * 24 * time.Hour, 5 * time.Hour} {
 		client, addr := accountAt(t, ahead)
 		at := app.AccountConfig{Cosmos: addr}
@@ -50,6 +51,10 @@ func TestCommandsByAWrongClock(t *testing.T) {
 		for what, run := range map[string]func(context.Context, app.Env) error{
 			"provision": app.ProvisionConfig{Account: at, Policy: app.PolicyConfig{HotRUs: 4000, WarmRUs: 1000,
 				ColdRUs: 400, ErasureRUs: 1}, Shape: app.ShapeConfig{SharedRUs: 400}, Once: true}.Run,
+			"retention": app.SetTenant{Tenant: "acme", Retention: &keep, Confirmation: app.Confirmation{Confirm: "acme"},
+				TokenConfig: app.TokenConfig{Account: at}}.Run,
+			"rollups drop": app.DropRollups{Of: app.RollupsOfConfig{Account: at},
+				Confirmation: app.Confirmation{Confirm: "all"}}.Run,
 			"copy from": app.CopyConfig{Tenant: "acme", Account: at, Target: app.AccountConfig{Cosmos: rightAddr},
 				RUs: 400}.Run,
 			"copy to": app.CopyConfig{Tenant: "acme", Account: app.AccountConfig{Cosmos: rightAddr}, Target: at,

@@ -243,6 +243,9 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	}
 	defer client.Close()
 	w, targets, err := rollupsOf(ctx, cfg, client, env)
+	if err == nil {
+		err = client.Clock().Check()
+	}
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
 	defer client.Close()
 	o := newTenantOperator(client.Documents(), processIdentity(""), env.Logger)
 	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
+	o.mayDecide = client.CheckClock
 	return do(o)
 }
 

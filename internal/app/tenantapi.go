@@ -98,6 +98,7 @@ func (a tenantAPI) endpoint(serve tenantEndpoint) operatorEndpoint {
 		o := newTenantOperator(a.docs, who, a.log)
 		if a.client != nil {
 			o.catalog, o.chunks = a.client.Catalog(), a.client.Chunks().At(cosmos.Priority{Low: true})
+			o.mayDecide = a.client.CheckClock
 		}
 		return serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
 	}

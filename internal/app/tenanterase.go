@@ -46,7 +46,9 @@ func (r tenantRequest) erase() (int, any, error) {
 		return 0, nil, err
 	}
 	e := &eraser{cfg: cfg, client: r.api.client, cluster: r.api.cluster, env: Env{Logger: r.log}, actions: r.actions,
-		directory: r.directory(), orders: control.NewErasureOrders(r.docs, time.Now)}
+		directory: r.directory(), orders: control.NewErasureOrders(r.docs, time.Now).OnlyWhile(func() error {
+			return r.checkClock(r.Context())
+		})}
 	if cfg.DryRun {
 		places, err := e.survey(r.Context(), order)
 		return http.StatusOK, map[string]any{"places": append([]control.SweptPlace{}, places...)}, err

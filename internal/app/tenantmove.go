@@ -41,6 +41,9 @@ func (o tenantOperator) move(ctx context.Context, name, placement, from string) 
 	}
 	directory := o.directory()
 	v, err := directory.Refresh(ctx)
+	if err == nil {
+		err = o.checkClock(ctx)
+	}
 	if err != nil {
 		return err
 	}

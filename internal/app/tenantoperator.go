@@ -27,11 +27,13 @@ type tenantOperator struct {
 	log     *slog.Logger
 	catalog control.Catalog    // for classes of retention by tag; nil: none
 	chunks  store.HeaderReader // to count what goes; nil: it is not counted
+	// mayDecide fails while this machine's clock is wrong; nil: it never does.
+	mayDecide func(ctx context.Context) error
 }
 
 func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
 	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
-		control.NewActions(docs, who, log, time.Now), log, nil, nil}
+		control.NewActions(docs, who, log, time.Now), log, nil, nil, nil}
 }
 
 // directory returns a copy of the tenants, which has read nothing yet.
@@ -210,7 +212,18 @@ func (o tenantOperator) check(ctx context.Context, name string) error {
 }
 
 func (o tenantOperator) change(ctx context.Context, a control.Action, changes ...control.Change) error {
+	if err := o.checkClock(ctx); err != nil {
+		return fmt.Errorf("%s %s: %w", a.Verb, a.Tenant, err)
+	}
 	return o.actions.Do(ctx, a, func(*control.Action) error { return o.tenants.Set(ctx, a.Tenant, changes...) })
+}
+
+// checkClock fails while nothing may be decided that cannot be undone.
+func (o tenantOperator) checkClock(ctx context.Context) error {
+	if o.mayDecide == nil {
+		return nil
+	}
+	return o.mayDecide(ctx)
 }
 
 func (o tenantOperator) suspend(ctx context.Context, name, reason string) error {

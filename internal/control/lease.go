@@ -64,7 +64,7 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 		if err := decode(old, &body); err != nil {
 			return false, err
 		}
-		if body.Holder != l.holder && now.UnixMilli() < body.Until && !l.isStale(name, old.ETag, now, length) {
+		if body.Holder != l.holder && now.UnixMilli() < body.Until && !l.isStale(old, now, length) {
 			return false, nil
 		}
 	}
@@ -80,12 +80,12 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 }
 
 // isStale reports whether a lease of another holder has been the same for so long.
-func (l *Leases) isStale(name, etag string, now time.Time, length time.Duration) bool {
+func (l *Leases) isStale(lease Document, now time.Time, length time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if seen := l.seen[name]; seen.etag == etag {
+	if seen := l.seen[lease.ID]; seen.etag == lease.ETag {
 		return now.Sub(seen.since) >= length
 	}
-	l.seen[name] = seenLease{etag, now}
+	l.seen[lease.ID] = seenLease{lease.ETag, now}
 	return false
 }
