@@ -133,8 +133,10 @@ func TestDamagedMonth(t *testing.T) {
 	require.True(t, v.Expired(name), "writers keep off")
 	require.Len(t, v.Damage(), 1)
 	require.Len(t, v.Tenants(), 2)
-	require.ErrorContains(t, d.Expire(t.Context(), name), "damaged")
-	require.ErrorContains(t, d.Dropped(t.Context(), name), "damaged")
+	for _, state := range []control.MonthState{control.MonthAsked, control.MonthExpired, control.MonthDropping} {
+		_, err := d.Mark(t.Context(), v.Month(name), state)
+		require.ErrorContains(t, err, "damaged")
+	}
 	require.NoError(t, d.AskMonth(t.Context(), "chunks-globex-2026-12"))
 	require.True(t, d.Snapshot().HasContainer("chunks-globex-2026-12"))
 }

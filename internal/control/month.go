@@ -169,6 +169,9 @@ func (d *Directory) mayWrite(container string) bool {
 // Mark takes a container to a state, and returns what is stored then. It fails with ErrChanged if the container is not
 // as m says any more: what was decided by m is to be decided again (rule X4).
 func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month, error) {
+	if m.State == monthDamaged {
+		return m, fmt.Errorf("%s document %q is damaged", KindMonth, m.Container)
+	}
 	if err := d.cfg.Check(); err != nil {
 		return m, fmt.Errorf("mark container %s as %s: %w", m.Container, state, err)
 	}
