@@ -82,6 +82,35 @@ func TestNamesThatCollideAreRefused(t *testing.T) {
 	}
 }
 
+// Fields of Avro that become one name, keys of a map that occur twice, and two fields for one thing.
+func TestAvroNamesThatCollide(t *testing.T) {
+	const schema = `{"type":"record","name":"R","fields":[{"name":"ts","type":"long"},{"name":"time","type":"long"},` +
+		`{"name":"p","type":{"type":"map","values":"long"}},{"name":"p_in","type":["null","long"]}]}`
+	opts := decode.Options{Tenant: "acme", Device: "m1", Schemas: schemas{1: {Text: schema}}}
+	pair := func(name string, v byte) string { return string(rune(2*len(name))) + name + string(rune(2*v)) }
+	for payload, want := range map[string][]string{
+		"\x02\x02\x02" + pair("in", 1) + "\x00\x00":                      {"p_in"},
+		"\x02\x04\x02" + pair("in", 1) + "\x00\x00":                      {"p_in", "time"},
+		"\x02\x02\x02" + pair("in", 1) + "\x00\x02\x02":                  {"p_in"},
+		"\x02\x02\x02" + pair("in", 1) + "\x00\x02\x04":                  nil,
+		"\x02\x02\x04" + pair("in", 1) + pair("in", 2) + "\x00\x00":      nil,
+		"\x02\x02\x04" + pair("in", 1) + pair("in_", 2) + "\x00\x02\x02": {"p_in", "p_in_"},
+	} {
+		got := decode.New(opts).Decode(registered(1, []byte(payload)))
+		if want == nil {
+			require.Len(t, got.Bad, 1, "%q", payload)
+			require.Equal(t, decode.Name, got.Bad[0].Reason, "%q: %s", payload, got.Bad[0].Detail)
+			continue
+		}
+		require.Empty(t, got.Bad, "%q", payload)
+		var names []string
+		for _, f := range got.Readings[0].Fields {
+			names = append(names, f.Metric)
+		}
+		require.Equal(t, want, names, "%q", payload)
+	}
+}
+
 // Objects of any shape keep each of their values, or are refused.
 func TestFlatJSONLosesNoValue(t *testing.T) {
 	const seed = 33
