@@ -150,6 +150,18 @@ func (b *bound) take(expr parser.Expr, g grid) (taken int64, err error) {
 	return taken, nil
 }
 
+// takeTwice takes what an expression may hold, and as much once more.
+func (b *bound) takeTwice(expr parser.Expr, g grid) (each int64, err error) {
+	if each, err = b.take(expr, g); err != nil {
+		return 0, err
+	}
+	if err := b.memory.Take(each); err != nil {
+		b.memory.Give(each)
+		return 0, b.beyond(err)
+	}
+	return each, nil
+}
+
 // leaf returns how much a selector has found.
 func (b *bound) leaf(matchers []*labels.Matcher) leafSize {
 	out := b.pushdowns.of(matchers).outcomeSoFar()
@@ -187,11 +199,12 @@ func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), 
 		s := q.Statement().(*parser.EvalStmt)
 		most = max(min(most, steps-at), 1)
 		var taken int64
-		for taken, err = b.take(s.Expr, gridOf(most, whole.Interval)); err != nil && most > 1; {
+		for taken, err = b.takeTwice(s.Expr, gridOf(most, whole.Interval)); err != nil && most > 1; {
 			most /= 2
-			taken, err = b.take(s.Expr, gridOf(most, whole.Interval))
+			taken, err = b.takeTwice(s.Expr, gridOf(most, whole.Interval))
 		}
 		if err == nil {
+			b.memory.Give(taken) // out takes no more than that of what the part becomes
 			s.Start = whole.Start.Add(time.Duration(at) * whole.Interval)
 			s.End = s.Start.Add(time.Duration(most-1) * whole.Interval)
 			part := q.Exec(ctx)
@@ -241,7 +254,12 @@ func (j *joined) add(res *promql.Result) error {
 		of := &j.matrix[at]
 		if need := len(of.Floats) + len(s.Floats); need > cap(of.Floats) {
 			size := max(need, min(2*cap(of.Floats), maxPoints+1))
-			if err := j.memory.Take(pointBytes * int64(size)); err != nil {
+			err := j.memory.Take(pointBytes * int64(size))
+			if err != nil {
+				size = need
+				err = j.memory.Take(pointBytes * int64(size))
+			}
+			if err != nil {
 				return err
 			}
 			j.memory.Give(pointBytes * int64(cap(of.Floats)))

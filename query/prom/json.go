@@ -20,6 +20,7 @@ type pieces struct {
 	memory *query.Memory
 	done   [][]byte
 	b      []byte // the last one
+	spare  []byte // for the labels of a series
 }
 
 // Pieces are at most so large, but for what belongs together.
@@ -170,13 +171,20 @@ func (p *pieces) end(n int) error {
 
 // metric appends the begin of a series in a list, and leaves room for a point.
 func (p *pieces) metric(i int, l labels.Labels) error {
-	if err := p.room(jsonSeriesBytes + jsonPointBytes + jsonByteBytes*int(l.ByteSize()) + 8*l.Len()); err != nil {
+	if most := jsonSeriesBytes + jsonByteBytes*int(l.ByteSize()) + 8*l.Len(); most > cap(p.spare) {
+		if err := p.memory.Take(int64(most - cap(p.spare))); err != nil {
+			return err
+		}
+		p.spare = make([]byte, 0, most)
+	}
+	p.spare = appendMetric(p.spare[:0], l)
+	if err := p.room(len(p.spare) + jsonSeriesBytes + jsonPointBytes); err != nil {
 		return err
 	}
 	if i == 0 {
 		p.b = append(p.b, '[')
 	}
-	p.b = appendMetric(separate(p.b, i), l)
+	p.b = append(separate(p.b, i), p.spare...)
 	return nil
 }
 
