@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"binnacle/internal/app"
+	"binnacle/internal/report"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -68,7 +69,8 @@ type env struct {
 	command string
 	ctx     context.Context
 	stdout  io.Writer
-	stderr  *os.File
+	stderr  io.Writer
+	console *os.File // stderr as it is
 	log     *slog.Logger
 }
 
@@ -83,8 +85,8 @@ func (e *env) app() app.Env {
 
 // progress returns the terminal that may show how far a subcommand is, nil for none.
 func (e *env) progress() io.Writer {
-	if isTerminal(e.stderr) {
-		return e.stderr
+	if isTerminal(e.console) {
+		return e.console
 	}
 	return nil
 }
@@ -111,7 +113,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(args []string, stdout io.Writer, stderr *os.File) int {
+func run(args []string, out io.Writer, console *os.File) int {
+	stdout, stderr := report.Terminal(out), report.Terminal(console)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -150,7 +153,7 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	if cli.PrintConfig {
 		err = printSettings(stdout, command)
 	} else {
-		err = command.Run(&env{command.Command(), ctx, stdout, stderr, cli.logger(stderr)})
+		err = command.Run(&env{command.Command(), ctx, stdout, stderr, console, cli.logger(report.Terminal(console))})
 	}
 	if err != nil {
 		return fail(stderr, err)

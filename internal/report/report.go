@@ -34,6 +34,13 @@ type layout struct {
 // left-aligned cell that ends its row may exceed its column: nothing follows it.
 func writeColumns(w io.Writer, rows [][]string, l layout) error {
 	right := func(column int) bool { return column >= l.firstRight }
+	shown := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			shown[i] = append(shown[i], cellText(cell))
+		}
+	}
+	rows = shown
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
