@@ -2,6 +2,7 @@ package prom
 
 import (
 	"slices"
+	"strings"
 
 	"binnacle/internal/telemetry"
 
@@ -18,9 +19,23 @@ const exported = "exported_"
 // curveName is the metric and the device of a series.
 type curveName struct{ metric, device string }
 
+// renamed returns the name in PromQL of a label or tag. Those that the metric and the device have taken, with exported_
+// before them any number of times, get one exported_ more, whatever stands beside them: so two rows of labels that differ
+// never become one, as labels device and exported_device would.
+func renamed(name string) string {
+	base := name
+	for strings.HasPrefix(base, exported) {
+		base = strings.TrimPrefix(base, exported)
+	}
+	if base == deviceLabel || base == model.MetricNameLabel {
+		return exported + name
+	}
+	return name
+}
+
 // labelsOf returns the labels of a series in PromQL: its metric as the name, its device, then the sets: the reading's
-// labels and the device's tags. Of two with one name the first keeps it. Empty values are dropped, as they are no
-// labels in PromQL.
+// labels and the device's tags. Of two with one name the first keeps it, and the other gets exported_ until its name is
+// free. Empty values are dropped, as they are no labels in PromQL.
 func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) labels.Labels {
 	taken := map[string]string{model.MetricNameLabel: of.metric, deviceLabel: of.device}
 	for _, set := range sets {
@@ -29,6 +44,7 @@ func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) 
 			if l.Name == "" || l.Value == "" {
 				continue
 			}
+			l.Name = renamed(l.Name)
 			if _, clash := taken[l.Name]; clash {
 				losers = append(losers, l)
 				continue
