@@ -265,6 +265,11 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 		}
 		u.scheduleLookup(d, now, every)
 	}
+	if times && u.cfg.Every >= 0 { // heads list the times until every reader sees them
+		u.cfg.Mu.Lock()
+		d.tenant.updatePending(d)
+		u.cfg.Mu.Unlock()
+	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
 	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant.units))
 }

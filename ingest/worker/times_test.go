@@ -239,6 +239,38 @@ func TestTimesOfChunksBeforeTheTail(t *testing.T) {
 	w.checkTimes(w.worker(w.settings))
 }
 
+// Times that are written alone change the version of what heads know: a querier that has read the catalog before reads
+// it again, as no head lists them any more.
+func TestWrittenTimesChangeTheVersion(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	l := w.worker(w.settings)
+	take := func(device string) {
+		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
+		r := worker.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)}
+		w.log = append(w.log, r)
+		require.NoError(t, l.Take(t.Context(), r))
+		w.now = w.now.Add(2 * time.Minute)
+		attempt(t, l)
+	}
+	take("idle")
+	take("idle")
+	take("busy")
+	take("busy")
+	listed, _ := w.Catalog.Entry("acme", "idle")
+	read := l.CatalogPending("acme").Version // a querier reads the catalog here
+	for range 60 {
+		w.now = w.now.Add(time.Hour)
+		take("busy")
+		if now, _ := w.Catalog.Entry("acme", "idle"); now.Last != listed.Last {
+			require.NotEqual(t, read, l.CatalogPending("acme").Version)
+			return
+		}
+		require.Equal(t, read, l.CatalogPending("acme").Version)
+	}
+	t.Fatal("the times of an idle device are never written")
+}
+
 // A partition goes to another process, which stores more and dies, and comes back: the first process has the times of
 // the other one too, and leaves them to the next owner.
 func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {

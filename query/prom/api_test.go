@@ -11,8 +11,11 @@ import (
 	"binnacle/internal/access"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
+	"binnacle/query/querytest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,6 +34,28 @@ func TestInstantQuery(t *testing.T) {
 				"value":[1795176000,"23"]},
 			{"metric":{"__name__":"temp","device":"m2"},"value":[1795176000,"30"]}]}`, string(r.Data))
 	}
+}
+
+// Sets of labels that differ are series that differ, whatever names they have: no sample is left out.
+func TestLabelsNamedAsTheDeviceStayApart(t *testing.T) {
+	s := newServer(t, nil)
+	var records []querytest.Record
+	for i, l := range []telemetry.Labels{
+		nil, {{Name: "device", Value: "x"}}, {{Name: "exported_device", Value: "x"}},
+		{{Name: "device", Value: "x"}, {Name: "exported_device", Value: "x"}},
+		{{Name: "exported_exported_device", Value: "x"}}, {{Name: "__name__", Value: "x"}},
+		{{Name: "exported___name__", Value: "x"}},
+	} {
+		records = append(records, record(int64(i), "m1", noon.Add(-time.Minute), l, float("temp", float64(i))))
+	}
+	s.world.Chunk(records...)
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100})
+	for _, query := range []string{"count(temp)", "count(temp + 0)", "count(max_over_time(temp[2m]))"} {
+		r := s.ask(t, "/api/v1/query", "query", query)
+		require.Contains(t, string(r.Data), `"7"`, query)
+	}
+	require.Contains(t, string(s.ask(t, "/api/v1/query", "query", `temp{exported_exported_device="x",exported_device=""}`).Data),
+		`"value":[1795176000,"2"]`)
 }
 
 func TestRangeQuery(t *testing.T) {
