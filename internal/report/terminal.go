@@ -10,8 +10,8 @@ import (
 
 // Terminal returns a writer that passes text on to w as a terminal may show it: what tenants, devices and stores say
 // must not move the cursor, set a title or reverse a line. Characters that could are written as JSON and Go spell them,
-// such as \u001b, so that JSON stays the same value; bytes that are no UTF-8 as \x9b. Ends of lines and tabs stay. It is
-// safe for any number of goroutines.
+// such as \u001b, so that JSON stays the same value; bytes that are no UTF-8 as \x9b. Ends of lines and tabs stay. It
+// is safe for any number of goroutines.
 func Terminal(w io.Writer) io.Writer { return &terminal{w: w} }
 
 type terminal struct {

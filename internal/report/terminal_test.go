@@ -11,11 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// obeys reports whether a terminal may obey a character.
+func obeys(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029
+}
+
 // hostile has every character that a terminal may obey, and some that it may show.
 func hostile() string {
 	var out strings.Builder
 	for r := range rune(0x2100) {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029 {
+		if obeys(r) {
 			out.WriteRune(r)
 		}
 	}
@@ -25,7 +30,7 @@ func hostile() string {
 // obeyed returns the characters of what was written that a terminal may obey, without ends of lines and tabs.
 func obeyed(text string) (out []rune) {
 	for _, r := range text {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029) {
+		if r != '\n' && r != '\t' && obeys(r) {
 			out = append(out, r)
 		}
 	}

@@ -20,8 +20,8 @@ const exported = "exported_"
 type curveName struct{ metric, device string }
 
 // renamed returns the name in PromQL of a label or tag. Those that the metric and the device have taken, with exported_
-// before them any number of times, get one exported_ more, whatever stands beside them: so two rows of labels that differ
-// never become one, as labels device and exported_device would.
+// before them any number of times, get one exported_ more, whatever stands beside them: so two sets of labels that
+// differ never become one, as labels device and exported_device would.
 func renamed(name string) string {
 	base := name
 	for strings.HasPrefix(base, exported) {
