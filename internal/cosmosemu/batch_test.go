@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,4 +232,48 @@ func TestBatchBudget(t *testing.T) {
 	require.Greater(t, resp.RequestCharge, float32(600))
 	_, err = co.ExecuteTransactionalBatch(ctx, b, nil)
 	require.Equal(t, 429, code(err))
+}
+
+// A client takes a partition key without a version for one of version 1, and sends the operations of a bulk by ranges
+// that the container does not have. They are done all the same, each in its place of the answer; of one with version 2
+// those of another range are gone.
+func TestBulkOfAnyRanges(t *testing.T) {
+	for version, gone := range map[string]bool{"": false, `,"version":2`: true} {
+		s := open(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 4})
+		r := rest{t, s}
+		r.do(201, "POST", "dbs", "dbs", "", `{"id":"d"}`)
+		r.do(201, "POST", "dbs/d/colls", "colls", "dbs/d",
+			`{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"`+version+`}}`)
+		var ops []string
+		for i := range 40 {
+			ops = append(ops, fmt.Sprintf(
+				`{"operationType":"Create","partitionKey":"[\"p%d\"]","resourceBody":{"id":"i%[1]d","pk":"p%[1]d"}}`, i))
+		}
+		bulk := func(op []string) (statuses []int, ids []string) {
+			resp, text := send(t, s, "POST", "dbs/d/colls/c/docs", "docs", "dbs/d/colls/c", "["+strings.Join(op, ",")+"]",
+				"x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "False",
+				"x-ms-cosmos-batch-continue-on-error", "True", "x-ms-documentdb-partitionkeyrangeid", "0")
+			require.Less(t, resp.StatusCode, 300, text)
+			var all []struct {
+				StatusCode   int
+				ResourceBody struct{ ID string }
+			}
+			require.NoError(t, json.Unmarshal([]byte(text), &all))
+			for _, a := range all {
+				statuses, ids = append(statuses, a.StatusCode), append(ids, a.ResourceBody.ID)
+			}
+			return statuses, ids
+		}
+		statuses, ids := bulk(ops)
+		require.Equal(t, gone, slices.Contains(statuses, 410))
+		require.Contains(t, statuses, 201)
+		if gone {
+			continue
+		}
+		for i, id := range ids {
+			require.Equal(t, fmt.Sprintf("i%d", i), id)
+		}
+		statuses, _ = bulk(ops[10:20])
+		require.Equal(t, slices.Repeat([]int{409}, 10), statuses)
+	}
 }

@@ -221,6 +221,14 @@ test("bulk: over partitions, in order", async () => {
   const gone = await co.items.executeBulkOperations(ops.map((o) => ({ operationType: "Delete", id: o.resourceBody.id, partitionKey: o.partitionKey })));
   assert.deepEqual(new Set(gone.map((r) => r.response?.statusCode)), new Set([204]));
 });
+test("bulk: over partitions of a key without a version", async () => {
+  const co = await container({ throughput: 24000, partitionKey: { paths: ["/pk"] } });
+  const ops = Array.from({ length: 120 }, (_, i) => ({ operationType: "Create", partitionKey: "b" + i, resourceBody: { id: "bulk" + i, pk: "b" + i } }));
+  const results = await co.items.executeBulkOperations(ops);
+  assert.deepEqual(results.map((r) => r.response?.statusCode), Array(120).fill(201));
+  assert.deepEqual(results.map((r) => r.response?.resourceBody?.id), ops.map((o) => o.resourceBody.id));
+  assert.equal((await co.item("bulk7", "b7").read()).statusCode, 200);
+});
 test("bulk: what fails stands in its place", async () => {
   const co = await container({ partitionKey: { paths: ["/pk"], version: 2 } });
   await co.items.create({ id: "a", pk: "p" });

@@ -29,6 +29,58 @@ func (b Bulk) key(i int) string {
 // Bulk does operations in their order, each for itself, under one sequence number. When it returns without an error,
 // those that succeeded are durable.
 func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
+	if c.Definition().PartitionKey.Version == 0 {
+		return c.bulkAnywhere(call, b)
+	}
+	return c.bulk(call, b)
+}
+
+// bulkAnywhere does operations of any physical partitions. A client takes a partition key without a version for one of
+// version 1, and sends operations by the ranges of that hash, which the container does not have.
+func (c *Container) bulkAnywhere(call Call, b Bulk) (Result, []Outcome, error) {
+	parts, doc := c.parts(), documents.Get().(*document)
+	defer documents.Put(doc)
+	var order []*partition
+	of := make(map[*partition][]int, len(parts))
+	for i := range b.Requests {
+		key, err := c.current.Load().fullKey(&doc.keys, b.key(i))
+		if err != nil {
+			return Result{}, nil, c.misaddressed(err)
+		}
+		p := partitionAt(parts, key.AppendEPK(nil))
+		if of[p] == nil {
+			order = append(order, p)
+		}
+		of[p] = append(of[p], i)
+	}
+	var all Result
+	outcomes, failed := make([]Outcome, len(b.Requests)), false
+	for _, p := range order {
+		one := Bulk{GoOn: b.GoOn}
+		for _, i := range of[p] {
+			one.Keys, one.Requests = append(one.Keys, b.key(i)), append(one.Requests, b.Requests[i])
+		}
+		if failed && !b.GoOn {
+			for _, i := range of[p] {
+				outcomes[i].Refused = refusal.FailedDependency()
+			}
+			continue
+		}
+		res, made, err := c.bulk(call, one)
+		if err != nil {
+			return Result{}, nil, err
+		}
+		res.Charge += all.Charge
+		all = res
+		for n, i := range of[p] {
+			outcomes[i] = made[n]
+			failed = failed || made[n].Refused != nil
+		}
+	}
+	return all, outcomes, nil
+}
+
+func (c *Container) bulk(call Call, b Bulk) (Result, []Outcome, error) {
 	t := transaction{container: c, call: call}
 	defer t.release()
 	for i, r := range b.Requests {

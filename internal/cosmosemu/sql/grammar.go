@@ -48,11 +48,12 @@ type from struct {
 	EndPos lexer.Position
 }
 
-// source is c, c.path AS name, or name IN c.path.
+// source is c, c.path AS name, name IN c.path, or a subquery AS name.
 type source struct {
 	Pos     lexer.Position
 	Element string     `parser:"(@Ident 'IN')?"`
-	Sub     bool       `parser:"( @'('"`
+	Sub     *statement `parser:"( '(' (?= 'SELECT') @@ ')'"`
+	Called  string     `parser:"  ('AS'? @Ident)?"`
 	Root    string     `parser:"| @Ident"`
 	Steps   []*stepRef `parser:"  @@*"`
 	Alias   string     `parser:"  ('AS'? @Ident)? )"`

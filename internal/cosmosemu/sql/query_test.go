@@ -245,15 +245,18 @@ func TestErrorsNameThePlaceAndTheConstruct(t *testing.T) {
 		{`SELECT * FROM c JOIN c.list`, "JOIN without IN", 22},
 		{`SELECT * FROM c JOIN d IN c.list`, "SELECT * over more than one source", 1},
 		{`SELECT d FROM c JOIN d IN c.list JOIN d IN c.other`, "two sources are named d", 39},
-		{`SELECT c.x FROM c JOIN (SELECT VALUE 1)`, "a subquery is not supported", 25},
-		{`SELECT c.x FROM (`, "a subquery is not supported", 17},
-		{`SELECT c.x FROM c JOIN x IN (`, "a subquery is not supported", 24},
+		{`SELECT c.x FROM c JOIN (SELECT VALUE 1)`, "a subquery with more than SELECT VALUE", 24},
+		{`SELECT c.x FROM c JOIN (SELECT VALUE t FROM t IN c.l) c`, "two sources are named c", 24},
+		{`SELECT c.x FROM c JOIN x IN (SELECT VALUE t FROM t IN c.l)`, "JOIN of the elements of a subquery", 24},
+		{`SELECT c.x FROM c JOIN (SELECT t, t FROM t IN c.l)`, "two columns are named t", 35},
+		{`SELECT c.x FROM (SELECT VALUE 1)`, "a subquery is not supported", 17},
+		{`SELECT c.x FROM c JOIN x IN (`, "the query ends too early", 30},
 		{`SELECT c.y FROM c GROUP BY c.x`, "neither in GROUP BY", 8},
 		{`SELECT * FROM c GROUP BY c.x`, "neither in GROUP BY", 1},
 		{`SELECT c.x FROM c GROUP BY c.x HAVING c.x > 1`, "HAVING is not supported", 32},
 		{`SELECT * FROM c WHERE EXISTS(SELECT VALUE 1)`, "a subquery with more than SELECT VALUE", 23},
 		{`SELECT * FROM c WHERE (SELECT VALUE 1) = 1`, "a subquery with more than SELECT VALUE", 23},
-		{`SELECT ARRAY(SELECT 1 FROM x IN c.l) FROM c`, "a subquery without VALUE", 8},
+		{`SELECT (SELECT 1 FROM x IN c.l) FROM c`, "a subquery without VALUE", 8},
 		{`SELECT udf.f(c.x) FROM c`, "a user-defined function is not supported", 8},
 		{`SELECT * FROM c WHERE c.x & 1 = 2`, "the operator & is not supported", 27},
 		{`SELECT * FROM c WHERE c.x LIKE 'a' ESCAPE 'xx'`, "ESCAPE takes one character", 43},
@@ -329,6 +332,29 @@ func TestSubqueries(t *testing.T) {
 		require.NoError(t, err)
 		got, _ := b.Project(nil, row{fastjson.MustParse(doc), q.Paths()})
 		require.Equal(t, want, string(got), expr)
+	}
+}
+
+// JOIN of a subquery goes through its rows, for each row of the sources before.
+func TestJoinedSubqueries(t *testing.T) {
+	docs := []string{`{"id":"x","l":[{"k":1},{"k":2},{"k":3}],"n":2,"m":[7,8]}`, `{"id":"y","l":[{"k":2}],"n":1}`,
+		`{"id":"z"}`}
+	for text, want := range map[string][]string{
+		`SELECT c.id, t FROM c JOIN (SELECT VALUE t.k FROM t IN c.l WHERE t.k >= 2) AS t`: {
+			`{"id":"x","t":2}`, `{"id":"x","t":3}`, `{"id":"y","t":2}`},
+		`SELECT VALUE t.k FROM c JOIN (SELECT VALUE u FROM u IN c.l WHERE u.k >= c.n) t WHERE t.k != 3`:        {`2`, `2`},
+		`SELECT VALUE COUNT(1) FROM c JOIN (SELECT VALUE t FROM t IN c.l) JOIN (SELECT VALUE m FROM m IN c.m)`: {`6`},
+		`SELECT c.id, s.n, s.most FROM c JOIN (SELECT COUNT(1) AS n, MAX(t.k) AS most FROM t IN c.l) AS s`: {
+			`{"id":"x","n":3,"most":3}`, `{"id":"y","n":1,"most":2}`, `{"id":"z","n":0}`},
+		`SELECT VALUE mean FROM c JOIN (SELECT VALUE AVG(t.k) FROM t IN c.l) mean WHERE mean >= 2`: {`2`, `2`},
+		`SELECT VALUE v FROM c JOIN t IN c.l JOIN (SELECT VALUE u.k + t.k FROM u IN c.l WHERE u.k < t.k) AS v`: {
+			`3`, `4`, `5`},
+		`SELECT VALUE r FROM c JOIN (SELECT t.k, c.id FROM t IN c.l WHERE t.k = 2) AS r`: {
+			`{"k":2,"id":"x"}`, `{"k":2,"id":"y"}`},
+		`SELECT VALUE COUNT(1) FROM c JOIN (SELECT VALUE t FROM t IN c.l) AS t WHERE t.k > 1`: {`3`},
+		`SELECT VALUE ARRAY(SELECT t.k FROM t IN c.l) FROM c WHERE c.id = "y"`:                {`[{"k":2}]`},
+	} {
+		require.Equal(t, want, rows(t, text, nil, docs...), text)
 	}
 }
 

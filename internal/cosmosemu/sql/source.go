@@ -25,8 +25,11 @@ func (c *compiler) from(f *from) {
 	c.root(f.Source)
 	for _, j := range f.Joins {
 		switch {
-		case j.Sub:
-			c.fail(j.Pos, "a subquery is not supported")
+		case j.Sub != nil && j.Element == "":
+			c.joinRows(j)
+			continue
+		case j.Sub != nil:
+			c.fail(j.Pos, "JOIN of the elements of a subquery is not supported")
 			return
 		case j.Element == "":
 			c.fail(j.Pos, "JOIN without IN is not supported")
@@ -38,7 +41,7 @@ func (c *compiler) from(f *from) {
 
 // root compiles the first source. The container may have any name.
 func (c *compiler) root(s *source) {
-	if s.Sub {
+	if s.Sub != nil {
 		c.fail(s.Pos, "a subquery is not supported")
 		return
 	}
@@ -73,13 +76,26 @@ func (c *compiler) join(s *source) {
 		c.fail(s.Pos, "a second name for the elements of an iteration is not supported")
 		return
 	}
+	if c.isNew(s, s.Element) {
+		c.iterate(&c.query.iteration, s.Element, c.path(s.Pos, s.Root, s.Steps))
+	}
+}
+
+// joinRows compiles a subquery AS x: every row of it in turn. Without a name nothing reads them.
+func (c *compiler) joinRows(s *source) {
+	if s.Called == "" || c.isNew(s, s.Called) {
+		c.iterate(&c.query.iteration, s.Called, c.subquery(&subRef{Pos: s.Pos, Kind: "ARRAY", Text: s.Sub}))
+	}
+}
+
+func (c *compiler) isNew(s *source, called string) bool {
 	for _, n := range c.names {
-		if n.text == s.Element {
-			c.fail(s.Pos, "two sources are named "+s.Element)
-			return
+		if n.text == called {
+			c.fail(s.Pos, "two sources are named "+called)
+			return false
 		}
 	}
-	c.iterate(&c.query.iteration, s.Element, c.path(s.Pos, s.Root, s.Steps))
+	return true
 }
 
 // path compiles a name with steps after it.

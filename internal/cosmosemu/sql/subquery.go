@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -41,15 +42,18 @@ func (c *compiler) subquery(r *subRef) node {
 	case s.From == nil || s.Distinct || s.Top != nil || len(s.Group)+len(s.Order) > 0 || s.Limit != nil:
 		c.fail(r.Pos, "a subquery with more than SELECT VALUE, FROM, JOIN and WHERE is not supported")
 		return literal{}
-	case s.Value == nil && out.kind != "EXISTS" && !(s.Star && len(s.From.Joins) == 0):
+	case s.Value == nil && !s.Star && out.kind == "":
 		c.fail(r.Pos, "a subquery without VALUE is not supported")
+		return literal{}
+	case s.Star && len(s.From.Joins) > 0 && out.kind != "EXISTS":
+		c.fail(r.Pos, "SELECT * over more than one source is not supported")
 		return literal{}
 	}
 	names, selecting, totals := c.names, c.selecting, c.totals
 	defer func() { c.names, c.selecting, c.totals = names, selecting, totals }()
 	c.names = names[:len(names):len(names)]
 	for _, from := range append([]*source{s.From.Source}, s.From.Joins...) {
-		if from.Sub || from.Element == "" || from.Alias != "" {
+		if from.Sub != nil || from.Element == "" || from.Alias != "" {
 			c.fail(from.Pos, "a subquery over anything but the elements of an array is not supported")
 			return literal{}
 		}
@@ -62,10 +66,29 @@ func (c *compiler) subquery(r *subRef) node {
 	}
 	c.selecting = true
 	out.value = out.slots[0]
-	if s.Value != nil {
+	switch {
+	case s.Value != nil:
 		out.value = c.expr(s.Value)
+	case len(s.Columns) > 0 && out.kind != "EXISTS":
+		out.value = c.row(s.Columns)
 	}
 	return out
+}
+
+// row compiles the columns of a subquery: each of its values is an object of them.
+func (c *compiler) row(columns []*column) node {
+	n := object{}
+	for _, in := range columns {
+		name := c.columnName(in.Expr)
+		if in.Alias != nil {
+			name = in.Alias.Name
+		}
+		if slices.Contains(n.names, name) {
+			c.fail(in.Pos, "two columns are named "+name)
+		}
+		n.names, n.values = append(n.names, name), append(n.values, c.expr(in.Expr))
+	}
+	return n
 }
 
 func (n subquery) eval(e *env) Value {
