@@ -127,7 +127,11 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	if res.Err != nil || !ok {
 		return res
 	}
-	if err := a.memory.Take(matrixBytes(tail)); err != nil { // for a copy
+	size := keptBytes(tail)
+	if reused == 0 && size > maxAnswerBytes {
+		return res // which is not kept
+	}
+	if err := a.memory.Take(size); err != nil { // for a copy
 		return &promql.Result{Err: a.beyond(err)}
 	}
 	res.Warnings.Merge(infos)
@@ -291,9 +295,13 @@ func compareTime(p promql.FPoint, t int64) int { return cmp.Compare(p.T, t) }
 
 // bytes returns about how much memory the answer takes.
 func (k *keptAnswer) bytes() int64 {
-	n := k.basis.Bytes() + int64(len(k.hasValue))
-	for _, s := range k.matrix {
-		n += 128 + 16*int64(cap(s.Floats)) + int64(s.Metric.ByteSize())
+	return k.basis.Bytes() + int64(len(k.hasValue)) + keptBytes(k.matrix)
+}
+
+// keptBytes returns about how much memory a copy of a matrix takes.
+func keptBytes(m promql.Matrix) (n int64) {
+	for _, s := range m {
+		n += 128 + pointBytes*int64(len(s.Floats)) + int64(s.Metric.ByteSize())
 	}
 	return n
 }
