@@ -65,11 +65,12 @@ func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, dead
 }
 
 func message(l *worker.DeadLetter) kafka.Message {
-	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
 	if l.Bare {
-		m.Value, m.Headers = nil, append(m.Headers, truncatedFrom(l))
+		m := truncated(l)
+		m.Value = nil
+		return m
 	}
-	return m
+	return kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
 }
 
 // truncated returns a message that any broker accepts: the begin of the record's key and payload, and none of its own

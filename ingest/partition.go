@@ -115,7 +115,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 		}
 		p.commit(false)
 		in, more := batches, (<-chan struct{})(nil)
-		full := p.memory.Full()
+		full := p.full()
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
@@ -229,6 +229,9 @@ func (p *partition) receive(b kafka.Batch) {
 	}
 }
 
+// full reports whether no record is to be fed: memory is held, or dead letters have to be published before.
+func (p *partition) full() bool { return p.memory.Full() || p.worker.IsRefusing() }
+
 func (p *partition) releasePending() {
 	p.pending.Release()
 	p.pending = kafka.Batch{}
@@ -288,7 +291,7 @@ func (p *partition) feed(ctx context.Context) {
 	}
 	begun, n := p.in.cfg.Now(), 0
 	snapshot := p.in.stores.Directory.Snapshot()
-	for n < min(len(p.pending.Records), FeedAtOnce) && !p.memory.Full() {
+	for n < min(len(p.pending.Records), FeedAtOnce) && !p.full() {
 		if err := p.worker.Feed(record(&p.pending.Records[n]), snapshot, begun); err != nil {
 			p.learn(ctx, &p.lacking, err)
 			break

@@ -194,10 +194,21 @@ func (d *Decoder) payload(r Record) {
 	d.read(r)
 }
 
+// maxDetails is how many Bads of a record have a Detail of their own; a payload of zeros has half as many as bytes.
+const maxDetails = 100
+
 func (d *Decoder) addBad(index int, f *fault) {
 	d.made.message = 0
-	d.made.add(faultBytes + len(f.detail))
-	d.out.Bad = append(d.out.Bad, Bad{index, f.reason, f.detail})
+	bad := Bad{Index: index, Reason: f.reason, Detail: f.detail}
+	if n := len(d.out.Bad); n >= maxDetails {
+		if last := &d.out.Bad[n-1]; last.Reason == f.reason && last.Index >= 0 && last.Index+last.More+1 == index {
+			last.More++
+			return
+		}
+		bad.Detail = "as others of the record"
+	}
+	d.made.add(faultBytes + len(bad.Detail))
+	d.out.Bad = append(d.out.Bad, bad)
 }
 
 // refuseRecord refuses the record as a whole. Units of its metrics are reported again by later records.

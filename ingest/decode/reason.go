@@ -50,6 +50,7 @@ type Bad struct {
 	Index  int // element of the array, or line of the payload, from 0; Whole for all of it
 	Reason Reason
 	Detail string // for people; quotes at most some 80 bytes of the payload
+	More   int    // further elements, right behind it, that are refused for the reason
 }
 
 // fault is a Bad that does not know its index yet. Everything else that goes wrong is a syntax error.

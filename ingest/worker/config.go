@@ -86,7 +86,7 @@ func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
 // MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
 // kinds, registrations, a lookup of label values, a stamp, an append.
 func (c Config) MaxJobs() int {
-	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + 2 + throttle.MaxRegistering + 3
+	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + publicationsAtOnce + 1 + throttle.MaxRegistering + 3
 }
 
 // Validate reports every fault at once.

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -10,12 +9,13 @@ import (
 	"binnacle/internal/deadletter"
 )
 
-// DeadLetter is a record, or one element of it, that was refused. docs/format/message.md has its form.
+// DeadLetter is a record, or elements of it, that were refused for one reason. docs/format/message.md has its form.
 type DeadLetter struct {
 	Topic     string
 	Partition int32
 	Record    Record
 	Bad       decode.Bad
+	Elements  deadletter.Elements // all that it stands for, from Bad.Index on; nil: the record as a whole
 
 	// Bare says that the payload is left out: earlier dead letters of the record have it often enough, or it can't be
 	// read.
@@ -31,7 +31,7 @@ type DeadLetter struct {
 
 // Headers returns the record's own and those that say why it was refused and where it stood.
 func (d *DeadLetter) Headers() []Header {
-	own := make([]Header, 0, len(d.Record.Headers)+7)
+	own := make([]Header, 0, len(d.Record.Headers)+8)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
 }
 
@@ -47,6 +47,9 @@ func (d *DeadLetter) Facts() []Header {
 		{deadletter.HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
 		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
+	}
+	if d.Elements.Count() > 1 {
+		own = append(own, Header{Key: deadletter.HeaderElements, Value: []byte(d.Elements.String())})
 	}
 	if d.Record.Time >= 0 {
 		own = append(own, Header{Key: deadletter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
@@ -68,69 +71,106 @@ func (d *DeadLetter) PayloadBytes() int {
 // deadLetters wait to be acknowledged, in the order in which they came.
 type deadLetters struct {
 	queued queue.FIFO[DeadLetter]
-	busy   int // how many of the first are being published
 	bytes  int // memory of all of them
 
+	atOnce    int            // publications that may be under way
+	published []*publication // of the first ones, in their order, until all before are acknowledged
+	taken     int            // how many dead letters those have
+
 	ofRecord int // how many of the last are of one record
-	more     int // how many of its elements were refused beyond those; the last dead letter stands for them
+	payloads int // and how many of those have its payload
+}
+
+// publication is some dead letters that are published together.
+type publication struct {
+	letters            int
+	running, confirmed bool
 }
 
 const (
 	// One publication: dead letters, and bytes of their records.
-	maxPublish      = 500
+	maxPublish      = 2000
 	maxPublishBytes = 8 << 20
 
-	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a dead letter
-	// of their own, and so many bytes of payload go out with them.
-	maxOfRecord      = 1000
-	maxBytesOfRecord = 4 << 20
+	// publicationsAtOnce bounds the publications of refused records that are under way. Beyond maxUnpublished bytes of
+	// dead letters that are not acknowledged the partition is not read on: the memory is for what is accepted.
+	publicationsAtOnce = 4
+	maxUnpublished     = 32 << 20
+
+	// What is refused of a record for one reason is one dead letter, unless it has more runs of elements than a header
+	// should list. The payload goes out so often at most.
+	maxRuns     = 2000
+	maxPayloads = 4
 
 	deadLetterBytes = 512 // memory of a dead letter beside its record
+	runBytes        = 16  // and of a run of its elements
 	alsoBytes       = 160 // and of a chain for which it stands
 )
 
 // len returns how many dead letters are not acknowledged.
 func (d *deadLetters) len() int { return d.queued.Len() }
 
-// add queues a dead letter, and reports whether it stands for itself: beyond maxOfRecord elements of one record the
-// last dead letter stands for the rest. Those of a record must come one after another.
-func (d *deadLetters) add(l DeadLetter) bool {
+// isFull reports whether more wait to be published than should.
+func (d *deadLetters) isFull() bool { return d.bytes > maxUnpublished }
+
+// add queues a dead letter, or has one that is there stand for its elements too, and returns which one. What is refused
+// of a record must come together, its elements in their order for each reason.
+func (d *deadLetters) add(l DeadLetter) (at *DeadLetter, isNew bool) {
 	all := d.queued.All()
 	n := len(all)
-	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // one that is in flight stands for no more
-		d.ofRecord, d.more = 0, 0
+	if n == d.taken || d.ofRecord == 0 || all[n-1].Record.Offset != l.Record.Offset { // those in flight stand for no more
+		d.ofRecord, d.payloads = 0, 0
 		l.Record = l.Record.clone() // what was fetched with it goes
 		l.bytes = l.Record.bytes()
 	} else {
 		l.Record = all[n-1].Record
-	}
-	if d.ofRecord == maxOfRecord {
-		d.more++
-		last := &all[n-1]
-		last.Bad.Index = decode.Whole
-		last.Bad.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s",
-			d.more+1, l.Bad.Index, l.Bad.Detail)
-		return false
+		if l.Unreadable == nil && l.Bad.Index >= 0 {
+			for i := n - 1; i >= max(n-d.ofRecord, d.taken); i-- {
+				if x := &all[i]; x.Bad.Reason == l.Bad.Reason && x.Bad.Index >= 0 && d.join(x, l.Bad) {
+					return x, false
+				}
+			}
+		}
 	}
 	d.ofRecord++
-	l.Bare = l.Unreadable != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
+	if l.Bare = l.Unreadable != nil || d.payloads == maxPayloads; !l.Bare {
+		d.payloads++
+	}
 	l.bytes += deadLetterBytes
+	if l.Bad.Index >= 0 {
+		l.Elements = deadletter.Elements{{First: l.Bad.Index, Last: l.Bad.Index + l.Bad.More}}
+	}
 	d.queued.Push(l)
 	d.bytes += l.bytes
+	return &d.queued.All()[d.len()-1], true
+}
+
+// join has a dead letter stand for what else is refused of its record, and reports whether it can.
+func (d *deadLetters) join(x *DeadLetter, bad decode.Bad) bool {
+	runs := len(x.Elements)
+	switch last := x.Elements[runs-1].Last; {
+	case bad.Index == last && bad.More == 0:
+		return true // another reading of the same element
+	case bad.Index <= last, runs >= maxRuns && bad.Index > last+1:
+		return false
+	}
+	x.Elements.Add(deadletter.Run{First: bad.Index, Last: bad.Index + bad.More})
+	more := runBytes * (len(x.Elements) - runs)
+	x.bytes += more
+	d.bytes += more
 	return true
 }
 
-// also has the last dead letter stand for a reading of another chain, and reports whether it did not yet.
-func (d *deadLetters) also(c chainKey) bool {
-	last := &d.queued.All()[d.len()-1]
-	if last.also == nil {
-		last.also = map[chainKey]bool{}
+// also has a dead letter stand for a reading of another chain, and reports whether it did not yet.
+func (d *deadLetters) also(l *DeadLetter, c chainKey) bool {
+	if l.also == nil {
+		l.also = map[chainKey]bool{}
 	}
-	if last.chain == c || last.also[c] {
+	if l.chain == c || l.also[c] {
 		return false
 	}
-	last.also[c] = true
-	last.bytes += alsoBytes
+	l.also[c] = true
+	l.bytes += alsoBytes
 	d.bytes += alsoBytes
 	return true
 }
@@ -143,28 +183,52 @@ func (d *deadLetters) first() (offset int64, ok bool) {
 	return d.queued.All()[0].Record.Offset, true
 }
 
-// job returns the next publication, nil while one is under way or there is nothing to publish.
+// job returns the next publication, nil while as many are under way as may be, or there is nothing to publish.
 func (d *deadLetters) job() *Publish {
-	if d.busy > 0 || d.len() == 0 {
+	all, from, running := d.queued.All(), 0, 0
+	for _, p := range d.published {
+		if p.running {
+			running++
+		}
+	}
+	if running >= max(1, d.atOnce) {
 		return nil
 	}
-	all := d.queued.All()
-	for bytes := 0; d.busy < min(len(all), maxPublish) && bytes < maxPublishBytes; d.busy++ {
-		if l := &all[d.busy]; !l.Bare {
+	for _, p := range d.published {
+		if !p.running && !p.confirmed { // it failed
+			p.running = true
+			return &Publish{DeadLetters: slices.Clone(all[from : from+p.letters]), part: p}
+		}
+		from += p.letters
+	}
+	if all = all[from:]; len(all) == 0 || len(d.published) >= 4*max(1, d.atOnce) {
+		return nil
+	}
+	p := &publication{running: true}
+	for bytes := 0; p.letters < min(len(all), maxPublish) && bytes < maxPublishBytes; p.letters++ {
+		if l := &all[p.letters]; !l.Bare {
 			bytes += l.Record.bytes()
 		}
 	}
-	return &Publish{DeadLetters: slices.Clone(all[:d.busy])}
+	for p.letters < len(all) && all[p.letters].Record.Offset == all[p.letters-1].Record.Offset {
+		p.letters++ // what is of one record goes out together
+	}
+	d.published, d.taken = append(d.published, p), d.taken+p.letters
+	return &Publish{DeadLetters: slices.Clone(all[:p.letters]), part: p}
 }
 
-// failed takes the last job back, to be done again.
-func (d *deadLetters) failed() { d.busy = 0 }
+// failed takes a job back, to be done again.
+func (p *publication) failed() { p.running = false }
 
-// done drops the dead letters of the last job: they are acknowledged.
-func (d *deadLetters) done() {
-	for i := range d.queued.All()[:d.busy] {
-		d.bytes -= d.queued.All()[i].bytes
+// done takes a job back. Its dead letters are acknowledged, and go when those before them are, too.
+func (d *deadLetters) done(p *publication) {
+	p.running, p.confirmed = false, true
+	for len(d.published) > 0 && d.published[0].confirmed {
+		n := d.published[0].letters
+		for i := range d.queued.All()[:n] {
+			d.bytes -= d.queued.All()[i].bytes
+		}
+		d.queued.Drop(n)
+		d.published, d.taken = d.published[1:], d.taken-n
 	}
-	d.queued.Drop(d.busy)
-	d.busy = 0
 }

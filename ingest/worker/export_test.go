@@ -135,7 +135,11 @@ func MostOtherJobs() int {
 	now := time.Unix(0, 0)
 	w := New(Config{Registrations: throttle.NewRegistrations(1000)}, Assignment{},
 		Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
-	w.publisher.refused.add(DeadLetter{})
+	published := 0
+	for i := range 2 * publicationsAtOnce {
+		w.publisher.refused.add(DeadLetter{Record: Record{Offset: int64(i)}})
+		published += len(w.publications(nil, now))
+	}
 	w.publisher.deferred.add(DeadLetter{})
 	for i := range 2 * maxPublications {
 		c := w.open(w.registry.device("acme", fmt.Sprint(i)), 0, now)
@@ -148,7 +152,7 @@ func MostOtherJobs() int {
 	}
 	registrations := len(w.throttle.NextRegistrations("", now, snapshot))
 	const lookup, stamp, journal = 1, 1, 1
-	return registrations + len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
+	return published + registrations + len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
 }
 
 // Judge decides as a Worker does which readings are taken.

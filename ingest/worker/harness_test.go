@@ -335,6 +335,11 @@ func (w *world) checkCommitted() {
 	}
 	for _, l := range w.deadLetters {
 		delete(refused, fmt.Sprintf("%d/%d", l.Record.Offset, l.Bad.Index))
+		for _, r := range l.Elements {
+			for i := r.First; i <= r.Last; i++ {
+				delete(refused, fmt.Sprintf("%d/%d", l.Record.Offset, i))
+			}
+		}
 	}
 	require.Empty(w.t, refused, "committed offset %d: dead letters lost", w.commit)
 }

@@ -47,6 +47,7 @@ type Publish struct {
 	DeadLetters []DeadLetter
 	chain       *chain // of a chunk that the store will never take; nil for records that were refused
 	deferred    bool   // of readings that had been deferred
+	part        *publication
 }
 
 // CatalogUpdate has the catalog updated with what readings have shown of devices of a tenant.

@@ -6,12 +6,15 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/deadletter"
+	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -200,26 +203,77 @@ func TestDeadLettersCountAsMemory(t *testing.T) {
 	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
 }
 
-// A record of nothing but bad elements has a bounded number of dead letters, and they a bounded size; none is left out.
+// What is refused of a record is as many dead letters as there are reasons. They take a small multiple of its bytes, in
+// memory and as they are published, and name each element once.
 func TestRecordOfBadElements(t *testing.T) {
+	good := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start)
+	late := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start+telemetry.DayMillis)
+	for _, c := range []struct {
+		name, elements string
+		most           int
+	}{
+		{"of one reason", "0", 1},
+		{"of two reasons in turn", "0,{}", 30}, // a header lists so many runs of elements
+		{"of three reasons between good ones", "0," + good + ",{}," + late, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l, ctx := w.worker(nil), ingesttest.Deadline(t)
+			n := min(100_000/len(c.elements), 1500)
+			if !strings.Contains(c.elements, good) {
+				n = 100_000 / len(c.elements)
+			}
+			value := []byte("[" + strings.Repeat(c.elements+",", n-1) + c.elements + "]")
+			require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: start, Value: value}))
+			require.Less(t, l.Held(), int64(9*len(value)+20_000))
+			require.NoError(t, l.Finish(ctx))
+			require.LessOrEqual(t, len(w.deadLetters), c.most)
+			bytes, all := 0, deadletter.Elements{}
+			for _, b := range w.deadLetters {
+				for _, h := range b.Facts() {
+					bytes += len(h.Key) + len(h.Value)
+				}
+				if !b.Bare {
+					bytes += len(b.Record.Value)
+				}
+				require.False(t, all.Overlaps(b.Elements))
+				all = all.With(b.Elements)
+			}
+			require.Less(t, bytes, 9*len(value))
+			refused := n * (1 + strings.Count(c.elements, ",{}"))
+			if strings.Contains(c.elements, late) {
+				refused += n
+			}
+			require.Equal(t, refused, all.Count())
+			require.LessOrEqual(t, l.Held(), int64(100_000), "nothing is kept of them")
+		})
+	}
+}
+
+// A flood of refused records has several publications under way, which take a bounded part of the memory; the floor
+// waits for the lowest that is not acknowledged, in whatever order they are.
+func TestFloodOfRefusedRecords(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
-	value := []byte("[0")
-	for len(value) < 200_000 {
-		value = append(value, ",0"...)
+	var jobs []worker.Job
+	offset := int64(0)
+	for ; !l.IsRefusing(); offset++ {
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start, Value: make([]byte, 10_000)}))
+		jobs = append(jobs, do(t, l, l.Due(), not(isPublish))...)
 	}
-	value = append(value, ']')
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: start, Value: value}))
-	require.NoError(t, l.Finish(ctx))
-	require.LessOrEqual(t, len(w.deadLetters), 1000)
-	bytes := 0
-	for _, b := range w.deadLetters {
-		if !b.Bare {
-			bytes += len(b.Record.Value)
-		}
+	require.Less(t, l.Held(), int64(40<<20))
+	require.Len(t, jobs, 4)
+	floors := []int64{}
+	for len(jobs) > 0 {
+		last := jobs[len(jobs)-1]
+		do(t, l, []worker.Job{last}, isPublish)
+		jobs = append(jobs[:len(jobs)-1], do(t, l, l.Due(), not(isPublish))...)
+		floors = append(floors, l.Floor())
+		require.Equal(t, int64(0), floors[0])
 	}
-	require.Less(t, bytes, 5<<20)
-	require.Contains(t, w.deadLetters[len(w.deadLetters)-1].Bad.Detail, "99001 further elements")
+	require.False(t, l.IsRefusing())
+	require.Equal(t, offset, l.Floor())
+	require.Len(t, w.deadLetters, int(offset))
 }
 
 // A fleet that is seen for the first time, and a catalog that does not answer: what is under way stays bounded.

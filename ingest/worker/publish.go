@@ -36,7 +36,9 @@ type deferredDeadLetters struct {
 // refuse makes a dead letter of a record, or of one of its elements.
 func (p *publisher) refuse(rec *Record, bad decode.Bad) {
 	p.refused.add(DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad})
-	p.observer.Refused(bad.Reason)
+	for range bad.More + 1 {
+		p.observer.Refused(bad.Reason)
+	}
 }
 
 // refuseDeferred makes a dead letter of a reading that had been deferred.
@@ -45,10 +47,10 @@ func (p *publisher) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode
 	l := DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad}
 	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
 	p.observer.Refused(bad.Reason)
-	if d.add(l) {
+	if at, isNew := d.add(l); isNew {
 		d.lowest.push(rec.Offset)
-	} else if !d.also(l.chain) {
-		return // the last one speaks for it
+	} else if !d.also(at, l.chain) {
+		return // it speaks for the chain already
 	}
 	if d.ofChain == nil {
 		d.ofChain = map[chainKey]int{}
@@ -82,8 +84,8 @@ func (p *publisher) awaitsDeferred(c *chain) bool {
 }
 
 // acknowledged ends the publication in flight.
-func (d *deferredDeadLetters) acknowledged(published []DeadLetter) {
-	d.done()
+func (d *deferredDeadLetters) acknowledged(part *publication, published []DeadLetter) {
+	d.done(part)
 	for i := range published {
 		l := &published[i]
 		d.lowest.pop(l.Record.Offset)
@@ -171,7 +173,7 @@ func (w *Worker) publications(jobs []Job, now time.Time) []Job {
 	if !w.publisher.retry.Open(now) {
 		return jobs
 	}
-	if b := w.publisher.refused.job(); b != nil {
+	for b := w.publisher.refused.job(); b != nil; b = w.publisher.refused.job() {
 		jobs = append(jobs, b)
 	}
 	if b := w.publisher.deferred.job(); b != nil {
@@ -214,14 +216,14 @@ func (w *Worker) published(j *Publish, now time.Time) {
 	}
 	switch {
 	case j.deferred && r.Fault != None:
-		w.publisher.deferred.failed()
+		j.part.failed()
 	case j.deferred:
-		w.publisher.deferred.acknowledged(j.DeadLetters)
+		w.publisher.deferred.acknowledged(j.part, j.DeadLetters)
 		w.releaseDecided(now)
 	case c == nil && r.Fault != None:
-		w.publisher.refused.failed()
+		j.part.failed()
 	case c == nil:
-		w.publisher.refused.done()
+		w.publisher.refused.done(j.part)
 	case r.Fault != None:
 		w.publisher.running--
 		w.rejectFlight(c, c.flight.rejected, now)

@@ -528,8 +528,19 @@ func TestNoChunkPassesDeadLetter(t *testing.T) {
 	settle()
 	require.Empty(t, w.Headers())
 
-	first := burials
+	require.Len(t, burials, 2, "both are under way")
+	do(t, l, burials[1:], all)
+	settle()
+	require.Empty(t, w.Headers(), "dead letter 1 is under way still")
+	w = newWorld(t, nil)
+	l = w.worker(nil)
 	burials = nil
+	feed(one(0, "d0"), bad(1), one(2, "d0"), one(3, "d0"))
+	settle()
+	feed(bad(4), one(5, "d0"))
+	settle()
+	first := burials[:1]
+	burials = burials[1:]
 	do(t, l, first, all)
 	settle()
 	require.Len(t, w.Headers(), 1, "what was to be cut goes out, whatever came since")

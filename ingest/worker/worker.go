@@ -133,6 +133,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	w.stamps = stamps{cfg: &w.cfg, spreads: w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
 	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
+	w.publisher.refused.atOnce = publicationsAtOnce
 	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, w.spreads) }
 	w.throttle = throttle.New(throttle.Config{
 		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Retry: retries,
@@ -302,6 +303,9 @@ func (w *Worker) Held() int64 {
 	}
 	return n
 }
+
+// IsRefusing reports whether more dead letters wait to be published than should: no record is to be fed until they are.
+func (w *Worker) IsRefusing() bool { return w.publisher.refused.isFull() }
 
 // Position returns the offset of the next record to be taken.
 func (w *Worker) Position() int64 {

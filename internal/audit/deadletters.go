@@ -11,7 +11,8 @@ import (
 // refusals are the records that were refused, of one topic.
 type refusals struct {
 	elements  map[element]bool
-	whole     map[position]bool // of these it is not known which elements were refused
+	runs      map[position]deadletter.Elements // of records of which more than one was refused together
+	whole     map[position]bool                // of these it is not known which elements were refused
 	stretches []stretch
 }
 
@@ -32,7 +33,7 @@ type stretch struct {
 
 // has reports whether an element of a record was refused.
 func (l *refusals) has(at element) bool {
-	if l.elements[at] || l.whole[at.position] {
+	if l.elements[at] || l.whole[at.position] || l.runs[at.position].Has(at.index) {
 		return true
 	}
 	for _, s := range l.stretches {
@@ -49,7 +50,8 @@ type refusalsByTopic map[string]*refusals
 // of returns those of a topic.
 func (l refusalsByTopic) of(topic string) *refusals {
 	if l[topic] == nil {
-		l[topic] = &refusals{elements: make(map[element]bool), whole: make(map[position]bool)}
+		l[topic] = &refusals{elements: make(map[element]bool), whole: make(map[position]bool),
+			runs: make(map[position]deadletter.Elements)}
 	}
 	return l[topic]
 }
@@ -97,6 +99,8 @@ func (l *refusals) take(of *deadletter.DeadLetter) {
 		l.stretches = append(l.stretches, stretch{at.partition, at.offset, of.Through})
 	case of.Index == decode.Whole:
 		l.whole[at] = true
+	case of.Count() > 1:
+		l.runs[at] = l.runs[at].With(of.Elements)
 	default:
 		l.elements[element{at, of.Index}] = true
 	}

@@ -22,6 +22,7 @@ const (
 	HeaderPartition = "binnacle-partition"
 	HeaderOffset    = "binnacle-offset"
 	HeaderIndex     = "binnacle-index"
+	HeaderElements  = "binnacle-elements"  // all elements that it stands for, the first among them; missing for one
 	HeaderTimestamp = "binnacle-timestamp" // Kafka timestamp of the record, ms since 1970
 	HeaderThrough   = "binnacle-through"   // the last offset, where a dead letter stands for a stretch of the log
 
@@ -36,8 +37,8 @@ const HeaderReplayOf = "binnacle-replay-of"
 
 // binnacleHeaders are the headers that are Binnacle's, not the record's.
 var binnacleHeaders = []string{
-	HeaderReason, HeaderDetail, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex, HeaderTimestamp, HeaderThrough,
-	HeaderTruncated, HeaderReplayOf,
+	HeaderReason, HeaderDetail, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex, HeaderElements, HeaderTimestamp,
+	HeaderThrough, HeaderTruncated, HeaderReplayOf,
 }
 
 // DeadLetter is a dead letter that was read. Key, Value and what the headers hold are the record's own.
@@ -45,10 +46,11 @@ type DeadLetter struct {
 	Topic     string
 	Partition int32
 	Offset    int64
-	Index     int   // element of the record, decode.Whole for all of it
-	Through   int64 // the last offset of a stretch of the log, -1 where the dead letter is of one record
-	Published int64 // Kafka timestamp of the record, ms; -1 where the dead letter does not tell
-	Truncated int   // length of a payload that is not all there, -1 where it is
+	Index     int      // first element of the record that was refused, decode.Whole for all of it
+	Elements  Elements // that were refused for the reason; nil for Whole
+	Through   int64    // the last offset of a stretch of the log, -1 where the dead letter is of one record
+	Published int64    // Kafka timestamp of the record, ms; -1 where the dead letter does not tell
+	Truncated int      // length of a payload that is not all there, -1 where it is
 	Reason    decode.Reason
 	Detail    string
 	Key       []byte
@@ -90,6 +92,15 @@ func Parse[Header ~struct {
 	l.Through, l.Published = number(HeaderThrough, -1), number(HeaderTimestamp, -1)
 	l.Truncated = int(number(HeaderTruncated, -1))
 	l.Partition, l.Index = int32(partition), int(index)
+	if l.Index >= 0 {
+		l.Elements = Elements{{l.Index, l.Index}}
+	}
+	if text, there := last(said, HeaderElements); there {
+		all, err := ParseElements(text)
+		if l.Elements = all; err != nil || all[0].First != l.Index {
+			ok = false
+		}
+	}
 	if !ok || l.Topic == "" || reason == "" || partition < 0 || partition != int64(l.Partition) || l.Offset < 0 ||
 		index < decode.Whole || l.Index != int(int32(l.Index)) {
 		return DeadLetter{}, false
@@ -136,9 +147,17 @@ type ID struct {
 	Part      uint32 // of several dead letters for parts of one record that have no index: what is in it
 }
 
+// Count returns how many elements of records were refused: one for a record as a whole.
+func (l *DeadLetter) Count() int { return max(1, l.Elements.Count()) }
+
 // ID returns the dead letter's.
 func (l *DeadLetter) ID() ID {
 	id := ID{Partition: l.Partition, Index: int32(l.Index), Offset: l.Offset, Published: l.Published}
+	if len(l.Elements) > 1 || l.Elements.Count() > 1 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(l.Elements.String())) // never fails
+		id.Part = h.Sum32()
+	}
 	if l.Reason == decode.Unstorable {
 		h := fnv.New32a()
 		_, _ = h.Write(l.Key) // never fails
@@ -147,6 +166,19 @@ func (l *DeadLetter) ID() ID {
 		id.Published = -1 // such a dead letter is made of what was in memory, which does not know
 	}
 	return id
+}
+
+// Reduce takes from a dead letter the elements that earlier ones of its record have, and reports whether any is left. A
+// record that is read again after a crash may be refused otherwise. taken has those of earlier ones, by record.
+func (l *DeadLetter) Reduce(taken map[ID]Elements) bool {
+	if l.Elements == nil {
+		return true
+	}
+	record := ID{Partition: l.Partition, Offset: l.Offset, Published: l.Published}
+	before := taken[record]
+	taken[record] = before.With(l.Elements)
+	l.Elements = l.Elements.Without(before)
+	return len(l.Elements) > 0
 }
 
 // String returns partition, offset, index, and what else identifies a dead letter, such as 3/812/0@1795183200123.

@@ -16,6 +16,7 @@ import (
 func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 	f func(partition int, m repaired) error) error {
 	seen := map[deadletter.ID]bool{}
+	taken := map[deadletter.ID]deadletter.Elements{} // of each record, those of earlier dead letters
 	for _, p := range slices.Sorted(maps.Keys(r.end)) {
 		clear(r.repairer.elements)
 		for at := r.first[p]; at < r.end[p]; {
@@ -32,6 +33,10 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 					continue
 				}
 				seen[id] = true
+				if isNew := l.Reduce(taken); !isNew {
+					sum.at(l.Reason).Before++ // by a dead letter before it, which has all of them
+					continue
+				}
 				if r.log.done[id] {
 					sum.at(l.Reason).Before++
 					continue
@@ -47,6 +52,9 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 				if left != "" {
 					sum.skip(r.log.deadLetters[id].reason, left)
 					continue
+				}
+				if m.rest != "" {
+					sum.skip(l.Reason, m.rest)
 				}
 				if err := f(p, r.addressed(m)); err != nil {
 					return err

@@ -22,7 +22,8 @@ const (
 	leftSchema   = "their schema is in a registry: they can only be published as they are"
 	leftLarge    = "they are larger than the broker takes"
 	leftTaken    = "another replay has taken them"
-	leftRefused  = "they would be refused again: " // and the reason
+	leftElements = "some of their elements, which would be refused again: " // and the reason
+	leftRefused  = "they would be refused again: "                          // and the reason
 )
 
 // repaired is the record that is published for a dead letter.
@@ -31,6 +32,7 @@ type repaired struct {
 	partition int // that the record stood in; -1 where the key decides, since it is another one
 	message   kafka.Message
 	spans     map[string]telemetry.Range // of its readings' times by tenant, both ends inclusive
+	rest      string                     // why some of its elements are not published; empty: all are
 }
 
 // repairer makes of a dead letter the record that is published for it: the one that was refused, as it was, where it
@@ -40,7 +42,8 @@ type repairer struct {
 	decoder  *decode.Decoder
 	other    *decode.Decoder // for records that are read for their times
 	original func(ctx context.Context, l *deadletter.DeadLetter) (r kafka.Record, found bool, err error)
-	elements map[int32]int64 // by partition, the record of the dead letter before, if that was of an element
+	elements map[int32]int64        // by partition, the record of the dead letter before, if that was of an element
+	whole    *deadletter.DeadLetter // the last one with the payload of its record
 }
 
 func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer {
@@ -53,6 +56,9 @@ func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer 
 // letters before it have named some of its elements. Those of a partition come in its order; between them stand dead
 // letters of other partitions, which other workers write.
 func (m *repairer) follow(l *deadletter.DeadLetter) (rest bool) {
+	if l.Truncated < 0 {
+		m.whole = l
+	}
 	if l.Index == decode.Whole {
 		offset, known := m.elements[l.Partition]
 		return known && offset == l.Offset
@@ -66,6 +72,10 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 	out.id = l.ID()
 	if l.Through >= 0 {
 		return out, leftStretch, nil
+	}
+	if w := m.whole; l.Truncated >= 0 && w != nil && w.Partition == l.Partition && w.Offset == l.Offset &&
+		w.Published == l.Published {
+		l.Key, l.Value, l.Headers, l.Truncated = w.Key, w.Value, w.Headers, -1
 	}
 	if l.Truncated >= 0 {
 		r, found, err := m.original(ctx, l)
@@ -83,14 +93,14 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 		restore(l, r)
 		got, _ = m.read(l)
 	}
-	if got.Unknown != nil && (m.set != (decode.Names{}) || l.Index > 0) {
+	if got.Unknown != nil && (m.set != (decode.Names{}) || l.Index > 0 || l.Count() > 1) {
 		return out, leftSchema, nil
 	}
-	if why := m.stillBad(got, l.Index); why != "" {
+	if why := m.stillBad(got, l); why != "" {
 		return out, leftRefused + string(why), nil
 	}
 	out.partition = int(l.Partition)
-	readings := chosen(got, l.Index)
+	readings := chosen(got, l)
 	if alone := l.Index == decode.Whole || len(got.Bad) == 0 && len(readings) == len(got.Readings); alone && own &&
 		m.set == (decode.Names{}) {
 		out.message = kafka.Message{Key: l.Key, Value: l.Value, Headers: headersOf(l.Headers)}
@@ -98,6 +108,11 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 		out.message = asJSON(readings, l)
 		if m.set != (decode.Names{}) {
 			out.partition = -1
+		}
+	}
+	for _, b := range got.Bad {
+		if b.Index != decode.Whole && isOf(b, l) {
+			out.rest = leftElements + string(b.Reason)
 		}
 	}
 	out.spans = spansOf(readings)
@@ -134,13 +149,14 @@ func (m *repairer) read(l *deadletter.DeadLetter) (got decode.Result, own bool) 
 
 // stillBad returns why a dead letter's element would be refused again, empty if nothing is known that speaks against
 // it.
-func (m *repairer) stillBad(got decode.Result, index int) decode.Reason {
+func (m *repairer) stillBad(got decode.Result, l *deadletter.DeadLetter) decode.Reason {
 	if got.Unknown != nil {
 		return ""
 	}
-	none := len(chosen(got, index)) == 0
+	none := len(chosen(got, l)) == 0
 	for _, b := range got.Bad {
-		if b.Index == decode.Whole || b.Index == index || index == decode.Whole && (none || m.set != (decode.Names{})) {
+		if b.Index == decode.Whole || none && isOf(b, l) ||
+			l.Index == decode.Whole && (none || m.set != (decode.Names{})) {
 			return b.Reason
 		}
 	}
@@ -150,13 +166,18 @@ func (m *repairer) stillBad(got decode.Result, index int) decode.Reason {
 	return ""
 }
 
-// chosen returns the readings of an element, or of all.
-func chosen(got decode.Result, index int) (out []telemetry.Reading) {
-	if index == decode.Whole {
+// isOf reports whether what is wrong with a payload is one of a dead letter's elements.
+func isOf(b decode.Bad, l *deadletter.DeadLetter) bool {
+	return l.Elements.Overlaps(deadletter.Elements{{First: b.Index, Last: b.Index + b.More}})
+}
+
+// chosen returns the readings that a dead letter is about.
+func chosen(got decode.Result, l *deadletter.DeadLetter) (out []telemetry.Reading) {
+	if l.Index == decode.Whole {
 		return got.Readings
 	}
 	for i, r := range got.Readings {
-		if got.Index[i] == index {
+		if l.Elements.Has(got.Index[i]) {
 			out = append(out, r)
 		}
 	}
