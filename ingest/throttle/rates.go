@@ -316,6 +316,14 @@ func (th *Throttle) Charge(f *Feed, r *telemetry.Reading) {
 	}
 }
 
+// ChargeRefused counts a reading that is refused for another reason than a limit: it makes work, too. The caller holds
+// the lock.
+func (th *Throttle) ChargeRefused(f *Feed, r *telemetry.Reading) {
+	if t := th.known(r.Tenant); t != nil && t.limits != nil {
+		t.meter.charge(&t.limits.tenant, published(f), len(r.Fields))
+	}
+}
+
 // knownFrom returns from when on a device that nothing is known of counts as new, in ns: which ones were there before
 // is not known in the hour after the partition came here.
 func (th *Throttle) knownFrom() int64 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
@@ -68,6 +69,9 @@ func (w *Worker) takeAll(f *feed) (taken int) {
 			w.take(f, r)
 			taken++
 			continue
+		}
+		if f.Limited && bad.Reason != decode.Limit {
+			w.throttle.ChargeRefused(&f.Feed, r)
 		}
 		if bad.Index = f.index[i]; f.Again {
 			w.publisher.refuseDeferred(f.record, r, *bad)

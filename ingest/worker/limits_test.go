@@ -473,7 +473,7 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	w.read(l)
 	require.Len(t, l.Throttle().Deferrals(""), 1)
 	require.Equal(t, 2+20, has(l, "globex"))
-	require.Equal(t, 6, has(l, "acme"))
+	require.Equal(t, 4, has(l, "acme"), "six, with the two that were refused")
 
 	// The limit is taken back, and nobody waits any more.
 	said = control.TenantIngest{IngestLimits: control.IngestLimits{Readings: control.Unset}}
@@ -583,4 +583,20 @@ func TestDeferralsAfterResume(t *testing.T) {
 	w.read(l)
 	require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 	require.Equal(t, 60, w.storedReadings(), "what it had before is stored by somebody else")
+}
+
+// Readings that are refused count towards their tenant's rate, and so wait as others do.
+func TestRefusedReadingsAreCharged(t *testing.T) {
+	w := newWorld(t, nil)
+	registered(w, "acme")
+	l := w.worker(func(c *ingest.Config) { c.Limits, c.HeldFor = control.IngestLimits{Readings: 1, Burst: 3}, time.Hour })
+	ctx := ingesttest.Deadline(t)
+	late := fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start+24*3600_000)
+	for i := range int64(20) {
+		w.log = append(w.log, worker.Record{Offset: i, Time: start, Value: late})
+		require.NoError(t, l.Take(ctx, w.log[i]))
+	}
+	require.Len(t, l.Throttle().Deferrals("acme"), 1)
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.deadLetters, 4, "three at once, and one that overdraws")
 }

@@ -56,6 +56,22 @@ func (e Elements) Has(index int) bool {
 	return found
 }
 
+// Split returns the first so many, and the others.
+func (e Elements) Split(most int) (first, rest Elements) {
+	for i, r := range e {
+		if n := r.Last - r.First + 1; n > most {
+			if most > 0 {
+				first = append(first, Run{r.First, r.First + most - 1})
+			}
+			return first, append(Elements{{r.First + most, r.Last}}, e[i+1:]...)
+		} else {
+			most -= n
+		}
+		first = append(first, r)
+	}
+	return first, nil
+}
+
 // Without returns those that are not among others.
 func (e Elements) Without(others Elements) (out Elements) {
 	for _, r := range e {

@@ -66,9 +66,9 @@ func (x *Index) Rejected(q Request) Answer {
 			g = &Group{Reason: e.reason, First: e.at, Last: e.at}
 			at[e.reason] = g
 		}
-		g.Count++
+		g.Count += e.count
 		g.First, g.Last = min(g.First, e.at), max(g.Last, e.at)
-		if len(g.Samples) < q.Samples {
+		if e.count == 1 && len(g.Samples) < q.Samples {
 			g.Samples = append(g.Samples, x.sample(e))
 		}
 	}
@@ -122,7 +122,7 @@ func (x *Index) incomplete(since int64) string {
 }
 
 func (x *Index) sample(e *entry) Sample {
-	return Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: e.id.Index, At: e.at,
+	return Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: int32(e.index), At: e.at,
 		Time: e.time, Tenant: e.tenant, Device: e.device, Detail: e.detail, Payload: e.payload, Truncated: e.truncated}
 }
 

@@ -1,6 +1,7 @@
 package rejected
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -26,37 +27,114 @@ func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	return &classifier{topic, opts, decode.New(opts)}
 }
 
-// entry returns what is kept of a dead letter. The payload of one with a known tenant holds nothing of other tenants.
-func (c *classifier) entry(l *deadletter.DeadLetter) entry {
-	e := entry{id: identity{c.topic.Name, l.ID()}, time: -1, reason: decode.Reason(strings.Clone(string(l.Reason))),
-		detail: l.Detail}
-	piece := l.Value
-	if l.Truncated < 0 && l.Through < 0 {
-		kind := contentType(l)
-		got := c.decoder.Decode(decode.Record{Value: l.Value, Headers: l.Headers, ContentType: kind,
-			Timestamp: max(l.Published, 0)})
-		if readings := refused(got, l.Index); len(readings) > 0 {
-			if l.Index == decode.Whole && len(got.Bad) > 0 {
-				readings = append(readings, telemetry.Reading{}) // the tenant of what is wrong is not known
-			}
-			if own := readings[0]; slices.IndexFunc(readings, func(r telemetry.Reading) bool {
-				return r.Tenant != own.Tenant
-			}) < 0 {
-				e.tenant, e.device, e.time, piece = own.Tenant, own.Device, own.Time, message(readings)
-			}
-		} else if own, part, ok := c.classifyObject(l, kind); ok {
-			e.tenant, e.device, e.time, piece = own.Tenant, own.Device, own.Time, part
-		} else {
-			e.time = own.Time
+// What is kept of the elements of one dead letter: each of the first, and how many more of each tenant.
+const (
+	maxElements    = 64
+	maxRestTenants = 16
+)
+
+// entries returns what is kept of a dead letter. Its payload is decoded once, however many elements were refused. The
+// payload of an entry with a known tenant holds nothing of other tenants.
+func (c *classifier) entries(l *deadletter.DeadLetter) []entry {
+	base := entry{id: identity{c.topic.Name, l.ID()}, index: l.Index, time: -1, count: 1, detail: l.Detail,
+		reason: decode.Reason(strings.Clone(string(l.Reason)))}
+	if l.Truncated >= 0 || l.Through >= 0 {
+		base.count = l.Count()
+		return []entry{c.finish(base, l, l.Value)}
+	}
+	kind := contentType(l)
+	got := c.decoder.Decode(decode.Record{Value: l.Value, Headers: l.Headers, ContentType: kind,
+		Timestamp: max(l.Published, 0)})
+	if l.Index == decode.Whole {
+		return []entry{c.whole(base, l, got)}
+	}
+	shown, rest := l.Elements.Split(maxElements)
+	readings := map[int][]telemetry.Reading{}
+	var more []telemetry.Reading // of the rest
+	for i, r := range got.Readings {
+		if at := got.Index[i]; shown.Has(at) {
+			readings[at] = append(readings[at], r)
+		} else if rest.Has(at) {
+			more = append(more, r)
 		}
 	}
+	objects := c.objects(l, shown, readings)
+	var out []entry
+	for _, run := range shown {
+		for at := run.First; at <= run.Last; at++ {
+			e, piece := base, l.Value
+			if e.index = at; !e.own(readings[at], &piece) {
+				if own, part, ok := c.classifyObject(objects[at]); ok {
+					e.tenant, e.device, e.time, piece = own.Tenant, own.Device, own.Time, part
+				} else {
+					e.time = own.Time
+				}
+			}
+			out = append(out, c.finish(e, l, piece))
+		}
+	}
+	return append(out, c.rest(base, rest, more)...)
+}
+
+// whole returns what is kept of a record that was refused as a whole.
+func (c *classifier) whole(e entry, l *deadletter.DeadLetter, got decode.Result) entry {
+	readings, piece := got.Readings, l.Value
+	if len(readings) > 0 && len(got.Bad) > 0 {
+		readings = append(readings, telemetry.Reading{}) // the tenant of what is wrong is not known
+	}
+	if !e.own(readings, &piece) && l.Reason == decode.Undecodable && c.isPlainJSON(l, contentType(l)) {
+		c.classifyBroken(&e, l, &piece)
+	}
+	return c.finish(e, l, piece)
+}
+
+// own has an entry be of the tenant of all readings, and reports whether they have one.
+func (e *entry) own(readings []telemetry.Reading, piece *[]byte) bool {
+	if len(readings) == 0 {
+		return false
+	}
+	own := readings[0]
+	if slices.IndexFunc(readings, func(r telemetry.Reading) bool { return r.Tenant != own.Tenant }) < 0 {
+		e.tenant, e.device, e.time, *piece = own.Tenant, own.Device, own.Time, message(readings)
+	}
+	return true
+}
+
+// rest returns what is kept of the elements beyond the first: how many there are of a tenant, without what is in them.
+func (c *classifier) rest(base entry, elements deadletter.Elements, readings []telemetry.Reading) (out []entry) {
+	if len(elements) == 0 {
+		return nil
+	}
+	others := base
+	others.index, others.count, others.detail, others.tenant = elements[0].First, elements.Count(), "", c.topic.Tenant
+	others.truncated = true
+	of := map[string]int{}
+	for i := range readings {
+		r := &readings[i]
+		if _, known := of[r.Tenant]; !known && (c.topic.Tenant != "" || len(of) == maxRestTenants) || others.count == 1 {
+			continue
+		}
+		if _, known := of[r.Tenant]; !known {
+			of[r.Tenant] = len(out)
+			e := others
+			e.tenant, e.time, e.count = r.Tenant, r.Time, 0
+			out = append(out, e)
+		}
+		out[of[r.Tenant]].count++
+		others.count--
+	}
+	return append(out, others)
+}
+
+// finish completes an entry with a part of the payload.
+func (c *classifier) finish(e entry, l *deadletter.DeadLetter, piece []byte) entry {
 	if e.tenant == "" {
 		e.tenant = c.topic.Tenant
 	}
 	if (e.tenant == "" || c.topic.Tenant != "" && e.device == "") && len(l.Key) <= maxKey {
 		e.key = string(l.Key)
 	}
-	e.truncated = l.Truncated >= 0 || len(piece) > maxPayload
+	e.truncated = e.truncated || l.Truncated >= 0 || len(piece) > maxPayload
 	e.payload = string(piece[:min(len(piece), maxPayload)])
 	return e
 }
@@ -73,16 +151,6 @@ func contentType(l *deadletter.DeadLetter) string {
 	return ""
 }
 
-// refused returns the readings that a dead letter is about, of those in its payload.
-func refused(got decode.Result, index int) (out []telemetry.Reading) {
-	for i, r := range got.Readings {
-		if index == decode.Whole || got.Index[i] == index {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 func message(readings []telemetry.Reading) []byte {
 	if len(readings) == 1 {
 		return decode.AppendJSON(nil, readings[0])
@@ -97,24 +165,31 @@ func message(readings []telemetry.Reading) []byte {
 	return append(out, ']')
 }
 
+// objects returns the elements of JSON messages that are no readings, of those that are shown.
+func (c *classifier) objects(l *deadletter.DeadLetter, shown deadletter.Elements,
+	readings map[int][]telemetry.Reading) map[int]json.RawMessage {
+	out := map[int]json.RawMessage{}
+	if len(readings) == shown.Count() || !c.isPlainJSON(l, contentType(l)) {
+		return out
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(l.Value, " \t\r\n"), []byte("[")) {
+		out[0] = l.Value
+		return out
+	}
+	d, at := json.NewDecoder(bytes.NewReader(l.Value)), 0
+	for _, err := d.Token(); err == nil && at <= shown[len(shown)-1].Last && d.More(); at++ {
+		var element json.RawMessage
+		if err = d.Decode(&element); err == nil && shown.Has(at) {
+			out[at] = element
+		}
+	}
+	return out
+}
+
 // classifyObject looks for the tenant in an element that is no reading, where that is a JSON object: in the properties
 // that would have named it. An element that names two is of no tenant, but may have an event time; -1 if it has none.
-func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (
-	r telemetry.Reading, piece []byte, ok bool) {
+func (c *classifier) classifyObject(piece json.RawMessage) (r telemetry.Reading, _ []byte, ok bool) {
 	r.Time = -1
-	if l.Index < 0 || !c.isPlainJSON(l, kind) {
-		return r, nil, false
-	}
-	piece = l.Value
-	var all []json.RawMessage
-	if json.Unmarshal(l.Value, &all) == nil {
-		if l.Index >= len(all) {
-			return r, nil, false
-		}
-		piece = all[l.Index]
-	} else if l.Index > 0 {
-		return r, nil, false
-	}
 	var properties map[string]json.RawMessage
 	if json.Unmarshal(piece, &properties) != nil {
 		return r, nil, false
@@ -136,14 +211,8 @@ func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (
 		}
 		return found, true
 	}
-	names := func(own []string, otherwise ...string) []string {
-		if own == nil {
-			own = otherwise
-		}
-		return append([]string{otherwise[0]}, own...)
-	}
 	r.Time = instant(properties["ts"])
-	tenants := names(c.opts.Object.Tenant, "tenant", "tenantId", "tenant_id")
+	tenants := c.tenantNames()
 	r.Tenant, ok = text(tenants)
 	if r.Tenant == "" && !mayNameElsewhere(piece, append(tenants, c.opts.TenantTag)) {
 		r.Tenant = c.opts.Tenant
@@ -154,11 +223,27 @@ func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (
 	if !ok || telemetry.CheckTenant(r.Tenant) != nil {
 		return r, nil, false
 	}
-	if r.Device, ok = text(names(c.opts.Object.Device, "device", "deviceId", "device_id")); !ok ||
+	if r.Device, ok = text(c.deviceNames()); !ok ||
 		telemetry.CheckDevice(r.Device) != nil {
 		r.Device = ""
 	}
 	return r, piece, true
+}
+
+// tenantNames returns the properties that name the tenant, deviceNames those that name the device.
+func (c *classifier) tenantNames() []string {
+	return withDefaults(c.opts.Object.Tenant, "tenant", "tenantId", "tenant_id")
+}
+
+func (c *classifier) deviceNames() []string {
+	return withDefaults(c.opts.Object.Device, "device", "deviceId", "device_id")
+}
+
+func withDefaults(own []string, otherwise ...string) []string {
+	if own == nil {
+		own = otherwise
+	}
+	return append([]string{otherwise[0]}, own...)
 }
 
 // mayNameElsewhere reports whether an object may name its tenant where classifyObject does not look: in an envelope of

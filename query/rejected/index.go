@@ -64,6 +64,8 @@ type identity struct {
 // entry is what is kept of a dead letter.
 type entry struct {
 	id        identity
+	index     int   // of the element, decode.Whole for the record
+	count     int   // how many elements it stands for
 	at        int64 // when it was refused, ms
 	published int64 // when it was published, ms; when it was refused where that is not known
 	time      int64 // event time, ms; -1 is not known
@@ -180,20 +182,28 @@ func (x *Index) take(partition int, r *kafka.Record) {
 	if classifier == nil {
 		return
 	}
-	e := classifier.entry(&l)
-	e.at, e.published = r.Time, r.Time
-	if l.Published >= 0 {
-		e.published = l.Published
+	id := identity{l.Topic, l.ID()}
+	x.mu.Lock()
+	_, repeat := x.ids[id]
+	x.mu.Unlock()
+	if repeat {
+		return // it costs nothing more
 	}
+	published := r.Time
+	if l.Published >= 0 {
+		published = l.Published
+	}
+	all := classifier.entries(&l)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, repeat := x.ids[e.id]; repeat {
-		return
+	x.ids[identity{strings.Clone(l.Topic), id.ID}] = struct{}{}
+	for _, e := range all {
+		e.at, e.published = r.Time, published
+		e.tenant, e.device = x.intern(e.tenant), x.intern(e.device)
+		x.entries = append(x.entries, e)
+		x.bytes += e.bytes()
 	}
-	e.tenant, e.device = x.intern(e.tenant), x.intern(e.device)
-	x.ids[e.id] = struct{}{}
-	x.entries = append(x.entries, e)
-	for x.bytes += e.bytes(); x.bytes > x.cfg.MaxBytes; {
+	for x.bytes > x.cfg.MaxBytes {
 		old := &x.entries[0]
 		x.bytes -= old.bytes()
 		x.completeSince = max(x.completeSince, old.at+1)

@@ -129,6 +129,83 @@ func TestClassify(t *testing.T) {
 
 const whole = decode.Whole
 
+// Text that is nearly JSON is its tenant's if it names one alone; what may be another's is shown to nobody, and of what
+// only the key names, its tenant learns that it was refused. All that is not acme's alone holds the word secret.
+func TestClassifyBrokenJSON(t *testing.T) {
+	const python = `{"tenant": "acme", "device": "m1", "ts": 1763640000000, "values": {"v": NaN}}`
+	for name, c := range map[string]struct {
+		value, tenant string
+		shown         bool
+	}{
+		"Python's NaN":             {python, "acme", true},
+		"cut off":                  {`{"tenant":"acme","device":"m1","values":{"v`, "acme", true},
+		"the tenant at the end":    {`{"device":"m1","values":{"v":Infinity},"tenant":"acme"}`, "acme", true},
+		"an array of one tenant":   {"[" + python + `,{"secret":1}]`, "acme", false},
+		"two tenants":              {"[" + python + `,{"tenant":"globex","secret":1}]`, "", false},
+		"two names":                {`{"tenant":"acme","tenantId":"globex","secret":NaN}`, "", false},
+		"a mention in a text":      {`{"tenant":"acme","note":"\"tenant\":\"globex\"","secret":NaN, "x" "tenant"}`, "", false},
+		"a quotation mark missing": {`{"tenant":"acme","note":"secret,"tenant":"globex"}`, "", false},
+		"an escaped name":          {`{"tenant":"acme","t\u0065nant":"globex","secret":NaN}`, "", false},
+		"no text":                  {`{"tenant":7,"secret":NaN}`, "", false},
+		"no tenant's name":         {`{"tenant":"ACME!","secret":NaN}`, "", false},
+		"the key alone":            {`{"device":"secret","values":{"v":NaN}}`, "victim", false},
+		"an envelope":              {`{"Body":{"device":"secret","values":{"v":NaN}}}`, "", false},
+		"no JSON by its look":      {`secret`, "", false},
+	} {
+		x := newIndex(rejected.Config{})
+		rejected.Take(x, 0, record(5000, 17, whole, decode.Undecodable, c.value))
+		for _, tenant := range []string{"acme", "globex", "victim"} {
+			got := x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 5})
+			if tenant != c.tenant {
+				require.Empty(t, got.Groups, "%s, asked by %s", name, tenant)
+				continue
+			}
+			require.Len(t, got.Groups, 1, name)
+			s := got.Groups[0].Samples[0]
+			require.NotContains(t, s.Payload+s.Detail, "secret", name)
+			require.Equal(t, c.shown, s.Payload == c.value, name)
+			require.Equal(t, !c.shown, s.Truncated, name)
+		}
+		require.Len(t, x.Rejected(rejected.Request{Range: ever}).Groups, 1, name)
+	}
+	x := newIndex(rejected.Config{Messages: decode.Options{Tenant: "globex"}})
+	rejected.Take(x, 0, record(5000, 1, whole, decode.Undecodable, `{"device":"m1","values":{"v":NaN}}`))
+	rejected.Take(x, 0, record(5000, 2, whole, decode.Undecodable, "["+python+`,{"device":"x"}]`))
+	require.Len(t, x.Rejected(rejected.Request{Tenant: "globex", Range: ever}).Groups, 1, "the default tenant")
+	require.Empty(t, x.Rejected(rejected.Request{Tenant: "acme", Range: ever}).Groups, "one element is another's")
+}
+
+// A dead letter for many elements is decoded once: the first ones are kept each, and of the rest how many each tenant
+// has.
+func TestManyElements(t *testing.T) {
+	var value strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&value, `,{"tenant":"%s","device":"m%d","ts":%d,"values":{"v":1}},0`, []string{"acme", "globex"}[i%2], i,
+			1763640000000+i)
+	}
+	r := record(5000, 17, 0, decode.Past, "["+value.String()[1:]+"]")
+	r.Headers = append(r.Headers, kafka.Header{Key: "binnacle-elements", Value: []byte("0-1999")})
+	x := newIndex(rejected.Config{})
+	for range 2 {
+		rejected.Take(x, 0, r)
+	}
+	count := func(tenant string) (n, samples int) {
+		for _, g := range x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 100}).Groups {
+			n, samples = n+g.Count, samples+len(g.Samples)
+		}
+		return n, samples
+	}
+	for _, tenant := range []string{"acme", "globex"} {
+		n, samples := count(tenant)
+		require.Equal(t, 500, n)
+		require.Equal(t, 16, samples)
+	}
+	n, _ := count("")
+	require.Equal(t, 2000, n)
+	refusals, _, _ := x.Of("acme", "m2", ever)
+	require.Len(t, refusals, 1)
+}
+
 // What names nobody is the default tenant's; what names another one somewhere within is not, also where it is no
 // reading.
 func TestClassifyWithDefaultTenant(t *testing.T) {
