@@ -204,7 +204,8 @@ func TestEraseIsRefused(t *testing.T) {
 		"the device m1 of acme has published of the days up to 2026-11-01":          {"--device=m1", "--to=2026-11-02"},
 		"nothing is changed":           {"--device=m1", "--confirm=globex"},
 		"--to is the day after":        {"--device=m1", "--from=2026-11-02", "--to=2026-11-02"},
-		"is not a day such as":         {"--device=m1", "--from=yesterday"},
+		"is neither a day such as":     {"--device=m1", "--from=yesterday"},
+		"whole days are erased":        {"--device=m1", "--to=-1d"},
 		"describe the consumer group":  {"--device=m1", "--confirm=acme", "--kafka=127.0.0.1:1"},
 		"read metadata of the cluster": {"--device=m1", "--dry-run", "--kafka=127.0.0.1:1"},
 	} {

@@ -183,6 +183,10 @@ func TestArguments(t *testing.T) {
 	require.Contains(t, p.stdout.String(), "Usage: binnacle <command>")
 	for _, args := range [][]string{
 		{"gaps", "m1", "--from", "-1d", "--to", "-2h", "--api=127.0.0.1:1"},
+		{"tenant", "export", "acme", "--out", filepath.Join(t.TempDir(), "x"), "--from", "-1d", "--to", "now",
+			"--api=127.0.0.1:1"},
+		{"audit", "--from", "-1d", "--to", "2026-12-24T08:00:00Z", "--cosmos=127.0.0.1:1"},
+		{"rollups", "list", "--from", "-1d", "--to", "-.5d", "--cosmos=127.0.0.1:1"},
 	} {
 		p := run(t, time.Minute, args...)
 		require.Equal(t, 1, p.code)

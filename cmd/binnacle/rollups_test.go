@@ -97,6 +97,8 @@ func TestRollups(t *testing.T) {
 	require.Regexp(t, row("km_total", "LFSM"), list)
 	require.Regexp(t, row("velocity", "LFSM"), list)
 	require.NotContains(t, command(again...), "acme", "no day lacks the metric")
-	require.Contains(t, command("drop"), "acme")
+	require.Contains(t, command("drop", "--dry-run"), "This drops rollups from "+date)
+	require.Contains(t, command("list"), "acme")
+	require.Contains(t, command("drop", "--confirm=acme"), "acme")
 	require.NotContains(t, command("list"), "acme")
 }

@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/duration"
 	"binnacle/internal/erase"
 	"binnacle/internal/kafka"
 	"binnacle/internal/report"
@@ -40,19 +41,34 @@ type EraseConfig struct {
 	Gone              []string `name:"gone-cluster" help:"Ids of Kafka clusters that nobody publishes to or reads from any more." placeholder:"ID" group:"Kafka"`
 }
 
-// days returns what the flags --from and --to cover, which are UTC days or empty.
-func days(from, to string) (telemetry.Range, error) {
+// wholeDays returns the UTC days that the flags --from and --to cover, which are empty or the starts of days.
+func wholeDays(from, to string) (telemetry.Range, error) {
+	now := time.Now()
+	for _, text := range []string{from, to} {
+		if _, begins, err := duration.ParseDayOf(text, now); text != "" && err == nil && !begins {
+			return telemetry.Range{}, fmt.Errorf("%q lies within a UTC day: whole days are erased", text)
+		}
+	}
+	return days(from, to, now)
+}
+
+// days returns the UTC days in which the flags --from and --to lie: times or empty.
+func days(from, to string, now time.Time) (telemetry.Range, error) {
 	first, end := telemetry.Day(0), control.EveryDay
 	for _, f := range []struct {
 		flag, text string
 		day        *telemetry.Day
 	}{{"--from", from, &first}, {"--to", to, &end}} {
-		var err error
 		if f.text == "" {
 			continue
 		}
-		if *f.day, err = telemetry.ParseDay(strings.ReplaceAll(f.text, "-", "")); err != nil {
-			return telemetry.Range{}, fmt.Errorf("%s %q is not a day such as 2026-11-22", f.flag, f.text)
+		day, begins, err := duration.ParseDayOf(f.text, now)
+		if err != nil {
+			return telemetry.Range{}, fmt.Errorf("%s %q is neither a day such as 2026-11-22, nor a time such as -2d or "+
+				"2026-11-22T10:00:00Z", f.flag, f.text)
+		}
+		if *f.day = day; f.day == &end && !begins {
+			end++ // the day in which it lies is covered
 		}
 	}
 	if first >= end {
@@ -64,7 +80,7 @@ func days(from, to string) (telemetry.Range, error) {
 // order returns the order that the flags ask for.
 func (cfg *EraseConfig) order() (o control.Erasure, err error) {
 	o = control.Erasure{Tenant: cfg.Tenant, Device: cfg.Device, By: processIdentity("")}
-	covered, err := days(cfg.From, cfg.To)
+	covered, err := wholeDays(cfg.From, cfg.To)
 	o.From, o.To = telemetry.DayOf(covered.From), telemetry.DayOf(covered.To)
 	switch {
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/duration"
 	"binnacle/internal/report"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
@@ -104,9 +105,9 @@ type RollupsOfConfig struct {
 	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
 	Rollups rollups.Config `kong:"embed,group='Rollups'"`
 
-	Tenant string    `help:"Only this tenant. Default: all."`
-	From   time.Time `help:"First day, such as 2026-11-01. Default: --rollup-days back from today." format:"2006-01-02" placeholder:"DAY"`
-	To     time.Time `help:"Last day. Default: today." format:"2006-01-02" placeholder:"DAY"`
+	Tenant string `help:"Only this tenant. Default: all."`
+	From   string `help:"First day: a UTC day such as 2026-11-01, or a time in it, such as -2d. Default: --rollup-days back from today." placeholder:"TIME"`
+	To     string `help:"Last day. Default: today." placeholder:"TIME"`
 
 	// may is asked before anything is done; nil: nothing goes.
 	may func(w *rollups.Writer, targets []rollups.Target) error
@@ -138,13 +139,19 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	if err != nil {
 		return nil, nil, err
 	}
-	today := telemetry.DayOf(time.Now().UnixMilli())
-	first, last := today-telemetry.Day(cfg.Rollups.Days), today
-	if !cfg.From.IsZero() {
-		first = telemetry.DayOf(max(cfg.From.UnixMilli(), 0))
-	}
-	if !cfg.To.IsZero() {
-		last = telemetry.DayOf(max(cfg.To.UnixMilli(), 0))
+	now := time.Now()
+	last := telemetry.DayOf(now.UnixMilli())
+	first := last - telemetry.Day(cfg.Rollups.Days)
+	for _, f := range []struct {
+		flag, text string
+		day        *telemetry.Day
+	}{{"--from", cfg.From, &first}, {"--to", cfg.To, &last}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.day, _, err = duration.ParseDayOf(f.text, now); err != nil {
+			return nil, nil, fmt.Errorf("%s %q is neither a day such as 2026-11-20, nor a time such as -2d", f.flag, f.text)
+		}
 	}
 	if first > last {
 		return nil, nil, fmt.Errorf("--from %s is after --to %s", first, last)

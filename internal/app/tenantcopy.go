@@ -26,8 +26,8 @@ type CopyConfig struct {
 	Target  AccountConfig `kong:"embed,prefix='to-',group='Target'"`
 
 	Device string  `help:"Id of the device. Default: all devices of the tenant."`
-	From   string  `help:"First UTC day of event times to copy. Default: the first of all." placeholder:"YYYY-MM-DD"`
-	To     string  `help:"UTC day after the last one to copy. Default: without end." placeholder:"YYYY-MM-DD"`
+	From   string  `help:"Start: a UTC day of event times such as 2026-11-20, or a time in it, such as -2d; days are whole. Default: the first of all." placeholder:"TIME"`
+	To     string  `help:"End, exclusive; the day of a time such as now is included. Default: without end." placeholder:"TIME"`
 	RUs    float64 `name:"rus" help:"RU/s that the copy may take, at the source and at the target." default:"400"`
 	DryRun bool    `help:"Show what would be copied, and change nothing."`
 	Follow bool    `help:"Go on with what the source stores, until an interrupt (Ctrl-C, SIGTERM) ends it with the comparison."`
@@ -39,7 +39,7 @@ var errCopyDiffers = errors.New("the target has other chunks than the source: an
 
 // Run copies chunks of a tenant to another account, and compares both.
 func (cfg CopyConfig) Run(ctx context.Context, env Env) error {
-	covered, err := days(cfg.From, cfg.To)
+	covered, err := days(cfg.From, cfg.To, time.Now())
 	if err != nil {
 		return err
 	}

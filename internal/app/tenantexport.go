@@ -32,8 +32,8 @@ type ExportConfig struct {
 	API       string   `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
 	TokenFile string   `help:"File with a bearer token of the tenant, with the scope read. Default: none." placeholder:"FILE"`
 	Device    []string `help:"Ids of devices. Default: all of the tenant." placeholder:"ID"`
-	From      string   `help:"First UTC day of event times. Default: that of the first reading." placeholder:"YYYY-MM-DD"`
-	To        string   `help:"UTC day after the last one. Default: without end." placeholder:"YYYY-MM-DD"`
+	From      string   `help:"Start: a UTC day of event times such as 2026-11-20, or a time in it, such as -2d; days are whole. Default: the first reading." placeholder:"TIME"`
+	To        string   `help:"End, exclusive; the day of a time such as now is included. Default: without end." placeholder:"TIME"`
 	Format    string   `help:"Format of readings: ${enum}. ndjson has messages that \"binnacle replay\" publishes." enum:"ndjson,parquet" default:"ndjson"`
 	Resume    bool     `help:"Leave out the files that an earlier export into the same directory has finished."`
 	JSON      bool     `name:"json" help:"Print the contents of export.json."`
@@ -77,7 +77,7 @@ type exportDevice struct {
 // Run writes the readings of a tenant into files, a day each, as its own users read them: from chunks and
 // ingesters, without what an erasure or a retention hides. It fails where an answer is not complete.
 func (cfg ExportConfig) Run(ctx context.Context, env Env) error {
-	covered, err := days(cfg.From, cfg.To)
+	covered, err := days(cfg.From, cfg.To, time.Now())
 	if err != nil {
 		return err
 	}

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
@@ -54,7 +54,8 @@ func (o tenantOperator) move(ctx context.Context, name, placement, from string) 
 	now := time.Now()
 	day := nextContainer(t.Placement, now)
 	if from != "" {
-		if day, err = telemetry.ParseDay(strings.ReplaceAll(from, "-", "")); err != nil {
+		var begins bool
+		if day, begins, err = duration.ParseDayOf(from, now); err != nil || !begins {
 			return unfit("from %q: must be a UTC day such as 2026-12-01", from)
 		}
 	}

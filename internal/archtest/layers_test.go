@@ -102,7 +102,7 @@ var alone = map[string][]string{
 	"internal/retry":               {},
 	"ingest/spill":                 {},
 	"internal/nearest":             {},
-	"internal/duration":            {},
+	"internal/duration":            {"internal/telemetry"},
 	"internal/bytesread":           {},
 	"internal/jsonscan":            {},
 	"internal/jsontext":            {"internal/telemetry"},

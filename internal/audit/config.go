@@ -11,10 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/duration"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
@@ -22,8 +22,8 @@ import (
 
 // Config says what is audited. Its tags are package settings's.
 type Config struct {
-	From   string  `help:"First day to audit, UTC, such as 2026-11-20. Default: today." placeholder:"DAY"`
-	To     string  `help:"Last day to audit. Default: the first." placeholder:"DAY"`
+	From   string  `help:"First day to audit: a UTC day such as 2026-11-20, or a time in it, such as -2d. Default: today." placeholder:"TIME"`
+	To     string  `help:"Last day to audit. Default: the first." placeholder:"TIME"`
 	Tenant string  `help:"Tenant to audit. Default: all."`
 	Device string  `help:"Device to audit. Default: all."`
 	MaxRUs float64 `name:"max-rus" help:"Most request units a second, on average. 0 is no limit." default:"400"`
@@ -49,18 +49,18 @@ const maxDays = 400
 
 // days returns the first and the last day, and every fault of the settings at once.
 func (c Config) days() (first, last telemetry.Day, err error) {
+	now := time.Now()
+	if c.Now != nil {
+		now = c.Now()
+	}
 	if c.From == "" && c.To == "" {
-		now := time.Now
-		if c.Now != nil {
-			now = c.Now
-		}
-		c.From = now().UTC().Format(time.DateOnly)
+		c.From = "now"
 	}
 	var faults []error
 	day := func(flag, text string) (d telemetry.Day) {
-		d, err := telemetry.ParseDay(strings.ReplaceAll(text, "-", ""))
+		d, _, err := duration.ParseDayOf(text, now)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s %q is not a day such as 2026-11-20", flag, text))
+			faults = append(faults, fmt.Errorf("%s %q is neither a day such as 2026-11-20, nor a time such as -2d", flag, text))
 		}
 		return d
 	}

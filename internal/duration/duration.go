@@ -1,5 +1,5 @@
-// Package duration parses and formats durations with Go's units and d for 24 hours. Flags, settings and parameters of
-// the API all use it. Parse reads back what String writes.
+// Package duration parses and formats durations with Go's units and d for 24 hours, and parses times. Flags, settings
+// and parameters of the API all use it. Parse reads back what String writes.
 package duration
 
 import (

@@ -59,12 +59,12 @@ func (l DeadLetters) since(now time.Time) (int64, error) {
 	if d, err := duration.Parse(l.Since); err == nil && d >= 0 {
 		return now.Add(-d).UnixMilli(), nil
 	}
-	t, ok := telemetry.ParseRFC3339(l.Since)
-	if !ok {
+	at, err := duration.ParseInstant(l.Since, now)
+	if err != nil {
 		return 0, fmt.Errorf("--since %.80q is neither a duration, such as 2h, nor a time, such as 2026-11-20T10:00:00Z",
 			l.Since)
 	}
-	return t.UnixMilli(), nil
+	return at, nil
 }
 
 // names returns what is set.

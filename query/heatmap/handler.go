@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/internal/duration"
 	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/httpapi"
 )
 
 // Source is what is known of the load.
@@ -201,7 +201,7 @@ func spanOf(q url.Values, now time.Time) (heat.Span, error) {
 
 // instant reads a time as the API for tenants does.
 func instant(name, text string, now time.Time) (time.Time, error) {
-	ms, err := httpapi.ParseInstant(text, now)
+	ms, err := duration.ParseInstant(text, now)
 	if err != nil {
 		return time.Time{}, wrong(name, "%.40q is no time such as 2026-11-23T04:00:00Z, -6h or 1795406400000", text)
 	}

@@ -166,7 +166,7 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	if !p.values.Has(name) {
 		return otherwise
 	}
-	t, err := ParseInstant(p.values.Get(name), now)
+	t, err := duration.ParseInstant(p.values.Get(name), now)
 	if err != nil {
 		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), a date (2026-11-20), seconds or milliseconds "+
 			"since 1970, now, and a time before now (-15m, -2h, -7d)", p.values.Get(name))
