@@ -22,7 +22,7 @@ var firstFlags = map[string][]string{
 	"query": {"heads", "heads-secret-file", "kafka", "event-hubs", "cosmos", "key-file", "identity", "topic", "api",
 		"admin", "oidc-issuer", "trusted-proxies", "check"},
 	"provision": {"cosmos", "key-file", "identity", "kafka", "topic", "dry-run", "once", "profile", "period", "hot-rus",
-		"warm-rus", "cold-rus", "admin"},
+		"warm-rus", "cold-rus", "max-rus", "admin"},
 	"replay": {"kafka", "topic", "format", "tenant", "device", "time-column", "shift-to", "rate", "dry-run", "from-dlq",
 		"backfill"},
 	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},

@@ -47,6 +47,7 @@ type PolicyConfig struct {
 	WarmRUs int  `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
 	ColdRUs int  `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
+	MaxRUs     int `name:"max-rus" help:"Most throughput of all containers of the account together, in RU/s; of autoscale the maximum counts. What is bought already stays. Default: ten times what the plan at the start wants, at least 10000." placeholder:"RU/S"`
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 
 	ErasureRUs float64 `name:"erasure-rus" help:"Request units a second for the sweeps of erasures, at low priority." default:"400"`
@@ -55,7 +56,7 @@ type PolicyConfig struct {
 
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
-	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs
+	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs, p.MaxRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs, c.MaxRUs
 	p.PerPartition = c.ByRange
 	if c.Follow {
 		follow := provision.DefaultFollow()
@@ -255,6 +256,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err != nil && len(steps) == 0 {
 		return err
 	}
+	shape.MaxRUs = p.MaxRUs()
 	if cfg.JSON {
 		return errors.Join(err, provision.PrintJSON(env.Stdout, steps, shape))
 	}
@@ -303,6 +305,7 @@ func printShape(of provision.Printed, w io.Writer) {
 		}
 		fmt.Fprintf(w, "containers of a %s with %s from %s on; what is stored stays where it is\n\n", e.Period, with, e.From)
 	}
+	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", of.MaxRUs)
 }
 
 // devRollupsRUs is the throughput of the containers of rollups in one process with everything else.

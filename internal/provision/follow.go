@@ -22,13 +22,20 @@ type Follow struct {
 	// Before is how long before the end of a clock hour the next one decides. An hour is billed at the highest
 	// throughput that it had (Azure Cosmos DB docs, understand-your-bill), so throughput is lowered then, and only then.
 	Before time.Duration
-	// Throttled is the factor by which answers 429 raise throughput where use alone does not.
-	Throttled float64
+	// Throttled is the factor by which answers 429 raise throughput where use alone does not, once they are Much of the
+	// load; fewer raise it by less, and those below Some not at all: a service that is used well refuses 1 % (Azure
+	// Cosmos DB docs, monitor-normalized-request-units).
+	Throttled  float64
+	Some, Much float64
+	// Burst is by how much the use of a second may lie above that of the busiest minute: answers 429 raise throughput to
+	// that at most.
+	Burst float64
 }
 
 // DefaultFollow returns the rule that docs/guides/tiers.md has the figures of.
 func DefaultFollow() Follow {
-	return Follow{Least: 400, Use: 0.95, Band: 0.02, Calm: 30 * time.Minute, Before: 2 * time.Minute, Throttled: 1.2}
+	return Follow{Least: 400, Use: 0.95, Band: 0.02, Calm: 30 * time.Minute, Before: 2 * time.Minute, Throttled: 1.2,
+		Some: 0.01, Much: 0.05, Burst: 3}
 }
 
 // Load is what a container was asked for, minute by minute, and what it is expected to be asked for. RU/s are those
@@ -60,13 +67,14 @@ const (
 func (f Follow) Wanted(now time.Time, seen store.ContainerState, load Load, changed time.Time) (rus int, why string) {
 	bought := float64(seen.Throughput.RUs)
 	recent := peak(tail(load.RUs, newest))
-	throttled := sum(tail(load.Throttled, min(newest, int(now.Sub(changed)/time.Minute)))) // since the last change
+	refused, throttled := load.refused(min(newest, int(now.Sub(changed)/time.Minute))) // since the last change
 	toNext := now.Truncate(time.Hour).Add(time.Hour).Sub(now)
 	soon := load.busiest(now, 0)
 	switch up := max(recent, soon) / f.Use; {
-	case throttled > 0: // use can't pass what is bought: how much more is asked for is not known
-		return f.raised(seen, load, max(up, bought*f.Throttled)),
-			fmt.Sprintf("%d answers 429 in %d minutes", throttled, newest)
+	case refused >= f.Some && min(bought*f.factor(refused), recent*f.Burst/f.Use) > max(up, bought):
+		// Use can't pass what is bought: how much more is asked for is not known.
+		return f.raised(seen, load, min(bought*f.factor(refused), recent*f.Burst/f.Use)),
+			fmt.Sprintf("%d answers 429 in %d minutes, %.0f %% of the load", throttled, newest, 100*refused)
 	case up > bought && soon > recent:
 		return f.raised(seen, load, up), fmt.Sprintf("%.0f RU/s are expected", soon)
 	case up > bought:
@@ -85,6 +93,25 @@ func (f Follow) Wanted(now time.Time, seen store.ContainerState, load Load, chan
 		return seen.Throughput.RUs, ""
 	}
 	return want, fmt.Sprintf("%.0f RU/s suffice for the next hour", most)
+}
+
+// factor returns by which factor answers 429 raise throughput that are a part of the load.
+func (f Follow) factor(refused float64) float64 { return 1 + (f.Throttled-1)*min(1, refused/f.Much) }
+
+// requestRUs is what a request counts as that was refused: a write of 32 KB. Heat does not count requests.
+const requestRUs = 13.1
+
+// refused returns the part of the load of the last minutes that was answered 429, and how many answers these are.
+func (l Load) refused(minutes int) (part float64, answers int64) {
+	answers = sum(tail(l.Throttled, minutes))
+	if answers == 0 {
+		return 0, 0
+	}
+	rus := float64(answers) * requestRUs
+	for _, x := range tail(l.RUs, minutes) {
+		rus += 60 * x
+	}
+	return float64(answers) * requestRUs / rus, answers
 }
 
 // busiest returns the RU/s that are expected of the busiest minute of a clock hour, h hours after the present one: that

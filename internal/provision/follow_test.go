@@ -24,6 +24,14 @@ func minutes(n int, rus float64) []float64 {
 	return out
 }
 
+func minutesOf(n int, answers int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = answers
+	}
+	return out
+}
+
 // What throughput becomes of a load, of what is expected, of answers 429 and of what was changed lately.
 func TestThroughputFollowsLoad(t *testing.T) {
 	f := provision.DefaultFollow()
@@ -45,10 +53,16 @@ func TestThroughputFollowsLoad(t *testing.T) {
 			"1980 RU/s were used"},
 		"expected": {1000, 0, false, now, provision.Load{RUs: minutes(9, 9), Expected: []float64{680}}, now, 1800,
 			"1700 RU/s are expected"},
-		"429": {1000, 0, false, now, provision.Load{RUs: minutes(120, 900), Throttled: []int64{7, 0}}, long, 1200,
-			"7 answers 429"},
-		"429 before the last change": {1000, 0, false, now, provision.Load{RUs: minutes(120, 500), Throttled: []int64{7, 0}},
-			now.Add(-time.Minute), 1000, ""},
+		"429": {1000, 0, false, now, provision.Load{RUs: minutes(120, 900), Throttled: []int64{2000, 0}}, long, 1200,
+			"2000 answers 429"},
+		"429, a few of a hundred": {1000, 0, false, now, provision.Load{RUs: minutes(120, 900),
+			Throttled: []int64{500, 0}}, long, 1100, "500 answers 429 in 5 minutes, 2 % of the load"},
+		"429, as with any good use": {1000, 0, false, now, provision.Load{RUs: minutes(120, 900),
+			Throttled: []int64{60, 60, 60}}, long, 1000, ""},
+		"429, while next to nothing is used": {4000, 0, false, now, provision.Load{RUs: minutes(120, 400),
+			Throttled: minutesOf(120, 500)}, long, 4000, ""},
+		"429 before the last change": {1000, 0, false, now, provision.Load{RUs: minutes(120, 500),
+			Throttled: []int64{2000, 0}}, now.Add(-time.Minute), 1000, ""},
 		"without a split": {9000, 0, false, now, provision.Load{RUs: minutes(120, 9900), Most: 10_000}, long, 10_000,
 			"9900 RU/s were used"},
 		"never down for a split": {12_000, 0, false, now, provision.Load{RUs: minutes(120, 19_000), Most: 10_000},

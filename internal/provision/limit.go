@@ -12,15 +12,21 @@ import (
 const accountFull = "the account has no container left"
 
 // Limit puts the steps in the order in which they are done, and marks those that must wait: creates beyond
-// the containers that the account has left, and changes of throughput beyond so many. What is
+// the containers that the account has left, changes of throughput beyond so many, and what would be bought beyond
+// MaxRUs, unless that is 0. What is
 // dropped makes room; what is raised goes before what is lowered; the newest month is made first.
 func (p Policy) Limit(steps []Step, room, changes int) []Step {
 	out, first := slices.Clone(steps), firstDays(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(first[b.Container], first[a.Container]))
 	})
+	left := p.MaxRUs
+	for i := range out {
+		left -= out[i].Now.RUs
+	}
 	for i := range out {
 		s := &out[i]
+		left -= p.bound(s, left)
 		switch {
 		case s.Waits != "":
 		case s.Action == Drop && s.Now != (store.Throughput{}):

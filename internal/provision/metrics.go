@@ -14,6 +14,7 @@ type metrics struct {
 	dollars     prometheus.Gauge
 	least       prometheus.Gauge
 	accountFull prometheus.Gauge
+	beyond      prometheus.Gauge
 	steps       *prometheus.CounterVec
 }
 
@@ -30,6 +31,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "List price of all containers, throughput and storage, with autoscale at rest."}),
 		accountFull: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room",
 			Help: "Containers that are needed and can't be made because the account is full."}),
+		beyond: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_request_units_beyond_ceiling",
+			Help: "RU/s that are wanted beyond what all containers together may have, and not bought."}),
 		steps: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total",
 			Help: "Steps that were tried, by action and result."}, []string{"action", "result"}),
 	}

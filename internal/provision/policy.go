@@ -57,6 +57,9 @@ type Policy struct {
 	// asked for.
 	Grace time.Duration
 
+	// MaxRUs is the most throughput of all containers of the account together; of autoscale the maximum counts. What is
+	// bought already stays. 0: ten times what the first plan of a Provisioner wants, at least 10,000.
+	MaxRUs int
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
 	MaxContainers int
 	// MaxChanges is the most changes of throughput in any ChangesWithin: 25 in 5 minutes for an account (same source).
@@ -97,6 +100,9 @@ func (p Policy) Validate() error {
 		(p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
 		faults = append(faults, fmt.Errorf("%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, least,
 			int(ru.Step(true))))
+	}
+	if p.MaxRUs < 0 {
+		faults = append(faults, fmt.Errorf("%d RU/s at most for all containers: must not be negative", p.MaxRUs))
 	}
 	if p.SharedRUs < least || p.SharedRUs%step != 0 {
 		faults = append(faults, fmt.Errorf("%d RU/s to share: at least %d in steps of %d", p.SharedRUs, least, step))

@@ -61,6 +61,7 @@ type Printed struct {
 	After    ru.Bill       `json:"dollars_after"` // when all steps are done that need not wait
 	Profiles *Comparison   `json:"profiles,omitempty"`
 	Period   *NewPeriod    `json:"period,omitempty"`
+	MaxRUs   int           `json:"max_rus"` // of all containers together
 }
 
 // PrintedStep is a step as JSON.
@@ -72,6 +73,7 @@ type PrintedStep struct {
 	After      *PrintedBought `json:"after"`  // null: it is not there
 	Why        string         `json:"why,omitempty"`
 	Waits      string         `json:"waits,omitempty"`
+	Beyond     int            `json:"beyond_max_rus,omitempty"` // RU/s that are wanted and not bought
 	GB         float64        `json:"gb"`
 	DollarsNow ru.Bill        `json:"dollars_now"`
 	Dollars    ru.Bill        `json:"dollars_after"`
@@ -102,7 +104,7 @@ func PrintJSON(w io.Writer, steps []Step, p Printed) error {
 	p.Steps = []PrintedStep{}
 	for _, s := range sorted(steps) {
 		p.Steps = append(p.Steps, PrintedStep{Container: s.Container, Tier: s.Tier, Action: s.Action, Now: bought(s.Now),
-			After: bought(s.after()), Why: s.Why, Waits: s.Waits, GB: s.GB, DollarsNow: s.bill(s.Now),
+			After: bought(s.after()), Why: s.Why, Waits: s.Waits, Beyond: s.Beyond, GB: s.GB, DollarsNow: s.bill(s.Now),
 			Dollars: s.bill(s.after())})
 	}
 	p.Now, p.After = totals(steps)

@@ -88,6 +88,7 @@ type Provisioner struct {
 	scaled map[string]time.Time // when the throughput of hot containers was last changed
 	// hasReadActions reports whether scaled has the changes of the time before this process.
 	hasReadActions bool
+	isBound        bool                              // the last round wanted more than the ceiling lets it buy
 	changed        []time.Time                       // when throughput was changed, within Policy.ChangesWithin
 	started        map[string]*control.StartedAction // what has failed and is tried again, by action and container
 	served         map[string]bool                   // containers that the last round saw or made, or has no room for
@@ -223,6 +224,9 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	found.Loads, found.Changed = p.loads(ctx, seen, now), p.scaled
 	found.Moving = p.moving(found, now)
 	steps := p.cfg.Policy.Plan(now, found)
+	if p.cfg.Policy.MaxRUs <= 0 {
+		p.cfg.Policy.MaxRUs = ceilingOf(steps)
+	}
 	if damage := v.Damage(); len(damage) > 0 {
 		waitForRepair(steps, damage[0])
 	}
@@ -339,6 +343,7 @@ func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
 		p.report(ctx, *s)
 	}
 	p.metrics.round(steps)
+	p.reportCeiling(ctx, steps)
 	return steps, errors.Join(faults...)
 }
 

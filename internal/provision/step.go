@@ -30,6 +30,7 @@ type Step struct {
 	GB        float64          // data and index, as far as they are known
 	Waits     string           // why the action is not done now; empty when it is
 	Why       string           // why something is done; empty when nothing is
+	Beyond    int              // RU/s that are wanted beyond Policy.MaxRUs, and not bought
 
 	month control.Month // what was stored of the container, or of the chunks that it is beside, when this was decided
 }
