@@ -22,8 +22,8 @@ func ceilingOf(steps []Step) int {
 	return max(leastCeiling, ceilingFactor*sum)
 }
 
-// bound lowers what a step buys to what is left under the ceiling, and returns how much it takes of that. What is bought
-// already stays. A container that does not even get the least that the service sells waits.
+// bound lowers what a step buys to what is left under the ceiling, and returns how much of that it takes. A container
+// that does not even get the least that the service sells waits.
 func (p Policy) bound(s *Step, left int) (takes int) {
 	buys := s.Action == Scale || s.Action == Create
 	more := s.Wanted.RUs - s.Now.RUs
