@@ -243,7 +243,7 @@ type failingStore struct{ hangs bool }
 func (s failingStore) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error) (store.Usage, error) {
 	failing := &store.FailingError{Attempts: 7, Status: "410/1007",
 		Last: errors.New("cosmos answered 410/1007: of account x")}
-	if given, ok := store.PersistenceOf(ctx); !ok || given != 30*time.Second {
+	if given := store.PersistenceOf(ctx); given == nil || given.For != 30*time.Second {
 		return store.Usage{}, errors.New("the time of the query is 30 s")
 	}
 	if s.hangs {

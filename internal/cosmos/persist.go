@@ -37,19 +37,19 @@ type persevering struct {
 	failed int
 	last   error
 	unsure bool // an attempt may have been carried out
+	given  *store.Persistence
 }
 
 // persist returns how long a request is sent again while the store fails: as long as its context says; else those whose
 // caller has an end of its own until then.
 func (c *Client) persist(ctx context.Context, to call) *persevering {
-	p := &persevering{left: persistence}
-	given, ok := store.PersistenceOf(ctx)
+	p := &persevering{left: persistence, given: store.PersistenceOf(ctx)}
 	end, ends := ctx.Deadline()
 	switch {
 	case to.once || to.changes == final:
 		p.left = 0
-	case ok:
-		p.left = given
+	case p.given != nil:
+		p.left = p.given.For
 	case to.brief && to.changes == reads:
 		p.left = briefPersistence
 	case to.brief: // its caller tries again
@@ -68,7 +68,14 @@ func (p *persevering) ended(err error) error {
 	return fmt.Errorf("%w: %w", err, p.failing())
 }
 
-func (p *persevering) failing() error {
+// served notes that the request was served at last.
+func (p *persevering) served() {
+	if p.failed > 0 {
+		p.given.Note(nil)
+	}
+}
+
+func (p *persevering) failing() *store.FailingError {
 	e := &store.FailingError{Attempts: p.failed, Last: p.last}
 	var answer *Error
 	if errors.As(p.last, &answer) {
@@ -100,6 +107,7 @@ func (c *Client) await(ctx context.Context, to call, a attempted, p *persevering
 		}
 		return p.failing()
 	}
+	p.given.Note(p.failing())
 	p.unsure = p.unsure || to.changes == repeatable && a.isUnsure()
 	if err := c.cfg.Sleep(ctx, wait); err != nil {
 		return p.ended(err)

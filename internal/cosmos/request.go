@@ -61,6 +61,7 @@ func (c *Client) do(ctx context.Context, to call, send sender) (store.Receipt, e
 		receipt.RUs += a.charge
 		switch {
 		case a.err == nil:
+			again.served()
 			return receipt, nil
 		case a.answer == nil && ctx.Err() != nil && !errors.Is(a.err, ctx.Err()):
 			return receipt, again.ended(fmt.Errorf("%w: %w", ctx.Err(), a.err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -253,6 +254,26 @@ func TestStoreFailures(t *testing.T) {
 		require.Equal(t, "unavailable", r.ErrorType, path)
 		require.NotContains(t, r.Error, "secret", path)
 	}
+}
+
+// failingStore fails until the time of a query is over, as a store behind a client that sends reads again does.
+type failingStore struct{}
+
+func (failingStore) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error) (store.Usage, error) {
+	failing := &store.FailingError{Attempts: 2, Status: "503", Last: errors.New("secret detail")}
+	store.PersistenceOf(ctx).Note(failing)
+	<-ctx.Done()
+	return store.Usage{}, fmt.Errorf("%w: %w", ctx.Err(), failing)
+}
+
+// A query that has used its time says what the store has answered.
+func TestTimedOutQueryTellsHowStoreFails(t *testing.T) {
+	s := newServer(t, func(c *query.Config, _ *prom.Config) { c.Reader = failingStore{} })
+	s.fill(t)
+	r := s.ask(t, "/api/v1/query", "query", "temp", "timeout", "50ms")
+	require.Equal(t, []any{503, "timeout"}, []any{r.status, r.ErrorType})
+	require.Contains(t, r.Error, "the store answers 503")
+	require.NotContains(t, r.Error, "secret")
 }
 
 // A query is one in the gate, however many selectors it has; and it waits for its turn.

@@ -3,7 +3,11 @@ package prom
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
+
+	"binnacle/internal/store"
+	"binnacle/query"
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -91,7 +95,7 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	defer q.Close()
 	if res.Err != nil {
-		return answer{}, engineError(res.Err)
+		return answer{}, engineError(c.timedOut(ctx, res.Err))
 	}
 	out := answer{warnings: res.Warnings, query: text}
 	for _, hint := range c.hints {
@@ -110,6 +114,15 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	out.result, out.kind = body.all(), res.Value.Type()
 	return out, nil
+}
+
+// timedOut returns the error of an evaluation: of one that has taken too long with how the store fails, if it does.
+func (c *call) timedOut(ctx context.Context, err error) error {
+	failing := store.PersistenceOf(ctx).Failing()
+	if late := promql.ErrQueryTimeout(""); errors.As(err, &late) && failing != nil {
+		return &apiError{"timeout", http.StatusServiceUnavailable, late.Error() + query.FailureOf(failing)}
+	}
+	return err
 }
 
 // truncate keeps the first series of a result, and reports whether there are more.
