@@ -55,9 +55,9 @@ func (c counted) Resumed(readings int) {
 }
 
 // Refused implements worker.Observer.
-func (c counted) Refused(why decode.Reason) {
-	c.Counts.Refused++
-	c.metrics.Refused(why)
+func (c counted) Refused(why decode.Reason, elements int) {
+	c.Counts.Refused += elements
+	c.metrics.Refused(why, elements)
 }
 
 // NewLocal makes a Worker for one partition.

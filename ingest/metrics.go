@@ -139,7 +139,9 @@ func (m *metrics) Taken(readings int) {
 
 func (m *metrics) Replayed() { m.replayed.Inc() }
 
-func (m *metrics) Refused(why decode.Reason) { m.refused.WithLabelValues(string(why)).Inc() }
+func (m *metrics) Refused(why decode.Reason, elements int) {
+	m.refused.WithLabelValues(string(why)).Add(float64(elements))
+}
 
 func (m *metrics) LookedUp() { m.lookups.Inc() }
 

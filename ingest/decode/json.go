@@ -102,9 +102,12 @@ func (d *jsonReader) alone(i int) error {
 	return d.scan.Skip()
 }
 
+// errNoMessage is made once: a megabyte may have half a million elements that are no messages.
+var errNoMessage = faultf(Undecodable, "a message is an object or an array of objects")
+
 func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
-		return faultf(Undecodable, "a message is an object or an array of objects")
+		return errNoMessage
 	}
 	m := message{from: len(d.fields)}
 	r, whole := &m.Reading, !d.flat

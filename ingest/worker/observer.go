@@ -10,7 +10,7 @@ import (
 type Observer interface {
 	Taken(readings int)                   // a record was taken, with so many readings that were not refused
 	Replayed()                            // a reading was dropped because its chunk is stored already
-	Refused(why decode.Reason)            // a record, or an element of one, is a dead letter
+	Refused(why decode.Reason, n int)     // a record, or so many elements of one, are refused
 	Stored(why Reason, bytes, values int) // a chunk is stored
 	LookedUp()                            // the tail of a chain was read from the store
 	Conflict()                            // a create met a stored chunk, and its tail was adopted

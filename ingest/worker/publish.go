@@ -36,9 +36,7 @@ type deferredDeadLetters struct {
 // refuse makes a dead letter of a record, or of one of its elements.
 func (p *publisher) refuse(rec *Record, bad decode.Bad) {
 	p.refused.add(DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad})
-	for range bad.More + 1 {
-		p.observer.Refused(bad.Reason)
-	}
+	p.observer.Refused(bad.Reason, bad.More+1)
 }
 
 // refuseDeferred makes a dead letter of a reading that had been deferred.
@@ -46,7 +44,7 @@ func (p *publisher) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode
 	d := &p.deferred
 	l := DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad}
 	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
-	p.observer.Refused(bad.Reason)
+	p.observer.Refused(bad.Reason, 1)
 	if at, isNew := d.add(l); isNew {
 		d.lowest.push(rec.Offset)
 	} else if !d.also(at, l.chain) {
@@ -229,9 +227,7 @@ func (w *Worker) published(j *Publish, now time.Time) {
 		w.rejectFlight(c, c.flight.rejected, now)
 	default:
 		w.publisher.running--
-		for range j.DeadLetters {
-			w.observer.Refused(decode.Unstorable)
-		}
+		w.observer.Refused(decode.Unstorable, len(j.DeadLetters))
 		w.mu.Lock()
 		c.published(now)
 		w.mu.Unlock()

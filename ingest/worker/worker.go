@@ -240,7 +240,7 @@ func (w *Worker) FeedUnreadable(s Unreadable) {
 	at := Record{Offset: max(s.First, w.log.Position), Time: s.Time}
 	w.publisher.refused.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
 	w.countMemory()
-	w.observer.Refused(s.Bad.Reason)
+	w.observer.Refused(s.Bad.Reason, 1)
 	w.Skip(s.Through + 1)
 }
 
