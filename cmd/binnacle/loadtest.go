@@ -16,11 +16,12 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform, whale, reads, paces and flood; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,placements,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,placements,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, curves and prices to FILE." placeholder:"FILE"`
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
+	Details  bool            `help:"Print charges by both models, physical partitions and what follows for each layout, too."`
 	JSON     bool            `name:"json" help:"Print JSON."`
 
 	Simulate   bool                `help:"Simulate up to 50,000,000 devices, chunk by chunk."`
@@ -44,13 +45,11 @@ func (c *loadtestCommand) Run(e *env) error {
 		return c.target(e, cfg)
 	}
 	switch c.Scenario {
-	case "main", "all":
-		cfg.Scenarios, cfg.Paces, cfg.Floods = loadtest.MainScenarios(), loadtest.AllPaces(), true
-		cfg.Reads = true
-		if c.Scenario == "all" {
-			cfg.Placements = true
-			cfg.Scenarios = loadtest.AllScenarios()
-		}
+	case "main":
+		cfg.Scenarios, cfg.Usual = loadtest.MainScenarios(), true
+	case "all":
+		cfg.Scenarios, cfg.Paces = loadtest.AllScenarios(), loadtest.AllPaces()
+		cfg.Floods, cfg.Reads, cfg.Placements = true, true, true
 	case "paces":
 		cfg.Paces = loadtest.AllPaces()
 	case "reads":
@@ -66,6 +65,9 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.HTML != "" && len(cfg.Scenarios) == 0 {
 		return fmt.Errorf("--html with scenario %s: the page shows scenarios that compare layouts", c.Scenario)
 	}
+	if cfg.Progress == nil {
+		fmt.Fprintln(e.stderr, "The load test runs: a minute or two for the main scenarios, half an hour for all.")
+	}
 	report, err := loadtest.Run(e.ctx, cfg)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.JSON {
 		err = printJSON(e.stdout, report)
 	} else {
-		err = loadtest.Print(e.stdout, report)
+		err = loadtest.Print(e.stdout, report, c.Details)
 	}
 	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))

@@ -177,7 +177,7 @@ func digits(f float64, n int) float64 {
 }
 
 // footnotes writes what the table leaves out.
-func footnotes(b *bytes.Buffer, r Report) {
+func footnotes(b *bytes.Buffer, r Report, details bool) {
 	b.WriteByte('\n')
 	if len(r.Outcomes) > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
@@ -192,7 +192,7 @@ func footnotes(b *bytes.Buffer, r Report) {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
 	}
-	if len(r.Outcomes)+len(r.Paces) > 0 {
+	if details && len(r.Outcomes) > 0 || len(r.Paces) > 0 {
 		report.Paragraph(b, "", "possible: between the least and the most that the assumptions allow which no "+
 			"recording of an account settles. binnacle doctor --measure settles most of them.")
 	}

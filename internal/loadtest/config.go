@@ -34,6 +34,7 @@ type Config struct {
 	PrefixVisitsAll bool `help:"Charge queries by a prefix of a hierarchical key for every physical partition."`
 	Split           bool `help:"Split hottest physical partitions halfway."`
 	Reads           bool `kong:"-"` // what questions cost is measured
+	Usual           bool `kong:"-"` // the devices are also measured with the hold that ingesters have by default
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
@@ -205,6 +206,9 @@ func (c Config) seconds() int64 {
 		}
 	}
 	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
+	if c.Usual && c.Hold < longHold {
+		seconds += (longHold + day).Seconds()
+	}
 	if c.Reads {
 		for _, l := range allLayouts() {
 			for _, x := range c.ofReads().spans(l) {

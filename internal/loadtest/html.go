@@ -81,7 +81,7 @@ type costLine struct {
 // HTML writes a report of traced scenarios as one page that needs nothing else. The same report gives the same page.
 func HTML(w io.Writer, r Report) error {
 	var text bytes.Buffer
-	if err := Print(&text, r); err != nil {
+	if err := Print(&text, r, true); err != nil {
 		return err
 	}
 	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}

@@ -14,13 +14,19 @@ import (
 	"binnacle/internal/ru"
 )
 
-// Print writes a report as text: for each scenario a table, where the request units go, and what follows.
-func Print(w io.Writer, r Report) error {
+// Print writes a report as text: for each scenario what it shows and a table; with details also charges by both models,
+// where the request units go, and what follows for each layout.
+func Print(w io.Writer, r Report, details bool) error {
 	var b bytes.Buffer
 	report.Paragraph(&b, "", heading(r))
 	for _, o := range r.Outcomes {
 		fmt.Fprintf(&b, "\n%s: %s\n\n", strings.ToUpper(string(o.Scenario)), o.Scenario.about())
+		report.Paragraph(&b, "", lead(o))
+		b.WriteByte('\n')
 		table(&b, o)
+		if !details {
+			continue
+		}
 		b.WriteByte('\n')
 		charges(&b, r, o)
 		b.WriteByte('\n')
@@ -28,6 +34,12 @@ func Print(w io.Writer, r Report) error {
 		for _, s := range conclusions(r, o) {
 			report.Paragraph(&b, "  - ", s)
 		}
+	}
+	if l := r.Usual; l != nil {
+		b.WriteByte('\n')
+		report.Paragraph(&b, "", fmt.Sprintf("A chunk holds what a device reports in %s here (--hold). Ingesters hold "+
+			"%s by default: then a million values of these trucks take %s RU (modelled), in chunks of %s KB.",
+			seconds(r.HoldSeconds), seconds(longHold.Seconds()), number(l.PerMillion), number(l.DocumentBytes/1024)))
 	}
 	if len(r.Paces) > 0 {
 		fmt.Fprintf(&b, "\nPACES: what a hold of %s makes of devices that report alike, by the day\n\n",
@@ -44,7 +56,11 @@ func Print(w io.Writer, r Report) error {
 	if len(r.Placements) > 0 {
 		printPlacements(&b, r.Placements)
 	}
-	footnotes(&b, r)
+	footnotes(&b, r, details)
+	if len(r.Outcomes) > 0 && !details {
+		report.Paragraph(&b, "", "--details prints charges by both models, physical partitions and what follows for each "+
+			"layout; --html writes a page.")
+	}
 	_, err := w.Write(b.Bytes())
 	return err
 }

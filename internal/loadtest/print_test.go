@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestPrint(t *testing.T) {
 		},
 	}
 	var got bytes.Buffer
-	require.NoError(t, loadtest.Print(&got, report))
+	require.NoError(t, loadtest.Print(&got, report, true))
 	const golden = "testdata/report.txt"
 	if *update {
 		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o644))
@@ -87,4 +88,16 @@ func TestPrint(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got.String())
+
+	report.Usual = &loadtest.PaceResult{PerMillion: 439, DocumentBytes: 34 << 10}
+	report.Paces, report.Flood = nil, nil
+	var short bytes.Buffer
+	require.NoError(t, loadtest.Print(&short, report, false))
+	require.Less(t, strings.Count(short.String(), "\n"), 60)
+	for _, want := range []string{"With Binnacle all readings are accepted, for ",
+		"Ingesters hold 12 hours by default: then a million",
+		"take 439 RU (modelled), in chunks of 34 KB", "--details prints"} {
+		require.Contains(t, strings.Join(strings.Fields(short.String()), " "), want)
+	}
+	require.NotContains(t, short.String(), "physical partition 0")
 }

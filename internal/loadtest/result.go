@@ -25,6 +25,8 @@ type Report struct {
 
 	Paces []PaceResult `json:"paces,omitempty"`
 	Reads *ReadsReport `json:"reads,omitempty"`
+	// Usual is what the same devices take with the hold that ingesters have by default.
+	Usual *PaceResult  `json:"usual_hold,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
 
 	Placements []PlacementResult `json:"placements,omitempty"`

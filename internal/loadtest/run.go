@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// usualDevices is how many devices are measured with the usual hold: what one costs does not depend on their number.
+const usualDevices = 20
+
 // Run puts the load on every layout, in every scenario, has Binnacle take each pace, and floods it. It returns
 // when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
@@ -62,6 +65,15 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 				return fmt.Errorf("%d metrics every %s: %w", p.Metrics, p.Interval, err)
 			}
 			return nil
+		})
+	}
+	if cfg.Usual && cfg.Hold < longHold {
+		work.Go(func() error {
+			usual := cfg
+			usual.Hold = longHold
+			found, err := measurePace(ctx, usual, Pace{usualDevices, metrics, cfg.Interval}, tick)
+			report.Usual = &found
+			return err
 		})
 	}
 	if cfg.Reads {

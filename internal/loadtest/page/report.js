@@ -319,18 +319,31 @@ function waited(panel, wide, o) {
   return over(panel, wide, top, longest > 0 ? `up to ${amount(longest)} s` : "no write waited", [["waited", undefined, 0]]);
 }
 
+// Layouts that cost the same are one line, so that none hides another; a colour comes again with another dash.
+function sameCosts(costs) {
+  const lines = new Map();
+  for (const c of costs) {
+    const key = JSON.stringify(c.dollars);
+    lines.set(key, { dollars: c.dollars, names: [...(lines.get(key)?.names ?? []), c.name] });
+  }
+  return [...lines.values()];
+}
+
 function cost(o, wide) {
   const holder = make("div");
   const inks = palette(mode());
+  const lines = sameCosts(o.costs);
+  const dash = (i) => Math.floor(i / inks.series.length) % 3;
   new uPlot({
     width: wide, height: 300, padding: [8, 34, 0, 0], cursor: { drag: { x: false, y: false } },
+    legend: { markers: { width: 3, fill: () => "transparent", dash: (_, i) => ["solid", "dashed", "dotted"][dash(i - 1)] } },
     scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
     axes: [axis({ values: (_, all) => all.map((v) => (Number.isInteger(Math.log10(v)) ? v.toLocaleString("en-US") : "")) }),
       axis({ size: 78, values: (_, all) => all.map((v) => (v === null || !Number.isInteger(Math.round(Math.log10(v) * 1e6) / 1e6) ? "" : `$${v.toLocaleString("en-US")}`)) })],
     series: [{ label: "readings/s", value: (_, v) => (v === null ? "" : amount(v)) },
-      ...o.costs.map((c, i) => ({ label: c.name, stroke: inks.series[i % inks.series.length], width: 2, points: { show: false }, spanGaps: false,
-        dash: i === 3 ? [6, 4] : i >= inks.series.length ? [2, 3] : undefined, value: (_, v, __, at) => (at === null ? "" : v === null ? "not sold" : dollars(v)) }))],
-  }, [o.rates, ...o.costs.map((c) => c.dollars)], holder);
+      ...lines.map((c, i) => ({ label: c.names.join("; "), stroke: inks.series[i % inks.series.length], width: 2, points: { show: false }, spanGaps: false,
+        dash: [undefined, [7, 4], [2, 3]][dash(i)], value: (_, v, __, at) => (at === null ? "" : v === null ? "not sold" : dollars(v)) }))],
+  }, [o.rates, ...lines.map((c) => c.dollars)], holder);
   return holder;
 }
 
