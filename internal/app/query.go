@@ -97,7 +97,7 @@ func (p *process) newQuery(r queryRole) error {
 		return err
 	}
 	asks := cfg.Query
-	at := cosmos.Priority{Low: cfg.Priority == "low"}
+	at := cosmos.Priority{Low: cfg.Priority == "low", Awaited: true}
 	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), r.heads,
 		from.cluster.Sources(from.topics)
 	asks.Topics = from.topics

@@ -21,7 +21,16 @@ type gate struct {
 	limit    float64       // how many may be under way; 0: any number
 	inFlight int           // requests under way
 	took     time.Duration // the last one that was served
+
+	// Requests with answers that somebody waits for, such as those of queries, take turns with others that come back by
+	// themselves: writes of an ingester may use up all that a partition has, second after second.
+	waiting int
+	turns   int       // of the others, that may go while some wait: one for each that was served
+	yielded time.Time // when one of the others went last
 }
+
+// yieldFor is after how long one of the requests that come back may go, however many wait.
+const yieldFor = time.Second
 
 // A gate that lets through so many takes no notice of their number any more.
 const openWidth = 256
@@ -40,9 +49,38 @@ func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 		return at.Sub(now)
 	case counted && g.limit > 0 && g.inFlight >= max(1, int(g.limit)):
 		return max(g.took, minRetryAfter)
+	case counted && g.waiting > 0 && g.turns == 0 && now.Sub(g.yielded) < yieldFor:
+		return max(g.took, minRetryAfter)
+	}
+	if counted {
+		g.turns, g.yielded = max(0, g.turns-1), now
 	}
 	g.inFlight++
 	return 0
+}
+
+// place is where a request waits until it is served: at a gate, from when that held it back or it was throttled.
+type place struct{ at *gate }
+
+// await counts a request at its gate, if somebody waits for its answer.
+func (p *place) await(to call, g *gate) {
+	if g == nil || p.at != nil || !to.awaited {
+		return
+	}
+	p.at = g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting++
+}
+
+// leave ends the wait.
+func (p *place) leave() {
+	if g := p.at; g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.waiting--
+		g.turns = min(g.turns+1, openWidth)
+	}
 }
 
 func (g *gate) leave() {

@@ -62,6 +62,7 @@ type pacing struct {
 	way      *road
 	registry *prometheus.Registry
 	n        int
+	slept    func() // is called after a request has waited
 }
 
 func newPacing(t *testing.T, partitions int) *pacing {
@@ -84,7 +85,11 @@ func (p *pacing) sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Value(impatient{}) != nil {
 		return context.DeadlineExceeded
 	}
-	return p.clock.Sleep(ctx, d)
+	err := p.clock.Sleep(ctx, d)
+	if p.slept != nil {
+		p.slept()
+	}
+	return err
 }
 
 // in is a key in a physical partition.
@@ -163,6 +168,34 @@ func TestScanWaitsForThrottledPartition(t *testing.T) {
 	_, err = p.client.Chunks().Scan(t.Context(), store.Scan{Key: p.in("0")}, func([]byte) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, busy.RetryAfter, p.clock.Now().Sub(began), "the other one has budget")
+}
+
+// While a read that somebody waits for is held back, writes that come back by themselves don't use up what the
+// partition has again, also if the read is of low priority.
+func TestAwaitedReadsTakeTurnsWithWrites(t *testing.T) {
+	p := newPacing(t, 1)
+	hot := p.in("0")
+	p.exhaust(hot)
+	written := 0
+	p.slept = func() {
+		for range 5 {
+			if p.create(hot) == nil {
+				written++
+			}
+		}
+	}
+	scan := func(at cosmos.Priority) int {
+		written = 0
+		p.exhaust(hot)
+		_, err := p.client.Chunks().At(at).Scan(t.Context(), store.Scan{Key: hot}, func([]byte) error { return nil })
+		require.NoError(t, err)
+		return written
+	}
+	passed := scan(cosmos.Priority{Low: true})
+	require.Greater(t, passed, 4)
+	require.Less(t, scan(cosmos.Priority{Low: true, Awaited: true}), 4)
+	require.Less(t, scan(cosmos.Priority{Awaited: true}), 4)
+	require.NoError(t, p.create(hot))
 }
 
 // After a split answers name other partitions: they are read again before one of them is left alone.

@@ -15,6 +15,9 @@ import (
 // refused first. It needs priority-based execution in the account; without that the service makes no difference.
 type Priority struct {
 	Low bool // all
+	// Awaited says that somebody waits for the answers, as those of queries: while one is held back, requests of this
+	// process that come back by themselves, such as an ingester's, take turns with it, also with one of low priority.
+	Awaited bool
 	// LowAfter makes creates of chunks low if their day ended so long ago, such as those of a backfill; 0: none.
 	LowAfter time.Duration
 }

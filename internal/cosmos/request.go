@@ -23,6 +23,7 @@ type call struct {
 	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
 	tenant    string   // of the data; "" for none or several
 	low       bool     // of low priority: refused before others where there is not enough for all
+	awaited   bool     // somebody waits for the answer
 	about     about    // what its charges are counted as
 	changes   effect   // whether it may be sent again when nobody knows what became of it
 	pinned    bool     // to a physical partition by its id: once that is split, no attempt succeeds
@@ -44,6 +45,8 @@ const (
 func (c *Client) do(ctx context.Context, to call, send sender) (store.Receipt, error) {
 	var receipt store.Receipt
 	patience, again := c.patience(to), c.persist(ctx, to)
+	var queued place
+	defer queued.leave()
 	for attempt := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return receipt, again.ended(err)
@@ -51,6 +54,7 @@ func (c *Client) do(ctx context.Context, to call, send sender) (store.Receipt, e
 		gate := c.pacer.gate(to)
 		if gate != nil {
 			if wait := gate.enter(c.cfg.Now(), to.low, to.brief); wait > 0 {
+				queued.await(to, gate)
 				if err := c.hold(ctx, to, gate, c.spread(wait, attempt), &patience); err != nil {
 					return receipt, err
 				}
@@ -80,6 +84,7 @@ func (c *Client) do(ctx context.Context, to call, send sender) (store.Receipt, e
 		if to.once || wait > patience {
 			return receipt, a.answer
 		}
+		queued.await(to, c.pacer.gate(to))
 		if err := c.cfg.Sleep(ctx, wait); err != nil {
 			return receipt, err
 		}

@@ -45,7 +45,7 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 		return store.Usage{}, fmt.Errorf("scan %s of %s: %d windows, at most %d may be",
 			scan.Key.Container, scan.Key.TenantShard, len(scan.Windows), store.MaxScanWindows)
 	}
-	to := call{operation: "scan", container: scan.Key.Container, low: s.at.Low,
+	to := call{operation: "scan", container: scan.Key.Container, low: s.at.Low, awaited: s.at.Awaited,
 		tenant: tenantOf(scan.Key.TenantShard),
 		about:  about{shard: scan.Key.TenantShard, device: scan.Key.Device, kind: heat.ChunkReads}}
 	if scan.Key.Device != "" {
