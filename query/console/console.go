@@ -150,6 +150,7 @@ func (h *Handler) Register(mux *http.ServeMux) {
 
 // RegisterOperators adds the paths of the pages of operators to a mux of theirs.
 func (h *Handler) RegisterOperators(mux *http.ServeMux) {
+	mux.Handle("GET /{$}", http.RedirectHandler(OperatorsPath, http.StatusFound))
 	mux.Handle(OperatorsPath, h)
 	mux.Handle(HeatPath, h)
 	mux.Handle(Prefix, h)

@@ -243,5 +243,8 @@ func TestPagesOfOperators(t *testing.T) {
 		require.Equal(t, 200, ask(operators, http.MethodGet, at, nil).StatusCode, at)
 	}
 	require.Equal(t, 200, ask(operators, http.MethodGet, console.Prefix+"js/heat.js", nil).StatusCode)
-	require.Equal(t, 404, ask(operators, http.MethodGet, "/", nil).StatusCode)
+	home := ask(operators, http.MethodGet, "/", nil)
+	require.Equal(t, 302, home.StatusCode)
+	require.Equal(t, console.OperatorsPath, home.Header.Get("Location"))
+	require.Equal(t, 404, ask(operators, http.MethodGet, "/nothing", nil).StatusCode)
 }

@@ -38,7 +38,7 @@ export async function startDev() {
 export async function publish(dev, messages) {
   const file = join(dev.directory, "readings.ndjson");
   writeFileSync(file, messages.map((m) => JSON.stringify(m) + "\n").join(""));
-  const replay = spawn(process.env.BINNACLE, ["replay", file, "--kafka", dev.kafka], {
+  const replay = spawn(process.env.BINNACLE, ["replay", "--allow-refused", file, "--kafka", dev.kafka], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let said = "";

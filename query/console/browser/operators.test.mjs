@@ -254,7 +254,7 @@ test("a tenant is found, limited, suspended and resumed", async () => {
   await page.getByRole("button", { name: `Revoke ${id}` }).click();
   await dialog.getByRole("button", { name: `Revoke ${id}` }).click();
   await panel(page, "Tokens").getByText("revoked").waitFor();
-  assert.match(await panel(page, "Its actions").innerText(), /token revoke[^]*tenant resume[^]*tenant suspend[^]*tenant set\s+requestsPerSecond=20/);
+  assert.match(await panel(page, "Its actions").innerText(), /token revoke[^]*tenant resume[^]*tenant suspend[^]*tenant set\s+query-rate=20/);
   await page.goto(`${dev.admin}/operators#view=tenants&tenant=umbrela`);
   await page.reload();
   await page.getByRole("alert").first().getByText("did you mean umbrella?").waitFor();

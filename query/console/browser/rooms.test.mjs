@@ -89,9 +89,9 @@ test("a tenant begins with its fleet, and the silent device is found", async () 
   assert.match(await page.locator("#answer").innerText(), /complete\s+[0-9.]+ RU/);
   assert.ok((await colours(page, "Newest values")) >= 10, "a colour for each value");
   assert.ok((await colours(page, "Positions")) >= 2);
-  assert.match(await panel(page, "Worst offenders").innerText(), /future\s+2\s+.*pump-7/);
+  assert.match(await panel(page, "Data quality").innerText(), /future\s+2\s+.*pump-7/);
   assert.match(await panel(page, "Cost").innerText(), /^Cost of \d{4}-\d\d: \$[\d.]+\s+1 hour so far, at list prices; [\d,]+ request units/);
-  for (const [tile, leads] of [["silent", "Silent devices"], ["refused in a day", "Worst offenders"], ["cost of", "Cost"]]) {
+  for (const [tile, leads] of [["silent", "Silent devices"], ["refused in a day", "Data quality"], ["cost of", "Cost"]]) {
     await page.locator(".tile", { hasText: tile }).click();
     assert.equal(await page.evaluate(() => document.activeElement.ariaLabel), leads, "a tile leads to its panel");
   }
@@ -167,7 +167,7 @@ test("hours without readings and late ones are looked for on demand", async () =
   const page = await open("tenant=acme&room=fleet&look=late");
   await page.getByText("No reading was stored late").waitFor();
   await page.getByRole("button", { name: "Hours without readings" }).click();
-  await panel(page, "Worst offenders").locator(".presence").first().or(page.getByText("No device was without readings")).waitFor();
+  await panel(page, "Data quality").locator(".presence").first().or(page.getByText("No device was without readings")).waitFor();
   assert.match(await address(page), /look=gaps/);
   await close(page);
 });
@@ -269,6 +269,7 @@ test("a device that is not there", async () => {
   await page.locator("#device-name").fill("pump-99");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "There is no device pump-99" }).waitFor();
+  assert.doesNotMatch(await page.locator("#answer").innerText(), /incomplete/);
   await close(page);
 });
 

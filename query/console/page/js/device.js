@@ -52,9 +52,11 @@ export class Device {
       return { answers: [{ body, ...said }], draw: (element) => fill(element, this.pick("", body.devices), this.choose(body.devices)) };
     }
     const answers = [];
+    let diagnosis = null;
     const ask = async (path, parameters) => {
       const a = await asked(toRequest(path, parameters));
       answers.push(a);
+      if (path === "/api/v1/gaps") diagnosis = a;
       return { ...a.body, source: a.cost };
     };
     const span = range.to - range.from;
@@ -81,15 +83,20 @@ export class Device {
     const units = new Map(catalog.metrics.map((m) => [m.metric, m.units[0] ?? ""]));
     this.shown = { device, state, catalog, range: bounds, step, known: found.devices[0], retention: tenant.retention ?? [], aggregates,
       latest: latest.latest, gaps, refused, texts, readings, units, now };
-    return { answers, draw: (element) => this.draw(element) };
+    this.shown.there = Boolean(found.devices[0]) || aggregates.aggregates.length > 0 || latest.latest.length > 0;
+    // That nothing is known of the intervals of a device that is not there makes no answer incomplete.
+    this.shown.answers = this.shown.there ? answers : answers.filter((a) => a !== diagnosis);
+    return { answers: this.shown.answers, draw: (element) => this.draw(element) };
   }
 
   draw(element) {
     this.destroy();
-    const { known, device, catalog, aggregates, latest } = this.shown;
-    if (!known && aggregates.aggregates.length === 0 && latest.length === 0) {
+    const { there, device, catalog, answers } = this.shown;
+    if (!there) {
       fill(element, this.pick(device, catalog.devices), h("div", { class: "panel empty" },
-        h("h3", {}, `There is no device ${device}`), h("p", {}, "Its first reading has not come, or its readings have expired.")));
+        ...(answers.every((a) => a.complete)
+          ? [h("h3", {}, `There is no device ${device}`), h("p", {}, "Its first reading has not come, or its readings have expired.")]
+          : [h("h3", {}, `No reading of ${device} is known`), h("p", {}, "The answer is incomplete: readings that are not stored yet may be missing.")])));
       return;
     }
     const grid = h("div", { class: "multiples" });

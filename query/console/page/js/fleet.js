@@ -123,11 +123,11 @@ export class Fleet {
         tile(of("reports"), "report", "dot", "a reading within three usual intervals"),
         tile(of("silent"), "silent", of("silent") > 0 ? "dot warn" : "", silentMeans(), "Silent devices"),
         of("unknown") > 0 ? tile(of("unknown"), "with no interval yet", "", "fewer than three readings of the last day") : null,
-        tile(refused, "refused in a day", refused > 0 ? "dot warn" : "", "which, and why", "Worst offenders"),
+        tile(refused, "refused in a day", refused > 0 ? "dot warn" : "", "which, and why", "Data quality"),
         cost?.dollars ? tile(money(cost.dollars.total), `cost of ${cost.month}`, "", "what it is made of", "Cost") : null),
       this.filters(),
       truncated ? h("p", { class: "hint" }, `Shown are the first ${most.toLocaleString("en")} devices.`) : null,
-      h("div", { class: "fleet-grid" }, this.silent(), this.tags(), this.strip(), this.map(), this.offenders(), this.limits(), this.shown.cost ? costPanel(this.shown.cost) : null),
+      h("div", { class: "fleet-grid" }, this.silent(), this.tags(), this.strip(), this.map(), this.quality(), this.limits(), this.shown.cost ? costPanel(this.shown.cost, { wide: true }) : null),
     );
     if (state.match.length > 0 && rows.length === 0) this.page.say("no device matches");
   }
@@ -309,14 +309,14 @@ export class Fleet {
       there.length > 0 ? cells.element : h("p", { class: "none" }, "No device reported a position in this range."));
   }
 
-  // --- worst offenders
+  // --- data quality
 
-  offenders() {
+  quality() {
     const { state, report, refused } = this.shown;
     const look = (name, text) => h("button", { "aria-pressed": String(state.look === name),
       on: { click: () => this.page.change({ look: state.look === name ? "" : name }) } }, text);
-    return h("section", { class: "panel", "aria-label": "Worst offenders" },
-      h("h3", {}, "Worst offenders", h("span", { class: "hint" }, "of the last day")),
+    return h("section", { class: "panel", "aria-label": "Data quality" },
+      h("h3", {}, "Data quality", h("span", { class: "hint" }, "of the last day")),
       h("div", { class: "some pad" }, look("gaps", "Hours without readings"), look("late", "Late readings")),
       h("p", { class: "hint pad" }, "Both read the day's chunks; what that cost stands above."),
       state.look === "gaps" ? this.gaps(report) : state.look === "late" ? this.late(report) : null,

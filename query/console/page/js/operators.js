@@ -32,7 +32,10 @@ const links = Object.entries(views).map(([view, name], i) => {
   return [view, a];
 });
 const heat = h("a", {}, "Heat map");
-fill($("rooms"), links.map(([, a]) => a), heat);
+// The page of tenants, if one came from there: an address of the same machine, and nothing else.
+const page = URL.parse?.(new URLSearchParams(location.search).get("page") ?? "");
+const back = page && /^https?:$/.test(page.protocol) && page.hostname === location.hostname ? h("a", { href: page.origin + "/" }, "Fleet") : null;
+fill($("rooms"), back, links.map(([, a]) => a), heat);
 
 /** timed are the rooms that show a span of time to choose: Ingest shows now, and Actions a month. */
 const timed = ["partitions", "tenants", "rejected"];

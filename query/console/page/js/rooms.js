@@ -44,6 +44,6 @@ export class Rooms {
       else a.removeAttribute("aria-current");
     }
     this.element.querySelector(".operators")?.remove();
-    if (operators) this.element.append(h("a", { class: "operators", href: operators }, "Operators"));
+    if (operators) this.element.append(h("a", { class: "operators", href: `${operators}?page=${encodeURIComponent(location.origin)}` }, "Operators"));
   }
 }

@@ -131,10 +131,10 @@ export class TenantsRoom {
 
   settings(t, { limits, bins }) {
     const exceeded = new Map((limits.body?.passed ?? []).map((x) => [x.limit.startsWith("ingest-") ? x.limit : "ingest-" + x.limit, x]));
-    const isDefault = ([, value]) => value.startsWith("default");
+    const isDefault = ([, value]) => /^default(?!=)/.test(value); // a retention that is set begins with default=, too
     const rows = Object.entries(t.settings).sort((a, b) => isDefault(a) - isDefault(b)).map(([name, value]) => { // what is set first
       const over = exceeded.get(name);
-      return [h("code", { title: hints[name] }, name), h("span", { class: value.startsWith("default") ? "hint" : null }, value || "none"),
+      return [h("code", { title: hints[name] }, name), h("span", { class: isDefault([name, value]) ? "hint" : null }, value || "none"),
         ...(exceeded.size === 0 ? [] : over ? [warned(over.delayed_readings), warned(over.refused_readings), ago(Date.parse(over.last), Date.now())] : ["", "", ""]),
         h("button", { class: "link", "aria-label": `Change ${name}`, on: { click: () => this.set(t, name, value) } }, "Change…")];
     });
