@@ -76,6 +76,34 @@ func TestAfterIncludesPositions(t *testing.T) {
 	})
 }
 
+// A strict query, and one after a position, wait until the tenant is registered that readings below the log's end name:
+// else the first answer about a new tenant would lack its readings.
+func TestStrictWaitsForRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		w.Log.Set(6)
+		waiting := head(0, 1, 6, 0)
+		waiting.Deferrals = []store.HeadDeferral{{From: 5, Limit: store.RegistrationLimit}}
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		for _, strict := range []bool{true, false} {
+			r := query.Request{Tenant: "acme", Range: lastHour(), Strict: strict}
+			w.Heads.SetOnly(waiting)
+			time.AfterFunc(3*time.Second, func() {
+				w.Heads.SetOnly(head(0, 1, 6, 0), record(5, "m1", noon.Add(-time.Minute), float("x", 1)))
+			})
+			ctx, n, began := t.Context(), 0, time.Now()
+			if !r.Strict {
+				ctx = after(t, "telemetry/0/5")
+			}
+			res, err := q.Readings(ctx, r, func(query.Row) error { n++; return nil })
+			require.NoError(t, err)
+			require.True(t, res.Complete, res)
+			require.Equal(t, 1, n)
+			require.InDelta(t, 3, time.Since(began).Seconds(), 0.38)
+		}
+	})
+}
+
 // An ingester that has gone between the wait and the answer takes what it had with it: the answer waits on.
 func TestAfterWaitsForTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

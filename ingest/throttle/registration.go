@@ -9,10 +9,11 @@ import (
 	"binnacle/ingest/queue"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/store"
 )
 
 // limitRegistration is the reason when readings wait until their tenant is registered.
-const limitRegistration limitName = "registration"
+const limitRegistration limitName = store.RegistrationLimit
 
 const (
 	maxUnregistered   = 1024 // tenants of a partition with readings that wait for a registration

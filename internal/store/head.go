@@ -208,6 +208,9 @@ type HeadStored struct {
 	Above uint64
 }
 
+// RegistrationLimit is the limit of readings that wait until their tenant is registered.
+const RegistrationLimit = "registration"
+
 // HeadDeferral says that readings wait in the log for a limit of their tenant.
 type HeadDeferral struct {
 	Device string // empty: any of the tenant's may

@@ -43,7 +43,7 @@ func afterOf(ctx context.Context) []store.LogEnd {
 func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	after := afterOf(ctx)
 	s, err := r.headRead(ctx, ask)
-	if err != nil || s.behind(after) == nil {
+	if err != nil || s.lacking(after) == nil {
 		return s, err
 	}
 	if err := r.checkPartitions(ctx, ask.Tenant, after); err != nil {
@@ -51,7 +51,7 @@ func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (
 	}
 	bounded, cancel := waiting(ctx)
 	defer cancel()
-	for s.behind(after) != nil {
+	for s.lacking(after) != nil {
 		if late := r.awaitPositions(bounded, ask.Tenant, after); late != nil {
 			if ctx.Err() != nil {
 				return s, ctx.Err()
@@ -93,7 +93,8 @@ func (r *Reader) checkPartitions(ctx context.Context, tenant string, ends []stor
 	return nil
 }
 
-// awaitPositions waits until heads have reached some ends, and returns those that they have not when the time is over.
+// awaitPositions waits until heads have reached some ends, and until the tenant is registered that readings below them
+// name. It returns what is missing of that when the time is over.
 // A later head read may reach less: an ingester may have gone.
 func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store.LogEnd) (behind []string) {
 	// A range without instants asks for positions alone.
@@ -101,7 +102,7 @@ func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store
 	for pauses := headPolls.Begin(); ; {
 		s, err := r.headRead(ctx, positions)
 		if err == nil {
-			if behind = s.behind(ends); behind == nil {
+			if behind = s.lacking(ends); behind == nil {
 				return nil
 			}
 		}

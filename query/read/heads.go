@@ -369,6 +369,25 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 	return ends, nil
 }
 
+// lacking returns what must come before an answer includes what lies below some ends, a sentence each.
+func (s headRead) lacking(ends []store.LogEnd) []string {
+	return append(s.behind(ends), s.registering(ends)...)
+}
+
+// registering returns which readings below some ends wait until their tenant is registered, a sentence each. That takes
+// a moment, unlike a deferral for another limit.
+func (s headRead) registering(ends []store.LogEnd) (out []string) {
+	for _, e := range ends {
+		p := partition{e.Topic, e.Partition}
+		for _, w := range s.furthest[p].Deferrals {
+			if w.Limit == store.RegistrationLimit && w.From < e.End {
+				out = append(out, fmt.Sprintf("partition %s: %s", p, w))
+			}
+		}
+	}
+	return out
+}
+
 // behind returns which ends no head has reached, a sentence each.
 func (s headRead) behind(ends []store.LogEnd) []string {
 	var out []string
