@@ -173,7 +173,7 @@ func (a *answer) wide(body io.Reader) {
 		require.NoError(a.t, err, a.query)
 		labels, values := map[string]string{}, map[string]any{}
 		for i, cell := range cells[2:] {
-			switch name := header[i+2]; {
+			switch name := strings.TrimPrefix(header[i+2], "metric:"); { // of one that is called like a column
 			case cell == "":
 			case isLabel(name):
 				labels[name] = cell
