@@ -99,11 +99,15 @@ func TestEstimatesOfRollupsAgreeWithCharges(t *testing.T) {
 		return e.Reads()[0]
 	}
 	require.True(t, ask("metric_1").Estimate.Guessed)
-	for _, metric := range []string{"metric_2", "metric_2", "km_total"} {
+	for n, metric := range []string{"metric_2", "metric_2", "km_total"} {
 		e := ask(metric)
 		t.Logf("%s: estimated %.2f RU, charged %.2f", metric, e.Estimate.RequestUnits, e.Stats.RequestUnits)
 		require.False(t, e.Estimate.Guessed)
 		require.Positive(t, e.Stats.Rollups+e.Stats.RollupsCached)
+		if n == 1 { // what stands by the counts of heads is not asked for again, and heads are not asked for an estimate
+			require.Less(t, e.Stats.RequestUnits, e.Estimate.RequestUnits)
+			continue
+		}
 		require.InEpsilon(t, e.Stats.RequestUnits, e.Estimate.RequestUnits, 0.15)
 	}
 }

@@ -65,8 +65,13 @@ type span struct {
 	asked asked     // for it, last; no heads unless that answer lacked nothing (rule R4)
 }
 
-// of returns what is known of a part of the span.
-func (s *span) of(part telemetry.Range) *span { return &span{part, s.asOf, s.read, s.asked} }
+// of returns what is known of a part of the span: the span itself for all of it, so that confirm finds it.
+func (s *span) of(part telemetry.Range) *span {
+	if part == s.Range {
+		return s
+	}
+	return &span{part, s.asOf, s.read, s.asked}
+}
 
 // sharedRead is one read for all queries that joined it before it began: what was stored before they joined is in it
 // (rule R1). known and err are set before done is closed.
