@@ -246,22 +246,18 @@ func (f Found) All(visit func(catalog.Entry) bool) {
 	f.updates.Each(each)
 }
 
-// TagNames returns the names of their tags, in order; not of those that are empty everywhere.
+// TagNames returns the names of their tags, in order.
 func (f Found) TagNames() (out []string) {
 	for _, c := range f.stored.Tags(f.updates) {
-		if c.Values > 1 || len(f.TagValues(c.Name)) > 0 {
-			out = append(out, c.Name)
-		}
+		out = append(out, c.Name)
 	}
 	return out
 }
 
-// TagValues returns the values of a tag that are not empty, in order.
+// TagValues returns the values of a tag, in order.
 func (f Found) TagValues(tag string) (out []string) {
 	for _, c := range f.facet(tag, math.MaxInt).Values {
-		if c.Name != "" {
-			out = append(out, c.Name)
-		}
+		out = append(out, c.Name)
 	}
 	slices.Sort(out)
 	return out

@@ -227,10 +227,10 @@ type lastValue struct {
 
 func (m truth) take(r querytest.Record) {
 	for _, f := range r.Fields {
-		at := instant{r.Tenant, r.Device, string(r.Labels.AppendKey(nil)), f.Metric, r.Time}
+		at := instant{r.Tenant, r.Device, string(r.Labels.NonEmpty().AppendKey(nil)), f.Metric, r.Time}
 		old, ok := m[at]
 		if !ok || comparePositions(old.position, r.Position) < 0 {
-			m[at] = lastValue{r.Position, r.Labels, f.Value}
+			m[at] = lastValue{r.Position, r.Labels.NonEmpty(), f.Value}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"bytes"
+	"slices"
 
 	"binnacle/internal/telemetry"
 )
@@ -78,6 +79,13 @@ func (c *Chunk) Columns() []ColumnInfo {
 		out[i] = ColumnInfo{Labels: c.labels[s.group], Metric: s.name, Kind: s.kind, Stats: s.stats}
 	}
 	return out
+}
+
+// HasEmptyLabels reports whether a series has a label with an empty value, which readers take for none.
+func (c *Chunk) HasEmptyLabels() bool {
+	return slices.ContainsFunc(c.labels, func(set telemetry.Labels) bool {
+		return slices.ContainsFunc(set, func(l telemetry.Label) bool { return l.Value == "" })
+	})
 }
 
 // Parse reads a document and decodes no column of it. Properties it doesn't know, such as the service's own, are

@@ -9,8 +9,8 @@ import (
 )
 
 // AppendJSON appends the message of a reading. Decoding it gives the reading back if its time is below
-// telemetry.MaxMillis, with two exceptions that lie in JSON: an int that a float64 holds comes back as that float, and
-// every NaN as the same NaN. An empty tenant or device is left out. All strings must be valid UTF-8.
+// telemetry.MaxMillis, with three exceptions: an int that a float64 holds comes back as that float, every NaN as the
+// same NaN, and no label with an empty value. An empty tenant or device is left out. All strings must be valid UTF-8.
 func AppendJSON(b []byte, r telemetry.Reading) []byte {
 	b = append(b, '{')
 	if r.Tenant != "" {

@@ -95,7 +95,7 @@ func (d *Decoder) labelModule() {
 		}
 		d.pairs = append(append(d.pairs[:0], telemetry.Label{Name: "module", Value: d.origin.module}), r.Labels...)
 		var f *fault
-		if r.Labels, f = d.labelSets.get(d.pairs, &d.key); f != nil {
+		if r.Labels, f = d.labelSets.labels(d.pairs, &d.key); f != nil {
 			d.addBad(index[i], faultf(Label, "the message has a label module, and another module has sent it"))
 			continue
 		}

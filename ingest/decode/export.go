@@ -269,5 +269,5 @@ func (d *Decoder) with(labels telemetry.Labels, name string, value float64) (tel
 	}
 	v, _ := d.texts.get(text)
 	d.pairs = append(append(d.pairs[:0], labels...), telemetry.Label{Name: name, Value: v})
-	return d.labelSets.get(d.pairs, &d.key)
+	return d.labelSets.labels(d.pairs, &d.key)
 }

@@ -180,7 +180,7 @@ func (d *objects) complete(m *message, whole bool) error {
 // labelsInto adds the labels and tags that were found to those of a reading.
 func (p *properties) labelsInto(d *Decoder, r *telemetry.Reading) (f *fault) {
 	if len(p.labels) > 0 {
-		r.Labels, f = d.labelSets.get(append(p.labels, r.Labels...), &d.key)
+		r.Labels, f = d.labelSets.labels(append(p.labels, r.Labels...), &d.key)
 	}
 	if len(p.tags) > 0 && f == nil {
 		r.Tags, f = d.labelSets.get(append(p.tags, r.Tags...), &d.key)

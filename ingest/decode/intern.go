@@ -88,8 +88,14 @@ const setWeight = 4
 
 func newSets() sets { return sets{newCache[telemetry.Labels](deviceBytes, setWeight)} }
 
-// get sorts l in place. What it returns shares no memory with l and never changes. The fault is a name that stands
-// twice, with two values.
+// labels returns the set of those labels of a reading that have a value: as in Prometheus an empty one is none, and a
+// reading with it is of the same series as one without it. It changes l, as get does.
+func (s *sets) labels(l []telemetry.Label, scratch *[]byte) (telemetry.Labels, *fault) {
+	return s.get(slices.DeleteFunc(l, func(x telemetry.Label) bool { return x.Value == "" }), scratch)
+}
+
+// get returns the set of all labels or tags: an empty tag takes away one that was set before. It sorts l in place. What
+// it returns shares no memory with l and never changes. The fault is a name that stands twice, with two values.
 func (s *sets) get(l []telemetry.Label, scratch *[]byte) (telemetry.Labels, *fault) {
 	sorted, ambiguous := telemetry.UniqueLabels(l)
 	switch {

@@ -348,7 +348,7 @@ func (d *jsonReader) special(metric string) (telemetry.Value, error) {
 	return v, err
 }
 
-// labels reads an object of strings; null is the empty set.
+// labels reads an object of strings, which are labels or tags; null is the empty set.
 func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, error) {
 	switch d.scan.Next() {
 	case 'n':
@@ -377,7 +377,11 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 	if err != nil {
 		return nil, err
 	}
-	labels, f := d.labelSets.get(d.pairs, &d.key)
+	set := d.labelSets.labels
+	if what == "tags" {
+		set = d.labelSets.get
+	}
+	labels, f := set(d.pairs, &d.key)
 	if f != nil {
 		return nil, f
 	}

@@ -220,7 +220,7 @@ func (d *lineReader) line(index int, entry []byte) *fault {
 
 // lineLabels gives a line the labels in d.pairs and the tags in d.others.
 func (d *Decoder) lineLabels(labels, tags *telemetry.Labels) (f *fault) {
-	if *labels, f = d.labelSets.get(d.pairs, &d.key); f == nil {
+	if *labels, f = d.labelSets.labels(d.pairs, &d.key); f == nil {
 		*tags, f = d.labelSets.get(d.others, &d.key)
 	}
 	return f

@@ -279,7 +279,7 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 		p.fault = faultf(Label, "the attribute %q occurs twice in a data point", name)
 		return nil
 	}
-	if p.labels, p.fault = d.labelSets.get(d.pairs, &d.key); p.fault == nil {
+	if p.labels, p.fault = d.labelSets.labels(d.pairs, &d.key); p.fault == nil {
 		d.resources.keepPoint(key, p.labels)
 	}
 	return nil

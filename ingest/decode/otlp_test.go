@@ -235,7 +235,8 @@ func randomMetrics(r *rand.Rand) (pmetric.Metrics, values) {
 				x.SetName(fmt.Sprintf("metric.%d.%d", s, j))
 				x.SetUnit("By")
 				randomMetric(r, x, func(at int64, labels telemetry.Labels, metric string, v telemetry.Value) {
-					want.put("acme", device, at, telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), resource...)),
+					all := telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), resource...))
+					want.put("acme", device, at, all.NonEmpty(),
 						metric, v)
 				})
 			}

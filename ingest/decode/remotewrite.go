@@ -303,7 +303,7 @@ func (d *writeReader) describeSeries(s *series) *fault {
 	if s.metric, err = d.metrics.get([]byte(metric)); err != nil {
 		return faultf(Name, "%v", err)
 	}
-	s.labels, f = d.labelSets.get(d.pairs, &d.key)
+	s.labels, f = d.labelSets.labels(d.pairs, &d.key)
 	return f
 }
 

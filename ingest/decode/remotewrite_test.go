@@ -164,8 +164,7 @@ func TestRemoteWriteAgainstTheOfficialEncoder(t *testing.T) {
 			s := sent{labels: label("__name__", metric, "a", strings.Repeat("é", r.IntN(3)), "instance", instance, "l",
 				fmt.Sprint(i/7))}
 			series = append(series, s)
-			ls := telemetry.NewLabels([]telemetry.Label{{Name: "a", Value: s.labels[1].Value},
-				{Name: "l", Value: s.labels[3].Value}})
+			ls := telemetry.Labels{{Name: "a", Value: s.labels[1].Value}, {Name: "l", Value: s.labels[3].Value}}.NonEmpty()
 			to := &series[len(series)-1]
 			for j := range r.IntN(4) {
 				at := int64(1763640000000 + j)

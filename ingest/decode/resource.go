@@ -106,10 +106,10 @@ func (d *otlpReader) describe(f *fault) *resource {
 			tags = append(tags, p)
 		}
 	}
-	res.labels, _ = d.labelSets.get(append([]telemetry.Label(nil), labels...), &d.key)
+	res.labels, _ = d.labelSets.labels(append([]telemetry.Label(nil), labels...), &d.key)
 	res.tags, _ = d.labelSets.get(tags, &d.key)
-	res.deltaLabels, res.deltaFault = d.labelSets.get(append(labels, telemetry.Label{Name: "temporality", Value: "delta"}),
-		&d.key)
+	labels = append(labels, telemetry.Label{Name: "temporality", Value: "delta"})
+	res.deltaLabels, res.deltaFault = d.labelSets.labels(labels, &d.key)
 	return res
 }
 

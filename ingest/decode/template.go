@@ -174,9 +174,9 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 		case timePlace:
 			r.Time, at, ok = d.fitTime(at)
 		case labelsPlace:
-			r.Labels, at, ok = d.fitLabels(at)
+			r.Labels, at, ok = d.fitLabels(at, "labels")
 		case tagsPlace:
-			r.Tags, at, ok = d.fitLabels(at)
+			r.Tags, at, ok = d.fitLabels(at, "tags")
 		case valuesPlace:
 			at, ok = d.fitValues(device, at)
 		case otherPlace:
@@ -303,7 +303,9 @@ func (d *jsonReader) fitTime(at int) (millis int64, end int, ok bool) {
 	return telemetry.EpochMillis(millis), at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
 }
 
-func (d *jsonReader) fitLabels(at int) (telemetry.Labels, int, bool) {
+// fitLabels reads labels or tags, and remembers them by their text. It does not remember those with an empty value,
+// which are other labels than tags.
+func (d *jsonReader) fitLabels(at int, what string) (telemetry.Labels, int, bool) {
 	end := bytes.IndexByte(d.source[at:], '}') + at + 1
 	if end <= at {
 		return nil, at, false
@@ -312,12 +314,13 @@ func (d *jsonReader) fitLabels(at int) (telemetry.Labels, int, bool) {
 		return l, end, true
 	}
 	d.scan.Seek(at)
-	l, err := d.labels(&d.labelNames, "labels")
+	l, err := d.labels(&d.labelNames, what)
 	if err != nil || !utf8.Valid(d.source[at:d.scan.At()]) {
 		return nil, at, false
 	}
-	if d.scan.At() == end && end-at <= maxInternedBytes*2 {
-		d.templates.sets.put(string(d.source[at:end]), l)
+	text := d.source[at:end]
+	if d.scan.At() == end && len(text) <= maxInternedBytes*2 && !bytes.Contains(text, []byte(`""`)) {
+		d.templates.sets.put(string(text), l)
 	}
 	return l, d.scan.At(), true
 }

@@ -127,8 +127,8 @@ func (s *Set) Tags(others ...*Set) []NameCount {
 	return out
 }
 
-// tagCounts returns how many devices of a set have each value of a tag, by its number; nil for a tag that the index
-// lacks.
+// tagCounts returns how many devices of a set have each value of a tag, by its number, none for an empty one; nil for a
+// tag that the index lacks.
 func (s *Set) tagCounts(name string) (*tag, []int) {
 	c := s.x.tags[name]
 	if c == nil {
@@ -136,6 +136,9 @@ func (s *Set) tagCounts(name string) (*tag, []int) {
 	}
 	counts := make([]int, len(c.values.list)+1)
 	s.codes(&c.codes, counts)
+	if empty, _ := c.values.find(""); empty >= 0 {
+		counts[empty+1] = 0
+	}
 	return c, counts[1:]
 }
 
@@ -168,7 +171,7 @@ func (s *Set) Labels(others ...*Set) []NameCount {
 				continue
 			}
 			for k, l := range set {
-				if l == Partial {
+				if l.Value == "" { // Partial too
 					continue
 				}
 				c := counts[l.Name]
@@ -176,7 +179,7 @@ func (s *Set) Labels(others ...*Set) []NameCount {
 					c = &NameCount{Name: l.Name}
 					counts[l.Name], values[l.Name] = c, make(map[string]bool)
 				}
-				if k == 0 || set[k-1].Name != l.Name {
+				if k == 0 || set[k-1].Name != l.Name || set[k-1].Value == "" {
 					c.Devices += devices[i]
 				}
 				values[l.Name][l.Value] = true

@@ -66,7 +66,7 @@ func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-// TagLabels returns the tags without their times.
+// TagLabels returns the tags that have a value, without their times.
 func (e *Entry) TagLabels() telemetry.Labels {
 	if len(e.Tags) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (e *Entry) TagLabels() telemetry.Labels {
 	for i, t := range e.Tags {
 		out[i] = telemetry.Label{Name: t.Name, Value: t.Value}
 	}
-	return out
+	return out.NonEmpty()
 }
 
 // MetricNames returns the names of the metrics, each once.

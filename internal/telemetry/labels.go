@@ -38,6 +38,18 @@ func UniqueLabels(l []Label) (labels Labels, ambiguous string) {
 	return out, ambiguous
 }
 
+// NonEmpty returns the labels that have a value, l itself if all do: an empty one is none, as in Prometheus.
+func (l Labels) NonEmpty() Labels {
+	isEmpty := func(x Label) bool { return x.Value == "" }
+	if !slices.ContainsFunc(l, isEmpty) {
+		return l
+	}
+	if out := slices.DeleteFunc(slices.Clone(l), isEmpty); len(out) > 0 {
+		return out
+	}
+	return nil
+}
+
 // Get returns the value of a name, and whether it is there.
 func (l Labels) Get(name string) (string, bool) {
 	for _, x := range l {

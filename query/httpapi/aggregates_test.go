@@ -92,8 +92,8 @@ func TestLatest(t *testing.T) {
 	require.Equal(t, `{"latest":[
 {"device":"m1","ts":1795175400000,"metric":"temp","value":-0},
 {"device":"m1","ts":1795174800000,"labels":{"axis":"x"},"metric":"temp","value":"NaN"},
-{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":""},"metric":"none","value":""},
-{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":""},"metric":"temp","value":1e+21}
+{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":"x"},"metric":"none","value":""},
+{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":"x"},"metric":"temp","value":1e+21}
 ],"truncated":false,"complete":true,`, body)
 	require.Equal(t, `time,device,labels,metric,value
 2026-11-20T11:30:00.000Z,m1,,n,9223372036854775807

@@ -102,7 +102,7 @@ func (s server) fill() {
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100, CaughtUp: 50},
 		record(3, "m1", noon.Add(-10*time.Minute), nil, float("temp", math.Copysign(0, -1)), float("hot", math.Inf(1))),
 		record(4, "m2", noon.Add(-5*time.Minute-500*time.Millisecond),
-			telemetry.Labels{{Name: "temp", Value: `a "b", c`}, {Name: "time", Value: ""}},
+			telemetry.Labels{{Name: "temp", Value: `a "b", c`}, {Name: "time", Value: "x"}},
 			float("temp", 1e21), field("msg", telemetry.TextValue("é<&>\n,")), field("none", telemetry.TextValue("")),
 			float("hot", math.Inf(-1))),
 	)

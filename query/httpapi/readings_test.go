@@ -35,7 +35,7 @@ func TestJSON(t *testing.T) {
 {"device":"m1","ts":1795174200000,"values":{"n":9223372036854775807,"temp":21.5}},
 {"device":"m1","ts":1795174800000,"labels":{"axis":"x"},"values":{"ok":true,"temp":"NaN"}},
 {"device":"m1","ts":1795175400000,"values":{"hot":"+Inf","temp":-0}},
-{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":""},"values":{"hot":"-Inf","msg":"é<&>\u000a,","none":"","temp":1e+21}}
+{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":"x"},"values":{"hot":"-Inf","msg":"é<&>\u000a,","none":"","temp":1e+21}}
 ],"truncated":false,"complete":true,"stats":{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":2}}
 `, a.body)
 	require.True(t, json.Valid([]byte(a.body)))
@@ -131,7 +131,7 @@ func TestWideCSV(t *testing.T) {
 2026-11-20T11:30:00.000Z,m1,,,,,,9223372036854775807,,,21.5
 2026-11-20T11:40:00.000Z,m1,"x",,,,,,,true,NaN
 2026-11-20T11:50:00.000Z,m1,,,,+Inf,,,,,-0
-2026-11-20T11:54:59.500Z,m2,,"a ""b"", c","",-Inf,"é<&>
+2026-11-20T11:54:59.500Z,m2,,"a ""b"", c","x",-Inf,"é<&>
 ,",,"",,1e+21
 `, a.body)
 	require.Equal(t, "false", a.trailer.Get("Binnacle-Truncated"))
@@ -149,14 +149,14 @@ func TestWideCSV(t *testing.T) {
 func TestWideCSVHasEachColumnOnce(t *testing.T) {
 	s := newServer(t, nil)
 	labels := telemetry.Labels{{Name: "device", Value: "7"}, {Name: "label:speed", Value: "8"},
-		{Name: "metric:time", Value: ""}, {Name: "speed", Value: "9"}}
+		{Name: "metric:time", Value: "z"}, {Name: "speed", Value: "9"}}
 	text := telemetry.TextValue
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100, CaughtUp: 50},
 		record(3, "gps1", noon.Add(-time.Minute), labels, field("device", text("241408E4")), float("label:device", 2),
 			field("metric:device", text("=1+1\r\n")), float("speed", 3), float("time", 5)))
 	require.Equal(t, "time,device,label:label:device,label:speed,metric:time,label:label:speed,metric:metric:device,"+
 		"label:device,metric:device,speed,metric:metric:time\n"+
-		"2026-11-20T11:59:00.000Z,gps1,\"7\",\"8\",\"\",\"9\",\"241408E4\",2,\"=1+1\r\n\",3,5\n",
+		"2026-11-20T11:59:00.000Z,gps1,\"7\",\"8\",\"z\",\"9\",\"241408E4\",2,\"=1+1\r\n\",3,5\n",
 		s.get(t, "/api/v1/readings?format=csv").body)
 }
 
@@ -181,9 +181,9 @@ func TestLongCSV(t *testing.T) {
 	require.Equal(t, `time,device,labels,metric,value
 2026-11-20T11:40:00.000Z,m1,"{""axis"":""x""}",temp,NaN
 2026-11-20T11:50:00.000Z,m1,,temp,-0
-2026-11-20T11:54:59.500Z,m2,"{""temp"":""a \""b\"", c"",""time"":""""}",msg,"é<&>
+2026-11-20T11:54:59.500Z,m2,"{""temp"":""a \""b\"", c"",""time"":""x""}",msg,"é<&>
 ,"
-2026-11-20T11:54:59.500Z,m2,"{""temp"":""a \""b\"", c"",""time"":""""}",temp,1e+21
+2026-11-20T11:54:59.500Z,m2,"{""temp"":""a \""b\"", c"",""time"":""x""}",temp,1e+21
 `, a.body)
 	require.Equal(t, "true", a.trailer.Get("Binnacle-Complete"))
 }

@@ -15,6 +15,7 @@ type cursor struct {
 	device string
 	source store.Source
 	group  *chunk.Group
+	place  int // of the group in the piece
 	dir    read.Order
 	bytes  int64 // of memory, given back when the cursor has ended
 
@@ -30,14 +31,14 @@ type columnCursor struct {
 }
 
 // newCursor returns a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
-func (m *Rows) newCursor(p *read.Piece, g *chunk.Group) *cursor {
+func (m *Rows) newCursor(p *read.Piece, g *chunk.Group, place int) *cursor {
 	r, dir := m.Range, m.Order
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
 	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
 	if from >= to {
 		return nil
 	}
-	c := &cursor{device: p.Device, source: p.Source, group: g, dir: dir, row: from, end: to}
+	c := &cursor{device: p.Device, source: p.Source, group: g, place: place, dir: dir, row: from, end: to}
 	if dir == read.Descending {
 		c.row, c.end = to-1, from-1
 	}
@@ -108,7 +109,7 @@ func (c *cursor) step() {
 func (c *cursor) appendCells(out []cell) []cell {
 	for i := range c.columns {
 		if col := &c.columns[i]; col.Present.Has(c.row) {
-			out = append(out, cell{telemetry.Field{Metric: col.Metric, Value: col.Value(col.next)}, c.source})
+			out = append(out, cell{telemetry.Field{Metric: col.Metric, Value: col.Value(col.next)}, c.source, c.place})
 		}
 	}
 	return out

@@ -155,7 +155,7 @@ func (g *Grouped) standsFor(p *read.Piece) bool {
 		return false
 	}
 	r := g.cfg.Range
-	if p.Chunk == nil || !p.Chunk.Header.Unique || !r.Contains(p.From) || !r.Contains(p.To) ||
+	if p.Chunk == nil || !p.Chunk.Header.Unique || p.Chunk.HasEmptyLabels() || !r.Contains(p.From) || !r.Contains(p.To) ||
 		!g.ask.Buckets.holds(g.ask.Buckets.of(p.From, 0), p.To) {
 		return false
 	}

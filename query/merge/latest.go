@@ -81,7 +81,7 @@ func (l *Latest) olderThan(p *read.Piece, found map[seriesOf]*candidate, wanted 
 		if !wanted.has(c.Metric) {
 			continue
 		}
-		if x := found[seriesOf{string(c.Labels.AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
+		if x := found[seriesOf{string(c.Labels.NonEmpty().AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
 			return false
 		}
 	}

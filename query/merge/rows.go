@@ -109,7 +109,7 @@ func (m *Rows) decode(p *read.Piece) error {
 	}
 	for i := range f.Groups {
 		g := &f.Groups[i]
-		c := m.newCursor(p, g)
+		c := m.newCursor(p, g, i)
 		if c == nil {
 			m.Memory.Give(read.GroupBytes(g))
 			continue

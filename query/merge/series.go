@@ -73,6 +73,7 @@ func (s *Series) Each(yield func(Curve) error) error {
 // strand is the values of one series and kind from one piece.
 type strand struct {
 	source store.Source
+	group  int // of the piece: the first counts
 	Stretch
 }
 
@@ -107,7 +108,7 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 				for _, r := range without(c.Range, p.Except) {
 					if s := stretchOf(g.Times, col, r); len(s.Times) > 0 {
 						of := seriesOf{labels, col.Metric}
-						strands[of] = append(strands[of], strand{source, s})
+						strands[of] = append(strands[of], strand{source, i, s})
 					}
 				}
 			}
@@ -199,7 +200,8 @@ func braided(strands []strand) (out []Stretch) {
 		}
 	}
 	slices.SortFunc(all, func(a, b sample) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), strands[b.strand].source.Compare(strands[a.strand].source))
+		return cmp.Or(cmp.Compare(a.time, b.time), strands[b.strand].source.Compare(strands[a.strand].source),
+			cmp.Compare(strands[a.strand].group, strands[b.strand].group))
 	})
 	all = slices.CompactFunc(all, func(a, b sample) bool { return a.time == b.time })
 	for _, x := range all {

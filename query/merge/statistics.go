@@ -83,8 +83,8 @@ func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, e
 
 // standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6).
 func (s *Statistics) standsFor(p *read.Piece) bool {
-	return p.Chunk != nil && p.Chunk.Header.Unique && s.cfg.Range.Contains(p.From) && s.cfg.Range.Contains(p.To) &&
-		s.bucket(p.From) == s.bucket(p.To)
+	return p.Chunk != nil && p.Chunk.Header.Unique && !p.Chunk.HasEmptyLabels() && s.cfg.Range.Contains(p.From) &&
+		s.cfg.Range.Contains(p.To) && s.bucket(p.From) == s.bucket(p.To)
 }
 
 // bucket returns the start of the bucket that an instant lies in.
