@@ -160,7 +160,7 @@ type confirmedBody struct {
 }
 
 func (b confirmedBody) consent(name string) consent {
-	return Confirmation{Confirm: b.Confirm, DryRun: b.DryRun}.consent(Env{}, name)
+	return Confirmation(b).consent(Env{}, name)
 }
 
 // changed answers a request that changes a tenant, with what goes.

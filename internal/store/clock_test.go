@@ -74,6 +74,6 @@ func TestClockThatIsSet(t *testing.T) {
 		time.Sleep(time.Second)
 		jumped := time.Now().Round(0).Add(time.Hour) // without the time that has passed
 		c.Answered(began.Round(0), jumped, time.Now())
-		require.InDelta(t, 0, c.Now().Sub(time.Now()).Seconds(), 1.1)
+		require.InDelta(t, 0, time.Until(c.Now()).Seconds(), 1.1)
 	})
 }
