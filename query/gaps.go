@@ -40,33 +40,46 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	if r.Range.Empty() {
 		return c, Result{Complete: true}, nil
 	}
-	days := telemetry.Range{From: telemetry.DayOf(r.Range.From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
 	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
 	c.Expired = func(day telemetry.Day) bool { return tenant.ExpiredOf(r.Device, day, now) }
 	orders := q.cfg.Directory.Snapshot().Erasures(r.Tenant)
-	c.Erased = orders.Times(r.Device, days)
 	isHidden := func(day telemetry.Day) bool { return c.Expired(day) || len(orders.Of(r.Device, day)) > 0 }
+	var days telemetry.Range
 	var all []merge.Present
 	var lacking []read.MissingChunks
 	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		if err := q.fillFirstSeen(ctx, r, &c); err != nil {
 			return err
 		}
-		// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
-		reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
-		defer reading.Close()
-		sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
-		err := reading.Explain(reading.Run(ctx, sink))
-		res = resultOf(reading, spent, err)
-		q.metrics.answered(res, reading.Memory.Peak())
-		all, lacking = sink.All(), reading.MissingChunks()
-		c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)
+		present := func() (err error) {
+			// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
+			days = telemetry.Range{From: telemetry.DayOf(c.Judged().From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
+			reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
+			defer reading.Close()
+			sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
+			err = reading.Explain(reading.Run(ctx, sink))
+			res = resultOf(reading, spent, err)
+			q.metrics.answered(res, reading.Memory.Peak())
+			all, lacking = sink.All(), reading.MissingChunks()
+			c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)
+			c.Stretches = stretches(all)
+			return err
+		}
+		if err := present(); err != nil || c.FindBefore() {
+			return err
+		}
+		before, found, err := q.lastBefore(ctx, r)
+		if c.Before = before; err == nil && before > 0 {
+			err = present()
+		}
+		res.add(found)
+		res.Complete = err == nil && res.Incomplete == nil
 		return err
 	})
 	if err != nil {
 		return c, res, err
 	}
-	c.Stretches = stretches(all)
+	c.Erased = orders.Times(r.Device, days)
 	c.Breaks = breaks(all, lacking, isHidden)
 	if r.Sequence == "" {
 		return c, res, nil
@@ -83,6 +96,16 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	res.add(numbers)
 	res.Complete = err == nil && res.Incomplete == nil
 	return c, res, err
+}
+
+// lastBefore returns when the last reading before the range was, 0 if Nearest finds none.
+func (q *Querier) lastBefore(ctx context.Context, r GapsRequest) (at int64, res Result, err error) {
+	res, err = q.Nearest(ctx, Request{Tenant: r.Tenant, Devices: []string{r.Device},
+		Range: telemetry.Range{To: r.Range.From}}, func(l Last) error {
+		at = max(at, l.Time)
+		return nil
+	})
+	return at, res, err
 }
 
 // fillFirstSeen looks up since when the device is known.

@@ -155,3 +155,39 @@ func TestGapsHeadError(t *testing.T) {
 	require.Equal(t, gaps.Replaying, all[0].Verdict)
 	require.Contains(t, all[0].Detail, "some rows in memory of partition telemetry/0 are missing")
 }
+
+// A gap that reaches into the range is judged as a whole, from the reading before it, however long ago: a refusal or a
+// missing chunk before the range is its cause too.
+func TestGapsThatBeginBeforeTheRange(t *testing.T) {
+	for _, silent := range []time.Duration{20 * time.Minute, 5 * 24 * time.Hour} {
+		w := querytest.New(t, noon)
+		w.Tenant("acme")
+		begins := trail(w, 1)
+		last := begins[0] + 590_000
+		w.Now = noon.Add(silent)
+		known := controltest.Entry("m1", nil, "v")
+		known.First, known.Last = begins[0], last
+		w.Catalog.AddPage("acme", known)
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		r := telemetry.Range{From: w.Now.Add(-10 * time.Minute).UnixMilli(), To: w.Now.UnixMilli()}
+
+		c, _, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+		require.NoError(t, err)
+		require.Equal(t, telemetry.Range{From: last, To: r.To}, c.Judged(), "%s", silent)
+		d := gaps.Diagnose(c)
+		require.Zero(t, d.Readings)
+		require.Equal(t, 10*time.Second, d.Expect, "learnt from its last readings")
+		require.Equal(t, []gaps.Gap{{Range: r, Began: last, Missing: int((r.To-last+5000)/10_000) - 1, Verdict: gaps.Never,
+			Detail: d.Gaps[0].Detail}}, d.Gaps)
+
+		c.Refusals = []gaps.Refusal{{Time: last + 10_000, Published: last + 10_000, Reason: "limit"}}
+		d = gaps.Diagnose(c)
+		require.Len(t, d.Gaps, 1)
+		require.Equal(t, last+10_000, d.Gaps[0].Began, "what was refused before it is no part of the silence")
+		c.Refusals, c.Breaks = nil, []gaps.Break{{Range: telemetry.Range{From: last + 1, To: last + 60_000},
+			Day: telemetry.DayOf(last), Detail: "lacks a chunk"}}
+		d = gaps.Diagnose(c)
+		require.Equal(t, gaps.Damaged, d.Gaps[0].Verdict)
+		require.Equal(t, r, d.Gaps[0].Range)
+	}
+}

@@ -54,6 +54,7 @@ type answer struct {
 	Incomplete []string
 	Gaps       []struct {
 		From, To        int64
+		Began           int64 // of one that began before the range; else 0
 		Missing         int
 		Verdict, Reason string
 		Topic           string
@@ -131,6 +132,9 @@ func (a *answer) print(w io.Writer) error {
 		if g.Verdict == "refused" {
 			verdict += ": " + g.Reason
 			detail = fmt.Sprintf("%s/%d from offset %d: %s", g.Topic, g.Partition, g.Offset, g.Fix)
+		}
+		if g.Began > 0 {
+			detail = fmt.Sprintf("since %s: %s", instant(g.Began), detail)
 		}
 		rows = append(rows, []string{instant(g.From), instant(g.To), report.Thousands(g.Missing), verdict, detail})
 	}

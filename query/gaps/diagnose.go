@@ -69,6 +69,7 @@ type Break struct {
 type Evidence struct {
 	Range  telemetry.Range // to diagnose; it does not end behind now
 	Known  int64           // the device's first reading, ms; -1 is not known
+	Before int64           // its last reading before Range, ms: a gap from there on is judged as a whole; 0 is not known
 	Expect time.Duration   // between readings; 0: as inferred
 
 	Stretches []Stretch
@@ -86,10 +87,39 @@ type Evidence struct {
 	strays []int64 // when readings of unknown times were refused that fill no gap of that time: they came late
 }
 
+// Judged returns the range that the evidence must be of: Range, and before it a gap that reaches into it.
+func (c *Evidence) Judged() telemetry.Range {
+	if c.Before > 0 {
+		return telemetry.Range{From: min(c.Before, c.Range.From), To: c.Range.To}
+	}
+	return c.Range
+}
+
+// FindBefore sets Before by the readings that are there. It reports false if they have none before Range, though a gap
+// begins before it: then the caller must look further back.
+func (c *Evidence) FindBefore() bool {
+	present := c.present()
+	i, _ := slices.BinarySearch(present, c.Range.From)
+	if i > 0 {
+		c.Before = present[i-1]
+		return true
+	}
+	if c.Known < 0 || c.Known >= c.Range.From {
+		return true
+	}
+	expect := c.Expect
+	if expect == 0 {
+		expect, _ = inferInterval(present)
+	}
+	return expect > 0 && len(present) > 0 &&
+		!hole(mark{at: c.Range.From}, mark{at: present[0]}, expect.Milliseconds())
+}
+
 // Gap is a gap, or a part of one that has one cause.
 type Gap struct {
-	telemetry.Range     // From is the reading before it, or the first that is missing where that is known; To likewise
-	Missing         int // readings, about; 0 is not known
+	telemetry.Range       // From is the reading before it, or the first that is missing where that is known; To likewise
+	Began           int64 // of a gap that began before the range, ms: Missing and Verdict are of all of it; 0 for others
+	Missing         int   // readings, about; 0 is not known
 	Verdict         Verdict
 	Reason          decode.Reason // of what was refused
 	Topic           string        // where the first of those stood
@@ -116,10 +146,11 @@ const minToInfer = 4
 
 // Diagnose finds the gaps and their causes.
 func Diagnose(c Evidence) Diagnosis {
-	present := c.present()
+	present, asked := c.present(), c.Range
+	c.Range = c.Judged()
 	r := Diagnosis{Expect: c.Expect}
 	for _, t := range present {
-		if c.Range.Contains(t) {
+		if asked.Contains(t) {
 			r.Readings++
 		}
 	}
@@ -127,7 +158,7 @@ func Diagnose(c Evidence) Diagnosis {
 		r.Expect, r.Inferred = inferInterval(present)
 	}
 	if r.Expect == 0 {
-		r.Gaps = c.breaksWithoutGap(nil)
+		r.Gaps = cutAt(asked.From, c.breaksWithoutGap(nil))
 		return r
 	}
 	line := c.line(present, r.Expect.Milliseconds())
@@ -148,9 +179,20 @@ func Diagnose(c Evidence) Diagnosis {
 		r.Gaps = nil
 		return r
 	}
-	r.Gaps = append(r.Gaps, c.breaksWithoutGap(r.Gaps)...)
+	r.Gaps = cutAt(asked.From, append(r.Gaps, c.breaksWithoutGap(r.Gaps)...))
 	slices.SortFunc(r.Gaps, func(a, b Gap) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return r
+}
+
+// cutAt leaves out gaps before an instant, and of others what is before it.
+func cutAt(begin int64, all []Gap) []Gap {
+	all = slices.DeleteFunc(all, func(g Gap) bool { return g.To <= begin })
+	for i := range all {
+		if g := &all[i]; g.From < begin {
+			g.Began, g.From = g.From, begin
+		}
+	}
+	return all
 }
 
 // present returns the instants of all readings, each once.

@@ -25,6 +25,7 @@ const (
 type gap struct {
 	From      int64  `json:"from"`
 	To        int64  `json:"to"`
+	Began     int64  `json:"began,omitempty"`
 	Missing   int    `json:"missing"`
 	Verdict   string `json:"verdict"`
 	Reason    string `json:"reason,omitempty"`
@@ -66,7 +67,7 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	var diagnosis gaps.Diagnosis
 	err := a.admit(r.Context(), tenant, func(ctx context.Context) (err error) {
 		if c, res, err = a.cfg.Querier.Evidence(ctx, q); err == nil {
-			c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
+			c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Judged())
 			diagnosis = gaps.Diagnose(c)
 		}
 		return err
@@ -109,8 +110,8 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 }
 
 func gapOf(g *gaps.Gap) gap {
-	out := gap{From: g.From, To: g.To, Missing: g.Missing, Verdict: string(g.Verdict), Reason: string(g.Reason),
-		Detail: g.Detail}
+	out := gap{From: g.From, To: g.To, Began: g.Began, Missing: g.Missing, Verdict: string(g.Verdict),
+		Reason: string(g.Reason), Detail: g.Detail}
 	if g.Verdict == gaps.Refused {
 		out.Topic = g.Topic
 		out.Partition, out.Offset, out.Fix = &g.Partition, &g.Offset, gaps.Remedy(g.Reason)

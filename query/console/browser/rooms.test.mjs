@@ -195,6 +195,7 @@ test("a silent device without readings in the range leads to its last ones", asy
   await page.getByText("its last reading is of").waitFor();
   const from = await panel(page, "Gaps").getByTitle("Show this time").innerText();
   assert.equal(Date.parse(from.replace(" ", "T") + "Z"), Math.floor((start + 59 * minute) / 1e3) * 1e3, "the gap began before the range");
+  assert.match(await panel(page, "Gaps").innerText(), /before the range/);
   await page.getByRole("button", { name: "Around its last reading" }).click();
   await panel(page, "pressure").locator("canvas").waitFor();
   await close(page);
@@ -251,6 +252,17 @@ test("a gap shows where steps are longer than it", async () => {
   const x = (t) => left + over.width * (1 - (to - t) / (720 * minute));
   const [gap, empty] = [await ink([Math.round(x(start + 41 * minute)), 8]), await ink([Math.round(x(start - 100 * minute)), 8])];
   assert.ok(gap > empty + 0.15, `it is hatched: ${gap}, ${empty} before all readings`);
+  await close(page);
+});
+
+test("a gap that begins before the range is drawn from its left edge, and judged as a whole", async () => {
+  const from = Math.floor((start + 50 * minute) / minute) * minute;
+  const page = await open(`tenant=acme&room=device&device=pump-5&from=${from}&to=${from + 60 * minute}`);
+  const chart = panel(page, "pressure");
+  const since = new Date(Math.floor((start + 39 * minute) / 1e3) * 1e3).toISOString().slice(11, 19);
+  await hover(page, chart, () => 0.05, new RegExp(`gap of 21m since [^,]*${since}, never`));
+  assert.match(await panel(page, "Gaps").innerText(), new RegExp(`${since}\\s*before the range\\s+21m\\s+20\\s+never`));
+  await shoot(page, "gap-before");
   await close(page);
 });
 

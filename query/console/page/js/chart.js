@@ -23,7 +23,7 @@ const mostTips = 10;
 export class Chart {
   /**
    * panel is {title, curves, step, range, exact, stepped, height}: exact says that each step has a value where there is one at all, as
-   * answers of PromQL have; stepped that a value holds until the next one; known has gaps {from, to} that are known from elsewhere; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
+   * answers of PromQL have; stepped that a value holds until the next one; known has gaps {from, to, began} that are known from elsewhere, began of one that began before the range; hidden has the numbers of curves that are not drawn. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged. Where it has annotations() they are drawn,
    * and annotate(ms) is called to add one; gapAt(ms) says more of the gap at an instant.
    */
   constructor(panel, page, hidden = new Set()) {
@@ -217,10 +217,22 @@ export class Chart {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    for (const g of united([...common(shown), ...(this.panel.known ?? [])])) {
+    const begin = this.panel.range.from;
+    const known = (this.panel.known ?? []).map((g) => ({ from: Math.max(g.began ?? g.from, begin), to: g.to }));
+    for (const g of united([...common(shown), ...known])) {
       const left = u.valToPos(g.from / 1e3, "x", true);
       const right = u.valToPos(g.to / 1e3, "x", true);
       hatch(ctx, left, bbox.top, right - left, bbox.height, faded(colours.gap, 0.4), ratio);
+    }
+    // An arrow to the left says that a gap began before the range.
+    if (this.panel.known?.some((g) => g.began < begin)) {
+      const [x, y, size] = [bbox.left + 3 * ratio, bbox.top + bbox.height / 2, 6 * ratio];
+      ctx.fillStyle = colours.gap;
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(x + size, y - size);
+      ctx.lineTo(x + size, y + size);
+      ctx.fill();
     }
     ctx.restore();
   }

@@ -223,22 +223,24 @@ export class Device {
 
   // What a chart says of the gap at an instant: whose it is; "" where the gaps of the device have none there.
   verdictAt(t) {
-    const found = (this.shown.gaps?.gaps ?? []).find((g) => t >= g.from && t <= g.to);
-    return found ? `gap of ${length(Math.round((found.to - found.from) / 1e3) * 1e3)}, ${found.verdict}: ${whose[found.verdict] ?? found.verdict}` : "";
+    const found = (this.shown.gaps?.gaps ?? []).find((g) => t >= (g.began ?? g.from) && t <= g.to);
+    if (!found) return "";
+    const since = found.began ? ` since ${instant(Math.floor(found.began / 1e3) * 1e3, this.page.utc)}` : "";
+    return `gap of ${length(Math.round((found.to - (found.began ?? found.from)) / 1e3) * 1e3)}${since}, ${found.verdict}: ${whose[found.verdict] ?? found.verdict}`;
   }
 
   gaps() {
-    const { gaps, known, range } = this.shown;
+    const { gaps, range } = this.shown;
     if (!gaps) return null;
     if (gaps.fault) return section("Gaps", "", gaps.fault);
     const { utc } = this.page;
     const said = gaps.expect_ms ? `usual interval ${usually(gaps.expect_ms)}` : "too few readings for an interval: only what the store lacks shows";
-    // One that the range cuts began at the last reading.
-    const began = (g) => (known && known.last < range.from && g.from <= gaps.from ? known.last : g.from);
+    const began = (g) => g.began ?? g.from;
     const rows = gaps.gaps.slice().reverse().slice(0, mostGaps).map((g) => [
-      h("button", { class: "link", title: "Show this time", on: { click: () => this.page.zoom(around({ from: began(g), to: g.to })) } }, instant(Math.floor(began(g) / 1e3) * 1e3, utc)),
+      [h("button", { class: "link", title: "Show this time", on: { click: () => this.page.zoom(around({ from: began(g), to: g.to })) } }, instant(Math.floor(began(g) / 1e3) * 1e3, utc)),
+        began(g) < range.from ? h("span", { class: "hint" }, " before the range") : null],
       length(Math.round((g.to - began(g)) / 1e3) * 1e3),
-      began(g) === g.from && g.missing > 0 ? g.missing.toLocaleString("en") : "",
+      g.missing > 0 ? g.missing.toLocaleString("en") : "",
       h("span", { class: g.verdict === "damaged" ? "dot warn" : "" }, g.verdict),
       whose[g.verdict] ?? g.verdict,
       h("span", { class: "wrap" }, [g.reason, g.detail, g.fix, g.arrived ? `stored ${instant(g.arrived, utc)}` : ""].filter(Boolean).join(": ")),
