@@ -179,7 +179,14 @@ func (r *Rows) label(l telemetry.Labels) uint32 {
 	return i
 }
 
+// noLabels is the label sets of rows without labels, which most are.
+var noLabels = []telemetry.Labels{nil}
+
 func (r *Rows) addLabels(l telemetry.Labels) uint32 {
+	if len(r.labels) == 0 && len(l) == 0 {
+		r.labels = noLabels
+		return 0
+	}
 	r.labels = append(r.labels, l)
 	if len(l) > 0 {
 		r.kept += len(l) * labelBytes
@@ -207,7 +214,11 @@ func (r *Rows) Width() int {
 // Bytes returns about how much memory the rows take beside the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
 	values := cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes
-	return values + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept
+	values += cap(r.texts)*textBytes + r.kept
+	if cap(r.labels) > len(noLabels) {
+		values += cap(r.labels) * labelsBytes
+	}
+	return values
 }
 
 // First returns the offset of the first record; there must be one.

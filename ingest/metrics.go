@@ -158,7 +158,7 @@ func (m *metrics) KeyFull(key sharding.Key) {
 }
 
 func (m *metrics) Stored(why worker.Reason, bytes, values int) {
-	m.chunks.WithLabelValues(string(why)).Inc()
+	m.chunks.WithLabelValues(why.String()).Inc()
 	m.values.Add(float64(values))
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)
 }

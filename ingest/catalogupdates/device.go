@@ -33,7 +33,7 @@ type Device struct {
 	lookupPlace  int32
 	pendingFrom  int64 // offset of the record with the oldest name that is pending
 	updatingFrom int64 // offset of the oldest name in the update in flight
-	lookupAt     time.Time
+	lookupAt     int64 // ns since 1970
 	first, last  int64 // the times that the entry gave when it was written or read
 	visibleAt    int64 // ms; while it is among its tenant's updates: 0 before the catalog has all that is new
 	seen         seen
@@ -104,7 +104,7 @@ func (d *Device) observe(x Shown, sets *columnSets) bool {
 
 // list records the metrics of fields, and reports whether one is new.
 func (d *Device) list(fields []telemetry.Field, sets *columnSets) (fresh bool) {
-	c, all := d.seen.columns.with(fields, maxEntry-d.seen.listed)
+	c, all := d.seen.columns.with(fields, maxEntry-int(d.seen.listed))
 	if c != d.seen.columns {
 		d.seen.columns, fresh = sets.swap(d.seen.columns, c), true
 	}

@@ -24,9 +24,9 @@ type seen struct {
 	columns     *columns          // nil before the first reading
 	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
 	tags        []telemetry.Label // sorted by name, the newest value of each
-	listed      int               // bytes of labels and tags in an entry
-	first, last int64             // event times, once timed
+	listed      int32             // bytes of labels and tags in an entry
 	timed       bool
+	first, last int64 // event times, once timed
 }
 
 // columns are metrics with kinds, sorted. They are never changed.
@@ -157,7 +157,7 @@ func (s *seen) label(l telemetry.Label) bool {
 	}
 	l.Value = strings.Clone(l.Value) // bins let go of theirs
 	s.labels = slices.Insert(s.labels, i, l)
-	s.listed += pairListed(l)
+	s.listed += int32(pairListed(l))
 	return true
 }
 
@@ -178,15 +178,15 @@ func (s *seen) tag(t telemetry.Label) bool {
 		return false
 	}
 	if found {
-		s.listed -= pairListed(s.tags[i])
+		s.listed -= int32(pairListed(s.tags[i]))
 	}
 	if !s.room(t) {
 		if found {
-			s.listed += pairListed(s.tags[i])
+			s.listed += int32(pairListed(s.tags[i]))
 		}
 		return false
 	}
-	s.listed += pairListed(t)
+	s.listed += int32(pairListed(t))
 	if found {
 		s.tags[i] = t
 	} else {
@@ -196,7 +196,7 @@ func (s *seen) tag(t telemetry.Label) bool {
 }
 
 func (s *seen) room(l telemetry.Label) bool {
-	have := s.listed
+	have := int(s.listed)
 	if s.columns != nil {
 		have += s.columns.listed
 	}

@@ -71,7 +71,7 @@ func New(cfg Config) Updates {
 			return x < y
 		}),
 		lookups: queue.NewHeap(func(d *Device) *int32 { return &d.lookupPlace },
-			func(a, b *Device) bool { return a.lookupAt.Before(b.lookupAt) }),
+			func(a, b *Device) bool { return a.lookupAt < b.lookupAt }),
 	}
 }
 
@@ -187,7 +187,7 @@ func (u *Updates) Queue(d *Device) {
 // Next returns the updates that are due: names soon, times now and then. Devices in one update share pages, so after an
 // update the next one waits for more devices, unless hurry is set.
 func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
-	for u.lookups.Len() > 0 && !u.lookups.First().lookupAt.After(now) {
+	for u.lookups.Len() > 0 && u.lookups.First().lookupAt <= now.UnixNano() {
 		d := u.lookups.First()
 		u.lookups.Remove(d)
 		if d.TimesPending() {
@@ -246,7 +246,7 @@ func (u *Updates) lastOff(d *Device) bool {
 // timesDue reports whether a later time alone is worth a write.
 func (u *Updates) timesDue(d *Device, now time.Time) bool {
 	return u.cfg.Every < 0 || u.drain || !d.InUse || d.urgent ||
-		d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
+		d.listed && (now.UnixNano() >= d.lookupAt || u.lastOff(d))
 }
 
 // addUpdate adds a device to an update.
@@ -280,13 +280,14 @@ const lookupsPerPeriod = 14
 // scheduleLookup has the times of a device compared with the catalog's after about so long, together with those of
 // others: an update of one device alone takes a page.
 func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) {
-	d.lookupAt = now.Add(after)
+	at := now.Add(after)
 	if group := u.cfg.Every / lookupsPerPeriod; group > 0 {
-		d.lookupAt = d.lookupAt.Truncate(group)
-		if !d.lookupAt.After(now) { // a takeover of many devices does not update all of them at once
-			d.lookupAt = d.lookupAt.Add(group)
+		at = at.Truncate(group)
+		if !at.After(now) { // a takeover of many devices does not update all of them at once
+			at = at.Add(group)
 		}
 	}
+	d.lookupAt = at.UnixNano()
 	u.lookups.Put(d)
 }
 
@@ -328,7 +329,7 @@ func (u *Updates) Failed(j *Update, after time.Duration, now time.Time) {
 		if d.updating = false; d.updatingFrom != noOffset {
 			d.require(d.updatingFrom)
 		}
-		if d.lookupAt = now; j.Times[i] && u.cfg.Every >= 0 {
+		if d.lookupAt = now.UnixNano(); j.Times[i] && u.cfg.Every >= 0 {
 			u.lookups.Put(d)
 		}
 		u.Queue(d)

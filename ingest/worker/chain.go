@@ -12,18 +12,30 @@ import (
 	"binnacle/sharding"
 )
 
-// Reason says why a bin was cut.
-type Reason string
+// Reason says why a bin was cut. The zero Reason is none.
+type Reason uint8
 
 // The reasons for a cut.
 const (
-	CutSize   Reason = "size"   // the document has reached its target
-	CutHold   Reason = "hold"   // the oldest reading has waited long enough
-	CutMemory Reason = "memory" // memory is short, and this was among the fullest bins
-	CutBehind Reason = "behind" // the bin held back the committed offset for too long
-	CutDrain  Reason = "drain"  // shutdown
-	CutBulky  Reason = "bulky"  // the journal has no room for one of the readings
+	CutSize   Reason = iota + 1 // the document has reached its target
+	CutHold                     // the oldest reading has waited long enough
+	CutMemory                   // memory is short, and this was among the fullest bins
+	CutBehind                   // the bin held back the committed offset for too long
+	CutDrain                    // shutdown
+	CutBulky                    // the journal has no room for one of the readings
 )
+
+// String returns the word for a reason.
+func (r Reason) String() string {
+	return [...]string{"", "size", "hold", "memory", "behind", "drain", "bulky"}[r]
+}
+
+// nanos is a time in ns since 1970: a third of a time.Time, of which each chain would have several.
+type nanos int64
+
+func nanosOf(t time.Time) nanos { return nanos(t.UnixNano()) }
+
+func (n nanos) time() time.Time { return time.Unix(0, int64(n)) }
 
 // chain is the open bin of a device and day, and what is known of the chunks before it. It goes from phase to phase by
 // the methods below and by nothing else. The Worker decides which is called when, and files the chain anew afterwards.
@@ -54,14 +66,17 @@ type chain struct {
 	device     *device
 	day        telemetry.Day
 	generation uint32 // of the Worker's, in which number and tail were learnt: only there they are known
-	phase      phase
-	full       bool // its partition key was found full, which has been said
-	begun      bool // a bin has been opened since the chain is known here
-	queued     bool // period is set: it stays the same for as long as the chain is known here
 	period     telemetry.Day
+	trial      int32 // values from which on the next trial encoding is worth while
+	phase      phase
+	want       Reason // why the bin is to be cut, 0 if it is not
+	full       bool   // its partition key was found full, which has been said
+	begun      bool   // a bin has been opened since the chain is known here
+	queued     bool   // period is set: it stays the same for as long as the chain is known here
 
 	// What the head shows: these change under the Worker's lock.
 	number uint32 // of the next chunk
+	every  int32  // ms between two readings of the last chunk that was stored; 0 where that is not known
 	bin    binning.Bin
 	flight *flight // while creating or publishing, and what is to be created or published again when stalled
 	linger []lingering
@@ -69,14 +84,11 @@ type chain struct {
 	span   span   // of the last one
 	stored uint64 // the worker's count when the last one became known
 
-	due    time.Time // when the bin is cut at the latest, or the last one was to be
-	every  int64     // ms between two readings of the last chunk that was stored; 0 where that is not known
-	want   Reason    // why the bin is to be cut, empty if it is not
-	trial  int       // values from which on the next trial encoding is worth while
-	budget int64     // records that the bin may hold back the committed offset (rule W7)
-	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
-	stall  *stall    // after an attempt to look up, to create or to publish has failed
-	used   int64     // ms since 1970
+	due    nanos  // when the bin is cut at the latest, or the last one was to be
+	budget int64  // records that the bin may hold back the committed offset (rule W7)
+	first  int64  // lowest offset that the chain holds back from being committed, while it has rows that are not stored
+	stall  *stall // after an attempt to look up, to create or to publish has failed
+	used   int64  // ms since 1970
 
 	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each
 	// block of them by itself, or they would look newer than what was stored after them (rule R5).
@@ -144,7 +156,7 @@ func newChain(d *device, day telemetry.Day) *chain {
 // It reports whether the bin has a reading with the same columns and labels already.
 func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats bool) {
 	if c.bin.Readings() == 0 {
-		c.due, c.trial, c.begun = due, 0, true
+		c.due, c.trial, c.begun = nanosOf(due), 0, true
 	}
 	repeats = c.bin.Append(offset, *r)
 	if c.phase == idle {
@@ -164,10 +176,10 @@ func (c *chain) ripe() int {
 // ask returns a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
 // be cut from now on.
 func (c *chain) ask(why Reason) bool {
-	if c.want == "" && c.bin.Readings() > 0 {
+	if c.want == 0 && c.bin.Readings() > 0 {
 		c.want = why
 	}
-	if c.phase != filling || c.want == "" {
+	if c.phase != filling || c.want == 0 {
 		return false
 	}
 	c.phase = asked
@@ -176,7 +188,7 @@ func (c *chain) ask(why Reason) bool {
 
 // reopen leaves the rows in the bin, which was thought full and is not, until it has trial values.
 func (c *chain) reopen(trial int) {
-	c.phase, c.want, c.trial, c.seal = filling, "", trial, unsealed
+	c.phase, c.want, c.trial, c.seal = filling, 0, int32(trial), unsealed
 }
 
 // sealUpto lets the cut wait for dead letters, with no rows above an offset.
@@ -196,7 +208,7 @@ func (c *chain) look() { c.phase = looking }
 // cut takes rows out of the bin to be created as a chunk; rest is what the bin has then. The caller holds the lock.
 func (c *chain) cut(f *flight, rest binning.Bin) {
 	c.phase, c.flight, c.bin = creating, f, rest
-	c.want, c.trial = "", 0
+	c.want, c.trial = 0, 0
 	if c.bin.Readings() == 0 {
 		c.seal = unsealed
 	}
@@ -205,7 +217,7 @@ func (c *chain) cut(f *flight, rest binning.Bin) {
 // fail records that the attempt in flight has failed, or that one would fail. The caller holds the lock.
 func (c *chain) fail(f Fault, now time.Time) {
 	if c.stall == nil {
-		c.stall = &stall{since: now}
+		c.stall = &stall{since: nanosOf(now)}
 	}
 	c.phase, c.stall.fault, c.stall.ready = stalled, f, false
 }
@@ -227,7 +239,7 @@ func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !
 func (c *chain) abandon(rows, rest binning.Bin) {
 	c.flight, c.bin = &flight{rows: rows}, rest
 	if c.bin.Readings() == 0 {
-		c.want, c.seal = "", unsealed
+		c.want, c.seal = 0, unsealed
 	}
 }
 
@@ -257,7 +269,7 @@ func (c *chain) created(now, until time.Time) {
 	c.linger = append(c.linger, lingering{rows: rows, until: until})
 	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
-	c.every = (c.span.to - c.span.from) / int64(max(1, rows.Readings()-1))
+	c.every = int32((c.span.to - c.span.from) / int64(max(1, rows.Readings()-1)))
 	c.flight = nil
 	c.finish()
 }
@@ -283,7 +295,7 @@ func (c *chain) conflict(tail store.Tail, settled int64, l lingers) error {
 		if c.bin, err = rest.Concat(&c.bin, l.schemas); err != nil {
 			return err
 		}
-		c.due = l.now
+		c.due = nanosOf(l.now)
 		c.want = f.reason
 	}
 	c.unseal()
@@ -314,7 +326,7 @@ func (c *chain) hint(t *journal.Tail) {
 
 // restore begins with a bin that another process had open. The caller holds the lock.
 func (c *chain) restore(bin binning.Bin, due time.Time) {
-	c.bin, c.due, c.trial, c.begun = bin, due, 0, true
+	c.bin, c.due, c.trial, c.begun = bin, nanosOf(due), 0, true
 	c.phase, c.first, c.loaded = filling, bin.First(), bin.Through()
 }
 
@@ -351,9 +363,9 @@ func (c *chain) finish() {
 	c.stall = nil
 	switch {
 	case c.bin.Readings() == 0:
-		c.phase, c.want = idle, ""
+		c.phase, c.want = idle, 0
 		return
-	case c.want != "":
+	case c.want != 0:
 		c.phase = asked
 	default:
 		c.phase = filling
@@ -395,7 +407,7 @@ func (c *chain) shortened() {
 	c.unseal()
 	switch {
 	case c.bin.Readings() == 0:
-		c.want = ""
+		c.want = 0
 		if c.flight == nil && c.phase != looking {
 			c.phase, c.stall = idle, nil
 		}

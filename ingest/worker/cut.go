@@ -19,13 +19,13 @@ import (
 // as the other. docs/adr has the reckoning.
 func (cfg *Config) due(c *chain, now time.Time) time.Time {
 	if c.bin.Readings() > 0 {
-		return c.due
+		return c.due.time()
 	}
 	first := binning.FirstHold(c.device.ID, cfg.Hold)
 	if end := time.UnixMilli(c.day.End()); cfg.waitsForDay() && now.Before(end) {
 		return end.Add(first)
 	}
-	late := now.Sub(c.due)
+	late := now.Sub(c.due.time())
 	switch {
 	case !c.begun:
 		return now.Add(first)
@@ -47,10 +47,10 @@ func (cfg *Config) isFull(c *chain, now time.Time) bool {
 	switch {
 	case crowded(c):
 		return true
-	case values < c.trial || !c.device.sizer.Full(values, c.bin.Width()):
+	case values < int(c.trial) || !c.device.sizer.Full(values, c.bin.Width()):
 		return false
 	case cfg.lastsTheDay(c, now):
-		c.trial = values + values/16
+		c.trial = int32(values + values/16)
 		return false
 	}
 	return true
@@ -284,7 +284,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 		return nil
 	}
 	why := c.want
-	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 &&
+	if why == CutSize && now.Before(c.due.time()) && !crowded(c) && rest.Readings() == 0 &&
 		float64(len(doc)) < trialShare*float64(c.device.sizer.Target(rows.Width())) {
 		c.reopen(c.bin.Values() + c.bin.Values()/16) // the estimate was too high
 		return nil
@@ -303,12 +303,12 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 	}
 	if c.seal != unsealed && c.bin.First() > c.seal {
 		// All that was to be cut is out: the rest is a bin of its own, as old as the seal.
-		c.seal, c.due = unsealed, time.UnixMilli(c.sealAt).Add(w.cfg.Hold)
+		c.seal, c.due = unsealed, nanosOf(time.UnixMilli(c.sealAt).Add(w.cfg.Hold))
 		if why != CutDrain {
 			why = CutSize
 		}
 	}
-	if why != CutSize || c.device.sizer.Full(c.bin.Values(), c.bin.Width()) || !now.Before(c.due) {
+	if why != CutSize || c.device.sizer.Full(c.bin.Values(), c.bin.Width()) || !now.Before(c.due.time()) {
 		c.ask(why)
 	}
 }

@@ -12,8 +12,8 @@ import (
 type device struct {
 	catalogupdates.Device
 	tenant  *tenant
-	slot    int      // among its tenant's
-	counted int      // bytes that the Worker has of it
+	slot    int32    // among its tenant's
+	counted int32    // bytes that the Worker has of it
 	chains  []*chain // under the Worker's lock
 	sizer   binning.Sizer
 	limited throttle.Device
@@ -39,8 +39,8 @@ const noOffset = -1
 // What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
 // lists.
 const (
-	deviceBytes = 390
-	chainBytes  = 590
+	deviceBytes = 400
+	chainBytes  = 494
 )
 
 // bytes returns how much memory the device takes without its chains.

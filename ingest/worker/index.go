@@ -28,17 +28,17 @@ type index struct {
 
 // filing is where a chain stands in the index.
 type filing struct {
-	shelf  *queue.Heap[*chain] // of filling, acting and idle, nil for none
-	place  int32               // in shelf
-	wake   int32               // place in wakes
-	lag    int32               // place in lagging
-	wakeAt time.Time
-	size   sizeClass // among the largest
-	free   sizeClass // among the shelvable
+	shelf   *queue.Heap[*chain] // of filling, acting and idle, nil for none
+	place   int32               // in shelf
+	wake    int32               // place in wakes
+	lag     int32               // place in lagging
+	fault   uint8               // by which it is counted
+	counted bool
+	wakeAt  nanos
+	size    sizeClass // among the largest
+	free    sizeClass // among the shelvable
 
 	held, going, stuck int32 // what the totals have of the chain
-	fault              uint8 // by which it is counted
-	counted            bool
 }
 
 func newIndex() index {
@@ -49,7 +49,7 @@ func newIndex() index {
 	return index{
 		size:      sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.size }},
 		shelvable: sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.free }},
-		wakes:     queue.NewHeap(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
+		wakes:     queue.NewHeap(wake, func(a, b *chain) bool { return a.filing.wakeAt < b.filing.wakeAt }),
 		filling:   queue.NewHeap(place, byOffset),
 		lagging:   queue.NewHeap(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
 		acting:    queue.NewHeap(place, byOffset),
@@ -79,8 +79,8 @@ func (x *index) file(c *chain) {
 	switch {
 	case !ok:
 		x.wakes.Remove(c)
-	case f.wake == 0 || !at.Equal(f.wakeAt):
-		f.wakeAt = at
+	case f.wake == 0 || nanosOf(at) != f.wakeAt:
+		f.wakeAt = nanosOf(at)
 		x.wakes.Put(c)
 	}
 }
@@ -106,7 +106,7 @@ func (x *index) count(c *chain) {
 	switch {
 	case c.phase == stalled:
 		going = c.lingering() // nobody knows when the others go
-	case c.want != "":
+	case c.want != 0:
 		going += bin
 	}
 	if c.phase == sealed {
@@ -154,7 +154,7 @@ func (x *index) drop(c *chain) {
 
 // awake returns a chain with something to do at now, nil if there is none.
 func (x *index) awake(now time.Time) *chain {
-	if x.wakes.Len() == 0 || x.wakes.First().filing.wakeAt.After(now) {
+	if x.wakes.Len() == 0 || x.wakes.First().filing.wakeAt.time().After(now) {
 		return nil
 	}
 	return x.wakes.First()
@@ -165,7 +165,7 @@ func (x *index) next() (at time.Time, ok bool) {
 	if x.wakes.Len() == 0 {
 		return time.Time{}, false
 	}
-	return x.wakes.First().filing.wakeAt, true
+	return x.wakes.First().filing.wakeAt.time(), true
 }
 
 // floor returns the lowest offset that a chain holds back; ok is false for none.
@@ -195,8 +195,8 @@ func (c *chain) wakes() (at time.Time, ok bool) {
 	switch {
 	case c.phase == stalled && !c.stall.ready:
 		at, ok = c.stall.At, true
-	case c.bin.Readings() > 0 && c.want == "":
-		at, ok = c.due, true
+	case c.bin.Readings() > 0 && c.want == 0:
+		at, ok = c.due.time(), true
 	}
 	if len(c.linger) > 0 && (!ok || c.linger[0].until.Before(at)) {
 		at, ok = c.linger[0].until, true

@@ -14,12 +14,16 @@ import (
 type stall struct {
 	retry.Backoff
 	fault Fault
-	since time.Time // of the first of the attempts that have failed
-	ready bool      // it stands in the queue: its time has come, or the queue's has not
+	since nanos // of the first of the attempts that have failed
+	ready bool  // it stands in the queue: its time has come, or the queue's has not
 }
 
 // maxRetry is what a pause grows to at most, in first pauses: a little over three seconds.
 const maxRetry = 64
+
+// busyPace is the pause for each chain that waits for the same: a busy store refuses hundreds of thousands in vain, and
+// each attempt takes memory and CPU time. So a Worker tries two thousand times a second at most once very many wait.
+const busyPace = 500 * time.Microsecond
 
 // maxFull is the same for a partition key that is full: six hours.
 const maxFull = 24
@@ -47,7 +51,8 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 		first := w.cfg.FullBackoff
 		s.Fail(now, retry.Schedule{First: first, Longest: maxFull * first, Spread: w.spreads.Float64()})
 	case Busy: // a physical partition has no budget: that says nothing of the queue's others
-		s.Fail(now, w.cfg.retry(r.After, w.spreads))
+		turn := time.Duration(w.index.stalls[Busy.code()]) * busyPace
+		s.Fail(now, w.cfg.retry(max(r.After, turn), w.spreads))
 	default:
 		l.failing = r.Fault
 		s.Fail(now, w.cfg.retry(r.After, w.spreads))
@@ -123,7 +128,7 @@ func (w *Worker) abandon(over int64, now time.Time) {
 		if over <= 0 {
 			return
 		}
-		why := fmt.Sprintf("%s since %s, and memory is full", c.stall.fault, c.stall.since.UTC().Format(time.RFC3339))
+		why := fmt.Sprintf("%s since %s, and memory is full", c.stall.fault, c.stall.since.time().UTC().Format(time.RFC3339))
 		if c.flight == nil {
 			rows, rest := c.bin, binning.Bin{}
 			if rows.Readings() > maxPublish {

@@ -40,6 +40,48 @@ func attempt(t *testing.T, l *ingest.Local) {
 	}
 }
 
+// busyStore is a store without any budget.
+type busyStore struct {
+	discard
+	attempts int
+}
+
+// Last implements store.Writer.
+func (b *busyStore) Last(context.Context, sharding.Key, store.Chain) (store.Tail, store.Receipt, error) {
+	return store.Tail{}, store.Receipt{}, b.refuse()
+}
+
+// Create implements store.Writer.
+func (b *busyStore) Create(context.Context, sharding.Key, string, []byte) (store.Receipt, error) {
+	return store.Receipt{}, b.refuse()
+}
+
+func (b *busyStore) refuse() error {
+	b.attempts++
+	return &store.BusyError{RetryAfter: time.Millisecond}
+}
+
+// However many chains wait for a busy store, and however short its pauses are, it is asked two thousand times a second
+// at most, by each worker.
+func TestBusyStoreIsNotAskedForEachChain(t *testing.T) {
+	const chains, seconds = 4000, 5
+	w, busy := newWorld(t, nil), &busyStore{}
+	l := w.process(func(c *ingest.Config, s *ingest.Stores) {
+		s.Chunks, s.Catalog = busy, noCatalog{}
+		c.Hold, c.RetryBackoff, c.MaxWrites = time.Second, time.Millisecond, chains
+	})
+	for i := range int64(chains) {
+		require.NoError(t, l.Take(t.Context(), reading(i, fmt.Sprintf("d%d", i), w.now)))
+	}
+	w.now = w.now.Add(2 * time.Second) // all are due
+	for range seconds * 10 {
+		attempt(t, l)
+		w.now = w.now.Add(100 * time.Millisecond)
+	}
+	require.Greater(t, busy.attempts, 2*chains)
+	require.LessOrEqual(t, busy.attempts, chains+seconds*2000)
+}
+
 // Forty chains that can't be stored, whatever the reason, hold up neither another tenant nor another month: what can be
 // written is written, what can't is tried seldom, and all of it is stored when the trouble is over.
 func TestFailingTenantDoesNotBlockOthers(t *testing.T) {

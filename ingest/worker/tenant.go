@@ -71,7 +71,7 @@ func (g *registry) device(tenantName, id string) *device {
 	t := g.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
-		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: len(t.devices), carriedAt: noOffset}
+		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: int32(len(t.devices)), carriedAt: noOffset}
 		t.byID[id] = d
 		t.limits.Devices++
 		t.devices = append(t.devices, d)
@@ -83,8 +83,8 @@ func (g *registry) device(tenantName, id string) *device {
 // countDevice brings what is counted of a device up to date.
 func (g *registry) countDevice(d *device) {
 	n := d.bytes()
-	g.bytes += int64(n - d.counted)
-	d.counted = n
+	g.bytes += int64(n) - int64(d.counted)
+	d.counted = int32(n)
 }
 
 // observe records for the catalog what a reading shows of its device. The caller holds the lock.
@@ -117,7 +117,7 @@ func (w *Worker) forgetDevice(d *device) {
 		rest := make([]*device, 0, 2*len(t.byID)) // a new list: a head may be walking the old one
 		for _, d := range t.devices {
 			if d != nil {
-				d.slot = len(rest)
+				d.slot = int32(len(rest))
 				rest = append(rest, d)
 			}
 		}
