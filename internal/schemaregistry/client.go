@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+
+	"golang.org/x/time/rate"
 )
 
 // Config is the address of a registry, and the credentials for it.
@@ -31,6 +33,9 @@ type Config struct {
 	// Missing is for how long it is believed that there is no schema of an id.
 	Missing time.Duration `name:"schema-registry-missing" help:"Time for which a schema that the registry lacks is not requested again." default:"1m"`
 
+	// Misses bounds the requests for ids that the registry lacks: each holds up its partition until it is answered.
+	Misses int `name:"schema-registry-misses" help:"Schemas that the registry may lack in a minute. Beyond that messages of schemas that were never seen become dead letters without a request." default:"60"`
+
 	Client *http.Client     `kong:"-"` // http.DefaultClient
 	Now    func() time.Time `kong:"-"` // time.Now
 }
@@ -41,6 +46,9 @@ type Client struct {
 
 	mu      sync.Mutex // guards below
 	known   map[uint32]answer
+	lacking map[uint32]answer    // that there is none, apart: ids that somebody makes up displace no schemas
+	misses  *rate.Limiter        // answers that there is none
+	judged  time.Time            // when an id that was refused last counted as one that has no schema
 	refused map[uint32]time.Time // ids that it has refused without saying that there is no such schema, since when
 	good    uint32               // an id that it had a schema of, if any
 	any     bool
@@ -49,12 +57,15 @@ type Client struct {
 // refusedFor is for how long a registry must refuse an id until it counts as one that has no schema.
 const refusedFor = 5 * time.Minute
 
+// alikeFor is for how long it is believed of other ids, too, after that.
+const alikeFor = time.Hour
+
 type answer struct {
 	schema decode.Schema
 	until  time.Time // when it is asked again; zero: never
 }
 
-// maxKnown bounds the schemas that are kept. When there are more, all are forgotten at once.
+// maxKnown bounds what is kept of each kind. When there are more, all are forgotten at once.
 const maxKnown = 1 << 14
 
 // New makes a Client. It asks nothing.
@@ -71,24 +82,35 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Misses = cmp.Or(max(cfg.Misses, 0), 60)
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
-	return &Client{cfg: cfg, known: map[uint32]answer{}, refused: map[uint32]time.Time{}}, nil
+	return &Client{cfg: cfg, known: map[uint32]answer{}, lacking: map[uint32]answer{},
+		misses:  rate.NewLimiter(rate.Every(time.Minute/time.Duration(cfg.Misses)), cfg.Misses),
+		refused: map[uint32]time.Time{}}, nil
 }
 
-// Schema implements decode.Schemas: it returns what the registry has answered for an id.
+// Schema implements decode.Schemas: it returns what the registry has answered for an id. Once it has lacked too many ids
+// within a minute there is none of an id that it was never asked for.
 func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.known[id]
-	if !ok || !a.until.IsZero() && c.cfg.Now().After(a.until) {
-		return decode.Schema{}, false
+	if a, ok := c.known[id]; ok {
+		return a.schema, true
 	}
-	return a.schema, true
+	now := c.cfg.Now()
+	if a, ok := c.lacking[id]; ok && !now.After(a.until) {
+		return a.schema, true
+	}
+	if c.misses.TokensAt(now) < 1 {
+		return decode.Schema{Fault: fmt.Sprintf("it was not looked up: the registry lacks more than "+
+			"%d schemas a minute (--schema-registry-misses)", c.cfg.Misses)}, true
+	}
+	return decode.Schema{}, false
 }
 
 // Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives
 // then. An error means that there was no answer: it is to be asked again. A registry that refuses an id with 404 or 422
-// for five minutes, and serves other requests, has no such schema.
+// for five minutes, and serves other requests, has no such schema; others that it refuses in the next hour count so at once.
 func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	if _, ok := c.Schema(id); ok {
 		return nil
@@ -98,6 +120,7 @@ func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	a, err := c.fetch(ctx, id)
 	if errors.Is(err, errRefused) && c.refusedLong(id) && c.serves(ctx) {
 		a, err = c.missing(err.Error()), nil
+		c.judge()
 	}
 	if err != nil {
 		return fmt.Errorf("fetch schema %d: %w", id, err)
@@ -109,30 +132,42 @@ func (c *Client) Fetch(ctx context.Context, id uint32) error {
 func (c *Client) keep(id uint32, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.known) >= maxKnown {
-		clear(c.known)
+	if !a.until.IsZero() {
+		c.misses.AllowN(c.cfg.Now(), 1)
+		put(c.lacking, id, a)
+		return
 	}
-	c.known[id] = a
-	if a.until.IsZero() {
-		c.good, c.any = id, true
-		delete(c.refused, id)
-	}
+	put(c.known, id, a)
+	c.good, c.any = id, true
+	delete(c.lacking, id)
+	delete(c.refused, id)
 }
 
-// refusedLong records that an id was refused, and reports whether it has been for long enough.
+func put[V any](m map[uint32]V, id uint32, v V) {
+	if len(m) >= maxKnown {
+		clear(m)
+	}
+	m[id] = v
+}
+
+// refusedLong records that an id was refused, and reports whether it has been for long enough, or another one was.
 func (c *Client) refusedLong(id uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.cfg.Now()
 	since, known := c.refused[id]
 	if !known {
-		if len(c.refused) >= maxKnown {
-			clear(c.refused)
-		}
-		c.refused[id] = now
-		return false
+		put(c.refused, id, now)
+		since = now
 	}
-	return now.Sub(since) >= refusedFor
+	return now.Sub(since) >= refusedFor || !c.judged.IsZero() && now.Sub(c.judged) < alikeFor
+}
+
+// judge notes that an id that was refused has no schema.
+func (c *Client) judge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judged = c.cfg.Now()
 }
 
 // serves reports whether the registry answers now: with a schema that it had before, or else with the types of schemas

@@ -171,6 +171,68 @@ func TestRegistryThatRefusesEverythingIsDown(t *testing.T) {
 	require.NoError(t, client.Fetch(t.Context(), 7))
 }
 
+// Ids that somebody makes up are looked up sixty times, and then once a second; what is known stays known, and a schema
+// that was never seen is found again when the flood is over. A registry that does not answer lacks nothing.
+func TestMadeUpIDsHaveABudget(t *testing.T) {
+	r, c := serve(t, map[string]string{
+		"/schemas/ids/7": `{"schema":"\"string\""}`, "/schemas/ids/8": `{"schema":"\"long\""}`,
+	})
+	require.NoError(t, c.Fetch(t.Context(), 7))
+	next := uint32(1000)
+	flood := func() (asked int64) {
+		before := r.asked.Load()
+		for range 1000 {
+			next++
+			if _, known := c.Schema(next); !known {
+				require.NoError(t, c.Fetch(t.Context(), next))
+			}
+			s, known := c.Schema(next)
+			require.True(t, known)
+			require.NotEmpty(t, s.Fault)
+		}
+		return r.asked.Load() - before
+	}
+	require.EqualValues(t, 60, flood())
+	r.now = r.now.Add(time.Second)
+	require.EqualValues(t, 1, flood())
+	require.NoError(t, c.Fetch(t.Context(), 8))
+	s, known := c.Schema(8)
+	require.True(t, known)
+	require.Contains(t, s.Fault, "60 schemas a minute (--schema-registry-misses)")
+	s, _ = c.Schema(7)
+	require.Equal(t, `"string"`, s.Text)
+
+	r.now = r.now.Add(time.Minute)
+	require.NoError(t, c.Fetch(t.Context(), 8))
+	s, _ = c.Schema(8)
+	require.Equal(t, `"long"`, s.Text)
+	r.answers["down"] = "yes"
+	for range 200 {
+		next++
+		require.Error(t, c.Fetch(t.Context(), next))
+		_, known := c.Schema(next)
+		require.False(t, known, "its record waits")
+	}
+}
+
+// A registry without codes of its own has refused one id for five minutes: that it refuses others means the same, for
+// an hour, if it serves.
+func TestRefusedIDsAreJudgedAlike(t *testing.T) {
+	r, c := serve(t, map[string]string{"/schemas/types": `["AVRO"]`, "/schemas/ids/7": "status 404",
+		"/schemas/ids/8": "status 404", "/schemas/ids/9": "status 404", "/schemas/ids/10": "status 404",
+		"/schemas/ids/11": "status 404"})
+	require.Error(t, c.Fetch(t.Context(), 7))
+	r.now = r.now.Add(5 * time.Minute)
+	require.Error(t, c.Fetch(t.Context(), 8))
+	require.NoError(t, c.Fetch(t.Context(), 7))
+	require.NoError(t, c.Fetch(t.Context(), 9))
+	r.answers["/schemas/types"] = "status 503"
+	require.Error(t, c.Fetch(t.Context(), 10))
+	r.answers["/schemas/types"] = `["AVRO"]`
+	r.now = r.now.Add(time.Hour)
+	require.Error(t, c.Fetch(t.Context(), 11))
+}
+
 func TestFailedFetchIsRetried(t *testing.T) {
 	r, c := serve(t, map[string]string{"/schemas/ids/1": `{"schema":`, "/schemas/ids/2": strings.Repeat(" ", 9<<20)})
 	require.Error(t, c.Fetch(context.Background(), 1))
