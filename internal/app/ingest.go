@@ -59,6 +59,7 @@ func (f *faults) registry(c schemaregistry.Config) {
 	_, err := schemaregistry.New(c)
 	f.check(err == nil, "--schema-registry %q is not the address of a server", c.URL)
 	f.check(c.Timeout > 0, "--schema-registry-timeout %s is not above 0", c.Timeout)
+	f.check(c.Misses > 0, "--schema-registry-misses %d is not above 0", c.Misses)
 }
 
 // ingestRole is what the ingest role is built of.
