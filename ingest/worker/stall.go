@@ -22,8 +22,8 @@ type stall struct {
 const maxRetry = 64
 
 // busyPace is the pause for each chain that waits for the same: a busy store refuses hundreds of thousands in vain, and
-// each attempt takes memory and CPU time. So a Worker tries two thousand times a second at most once very many wait.
-const busyPace = 500 * time.Microsecond
+// each attempt takes memory and CPU time. So a Worker tries a thousand times a second at most once very many wait.
+const busyPace = time.Millisecond
 
 // maxFull is the same for a partition key that is full: six hours.
 const maxFull = 24

@@ -71,7 +71,8 @@ func (g *registry) device(tenantName, id string) *device {
 	t := g.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
-		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: int32(len(t.devices)), carriedAt: noOffset}
+		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: int32(len(t.devices)),
+			carriedAt: noOffset}
 		t.byID[id] = d
 		t.limits.Devices++
 		t.devices = append(t.devices, d)

@@ -89,7 +89,7 @@ func New(cfg Config) (*Client, error) {
 		refused: map[uint32]time.Time{}}, nil
 }
 
-// Schema implements decode.Schemas: it returns what the registry has answered for an id. Once it has lacked too many ids
+// Schema implements decode.Schemas: it returns what the registry has answered for an id. Once it has lacked too many
 // within a minute there is none of an id that it was never asked for.
 func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	c.mu.Lock()
@@ -110,7 +110,8 @@ func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 
 // Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives
 // then. An error means that there was no answer: it is to be asked again. A registry that refuses an id with 404 or 422
-// for five minutes, and serves other requests, has no such schema; others that it refuses in the next hour count so at once.
+// for five minutes, and serves other requests, has no such schema; others that it refuses in the next hour count so at
+// once.
 func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	if _, ok := c.Schema(id); ok {
 		return nil
