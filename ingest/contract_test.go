@@ -22,7 +22,7 @@ func TestHeadsOfAnIngester(t *testing.T) {
 		r := newRig(t, 1)
 		var later atomic.Int64
 		in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
-			c.Hold = time.Minute
+			c.Hold, c.Linger = time.Minute, time.Hour // nothing goes between two questions
 			c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 		})
 		r.run(in)
