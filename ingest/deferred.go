@@ -131,6 +131,9 @@ func (r *deferredReader) stop() {
 	r.release()
 }
 
+// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set meanwhile.
+const longestSleep = time.Second
+
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
 	idle := !full && !p.deferred.fetching && !p.deferred.lacking

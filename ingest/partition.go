@@ -123,7 +123,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 			more = closed
 		}
 		now := p.in.cfg.Now()
-		timer := time.NewTimer(p.nextWake(now, full).Sub(now))
+		timer := time.NewTimer(min(p.nextWake(now, full).Sub(now), longestSleep))
 		select {
 		case b := <-in:
 			p.receive(b)
