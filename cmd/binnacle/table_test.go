@@ -173,7 +173,8 @@ func (a *answer) wide(body io.Reader) {
 		require.NoError(a.t, err, a.query)
 		labels, values := map[string]string{}, map[string]any{}
 		for i, cell := range cells[2:] {
-			switch name := strings.TrimPrefix(header[i+2], "metric:"); { // of one that is called like a column
+			// A metric with the name of a fixed column has a prefix.
+			switch name := strings.TrimPrefix(header[i+2], "metric:"); {
 			case cell == "":
 			case isLabel(name):
 				labels[name] = cell

@@ -248,7 +248,7 @@ func (d *jsonReader) anyScalar() (string, error) {
 	return text, nil
 }
 
-// scalarAt returns the scalar between a place and that of the scanner: its text, if it is no value.
+// scalarAt returns the scalar between a place and the scanner's place: the text where the scalar is no value.
 func (d *jsonReader) scalarAt(at int) telemetry.Value {
 	end := d.scan.At()
 	d.scan.Seek(at)

@@ -164,7 +164,7 @@ func (d *Decoder) layOut() (ambiguous bool) {
 }
 
 // refusePoints refuses every point that has the series and time of an earlier one and another value, and reports
-// whether there are any. It counts the points of the groups anew.
+// whether there are any. It counts the points of each group again.
 func (d *Decoder) refusePoints() bool {
 	type instant struct {
 		row    groupKey

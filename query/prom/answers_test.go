@@ -343,7 +343,8 @@ func TestOnlyCompleteAnswersAreKept(t *testing.T) {
 type refreshed struct {
 	*growing
 	query string
-	end   time.Time // of the panel; zero for now
+	// end is the end of the panel; zero stands for the present.
+	end time.Time
 }
 
 // newRefreshed makes one in which nothing expires soon.
