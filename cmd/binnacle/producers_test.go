@@ -126,10 +126,11 @@ func (d *dev) listens(config string) string {
 	return strings.ReplaceAll(config, `"127.0.0.1:9092"`, strconv.Quote(d.kafka))
 }
 
-// instants are those at which there is a value of a metric.
+// instants returns when a metric has a value. It asks strictly: other answers say that they are incomplete while the
+// tenant of what was just published is registered.
 func (d *dev) instants(tenant, metric string) []int64 {
 	at := map[int64]bool{}
-	d.ask(tenant, "from=0&metric="+metric+"&format=ndjson", func(r row, _ map[string]any) { at[r.ts] = true })
+	d.ask(tenant, everything+"&metric="+metric+"&format=ndjson", func(r row, _ map[string]any) { at[r.ts] = true })
 	return slices.Collect(maps.Keys(at))
 }
 
