@@ -8,8 +8,8 @@
 
 # The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
 # they write.
-RACE := ./ingest ./ingest/spill ./query ./query/httpapi ./query/read ./query/rejected ./internal/app/... \
-	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/headhttp/... \
+RACE := ./ingest ./ingest/journal/spill ./query ./query/httpapi ./query/read ./query/diagnose/rejected ./internal/app/... \
+	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/lab/emulator/... ./internal/headhttp/... \
 	./internal/kafka/... ./internal/retry/... ./internal/rollups
 RACE_READ := -run 'TestHeadReadsWhileFeeding|TestCopyIsUnchanged' ./binning ./ingest/worker
 
@@ -46,17 +46,17 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 PANELS := 100
 
 balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days, a surge and a live run, held to their bars; SEEDS=8 of the balancer, tables into TABLES
-	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./internal/balance -balance.seeds $(or $(SEEDS),8) \
+	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./sharding/balance -balance.seeds $(or $(SEEDS),8) \
 	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
 	go test -count=1 -timeout 0 -run '^TestEpochsBeginUnderLoad$$' -v ./internal/app -full
-	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/loadtest -balanced.days
+	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/lab/loadtest -balanced.days
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
 
 # How many random fleets `make years` has.
 YEARS := 100
 
 years: ## Two years of YEARS=100 random fleets on a virtual clock, decided as in production: what is answered, the bill beside an oracle's
-	go test -count=1 -timeout 0 -run '^TestYears$$' -v ./internal/simulate -years.seeds $(YEARS)
+	go test -count=1 -timeout 0 -run '^TestYears$$' -v ./internal/check/simulation -years.seeds $(YEARS)
 
 bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
 	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
@@ -97,7 +97,7 @@ soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, 
 ACCOUNTS := 20
 
 partitioning: ## Table and picture of docs/partitioning.md, measured anew
-	go test -count=1 -run '^TestPartitioningPage$$' ./internal/xray -update
+	go test -count=1 -run '^TestPartitioningPage$$' ./internal/lab/xray -update
 
 access-patterns: ## Tables of docs/access-patterns.md, measured anew
 	go test -count=1 -run '^TestAccessPatterns$$' ./internal/app -patterns.update
@@ -109,7 +109,7 @@ month-begins: ## A month begins in real time, with 5,000 devices: what is asked 
 	bash .ci/month-begins
 
 placements: ## Table of placements in docs/guides/tenants.md, measured anew
-	go test -count=1 -run '^TestPlacements' ./internal/loadtest -update
+	go test -count=1 -run '^TestPlacements' ./internal/lab/loadtest -update
 
 report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
@@ -126,7 +126,7 @@ loadtest-check: ## What the load test promises, of small fleets in the scenarios
 	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 
 xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
-	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)
+	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/lab/xray -xray.accounts $(ACCOUNTS)
 
 # How long `make chaos` and `make kills` break things, by which seed (0: a random one), with which holds of ingesters by
 # turns (off: 1s without a journal), what else the test is told (-chaos.assign: no consumer group), and whose broker it
@@ -175,7 +175,7 @@ deadcode: ## Fail, and say where, if there is a function that neither the comman
 	@found=$$(go tool deadcode -tags full -test ./...) || exit 1; test -z "$$found" || { echo "$$found"; exit 1; }
 
 arch: ## The architecture test: who may import whom, and what the tree has agreed on
-	go test ./internal/archtest
+	go test ./internal/check/architecture
 
 azcosmos-conformance: ## The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`
 	bash .ci/azcosmos-conformance

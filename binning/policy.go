@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
-	"binnacle/internal/epk"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
+	"binnacle/sharding/epk"
 )
 
 // TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at: just below 32 KB, where the

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"binnacle/binning"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 
 	"github.com/stretchr/testify/require"
 )

@@ -6,7 +6,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
-	"binnacle/internal/fleet"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

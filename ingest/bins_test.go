@@ -7,7 +7,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/journal"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	"github.com/stretchr/testify/require"
 )

@@ -11,7 +11,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/settings"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
 )

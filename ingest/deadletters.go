@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"binnacle/ingest/worker"
-	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
+	"binnacle/internal/stream/deadletter"
 )
 
 // TopicDeadLetterWriter publishes dead letters to a Kafka topic, with the key and payload of their records.

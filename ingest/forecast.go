@@ -7,9 +7,9 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest/worker"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
-	"binnacle/internal/ru"
 	"binnacle/internal/telemetry"
 )
 

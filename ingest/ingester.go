@@ -16,13 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"binnacle/ingest/spill"
+	"binnacle/ingest/journal/spill"
 	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 // Ingester reads topics, as a member of a consumer group or a fixed share of the partitions.

@@ -6,7 +6,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/spill"
+	"binnacle/ingest/journal/spill"
 	"binnacle/ingest/worker"
 	"binnacle/sharding"
 

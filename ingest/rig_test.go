@@ -13,7 +13,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
 	"binnacle/internal/telemetry"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -24,7 +24,7 @@ import (
 type rig struct {
 	*ingesttest.Stores
 	t          *testing.T
-	broker     *kafkaemu.Broker
+	broker     *broker.Broker
 	dir        string // the broker's
 	partitions int
 	cluster    *kafka.Client
@@ -58,8 +58,8 @@ func newRig(t *testing.T, partitions int) *rig {
 }
 
 // open starts a broker on a directory.
-func (r *rig) open(addr, dir string) *kafkaemu.Broker {
-	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: r.partitions,
+func (r *rig) open(addr, dir string) *broker.Broker {
+	b, err := broker.Open(broker.Config{DataDir: dir, Addr: addr, Partitions: r.partitions,
 		Topics: []string{topic, letter, kafka.JournalOf(topic)}})
 	require.NoError(r.t, err)
 	return b
@@ -174,9 +174,9 @@ func (r *rig) recreate(partitions int) {
 
 // settled waits until everything is committed.
 func (r *rig) settled() {
-	broker := r.cluster.Topic(topic)
+	source := r.cluster.Topic(topic)
 	require.Eventually(r.t, func() bool {
-		ends, err := broker.LogEnds(context.Background())
+		ends, err := source.LogEnds(context.Background())
 		if err != nil {
 			return false
 		}

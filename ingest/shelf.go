@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"binnacle/binning"
-	"binnacle/ingest/spill"
+	"binnacle/ingest/journal/spill"
 )
 
 // shelf puts blocks into a spill file. A block is freed when the garbage collector finds that nothing refers to it:

@@ -15,7 +15,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"

@@ -10,7 +10,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
-	"binnacle/query/gaps"
+	"binnacle/query/diagnose/gaps"
 	"binnacle/query/querytest"
 
 	"github.com/stretchr/testify/require"

@@ -10,7 +10,7 @@ import (
 
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/gaps"
+	"binnacle/query/diagnose/gaps"
 	"binnacle/query/merge"
 	"binnacle/query/read"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/nearest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/nearest"
 )
 
 // Wanted is the names that a question has.

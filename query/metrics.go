@@ -3,7 +3,7 @@ package query
 import (
 	"time"
 
-	"binnacle/internal/recent"
+	"binnacle/internal/text/recent"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"

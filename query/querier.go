@@ -18,7 +18,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 	"binnacle/query/read"
 
 	"github.com/prometheus/client_golang/prometheus"

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/epk"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
+	"binnacle/sharding/epk"
 
 	"github.com/stretchr/testify/require"
 )

@@ -11,7 +11,7 @@ import (
 	mathbits "math/bits"
 	"strconv"
 
-	"binnacle/internal/epk"
+	"binnacle/sharding/epk"
 )
 
 // Slots is the number of equal slices of the partition hash space that keys are placed in.

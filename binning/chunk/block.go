@@ -8,8 +8,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"binnacle/internal/bytesread"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 )
 
 // A block is a Run in bytes: some readings of an open bin, as memory and the journal keep them until they are cut. Its

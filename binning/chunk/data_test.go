@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/fleet"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 
 	"github.com/klauspost/compress/huff0"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"binnacle/internal/jsontext"
+	"binnacle/internal/wire/jsontext"
 )
 
 // Erased is what one order of erasure has removed from a chunk (rule E-R7).

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // reader walks over a document and remembers where what it is asked for stands. Properties may come in any order.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"binnacle/internal/jsonscan"
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
+	"binnacle/internal/wire/jsontext"
 )
 
 // Header is what a document of rollups says of itself beside its sections.

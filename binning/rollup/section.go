@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/jsonscan"
-	"binnacle/internal/jsontext"
+	"binnacle/internal/wire/jsonscan"
+	"binnacle/internal/wire/jsontext"
 )
 
 // Slice is the part of a table that becomes a section: some of its rows, numbered by their places in a series index,

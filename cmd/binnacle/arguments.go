@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"binnacle/internal/nearest"
+	"binnacle/internal/text/nearest"
 
 	"github.com/alecthomas/kong"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"binnacle/internal/app"
-	"binnacle/internal/audit"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/ops/audit"
 )
 
 type auditCommand struct {

@@ -11,7 +11,7 @@ import (
 func TestBlogexample(t *testing.T) {
 	t.Parallel()
 	refused(t, []string{"blogexample", "--users=3"}, "3 users: 8 to 2000 are allowed")
-	needsFull(t) // internal/blogexample runs it in process
+	needsFull(t) // internal/lab/blogexample runs it in process
 	p := start(t, "blogexample", "--users=8", "--repeats=1", "--ru-model=slope", "--json")
 	require.Zero(t, p.wait(time.Minute), p.stderr.String())
 	var report struct {

@@ -6,11 +6,11 @@ import (
 	"os"
 
 	"binnacle/internal/app"
-	"binnacle/internal/blogexample"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/queryclient"
-	"binnacle/internal/ru"
-	"binnacle/internal/xray"
+	"binnacle/internal/lab/blogexample"
+	"binnacle/internal/lab/xray"
+	"binnacle/internal/ops/queryclient"
 )
 
 // command is a subcommand that is its settings: they run it.

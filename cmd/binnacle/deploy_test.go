@@ -46,7 +46,7 @@ func TestComposeUsesExistingCommands(t *testing.T) {
 		"rollups": true}, roles)
 }
 
-// The chart gives each role a file that it takes, whatever the values are. Package deploytest holds that the golden
+// The chart gives each role a file that it takes, whatever the values are. Package check/deploy holds that the golden
 // files are what the chart makes.
 func TestChartSettingsAreFlags(t *testing.T) {
 	t.Parallel()

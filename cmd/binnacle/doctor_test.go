@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 
 	"github.com/stretchr/testify/require"
 )

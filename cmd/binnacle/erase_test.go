@@ -16,7 +16,7 @@ import (
 
 	"binnacle/internal/app"
 	"binnacle/internal/control"
-	"binnacle/internal/erase"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

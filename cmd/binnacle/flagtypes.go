@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/provision"
-	"binnacle/internal/ru"
 	"binnacle/internal/settings"
 
 	"github.com/alecthomas/kong"

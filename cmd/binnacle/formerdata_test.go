@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -18,16 +18,16 @@ import (
 func TestDataDirOfUnreleasedVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	emulator, err := cosmosemu.Open(cosmosemu.Config{DataDir: filepath.Join(dir, "cosmos")})
+	emulated, err := emulator.Open(emulator.Config{DataDir: filepath.Join(dir, "cosmos")})
 	require.NoError(t, err)
-	server := httptest.NewServer(emulator)
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.URL, Credential: cosmos.FixedKey(cosmosemu.Key)})
+	server := httptest.NewServer(emulated)
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.URL, Credential: cosmos.FixedKey(emulator.Key)})
 	require.NoError(t, err)
 	require.NoError(t, client.EnsureBase(t.Context()))
 	require.NoError(t, client.Containers().Create(t.Context(), "views-2026-11", store.Throughput{RUs: 400}))
 	client.Close()
 	server.Close()
-	require.NoError(t, emulator.Close())
+	require.NoError(t, emulated.Close())
 	p := start(t, append(free(""), "--data-dir", dir)...)
 	require.NotZero(t, p.wait(time.Minute), "exit code")
 	require.Regexp(t, `(?m)^binnacle: \S+ holds the container views-2026-11, .*: start anew with another --data-dir, or delete `+

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"binnacle/internal/app"
-	"binnacle/internal/nearest"
+	"binnacle/internal/text/nearest"
 
 	"github.com/alecthomas/kong"
 )

@@ -12,7 +12,7 @@ import (
 
 	"binnacle/internal/app"
 	"binnacle/internal/kafka"
-	"binnacle/internal/loadtest"
+	"binnacle/internal/lab/loadtest"
 )
 
 type loadtestCommand struct {

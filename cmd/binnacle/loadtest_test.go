@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
-	"binnacle/internal/loadtest"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/loadtest"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,14 +19,14 @@ import (
 // A load test of an account asks first, measures what the account charges, and leaves what was there before it.
 func TestLoadTestTarget(t *testing.T) {
 	t.Parallel()
-	emulator, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, PhysicalPartitions: 3})
+	emulated, err := emulator.Open(emulator.Config{InMemory: true, PhysicalPartitions: 3})
 	require.NoError(t, err)
-	server := httptest.NewServer(emulator)
+	server := httptest.NewServer(emulated)
 	t.Cleanup(func() {
 		server.Close()
-		require.NoError(t, emulator.Close())
+		require.NoError(t, emulated.Close())
 	})
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.URL, Credential: cosmos.FixedKey(cosmosemu.Key)})
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.URL, Credential: cosmos.FixedKey(emulator.Key)})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))
@@ -56,7 +56,7 @@ func TestLoadTestTarget(t *testing.T) {
 		require.Equal(t, 3, got.Partitions)
 		require.Positive(t, got.Documents, want)
 		require.Equal(t, got.Requests, got.Documents+got.Throttled, want)
-		require.InEpsilon(t, got.Modelled, got.Each, 0.001, "%s: the emulator charges by the same model", want)
+		require.InEpsilon(t, got.Modelled, got.Each, 0.001, "%s: the emulated charges by the same model", want)
 		require.Positive(t, got.Latency.P99)
 		require.GreaterOrEqual(t, got.Hottest, 1.0)
 	}
@@ -66,16 +66,16 @@ func TestLoadTestTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, before, after)
 
-	broker, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 1,
+	embedded, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 1,
 		Topics: []string{"telemetry"}})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, broker.Close()) })
+	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
 	code, stdout, stderr = inProcess(t, append(args, "--yes", "--target-layout=binnacle", "--target-kafka",
-		"--kafka="+broker.Addr())...)
+		"--kafka="+embedded.Addr())...)
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `Kafka: [\d,]+ readings`, stdout)
 	require.Contains(t, stdout, "chunk: Binnacle")
-	cluster, err := kafka.New(kafka.Config{Brokers: []string{broker.Addr()}})
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{embedded.Addr()}})
 	require.NoError(t, err)
 	defer cluster.Close()
 	set, err := topics.Parse([]string{"/.*/"}, "")

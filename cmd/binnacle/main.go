@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"binnacle/internal/app"
-	"binnacle/internal/report"
+	"binnacle/internal/text/report"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"

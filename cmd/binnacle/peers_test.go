@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/fleet"
-	"binnacle/internal/report"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"

@@ -11,8 +11,8 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/app"
 	"binnacle/internal/kafka"
-	"binnacle/internal/planner"
-	"binnacle/internal/planner/measured"
+	"binnacle/internal/lab/planner"
+	"binnacle/internal/lab/planner/measured"
 )
 
 type planCommand struct {

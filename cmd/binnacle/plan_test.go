@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/loadtest"
-	"binnacle/internal/planner"
+	"binnacle/internal/lab/loadtest"
+	"binnacle/internal/lab/planner"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,7 +73,7 @@ func TestPlanOfTrucks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(stands), string(made), "%s: make plan writes it anew", name)
 	}
-	code, stdout, _ := inProcess(t, "plan", "../../internal/planner/testdata/sample.yaml", "--futures", "20",
+	code, stdout, _ := inProcess(t, "plan", "../../internal/lab/planner/testdata/sample.yaml", "--futures", "20",
 		"--set", "retention=90d")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "BILL OF MONTH 12")

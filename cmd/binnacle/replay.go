@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/app"
-	"binnacle/internal/replay"
+	"binnacle/internal/ops/replay"
 )
 
 type replayCommand struct {

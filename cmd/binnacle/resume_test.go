@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/report"
+	"binnacle/internal/text/report"
 
 	"github.com/stretchr/testify/require"
 )

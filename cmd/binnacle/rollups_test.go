@@ -12,7 +12,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -22,7 +22,7 @@ import (
 
 // storeHour stores an hour of two metrics of a device, as an ingester would have.
 func storeHour(t *testing.T, cosmosAt string, day telemetry.Day, device string) {
-	client, err := cosmos.New(cosmos.Config{Endpoint: "http://" + cosmosAt, Credential: cosmos.FixedKey(cosmosemu.Key)})
+	client, err := cosmos.New(cosmos.Config{Endpoint: "http://" + cosmosAt, Credential: cosmos.FixedKey(emulator.Key)})
 	require.NoError(t, err)
 	defer client.Close()
 	require.NoError(t, client.EnsureBase(t.Context()))
@@ -57,13 +57,13 @@ func TestRollups(t *testing.T) {
 	t.Parallel()
 	var ago atomic.Int64 // how far the store's clock is behind: chunks of just now are not built
 	ago.Store(int64(time.Hour))
-	emulator, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true,
+	emulated, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true,
 		Now: func() time.Time { return time.Now().Add(-time.Duration(ago.Load())) }})
 	require.NoError(t, err)
-	server := httptest.NewServer(emulator)
+	server := httptest.NewServer(emulated)
 	t.Cleanup(func() {
 		server.Close()
-		require.NoError(t, emulator.Close())
+		require.NoError(t, emulated.Close())
 	})
 	cosmosAt := strings.TrimPrefix(server.URL, "http://")
 	day := telemetry.DayOf(time.Now().UnixMilli()) - 3

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/fleet"
-	"binnacle/internal/report"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"

@@ -4,8 +4,8 @@ import (
 	"math"
 	"strconv"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 )
 
 // AppendJSON appends the message of a reading. Decoding it gives the reading back if its time is below

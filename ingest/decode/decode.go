@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // Record is what of a Kafka record bears on its readings.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"binnacle/internal/jsonscan"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // Format names how a payload is written. As Options.Format it reads the records of a topic that don't say it

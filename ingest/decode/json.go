@@ -5,8 +5,8 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // jsonReader reads messages in JSON, objects of any shape, and payloads that their first property identifies: an

@@ -3,8 +3,8 @@ package decode
 import (
 	"strconv"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // valueOf returns the float64 that was written, or an int64 for an integer that no float64 holds.

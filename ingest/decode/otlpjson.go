@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"binnacle/internal/jsonscan"
+	"binnacle/internal/wire/jsonscan"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )

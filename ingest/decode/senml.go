@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsonscan"
 )
 
 // senmlLabel is a field of a SenML record, by its number in CBOR (RFC 8428, table 4).

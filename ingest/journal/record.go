@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"binnacle/internal/bytesread"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 )
 
 // Nonce identifies an append and its writer.

@@ -12,7 +12,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
-	"binnacle/internal/fleet"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"

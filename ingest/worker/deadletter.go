@@ -6,7 +6,7 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
-	"binnacle/internal/deadletter"
+	"binnacle/internal/stream/deadletter"
 )
 
 // DeadLetter is a record, or elements of it, that were refused for one reason. docs/format/message.md has its form.

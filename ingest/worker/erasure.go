@@ -9,7 +9,7 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/control"
-	"binnacle/internal/deadletter"
+	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 )
 

@@ -13,10 +13,10 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
-	"binnacle/internal/deadletter"
-	"binnacle/internal/erase"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

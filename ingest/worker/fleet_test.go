@@ -7,9 +7,9 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/spill"
+	"binnacle/ingest/journal/spill"
 	"binnacle/ingest/worker"
-	"binnacle/internal/fleet"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

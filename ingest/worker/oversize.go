@@ -5,8 +5,8 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 )
 
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.

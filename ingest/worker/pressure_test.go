@@ -13,7 +13,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/deadletter"
+	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"

@@ -9,7 +9,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
-	"binnacle/internal/deadletter"
+	"binnacle/internal/stream/deadletter"
 )
 
 // Record is one record of a Kafka partition.

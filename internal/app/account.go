@@ -15,8 +15,8 @@ import (
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/retry"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,7 +51,7 @@ func (c AccountConfig) credential() (cosmos.Credential, error) {
 	case c.KeyFile != "":
 		return cosmos.KeyFile(c.KeyFile), nil
 	}
-	return cosmos.FixedKey(cmp.Or(c.Key, cosmosemu.Key)), nil
+	return cosmos.FixedKey(cmp.Or(c.Key, emulator.Key)), nil
 }
 
 // config returns the configuration of a client of the account; host:port means http.
@@ -137,9 +137,9 @@ func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 }
 
 // connectTo returns a client of an emulator in this process, without a network between.
-func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
+func (p *process) connectTo(s *emulator.Server) (*cosmos.Client, error) {
 	return p.openClient(cosmos.Config{
-		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(),
+		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(emulator.Key), Transport: s.Transport(),
 		Logger: p.partLogger("cosmos"),
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/report"
+	"binnacle/internal/text/report"
 )
 
 // ActionsConfig sets which actions `binnacle actions` lists.

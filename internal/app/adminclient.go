@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"binnacle/internal/queryclient"
+	"binnacle/internal/ops/queryclient"
 )
 
 // AdminClient sets which processes `binnacle bins` and `binnacle limits` ask.

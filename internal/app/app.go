@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/retry"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 	"binnacle/query/console"
 
 	"github.com/prometheus/client_golang/prometheus"

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/provision"
 	"binnacle/internal/retry"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 // Backfills gives leave for readings from long ago, in the control documents of an account.

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/provision"
-	"binnacle/internal/report"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 	"binnacle/sharding"
+	"binnacle/sharding/balance"
 )
 
 // BalanceConfig sets the balancer of placements.

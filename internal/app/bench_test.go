@@ -10,7 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/internal/app"
-	"binnacle/internal/fleet"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"

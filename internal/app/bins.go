@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/internal/duration"
 	"binnacle/internal/headhttp"
-	"binnacle/internal/report"
 	"binnacle/internal/store"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // maxBinDevices is the most devices that are listed.

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"strings"
 
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
 )
 
 // BrokerConfig sets `binnacle broker`.
 type BrokerConfig struct {
-	Broker    kafkaemu.Config `kong:"embed"`
-	DataDir   string          `help:"Data directory." default:"./binnacle-data/kafka"`
-	Topics    []string        `help:"Topics that are created unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
-	Groups    []string        `help:"Consumer groups that must have committed a record before it is deleted." default:"binnacle"`
-	Advertise string          `help:"Address that clients get to connect to, host:port. Default: the listening address." placeholder:"ADDRESS"`
+	Broker    broker.Config `kong:"embed"`
+	DataDir   string        `help:"Data directory." default:"./binnacle-data/kafka"`
+	Topics    []string      `help:"Topics that are created unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
+	Groups    []string      `help:"Consumer groups that must have committed a record before it is deleted." default:"binnacle"`
+	Advertise string        `help:"Address that clients get to connect to, host:port. Default: the listening address." placeholder:"ADDRESS"`
 }
 
 // Run serves the embedded Kafka alone until the context ends, and returns nil then.
@@ -43,10 +43,10 @@ func (cfg BrokerConfig) Run(ctx context.Context, env Env) error {
 	})
 }
 
-func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
+func (p *process) openBroker(cfg broker.Config) (*broker.Broker, error) {
 	cfg = withJournals(cfg)
 	cfg.Logger, cfg.Fatal = p.partLogger("kafka"), p.Fatal
-	b, err := kafkaemu.Open(cfg)
+	b, err := broker.Open(cfg)
 	if err != nil {
 		return nil, err
 	}

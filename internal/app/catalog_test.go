@@ -10,7 +10,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -19,10 +19,10 @@ import (
 // What a takeover costs in the catalog, with the true adapter and the emulator's charges: its pages are read once, and
 // nothing is written that is not new.
 func TestTakeoverCostInCatalog(t *testing.T) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

@@ -10,7 +10,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 var errMissing = errors.New("some checks failed: see the lines above that are not ok")

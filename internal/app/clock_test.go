@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +19,7 @@ import (
 
 // accountAt is an account at an address, by a clock that is ahead of the machine's.
 func accountAt(t *testing.T, ahead time.Duration) (client *cosmos.Client, addr string) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true,
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true,
 		Now: func() time.Time { return time.Now().Add(ahead) }})
 	require.NoError(t, err)
 	at := httptest.NewServer(server)

@@ -12,7 +12,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -47,10 +47,10 @@ func BenchmarkDashboard(b *testing.B) {
 	day := telemetry.Day(20777)
 	now := time.UnixMilli(day.End())
 	clock := func() time.Time { return now }
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, Now: clock})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(b, err)
 	defer client.Close()

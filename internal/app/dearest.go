@@ -8,7 +8,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"

@@ -13,12 +13,12 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/fleet"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/schemaregistry"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 	"binnacle/query/console"
 	"binnacle/query/httpapi"
 )
@@ -38,9 +38,9 @@ type DevConfig struct {
 	Balance  BalanceConfig           `kong:"embed,group='Placement',set='balance=on',set='balance_from=0s'"`
 	Shape    ShapeConfig             `kong:"embed,group='Placement'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
-	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
+	Broker   broker.Config           `kong:"embed,group='Embedded Kafka'"`
 	Listener EmulatorListener        `kong:"embed,group='Embedded Cosmos DB'"`
-	Emulator cosmosemu.Config        `kong:"embed,group='Embedded Cosmos DB'"`
+	Emulator emulator.Config         `kong:"embed,group='Embedded Cosmos DB'"`
 }
 
 // Validate reports every fault that can be seen before anything is opened. Errors name the flags of `binnacle dev`.
@@ -72,8 +72,8 @@ type dev struct {
 	*process
 	cfg       DevConfig
 	topics    topics.Set
-	broker    *kafkaemu.Broker
-	emulator  *cosmosemu.Server
+	broker    *broker.Broker
+	emulator  *emulator.Server
 	cosmos    listener
 	api       listener
 	admin     listener
@@ -238,7 +238,7 @@ func (d *dev) announce() {
 	fmt.Fprintf(&b, "binnacle dev\n")
 	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(),
 		d.topics.Main(), d.topics.DeadLetters())
-	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
+	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), emulator.Key)
 	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
 	fmt.Fprintf(&b, "  admin   http://%s  /operators /heat /metrics /healthz /readyz /debug/pprof/\n", d.admin.addr())

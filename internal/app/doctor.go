@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/report"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
+	"binnacle/internal/text/report"
 )
 
 // DoctorConfig is what `binnacle doctor` runs with.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"binnacle/internal/app"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,7 +46,7 @@ func TestDoctorWithoutAccount(t *testing.T) {
 
 // An account without a database lacks its containers, and no more.
 func TestDoctorOfEmptyAccount(t *testing.T) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	at := httptest.NewServer(server)
 	defer func() {

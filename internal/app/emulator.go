@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/cosmosemu/recording"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/emulator/recording"
 )
 
 // EmulatorListener sets the address of the embedded Cosmos DB.
@@ -27,10 +27,10 @@ type EmulatorConfig struct {
 	Hosts         TrustedHosts     `kong:"embed"`
 	DataDir       string           `help:"Data directory." default:"./binnacle-data/cosmos"`
 	Record        string           `help:"File that takes every exchange with its charge, one line of JSON each, for \"binnacle emulator diff\". It is written anew. Default: none." type:"path" placeholder:"FILE"`
-	Emulator      cosmosemu.Config `kong:"embed"`
+	Emulator      emulator.Config  `kong:"embed"`
 }
 
-func (f *faults) emulator(c cosmosemu.Config) {
+func (f *faults) emulator(c emulator.Config) {
 	f.check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
 	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
 }
@@ -85,7 +85,7 @@ func (cfg EmulatorConfig) Run(ctx context.Context, env Env) error {
 				fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), d.addr())
 			}
 		}
-		fmt.Fprintf(&text, "  key       %s\n  data      %s\n", cosmosemu.Key, cfg.DataDir)
+		fmt.Fprintf(&text, "  key       %s\n  data      %s\n", emulator.Key, cfg.DataDir)
 		if certFile != "" {
 			fmt.Fprintf(&text, "  trust     SSL_CERT_FILE=%s\n", certFile)
 		}
@@ -95,7 +95,7 @@ func (cfg EmulatorConfig) Run(ctx context.Context, env Env) error {
 }
 
 // recordTo makes the emulator record its exchanges in a file, "" for none.
-func (p *process) recordTo(name string, cfg *cosmosemu.Config) error {
+func (p *process) recordTo(name string, cfg *emulator.Config) error {
 	if name == "" {
 		return nil
 	}
@@ -109,9 +109,9 @@ func (p *process) recordTo(name string, cfg *cosmosemu.Config) error {
 }
 
 // openEmulator opens the embedded Cosmos DB and adds its stage. Its transport works from now on.
-func (p *process) openEmulator(cfg cosmosemu.Config) (*cosmosemu.Server, error) {
+func (p *process) openEmulator(cfg emulator.Config) (*emulator.Server, error) {
 	cfg.Logger, cfg.Fatal = p.partLogger("cosmos"), p.Fatal
-	s, err := cosmosemu.Open(cfg)
+	s, err := emulator.Open(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"binnacle/internal/cosmosemu/recording"
+	"binnacle/internal/lab/emulator/recording"
 )
 
 // EmulatorDiffConfig sets `binnacle emulator diff`.

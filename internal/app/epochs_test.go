@@ -17,8 +17,8 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -64,7 +64,7 @@ const step = 5 * time.Minute
 func newEpochRun(t *testing.T, seed uint64) *epochRun {
 	e := &epochRun{rnd: rand.New(rand.NewPCG(seed, 3)), acked: map[point]float64{}, began: time.Now()}
 	e.collector = heatlog.NewCollector(heatlog.Config{Role: "test", Now: e.now})
-	e.system = newSystemOf(t, cosmosemu.Config{InMemory: true, PhysicalPartitions: 5, Unlimited: true})
+	e.system = newSystemOf(t, emulator.Config{InMemory: true, PhysicalPartitions: 5, Unlimited: true})
 	e.system.now, e.system.heat = e.now, e.collector
 	e.client = e.system.client()
 	client := e.client

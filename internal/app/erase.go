@@ -14,12 +14,12 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/duration"
-	"binnacle/internal/erase"
 	"binnacle/internal/kafka"
-	"binnacle/internal/report"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // EraseConfig is what `binnacle tenant erase` works with.

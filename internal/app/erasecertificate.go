@@ -12,11 +12,11 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/erase"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/kafka"
-	"binnacle/internal/report"
-	"binnacle/internal/topics"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/stream/topics"
+	"binnacle/internal/text/report"
 )
 
 // CertificateConfig is where the certificate of an erasure goes, and the key that signs it.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"binnacle/internal/control"
-	"binnacle/internal/erase"
 	"binnacle/internal/kafka"
+	"binnacle/internal/ops/erase"
 )
 
 // OrdersConfig names the topic of orders.

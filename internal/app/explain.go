@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/duration"
-	"binnacle/internal/queryclient"
-	"binnacle/internal/report"
+	"binnacle/internal/ops/queryclient"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 	"binnacle/query/httpapi"
 )
 

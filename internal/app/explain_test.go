@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"binnacle/internal/app"
-	"binnacle/internal/queryclient"
+	"binnacle/internal/ops/queryclient"
 
 	"github.com/stretchr/testify/require"
 )

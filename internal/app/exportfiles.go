@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/duration"
-	"binnacle/internal/report"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // exportManifest is export.json, which lists the files of an export.

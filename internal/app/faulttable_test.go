@@ -15,8 +15,8 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
-	"binnacle/internal/cosmosemu/fault"
 	"binnacle/internal/kafka"
+	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 

@@ -22,10 +22,10 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/httpapi"
@@ -85,16 +85,16 @@ type findable struct {
 func newFindable(t *testing.T) *findable {
 	f := &findable{t: t, queriers: make(map[string]http.Handler)}
 	var wire wires
-	emulator, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	emulated, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, emulator.Close()) })
-	broker, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:9092", Partitions: 2,
+	t.Cleanup(func() { require.NoError(t, emulated.Close()) })
+	embedded, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:9092", Partitions: 2,
 		Topics: []string{app.Topic, app.DeadLetters}, Listen: wire.listen})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, broker.Close()) })
+	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
 	account := func() *cosmos.Client {
-		c, err := cosmos.New(cosmos.Config{Endpoint: emulator.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
-			Transport: emulator.Transport()})
+		c, err := cosmos.New(cosmos.Config{Endpoint: emulated.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
+			Transport: emulated.Transport()})
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return c
@@ -102,14 +102,14 @@ func newFindable(t *testing.T) *findable {
 	f.client = account()
 	require.NoError(t, f.client.EnsureBase(t.Context()))
 	cluster := func() *kafka.Client {
-		c, err := kafka.New(kafka.Config{Brokers: []string{broker.Addr()}, Dial: wire.dial})
+		c, err := kafka.New(kafka.Config{Brokers: []string{embedded.Addr()}, Dial: wire.dial})
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return c
 	}
 	transport := &kafkago.Transport{Dial: wire.dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	f.writer = &kafkago.Writer{Addr: kafkago.TCP(broker.Addr()), Topic: app.Topic, RequiredAcks: kafkago.RequireAll,
+	f.writer = &kafkago.Writer{Addr: kafkago.TCP(embedded.Addr()), Topic: app.Topic, RequiredAcks: kafkago.RequireAll,
 		BatchSize: 1, Transport: transport}
 	t.Cleanup(func() { require.NoError(t, f.writer.Close()) })
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"binnacle/internal/duration"
-	"binnacle/internal/fleet"
 	"binnacle/internal/kafka"
+	"binnacle/internal/lab/fleet"
+	"binnacle/internal/text/duration"
 )
 
 // FleetConfig is what `binnacle fleet` runs with.

@@ -9,9 +9,9 @@ import (
 
 	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
 	"binnacle/internal/provision"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 // JournalConfig is which journals `binnacle provision` looks after.
@@ -112,7 +112,7 @@ func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env Env) (err er
 }
 
 // withJournals sets which topics of an embedded broker are journals, and which of their records are needed.
-func withJournals(cfg kafkaemu.Config) kafkaemu.Config {
+func withJournals(cfg broker.Config) broker.Config {
 	cfg.Journals = map[string]string{}
 	for _, topic := range cfg.Topics {
 		if own := kafka.JournalOf(topic); slices.Contains(cfg.Topics, own) {

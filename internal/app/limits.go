@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/internal/duration"
-	"binnacle/internal/report"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // limitsPath is the path of exceeded limits at the admin listener of an ingester.

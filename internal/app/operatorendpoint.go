@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"binnacle/internal/control"
-	"binnacle/internal/erase"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/query/httpapi"

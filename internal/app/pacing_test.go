@@ -14,7 +14,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 
@@ -27,7 +27,7 @@ import (
 type paced struct {
 	t         *testing.T
 	now       time.Time
-	server    *cosmosemu.Server
+	server    *emulator.Server
 	client    *cosmos.Client
 	directory *control.Directory
 	local     *ingest.Local
@@ -54,9 +54,9 @@ func newPaced(t *testing.T) *paced {
 	p := &paced{t: t, now: time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC), stored: map[string]int{},
 		fed: map[string]time.Time{}, delays: map[string][]time.Duration{}}
 	clock := func() time.Time { return p.now }
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, PhysicalPartitions: 4, Now: clock})
+	server, err := emulator.Open(emulator.Config{InMemory: true, PhysicalPartitions: 4, Now: clock})
 	require.NoError(t, err)
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: far{server.Transport(), p}, Now: clock, Jitter: func() float64 { return 0.5 },
 		Sleep: func(_ context.Context, d time.Duration) error { p.spent += d; return nil }})
 	require.NoError(t, err)

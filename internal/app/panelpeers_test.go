@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/report"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 	"binnacle/query"
 	"binnacle/query/prom"
 

@@ -20,12 +20,12 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/rollups"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -45,7 +45,7 @@ var (
 
 // panels is a fleet in an embedded Cosmos DB: a day of a reading every 10 s, and days before it of one a minute.
 type panels struct {
-	account   *cosmosemu.Server
+	account   *emulator.Server
 	client    *cosmos.Client
 	directory *control.Directory
 	tenant    control.Tenant
@@ -84,17 +84,17 @@ func plain() (r reported) {
 func newPanels(t *testing.T, devices, days int, of reported) *panels {
 	p := &panels{devices: devices, day: 20777, reported: of}
 	p.first, p.now = p.day-telemetry.Day(days)+1, time.UnixMilli(p.day.End())
-	p.open(t, cosmosemu.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return p.now }}, nil)
+	p.open(t, emulator.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return p.now }}, nil)
 	return p
 }
 
 // open makes the account and tells the catalog of the devices. change changes the client, where it is not nil.
-func (p *panels) open(t *testing.T, account cosmosemu.Config, change func(*cosmos.Config)) {
-	server, err := cosmosemu.Open(account)
+func (p *panels) open(t *testing.T, account emulator.Config, change func(*cosmos.Config)) {
+	server, err := emulator.Open(account)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	p.account = server
-	cfg := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	cfg := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()}
 	if change != nil {
 		change(&cfg)

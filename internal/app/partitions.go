@@ -16,11 +16,11 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat"
-	"binnacle/internal/heatlog"
-	"binnacle/internal/report"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
 

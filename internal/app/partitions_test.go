@@ -11,8 +11,8 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -24,12 +24,12 @@ import (
 // The report has what was charged, in the partitions that the container has now: after a split they are unequal, and
 // the key that was hot is in one of the new ones.
 func TestPartitionsAfterASplit(t *testing.T) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 4})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 4})
 	require.NoError(t, err)
 	now := time.Now().UTC().Truncate(time.Minute)
 	clock := func() time.Time { return now }
 	collector := heatlog.NewCollector(heatlog.Config{Role: "ingest", Now: clock})
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport(), Heat: collector})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -22,11 +22,11 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/erase"
-	"binnacle/internal/ru"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -55,7 +55,7 @@ const patternsPage = "../../docs/access-patterns.md"
 // slowTransport answers after the time that a request takes over a network and in a physical partition that serves
 // 10,000 RU/s. In a bubble that is the bubble's time.
 type slowTransport struct {
-	*cosmosemu.Transport
+	*emulator.Transport
 	isSlow atomic.Bool // the SDK looks at the account meanwhile
 }
 
@@ -149,9 +149,9 @@ func newPatterns(t *testing.T) *patterns {
 	time.Sleep(25 * time.Hour) // midnight is where a bubble begins
 	p.day, p.now = telemetry.DayOf(time.Now().UnixMilli())-1, time.Now()
 	p.first = p.day
-	p.open(t, cosmosemu.Config{InMemory: true, Unlimited: true, Now: time.Now, PhysicalPartitions: 5},
+	p.open(t, emulator.Config{InMemory: true, Unlimited: true, Now: time.Now, PhysicalPartitions: 5},
 		func(c *cosmos.Config) {
-			p.transport = &slowTransport{Transport: c.Transport.(*cosmosemu.Transport)}
+			p.transport = &slowTransport{Transport: c.Transport.(*emulator.Transport)}
 			c.Transport, c.Now, c.Registerer = p.transport, time.Now, p.metrics
 			c.Jitter = func() float64 { return 0 }
 		})

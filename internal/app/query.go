@@ -9,16 +9,16 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
+	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/topics"
 	"binnacle/query"
-	"binnacle/query/heatmap"
+	"binnacle/query/diagnose/heatmap"
+	"binnacle/query/diagnose/rejected"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
-	"binnacle/query/rejected"
 )
 
 // QueryConfig sets the query role.

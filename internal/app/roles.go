@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/kafka"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 // IngestConfig sets `binnacle ingest`.

@@ -12,11 +12,11 @@ import (
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/duration"
-	"binnacle/internal/report"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // RollupsConfig is what a process has that may make rollups beside other roles.

@@ -11,7 +11,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -42,10 +42,10 @@ func (m meteredCatalog) Read(ctx context.Context, tenant string, ids []string,
 func TestCatalogCostOfSteadyFleet(t *testing.T) {
 	now := time.Date(2026, 11, 2, 5, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport(), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

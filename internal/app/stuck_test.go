@@ -13,7 +13,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -26,12 +26,12 @@ import (
 func TestPartitionKeyFull(t *testing.T) {
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	server, err := cosmosemu.Open(cosmosemu.Config{
-		InMemory: true, Unlimited: true, Now: clock, Limits: cosmosemu.Limits{LogicalPartitionBytes: 200 << 10},
+	server, err := emulator.Open(emulator.Config{
+		InMemory: true, Unlimited: true, Now: clock, Limits: emulator.Limits{LogicalPartitionBytes: 200 << 10},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport(), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

@@ -20,10 +20,10 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/heat"
 	"binnacle/internal/kafka"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -36,8 +36,8 @@ import (
 // ingester.
 type system struct {
 	t        testing.TB
-	emulator *cosmosemu.Server
-	broker   *kafkaemu.Broker
+	emulator *emulator.Server
+	broker   *broker.Broker
 	brokerIn string // data directory
 	spoil    atomic.Pointer[spoiler]
 	dial     func(ctx context.Context, network, address string) (net.Conn, error) // of processes to the broker
@@ -50,12 +50,12 @@ type system struct {
 // spoiler fails requests, before or after they were served.
 type spoiler struct{ before, after func(*http.Request) error }
 
-func newSystem(t testing.TB) *system { return newSystemOf(t, cosmosemu.Config{InMemory: true}) }
+func newSystem(t testing.TB) *system { return newSystemOf(t, emulator.Config{InMemory: true}) }
 
-func newSystemOf(t testing.TB, account cosmosemu.Config) *system {
+func newSystemOf(t testing.TB, account emulator.Config) *system {
 	s := &system{t: t, brokerIn: t.TempDir()}
 	var err error
-	s.emulator, err = cosmosemu.Open(account)
+	s.emulator, err = emulator.Open(account)
 	require.NoError(t, err)
 	s.startBroker(s.brokerIn)
 	s.close = sync.OnceFunc(func() {
@@ -70,7 +70,7 @@ func newSystemOf(t testing.TB, account cosmosemu.Config) *system {
 func (s *system) startBroker(dir string) {
 	var err error
 	s.brokerIn = dir
-	s.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2,
+	s.broker, err = broker.Open(broker.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2,
 		Topics: []string{app.Topic, app.DeadLetters}})
 	require.NoError(s.t, err)
 }
@@ -92,7 +92,7 @@ func (s *system) Do(r *http.Request) (*http.Response, error) {
 }
 
 func (s *system) client() *cosmos.Client {
-	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: s, Heat: s.heat})
 	require.NoError(s.t, err)
 	return c

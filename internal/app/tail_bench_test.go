@@ -15,9 +15,9 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/fleet"
 	"binnacle/internal/headhttp"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -67,10 +67,10 @@ func BenchmarkTail(b *testing.B) {
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	now := day
 	clock := func() time.Time { return now }
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, Now: clock})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(b, err)
 	defer client.Close()

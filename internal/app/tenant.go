@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/duration"
-	"binnacle/internal/report"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
+	"binnacle/sharding/balance"
 )
 
 // TokenConfig is what most of `binnacle tenant` works with.

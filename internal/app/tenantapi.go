@@ -12,9 +12,9 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/duration"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 	"binnacle/query/httpapi"
 )
 

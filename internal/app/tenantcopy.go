@@ -13,9 +13,9 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/erase"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/store"
-	"binnacle/internal/tenantcopy"
 )
 
 // CopyConfig is what `binnacle tenant copy` works with.

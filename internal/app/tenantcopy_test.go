@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +22,7 @@ import (
 
 // copyAccount is an account at an address, with a tenant's container.
 func copyAccount(t *testing.T, now time.Time) (client *cosmos.Client, addr string) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	at := httptest.NewServer(server)
 	t.Cleanup(func() {
@@ -42,7 +42,7 @@ func TestCopyTenantToEmptyAccount(t *testing.T) {
 	from, fromAddr := copyAccount(t, time.Now().UTC())
 	_, err := control.NewDirectory(control.DirectoryConfig{Documents: from.Documents()}).Register(t.Context(), "acme")
 	require.NoError(t, err)
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	empty := httptest.NewServer(server)
 	t.Cleanup(func() {

@@ -15,9 +15,9 @@ import (
 
 	"binnacle/internal/charges"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/heatlog"
-	"binnacle/internal/report"
+	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/store"
+	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
 

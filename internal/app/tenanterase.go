@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/erase"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/settings"
 )
 

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/progress"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/progress"
 )
 
 // ExportConfig is what `binnacle tenant export` works with.

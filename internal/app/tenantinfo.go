@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/nearest"
-	"binnacle/internal/report"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/nearest"
+	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 	"binnacle/sharding"
 )
 

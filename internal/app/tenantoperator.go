@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/duration"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 	"binnacle/sharding"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/duration"
-	"binnacle/internal/report"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
 )
 
 // TokenInfo is a token without its secret.

@@ -13,9 +13,9 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
-	"binnacle/internal/report"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
 

@@ -11,7 +11,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest/journal"
 	"binnacle/internal/headhttp"
-	"binnacle/internal/report"
+	"binnacle/internal/text/report"
 )
 
 // release is what a release was built as: go build -ldflags "-X binnacle/internal/app.release=1.2.3".

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 
 	"github.com/stretchr/testify/require"
 )

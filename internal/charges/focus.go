@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 )
 
 // focusColumns are columns of FOCUS 1.2, the FinOps Open Cost and Usage Specification (focus.finops.org): all that must

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 )
 
 // Hour is what an account pays for in one clock hour, UTC: the service bills throughput by the hour.

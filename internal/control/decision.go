@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding/balance"
 )
 
 // KindDecision is the kind of documents that say what the balancer has decided.

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"time"
 
-	"binnacle/internal/duration"
+	"binnacle/internal/text/duration"
 )
 
 // IngestLimits are what the readings of one tenant may take. Its tags are package settings's, and those of the tenant

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 )
 
 // RetentionClass is how long the readings of some devices are kept.

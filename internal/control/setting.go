@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/balance"
-	"binnacle/internal/duration"
+	"binnacle/internal/text/duration"
+	"binnacle/sharding/balance"
 )
 
 // Setting is one thing that an operator sets of a tenant: the name of its flag of `tenant set`, and its value as the

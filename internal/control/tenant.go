@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
+	"binnacle/sharding/balance"
 )
 
 // Tenant is what is stored about one tenant.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,10 +14,10 @@ import (
 // BenchmarkCreate writes documents of 32 KB through azcosmos and the in-memory transport into the
 // emulator, which keeps them in memory.
 func BenchmarkCreate(b *testing.B) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(b, err)
 	defer c.Close()

@@ -11,8 +11,8 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/charges"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/cosmosemu/fault"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -33,7 +33,7 @@ func plainChunk(key sharding.Key, day telemetry.Day) []byte {
 func TestEveryChargeIsCounted(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
 	counter := charges.NewCounter("test")
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
+	server, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now},
 		func(cfg *cosmos.Config) { cfg.Charges, cfg.Sleep = counter, clock.Sleep })
 	const container = "chunks-2026-11"
 	require.NoError(t, c.Containers().Create(t.Context(), container, small))
@@ -106,7 +106,7 @@ func TestEveryChargeIsCounted(t *testing.T) {
 func TestPurposes(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
 	counter := charges.NewCounter("test")
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
+	_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now},
 		func(cfg *cosmos.Config) { cfg.Charges, cfg.Sleep = counter, clock.Sleep })
 	const container = "chunks-2026-11"
 	require.NoError(t, c.Containers().Create(t.Context(), container, small))

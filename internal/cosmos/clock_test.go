@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +28,7 @@ func TestClockOfTheAccount(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
 	off.Store(int64(5 * time.Hour))
-	_, c := emulator(t, cosmosemu.Config{Now: account}, func(c *cosmos.Config) {
+	_, c := openEmulator(t, emulator.Config{Now: account}, func(c *cosmos.Config) {
 		c.Now = func() time.Time { return noon }
 		c.Logger, c.Registerer = slog.New(slog.NewTextHandler(&log, nil)), metrics
 	})
@@ -47,7 +47,7 @@ binnacle_cosmos_clock_offset_seconds 18000
 	require.NoError(t, c.CheckClock(t.Context()))
 	require.Contains(t, log.String(), "right again")
 
-	lost, err := cosmos.New(cosmos.Config{Endpoint: "http://127.0.0.1:1/", Credential: cosmos.FixedKey(cosmosemu.Key),
+	lost, err := cosmos.New(cosmos.Config{Endpoint: "http://127.0.0.1:1/", Credential: cosmos.FixedKey(emulator.Key),
 		Transport: nowhere{}})
 	require.NoError(t, err)
 	defer lost.Close()

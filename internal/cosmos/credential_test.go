@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 
 	"github.com/stretchr/testify/require"
 )
@@ -34,7 +34,7 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 
 // Keys are exchanged while a process runs: first the other one comes into use, then the file has a new one.
 func TestKeyRotation(t *testing.T) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Close()) }()
 	old := base64.StdEncoding.EncodeToString([]byte("a key that was exchanged for another"))
@@ -53,7 +53,7 @@ func TestKeyRotation(t *testing.T) {
 		return c
 	}
 
-	write(old, cosmosemu.Key)
+	write(old, emulator.Key)
 	c := open()
 	defer c.Close()
 	require.NoError(t, c.EnsureBase(t.Context()), "the secondary key is good")
@@ -67,7 +67,7 @@ func TestKeyRotation(t *testing.T) {
 	defer stale.Close()
 	_, err = stale.Containers().List(t.Context())
 	require.ErrorContains(t, err, "401", "no key is good")
-	write(cosmosemu.Key)
+	write(emulator.Key)
 	now = now.Add(2 * time.Second)
 	_, err = stale.Containers().List(t.Context())
 	require.NoError(t, err, "the file has a new key")

@@ -9,19 +9,19 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
 )
 
 // emulator opens an emulator in memory and a client of it. change may alter the client's settings.
-func emulator(t *testing.T, cfg cosmosemu.Config, change func(*cosmos.Config)) (*cosmosemu.Server, *cosmos.Client) {
+func openEmulator(t *testing.T, cfg emulator.Config, change func(*cosmos.Config)) (*emulator.Server, *cosmos.Client) {
 	cfg.InMemory = true
 	cfg.Limits.RetryAfter = time.Hour // waits are exact: a client that has waited is served
-	server, err := cosmosemu.Open(cfg)
+	server, err := emulator.Open(cfg)
 	require.NoError(t, err)
-	c := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	c := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport(), Now: cfg.Now}
 	if change != nil {
 		change(&c)
@@ -40,7 +40,7 @@ var small = store.Throughput{RUs: 400}
 
 // The roles start in any order, and again on what is there.
 func TestEnsureBaseTwice(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{}, nil)
+	_, c := openEmulator(t, emulator.Config{}, nil)
 	require.NoError(t, c.EnsureBase(t.Context()))
 	names, err := c.Containers().List(t.Context())
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestEnsureBaseTwice(t *testing.T) {
 }
 
 func TestContainersOnTheEmulator(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{}, nil)
+	_, c := openEmulator(t, emulator.Config{}, nil)
 	ctx, containers := t.Context(), c.Containers()
 	const name = "chunks-2026-11"
 	_, err := containers.ReadThroughput(ctx, name)
@@ -80,7 +80,7 @@ func TestContainersOnTheEmulator(t *testing.T) {
 
 // What a container of chunks charges shows its index: the payload is not in it.
 func TestChunkIndexingPolicy(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	_, c := openEmulator(t, emulator.Config{Unlimited: true}, nil)
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
 	doc := []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1","from":1,"to":2,"deep":{"a":[1,2,3],"b":{"c":"d"}},"e":5}`)
 	receipt, err := c.Chunks().Create(t.Context(), key, "x", doc)
@@ -117,7 +117,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 // are what the emulator's budget says.
 func TestThrottledWritesWaitOnEmulator(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
+	_, c := openEmulator(t, emulator.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
 		cfg.Sleep, cfg.Jitter, cfg.Patience = clock.Sleep, func() float64 { return 0 }, 2*time.Second
 	})
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
@@ -142,7 +142,7 @@ func TestThrottledWritesWaitOnEmulator(t *testing.T) {
 func TestThrottledChunkReturnsBusyError(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	var waited time.Duration
-	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
+	_, c := openEmulator(t, emulator.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
 		cfg.Jitter = func() float64 { return 0 }
 		cfg.Patience = 10 * time.Second
 		// the second does not end
@@ -177,7 +177,7 @@ func TestThrottledChunkReturnsBusyError(t *testing.T) {
 
 // A client with the wrong key gets that error for every request.
 func TestWrongKeyIsDenied(t *testing.T) {
-	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	server, _ := openEmulator(t, emulator.Config{Unlimited: true}, nil)
 	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="),
 		Transport: server.Transport()})
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestWrongKeyIsDenied(t *testing.T) {
 
 // A document that contradicts its key will never be taken.
 func TestDocumentWithWrongPartitionKeyIsRejected(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	_, c := openEmulator(t, emulator.Config{Unlimited: true}, nil)
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
 	_, err := c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m2"}`))
 	require.ErrorIs(t, err, store.ErrRejected)

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/epk"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/cosmosemu/fault"
-	"binnacle/internal/ru"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/emulator/fault"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/stretchr/testify/require"
@@ -18,7 +18,7 @@ import (
 // The emulator charges by the model that an examination compares with, so each factor is 1.
 func TestExamineEmulator(t *testing.T) {
 	for _, model := range []ru.Model{ru.Stepped, ru.Sloped} {
-		_, c := emulator(t, cosmosemu.Config{Model: model, Unlimited: true}, nil)
+		_, c := openEmulator(t, emulator.Config{Model: model, Unlimited: true}, nil)
 		var measured []cosmos.Measurement
 		found, err := c.Examine(t.Context(), model, func(m cosmos.Measurement) { measured = append(measured, m) })
 		require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestExamineEmulator(t *testing.T) {
 // An examination of an account that throttles finds the same: an attempt that is made again is of what the first one
 // was.
 func TestExamineWhileThrottled(t *testing.T) {
-	server, c := emulator(t, cosmosemu.Config{Model: ru.Stepped, Unlimited: true}, nil)
+	server, c := openEmulator(t, emulator.Config{Model: ru.Stepped, Unlimited: true}, nil)
 	require.NoError(t, server.Faults().Replace(1, fault.Rule{Probability: 0.4, Status: 429, Substatus: 3200,
 		RetryAfterMs: 1, Operations: []string{fault.Create, fault.Upsert, fault.Batch, fault.Delete, fault.Replace}}))
 	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
@@ -68,7 +68,8 @@ func TestExamineWhileThrottled(t *testing.T) {
 // An account that charges all of it otherwise has a verdict; one that goes by no model, or by one for writes and the
 // other for reads, has none; where a size was refused there is no verdict.
 func TestVerdictOfOtherAccounts(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{Model: ru.Sloped, Factors: ru.Factors{Write: 2, Read: 0.7}, Unlimited: true}, nil)
+	_, c := openEmulator(t, emulator.Config{Model: ru.Sloped, Factors: ru.Factors{Write: 2, Read: 0.7},
+		Unlimited: true}, nil)
 	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
 	verdict, ok := cosmos.VerdictOf(found.Measured)
@@ -109,7 +110,7 @@ func TestVerdictOfOtherAccounts(t *testing.T) {
 // An account that charges something else, or refuses a kind of request, is shown to do so, and the container goes all
 // the same.
 func TestExamineReportsDifferentCharges(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{Model: ru.Sloped, Unlimited: true}, nil)
+	_, c := openEmulator(t, emulator.Config{Model: ru.Sloped, Unlimited: true}, nil)
 	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
 	for _, m := range found.Measured {
@@ -118,7 +119,7 @@ func TestExamineReportsDifferentCharges(t *testing.T) {
 		}
 	}
 
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	server, c := openEmulator(t, emulator.Config{Unlimited: true}, nil)
 	require.NoError(t, server.Faults().Replace(1, fault.Rule{Operations: []string{fault.Replace}, Status: 403}))
 	found, err = c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
@@ -155,7 +156,7 @@ func TestExamineReportsClockSkew(t *testing.T) {
 		0: 0, 400 * time.Millisecond: 0, time.Minute: 59700 * time.Millisecond, -time.Minute: -59300 * time.Millisecond,
 	} {
 		clock := func() time.Time { return noon }
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock}, func(cfg *cosmos.Config) {
+		_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock}, func(cfg *cosmos.Config) {
 			cfg.Transport = dated{cfg.Transport, func() time.Time { return noon.Add(off) }}
 		})
 		found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/epk"
 	"binnacle/internal/store"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +14,7 @@ import (
 
 // A mark goes on across a split of the container.
 func TestFeedSurvivesSplit(t *testing.T) {
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	server, c := openEmulator(t, emulator.Config{Unlimited: true}, nil)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed()})
 	for i := range 6 {
 		other := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents()})
@@ -44,7 +44,7 @@ func TestFeedCost(t *testing.T) {
 		{1, 16.82, 1, 2}, {100, 18.24, 1, 2}, {2000, 45.52, 1, 2},
 	} {
 		now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		_, client := emulator(t, cosmosemu.Config{Unlimited: true, Now: func() time.Time { return now }}, nil)
+		_, client := openEmulator(t, emulator.Config{Unlimited: true, Now: func() time.Time { return now }}, nil)
 		registry := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
 		follower := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Feed: client.Feed(),
 			Now: func() time.Time { return now }})

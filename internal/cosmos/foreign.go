@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/epk"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"

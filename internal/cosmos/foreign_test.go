@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/epk"
+	"binnacle/internal/lab/emulator"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -16,8 +16,8 @@ import (
 // A container of another database is described, and each physical partition is asked by itself: all documents are found
 // once, each in the range of its key.
 func TestForeignReadsAnyDatabase(t *testing.T) {
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 5}, nil)
-	credential, err := azcosmos.NewKeyCredential(cosmosemu.Key)
+	server, c := openEmulator(t, emulator.Config{Unlimited: true, PhysicalPartitions: 5}, nil)
+	credential, err := azcosmos.NewKeyCredential(emulator.Key)
 	require.NoError(t, err)
 	sdk, err := azcosmos.NewClientWithKey(server.Endpoint(), credential, &azcosmos.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: server.Transport()}})
@@ -77,7 +77,7 @@ func TestForeignReadsAnyDatabase(t *testing.T) {
 
 // A split between two requests is explained.
 func TestForeignExplainsASplit(t *testing.T) {
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 2}, nil)
+	server, c := openEmulator(t, emulator.Config{Unlimited: true, PhysicalPartitions: 2}, nil)
 	f := c.Foreign("binnacle", "catalog")
 	ranges, err := f.Ranges(t.Context())
 	require.NoError(t, err)

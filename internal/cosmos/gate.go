@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/epk"
+	"binnacle/sharding/epk"
 )
 
 // gate limits requests to one physical partition. When the service throttles a request it says for how long the

@@ -7,8 +7,8 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/heat"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -18,7 +18,7 @@ import (
 
 func TestHeatOnTheEmulator(t *testing.T) {
 	clock := &simulation{now: time.Unix(1_795_176_000, 0)}
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now}, nil)
+	_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now}, nil)
 	docs := c.Heat()
 	read := func(key string, from, to int64) (found []int64) {
 		_, err := docs.ReadHeat(t.Context(), store.HeatQuery{Key: key, From: from, To: to}, func(doc []byte) error {
@@ -76,7 +76,7 @@ func TestChargesAreCountedByKeyAndKind(t *testing.T) {
 	clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 	today := telemetry.DayOf(clock.now.UnixMilli())
 	var counted countedHeat
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
+	_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now},
 		func(cfg *cosmos.Config) { cfg.Heat = &counted })
 	const chunks, rollups = "chunks-2026-11", "rollups-2026-11"
 	for _, name := range []string{chunks, rollups} {

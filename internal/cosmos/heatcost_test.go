@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/heat"
-	"binnacle/internal/heatlog"
+	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -21,7 +21,7 @@ import (
 func TestHeatOfTenThousandTenantsIsCheap(t *testing.T) {
 	const tenants, minutes, bound = 10_000, 75, 5.0
 	clock := &simulation{now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now}, nil)
+	_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now}, nil)
 	roles := []string{"ingest", "ingest", "ingest", "query", "query", "query", "rollups", "provision"}
 	var all []*heatlog.Collector
 	for _, role := range roles {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/epk"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )

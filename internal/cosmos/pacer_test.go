@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -57,7 +57,7 @@ func (c *road) asked() int {
 type pacing struct {
 	t        *testing.T
 	clock    *simulation
-	server   *cosmosemu.Server
+	server   *emulator.Server
 	client   *cosmos.Client
 	way      *road
 	registry *prometheus.Registry
@@ -68,7 +68,7 @@ type pacing struct {
 func newPacing(t *testing.T, partitions int) *pacing {
 	p := &pacing{t: t, clock: &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, way: &road{},
 		registry: prometheus.NewRegistry()}
-	p.server, p.client = emulator(t, cosmosemu.Config{Now: p.clock.Now, PhysicalPartitions: partitions},
+	p.server, p.client = openEmulator(t, emulator.Config{Now: p.clock.Now, PhysicalPartitions: partitions},
 		func(c *cosmos.Config) {
 			p.way.Transporter = c.Transport
 			c.Transport, c.Sleep, c.Jitter = p.way, p.sleep, func() float64 { return 0 }
@@ -235,7 +235,7 @@ func TestFewRequestsAreThrottledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, seconds = 100, 20
 		way := &road{latency: 5 * time.Millisecond}
-		server, c := emulator(t, cosmosemu.Config{PhysicalPartitions: 1}, func(c *cosmos.Config) {
+		server, c := openEmulator(t, emulator.Config{PhysicalPartitions: 1}, func(c *cosmos.Config) {
 			way.Transporter = c.Transport
 			c.Transport, c.Jitter = way, func() float64 { return 0 }
 		})

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"binnacle/internal/jsonscan"
+	"binnacle/internal/wire/jsonscan"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	azruntime "github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"

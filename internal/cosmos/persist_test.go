@@ -14,8 +14,8 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
-	"binnacle/internal/cosmosemu/fault"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -144,7 +144,7 @@ func TestPersistenceEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, client := emulator(t, cosmosemu.Config{Unlimited: true, Now: time.Now}, nil)
+				server, client := openEmulator(t, emulator.Config{Unlimited: true, Now: time.Now}, nil)
 				require.NoError(t, client.Containers().Create(t.Context(), key.Container, small))
 				require.NoError(t, server.Faults().Replace(1, fault.Rule{Operations: []string{fault.Query}, Status: 503,
 					LatencyMs: 100}))
@@ -167,7 +167,7 @@ func TestPersistenceEnds(t *testing.T) {
 // A context that ends between two attempts, or in one, leaves the last answer in the error.
 func TestEndWhileStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, client := emulator(t, cosmosemu.Config{Unlimited: true, Now: time.Now}, nil)
+		server, client := openEmulator(t, emulator.Config{Unlimited: true, Now: time.Now}, nil)
 		require.NoError(t, client.Containers().Create(t.Context(), key.Container, small))
 		for _, rules := range [][]fault.Rule{
 			{{Status: 410, Substatus: 1007}}, {{Status: 410, Substatus: 1007, Count: 3}, {Hang: true}},
@@ -191,7 +191,7 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 	undone := lost
 	undone.Applied = false
 	ctx := t.Context()
-	server, client := emulator(t, cosmosemu.Config{Unlimited: true}, func(cfg *cosmos.Config) {
+	server, client := openEmulator(t, emulator.Config{Unlimited: true}, func(cfg *cosmos.Config) {
 		cfg.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	})
 	docs := client.Documents()
@@ -264,7 +264,7 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 // Of every answer a share of failures is as if there were none, with reads of all kinds.
 func TestReadsOfFailingStore(t *testing.T) {
 	for _, share := range []float64{0.005, 0.02, 0.15, 0.5} {
-		server, client := emulator(t, cosmosemu.Config{Unlimited: true}, func(cfg *cosmos.Config) {
+		server, client := openEmulator(t, emulator.Config{Unlimited: true}, func(cfg *cosmos.Config) {
 			cfg.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		})
 		ctx := store.WithPersistence(t.Context(), math.MaxInt64)

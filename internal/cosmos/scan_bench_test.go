@@ -14,7 +14,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -92,7 +92,7 @@ func chunkOf(b *testing.B, key sharding.Key, hour uint32) (string, []byte) {
 // process, which works for its answers, and from answers that are at hand.
 func BenchmarkScan(b *testing.B) {
 	const devices = 100
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
 	for _, from := range []struct {
@@ -101,7 +101,7 @@ func BenchmarkScan(b *testing.B) {
 	}{
 		{"emulator", server.Transport()}, {"taped", &tape{Transporter: server.Transport(), answers: map[string]*taped{}}},
 	} {
-		c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 			Transport: from.transport})
 		require.NoError(b, err)
 		container := "chunks-2026-11-" + from.name

@@ -1,7 +1,7 @@
 package cosmos
 
 import (
-	"binnacle/internal/recent"
+	"binnacle/internal/text/recent"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"

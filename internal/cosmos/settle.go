@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 )
 
 // Settled is what an examination has shown of an assumption of the model.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -12,9 +12,9 @@ import (
 
 // In a database with throughput, the base containers share it; others share it or have their own, as they are made.
 func TestSharedThroughput(t *testing.T) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true})
+	server, err := emulator.Open(emulator.Config{InMemory: true})
 	require.NoError(t, err)
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(t, err)
 	t.Cleanup(func() {

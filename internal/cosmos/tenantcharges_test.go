@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -19,7 +19,7 @@ import (
 func TestChargesOfOneTenantAreItsOwn(t *testing.T) {
 	clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 	registry := prometheus.NewRegistry()
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
+	_, c := openEmulator(t, emulator.Config{Unlimited: true, Now: clock.Now},
 		func(cfg *cosmos.Config) { cfg.Registerer = registry })
 	const container = "chunks-2026-11"
 	require.NoError(t, c.Containers().Create(t.Context(), container, small))

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"binnacle/internal/bytesread"
+	"binnacle/internal/wire/bytesread"
 
 	"github.com/klauspost/compress/zstd"
 )

@@ -9,9 +9,9 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
-	"binnacle/internal/bytesread"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 )
 
 // Paths of the requests, all POST with a JSON body.

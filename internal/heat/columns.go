@@ -10,7 +10,7 @@ import (
 	"math"
 	"sync"
 
-	"binnacle/internal/bytesread"
+	"binnacle/internal/wire/bytesread"
 
 	"github.com/klauspost/compress/flate"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"binnacle/internal/epk"
 	"binnacle/sharding"
+	"binnacle/sharding/epk"
 )
 
 // Partition is the heat of a physical partition, or of any range of the partition hash space.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/epk"
+	"binnacle/sharding/epk"
 )
 
 // Report says how hot the physical partitions of a container are, and why. It is what the API answers.

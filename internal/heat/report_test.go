@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/sharding"
+	"binnacle/sharding/epk"
 
 	"github.com/stretchr/testify/require"
 )

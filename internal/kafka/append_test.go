@@ -126,7 +126,7 @@ func (c *droppingConn) Read(b []byte) (int, error) {
 
 // A connection that ends before the answer is an error, not a second request.
 func TestAppendSendsOneRequest(t *testing.T) {
-	b := broker(t)
+	b := embeddedBroker(t)
 	var d dropping
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: "none",
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 )
 
 // JournalOf returns the name of a topic's journal.

@@ -127,7 +127,7 @@ func aJournalThatCantServe(t *testing.T, at target) {
 
 // A source that is not there is an error of its own.
 func TestJournalWithoutSource(t *testing.T) {
-	j := journalOf(t, target{addr: broker(t).Addr()}, "missing")
+	j := journalOf(t, target{addr: embeddedBroker(t).Addr()}, "missing")
 	_, err := j.Ensure(t.Context())
 	require.True(t, kafka.IsUnknownTopic(err), err)
 	require.NotErrorIs(t, err, kafka.ErrJournal)

@@ -6,7 +6,7 @@ import (
 
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafka/kafkatest"
-	"binnacle/internal/kafkaemu"
+	"binnacle/internal/lab/broker"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -20,9 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(apache.Main(m)) }
 const topic = "telemetry"
 
 // broker is an embedded one with a topic of two partitions.
-func broker(t *testing.T) *kafkaemu.Broker {
+func embeddedBroker(t *testing.T) *broker.Broker {
 	t.Helper()
-	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
+	b, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
 		Topics: []string{topic}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })

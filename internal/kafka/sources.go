@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	kafkago "github.com/segmentio/kafka-go"
 )

@@ -6,7 +6,7 @@ import (
 
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -65,7 +65,7 @@ func logEndsOfSeveralTopics(t *testing.T, at target) {
 // The ends of logs are those of all partitions that there are when they are asked for, however old what the client
 // knows of the cluster may be: a record in one that was added since is never overlooked.
 func TestLogEndsIncludeNewPartitions(t *testing.T) {
-	at := target{addr: broker(t).Addr(), topic: topic}
+	at := target{addr: embeddedBroker(t).Addr(), topic: topic}
 	cluster := connect(t, kafka.Config{Brokers: []string{at.addr}, MetadataAge: time.Hour})
 	set, err := topics.Parse([]string{topic, "/line-.*/"}, "")
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ var targetTests = map[string]func(t *testing.T, at target){
 
 func TestOnTheEmbeddedBroker(t *testing.T) {
 	for name, test := range targetTests {
-		t.Run(name, func(t *testing.T) { test(t, target{broker(t).Addr(), topic, "readers"}) })
+		t.Run(name, func(t *testing.T) { test(t, target{embeddedBroker(t).Addr(), topic, "readers"}) })
 	}
 }
 

@@ -52,7 +52,7 @@ func aTopicByEveryCodec(t *testing.T, at target) {
 
 // One bootstrap address that answers is enough.
 func TestSeveralBootstrapAddresses(t *testing.T) {
-	b := broker(t)
+	b := embeddedBroker(t)
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, dead.Close())
@@ -109,7 +109,7 @@ func transactions(t *testing.T, at target) {
 // What does not fit one request goes in several; a message that fits none is an error, and what comes before it is
 // there.
 func TestRequestsTimeOut(t *testing.T) {
-	b := broker(t)
+	b := embeddedBroker(t)
 	half := string(bytes.Repeat([]byte("x"), 450_000))
 	messages := []kafka.Message{message("k", half), message("k", half), message("k", half), message("k", "end")}
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: "none"}).Topic(topic)
@@ -151,7 +151,7 @@ func TestPartitionOfMatchesJavaClient(t *testing.T) {
 
 // A topic that grows is seen to within the age that metadata may have.
 func TestAddedPartitionsAreVisible(t *testing.T) {
-	b := broker(t)
+	b := embeddedBroker(t)
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
 	partitions, err := of.Partitions(t.Context())
 	require.NoError(t, err)

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding/balance"
 )
 
 // BalancerConfig is what a Balancer needs. Epochs, Decisions and Loads have no default.

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
-	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
+	"binnacle/sharding/balance"
+	"binnacle/sharding/epk"
 
 	"github.com/stretchr/testify/require"
 )

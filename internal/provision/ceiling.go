@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 )
 
 // The ceiling of what is bought where Policy.MaxRUs says none.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/provision"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/heat"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding/epk"
 
 	"github.com/stretchr/testify/require"
 )

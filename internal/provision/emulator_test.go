@@ -9,7 +9,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -20,7 +20,7 @@ import (
 // service is an emulated account, reached through azcosmos, on a clock of its own.
 type service struct {
 	now       time.Time
-	server    *cosmosemu.Server
+	server    *emulator.Server
 	client    *cosmos.Client
 	directory *control.Directory
 	*provision.Provisioner
@@ -43,9 +43,9 @@ func newService(t *testing.T, start string, retention time.Duration, policy prov
 func (s *service) open(t *testing.T, retention time.Duration) {
 	clock := func() time.Time { return s.now }
 	var err error
-	s.server, err = cosmosemu.Open(cosmosemu.Config{InMemory: true, Now: clock, Unlimited: true})
+	s.server, err = emulator.Open(emulator.Config{InMemory: true, Now: clock, Unlimited: true})
 	require.NoError(t, err)
-	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: s.server.Transport(), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() {

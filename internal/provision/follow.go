@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 )
 

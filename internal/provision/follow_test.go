@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/provision"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/balance"
 	"binnacle/internal/control"
-	"binnacle/internal/epk"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
+	"binnacle/sharding/balance"
+	"binnacle/sharding/epk"
 )
 
 // Ranges reads the physical partitions of a container; *cosmos.Client is one.

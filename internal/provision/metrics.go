@@ -1,7 +1,7 @@
 package provision
 
 import (
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )

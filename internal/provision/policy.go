@@ -12,7 +12,7 @@ import (
 	"math"
 	"time"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )

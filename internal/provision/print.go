@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 
-	"binnacle/internal/report"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
+	"binnacle/internal/text/report"
 )
 
 // sorted returns steps by month and name.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/provision"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"

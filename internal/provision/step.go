@@ -1,8 +1,8 @@
 package provision
 
 import (
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
-	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )

@@ -12,7 +12,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -37,10 +37,10 @@ func BenchmarkWriteRollups(b *testing.B) {
 
 func writeRollups(b *testing.B, devices, rows int, families string) {
 	now := time.UnixMilli(day.End()).Add(time.Minute)
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return now }})
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return now }})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(b, err)
 	defer client.Close()

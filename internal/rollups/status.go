@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/duration"
+	"binnacle/internal/text/duration"
 )
 
 // Mebibytes is the kind of a field, type:"mib", that holds bytes and is written in MiB.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/settings"
 
 	"github.com/stretchr/testify/require"

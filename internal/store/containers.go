@@ -3,7 +3,7 @@ package store
 import (
 	"errors"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 )
 
 // ErrAccountFull says that the account has no container left to give.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
 

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"binnacle/internal/duration"
-	"binnacle/internal/jsontext"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 )
 

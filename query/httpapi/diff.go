@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
+	"binnacle/query/diagnose/rejected"
 	"binnacle/query/merge"
-	"binnacle/query/rejected"
 )
 
 const diffHead = "change,time,device,labels,metric,was,value"

@@ -11,8 +11,8 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
+	"binnacle/query/diagnose/rejected"
 	"binnacle/query/httpapi"
-	"binnacle/query/rejected"
 
 	"github.com/stretchr/testify/require"
 )

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 	"binnacle/query"
-	"binnacle/query/gaps"
+	"binnacle/query/diagnose/gaps"
 )
 
 var gapsParameters = []string{"device", "from", "to", "expect", "sequence", "timeout"}

@@ -9,9 +9,9 @@ import (
 	"time"
 	_ "time/tzdata" // where a machine has no time zones
 
-	"binnacle/internal/duration"
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"binnacle/internal/jsontext"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 )
 

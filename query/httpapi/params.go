@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/text/duration"
 	"binnacle/query"
 )
 

@@ -12,7 +12,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
 	"binnacle/internal/control"
-	"binnacle/internal/duration"
+	"binnacle/internal/text/duration"
 	"binnacle/query"
 )
 

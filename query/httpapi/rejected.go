@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"binnacle/internal/telemetry"
-	"binnacle/query/gaps"
-	"binnacle/query/rejected"
+	"binnacle/query/diagnose/gaps"
+	"binnacle/query/diagnose/rejected"
 )
 
 // Rejected knows what was refused. It is safe for any number of callers.

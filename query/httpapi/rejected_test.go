@@ -10,9 +10,9 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
-	"binnacle/query/gaps"
+	"binnacle/query/diagnose/gaps"
+	"binnacle/query/diagnose/rejected"
 	"binnacle/query/httpapi"
-	"binnacle/query/rejected"
 
 	"github.com/stretchr/testify/require"
 )

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"time"
 
-	"binnacle/internal/duration"
+	"binnacle/internal/text/duration"
 )
 
 func clamp(t time.Time) int64 { return duration.CeilMillis(t) }

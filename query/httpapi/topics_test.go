@@ -9,7 +9,7 @@ import (
 
 	"binnacle/internal/access"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

@@ -4,8 +4,8 @@ import (
 	"math"
 	"strconv"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 )
 
 // firstWide is the least float that is written with an exponent: from 2^53 on, digits before the point would look like

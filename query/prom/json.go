@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"binnacle/internal/jsontext"
+	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 
 	"github.com/prometheus/prometheus/model/labels"

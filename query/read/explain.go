@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	"binnacle/internal/ru"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"

@@ -14,7 +14,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/store"
-	"binnacle/internal/topics"
+	"binnacle/internal/stream/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"

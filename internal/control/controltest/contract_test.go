@@ -6,16 +6,16 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 
 	"github.com/stretchr/testify/require"
 )
 
 // emulator opens an emulator in memory and a client of it.
-func emulator(t *testing.T) *cosmos.Client {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 3})
+func openEmulator(t *testing.T) *cosmos.Client {
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 3})
 	require.NoError(t, err)
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -31,7 +31,7 @@ func TestDocumentsInMemory(t *testing.T) {
 }
 
 func TestDocumentsOnTheEmulator(t *testing.T) {
-	runDocuments(t, func(t *testing.T) control.Documents { return emulator(t).Documents() })
+	runDocuments(t, func(t *testing.T) control.Documents { return openEmulator(t).Documents() })
 }
 
 func TestCatalogInMemory(t *testing.T) {
@@ -39,7 +39,7 @@ func TestCatalogInMemory(t *testing.T) {
 }
 
 func TestCatalogOnTheEmulator(t *testing.T) {
-	runCatalog(t, func(t *testing.T) control.Catalog { return emulator(t).Catalog() })
+	runCatalog(t, func(t *testing.T) control.Catalog { return openEmulator(t).Catalog() })
 }
 
 func TestFeedInMemory(t *testing.T) {
@@ -51,7 +51,7 @@ func TestFeedInMemory(t *testing.T) {
 
 func TestFeedOnTheEmulator(t *testing.T) {
 	runFeed(t, func(t *testing.T) (control.Documents, control.Feed) {
-		c := emulator(t)
+		c := openEmulator(t)
 		return c.Documents(), c.Feed()
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
+	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
@@ -31,11 +31,11 @@ func (c *clock) Wait(d time.Duration) {
 }
 
 // emulator opens an emulator in memory and a client of it, and returns the client and how to make a container.
-func emulator(t *testing.T, now func() time.Time) (c *cosmos.Client, create func(name string)) {
-	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 3, Now: now,
-		Limits: cosmosemu.Limits{LogicalPartitionBytes: storetest.KeyBytes}})
+func openEmulator(t *testing.T, now func() time.Time) (c *cosmos.Client, create func(name string)) {
+	server, err := emulator.Open(emulator.Config{InMemory: true, Unlimited: true, PhysicalPartitions: 3, Now: now,
+		Limits: emulator.Limits{LogicalPartitionBytes: storetest.KeyBytes}})
 	require.NoError(t, err)
-	c, err = cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+	c, err = cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: server.Transport(), Now: now})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -60,7 +60,7 @@ func TestChunksInMemory(t *testing.T) {
 func TestChunksOnTheEmulator(t *testing.T) {
 	runChunks(t, func(t *testing.T) fixture {
 		at := newClock()
-		c, create := emulator(t, at.Now)
+		c, create := openEmulator(t, at.Now)
 		return fixture{Writer: c.Chunks(), Reader: c.Chunks(), Headers: c.Chunks(), CreateContainer: create,
 			DeleteContainer: func(name string) { require.NoError(t, c.Containers().Delete(t.Context(), name)) },
 			Wait:            at.Wait}
@@ -78,7 +78,7 @@ func TestRollupsInMemory(t *testing.T) {
 func TestRollupsOnTheEmulator(t *testing.T) {
 	runRollups(t, func(t *testing.T) rollupFixture {
 		at := newClock()
-		c, create := emulator(t, at.Now)
+		c, create := openEmulator(t, at.Now)
 		return rollupFixture{Rollups: c.Rollups(), CreateContainer: create, Now: at.Now, Wait: at.Wait}
 	})
 }

@@ -1,0 +1,123 @@
+package emulator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/engine"
+	"binnacle/internal/lab/emulator/recording"
+)
+
+// Key is the master key of every emulator of Cosmos DB, published by Microsoft. It is no secret.
+const Key = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// Config says how a Server keeps its data and what it models. DataDir or InMemory must be set; all
+// else has a working zero value. The tags are those of the command's flags.
+type Config struct {
+	// DataDir is the directory of the data, made when absent. One Server at a time may hold it.
+	DataDir string `kong:"-"`
+	// InMemory keeps the data in memory, without a log: for tests. DataDir is then not used.
+	InMemory bool `kong:"-"`
+	// Sync is for power failures. Without it, an acknowledged write survives the end of the process, however sudden:
+	// it has been handed to the operating system.
+	Sync bool `help:"Make every write survive a power failure. Default: writes survive the end of the process."`
+	// Now is the clock of everything that is modelled: budgets, timestamps, time to live. Default
+	// time.Now.
+	Now func() time.Time `kong:"-"`
+
+	PhysicalPartitions int `help:"Number of physical partitions of every new container. Default: by throughput, as in the service."`
+	// Limits are the service's, unless lowered.
+	Limits Limits `kong:"embed"`
+	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition;
+	// those of the service take 4 to 6 h. Below zero: they are done before the next request.
+	SplitTakes time.Duration `help:"Duration of a split of physical partitions. Negative: none." default:"5h"`
+
+	// Faults lets clients on the same machine set rules by which the Server fails, at /_emulator/faults. Go code has
+	// Server.Faults in any case.
+	Faults bool `help:"Let clients on this machine inject faults by rules at /_emulator/faults."`
+	// Model is how item sizes are charged.
+	Model ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
+	// Factors correct the model.
+	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
+	// Unlimited counts charges as always.
+	Unlimited bool `help:"Count request units without ever answering 429."`
+	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has
+	// some budget left, and its debt is carried into the next seconds.
+	RefuseBefore bool `help:"Answer 429 to a request that would exceed its partition's budget of the second. Default: the excess counts against the next seconds."`
+	// Burst is off by default because it hides hot partitions.
+	Burst bool `help:"Burst capacity: physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
+	// PrefixVisitsAll is about queries that arrive without a range of effective partition keys. Without it, only those
+	// partitions that the prefix touches are visited. What the service does for such clients is not published.
+	PrefixVisitsAll bool `help:"Let queries by a prefix of a hierarchical key visit every physical partition, and charge for it."`
+
+	Region string `help:"Name of the account's region." default:"South Central US"`
+	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write
+	// under all of them.
+	Consistency string `help:"Default consistency level of the account: ${enum}. The first two double the charge of reads." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
+	// Advertise is, without a value, scheme and host of the request, which works through every address the Server has.
+	Advertise string `help:"Endpoint in the account document, such as https://127.0.0.1:8081/. Default: the endpoint of the request."`
+
+	// SweepEvery is how often Run looks for expired items. Default 5 s.
+	SweepEvery time.Duration `kong:"-"`
+	// Record is written every exchange that gets as far as a resource. Default: none is.
+	Record *recording.Writer `kong:"-"`
+	// Logger takes what the storage engine reports. Default: nowhere.
+	Logger *slog.Logger `kong:"-"`
+	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
+	// are not answered any more, and Close does not return. Default: a panic in a goroutine of its own.
+	Fatal func(error) `kong:"-"`
+}
+
+// engine returns what the room below needs of a configuration that has its defaults.
+func (c Config) engine() engine.Config {
+	return engine.Config{
+		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
+		Rules: budget.Rules{
+			Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst, Longest: c.Limits.RetryAfter,
+		},
+		PrefixVisitsAll: c.PrefixVisitsAll, Limits: c.Limits, SplitTakes: c.SplitTakes,
+		Model: c.Model.Corrected(c.Factors), Logger: c.Logger, Fatal: c.Fatal,
+	}
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.DataDir == "" && !c.InMemory {
+		return c, errors.New("emulator: DataDir or InMemory must be set")
+	}
+	if c.PhysicalPartitions < 0 {
+		return c, errors.New("emulator: PhysicalPartitions must not be negative")
+	}
+	c.Limits = c.Limits.WithDefaults()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Region = cmp.Or(c.Region, "South Central US")
+	c.Consistency = cmp.Or(c.Consistency, "Session")
+	if strength(c.Consistency) < 0 {
+		return c, fmt.Errorf("emulator: Consistency %q is none of %s", c.Consistency, strings.Join(levels, ", "))
+	}
+	switch {
+	case c.SplitTakes == 0:
+		c.SplitTakes = 5 * time.Hour
+	case c.SplitTakes < 0:
+		c.SplitTakes = 0
+	}
+	c.SweepEvery = cmp.Or(max(c.SweepEvery, 0), 5*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Fatal == nil {
+		c.Fatal = func(err error) { go panic(err) }
+	}
+	return c, nil
+}
+
+// Limits are the bounds that the service sets; a test may lower them.
+type Limits = engine.Limits
+
+// PartitionStats is what one physical partition holds and has done.
+type PartitionStats = engine.Stats

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/internal/lab/emulator/schema"
+	"binnacle/internal/lab/emulator/sql"
+)
+
+// Account is what one emulated account holds: databases, containers and their items. It is safe for
+// concurrent use. Databases and containers are kept in memory and in the store, there one JSON document
+// each:
+//
+//	m s                      the number of the next container
+//	m d <database>           databaseRecord
+//	m c <database> 0 <name>  containerRecord
+type Account struct {
+	cfg     Config
+	store   *store
+	pace    *budget.Pace // of changes of throughput
+	queries sql.Cache    // of the conditions of patches
+
+	// splitting is held while partitions are split, before mu: finding where to takes long.
+	splitting sync.Mutex
+	due       atomic.Int64 // when the next split is to be done: nanoseconds since 1970
+
+	mu        sync.RWMutex
+	databases map[string]*database // mu guards all below
+	next      uint32               // number of the next container; never used twice
+}
+
+type database struct {
+	id         string
+	rid        []byte
+	budgets    []*budget.Budget      // of the shared throughput, one a physical partition; nil without
+	sequence   *sequence             // of all writes where throughput is shared
+	record     databaseRecord        // account.mu guards
+	containers map[string]*Container // account.mu guards
+}
+
+type databaseRecord struct {
+	ID   string `json:"id"`
+	RID  string `json:"_rid"`
+	ETag string `json:"_etag"`
+	TS   int64  `json:"_ts"`
+	// Offer is the throughput that containers without their own share, and Partitions the number of
+	// physical partitions that it is divided over.
+	Offer      *offer `json:"offer,omitempty"`
+	Partitions int    `json:"partitions,omitempty"`
+}
+
+type containerRecord struct {
+	Number     uint32        `json:"number"`
+	Generation uint32        `json:"generation"`
+	Definition schema.JSON   `json:"definition"`
+	Offer      *offer        `json:"offer,omitempty"` // nil: the database's
+	Partitions []rangeRecord `json:"partitions"`
+	// LSN is the sequence number of its making, where it shares throughput.
+	LSN uint64 `json:"lsn,omitempty"`
+}
+
+type rangeRecord struct {
+	ID  string `json:"id"`
+	Min string `json:"min"`
+	Max string `json:"max"`
+	// Parents are the partitions that it came from by splits, the oldest first.
+	Parents []ancestor `json:"parents,omitempty"`
+	// Since is the number of the split that made it, among those of the container; 0 for none.
+	Since int `json:"since,omitempty"`
+	// Budget says which of the shares of the throughput it spends.
+	Budget int `json:"budget"`
+}
+
+func databaseKey(id string) []byte { return append([]byte{spaceMeta, 'd'}, id...) }
+
+func containerKey(database, id string) []byte {
+	key := append([]byte{spaceMeta, 'c'}, database...)
+	return append(append(key, 0), id...)
+}
+
+var sequenceKey = []byte{spaceMeta, 's'}
+
+// Open opens the data of an account. It starts nothing but what the storage engine needs. A data
+// directory that is in use is an error that names it.
+func Open(cfg Config) (*Account, error) {
+	st, err := openStore(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Account{
+		cfg: cfg, store: st, pace: budget.NewPace(cfg.Limits.OfferChanges), databases: map[string]*database{},
+	}
+	c.due.Store(nothingDue)
+	if err := c.load(); err != nil {
+		_ = st.close() // the error that matters is the other one
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close closes the data. Nothing may use the account any more.
+func (a *Account) Close() error { return a.store.close() }
+
+// load reads the catalog from the store.
+func (a *Account) load() error {
+	if err := a.each(sequenceKey, func(v []byte) error { return json.Unmarshal(v, &a.next) }); err != nil {
+		return err
+	}
+	if err := a.each([]byte{spaceMeta, 'd'}, a.loadDatabase); err != nil {
+		return err
+	}
+	for _, db := range a.databases {
+		load := func(v []byte) error { return a.loadContainer(db, v) }
+		if err := a.each(containerKey(db.id, ""), load); err != nil {
+			return err
+		}
+	}
+	for _, o := range a.offers() {
+		if o.offer.Pending != nil {
+			a.schedule(o.offer.Pending.Due)
+		}
+	}
+	return nil
+}
+
+func (a *Account) each(prefix []byte, read func(value []byte) error) error {
+	bounds := &pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}
+	err := visitKeys(a.store.db, bounds, func(_, value []byte) (bool, error) { return true, read(value) })
+	if err != nil {
+		return fmt.Errorf("read the catalog: %w", err)
+	}
+	return nil
+}
+
+func (a *Account) loadDatabase(v []byte) error {
+	var r databaseRecord
+	if err := json.Unmarshal(v, &r); err != nil {
+		return err
+	}
+	a.databases[r.ID] = a.newDatabase(r)
+	return nil
+}
+
+func (a *Account) newDatabase(r databaseRecord) *database {
+	db := &database{
+		id: r.ID, record: r, rid: ridBytes(r.RID), containers: map[string]*Container{}, sequence: &sequence{},
+	}
+	db.sequence.raise(1) // its own making
+	if r.Offer != nil {
+		db.budgets = a.newBudgets(r.Partitions, r.Offer.RUs)
+	}
+	return db
+}
+
+func (a *Account) newBudgets(n int, rus float64) []*budget.Budget {
+	out := make([]*budget.Budget, n)
+	for i := range out {
+		out[i] = budget.New(rus/float64(n), a.cfg.Rules)
+	}
+	return out
+}
+
+func (a *Account) loadContainer(db *database, v []byte) error {
+	var r containerRecord
+	if err := json.Unmarshal(v, &r); err != nil {
+		return err
+	}
+	co, err := a.newContainer(db, r)
+	if err != nil {
+		return err
+	}
+	for _, p := range co.parts() {
+		p.sequence.raise(r.LSN)
+		if err := p.load(a.store.db); err != nil {
+			return err
+		}
+	}
+	db.containers[r.Definition.ID] = co
+	return nil
+}
+
+func (a *Account) newContainer(db *database, r containerRecord) (*Container, error) {
+	def, err := schema.New(r.Definition)
+	if err != nil {
+		return nil, err
+	}
+	co := &Container{
+		number: r.Number, rid: ridBytes(def.JSON.RID), ridText: def.JSON.RID, docs: def.JSON.Self + "docs/",
+		account: a, database: db, record: r,
+	}
+	co.current.Store(&revision{Definition: def, generation: r.Generation})
+	budgets := db.budgets
+	if r.Offer != nil {
+		budgets = a.newBudgets(len(r.Partitions), r.Offer.RUs)
+	}
+	var parts []*partition
+	for _, p := range r.Partitions {
+		part, err := newPartition(r.Number, p, budgets[p.Budget])
+		if err != nil {
+			return nil, err
+		}
+		if r.Offer == nil {
+			part.sequence = db.sequence
+		}
+		parts = append(parts, part)
+	}
+	co.layout.Store(&parts)
+	return co, nil
+}
+
+// database returns a database. a.mu is held.
+func (a *Account) database(id string) (*database, error) {
+	db := a.databases[id]
+	if db == nil {
+		return nil, refusal.NotFound("the database %q does not exist", id)
+	}
+	return db, nil
+}
+
+// Container returns a container; the error says which of the two names is unknown.
+func (a *Account) Container(databaseID, containerID string) (*Container, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	db, err := a.database(databaseID)
+	if err != nil {
+		return nil, err
+	}
+	co := db.containers[containerID]
+	if co == nil {
+		return nil, refusal.NotFound("the container %q does not exist in the database %q", containerID, databaseID)
+	}
+	return co, nil
+}
+
+// put commits one document of the catalog, and what else is in the batch.
+func (a *Account) put(b *pebble.Batch, key []byte, record any) error {
+	v, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encode a record of the catalog: %w", err)
+	}
+	if err := b.Set(key, v, nil); err != nil {
+		return fmt.Errorf("write the catalog: %w", err)
+	}
+	return a.store.commit(b)
+}
+
+// containers lists all containers.
+func (a *Account) containers() (out []*Container) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, db := range a.databases {
+		out = slices.AppendSeq(out, maps.Values(db.containers))
+	}
+	return out
+}
+
+// Containers returns all containers, by the names of their databases, then by their own.
+func (a *Account) Containers() []*Container {
+	out := a.containers()
+	slices.SortFunc(out, func(x, y *Container) int {
+		return cmp.Or(cmp.Compare(x.database.id, y.database.id), cmp.Compare(x.id(), y.id()))
+	})
+	return out
+}
+
+// ResetMeters sets what physical partitions have counted back to zero.
+func (a *Account) ResetMeters() {
+	for _, co := range a.Containers() {
+		for _, p := range slices.Concat(co.past(), co.parts()) {
+			p.meter.Reset()
+			p.bill.reset()
+		}
+	}
+}

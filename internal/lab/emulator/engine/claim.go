@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/internal/lab/emulator/schema"
+)
+
+// uniqueName returns the key of the n-th unique key's entry for a digest, in the logical partition of the item with the
+// given header. Its value is the id of the item that has these values.
+func uniqueName(header []byte, levels, n int, digest []byte) []byte {
+	name := append([]byte(nil), header[:prefixLen+levels*levelLen]...)
+	name[0] = spaceUnique
+	return append(append(name, byte(n)), digest...)
+}
+
+// claim takes the unique keys of the new version of an item and releases those of the old one, or
+// refuses the write because another item has one of them: a *refusal.Error.
+func (w *writing) claim(b *pebble.Batch, from pebble.Reader) error {
+	u := w.revision.Unique
+	if len(u) == 0 {
+		return nil
+	}
+	if w.stored {
+		if err := release(u, b, from, w.name, w.revision.Levels()); err != nil {
+			return err
+		}
+	}
+	if w.Op == OpDelete {
+		return nil
+	}
+	for i := range u {
+		name := uniqueName(w.name, w.revision.Levels(), i, w.doc.Unique[i*schema.DigestLen:(i+1)*schema.DigestLen])
+		taken, err := w.taken(from, name)
+		if err != nil {
+			return err
+		}
+		if taken {
+			f := refusal.Conflict("another item of the logical partition has the values of the unique key %s", u.Describe(i))
+			f.Charge = ru.NotUnique
+			return f
+		}
+		if err := b.Set(name, w.doc.ID, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taken reports whether an entry belongs to another item that has not expired.
+func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
+	owner, err := get(from, name)
+	if err != nil || owner == nil || bytes.Equal(owner, w.doc.ID) {
+		return false, err
+	}
+	name = append(slices.Clone(w.name[:prefixLen+w.revision.Levels()*levelLen]), owner...)
+	var other header
+	_, alive, err := readHeader(from, name, &other, w.revision.TTL, w.call.Now)
+	return alive, err
+}
+
+// release removes the entries of a stored item that are still its own: those of an expired item may
+// have gone to another since.
+func release(u schema.UniqueKeys, b *pebble.Batch, from pebble.Reader, item []byte, levels int) error {
+	if len(u) == 0 {
+		return nil
+	}
+	doc, err := storedItem(from, item)
+	if err != nil {
+		return err
+	}
+	id := item[prefixLen+levels*levelLen:]
+	digests := u.Digests(nil, doc)
+	for i := range u {
+		name := uniqueName(item, levels, i, digests[i*schema.DigestLen:(i+1)*schema.DigestLen])
+		owner, err := get(from, name)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(owner, id) {
+			if err := b.Delete(name, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

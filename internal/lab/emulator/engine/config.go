@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/budget"
+)
+
+// Config says how an account keeps its data and what it models. All of it must be set, but for FS.
+type Config struct {
+	DataDir            string // not used in memory
+	FS                 vfs.FS // what the data directory is in; nil: the machine's
+	InMemory           bool   // no log, nothing outlives Close
+	Sync               bool   // an acknowledged write survives a power failure
+	PhysicalPartitions int    // of every new container; 0: by its throughput
+	Rules              budget.Rules
+	PrefixVisitsAll    bool // a query over a prefix visits every physical partition
+	Limits             Limits
+	SplitTakes         time.Duration
+	Model              ru.Model
+	Logger             *slog.Logger
+
+	// Fatal ends the process: the data directory cannot be written any more. Nothing is acknowledged after it was called.
+	Fatal func(error)
+}

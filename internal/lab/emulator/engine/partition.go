@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/sharding/epk"
+)
+
+// partition is one physical partition of a container: a range of effective partition keys with a
+// budget of its own.
+type partition struct {
+	rangeRecord
+	number  uint64         // the same as ID
+	span                   // of Min and Max
+	counter []byte         // key of the counters in the store
+	budget  *budget.Budget // shared by the containers of a database with throughput of its own
+	meter   budget.Meter
+	bill    bill
+
+	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
+	// numbers become visible in their order.
+	mu    sync.Mutex
+	count counters // mu guards; set by counted
+	// sequence gives the numbers of writes; answers name its last one.
+	sequence *sequence
+	gone     bool  // it was split; mu guards
+	due      int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	// weights remembers those of logical partitions that were written lately; mu guards.
+	weights map[string]int64
+}
+
+// counters are kept with every write, in its batch.
+type counters struct {
+	lsn   uint64 // of the last write; never used again
+	items int64
+	bytes int64
+}
+
+func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition, error) {
+	number, err := strconv.ParseUint(r.ID, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
+	}
+	p := &partition{
+		rangeRecord: r, number: number, budget: b,
+		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), sequence: &sequence{},
+	}
+	p.Parents = slices.Clone(r.Parents)
+	for i, a := range p.Parents {
+		if p.Parents[i].number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
+			return nil, fmt.Errorf("the id %q of a physical partition is not a number", a.ID)
+		}
+	}
+	if p.span, err = keySpan(epk.Range{Min: r.Min, Max: r.Max}); err != nil {
+		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
+	}
+	return p, nil
+}
+
+// positionBits is room for the operations of a transaction, at most 100, in the number of an item.
+const positionBits = 7
+
+// created numbers an item by the write that created it, and by its place in a transaction: unique in
+// its container.
+func (p *partition) created(lsn uint64, position int) uint64 {
+	return p.number<<48 | (lsn<<positionBits|uint64(position))&(1<<48-1)
+}
+
+// partitionAt finds the partition of an effective partition key.
+func partitionAt(parts []*partition, key []byte) *partition {
+	i := sort.Search(len(parts), func(i int) bool { return bytes.Compare(parts[i].low, key) > 0 })
+	return parts[i-1]
+}
+
+// admit lets a request run, or answers 429.
+func (p *partition) admit(call Call) error { return p.admitFor(call, 0) }
+
+// afford asks again once it is known what an admitted request will be charged: under
+// Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
+func (p *partition) afford(call Call, charge float64) error {
+	if !p.budget.Refuses() {
+		return nil
+	}
+	return p.admitFor(call, charge)
+}
+
+// admitFor admits a request with a known charge, 0 when that is not known.
+func (p *partition) admitFor(call Call, charge float64) error {
+	ok, retry := p.budget.Admit(call.Now, call.Priority, charge)
+	if ok {
+		return nil
+	}
+	p.meter.Throttle(call.Now)
+	f := refusal.TooMany(retry, refusal.SubBudgetExceeded,
+		"the request rate is too large: physical partition %s has no request units left in this second", p.ID)
+	f.Charge = ru.Throttled
+	return p.refuses(f)
+}
+
+// refuses says in a refusal which partition gave it, and when.
+func (p *partition) refuses(f *refusal.Error) *refusal.Error {
+	f.Range, f.LSN = p.ID, p.sequence.last.Load()
+	return f
+}
+
+// charge takes the price of an admitted request.
+func (p *partition) charge(call Call, rus ru.Interval) {
+	p.budget.Spend(call.Priority, rus.Likely)
+	p.meter.Add(call.Now, rus.Likely)
+	p.bill.add(rus)
+}
+
+func (c counters) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.lsn)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.items))
+	return binary.BigEndian.AppendUint64(dst, uint64(c.bytes))
+}
+
+// counted sets the counters, under mu.
+func (p *partition) counted(c counters) {
+	p.count = c
+	p.sequence.raise(c.lsn)
+}
+
+// load reads the counters of the partition; none are stored before its first write.
+func (p *partition) load(db *pebble.DB) error {
+	v, err := get(db, p.counter)
+	if v == nil || err != nil {
+		return err
+	}
+	if len(v) != 24 {
+		return errors.New("the counters of physical partition " + p.ID + " are damaged")
+	}
+	p.counted(counters{
+		lsn:   binary.BigEndian.Uint64(v),
+		items: int64(binary.BigEndian.Uint64(v[8:])),
+		bytes: int64(binary.BigEndian.Uint64(v[16:])),
+	})
+	return nil
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/lab/emulator/jsonvalue"
+	"binnacle/internal/lab/emulator/schema"
+	"binnacle/internal/lab/emulator/sql"
+)
+
+// row is the item that a scan is at, as a source of values. What its header covers is answered from
+// there; the body is read when anything else is asked for.
+type row struct {
+	snapshot *pebble.Snapshot
+	revision *revision
+	paths    []sql.Path
+	places   []int // of each path: an index into the covered values, or one of those below
+
+	name    []byte // key of the header
+	head    header
+	covered []schema.CoveredValue
+	decoded bool   // covered is that of the header
+	raw     []byte // the body, once read
+	closer  io.Closer
+	parser  fastjson.Parser
+	doc     *fastjson.Value // the body, once parsed
+	err     error           // the first fault; values are undefined from then on
+}
+
+// Where the value of a path is, if not among the covered ones.
+const (
+	placeBody      = -1
+	placeID        = -2
+	placeTimestamp = -3
+)
+
+func newRow(snapshot *pebble.Snapshot, rev *revision, paths []sql.Path) *row {
+	r := &row{snapshot: snapshot, revision: rev, paths: paths, places: make([]int, len(paths))}
+	for i, p := range paths {
+		r.places[i] = placeOf(rev.Definition, p)
+	}
+	return r
+}
+
+func placeOf(def *schema.Definition, p sql.Path) int {
+	if !p.Whole() {
+		return placeBody
+	}
+	switch p.Key() {
+	case "/id":
+		return placeID
+	case "/_ts":
+		return placeTimestamp
+	}
+	if at := def.Place(p); at >= 0 {
+		return at
+	}
+	return placeBody
+}
+
+// reset moves the row to an item. name and value are the scan's, valid until it moves on.
+func (r *row) reset(name, value []byte) {
+	r.close()
+	r.name, r.decoded = name, false
+	r.err = r.head.decode(value)
+}
+
+// decode reads the covered values.
+func (r *row) decode() {
+	r.decoded = true
+	if r.head.generation != r.revision.generation {
+		r.covered = r.covered[:0] // taken under another definition: the paths may be others
+		return
+	}
+	var err error
+	if r.covered, err = schema.DecodeCovered(r.covered, r.head.covered); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// cost ranks paths by what reading them takes.
+func (r *row) cost(path int) int {
+	switch place := r.places[path]; {
+	case place == placeBody:
+		return 2
+	case place >= 0:
+		return 1
+	}
+	return 0
+}
+
+// number returns the value of a path that is a number, where the header has it.
+func (r *row) number(path int) (float64, bool) {
+	place := r.places[path]
+	if place == placeTimestamp {
+		return float64(r.head.modified), true
+	}
+	if place >= 0 && !r.decoded {
+		r.decode()
+	}
+	if place < 0 || place >= len(r.covered) || !r.covered[place].OK {
+		return 0, false
+	}
+	v := &r.covered[place].Value
+	return v.Float(), v.Kind() == sql.Number
+}
+
+// id returns the item's id.
+func (r *row) id() []byte { return r.name[prefixLen+levelLen*len(r.revision.Keys):] }
+
+// Value returns the value of a path, for sql.
+func (r *row) Value(path int) sql.Value {
+	place := r.places[path]
+	if place >= 0 && !r.decoded {
+		r.decode()
+	}
+	switch {
+	case place == placeID:
+		return sql.StringValue(r.id())
+	case place == placeTimestamp:
+		return sql.NumberValue(float64(r.head.modified))
+	case place >= 0 && place < len(r.covered) && r.covered[place].OK:
+		return r.covered[place].Value
+	}
+	if r.doc == nil && r.err == nil {
+		r.parse()
+	}
+	if r.err != nil {
+		return sql.Value{}
+	}
+	return r.paths[path].In(r.doc)
+}
+
+func (r *row) parse() {
+	body, err := r.body()
+	if err == nil {
+		r.doc, err = r.parser.ParseBytes(body)
+	}
+	if err != nil {
+		r.err = fmt.Errorf("read the body of an item: %w", err)
+	}
+}
+
+// body returns the item's JSON, valid until the row moves on.
+func (r *row) body() ([]byte, error) {
+	if r.raw == nil {
+		v, closer, err := r.snapshot.Get(bodyName(nil, r.name))
+		if err != nil {
+			return nil, err
+		}
+		r.raw, r.closer = v, closer
+	}
+	return r.raw, nil
+}
+
+// whole returns the item's JSON as queries write it, valid until the row moves on.
+func (r *row) whole() ([]byte, error) {
+	if !r.head.wide {
+		return r.body()
+	}
+	if r.doc == nil && r.err == nil {
+		r.parse()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return jsonvalue.AppendQueried(nil, r.doc), nil
+}
+
+// close lets go of the item.
+func (r *row) close() {
+	if r.closer != nil {
+		_ = r.closer.Close() // releases memory only
+	}
+	r.raw, r.closer, r.doc = nil, nil, nil
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/lab/emulator/index"
+	"binnacle/internal/lab/emulator/sql"
+)
+
+// scan walks the items of a container that match a query, one physical partition after the other.
+type scan struct {
+	ctx       context.Context
+	container *Container
+	revision  *revision
+	bound     *sql.Bound
+	second    int64 // the time that decides what has expired
+	reverse   bool
+	sorting   bool // matching items are not loaded, but only noted for their order
+
+	bounds   []bound         // conditions that the index can answer: those that compare a property and a number
+	served   []sql.Condition // the others
+	residual []sql.Condition // the others: the item is loaded to test them
+	row      *row
+	loaded   []loaded
+	after    uint64 // only what was made after it is wanted
+	name     []byte // key of the item that the scan is at, without its prefix
+	head     []byte // its encoded header; like the row, valid until the scan moves on
+}
+
+// newScan divides the conditions by what the indexing policy covers. A condition on the partition key
+// of a query within one logical partition costs nothing whether indexed or not: routing answers it.
+func newScan(
+	ctx context.Context, co *Container, rev *revision, b *sql.Bound, snapshot *pebble.Snapshot, second int64, single bool,
+) *scan {
+	s := &scan{ctx: ctx, container: co, revision: rev, bound: b, second: second}
+	paths := b.Query().Paths()
+	roles := keyRoles(rev.Definition, paths)
+	indexed := func(path int) bool {
+		return single && roles[path] >= 0 || rev.Policy.Indexed(index.Steps(paths[path]))
+	}
+	for _, c := range b.Conditions() {
+		simple, ok := c.Comparison()
+		switch {
+		case !conditionServed(c, indexed, rev.Policy):
+			s.residual = append(s.residual, c)
+		case ok && simple.Value.Kind() == sql.Number:
+			s.bounds = append(s.bounds, bound{c, simple.Path, simple.Op, simple.Value.Float()})
+		default:
+			s.served = append(s.served, c)
+		}
+	}
+	s.row = newRow(snapshot, rev, paths)
+	slices.SortStableFunc(s.bounds, func(a, b bound) int { return s.row.cost(a.path) - s.row.cost(b.path) })
+	return s
+}
+
+// bound is a condition that compares a property and a number: most items fail one of them, which shows without reading
+// the rest of the item.
+type bound struct {
+	sql.Condition
+	path  int
+	op    sql.Op
+	value float64
+}
+
+// holds reports whether the condition is true for a row.
+func (b *bound) holds(r *row) bool {
+	v, ok := r.number(b.path)
+	if !ok {
+		return b.True(r)
+	}
+	switch b.op {
+	case sql.Less:
+		return v < b.value
+	case sql.LessEqual:
+		return v <= b.value
+	case sql.Greater:
+		return v > b.value
+	case sql.GreaterEqual:
+		return v >= b.value
+	default:
+		return v == b.value
+	}
+}
+
+// conditionServed reports whether the index answers a condition, so that no item is loaded to test it.
+func conditionServed(c sql.Condition, indexed func(path int) bool, p *index.Policy) bool {
+	served := c.Servable
+	for _, path := range c.Paths {
+		served = served && indexed(path)
+	}
+	for _, path := range c.Elements {
+		served = served && p.Indexed(index.Steps(path))
+	}
+	return served
+}
+
+// checkEvery is how many items are passed between two looks at the context.
+const checkEvery = 256
+
+// step is what a visitor says of the item it is shown.
+type step int
+
+const (
+	goOn       step = iota
+	stopAfter       // this item was the last
+	stopBefore      // this item is not wanted any more, and not counted as loaded
+)
+
+// leg visits the matching items of one leg in key order, or backwards, and notes what the service
+// would load. It reports whether the leg was walked to its end.
+func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
+	for i := range l.spans {
+		if s.reverse {
+			i = len(l.spans) - 1 - i
+		}
+		done, err := s.span(l.spans[i], visit)
+		if !done || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *scan) span(sp span, visit func() (step, error)) (done bool, err error) {
+	it, err := s.row.snapshot.NewIter(s.container.bounds(sp))
+	if err != nil {
+		return false, fmt.Errorf("scan items: %w", err)
+	}
+	defer func() {
+		s.row.close()
+		if closeErr := it.Close(); closeErr != nil && err == nil {
+			err = fmt.Errorf("scan items: %w", closeErr)
+		}
+	}()
+	first, next := it.First, it.Next
+	if s.reverse {
+		first, next = it.Last, it.Prev
+	}
+	n := 0
+	for ok := first(); ok; ok = next() {
+		if n++; n%checkEvery == 0 && s.ctx.Err() != nil {
+			return false, s.ctx.Err()
+		}
+		step, err := s.item(it, visit)
+		if step != goOn || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// item tests the item that the iterator is at, and visits it when it matches.
+func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return stopBefore, fmt.Errorf("scan items: %w", err)
+	}
+	r := s.row
+	r.reset(it.Key(), value)
+	if r.err != nil {
+		return stopBefore, r.err
+	}
+	if s.second >= r.head.expiry(s.revision.TTL) || r.head.created <= s.after && s.after > 0 || !s.within() ||
+		!all(s.served, r) {
+		return goOn, cmp.Or(r.err, s.bound.Err())
+	}
+	if len(s.residual) > 0 {
+		s.load() // to be tested
+		if !all(s.residual, r) {
+			return goOn, cmp.Or(r.err, s.bound.Err())
+		}
+	}
+	s.name = append(s.name[:0], it.Key()[prefixLen:]...)
+	s.head = value
+	next, err := visit()
+	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
+		s.load()
+	}
+	return next, cmp.Or(cmp.Or(err, r.err), s.bound.Err())
+}
+
+// load notes that the item which the scan is at is loaded.
+func (s *scan) load() {
+	s.loaded = append(s.loaded, loaded{s.row.head.created, int(s.row.head.size)})
+}
+
+func (s *scan) within() bool {
+	for i := range s.bounds {
+		if !s.bounds[i].holds(s.row) {
+			return false
+		}
+	}
+	return true
+}
+
+func all(conditions []sql.Condition, r *row) bool {
+	for _, c := range conditions {
+		if !c.True(r) {
+			return false
+		}
+	}
+	return true
+}

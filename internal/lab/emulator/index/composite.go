@@ -1,0 +1,118 @@
+package index
+
+import (
+	"encoding/json"
+	"slices"
+
+	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/internal/lab/emulator/sql"
+)
+
+// Limits of composite indexes (Azure Cosmos DB docs, concepts-limits).
+const (
+	maxComposites     = 100
+	maxCompositePaths = 8
+)
+
+// compositePath is one property of a composite index.
+type compositePath struct {
+	steps      []string
+	descending bool
+}
+
+// setComposites reads the compositeIndexes of a policy. Their paths name scalars: they end neither in
+// ? nor in *, and pass through no array.
+func (p *Policy) setComposites(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	var in [][]struct {
+		Path  string `json:"path"`
+		Order string `json:"order"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return refusal.BadRequest("compositeIndexes is not a list of lists of paths: %v", err)
+	}
+	if len(in) > maxComposites {
+		return refusal.BadRequest("the indexing policy has %d composite indexes: at most %d", len(in), maxComposites)
+	}
+	for _, index := range in {
+		if len(index) < 2 || len(index) > maxCompositePaths {
+			return refusal.BadRequest("a composite index has 2 to %d paths, not %d", maxCompositePaths, len(index))
+		}
+		var paths []compositePath
+		for _, j := range index {
+			steps, ok := SplitPath(j.Path)
+			if !ok || len(steps) == 0 || slices.ContainsFunc(steps, wildcard) {
+				return refusal.BadRequest("the path %q of a composite index is not a property", j.Path)
+			}
+			if slices.ContainsFunc(paths, func(c compositePath) bool { return slices.Equal(c.steps, steps) }) {
+				return refusal.BadRequest("a composite index has the path %q twice", j.Path)
+			}
+			if j.Order != "" && j.Order != "ascending" && j.Order != "descending" {
+				return refusal.BadRequest("the order %q of a composite index is neither ascending nor descending", j.Order)
+			}
+			paths = append(paths, compositePath{steps, j.Order == "descending"})
+		}
+		p.composites = append(p.composites, paths)
+	}
+	return nil
+}
+
+func wildcard(step string) bool { return step == "?" || step == "*" || step == AnyElement }
+
+// Order reports whether the index serves the ORDER BY of a query: a single property that is indexed, or
+// several for which there is a composite index of just these, in this order or wholly reversed
+// (Azure Cosmos DB docs, index-policy). keepUndefined reports that items without the property are given
+// too, which they are when the policy names the path.
+func (p *Policy) Order(q *sql.Query) (keepUndefined bool, err error) {
+	switch len(q.Order) {
+	case 0:
+		return false, nil
+	case 1:
+		path := q.Paths()[q.Order[0].Path]
+		steps := Steps(path)
+		if !p.Indexed(steps) {
+			return false, refusal.BadRequest(
+				"The index path corresponding to the specified order-by item is excluded: %s.", path)
+		}
+		return p.explicit(steps), nil
+	}
+	if p.composite(q) < 0 {
+		return false, refusal.BadRequest(
+			"The order by query does not have a corresponding composite index that it can be served from: %s.",
+			compositeSpec(orderPaths(q)))
+	}
+	return true, nil
+}
+
+// composite returns the composite index that serves an ORDER BY of several properties, or -1.
+func (p *Policy) composite(q *sql.Query) int {
+	want := orderPaths(q)
+	return slices.IndexFunc(p.composites, func(have []compositePath) bool {
+		if p.none || len(have) != len(want) {
+			return false
+		}
+		reversed := have[0].descending != want[0].descending
+		for i, h := range have {
+			if !slices.Equal(h.steps, want[i].steps) || (h.descending != want[i].descending) != reversed {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func orderPaths(q *sql.Query) []compositePath {
+	out := make([]compositePath, len(q.Order))
+	for i, o := range q.Order {
+		out[i] = compositePath{Steps(q.Paths()[o.Path]), o.Descending}
+	}
+	return out
+}
+
+// explicit reports whether the policy includes exactly this scalar by name. ORDER BY then also gives
+// the items that do not have it (Azure Cosmos DB docs, order-by).
+func (p *Policy) explicit(steps []string) bool {
+	return slices.ContainsFunc(p.included, func(i policyPath) bool { return i.exact && slices.Equal(i.steps, steps) })
+}

@@ -1,0 +1,79 @@
+package emulator
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/engine"
+	"binnacle/internal/lab/emulator/refusal"
+)
+
+// levels are the consistency levels, the strongest first.
+var levels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
+
+// strength returns the position of a level among levels, -1 for none.
+func strength(level string) int { return slices.Index(levels, level) }
+
+// checkOptions refuses request options that are out of their range, or ask for a stronger consistency
+// than the account's. The throughput bucket is taken and makes no difference.
+func (s *Server) checkOptions(h http.Header) error {
+	if v := h[hConsistency]; len(v) > 0 {
+		switch at := strength(v[0]); {
+		case at < 0:
+			return refusal.BadRequest("the consistency level %q is none of %s", v[0], strings.Join(levels, ", "))
+		case at < strength(s.cfg.Consistency):
+			return refusal.BadRequest("the consistency level %s is stronger than the account's, %s", v[0], s.cfg.Consistency)
+		}
+	}
+	if v := h[hPriority]; len(v) > 0 && !strings.EqualFold(v[0], high) && !strings.EqualFold(v[0], low) {
+		return refusal.BadRequest("the priority level %q is neither High nor Low", v[0])
+	}
+	if v := h[hBucket]; len(v) > 0 {
+		if n, err := strconv.Atoi(v[0]); err != nil || n < 1 || n > maxBuckets {
+			return refusal.BadRequest("the throughput bucket %q is not a number from 1 to %d", v[0], maxBuckets)
+		}
+	}
+	return nil
+}
+
+// The priority levels (Azure Cosmos DB docs, priority-based-execution).
+const (
+	high = "High"
+	low  = "Low"
+)
+
+// call returns when, and how urgently, the client asks. Metadata requests have no priority.
+func (x *exchange) call() engine.Call {
+	c := engine.Call{Now: x.now}
+	if v := x.request.Header[hPriority]; len(v) > 0 && strings.EqualFold(v[0], low) {
+		c.Priority = budget.Low
+	}
+	return c
+}
+
+// maxBuckets is the number of throughput buckets of a container (Azure Cosmos DB docs,
+// throughput-buckets).
+const maxBuckets = 5
+
+// readFactor returns how often a read is charged: twice when two replicas have to agree on it (Azure Cosmos
+// DB docs, optimize-cost-reads-writes).
+func (x *exchange) readFactor() float64 {
+	level := x.cfg.Consistency
+	if v := x.request.Header[hConsistency]; len(v) > 0 {
+		level = v[0]
+	}
+	if strength(level) <= strength("BoundedStaleness") {
+		return 2
+	}
+	return 1
+}
+
+// The names of these headers, as net/http stores them.
+const (
+	hConsistency = "X-Ms-Consistency-Level"
+	hPriority    = "X-Ms-Cosmos-Priority-Level"
+	hBucket      = "X-Ms-Cosmos-Throughput-Bucket"
+)

@@ -1,0 +1,198 @@
+package emulator
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"binnacle/internal/lab/emulator/engine"
+	"binnacle/internal/lab/emulator/refusal"
+)
+
+// route is what the path of a request addresses.
+type route struct {
+	kind      string // resource type as it is signed: "", dbs, colls, docs, offers, pkranges, ...
+	link      string // what is signed: the resource, or the parent of a feed
+	database  string
+	container string
+	id        string // of an item or an offer
+	feed      bool   // the path names a set, not one of it
+	rid       string // resource id of the item, where the path has resource ids in place of names
+}
+
+// kindKey is the resource type of a request that deletes all items of a partition key.
+const kindKey = "partitionkey"
+
+// parseRoute takes the path apart while it is still escaped: ids may hold any character.
+func parseRoute(u *url.URL) (route, error) {
+	text := strings.Trim(u.EscapedPath(), "/")
+	if text == "" {
+		return route{}, nil
+	}
+	segments := strings.Split(text, "/")
+	n := len(segments)
+	if n > 6 {
+		return route{}, refusal.BadRequest("the url %s is invalid", u.Path)
+	}
+	for i, part := range segments {
+		plain, err := url.PathUnescape(part)
+		if err != nil {
+			return route{}, refusal.BadRequest("the path %s is not escaped correctly", u.Path)
+		}
+		segments[i] = plain
+	}
+	rt := route{feed: n%2 == 1, kind: segments[(n-1)/2*2]}
+	rt.link = strings.Join(segments[:n/2*2], "/")
+	switch {
+	case segments[0] == "offers" && n <= 2:
+		if n == 2 {
+			rt.id = segments[1]
+			rt.link = strings.ToLower(segments[1])
+		}
+		return rt, nil
+	case segments[0] != "dbs":
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
+	}
+	if n > 1 {
+		rt.database = segments[1]
+	}
+	switch {
+	case n > 2 && segments[2] == "users" && n < 5:
+		return rt, nil
+	case n > 2 && segments[2] != "colls":
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
+	}
+	if n > 3 {
+		rt.container = segments[3]
+	}
+	if n == 6 && segments[4] == "operations" && segments[5] == "partitionkeydelete" {
+		rt.kind, rt.link = kindKey, strings.Join(segments[:4], "/")
+		return rt, nil
+	}
+	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
+	}
+	if n > 5 {
+		rt.id = segments[5]
+	}
+	return rt, nil
+}
+
+// named returns the route by names, where the path has resource ids: that of an item is still to be looked up.
+func (s *Server) named(rt route) route {
+	if rt.database == "" {
+		return rt
+	}
+	database, container, ok := s.account.Named(rt.database, rt.container)
+	if !ok && !s.account.Gone(rt.database) {
+		return rt
+	}
+	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // what is signed
+	if !ok {
+		return rt
+	}
+	rt.database, rt.container, rt.rid = database, container, rt.id
+	return rt
+}
+
+// findItem finds the id of the item that the path names by its resource id.
+func (x *exchange) findItem() error {
+	co, err := x.container()
+	if err != nil {
+		return err
+	}
+	id, err := co.ItemID(x.request.Header.Get(hKey), x.route.rid)
+	if id != "" {
+		x.route.id = id
+	}
+	return err
+}
+
+// containerPath returns the path of the container by names.
+func (rt route) containerPath() string { return "dbs/" + rt.database + "/colls/" + rt.container }
+
+// handler finds what serves a request.
+func (rt route) handler(method string, h http.Header) (handler, error) {
+	key := rt.kind + " " + method
+	if rt.feed {
+		key += " feed"
+		if isQuery(h) {
+			key += " query"
+		}
+		if rt.kind == "docs" && method == http.MethodGet && h.Get("A-Im") != "" {
+			key += " changes"
+		}
+	}
+	serve := handlers[key]
+	switch {
+	case serve != nil:
+		return serve, nil
+	case rt.kind == "":
+		return nil, refusal.NotAllowed(method, "/")
+	case rt.kind == "docs" && !rt.feed && method == http.MethodPost:
+		return nil, refusal.NotAllowed(method, "an item")
+	case lists[rt.kind] != "" && rt.feed && (method == http.MethodGet || isQuery(h)):
+		return (*exchange).listNone, nil
+	case rt.kind == "conflicts" && !rt.feed:
+		return nil, refusal.NotFound("the conflict %q does not exist", rt.id)
+	}
+	return nil, refusal.Unsupported("the request %s", key)
+}
+
+// handler serves one kind of request.
+type handler func(*exchange) (reply, error)
+
+// on returns what serves a request about a container that must be there.
+func on(serve func(*exchange, *engine.Container) (reply, error)) handler {
+	return func(x *exchange) (reply, error) {
+		co, err := x.container()
+		if err != nil {
+			return reply{}, err
+		}
+		return serve(x, co)
+	}
+}
+
+// handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.
+var handlers = map[string]handler{
+	" GET":                   (*exchange).readAccount,
+	"dbs POST feed":          (*exchange).createDatabase,
+	"dbs POST feed query":    (*exchange).queryMetadata,
+	"dbs GET feed":           (*exchange).listMetadata,
+	"dbs GET":                (*exchange).readDatabase,
+	"dbs DELETE":             (*exchange).deleteDatabase,
+	"colls POST feed":        (*exchange).createContainer,
+	"colls POST feed query":  (*exchange).queryMetadata,
+	"colls GET feed":         (*exchange).listMetadata,
+	"colls GET":              on((*exchange).readContainer),
+	"colls PUT":              (*exchange).replaceContainer,
+	"colls DELETE":           (*exchange).deleteContainer,
+	"pkranges GET feed":      on((*exchange).readRanges),
+	"offers POST feed query": (*exchange).queryMetadata,
+	"offers GET feed":        (*exchange).listMetadata,
+	"offers GET":             (*exchange).readOffer,
+	"offers PUT":             (*exchange).replaceOffer,
+	"docs POST feed":         on((*exchange).createItem),
+	"docs POST feed query":   on((*exchange).queryItems),
+	"docs GET feed":          on((*exchange).readItems),
+	"docs GET feed changes":  on((*exchange).readChanges),
+	"docs GET":               on((*exchange).readItem),
+	"docs PUT":               write(engine.OpReplace),
+	"docs PATCH":             write(engine.OpPatch),
+	"docs DELETE":            write(engine.OpDelete),
+	"partitionkey POST":      on((*exchange).deleteKey),
+}
+
+// lists are the resource types that an account may have and this one never has, with the names of their lists.
+var lists = map[string]string{
+	"users": "Users", "conflicts": "Conflicts", "sprocs": "StoredProcedures", "triggers": "Triggers",
+	"udfs": "UserDefinedFunctions",
+}
+
+// isQuery reports whether a POST to a feed is a query.
+func isQuery(h http.Header) bool {
+	return isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) || isPlan(h)
+}
+
+// isTrue reads a boolean header: SDKs write True and true.
+func isTrue(s string) bool { return strings.EqualFold(s, "true") }

@@ -1,0 +1,223 @@
+package loadtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/settings"
+	"binnacle/internal/telemetry"
+)
+
+// Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
+type Config struct {
+	Scenarios []Scenario `kong:"-"`
+	Layouts   []Layout   `kong:"-"` // that are compared, Balanced last and after Binnacle; none: those of each scenario
+	Paces     []Pace     `kong:"-"`
+	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
+	// Partitions are those of every container.
+	Partitions int           `help:"Physical partitions of each container, 2 to 100." default:"5"`
+	Interval   time.Duration `help:"Time between two readings of a truck." default:"10s"`
+	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
+	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"1m"`
+	// Hold is also the fleet time that Binnacle is given to settle before the window.
+	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
+	Seed  uint64        `help:"Seed of the readings." default:"1"`
+	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
+	// Factors correct the model.
+	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
+
+	PrefixVisitsAll bool `help:"Charge queries by a prefix of a hierarchical key for every physical partition."`
+	Split           bool `help:"Split hottest physical partitions halfway."`
+	Reads           bool `kong:"-"` // what questions cost is measured
+	Usual           bool `kong:"-"` // the devices are also measured with the hold that ingesters have by default
+
+	Floods bool  `kong:"-"`
+	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
+
+	Placements bool `kong:"-"` // what a flood costs is measured by where tenants are
+
+	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
+
+	starting time.Time     // of the fleet, if not at midnight
+	settling time.Duration // until the window opens, if not a hold
+	sliced   bool          // a document per reading is measured for a while in each column of the window
+}
+
+// DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
+func DefaultConfig() Config {
+	c := Config{Scenarios: MainScenarios(), Paces: AllPaces(), Reads: true, Floods: true}
+	settings.Defaults(&c)
+	return c
+}
+
+// midnight is when the fleet starts to report, but in MonthRoll. All else ends in the same month, so Binnacle has one
+// container; a window that is shorter than a day ends before the next midnight.
+var midnight = time.Date(2026, time.November, 20, 0, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+// longHold is the shortest hold with which what is written differs from hour to hour of a day: then nothing but whole
+// days is a fair window.
+const longHold = 12 * time.Hour
+
+func (c Config) withDefaults() Config {
+	c.Model, c.Flood = c.Model.Corrected(c.Factors), cmp.Or(c.Flood, DefaultFlood())
+	if c.Window == 0 {
+		c.Window = time.Hour
+		if c.Hold >= longHold {
+			c.Window = day
+		}
+	}
+	return c
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, s := range c.Scenarios {
+		if !slices.Contains(AllScenarios(), s) {
+			fault("scenario %q: %q are known", s, AllScenarios())
+		}
+		if c.Split && !s.splits() {
+			fault("scenario %q: a split is for scenarios with one container and a window without gaps", s)
+		}
+	}
+	if c.Devices < minDevices || c.Devices > maxDevices {
+		fault("%d devices: %d to %d are allowed", c.Devices, minDevices, maxDevices)
+	}
+	if c.Partitions < minPartitions || c.Partitions > maxPartitions {
+		fault("%d physical partitions: %d to %d are allowed", c.Partitions, minPartitions, maxPartitions)
+	}
+	if c.Interval < time.Millisecond {
+		fault("an interval of %s: 1ms or more is allowed", c.Interval)
+	}
+	for _, d := range []struct {
+		name string
+		time.Duration
+	}{{"measured time", c.Window}, {"sample", c.Sample}, {"hold", c.Hold}} {
+		if d.Duration < max(time.Second, c.Interval) || d.Duration%time.Second != 0 {
+			fault("a %s of %s: whole seconds, and no less than the interval of %s, are allowed", d.name, d.Duration, c.Interval)
+		}
+	}
+	if c.Hold > day {
+		fault("a hold of %s: a day is the longest", c.Hold)
+	}
+	if (c.Hold+c.Window > day || c.Hold >= longHold) && c.Window%day != 0 {
+		fault("a hold of %s and a measured time of %s: whole days are to be measured with a hold of %s or more, and where "+
+			"both exceed a day", c.Hold, c.Window, longHold)
+	}
+	if c.Hold+c.Window > maxRun {
+		fault("a measured time of %s: with the hold, %s are the most", c.Window, maxRun)
+	}
+	for _, p := range c.Paces {
+		if err := p.validate(); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// maxRun ends before the month does.
+const maxRun = 10 * day
+
+// The bounds of a fleet: in the smallest one every tenant has some devices in either scenario.
+const (
+	minDevices = 100
+	maxDevices = 100_000
+)
+
+// The bounds of physical partitions: from about 100 on ranges are narrower than slots.
+const (
+	minPartitions = 2
+	maxPartitions = 100
+)
+
+// perSecond returns how many readings the fleet reports in a second.
+func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
+
+// starts returns when the fleet starts to report.
+func (c Config) starts() time.Time {
+	if c.starting.IsZero() {
+		return midnight
+	}
+	return c.starting
+}
+
+// firstDay returns the day on which the fleet starts to report. The balancer's epochs begin on it.
+func (c Config) firstDay() telemetry.Day { return telemetry.DayOf(c.starts().UnixMilli()) }
+
+// settles returns how long the fleet reports until the window opens.
+func (c Config) settles() time.Duration { return max(c.Hold, c.settling) }
+
+// opens returns when the measured window begins.
+func (c Config) opens() time.Time { return c.starts().Add(c.settles()) }
+
+// stretch is a time from one instant until before another.
+type stretch struct{ from, to time.Time }
+
+// spans returns when a layout is measured.
+func (c Config) spans(l Layout) []stretch {
+	if !l.sampled() {
+		return []stretch{{c.opens(), c.opens().Add(c.Window)}}
+	}
+	length := min(c.Sample, c.Window)
+	if !c.sliced {
+		from := c.opens()
+		if from.Before(roll) && from.Add(c.Window).After(roll) {
+			from = roll.Add(-length / 2)
+		}
+		return []stretch{{from, from.Add(length)}}
+	}
+	var out []stretch
+	step := c.column()
+	for from := c.opens(); from.Before(c.opens().Add(c.Window)); from = from.Add(step) {
+		out = append(out, stretch{from, from.Add(min(c.Interval, step))})
+	}
+	return out
+}
+
+// column returns the time that a column of a picture of the window stands for.
+func (c Config) column() time.Duration {
+	if c.sliced {
+		return time.Hour
+	}
+	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
+}
+
+// seconds returns the fleet time of all passes together.
+func (c Config) seconds() int64 {
+	seconds := 0.0
+	for _, s := range c.Scenarios {
+		of := c.of(s)
+		for _, l := range c.layouts(s) {
+			for _, x := range of.spans(l) {
+				seconds += 2 * x.to.Sub(x.from).Seconds()
+			}
+			if l.chunked() {
+				seconds += 2 * of.settles().Seconds()
+			}
+		}
+	}
+	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
+	if c.Usual && c.Hold < longHold {
+		seconds += (longHold + day).Seconds()
+	}
+	if c.Reads {
+		for _, l := range allLayouts() {
+			for _, x := range c.ofReads().spans(l) {
+				seconds += x.to.Sub(x.from).Seconds()
+			}
+		}
+	}
+	if c.Floods {
+		seconds += c.Flood.window().Seconds() * float64(len(floodCases))
+	}
+	return int64(seconds)
+}

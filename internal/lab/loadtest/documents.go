@@ -1,0 +1,241 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"binnacle/internal/cosmos"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/store"
+	"binnacle/sharding/epk"
+)
+
+// container returns how a layout is keyed and indexed: by its key and by what a reader looks for, and nothing else, as
+// Binnacle's chunks are.
+func (l Layout) container() cosmos.Layout {
+	out := cosmos.Layout{Name: "readings", Key: l.kind().key, Indexed: []string{"/tenant", "/device", "/ts"}}
+	if l.ofChunks() {
+		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
+	}
+	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
+		out.Indexed = slices.Concat(out.Key, out.Indexed)
+	}
+	return out
+}
+
+// document is what is to be stored: a message itself, with an id, or several, or a chunk.
+type document struct {
+	key  []string
+	id   string
+	body []byte
+
+	due      time.Time // when the newest reading was published, or the chunk was written
+	readings int
+	epk      string // effective partition key
+	marks    [2]int // of its readings: from the first until before the second
+	tried    bool
+}
+
+// hash returns the effective partition key.
+func (d *document) hash() string {
+	if len(d.key) > 1 {
+		return epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
+	}
+	return epk.Hash(epk.String(d.key[0]))
+}
+
+// document returns the document of a reading.
+func (l Layout) document(m message) document {
+	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
+		id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10), due: m.due, readings: 1}
+	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
+	if path := l.kind().key; len(path) == 1 && path[0] != "/device" && path[0] != "/tenant" {
+		d.body = append(d.body, `"`+path[0][1:]+`":"`+d.key[0]+`",`...)
+	}
+	d.body = append(d.body, m.json[1:]...)
+	return d
+}
+
+// source returns what a layout is to store.
+type source struct {
+	layout Layout
+	load   *load
+	bins   jsonBins
+	chunks []writtenChunk // that are left
+}
+
+// until calls yield with each document that is due before an instant.
+func (s *source) until(end time.Time, yield func(document) error) error {
+	for ; s.layout.ofChunks() && len(s.chunks) > 0 && s.chunks[0].at.Before(end); s.chunks = s.chunks[1:] {
+		if err := yield(s.chunks[0].under(s.layout)); err != nil {
+			return err
+		}
+	}
+	for !s.layout.ofChunks() && s.load.due().Before(end) {
+		m := s.load.take()
+		if s.layout != Hundred {
+			if err := yield(s.layout.document(m)); err != nil {
+				return err
+			}
+		} else if d, full := s.bins.add(m); full {
+			if err := yield(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle leaves out what comes before an instant, but for bins, which have to settle.
+func (s *source) settle(until time.Time, jump bool) error {
+	if s.layout == Hundred || s.layout.ofChunks() {
+		return s.until(until, func(document) error { return nil })
+	}
+	for !jump && s.load.due().Before(until) {
+		s.load.skip()
+	}
+	s.load.jump(until)
+	return nil
+}
+
+// documents stores what the layout makes of the readings. Fleet time goes second by second: each begins with new
+// attempts at what was answered 429 before, then comes what is due in the second.
+func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
+	layout := p.layout.container()
+	if err := a.client.Containers().CreateAs(ctx, layout, store.Throughput{RUs: p.throughput()}); err != nil {
+		return totals{}, err
+	}
+	spans := p.cfg.spans(p.layout)
+	l := newLoad(p.cfg, p.scenario, p.metrics)
+	for _, s := range spans {
+		t.seconds += s.to.Sub(s.from).Seconds()
+		t.offered += l.between(s.from, s.to)
+	}
+	rec, err := newRecorder(p, spans, func() ([]emulator.PartitionStats, error) { return a.partitions(layout.Name) })
+	if err != nil {
+		return totals{}, err
+	}
+	rec.offered(l)
+	rec.split = p.splitting(a, layout.Name)
+	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec, panels: p.dashboards(a, nil)}
+	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg), chunks: p.chunks}
+	for _, s := range spans {
+		if err := from.settle(s.from, p.cfg.sliced); err != nil {
+			return totals{}, err
+		}
+		w.waiting = nil // between spans there is time enough for what waits, and it is not measured
+		if err := p.during(ctx, s, &from, &w); err != nil {
+			return totals{}, err
+		}
+	}
+	t.stored = w.stored
+	if t.trace, err = rec.end(); err != nil {
+		return t, err
+	}
+	if t.partitions, err = a.partitions(layout.Name); err != nil {
+		return t, err
+	}
+	if t.retired, err = a.retired(layout.Name); err != nil {
+		return t, err
+	}
+	t.calm = a.calm(t.partitions)
+	t.panels = w.panels.panels(t.charged())
+	if p.ask != nil {
+		err = p.ask(ctx, a, nil)
+	}
+	return t, err
+}
+
+// during stores what is due in a span.
+func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) error {
+	again := int(math.Ceil(p.cfg.perSecond()))
+	for at := s.from; at.Before(s.to); at = at.Add(time.Second) {
+		w.clock.reach(at)
+		if err := w.rec.advance(at); err != nil {
+			return err
+		}
+		if err := w.retry(ctx, again); err != nil {
+			return err
+		}
+		err := from.until(at.Add(time.Second), func(d document) error {
+			w.clock.reach(d.due)
+			w.offer(&d)
+			return w.write(ctx, d)
+		})
+		if err != nil {
+			return err
+		}
+		w.rec.waited(at, w.longest())
+		if err := w.panels.at(ctx, at.Add(time.Second)); err != nil {
+			return err
+		}
+		p.tick()
+	}
+	return nil
+}
+
+// writer is the client of a layout with a document per reading. What is answered 429 waits in a queue.
+type writer struct {
+	items   *cosmos.Items
+	waiting []document // the longest untried first
+	stored  int
+
+	clock  *clock
+	rec    *recorder
+	panels *dashboards
+}
+
+// offer records a reading that is due.
+func (w *writer) offer(d *document) {
+	d.epk = d.hash()
+	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.epk, readings: d.readings}, Refused)
+}
+
+// longest returns how long the document waits that waits for longest.
+func (w *writer) longest() (d time.Duration) {
+	for i := range w.waiting {
+		d = max(d, w.clock.now().Sub(w.waiting[i].due))
+	}
+	return d
+}
+
+// write tries to store a document.
+func (w *writer) write(ctx context.Context, d document) error {
+	receipt, err := w.items.Create(ctx, d.key, d.id, d.body)
+	var answer *cosmos.Error
+	switch {
+	case err == nil:
+		w.stored += d.readings
+		fate := StoredAtOnce
+		if d.tried {
+			fate = StoredLate
+		}
+		w.rec.write(tracedWrite{w.clock.now(), d.key[0], d.epk, receipt.RUs, d.readings})
+		w.rec.settle(d.marks, fate)
+	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
+		d.tried = true
+		w.waiting = append(w.waiting, d)
+	default:
+		return fmt.Errorf("write a reading of %s: %w", d.id, err)
+	}
+	return nil
+}
+
+// retry tries up to n of the waiting documents again, each once. What is refused again goes to the end.
+func (w *writer) retry(ctx context.Context, n int) error {
+	n = min(n, len(w.waiting))
+	batch := w.waiting[:n:n]
+	w.waiting = w.waiting[n:]
+	for _, d := range batch {
+		if err := w.write(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

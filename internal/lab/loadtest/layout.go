@@ -1,0 +1,114 @@
+package loadtest
+
+import (
+	"context"
+
+	"binnacle/sharding/balance"
+)
+
+// Layout is one way to keep readings in Cosmos DB.
+type Layout string
+
+// The layouts that are compared.
+const (
+	ByDate     Layout = "date"
+	BySuffix   Layout = "date-suffix"
+	Tenant     Layout = "tenant"
+	ByDevice   Layout = "tenant-device"
+	Device     Layout = "device"
+	DeviceHour Layout = "device-hour"
+	KeyHash    Layout = "key-hash"
+	KeyHour    Layout = "key-hour"
+	Hundred    Layout = "hundred" // 100 readings of a device in a document
+	Chunks     Layout = "chunks"  // Binnacle's chunks under other keys
+	ChunksIn2  Layout = "chunks-random-2"
+	ChunksIn1  Layout = "chunks-random-1"
+	Chunks16   Layout = "chunks-16"
+	Chunks20   Layout = "chunks-20"
+	Binnacle   Layout = "binnacle" // chunks under slot-placed keys, four a tenant
+	// Balanced is Binnacle after the balancer has seen a day of the load.
+	Balanced Layout = "binnacle-balanced"
+)
+
+// kind is what a layout has a document for, and how it is keyed.
+type kind struct {
+	about string
+	key   []string // paths
+	// keyOf returns the key of a reading or chunk; nil: its tenant and device.
+	keyOf func(k keyed) []string
+}
+
+// allLayouts returns the layouts in the order in which they are shown.
+func allLayouts() []Layout {
+	return []Layout{ByDate, BySuffix, Tenant, ByDevice, Device, DeviceHour, KeyHash, KeyHour, Hundred, Chunks, ChunksIn2,
+		ChunksIn1, Chunks16, Chunks20, Binnacle, Balanced}
+}
+
+// layouts returns what a scenario compares.
+func (c Config) layouts(s Scenario) []Layout {
+	switch {
+	case len(c.Layouts) > 0:
+		return c.Layouts
+	case s == Uniform || s == Whale:
+		return allLayouts()
+	case s == MonthRoll:
+		return []Layout{ByDate, ByDevice, Binnacle, Balanced}
+	}
+	return []Layout{ByDevice, Device, Binnacle, Balanced}
+}
+
+// chunked reports whether a layout is Binnacle's.
+func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
+
+// rekeyed reports whether a layout has Binnacle's chunks under other keys.
+func (l Layout) rekeyed() bool { return len(l) >= len(Chunks) && l[:len(Chunks)] == Chunks }
+
+// ofChunks reports whether a layout has a document per chunk.
+func (l Layout) ofChunks() bool { return l.chunked() || l.rekeyed() }
+
+// sampled reports whether a layout has a document per reading. One that keeps nothing back does the same in every
+// interval of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
+func (l Layout) sampled() bool { return !l.ofChunks() && l != Hundred }
+
+// about says what a layout has a document for.
+func (l Layout) about() string { return l.kind().about }
+
+// pass puts the load on one layout once.
+type pass struct {
+	cfg      Config
+	scenario Scenario
+	layout   Layout
+	metrics  int  // in a reading
+	rus      int  // what each container gets, in RU/s; 0: as much as it asks for
+	enough   bool // rus is more than is bought: enough for all readings
+	tick     func()
+
+	ask    reading          // nil: nothing is read
+	placed []balance.Change // what the balancer has decided, for Balanced
+	chunks []writtenChunk   // what Binnacle writes, for the layouts that have it under other keys
+}
+
+// unlimitedRUs is the throughput of a container without budgets.
+const unlimitedRUs = 400
+
+func (p pass) throughput() int {
+	if p.rus == 0 {
+		return unlimitedRUs
+	}
+	return p.rus
+}
+
+func (p pass) run(ctx context.Context) (totals, error) {
+	a, err := open(ctx, p.cfg, p.rus == 0)
+	if err != nil {
+		return totals{}, err
+	}
+	defer a.close()
+	if p.layout.chunked() {
+		if err := a.place(ctx, p); err != nil {
+			return totals{}, err
+		}
+		return p.write(ctx, a)
+	}
+	return p.documents(ctx, a)
+}

@@ -1,0 +1,154 @@
+package loadtest
+
+import (
+	"cmp"
+	"math"
+
+	"binnacle/internal/charges/ru"
+)
+
+// Report is what Run has found.
+type Report struct {
+	Devices            int        `json:"devices"`
+	IntervalSeconds    float64    `json:"interval_seconds"`
+	HoldSeconds        float64    `json:"hold_seconds"`
+	WindowSeconds      float64    `json:"window_seconds"`
+	SampleSeconds      float64    `json:"sample_seconds"`
+	Seed               uint64     `json:"seed"`
+	Model              string     `json:"ru_model"`
+	OtherModel         string     `json:"other_ru_model"`
+	Factors            ru.Factors `json:"ru_factors"`
+	PhysicalPartitions int        `json:"physical_partitions"`
+	Outcomes           []Outcome  `json:"scenarios,omitempty"`
+
+	Command string `json:"-"` // that makes the report again
+
+	Paces []PaceResult `json:"paces,omitempty"`
+	Reads *ReadsReport `json:"reads,omitempty"`
+	// Usual is what the same devices take with the hold that ingesters have by default.
+	Usual *PaceResult  `json:"usual_hold,omitempty"`
+	Flood *FloodReport `json:"flood,omitempty"`
+
+	Placements []PlacementResult `json:"placements,omitempty"`
+}
+
+// Outcome is one scenario's results, one for each layout.
+type Outcome struct {
+	Scenario Scenario `json:"scenario"`
+	// Devices and what follows are the scenario's own, where they differ from the report's; else 0.
+	Devices       int     `json:"devices,omitempty"`
+	WindowSeconds float64 `json:"window_seconds,omitempty"`
+	Partitions    int     `json:"physical_partitions,omitempty"`
+	SampleSeconds float64 `json:"sample_seconds,omitempty"`
+
+	Results []Result `json:"layouts"`
+}
+
+// Result is what one layout has done with the readings of one scenario. Request units are modelled.
+//
+// What the load asks for is measured with all budgets off: the request units, their spread, and so what is needed. What
+// comes of it is measured with what is bought: readings accepted, and 429s.
+type Result struct {
+	Layout      Layout    `json:"layout"`
+	Offered     float64   `json:"offered_per_second"`  // readings
+	Foreseen    float64   `json:"foreseen_per_second"` // readings that throughput is bought for
+	Accepted    float64   `json:"accepted_per_second"` // readings stored
+	PerMillion  float64   `json:"ru_per_million_values"`
+	Spread      []float64 `json:"ru_share_by_partition"`
+	Hottest     float64   `json:"hottest_over_mean"` // of physical partitions, by request units
+	Needed      float64   `json:"ru_per_second_needed"`
+	Bought      float64   `json:"ru_per_second_bought"`
+	Dollars     float64   `json:"dollars_per_month"`
+	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
+	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
+
+	ByModel        ru.Interval `json:"ru_per_million_values_by_model"`
+	DollarsByModel ru.Interval `json:"dollars_per_month_by_model"`
+
+	Journaled float64 `json:"journal_bytes_per_value,omitempty"` // in Kafka, without copies
+	Published float64 `json:"message_bytes_per_value,omitempty"` // the readings themselves, with their keys
+
+	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
+	Enough *Enough `json:"with_enough,omitempty"`
+	Panels *Panels `json:"panels,omitempty"` // of dashboards, with what is bought
+	Days   []Day   `json:"days,omitempty"`
+	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
+	Trace  *Trace  `json:"-"`
+	Keys   *Keys   `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
+}
+
+// Enough is measured with more throughput.
+type Enough struct {
+	RUs      float64 `json:"ru_per_second_bought"`
+	Dollars  float64 `json:"dollars_per_month"`
+	Accepted float64 `json:"accepted_per_second"` // readings
+}
+
+// utilisation is the share of what is bought that the load takes on average.
+const utilisation = 0.8
+
+// grainyBelow is the number of writes in a partition's second below which a single write decides over a 429.
+const grainyBelow = 15
+
+// Grainy reports whether a physical partition's second holds so few writes that the share of 429s is chance.
+func (r Result) Grainy() bool { return r.SecondHolds < grainyBelow }
+
+// foreseen returns how many readings a second throughput is bought for.
+func (r Result) foreseen() float64 { return cmp.Or(r.Foreseen, r.Offered) }
+
+// bears returns how many readings a second the layout takes with that many RU/s: as many as make the hottest physical
+// partition as busy as all are meant to be.
+func (r Result) bears(rus float64) float64 {
+	return r.foreseen() * rus / (r.Needed * r.Hottest)
+}
+
+// enough returns the RU/s that take so many readings a second: what the hottest physical partition needs, for all.
+func (r Result) enough(rate float64) float64 { return buy(r.Needed * rate / r.foreseen() * r.Hottest) }
+
+// buy returns what is sold for a need: in steps, and not below the least.
+func buy(needed float64) float64 {
+	step := ru.Step(false)
+	return max(ru.Floor(0, 0, false), math.Ceil(needed/step)*step)
+}
+
+// newResult combines both passes: free without budgets, bound with what is bought.
+func newResult(l Layout, free, bound totals) Result {
+	rus, requests, _ := free.sum()
+	_, admitted, throttled := bound.sum()
+	writes, reads := rus, 0.0
+	if free.panels != nil {
+		reads = free.panels.Share
+		writes = rus.Times(1 - reads)
+	}
+	byModel := writes.Times(1e6 / float64(free.stored*metrics)).Each(round)
+	r := Result{
+		Panels:     bound.panels,
+		Layout:     l,
+		Offered:    round(float64(bound.offered) / bound.seconds),
+		Accepted:   round(float64(bound.stored) / bound.seconds),
+		PerMillion: byModel.Likely,
+		ByModel:    byModel,
+		Needed:     round(free.needed),
+		Journaled:  round(float64(free.journaled) / float64(free.offered*metrics)),
+		Published:  round(float64(free.published) / float64(free.offered*metrics)),
+		Trace:      bound.trace,
+	}
+	if n := admitted + throttled; n > 0 {
+		r.Throttled = round(float64(throttled) / float64(n))
+	}
+	r.Bought = buy(r.Needed)
+	r.DollarsByModel = rus.Times(free.needed / rus.Likely).Each(func(needed float64) float64 {
+		return round(ru.Price(ru.Priced{RUs: buy(round(needed))}).Most)
+	})
+	r.Dollars = r.DollarsByModel.Likely
+	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(requests)))
+	for _, p := range free.partitions {
+		share := round(p.RUs / rus.Likely)
+		r.Spread = append(r.Spread, share)
+		r.Hottest = max(r.Hottest, round(share*float64(len(free.partitions))))
+	}
+	return r
+}
+
+// round cuts the noise of floating point off a figure: sums in another order end in other digits.
+func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }

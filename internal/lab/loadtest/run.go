@@ -1,0 +1,220 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/text/progress"
+	"binnacle/sharding/balance"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// usualDevices is how many devices are measured with the usual hold: what one costs does not depend on their number.
+const usualDevices = 20
+
+// Run puts the load on every layout, in every scenario, has Binnacle take each pace, and floods it. It returns
+// when that is done, or ctx has ended.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	cfg = cfg.withDefaults()
+	report := Report{
+		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
+		WindowSeconds: cfg.Window.Seconds(),
+		SampleSeconds: min(cfg.Sample, cfg.Window).Seconds(),
+		Seed:          cfg.Seed, Model: cfg.Model.String(), OtherModel: cfg.Model.Other().String(),
+		Factors: cfg.Factors, PhysicalPartitions: cfg.Partitions,
+		Paces: make([]PaceResult, len(cfg.Paces)),
+	}
+	bar := progress.New(cfg.Progress, "seconds of fleet time", cfg.seconds())
+	tick := func() { bar.Add(1) }
+	defer bar.Clear()
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other, nor do paces
+	for _, s := range cfg.Scenarios {
+		layouts := cfg.layouts(s)
+		results := make([]Result, len(layouts))
+		report.Outcomes = append(report.Outcomes, cfg.outcome(s, results))
+		for i, l := range layouts {
+			if l == Balanced || l.rekeyed() {
+				continue // it follows from what Binnacle has done
+			}
+			work.Go(func() (err error) {
+				p := pass{cfg: cfg.of(s), scenario: s, layout: l, metrics: metrics, tick: tick}
+				if l == Binnacle {
+					err = p.fillAll(ctx, layouts, results)
+				} else {
+					_, err = p.fill(ctx, &results[i])
+				}
+				if err != nil {
+					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
+				}
+				return nil
+			})
+		}
+	}
+	for i, p := range cfg.Paces {
+		work.Go(func() (err error) {
+			if report.Paces[i], err = measurePace(ctx, cfg, p, tick); err != nil {
+				return fmt.Errorf("%d metrics every %s: %w", p.Metrics, p.Interval, err)
+			}
+			return nil
+		})
+	}
+	if cfg.Usual && cfg.Hold < longHold {
+		work.Go(func() error {
+			usual := cfg
+			usual.Hold = longHold
+			found, err := measurePace(ctx, usual, Pace{usualDevices, metrics, cfg.Interval}, tick)
+			report.Usual = &found
+			return err
+		})
+	}
+	if cfg.Reads {
+		work.Go(func() (err error) {
+			report.Reads, err = measureReads(ctx, cfg, tick)
+			return err
+		})
+	}
+	if cfg.Floods {
+		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
+		for i, of := range floodCases {
+			work.Go(func() (err error) {
+				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of, tick)
+				return err
+			})
+		}
+	}
+	if cfg.Placements {
+		work.Go(func() (err error) {
+			report.Placements, err = comparePlacements(ctx, cfg)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return Report{}, err
+	}
+	return report, nil
+}
+
+// fillAll measures Binnacle, the layouts that have its chunks under other keys, and Balanced, as the balancer then
+// places its tenants.
+func (p pass) fillAll(ctx context.Context, layouts []Layout, results []Result) error {
+	free, err := p.fill(ctx, &results[slices.Index(layouts, Binnacle)])
+	if err != nil {
+		return err
+	}
+	for i, l := range layouts {
+		next := p
+		next.layout = l
+		switch {
+		case l.rekeyed():
+			next.chunks = free.written
+			_, err = next.fill(ctx, &results[i])
+		case l == Balanced:
+			if p.scenario != Explodes { // there it decides as the days pass
+				next.placed = free.decision.Changes
+			}
+			var t totals
+			t, err = next.fill(ctx, &results[i])
+			changes := append(t.changes, next.placed...)
+			results[i].Epochs = len(changes)
+			if p.scenario == Explodes { // the last epoch of the tenant that grows
+				other := func(c balance.Change) bool { return c.Tenant != largestTenant }
+				changes = slices.DeleteFunc(changes, other)
+				changes = changes[max(0, len(changes)-1):]
+			}
+			results[i].Keys = largest(changes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill measures the layout of the pass: without budgets, to see what the load asks for, and with what is bought for
+// that. Where no second of a physical partition takes more than is bought, the second pass would be the first again.
+func (p pass) fill(ctx context.Context, result *Result) (free totals, err error) {
+	if free, err = p.run(ctx); err == nil {
+		err = p.check(free)
+	}
+	if err != nil {
+		return free, err
+	}
+	free.needed = p.need(free)
+	p.rus = int(buy(free.needed))
+	bound := free
+	if p.cfg.Split || free.calm == 0 || free.calm > float64(p.rus) {
+		if bound, err = p.run(ctx); err == nil {
+			err = bound.whole()
+		}
+	}
+	if err == nil {
+		*result = newResult(p.layout, free, bound)
+		result.Foreseen, result.Days = round(p.foreseen(free)), p.days(free)
+		err = p.tryEnough(ctx, result)
+	}
+	return free, err
+}
+
+// tryEnough measures a layout that refuses readings with what its hottest physical partition needs on average, and with
+// half as much again where that is not enough because its load moves, as long as that is sold.
+func (p pass) tryEnough(ctx context.Context, r *Result) error {
+	if p.layout.chunked() || r.lost() < hardlyAny {
+		return nil
+	}
+	p.enough = true
+	for rus, tries := r.enough(r.Offered), 0; tries < 5 && rus/float64(len(r.Spread)) <= ru.PartitionRUs; tries++ {
+		p.rus = int(rus)
+		t, err := p.run(ctx)
+		if err != nil {
+			return err
+		}
+		r.Enough = &Enough{rus, round(ru.Price(ru.Priced{RUs: rus}).Most), round(float64(t.stored) / t.seconds)}
+		if r.Enough.missing(*r) < hardlyAny {
+			return nil
+		}
+		rus = buy(1.5 * rus)
+	}
+	return nil
+}
+
+// need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
+// foreseen is left out.
+func (p pass) need(t totals) float64 {
+	rus, _, _ := t.sum()
+	return rus.Likely / float64(t.stored) * p.foreseen(t) / utilisation
+}
+
+// foreseen returns how many readings a second throughput is bought for.
+func (p pass) foreseen(t totals) float64 {
+	if p.scenario.surges() {
+		return p.cfg.perSecond()
+	}
+	return float64(t.offered) / t.seconds
+}
+
+var errNothing = errors.New("nothing was written in the time that was measured: measure longer")
+
+// check reports what is wrong with a pass without budgets.
+func (p pass) check(t totals) error {
+	if t.stored == 0 {
+		return errNothing
+	}
+	return t.whole()
+}
+
+// whole reports readings that are not stored though all bins were cut.
+func (t totals) whole() error {
+	if t.drained != t.taken {
+		return fmt.Errorf("%d readings were taken and %d are stored", t.taken, t.drained)
+	}
+	return nil
+}

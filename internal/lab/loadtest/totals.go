@@ -1,0 +1,56 @@
+package loadtest
+
+import (
+	"slices"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator"
+	"binnacle/sharding/balance"
+)
+
+// totals is what a pass has counted. All but what its comment says otherwise is of the measured window.
+type totals struct {
+	seconds    float64 // fleet time measured
+	offered    int     // readings that are due in it
+	stored     int     // readings
+	partitions []emulator.PartitionStats
+	retired    []emulator.PartitionStats // that were split
+	chunks     int                       // written
+	bytes      int                       // of their documents
+	published  int                       // bytes of messages, with their keys
+	journaled  int                       // bytes
+
+	drained int // readings in the store after the last bin was cut, those before the window included
+	taken   int // readings offered until then
+
+	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
+	// be the same; 0: other containers refuse.
+	calm float64
+
+	panels *Panels // that dashboards have asked
+	needed float64 // RU/s that the load takes
+
+	trace    *Trace
+	written  []writtenChunk   // by Binnacle, from the opening of the window on
+	keys     []int            // of the largest tenant, by day
+	changes  []balance.Change // that the balancer has made while the pass ran
+	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
+}
+
+// charged returns what the layout's containers were charged.
+func (t totals) charged() (rus float64) {
+	for _, p := range slices.Concat(t.partitions, t.retired) {
+		rus += p.RUs
+	}
+	return rus
+}
+
+// sum adds up what the physical partitions were charged and asked.
+func (t totals) sum() (rus ru.Interval, writes, throttled int64) {
+	for _, p := range slices.Concat(t.partitions, t.retired) {
+		rus = rus.Plus(p.Interval)
+		writes += p.Requests
+		throttled += p.Throttled
+	}
+	return rus, writes, throttled
+}

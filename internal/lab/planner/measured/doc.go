@@ -1,0 +1,30 @@
+// Package measured makes the workload of a plan from what is there: a Kafka topic or an account of Binnacle. It reads
+// samples within bounds and writes nothing. docs/guides/plan.md is its manual.
+package measured
+
+import (
+	"bytes"
+	"fmt"
+
+	"binnacle/internal/lab/planner"
+)
+
+// Result is a measured workload, and what was read for it.
+type Result struct {
+	Workload planner.Workload
+	Notes    []string // a sentence each
+}
+
+// YAML returns the workload with the notes as comments, as planner.Parse reads it.
+func (r *Result) YAML() ([]byte, error) {
+	var out bytes.Buffer
+	for _, note := range r.Notes {
+		fmt.Fprintf(&out, "# %s\n", note)
+	}
+	text, err := r.Workload.YAML()
+	return append(out.Bytes(), text...), err
+}
+
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,485 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"binnacle/internal/charges/ru"
+	"binnacle/sharding"
+)
+
+// Plan is what a workload needs and costs. Request units are modelled, prices are list prices.
+type Plan struct {
+	Workload   Workload  `json:"workload"`
+	Seed       uint64    `json:"seed"`
+	Futures    int       `json:"futures"`
+	Figures    []Figure  `json:"figures"`
+	Bill       []Line    `json:"bill"` // of the last month
+	Others     []Line    `json:"other_models"`
+	Months     []Figure  `json:"dollars_by_month"`
+	Chosen     string    `json:"chosen"`
+	Rejected   []Reason  `json:"not_chosen"`
+	Triggers   []Trigger `json:"triggers"`
+	Patterns   []Access  `json:"patterns"`
+	Rollups    string    `json:"rollups_pay"`
+	TooSmall   string    `json:"too_small,omitempty"` // why another model costs less, and from which size on it does not
+	Slots      int       `json:"slots_of_the_largest_tenant"`
+	Throughput Bought    `json:"throughput"`
+	Documents  []string  `json:"-"` // samples, by the encoder
+
+	option option
+	device encoded
+}
+
+// Bought is the throughput of the hot container.
+type Bought struct {
+	RUs        float64 `json:"ru_per_second"`
+	Autoscale  bool    `json:"autoscale"`
+	Partitions int     `json:"physical_partitions"`
+	Containers int     `json:"containers"`
+}
+
+// Figure is a figure with its percentiles over futures.
+type Figure struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Basis Basis   `json:"basis"`
+	P5    float64 `json:"p5"`
+	P50   float64 `json:"p50"`
+	P95   float64 `json:"p95"`
+}
+
+// Line is a line of a bill, in dollars a month.
+type Line = Figure
+
+// Reason is why an option was not chosen.
+type Reason struct {
+	Option string  `json:"option"`
+	Why    string  `json:"why"`
+	Regret float64 `json:"regret"` // dollars a month, on average over futures
+}
+
+// Trigger is a bound of the modelling guide, and what it means here.
+type Trigger struct {
+	Bound   string `json:"bound"`
+	Reached bool   `json:"reached"`
+	Means   string `json:"means"`
+}
+
+// Access is an access pattern with what it does to keys.
+type Access struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Type      string  `json:"type"`
+	Mean      float64 `json:"per_second_mean"`
+	Peak      float64 `json:"per_second_peak"`
+	Operation string  `json:"operation"`
+	RUs       float64 `json:"ru_each"`
+	Keys      float64 `json:"keys"`
+	Hottest   float64 `json:"ru_per_second_of_the_hottest_key"`
+	Verdict   string  `json:"verdict"`
+	Single    float64 `json:"ru_each_document_per_reading"`
+	Hundred   float64 `json:"ru_each_hundred_readings"`
+}
+
+// planner is a workload with what its devices come to.
+type planner struct {
+	of        Workload
+	surfaces  []*surface
+	documents []string
+}
+
+func newPlanner(w Workload) (*planner, error) {
+	p := &planner{of: w}
+	for i := range w.Fleets {
+		var documents []string
+		s, err := w.encode(&w.Fleets[i], &documents)
+		if err != nil {
+			return nil, err
+		}
+		p.surfaces = append(p.surfaces, s)
+		p.documents = append(p.documents, documents...)
+	}
+	return p, nil
+}
+
+// outcome is what a future comes to by month.
+type outcome struct {
+	first, last load
+	bills       [][]bill // by option, then month
+	others      [models]bill
+	dollars     []float64 // by option: of all months together
+	unfit       []bool    // options that can't be had in a month
+}
+
+func (p *planner) outcome(f *future) outcome {
+	var o outcome
+	all := options()
+	o.bills, o.dollars, o.unfit = make([][]bill, len(all)), make([]float64, len(all)), make([]bool, len(all))
+	for month := range p.of.Months {
+		l := f.load(month)
+		if month == 0 {
+			o.first = l
+		}
+		o.last = l
+		for i, x := range all {
+			b := f.bill(&l, month, x)
+			o.bills[i] = append(o.bills[i], b)
+			o.dollars[i] += b.total()
+			o.unfit[i] = o.unfit[i] || !f.fits(&l, month, x)
+		}
+	}
+	for m := single; m < models; m++ {
+		o.others[m] = f.other(&o.last, m, p.of.Months-1)
+	}
+	return o
+}
+
+// New returns the plan of a workload over so many simulated futures.
+func New(w Workload, seed uint64, futures int) (*Plan, error) {
+	p, err := newPlanner(w)
+	if err != nil {
+		return nil, err
+	}
+	all := p.simulate(seed, futures)
+	best, regrets := choose(all)
+	plan := &Plan{Workload: w, Seed: seed, Futures: futures, option: options()[best], Chosen: options()[best].String()}
+	plan.Documents = p.documents[:min(10, len(p.documents))]
+	plan.figures(all, best)
+	plan.reject(all, best, regrets)
+	middle := p.draw(nil)
+	plan.describe(&middle)
+	plan.TooSmall = middle.tooSmall(w.Months-1, plan.option)
+	return plan, nil
+}
+
+func (p *planner) simulate(seed uint64, futures int) []outcome {
+	r := rand.New(rand.NewPCG(seed, 95))
+	all := make([]outcome, futures)
+	for i := range all {
+		f := p.draw(r)
+		all[i] = p.outcome(&f)
+	}
+	return all
+}
+
+// choose returns the option with the least regret, on average over futures, and the regrets: what is paid in all
+// months beyond the bill of the option that is best in that future. Those of options that can't be had in a future are
+// infinite.
+func choose(all []outcome) (best int, regrets []float64) {
+	regrets = make([]float64, len(options()))
+	for i := range all {
+		for j, unfit := range all[i].unfit {
+			if unfit {
+				regrets[j] = math.Inf(1)
+			}
+		}
+	}
+	for i := range all {
+		least := math.Inf(1)
+		for j, d := range all[i].dollars {
+			if !math.IsInf(regrets[j], 1) {
+				least = min(least, d)
+			}
+		}
+		for j, d := range all[i].dollars {
+			regrets[j] += (d - least) / float64(len(all))
+		}
+	}
+	return slices.Index(regrets, slices.Min(regrets)), regrets
+}
+
+func named(name, unit string, basis Basis) Figure {
+	return Figure{Name: name, Unit: unit, Basis: basis}
+}
+
+// over fills in a figure's percentiles over futures.
+func over(all []outcome, figure Figure, of func(*outcome) float64) Figure {
+	values := make([]float64, len(all))
+	for i := range all {
+		values[i] = of(&all[i])
+	}
+	slices.Sort(values)
+	at := func(q float64) float64 { return values[int(math.Round(q*float64(len(values)-1)))] }
+	figure.P5, figure.P50, figure.P95 = at(0.05), at(0.5), at(0.95)
+	return figure
+}
+
+// figures fills in what has percentiles.
+func (p *Plan) figures(all []outcome, best int) {
+	add := func(name, unit string, basis Basis, of func(*load) float64) {
+		p.Figures = append(p.Figures, over(all, named(name, unit, basis), func(o *outcome) float64 { return of(&o.first) }))
+	}
+	given, devices := Given, Given
+	for _, f := range p.Workload.Fleets {
+		if f.Sample != nil || f.Interval.Basis == Measured {
+			given = Measured
+		}
+		if f.Devices.Basis == Measured {
+			devices = Measured
+		}
+	}
+	add("devices", "", devices, func(l *load) float64 { return l.devices })
+	add("readings", "/s", given, func(l *load) float64 { return l.readings })
+	add("values", "/s", given, func(l *load) float64 { return l.values })
+	add("bytes per value in chunks", "B", Measured, func(l *load) float64 {
+		return l.gb[chunks] * 1e9 / indexShare / (30.4 * aDay * l.values)
+	})
+	add("bytes of a chunk document", "B", Measured, func(l *load) float64 {
+		return l.gb[chunks] * 1e9 / indexShare / (30.4 * aDay * l.documents)
+	})
+	add("chunks written", "/s", Measured, func(l *load) float64 { return l.documents })
+	add("RU of a chunk", "RU", Measured, func(l *load) float64 { return l.each[chunks] })
+	add("RU per million values", "RU", Measured, func(l *load) float64 { return l.write[chunks] / l.values * 1e6 })
+	add("writes, mean", "RU/s", Measured, func(l *load) float64 { return l.write[chunks] })
+	add("busiest minute over the mean", "", Assumed, func(l *load) float64 { return l.peak })
+	add("queries from chunks", "RU/s", Measured, func(l *load) float64 { return l.query[chunks] })
+	add("rollups written, if there are any", "RU/s", Assumed, func(l *load) float64 { return l.rollupWrite })
+	add("storage of a month", "GB", Measured, func(l *load) float64 { return l.gb[chunks] })
+	add("a document per reading: writes", "RU/s", Measured, func(l *load) float64 { return l.write[single] })
+	add("a document per reading: storage of a month", "GB", Measured, func(l *load) float64 { return l.gb[single] })
+	add("100 JSON readings a document: writes", "RU/s", Measured, func(l *load) float64 { return l.write[hundred] })
+	add("100 JSON readings a document: storage of a month", "GB", Measured,
+		func(l *load) float64 { return l.gb[hundred] })
+
+	basis := [lines]Basis{Assumed, Measured, Assumed, Measured, Assumed, Assumed, Assumed}
+	last := p.Workload.Months - 1
+	for i := range lines {
+		p.Bill = append(p.Bill, over(all, named(lineNames[i], "$", basis[i]),
+			func(o *outcome) float64 { return o.bills[best][last][i] }))
+	}
+	p.Bill = append(p.Bill, over(all, named("total", "$", Assumed),
+		func(o *outcome) float64 { return o.bills[best][last].total() }))
+	for m, name := range map[model]string{single: "a document per reading", hundred: "100 JSON readings a document"} {
+		p.Others = append(p.Others, over(all, named(name, "$", Assumed),
+			func(o *outcome) float64 { return o.others[m].total() }))
+	}
+	slices.SortFunc(p.Others, func(a, b Line) int { return len(b.Name) - len(a.Name) })
+	for m := range p.Workload.Months {
+		p.Months = append(p.Months, over(all, named(fmt.Sprintf("month %d", m+1), "$", Assumed),
+			func(o *outcome) float64 { return o.bills[best][m].total() }))
+	}
+}
+
+// reject gives each option that was not chosen its reason.
+func (p *Plan) reject(all []outcome, best int, regrets []float64) {
+	months := float64(p.Workload.Months)
+	var unfit []Reason
+	for i, o := range options() {
+		if i == best {
+			continue
+		}
+		if math.IsInf(regrets[i], 1) {
+			unfit = append(unfit, Reason{Option: o.String(),
+				Why: "a physical partition has not the throughput or the room that all containers would share"})
+			continue
+		}
+		cheaper := 0
+		for j := range all {
+			if all[j].dollars[i] < all[j].dollars[best] {
+				cheaper++
+			}
+		}
+		more := over(all, Figure{}, func(x *outcome) float64 { return (x.dollars[i] - x.dollars[best]) / months })
+		p.Rejected = append(p.Rejected, Reason{o.String(), fmt.Sprintf(
+			"it costs $%s a month more at the median, and less in %d of %d futures%s", figure(more.P50), cheaper, len(all),
+			p.option.beside(o)), regrets[i] / months})
+	}
+	slices.SortStableFunc(p.Rejected, func(a, b Reason) int { return int(math.Copysign(1, a.Regret-b.Regret)) })
+	p.Rejected = append(p.Rejected, unfit...)
+}
+
+// beside returns what an option does worse than the chosen one, or better, beside its price.
+func (o option) beside(other option) (text string) {
+	switch {
+	case other.shared:
+		text = "; containers compete for one throughput"
+	case o.shared:
+		text = "; each container has a minimum of its own"
+	case other.months > o.months:
+		text = "; a month can't be dropped as a whole, and its throughput can't be lowered alone"
+	case other.months < o.months:
+		text = "; each container has a minimum"
+	}
+	switch {
+	case other.rollups && !o.rollups:
+		text += "; panels are too few to pay for writing rollups"
+	case o.rollups && !other.rollups:
+		text += "; panels read every chunk of their devices"
+	}
+	if o.shared || other.shared {
+		return text
+	}
+	if other.autoscale && !o.autoscale {
+		text += "; autoscale is 1.5 times as dear while it is busy"
+	} else if o.autoscale && !other.autoscale {
+		text += "; manual throughput has a minimum of 400 RU/s at rest, autoscale of 100"
+	}
+	return text
+}
+
+// describe fills in what follows from the middle future in its last month.
+func (p *Plan) describe(f *future) {
+	l := f.load(p.Workload.Months - 1)
+	buys := l.buys(chunks, l.asked(p.option))
+	step := ru.Step(p.option.autoscale)
+	gb := f.containers(p.Workload.Months-1, p.option.months, l.gb[chunks])
+	p.Throughput = Bought{RUs: math.Max(math.Ceil(buys.most/step)*step, ru.Floor(gb[0], buys.most, p.option.autoscale)),
+		Autoscale: p.option.autoscale, Containers: len(gb) + 3}
+	if p.option.rollups {
+		p.Throughput.Containers += len(gb)
+	}
+	if p.option.shared {
+		p.Throughput.RUs, _ = f.shared(&l, p.Workload.Months-1, p.option)
+	}
+	p.Throughput.Partitions = max(ru.Partitions(p.Throughput.RUs, p.option.autoscale),
+		int(math.Ceil(gb[0]/ru.PartitionGB)))
+	budget := p.Throughput.RUs / float64(p.Throughput.Partitions)
+	p.device = typical(f)
+	p.Slots = sharding.DefaultSlots
+	for p.Slots < sharding.MaxKeys && l.write[chunks]*l.peak*f.largest/float64(p.Slots) > budget {
+		p.Slots *= 2
+	}
+	p.patterns(f, &l, budget)
+	p.Rollups = l.rollupsPay(f, p.Workload.Months-1, p.option)
+	p.triggers(f, &l)
+}
+
+// patterns lists the access patterns.
+func (p *Plan) patterns(f *future, l *load, budget float64) {
+	keys := f.tenants * float64(p.Slots)
+	write := Access{"W1", "store what devices report", "write", l.documents, l.documents * l.peak,
+		"create of a chunk; for a late one a query for the tail of its chain before", l.each[chunks], keys,
+		l.write[chunks] * l.peak * f.largest / float64(p.Slots), "", l.each[single], l.each[hundred]}
+	write.Verdict = verdict(write.Hottest, budget)
+	p.Patterns = []Access{write}
+	for i, q := range f.queries {
+		a := Access{ID: fmt.Sprintf("Q%d", i+1), Name: p.Workload.Queries[i].Name, Type: "read: " + string(q.pattern),
+			Mean: q.rate, Peak: q.rate, RUs: l.queryEach[i][chunks], Keys: l.devices, Single: l.queryEach[i][single],
+			Hundred: l.queryEach[i][hundred], Operation: "query of one key, tenantShard and device, by from and to"}
+		a.Hottest = max(1/l.devices, 0.01) * q.rate * a.RUs
+		if q.pattern == Panel {
+			a.Keys = keys
+			a.Operation = "query of each tenantShard of the tenant, a prefix of the key, by from and to"
+			if a.Hottest = q.rate * a.RUs * f.largest / float64(p.Slots); p.option.rollups {
+				a.RUs = q.rollups()
+				a.Hottest = q.rate * a.RUs * f.largest / float64(p.Slots)
+				a.Operation = "query of rollups of each tenantShard by metric, from and to, then of chunks stored since"
+			}
+		}
+		a.Verdict = verdict(a.Hottest, budget)
+		p.Patterns = append(p.Patterns, a)
+	}
+}
+
+// verdict says how a key stands to what a physical partition has.
+func verdict(hottest, budget float64) string {
+	text := fmt.Sprintf("%s of the %s RU/s of a physical partition", figure(100*hottest/budget)+" %", figure(budget))
+	switch {
+	case hottest > budget:
+		return text + ": hot; more slots for the tenant, or a container of its own"
+	case hottest > budget/2:
+		return text + ": warm; the balancer gives the tenant more slots when it grows"
+	}
+	return text + ": not hot"
+}
+
+// rollupsPay says from which rate of panels rollups pay.
+func (l *load) rollupsPay(f *future, month int, o option) string {
+	rate, chunkRUs, rollupRUs := 0.0, 0.0, 0.0
+	for i, q := range f.queries {
+		if q.pattern == Panel {
+			rate += q.rate
+			chunkRUs += q.rate * l.queryEach[i][chunks]
+			rollupRUs += q.rate * q.rollups()
+		}
+	}
+	if rate == 0 {
+		return "The workload has no panels, so rollups do not pay."
+	}
+	chunkRUs, rollupRUs = chunkRUs/rate, rollupRUs/rate
+	if chunkRUs <= rollupRUs {
+		return fmt.Sprintf("A panel takes %s RU from chunks and %s from rollups: at no rate do rollups pay.",
+			figure(chunkRUs), figure(rollupRUs))
+	}
+	idle := *l
+	idle.panels, idle.rollupQuery = 0, 0
+	o.rollups = true
+	b := f.bill(&idle, month, o)
+	extra := b[rollups] / f.regions
+	for _, gb := range f.containers(month, o.months, l.rollupGB) {
+		extra += max(ru.LeastGB, gb) * ru.StoragePerGB
+	}
+	from := extra / (dollars(1, o.autoscale) * (chunkRUs - rollupRUs) / use)
+	return fmt.Sprintf("A panel takes %s RU from chunks and %s from rollups, and rollups cost $%s a month: they pay from "+
+		"%s panels a second on. The workload has %s.", figure(chunkRUs), figure(rollupRUs), figure(extra), figure(from),
+		figure(rate))
+}
+
+// tooSmall says that another model costs less for the workload, and from how many devices on it does not; "" where none
+// does. Other models also need a container of their own for what else they keep: the base is left out on both sides.
+func (f *future) tooSmall(month int, o option) string {
+	cheaper := func(times float64) (model, float64, float64) {
+		g := *f
+		g.fleets = slices.Clone(f.fleets)
+		for i := range g.fleets {
+			g.fleets[i].devices *= times
+		}
+		l := g.load(month)
+		mine := g.bill(&l, month, o)
+		own := mine.total() - mine[base]
+		for m := single; m < models; m++ {
+			b := g.other(&l, m, month)
+			if sum := b.total(); sum < own {
+				return m, sum, own
+			}
+		}
+		return chunks, 0, own
+	}
+	m, theirs, own := cheaper(1)
+	if m == chunks {
+		return ""
+	}
+	from := 0.0
+	for times := 1.0; times <= 1e6; times *= 1.1 {
+		if m, _, _ := cheaper(times); m == chunks {
+			from = times
+			break
+		}
+	}
+	name := map[model]string{single: "a document per reading", hundred: "documents of 100 JSON readings"}[m]
+	text := fmt.Sprintf("Too small for this: %s costs $%s a month in one container, chunks cost $%s", name,
+		figure(theirs), figure(own))
+	if from > 0 {
+		l := f.load(month)
+		text += fmt.Sprintf("; from about %s devices like these on chunks cost less", figure(math.Round(from*l.devices)))
+	}
+	return text + "."
+}
+
+// triggers applies the bounds of the modelling guide.
+func (p *Plan) triggers(f *future, l *load) {
+	records := l.readings * min(f.retention, float64(p.Workload.Months)*aMonth)
+	yes := func(reached bool, then, otherwise string) string {
+		if reached {
+			return then
+		}
+		return otherwise
+	}
+	binned := l.readings >= 10_000 || records >= 100e6
+	p.Triggers = []Trigger{
+		{"10,000 writes a second", l.readings >= 10_000, yes(l.readings >= 10_000, "readings are binned, as the guide asks",
+			"the guide does not ask for binning for this; chunks still cost less")},
+		{"50,000 writes a second", l.readings >= 50_000, yes(l.readings >= 50_000, "the guide asks for several suffixes a "+
+			"key: tenants have slots, and more of them as they grow", "no suffixes are needed beyond a tenant's slots")},
+		{"100 million records", records >= 100e6, yes(records >= 100e6, "readings are binned, as the guide asks",
+			"the guide does not ask for binning for this")},
+		{"100 physical partitions", p.Throughput.Partitions >= 100, yes(p.Throughput.Partitions >= 100,
+			"queries that visit all partitions are too dear: none of the patterns does", "queries by a prefix stay cheap")},
+		{"a date key and a single container, for few and slow writes", !binned, yes(!binned,
+			"by the guide a document per reading under a date key would do, and its bill stands beside this one; all "+
+				"writes of a day would go to one key", "there are too many writes for a date key: a day's all go to one key")},
+	}
+}

@@ -1,0 +1,198 @@
+package xray
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"binnacle/internal/charges/ru"
+)
+
+// Report is what an X-ray has found. All request units but RUs are modelled.
+type Report struct {
+	Database    string       `json:"database"`
+	Container   string       `json:"container"`
+	Key         []string     `json:"key"` // paths
+	DevicePath  string       `json:"devicePath"`
+	TenantPath  string       `json:"tenantPath,omitempty"`
+	From        time.Time    `json:"from"` // the oldest document
+	To          time.Time    `json:"to"`   // the newest
+	Documents   int64        `json:"documents"`
+	GB          float64      `json:"gb"` // of JSON, without the index
+	Sampled     int          `json:"sampled"`
+	RUs         float64      `json:"rus"` // that the account has charged
+	WriteRUs    float64      `json:"writeRUsPerSecond"`
+	Provisioned int          `json:"provisionedRUs,omitempty"`
+	Devices     int          `json:"devices"` // seen in the sample
+	Tenants     int          `json:"tenants,omitempty"`
+	Partitions  []Partition  `json:"partitions"`
+	Prefix      *PrefixShare `json:"prefix,omitempty"` // the fullest first level of a hierarchical key
+	Now         Layout       `json:"now"`
+	Others      []Layout     `json:"alternatives"`
+	Recommended string       `json:"recommended"`
+	Findings    []string     `json:"findings"`
+}
+
+// Partition is a physical partition.
+type Partition struct {
+	ID        string  `json:"id"`
+	Min       string  `json:"min"`
+	Max       string  `json:"max"`
+	Documents int64   `json:"documents"`
+	GB        float64 `json:"gb"`
+	Share     float64 `json:"share"` // of the RU of writes
+}
+
+// PrefixShare is how much of the writes has one value of the first level of a hierarchical key.
+type PrefixShare struct {
+	Value      string  `json:"value"`
+	Share      float64 `json:"share"`
+	Partitions int     `json:"partitions"` // where it was found
+}
+
+// Layout is a partition key with what it is predicted to do.
+type Layout struct {
+	Name            string  `json:"name"`
+	Key             string  `json:"key"`
+	HottestOverMean float64 `json:"hottestOverMean"` // RU of writes, by day
+	HottestKey      string  `json:"hottestKey"`      // full key
+	HottestShare    float64 `json:"hottestKeyShare"` // of the RU of writes of a day
+	FullInDays      float64 `json:"fullInDays"`      // until that key has 20 GB; 0: never
+	DeviceDay       Read    `json:"deviceDay"`
+	TenantDay       Read    `json:"tenantDay"`       // of the largest tenant
+	NeedRUs         float64 `json:"needRUs"`         // per second, for writes and reads
+	Dollars         float64 `json:"dollarsPerMonth"` // list price of the throughput
+}
+
+// Read is what a read of one day takes.
+type Read struct {
+	Keys       int     `json:"keys"`       // queries; 0: one of all keys
+	Partitions int     `json:"partitions"` // physical partitions that are visited
+	RUs        float64 `json:"rus"`
+}
+
+// The limits of the service by which layouts are judged.
+const (
+	keyGB     = 20  // of one logical partition
+	nearGB    = 10  // where a key is near it
+	soonDays  = 365 // a key that is full sooner is not recommended
+	leastSold = 400 // RU/s
+	bytesOfGB = 1 << 30
+	monthDays = 30
+)
+
+// report judges the container's key and the alternatives.
+func (s *sampler) report(f fleet) Report {
+	j := newPredictor(s, f)
+	r := Report{
+		Database: s.cfg.Database, Container: s.cfg.Container, Key: s.about.Key, DevicePath: f.devicePath,
+		TenantPath: f.tenantPath, Documents: int64(f.docs), GB: f.bytes / bytesOfGB, Sampled: len(s.docs),
+		RUs: s.source.Charged(), WriteRUs: f.rus / (f.days * 86400), Provisioned: s.about.RUs, Devices: len(j.entities),
+	}
+	r.From, r.To = s.span()
+	if f.tenantPath != "" {
+		r.Tenants = len(j.tenants)
+	}
+	byRange := make([]amount, len(s.ranges))
+	for _, l := range f.loads {
+		byRange[l.of].add(l.amount)
+	}
+	for i, p := range s.ranges {
+		r.Partitions = append(r.Partitions, Partition{ID: p.ID, Min: p.Min, Max: p.Max, Documents: int64(s.counts[i]),
+			GB: byRange[i].bytes / bytesOfGB, Share: byRange[i].rus / f.rus})
+	}
+	r.Prefix = j.prefix()
+	r.Now = j.now(byRange)
+	for _, other := range schemes(f, len(s.ranges)) {
+		r.Others = append(r.Others, j.predict(other))
+	}
+	best := Layout{}
+	for _, l := range r.Others {
+		if l.fits() && (best.Name == "" || l.NeedRUs < best.NeedRUs) {
+			best = l
+		}
+	}
+	if len(s.ranges) > 1 { // with one all layouts are alike
+		r.Recommended = best.Name
+	}
+	if r.Recommended != "" && r.Now.fits() && (best.Name == "" || r.Now.NeedRUs <= 1.05*best.NeedRUs) {
+		r.Recommended = r.Now.Name
+	}
+	r.Findings = r.findings(s)
+	return r
+}
+
+// fits reports whether no key of the layout gets full within a year.
+func (l Layout) fits() bool { return l.FullInDays == 0 || l.FullInDays > soonDays }
+
+// findings returns what an operator should know, the most important first.
+func (r Report) findings(s *sampler) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	n := len(r.Partitions)
+	hot := Partition{}
+	for _, p := range r.Partitions {
+		if p.Share > hot.Share {
+			hot = p
+		}
+	}
+	switch {
+	case n == 1:
+		add("The container has one physical partition: no key makes it hot or cold yet. The figures of other layouts are " +
+			"those of one partition too, so none is recommended; look again when there are more.")
+	case r.Now.HottestOverMean > 1.15:
+		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: of %s RU/s, only %.0f %% "+
+			"can be used.", r.Now.HottestOverMean, n, bought(r.Provisioned), 100/r.Now.HottestOverMean)
+	default:
+		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: the load is even.",
+			r.Now.HottestOverMean, n)
+	}
+	if n > 1 {
+		add("Partition %s has %.0f %% of the writes so far and %.2f GB.", hot.ID, 100*hot.Share, hot.GB)
+	}
+	if r.Now.HottestShare*float64(n) > 0.5 && n > 1 {
+		add("The key %s alone has %.1f %% of a day's writes, and a partition's even share is %.1f %%.",
+			r.Now.HottestKey, 100*r.Now.HottestShare, 100/float64(n))
+	}
+	if p := r.Prefix; p != nil && p.Share*float64(n) > 1.15 {
+		add("%.0f %% of the writes have %s on the first level of their keys; it lies in %d of %d physical partitions, "+
+			"and another only follows from a split.", 100*p.Share, p.Value, p.Partitions, n)
+	}
+	if d := r.Now.FullInDays; d > 0 && d < soonDays {
+		add("At this rate the key %s has the %d GB that one key may have in %.0f days; writes of it are refused then.",
+			r.Now.HottestKey, keyGB, d)
+	}
+	if s.about.Version == 1 {
+		add("The key has version 1 of the hash: where keys with coming dates lie was not computed, and hottest/mean is " +
+			"that of all documents.")
+	}
+	if r.Recommended == r.Now.Name {
+		add("No alternative is more than 5 %% cheaper than the key that it has.")
+	} else if r.Recommended != "" {
+		best := r.layout(r.Recommended)
+		add("%s would need %.1f RU/s instead of %.1f (hottest/mean %.2f); keys can't be changed, so it takes a new "+
+			"container.", strings.ToUpper(best.Name[:1])+best.Name[1:], best.NeedRUs, r.Now.NeedRUs, best.HottestOverMean)
+	}
+	return out
+}
+
+func bought(rus int) string {
+	if rus == 0 {
+		return "the provisioned"
+	}
+	return fmt.Sprint(rus)
+}
+
+func (r Report) layout(name string) Layout {
+	for _, l := range append([]Layout{r.Now}, r.Others...) {
+		if l.Name == name {
+			return l
+		}
+	}
+	return Layout{}
+}
+
+// dollars returns the list price of a month of throughput.
+func dollars(rus float64) float64 {
+	step := ru.Step(false)
+	return ru.Price(ru.Priced{RUs: max(leastSold, step*float64(int((rus+step-1)/step)))}).Most
+}

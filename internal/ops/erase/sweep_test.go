@@ -1,0 +1,317 @@
+package erase_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	container = "chunks-2026-11"
+	devices   = 3
+	days      = 3
+)
+
+var firstDay = must(telemetry.ParseDay("20261110"))
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// world is a store with chains of acme and globex, and the control documents.
+type world struct {
+	t         *testing.T
+	memory    *storetest.Memory
+	rollups   *storetest.Rollups
+	now       func() time.Time
+	ttl       int // of chunks; 0: as their header says
+	docs      *controltest.Documents
+	directory *control.Directory
+	orders    *control.ErasureOrders
+	places    map[string]*sharding.Placement
+}
+
+func newWorld(t *testing.T) *world { return newWorldAt(t, time.Now, 0) }
+
+// newWorldAt makes a world with a clock of its own, and chunks that live for ttl seconds.
+func newWorldAt(t *testing.T, now func() time.Time, ttl int) *world {
+	w := &world{ttl: ttl, t: t, memory: storetest.NewMemory(t, container), now: now,
+		rollups: storetest.NewRollups(t, "rollups-2026-11"), docs: controltest.NewDocuments(t),
+		places: make(map[string]*sharding.Placement)}
+	w.memory.Now = func() time.Time { return w.now() }
+	w.rollups.Now = w.memory.Now
+	w.directory = control.NewDirectory(control.DirectoryConfig{Documents: w.docs})
+	w.orders = control.NewErasureOrders(w.docs, w.memory.Now)
+	require.NoError(t, w.directory.AskMonth(t.Context(), container))
+	for _, tenant := range []string{"acme", "globex"} {
+		v, err := w.directory.Register(t.Context(), tenant)
+		require.NoError(t, err)
+		known, _ := v.Tenant(tenant)
+		w.places[tenant] = known.Placement
+		for d := range devices {
+			for day := range telemetry.Day(days) {
+				for n := range uint32(3) { // through 9, 19 and 29
+					w.create(tenant, device(d), header(firstDay+day, n, int64(n)*10-1))
+				}
+			}
+		}
+	}
+	return w
+}
+
+func device(d int) string { return fmt.Sprintf("m%d", d) }
+
+// header is that of a chunk with the ten records behind another one.
+func header(day telemetry.Day, number uint32, after int64) chunk.Header {
+	return chunk.Header{ID: chunk.ID{Day: day, Stream: 1, Partition: 0, Number: number}, First: after + 1,
+		Through: after + 10, After: after, TTL: 1000, Readings: 1}
+}
+
+func (w *world) create(tenant, device string, h chunk.Header) {
+	require.NoError(w.t, w.send(tenant, device, h))
+}
+
+func (w *world) send(tenant, device string, h chunk.Header) error {
+	return w.sendTo(w.places[tenant].Key(device, h.ID.Day, h.ID.Number), h)
+}
+
+// plant stores a chunk wherever it is told to.
+func (w *world) plant(key sharding.Key, h chunk.Header) { require.NoError(w.t, w.sendTo(key, h)) }
+
+func (w *world) sendTo(key sharding.Key, h chunk.Header) error {
+	h.TenantShard, h.Device, h.TTL = key.TenantShard, key.Device, cmp.Or(w.ttl, h.TTL)
+	doc, err := chunk.Encode(h, chunk.Frame{Groups: []chunk.Group{{
+		Times:   []int64{h.ID.Day.Start() + int64(h.ID.Number)},
+		Columns: []chunk.Column{{Metric: "v", Kind: telemetry.Float, Bits: []uint64{telemetry.FloatValue(1).Bits()}}},
+	}}})
+	require.NoError(w.t, err)
+	_, err = w.memory.Create(w.t.Context(), key, h.ID.String(), doc)
+	return err
+}
+
+// order announces and acknowledges an order up to an offset of partition 0, and of others.
+func (w *world) order(o control.Erasure, through int64, others ...int32) *control.Erasure {
+	announced, err := w.orders.Announce(w.t.Context(), o)
+	require.NoError(w.t, err)
+	positions := []control.ErasurePosition{{Stream: 1, Partition: 0, Through: through}}
+	for _, p := range others {
+		positions = append(positions, control.ErasurePosition{Stream: 1, Partition: p, Through: through})
+	}
+	require.NoError(w.t, w.orders.Acknowledge(w.t.Context(), announced.ID, positions))
+	return announced
+}
+
+func (w *world) sweeper() *erase.Sweeper {
+	return erase.NewSweeper(erase.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.memory.Now, Orders: w.orders,
+		Snapshot: w.directory.Refresh, By: "test", RUs: 1e9})
+}
+
+// chunks returns the stored chunks of a tenant's device, by id.
+func (w *world) chunks(tenant, device string) map[string]*chunk.Chunk {
+	out := make(map[string]*chunk.Chunk)
+	for _, s := range w.memory.Documents() {
+		if s.Key.Device == device && strings.HasPrefix(s.Key.TenantShard, tenant+"~") {
+			out[s.ID] = must(chunk.Parse(s.Doc))
+		}
+	}
+	return out
+}
+
+// requireSwept requires that nothing of an order is stored, and all else as it was made.
+func (w *world) requireSwept(o *control.Erasure, through int64) {
+	w.t.Helper()
+	for _, tenant := range []string{"acme", "globex"} {
+		for d := range devices {
+			tails := make(map[telemetry.Day]int64)
+			for id, c := range w.chunks(tenant, device(d)) {
+				h := c.Header
+				touched := tenant == o.Tenant && o.Matches(h.Device, h.ID.Day)
+				tails[h.ID.Day] = max(tails[h.ID.Day], h.Through)
+				require.Equal(w.t, touched && h.Through <= through, h.IsErased(), "%s %s %s", tenant, h.Device, id)
+			}
+			require.Len(w.t, tails, days)
+			for day, tail := range tails {
+				if tenant == o.Tenant && o.Matches(device(d), day) {
+					require.GreaterOrEqual(w.t, tail, through, "a chain that is open")
+				} else {
+					require.EqualValues(w.t, 29, tail)
+				}
+			}
+		}
+	}
+}
+
+func TestSweepErasesDeviceAndClosesItsChains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 6, By: "jane"}, 50)
+		time.Sleep(100 * time.Second)
+		s := w.sweeper()
+		require.NoError(t, s.Round(t.Context()))
+		w.requireSwept(o, 50)
+		stub := w.chunks("acme", "m1")["20261111.1.00000.000001"].Header
+		require.Equal(t, []int64{10, 19, 9}, []int64{stub.First, stub.Through, stub.After})
+		require.Equal(t, 900, stub.TTL, "what is left of it")
+		fence := w.chunks("acme", "m1")["20261111.1.00000.000003"].Header
+		require.Equal(t, []int64{50, 50, 29}, []int64{fence.First, fence.Through, fence.After})
+
+		// What a writer sends late meets the fence, and the next chunk is behind it.
+		require.ErrorIs(t, w.send("acme", "m1", header(firstDay+1, 3, 29)), store.ErrExists)
+		w.create("acme", "m1", header(firstDay+1, 4, 50))
+
+		_, found, err := w.docs.Read(t.Context(), control.KindErasure, o.ID+".swept")
+		require.NoError(t, err)
+		require.False(t, found, "a worker may not know the order")
+		w.create("acme", "m1", header(firstDay+4, 0, -1)) // the first of a chain that had none
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, s.Round(t.Context()))
+		for id, c := range w.chunks("acme", "m1") {
+			h := c.Header
+			require.Equal(t, o.Matches("m1", h.ID.Day) && h.Through <= 50, h.IsErased(), id)
+		}
+		require.Equal(t, "test", w.swept(o).By)
+		require.Len(t, w.swept(o).Places, 1)
+		require.Equal(t, 7, w.swept(o).Places[0].Rows)
+		require.Equal(t, 3, w.swept(o).Places[0].Fences)
+		before := w.memory.Calls(storetest.Scan)
+		require.NoError(t, s.Round(t.Context()))
+		require.Equal(t, before, w.memory.Calls(storetest.Scan), "what is swept costs nothing")
+	})
+}
+
+// What a sweep has done is stored after each container, once; a later one does not begin to count again.
+func TestSweepStoresItsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		require.NoError(t, w.directory.AskMonth(t.Context(), "chunks-2026-12"))
+		o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 40, By: "jane"}, 50)
+		progress := func() *control.SweepProgress {
+			v, err := w.directory.Refresh(t.Context())
+			require.NoError(t, err)
+			return v.Erasures("acme")[0].Progress()
+		}
+		require.Nil(t, progress())
+		isBroken := true
+		w.memory.Fault = func(op storetest.Op) *storetest.Fault {
+			if isBroken && op.Key.Container == "chunks-2026-12" {
+				return &storetest.Fault{Err: errors.New("broken")}
+			}
+			return nil
+		}
+		s, want := w.sweeper(), control.SweepProgress{Containers: 1, Of: 2, Chunks: 6, Rows: 6}
+		begun := time.Now()
+		require.ErrorContains(t, s.Round(t.Context()), "broken")
+		want.At = begun.UnixMilli()
+		require.Equal(t, &want, progress())
+		isBroken = false
+		time.Sleep(time.Second)
+		require.NoError(t, s.Round(t.Context()))
+		want.At, want.Containers = want.At+1000, 2
+		require.Equal(t, &want, progress())
+		time.Sleep(6 * time.Minute)
+		require.NoError(t, s.Round(t.Context()))
+		require.Equal(t, &want, progress())
+		require.Len(t, w.swept(o).Places, 1)
+	})
+}
+
+type sweptBody struct {
+	At     int64
+	By     string
+	Places []control.SweptPlace
+}
+
+func (w *world) swept(o *control.Erasure) (b sweptBody) {
+	d, found, err := w.docs.Read(w.t.Context(), control.KindErasure, o.ID+".swept")
+	require.NoError(w.t, err)
+	require.True(w.t, found)
+	require.NoError(w.t, json.Unmarshal(d.Body, &b))
+	return b
+}
+
+// TestSweepMayDieAnywhere has two sweepers of which each operation may fail, with or without its effect, while a writer
+// goes on: what they leave is clean, and each row is counted once.
+func TestSweepMayDieAnywhere(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			random := rand.New(rand.NewPCG(seed, 20))
+			w := newWorld(t)
+			o := control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 2, By: "jane"}
+			if random.IntN(2) == 0 {
+				o.Device = "m1"
+			}
+			through := random.Int64N(60)
+			order := w.order(o, through)
+			broken := errors.New("broken")
+			var other *erase.Sweeper
+			depth := 0
+			w.memory.Fault = func(op storetest.Op) *storetest.Fault {
+				if op.Kind != storetest.Replace && op.Kind != storetest.Create && op.Kind != storetest.Scan || depth > 1 {
+					return nil
+				}
+				switch random.IntN(12) {
+				case 0:
+					return &storetest.Fault{Err: broken}
+				case 1:
+					return &storetest.Fault{Err: broken, Applied: op.Kind != storetest.Scan}
+				case 2: // another sweeper goes before
+					depth++
+					_ = other.Round(t.Context())
+					depth--
+				}
+				return nil
+			}
+			for range 6 {
+				s := w.sweeper()
+				other = w.sweeper()
+				_ = s.Round(t.Context())
+			}
+			time.Sleep(6 * time.Minute)
+			w.memory.Fault = nil
+			require.NoError(t, w.sweeper().Round(t.Context()))
+			w.requireSwept(order, through)
+			rows := 0
+			for _, p := range w.swept(order).Places {
+				rows += p.Rows
+			}
+			touched := 2
+			if o.Device == "" {
+				touched = 2 * devices
+			}
+			require.EqualValues(t, int64(touched)*min(3, (through+1)/10), rows)
+		})
+	}
+}
+
+func TestSweepMakesAbandonedOrderVoid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o, err := w.orders.Announce(context.Background(), control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 1})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, w.sweeper().Round(t.Context()))
+		require.ErrorIs(t, w.orders.Acknowledge(t.Context(), o.ID, nil), control.ErrErasureVoid)
+	})
+}

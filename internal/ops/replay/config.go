@@ -1,0 +1,132 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/stream/topics"
+	"binnacle/internal/telemetry"
+)
+
+// Config says what is published, and where to. Its tags are package settings's.
+type Config struct {
+	File string `arg:"" optional:"" help:"File with CSV, NDJSON or Influx line protocol; .gz is decompressed." placeholder:"FILE"`
+
+	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
+	Topic  string       `help:"Topic to publish to; with --backfill its name with .backfill, if ingesters read that. With --from-dlq: the topics of the ingesters, as their --topic." default:"telemetry"`
+	Format string       `help:"Format of the file: csv, ndjson or lp. Default: detected by its name or first lines." placeholder:"FORMAT"`
+
+	Tenant       string `help:"Tenant of readings that name none."`
+	Device       string `help:"Device of readings that name none."`
+	DeviceColumn string `help:"CSV: column with the device id." placeholder:"COLUMN"`
+	TimeColumn   string `help:"CSV: column with the time. Default: the first column named like a time." placeholder:"COLUMN"`
+
+	DeadLetters DeadLetters    `kong:"embed,group='Dead letters'"`
+	Messages    decode.Options `kong:"embed,group='Messages (for dead letters set these as for the ingesters)'"`
+
+	Group        string `help:"Consumer group of the ingesters, whose commits say what they have decided on. If they read the topic with the name of --topic and .backfill, a backfill goes there." default:"binnacle"`
+	AllowRefused bool   `help:"Exit with 0 although lines can't be read or records are refused."`
+
+	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
+	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
+
+	// Grant makes --backfill: it returns the id of a permission for a tenant's readings of a range of event times,
+	// which goes out with each of their records. Of dead letters the work is but tenant and range. nil: there is none.
+	Grant func(ctx context.Context, w control.BackfillWork) (id string, err error) `kong:"-"`
+
+	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none
+	Now      func() time.Time `kong:"-"` // nil: time.Now
+}
+
+// Validate reports every fault that can be seen without the file.
+func (c Config) Validate() error {
+	var faults []error
+	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.File == "" {
+		add("no file is named, nor --from-dlq")
+	}
+	if c.Grant != nil {
+		c.DeadLetters.DryRun = false // it says what the backfill would cost
+	}
+	if c.DeadLetters.only() {
+		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq; --dry-run may stand with --backfill too")
+	}
+	if c.Format != "" {
+		if _, err := parseFormat(c.Format); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if c.Tenant != "" {
+		if err := telemetry.CheckTenant(c.Tenant); err != nil {
+			add("--tenant: %w", err)
+		}
+	}
+	if c.Device != "" {
+		if err := telemetry.CheckDevice(c.Device); err != nil {
+			add("--device: %w", err)
+		}
+	}
+	if set, err := c.set(); err == nil && (set.HasPatterns() || len(set.Named()) != 1) {
+		add("--topic %s: a file is published to one topic", c.Topic)
+	}
+	return errors.Join(append(faults, c.target())...)
+}
+
+// set returns the topics that records are published to.
+func (c Config) set() (topics.Set, error) {
+	all := []string{c.Topic}
+	if c.DeadLetters.FromDLQ && c.Topic == topics.Default { // what ingesters read by default
+		all = append(all, topics.Default+topics.BackfillSuffix)
+	}
+	return topics.Parse(all, c.DeadLetters.DeadLetters)
+}
+
+// to returns the configuration for one of the topics.
+func (c Config) to(t topics.Topic, letters string) Config {
+	c.Topic, c.Messages.Bound, c.DeadLetters.DeadLetters = t.Name, t.Tenant, letters
+	return c
+}
+
+// target reports what is wrong with where to publish, and how fast.
+func (c Config) target() error {
+	var faults []error
+	if !(c.Rate >= 0) {
+		faults = append(faults, fmt.Errorf("--rate %v is not 0 or more", c.Rate))
+	}
+	if err := c.Kafka.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := c.set(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// validateFor reports what a format needs and the flags do not give.
+func (c Config) validateFor(f Format) error {
+	var faults []error
+	add := func(text string) { faults = append(faults, fmt.Errorf("%s: a %s file needs %s", c.File, f, text)) }
+	switch f {
+	case CSV:
+		if c.Tenant == "" {
+			add("--tenant")
+		}
+		if c.Device == "" && c.DeviceColumn == "" {
+			add("--device or --device-column")
+		}
+	case LineProtocol:
+		if c.Tenant == "" && c.Messages.TenantTag == "" {
+			add("--tenant or --lp-tenant-tag")
+		}
+		if c.Device == "" && c.Messages.DeviceTag == "" {
+			add("--device or --lp-device-tag")
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/stream/deadletter"
+)
+
+// pending calls f with what is to be published, in the order of the dead letters, and counts why others are not.
+func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
+	f func(partition int, m repaired) error) error {
+	seen := map[deadletter.ID]bool{}
+	taken := map[deadletter.ID]deadletter.Elements{} // of each record, those of earlier dead letters
+	for _, p := range slices.Sorted(maps.Keys(r.end)) {
+		clear(r.repairer.elements)
+		for at := r.first[p]; at < r.end[p]; {
+			letters, times, next, err := r.page(ctx, p, at)
+			if err != nil {
+				return err
+			}
+			at = next
+			for i := range letters {
+				l := &letters[i]
+				rest := r.repairer.follow(l)
+				id := l.ID()
+				if !r.wanted(l, times[i]) || seen[id] {
+					continue
+				}
+				seen[id] = true
+				if isNew := l.Reduce(taken); !isNew {
+					sum.at(l.Reason).Before++ // by a dead letter before it, which has all of them
+					continue
+				}
+				if r.log.done[id] {
+					sum.at(l.Reason).Before++
+					continue
+				}
+				if rest {
+					sum.skip(l.Reason, leftRest)
+					continue
+				}
+				m, left, err := r.repairer.repair(ctx, l)
+				if err != nil {
+					return err
+				}
+				if left != "" {
+					sum.skip(r.log.deadLetters[id].reason, left)
+					continue
+				}
+				if m.rest != "" {
+					sum.skip(l.Reason, m.rest)
+				}
+				if err := f(p, r.addressed(m)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// page reads some dead letters of the topic from an offset on. They share no memory with what was fetched, so that what
+// they ask for may be fetched beside them.
+func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (all []deadletter.DeadLetter,
+	times []int64, next int64, err error) {
+	batch, err := r.dead.Fetch(ctx, partition, at)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer batch.Release()
+	for _, rec := range batch.Records {
+		if rec.Offset >= r.end[partition] {
+			break
+		}
+		own := make([]kafka.Header, len(rec.Headers))
+		for i, h := range rec.Headers {
+			own[i] = kafka.Header{Key: h.Key, Value: bytes.Clone(h.Value)}
+		}
+		l, ok := deadletter.Parse(bytes.Clone(rec.Key), bytes.Clone(rec.Value), own)
+		if ok && l.Topic == r.cfg.Topic {
+			all, times = append(all, l), append(times, rec.Time)
+		}
+	}
+	return all, times, batch.Next, nil
+}
+
+// addressed sets the partition of a record, and adds the headers of its copy and of its backfill.
+func (r *deadLetterReplay) addressed(m repaired) repaired {
+	if m.partition < 0 || !slices.Contains(r.targets, m.partition) {
+		m.partition = kafka.PartitionOf(m.message.Key, r.targets)
+	}
+	own := slices.Clone(m.message.Headers)
+	for tenant := range m.spans {
+		if id := r.grants[tenant]; id != "" && len(m.spans) == 1 {
+			own = slices.DeleteFunc(own, func(h kafka.Header) bool { return h.Key == control.BackfillHeader })
+			own = append(own, kafka.Header{Key: control.BackfillHeader, Value: []byte(id)})
+		}
+	}
+	of := fmt.Appendf(nil, "%s %s", m.id, copyKey{r.secret, r.cfg.Topic}.mac(m.id))
+	m.message.Headers = append(own, kafka.Header{Key: deadletter.HeaderReplayOf, Value: of})
+	return m
+}
+
+// original fetches the record that a dead letter is of, if the log has it still.
+func (r *deadLetterReplay) original(ctx context.Context, l *deadletter.DeadLetter) (kafka.Record, bool, error) {
+	if !slices.Contains(r.targets, int(l.Partition)) {
+		return kafka.Record{}, false, nil
+	}
+	first, end, err := r.target.Bounds(ctx, int(l.Partition))
+	if err != nil || l.Offset < first || l.Offset >= end {
+		return kafka.Record{}, false, err
+	}
+	batch, err := r.target.Fetch(ctx, int(l.Partition), l.Offset)
+	if err != nil {
+		return kafka.Record{}, false, err
+	}
+	defer batch.Release()
+	if len(batch.Records) == 0 || !sameRecord(l, &batch.Records[0]) {
+		return kafka.Record{}, false, nil
+	}
+	rec := batch.Records[0]
+	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
+	for i := range rec.Headers {
+		rec.Headers[i].Value = bytes.Clone(rec.Headers[i].Value)
+	}
+	return rec, true, nil
+}

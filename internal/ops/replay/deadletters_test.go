@@ -1,0 +1,496 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/ops/replay"
+	"binnacle/internal/retry"
+	"binnacle/internal/stream/deadletter"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deadLetterRig is a broker with a topic and its dead letters, two partitions each.
+type deadLetterRig struct {
+	t      *testing.T
+	client *kafka.Client
+	cfg    replay.Config
+}
+
+func newDeadLetterRig(t *testing.T) *deadLetterRig {
+	t.Helper()
+	b, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
+		Topics: []string{"telemetry", "telemetry.dlq"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	at := kafka.Config{Brokers: []string{b.Addr()}}
+	client, err := kafka.New(at)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return &deadLetterRig{t, client, replay.Config{Kafka: at, Topic: "telemetry",
+		DeadLetters: replay.DeadLetters{FromDLQ: true}}}
+}
+
+// publishDeadLetters writes dead letters as an ingester does.
+func (o *deadLetterRig) publishDeadLetters(letters ...worker.DeadLetter) {
+	o.t.Helper()
+	for i := range letters {
+		if letters[i].Topic == "" {
+			letters[i].Topic = "telemetry"
+		}
+	}
+	require.NoError(o.t, ingest.NewTopicDeadLetterWriter(o.client.Topic("telemetry.dlq")).Publish(o.t.Context(), letters))
+}
+
+// publishRecord appends a record to a partition of the topic, and returns it as a worker has it.
+func (o *deadLetterRig) publishRecord(partition int, m kafka.Message) worker.Record {
+	o.t.Helper()
+	topic := o.client.Topic("telemetry")
+	_, err := topic.Produce(o.t.Context(), partition, []kafka.Message{m})
+	require.NoError(o.t, err)
+	all := o.records("telemetry", partition)
+	last := all[len(all)-1]
+	r := worker.Record{Offset: last.Offset, Time: last.Time, Key: last.Key, Value: last.Value}
+	for _, h := range last.Headers {
+		r.Headers = append(r.Headers, worker.Header(h))
+	}
+	return r
+}
+
+func (o *deadLetterRig) records(topic string, partition int) (all []kafka.Record) {
+	o.t.Helper()
+	of := o.client.Topic(topic)
+	first, end, err := of.Bounds(o.t.Context(), partition)
+	require.NoError(o.t, err)
+	span := kafka.Span{Partition: partition, From: first, To: end}
+	require.NoError(o.t, of.Each(o.t.Context(), span, func(r *kafka.Record) error {
+		all = append(all, *r)
+		return nil
+	}, nil))
+	return all
+}
+
+// copies are the records that were published for dead letters, by the dead letter.
+func (o *deadLetterRig) copies() map[string][]kafka.Record {
+	all := map[string][]kafka.Record{}
+	for p := range 2 {
+		for _, r := range o.records("telemetry", p) {
+			for _, h := range r.Headers {
+				if h.Key == deadletter.HeaderReplayOf {
+					id, _, _ := strings.Cut(string(h.Value), " ")
+					all[id] = append(all[id], r)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// at is a record that was refused in partition 1.
+func at(offset int64, value string, headers ...worker.Header) worker.Record {
+	return worker.Record{Offset: offset, Time: 1795183200000 + offset, Key: []byte("acme/m1"), Value: []byte(value),
+		Headers: headers}
+}
+
+func bad(index int, reason decode.Reason) decode.Bad { return decode.Bad{Index: index, Reason: reason} }
+
+const whole = decode.Whole
+
+// Each dead letter is published once, as it was where that is what was refused, else what of it was refused; the others
+// stay, and it is said why. Another replay has nothing left to do.
+func TestDeadLettersAreRepublished(t *testing.T) {
+	o := newDeadLetterRig(t)
+	one := `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`
+	two := `{"tenant":"acme","device":"m2","ts":2,"values":{"v":2}}`
+	array := "[" + one + "," + two + "]"
+	kept := worker.Header{Key: "content-type", Value: []byte("application/json; charset=utf-8")}
+	there := o.publishRecord(1, kafka.Message{Key: []byte("acme/m1"), Value: []byte(array)})
+	timeless := worker.Header{Key: "content-type", Value: []byte("text/plain; format=influx")}
+	nowhen := at(30, "m,device=m1 v=3", timeless)
+	nowhen.Time = -1
+	bare := worker.DeadLetter{Partition: 1, Record: there, Bad: bad(1, decode.Past), Bare: true}
+	gone := worker.DeadLetter{Partition: 1, Record: at(900, "x"), Bad: bad(0, decode.Past), Bare: true}
+	stretch := worker.DeadLetter{Partition: 1, Record: worker.Record{Offset: 50, Time: -1},
+		Bad: bad(whole, decode.Unreadable), Bare: true, Unreadable: &worker.Unreadable{First: 50, Through: 60}}
+	entire := worker.DeadLetter{Partition: 1, Record: at(10, one, kept), Bad: bad(0, decode.UnknownTenant)}
+	unstored := func(value string) worker.DeadLetter {
+		r := worker.Record{Offset: 70, Time: -1, Key: []byte("acme/m1"), Value: []byte("[" + value + "]")}
+		return worker.DeadLetter{Record: r, Bad: bad(whole, decode.Unstorable)}
+	}
+	o.publishDeadLetters(entire, entire,
+		worker.DeadLetter{Partition: 1, Record: at(11, array, kept), Bad: bad(1, decode.Future)},
+		worker.DeadLetter{Partition: 0, Record: at(12, "{", kept), Bad: bad(whole, decode.Undecodable)},
+		worker.DeadLetter{Partition: 1, Record: at(13, "m,device=m1 v=3", timeless), Bad: bad(0, decode.Limit)},
+		worker.DeadLetter{Partition: 1, Record: nowhen, Bad: bad(0, decode.Limit)},
+		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(0, decode.Limit)},
+		worker.DeadLetter{Partition: 0, Record: at(32, one), Bad: bad(0, decode.Limit)}, // another worker's, between
+		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(whole, decode.Limit)},
+		bare, gone, stretch, unstored(one), unstored(two),
+		worker.DeadLetter{Topic: "other", Record: at(14, one), Bad: bad(0, decode.Past)},
+	)
+	o.cfg.Messages.DeviceTag, o.cfg.Messages.Tenant = "device", "acme"
+	dry := o.cfg
+	dry.DeadLetters.DryRun = true
+	planned, err := replay.RunDeadLetters(t.Context(), dry)
+	require.NoError(t, err)
+	require.Empty(t, o.copies())
+
+	s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+	require.EqualError(t, err, "5 of 13 dead letters are not published")
+	require.Equal(t, planned.ByReason, s.ByReason)
+	require.Equal(t, 13, s.Selected)
+	require.Equal(t, 1, s.Repeats)
+	require.Equal(t, map[string]int{
+		"they stand for stretches of the log that can't be read":                        1,
+		"they stand for elements that they don't name":                                  1,
+		"their payload is not all there, and the log does not have the record any more": 1,
+		"their time is their record's, which neither they nor the log tell any more":    1,
+		"they would be refused again: undecodable":                                      1,
+	}, s.Skipped)
+	copies := o.copies()
+	require.Len(t, copies, 8)
+	published := func(id, value string, headers ...worker.Header) {
+		t.Helper()
+		require.Len(t, copies[id], 1, id)
+		r := copies[id][0]
+		require.Equal(t, value, string(r.Value), id)
+		require.Len(t, r.Headers, len(headers)+1)
+		for i, h := range headers {
+			require.Equal(t, kafka.Header(h), r.Headers[i])
+		}
+	}
+	made := worker.Header{Key: "content-type", Value: []byte("application/json")}
+	published("1/10/0@1795183200010", one, kept)
+	published("1/11/1@1795183200011", two, made)
+	published("1/13/0@1795183200013", `{"tenant":"acme","device":"m1","ts":1795183200013,"values":{"m_v":3}}`, made)
+	published("1/31/0@1795183200031", one, made)
+	published(fmt.Sprintf("1/%d/1@%d", there.Offset, there.Time), two, made)
+	require.Equal(t, []byte("acme/m1"), copies["1/10/0@1795183200010"][0].Key)
+	require.Len(t, o.records("telemetry", 1), 6, "where they stood")
+	require.Len(t, o.records("telemetry", 0), 3, "those of no device's partition")
+
+	var text strings.Builder
+	require.NoError(t, s.Print(&text))
+	require.Contains(t, text.String(), "telemetry.dlq to telemetry: dead letters 13, repeats 1\n")
+	require.Regexp(t, `(?m)^  reason +before  published  left$`, text.String())
+	require.Regexp(t, `(?m)^  limit +0 +3 +2$`, text.String())
+	require.Regexp(t, `(?m)^  all +0 +8 +5$`, text.String())
+
+	s, err = replay.RunDeadLetters(t.Context(), o.cfg)
+	require.EqualError(t, err, "5 of 13 dead letters are not published")
+	require.Equal(t, &replay.DeadLetterCounts{Before: 3, Skipped: 2}, s.ByReason[decode.Limit])
+	require.Equal(t, copies, o.copies())
+}
+
+// What a record's own headers say of dead letters does not count: a producer can't have those of others left
+// out, nor its own taken for something that is never published, nor stop the replay.
+func TestDeadLetterWithReceiptHeaders(t *testing.T) {
+	for name, forged := range map[string]string{
+		"of another letter": `{"run":"x","letters":["1/10/0@1795183200010"]}`, "none": "x",
+	} {
+		for _, kind := range []string{"done", "claim", "release"} {
+			o := newDeadLetterRig(t)
+			o.publishDeadLetters(
+				worker.DeadLetter{Partition: 1, Bad: bad(0, decode.UnknownTenant),
+					Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`)},
+				worker.DeadLetter{Partition: 1, Record: at(11, forged,
+					worker.Header{Key: "binnacle-receipt", Value: []byte(kind)}), Bad: bad(whole, decode.Undecodable)},
+				worker.DeadLetter{Partition: 1, Record: at(12, `{"tenant":"acme","device":"m1","ts":2,"values":{"v":1}}`,
+					worker.Header{Key: "binnacle-through", Value: []byte("999")}), Bad: bad(0, decode.UnknownTenant)},
+			)
+			s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+			require.EqualError(t, err, "1 of 3 dead letters are not published", "%s, %s", name, kind)
+			require.Equal(t, &replay.DeadLetterCounts{Published: 2}, s.ByReason[decode.UnknownTenant], "%s, %s", name, kind)
+			require.Len(t, o.copies(), 2)
+		}
+	}
+}
+
+// A producer of readings that writes the header of a copy does not have the dead letter counted as published: neither
+// by the run that looks for its own copies after a failed request, nor by the next run after one that died.
+func TestForgedCopyDoesNotCount(t *testing.T) {
+	const id = "1/10/0@1795183200010"
+	for _, dies := range []bool{false, true} {
+		for name, value := range map[string]string{
+			"guessed": id, "with a MAC of another secret": id + " 0123456789abcdef0123456789abcdef",
+			"with an empty MAC": id + " ",
+		} {
+			o := newDeadLetterRig(t)
+			o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+				Bad: bad(0, decode.UnknownTenant)})
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := false
+			_, err := replay.RunLettersWith(ctx, o.cfg, func(ctx context.Context, topic *kafka.Topic, p int,
+				m []kafka.Message) (int, error) {
+				if topic.Name() != o.cfg.Topic || failed {
+					return topic.Produce(ctx, p, m)
+				}
+				failed = true
+				o.publishRecord(1, kafka.Message{Key: []byte("acme/m1"), Value: []byte("forged"),
+					Headers: []kafka.Header{{Key: "binnacle-replay-of", Value: []byte(value)}}})
+				if dies {
+					cancel()
+				}
+				return 0, errFault
+			}, func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) })
+			cancel()
+			if dies {
+				require.Error(t, err)
+				_, err = replay.RunLettersWith(t.Context(), o.cfg, func(ctx context.Context, topic *kafka.Topic, p int,
+					m []kafka.Message) (int, error) {
+					return topic.Produce(ctx, p, m)
+				}, func(context.Context, time.Duration) error { return nil })
+			}
+			require.NoError(t, err, name)
+			require.Len(t, o.copies()[id], 2, "%s: the forged one and the true one", name)
+		}
+	}
+}
+
+// A copy that is refused again is a dead letter of its own, and may be published again.
+func TestCopyRefusedAgain(t *testing.T) {
+	o := newDeadLetterRig(t)
+	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+		Bad: bad(0, decode.UnknownTenant)})
+	_, err := replay.RunDeadLetters(t.Context(), o.cfg)
+	require.NoError(t, err)
+	again := o.records("telemetry", 1)[0]
+	r := worker.Record{Offset: again.Offset, Time: again.Time, Key: again.Key, Value: again.Value}
+	for _, h := range again.Headers {
+		r.Headers = append(r.Headers, worker.Header(h))
+	}
+	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: r, Bad: bad(0, decode.UnknownTenant)})
+	s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+	require.NoError(t, err)
+	require.Equal(t, &replay.DeadLetterCounts{Before: 1, Published: 1}, s.ByReason[decode.UnknownTenant])
+	require.Len(t, o.copies(), 2)
+	require.Len(t, o.records("telemetry", 1)[1].Headers, 1, "only whose copy it is")
+}
+
+// What is set counts whatever a dead letter names, and its key follows. A backfill's grant covers what is published.
+func TestDeadLettersAreRepaired(t *testing.T) {
+	o := newDeadLetterRig(t)
+	refused := func(offset int64, value string, index int, reason decode.Reason) {
+		o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(offset, value), Bad: bad(index, reason)})
+	}
+	refused(10, `{"tenant":"ACME!","device":"m1","ts":1763640001000,"values":{"v":1}}`, 0, decode.Tenant)
+	refused(11, `[{"device":"m2","ts":1763640003000,"values":{"v":1}},{"device":"m3","ts":1763640002000,"values":{"v":1}}]`, 1, decode.Tenant)
+	refused(12, `{"device":"m1","ts":1,"values":{}}`, 0, decode.Tenant)
+	refused(13, `{"tenant":"b","device":"m1","ts":1,"values":{"v":1}}`, 0, decode.Past)
+	o.cfg.DeadLetters.Set, o.cfg.DeadLetters.Reasons = []string{"tenant=globex"}, []string{"tenant"}
+	var granted []string
+	o.cfg.Grant = func(_ context.Context, w control.BackfillWork) (string, error) {
+		tenant, r := w.Tenant, w.Range
+		granted = append(granted, fmt.Sprintf("%s %d to %d", tenant, r.From, r.To))
+		return "leave", nil
+	}
+	s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+	require.EqualError(t, err, "1 of 3 dead letters are not published")
+	require.Equal(t, map[string]int{"they would be refused again: empty": 1}, s.Skipped)
+	require.Equal(t, []string{"globex 1763640001000 to 1763640002001"}, granted)
+	copies := o.copies()
+	require.Len(t, copies, 2)
+	first, second := copies["1/10/0@1795183200010"][0], copies["1/11/1@1795183200011"][0]
+	require.Equal(t, `{"tenant":"globex","device":"m1","ts":1763640001000,"values":{"v":1}}`, string(first.Value))
+	require.Equal(t, "globex/m1", string(first.Key))
+	require.Equal(t, `{"tenant":"globex","device":"m3","ts":1763640002000,"values":{"v":1}}`, string(second.Value))
+	require.Equal(t, "binnacle-backfill", second.Headers[1].Key)
+	for p := range 2 {
+		for _, r := range o.records("telemetry", p) {
+			require.Equal(t, kafka.PartitionOf(r.Key, []int{0, 1}), p)
+		}
+	}
+}
+
+func TestDeadLetterSelection(t *testing.T) {
+	o := newDeadLetterRig(t)
+	o.publishDeadLetters(worker.DeadLetter{Record: at(1, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+		Bad: bad(0, decode.Past)})
+	refused := time.UnixMilli(o.records("telemetry.dlq", kafka.PartitionOf([]byte("acme/m1"), []int{0, 1}))[0].Time)
+	for since, n := range map[string]int{
+		refused.Add(time.Second).UTC().Format(time.RFC3339): 0, refused.UTC().Format(time.RFC3339): 1, "1h": 1, "0s": 0,
+	} {
+		cfg := o.cfg
+		cfg.DeadLetters.DryRun, cfg.DeadLetters.Since = true, since
+		cfg.Now = func() time.Time { return refused.Add(time.Minute) }
+		s, err := replay.RunDeadLetters(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Equal(t, n, s.Selected, since)
+	}
+	for _, c := range []struct {
+		change func(c *replay.Config)
+		want   string
+	}{
+		{func(c *replay.Config) { c.File = "x.csv" }, "--from-dlq reads no file"},
+		{func(c *replay.Config) { c.DeadLetters.Reasons = []string{"sloth"} }, "--reason \"sloth\""},
+		{func(c *replay.Config) { c.DeadLetters.Since = "yesterday" }, "--since \"yesterday\""},
+		{func(c *replay.Config) { c.DeadLetters.Set = []string{"tenant=A"} }, "--set tenant=A"},
+		{func(c *replay.Config) { c.DeadLetters.Set = []string{"colour=red"} }, "can be set"},
+		{func(c *replay.Config) { c.DeadLetters.DeadLetters = "nowhere" }, "nowhere"},
+		{func(c *replay.Config) { c.Topic = "" }, "--topic"},
+	} {
+		cfg := o.cfg
+		c.change(&cfg)
+		_, err := replay.RunDeadLetters(t.Context(), cfg)
+		require.ErrorContains(t, err, c.want)
+	}
+	_, err := replay.Run(t.Context(), replay.Config{File: "x.csv", Tenant: "acme", Topic: "t", Kafka: o.cfg.Kafka,
+		DeadLetters: replay.DeadLetters{DryRun: true}})
+	require.ErrorContains(t, err, "need --from-dlq")
+}
+
+// many buries dead letters of several devices, in both partitions.
+func (o *deadLetterRig) many(n int) {
+	var letters []worker.DeadLetter
+	for i := range n {
+		r := at(int64(i), fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":%d,"values":{"v":1}}`, i%5, i))
+		r.Key = fmt.Appendf(nil, "acme/m%d", i%5)
+		letters = append(letters, worker.DeadLetter{Partition: int32(i % 2), Record: r,
+			Bad: bad(0, decode.UnknownTenant)})
+	}
+	o.publishDeadLetters(letters...)
+}
+
+// once checks that n dead letters were published once each.
+func (o *deadLetterRig) once(n int, what string, args ...any) {
+	o.t.Helper()
+	copies := o.copies()
+	for id, all := range copies {
+		require.Len(o.t, all, 1, "%s: %s", id, fmt.Sprintf(what, args...))
+	}
+	require.Len(o.t, copies, n, fmt.Sprintf(what, args...))
+}
+
+var errFault = errors.New("the connection broke")
+
+// Each request fails in turn, applied or not, or only applied a moment later, and the replay goes on, or dies there and
+// another one begins: each dead letter is published once.
+func TestDeadLetterReplayFailsAtEveryStep(t *testing.T) {
+	const n = 12
+	type fault struct {
+		at      int
+		applied string
+		dies    bool
+	}
+	for _, applied := range []string{"not", "at once", "later"} {
+		for _, dies := range []bool{false, true} {
+			for at := 1; ; at++ {
+				f := fault{at, applied, dies}
+				o := newDeadLetterRig(t)
+				o.many(n)
+				calls, late := 0, func() {}
+				produce := func(ctx context.Context, topic *kafka.Topic, p int, m []kafka.Message) (int, error) {
+					calls++
+					switch {
+					case calls != f.at && (calls < f.at || !f.dies):
+						return topic.Produce(ctx, p, m)
+					case calls == f.at && f.applied != "not":
+						apply := func() {
+							_, err := o.client.Topic(topic.Name()).Produce(t.Context(), p, m)
+							require.NoError(t, err)
+						}
+						if f.applied == "later" {
+							late = sync.OnceFunc(apply)
+						} else {
+							apply()
+						}
+					}
+					return 0, errFault
+				}
+				pause := func(ctx context.Context, _ time.Duration) error {
+					late()
+					if f.dies && calls >= f.at {
+						return errFault
+					}
+					return nil
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if f.dies {
+					die := produce
+					produce = func(ctx context.Context, topic *kafka.Topic, p int, m []kafka.Message) (int, error) {
+						n, err := die(ctx, topic, p, m)
+						if err != nil {
+							cancel()
+						}
+						return n, err
+					}
+				}
+				_, err := replay.RunLettersWith(ctx, o.cfg, produce, pause)
+				cancel()
+				reached := calls >= f.at
+				if f.dies && reached {
+					require.Error(t, err)
+					f.dies, f.at = false, 0
+					_, err = replay.RunLettersWith(t.Context(), o.cfg, produce, pause)
+					if err != nil && f.applied == "later" { // the last word of the dead one is like a sign of life
+						require.ErrorContains(t, err, "another replay")
+						_, err = replay.RunLettersWith(t.Context(), o.cfg, produce, pause)
+					}
+				}
+				late()
+				require.NoError(t, err, "%+v", f)
+				o.once(n, "%+v", f)
+				s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+				require.NoError(t, err)
+				require.Equal(t, &replay.DeadLetterCounts{Before: n}, s.ByReason[decode.UnknownTenant])
+				o.once(n, "%+v", f)
+				if !reached {
+					break
+				}
+			}
+		}
+	}
+}
+
+// Several replays at once: what one takes the others leave.
+func TestConcurrentDeadLetterReplays(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for round := range uint64(5) {
+		const n = 300
+		o := newDeadLetterRig(t)
+		o.many(n)
+		o.cfg.Rate = 1e6 // batches of any size
+		var wait, ready sync.WaitGroup
+		ready.Add(3)
+		for i := range uint64(3) {
+			random := rand.New(rand.NewPCG(seed, round*3+i))
+			var mu sync.Mutex
+			cfg := o.cfg
+			cfg.Now = func() time.Time { // due at once, or so late that everything goes out
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Now().Add(-time.Duration(random.IntN(2)) * 6 * time.Millisecond)
+			}
+			wait.Go(func() {
+				first := sync.OnceFunc(func() { // none begins before all have read everything
+					ready.Done()
+					ready.Wait()
+				})
+				_, _ = replay.RunLettersWith(t.Context(), cfg, func(ctx context.Context, topic *kafka.Topic, p int,
+					m []kafka.Message) (int, error) {
+					first()
+					return topic.Produce(ctx, p, m)
+				}, retry.Pause) // what others have taken is an error
+			})
+		}
+		wait.Wait()
+		s, err := replay.RunDeadLetters(t.Context(), o.cfg)
+		require.NoError(t, err)
+		require.Equal(t, &replay.DeadLetterCounts{Before: n}, s.ByReason[decode.UnknownTenant])
+		o.once(n, "round %d", round)
+	}
+}

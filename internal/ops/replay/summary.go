@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/telemetry"
+	"binnacle/internal/text/report"
+)
+
+// maxLineNumbers is how many bad lines a Summary names.
+const maxLineNumbers = 10
+
+// Summary is what a replay did. Counts are of the whole file if Run returned no error; then every record
+// is acknowledged.
+type Summary struct {
+	File   string
+	Format Format
+	Shift  int64 // milliseconds that were added to every time
+
+	Skipped int // elements of the file that an earlier replay has published
+
+	Records     int // acknowledged Kafka records
+	Readings    int // good readings among them
+	Values      int // of those
+	DeadLetters int // records that lack a tenant, a device or else: they end in the dead letters
+
+	BadLines       int    // can't be parsed, and are not published
+	BadLineNumbers []int  // the first ten, from 1
+	FirstBad       string // why the first of them can't be parsed
+
+	Texts     int    // cells of a table that begin like a number and became text
+	FirstText string // the first of them, and where it stands
+
+	Refusals Refusals // of the records, by ingesters, as far as they have decided
+
+	// DuplicateInstants are the readings that give a series a value at an instant at which it has one from
+	// earlier in the file. The later one wins.
+	DuplicateInstants int
+	// DuplicatesWithin is 0 if the whole file was searched for them, else the number of values back to
+	// which at least it was.
+	DuplicatesWithin int
+}
+
+func (s *Summary) count(e *element) {
+	s.Texts += e.texts
+	s.FirstText = cmp.Or(s.FirstText, e.text)
+	switch e.outcome {
+	case good:
+		s.Readings++
+		s.Values += len(e.reading.Fields)
+	case deadLetter:
+		s.DeadLetters++
+	case bad:
+		s.bad(e)
+	}
+}
+
+func (s *Summary) bad(e *element) {
+	if s.BadLines++; s.BadLines == 1 {
+		s.FirstBad = e.why
+	}
+	if len(s.BadLineNumbers) < maxLineNumbers {
+		s.BadLineNumbers = append(s.BadLineNumbers, e.line)
+	}
+}
+
+// Print writes the summary for people.
+func (s Summary) Print(w io.Writer) error {
+	rows := [][]string{{s.File, string(s.Format)}}
+	row := func(name string, n int, note string) { rows = append(rows, []string{name, strconv.Itoa(n), note}) }
+	if s.Shift != 0 {
+		rows = append(rows, []string{"times shifted by", fmt.Sprintf("%+.3f days", float64(s.Shift)/telemetry.DayMillis)})
+	}
+	if s.Skipped > 0 {
+		row("published before", s.Skipped, "by a replay that was stopped; they are not in the counts below")
+	}
+	row("records", s.Records, "")
+	row("readings", s.Readings, "")
+	row("values", s.Values, "")
+	row("bad lines", s.BadLines, s.lineNumbers())
+	row("duplicate instants", s.DuplicateInstants, s.within())
+	if s.DeadLetters > 0 {
+		row("dead letters", s.DeadLetters, "of the records: they lack what a reading must have")
+	}
+	if s.Texts > 0 {
+		row("text", s.Texts, "cells begin like a number; the first: "+s.FirstText)
+	}
+	if n := s.Refusals.Records; n > 0 {
+		row("refused", n, "by ingesters: they are dead letters")
+	}
+	return report.List(w, rows)
+}
+
+func (s Summary) lineNumbers() string {
+	if s.BadLines == 0 {
+		return ""
+	}
+	more := ""
+	if s.BadLines > len(s.BadLineNumbers) {
+		more = ", …"
+	}
+	return "line " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.BadLineNumbers), " ", ", "), "[]") + more
+}
+
+func (s Summary) within() string {
+	switch {
+	case s.DuplicatesWithin > 0:
+		return fmt.Sprintf("the later one wins; looked for among the last %d values", s.DuplicatesWithin)
+	case s.DuplicateInstants > 0:
+		return "the later one wins"
+	}
+	return ""
+}

@@ -1,0 +1,593 @@
+package tenantcopy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/ops/tenantcopy"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	// The encoder of pages is made for all, once: not in the bubble of a test.
+	if _, _, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{{Device: "m1"}}}); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
+
+var (
+	noon   = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	months = []string{"chunks-2026-10", "chunks-2026-11"}
+	all    = telemetry.Range{To: noon.Add(24 * time.Hour).UnixMilli()}
+)
+
+// pair is two accounts. The source has three devices with two streams.
+type pair struct {
+	t        *testing.T
+	from, to *querytest.World
+	waited   atomic.Int64 // ns since noon, by the clocks of the copy and of both accounts
+}
+
+// wait lets time go by.
+func (p *pair) wait(d time.Duration) { p.waited.Add(int64(d)) }
+
+func (p *pair) now() time.Time { return noon.Add(time.Duration(p.waited.Load())) }
+
+func twoAccounts(t *testing.T) *pair {
+	p := &pair{t: t, from: querytest.New(t, noon), to: querytest.New(t, noon)}
+	p.from.Store.Now, p.to.Store.Now = p.now, p.now
+	p.stream(p.from, "old")
+	p.stream(p.from, "telemetry")
+	return p
+}
+
+func newPair(t *testing.T) *pair {
+	p := twoAccounts(t)
+	for _, name := range months {
+		p.to.Store.CreateContainer(name)
+	}
+	for d := range 3 {
+		for day := range 3 {
+			for n := range 3 {
+				p.chunk(p.from, reading{uint32(1 + d%2), d, 18 + day, n, 1})
+			}
+		}
+	}
+	p.chunk(p.from, reading{1, 0, -5, 0, 1}) // in another container
+	return p
+}
+
+func (p *pair) stream(w *querytest.World, topic string) uint32 {
+	s, err := control.NewStreams(w.Documents).Find(p.t.Context(), "c1", topic, 1)
+	require.NoError(p.t, err)
+	return s.Number
+}
+
+// reading names the readings of a chunk: their values are those of the last number.
+type reading struct {
+	stream         uint32
+	device, day, n int
+	value          float64
+}
+
+func (p *pair) chunk(w *querytest.World, r reading) {
+	var records []querytest.Record
+	for i := range 3 {
+		at := time.Date(2026, 11, r.day, r.n, i, 0, 0, time.UTC)
+		records = append(records, querytest.Record{
+			Position: telemetry.Position{Stream: r.stream, Offset: int64(10*r.n + i)},
+			Reading: telemetry.Reading{Tenant: "acme", Device: fmt.Sprintf("m%d", r.device), Time: at.UnixMilli(),
+				Fields: []telemetry.Field{{Metric: "x", Value: telemetry.FloatValue(r.value + float64(i)/8)},
+					{Metric: "state", Value: telemetry.TextValue("<on>&")}}},
+		})
+	}
+	w.Chunk(records...)
+}
+
+func (p *pair) side(w *querytest.World) tenantcopy.Side {
+	return tenantcopy.Side{Documents: w.Documents, OfTenants: w.Documents,
+		Orders:    control.NewErasureOrders(w.Documents, p.now),
+		Directory: control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: p.now}),
+		Catalog:   w.Catalog, Chunks: w.Store}
+}
+
+// config is that of a copy which gives up at the first failure.
+func (p *pair) config() tenantcopy.Config {
+	return tenantcopy.Config{From: p.side(p.from), To: p.side(p.to), Tenant: "acme", Days: all, Attempts: 1,
+		Now: p.now, Forget: erase.Forget}
+}
+
+func (p *pair) copy(cfg tenantcopy.Config) tenantcopy.Result {
+	p.t.Helper()
+	r, err := tenantcopy.New(cfg).Run(p.t.Context())
+	require.NoError(p.t, err)
+	return r
+}
+
+// rows are the answer of an account to a strict query.
+func (p *pair) rows(w *querytest.World, devices ...string) (rows []query.Row) {
+	p.t.Helper()
+	directory := p.side(w).Directory
+	_, err := directory.Refresh(p.t.Context())
+	require.NoError(p.t, err)
+	w.Log.Set(1000)
+	w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: 1000})
+	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Catalog: w.Catalog, Directory: directory, Log: w.Log,
+		Now: p.now})
+	require.NoError(p.t, err)
+	res, err := q.Readings(p.t.Context(), query.Request{Tenant: "acme", Devices: devices, Range: all, Strict: true},
+		func(row query.Row) error {
+			row.Values = slices.Clone(row.Values)
+			rows = append(rows, row)
+			return nil
+		})
+	require.NoError(p.t, err)
+	require.Empty(p.t, res.Incomplete)
+	return rows
+}
+
+func (p *pair) requireEqual(r tenantcopy.Result) {
+	p.t.Helper()
+	require.Empty(p.t, r.Different)
+	require.True(p.t, r.IsEqual(), "%+v", r)
+	require.Equal(p.t, p.rows(p.from), p.rows(p.to))
+}
+
+// order gives an order that covers both streams of an account up to an offset.
+func (p *pair) annotations(w *querytest.World) *control.Annotations {
+	return control.NewAnnotations(w.Documents, w.Documents, func(string) control.Erasures { return nil })
+}
+
+func (p *pair) order(w *querytest.World, o control.Erasure, through int64) *control.Erasure {
+	orders := p.side(w).Orders
+	o.Tenant = "acme"
+	given, err := orders.Announce(context.Background(), o)
+	require.NoError(p.t, err)
+	require.NoError(p.t, orders.Acknowledge(context.Background(), given.ID, []control.ErasurePosition{
+		{Stream: 1, Through: through}, {Stream: 2, Through: through}}))
+	return given
+}
+
+// sweep sweeps the orders of an account as the role provision does.
+func (p *pair) sweep(w *querytest.World) {
+	s := p.side(w)
+	require.NoError(p.t, erase.NewSweeper(erase.Config{Chunks: w.Store, Rollups: w.Rollups, Orders: s.Orders,
+		Snapshot: s.Directory.Refresh, By: "test", RUs: 1e9, Now: p.now}).Round(
+		context.Background()))
+}
+
+// A copy has what the source has; a repeat writes nothing.
+func TestCopyEqualsSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		r := p.copy(p.config())
+		require.Equal(t, 28, r.Copied)
+		require.Equal(t, []int{28, 10, 84, 3}, []int{r.Chunks, r.Chains, int(r.Rows), r.Devices})
+		p.requireEqual(r)
+		from, _ := p.from.Catalog.Entry("acme", "m1")
+		to, _ := p.to.Catalog.Entry("acme", "m1")
+		require.Equal(t, from, to)
+
+		notes, theirs := p.annotations(p.from), p.annotations(p.to)
+		for i, text := range []string{"new firmware", "a storm"} {
+			_, err := notes.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli() + int64(i), Text: text}, 0)
+			require.NoError(t, err)
+		}
+		_, err := theirs.Add(t.Context(), "acme", control.Annotation{Time: 1, Text: "the target's own"}, 0)
+		require.NoError(t, err)
+		before := p.to.Store.Documents()
+		p.copy(p.config())
+		again := p.copy(p.config())
+		copied, err := theirs.List(t.Context(), "acme")
+		require.NoError(t, err)
+		made, err := notes.List(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, copied, 3)
+		require.Equal(t, made, copied[1:])
+		require.Zero(t, again.Copied+again.Replaced)
+		require.Equal(t, before, p.to.Store.Documents())
+		p.requireEqual(again)
+	})
+}
+
+// Only the device and the days that were asked for are copied.
+func TestCopyOfADeviceAndDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg := p.config()
+		cfg.Device = "m1"
+		cfg.Days = telemetry.Range{From: noon.Add(-36 * time.Hour).UnixMilli(), To: noon.Add(12 * time.Hour).UnixMilli()}
+		r := p.copy(cfg)
+		require.Equal(t, []int{6, 6, 1}, []int{r.Copied, r.Chunks, r.Devices})
+		require.Len(t, p.to.Store.Documents(), 6)
+	})
+}
+
+// A dry run changes nothing on either side.
+func TestDryRunOfACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		for _, docs := range []*controltest.Documents{p.from.Documents, p.to.Documents} {
+			docs.Fault = func(op, _, id string) *controltest.Fault {
+				if op == controltest.OpCreate || op == controltest.OpReplace {
+					t.Errorf("%s %s in a dry run", op, id)
+				}
+				return nil
+			}
+		}
+		cfg := p.config()
+		cfg.DryRun = true
+		r := p.copy(cfg)
+		require.Equal(t, 28, r.Copied)
+		require.Equal(t, months, r.Missing)
+		require.Empty(t, p.to.Store.Documents())
+	})
+}
+
+// A target that stores the same tenant and devices itself keeps all that it has: streams that are copied have numbers
+// that it has never used, and the numbers that it uses later are others again.
+func TestCopyToATargetThatIngests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.stream(p.to, "own")
+		for n := range 2 {
+			p.chunk(p.to, reading{1, 1, 19, n, 50})    // other values of the same instants
+			p.chunk(p.to, reading{1, 1, 20, 6 + n, 7}) // and instants that the source lacks
+		}
+		own := p.to.Store.Documents()
+		var created atomic.Int64
+		p.to.Store.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Create && created.Add(1) == 5 { // the target goes on, also with a stream that is new
+				p.stream(p.to, "newer")
+				p.chunk(p.to, reading{1, 1, 19, 2, 50})
+			}
+			return nil
+		}
+		r := p.copy(p.config())
+		require.True(t, r.IsEqual(), "%+v", r)
+		require.Equal(t, map[uint32]uint32{1: 2, 2: 3}, r.Streams)
+		for _, s := range own {
+			require.Contains(t, p.to.Store.Documents(), s)
+		}
+		require.Equal(t, p.rows(p.from, "m0"), p.rows(p.to, "m0"))
+		both := p.rows(p.to, "m1")
+		require.Len(t, both, 9*3+6, "no instant is answered twice, and none is missing")
+		for _, row := range p.rows(p.from, "m1") {
+			require.Contains(t, both, row, "of two values of an instant that of the copy wins")
+		}
+		require.Equal(t, uint32(4), p.stream(p.to, "newer"))
+		again := p.copy(p.config())
+		require.Zero(t, again.Copied+again.Replaced)
+	})
+}
+
+// step is a request of a copy that goes wrong.
+type step struct {
+	applied bool // and its answer is lost
+	at      int
+	crash   func()
+}
+
+// failAt has the request with a number fail, of all requests on both sides. It returns how many there were.
+func (p *pair) failAt(s step) *atomic.Int64 {
+	n := new(atomic.Int64)
+	next := func() *storetest.Fault {
+		if n.Add(1) != int64(s.at) {
+			return nil
+		}
+		if s.crash != nil {
+			s.crash()
+			return &storetest.Fault{Applied: s.applied, Err: context.Canceled}
+		}
+		return &storetest.Fault{Applied: s.applied, Err: errors.New("no answer")}
+	}
+	for _, w := range []*querytest.World{p.from, p.to} {
+		w.Documents.Fault = func(string, string, string) *controltest.Fault { return next() }
+		w.Catalog.Fault = func(string, string, string) *controltest.Fault { return next() }
+		w.Store.Fault = func(storetest.Op) *storetest.Fault { return next() }
+	}
+	return n
+}
+
+// smallPair has an order that the target lacks, and that is not swept: its copy does everything there is to do.
+func smallPair(t *testing.T) *pair {
+	p := twoAccounts(t)
+	p.to.Store.CreateContainer(months[1])
+	p.stream(p.to, "own")
+	p.chunk(p.to, reading{1, 0, 19, 4, 3})
+	for n := range 2 {
+		p.chunk(p.from, reading{1, 0, 19, n, 1})
+		p.chunk(p.from, reading{2, 1, 19, n, 1})
+	}
+	p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 9)
+	return p
+}
+
+// Whatever request fails, loses its answer or is the last of its process: when the copy is run again it is equal, and
+// nothing is answered twice.
+func TestCopyMayDieAnywhere(t *testing.T) {
+	for _, kind := range []string{"failed", "lost answer", "crash", "crash after the write", "failed, tried again"} {
+		t.Run(kind, func(t *testing.T) {
+			for at, total := 1, 1; at <= total; at++ {
+				synctest.Test(t, func(t *testing.T) {
+					p := smallPair(t)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					s, cfg := step{at: at, applied: kind == "lost answer" || kind == "crash after the write"}, p.config()
+					switch kind {
+					case "crash", "crash after the write":
+						s.crash = cancel
+					case "failed, tried again":
+						cfg.Attempts = 3
+					}
+					n := p.failAt(s)
+					_, err := tenantcopy.New(cfg).Run(ctx)
+					if kind == "failed, tried again" {
+						require.NoError(t, err, "request %d", at)
+					}
+					total = max(total, int(n.Load()))
+					p.failAt(step{})
+					r := p.copy(p.config())
+					require.True(t, r.IsEqual(), "request %d: %+v", at, r)
+					require.Equal(t, []int{4, 1}, []int{r.Chunks, r.Erased}, "request %d", at)
+					require.Equal(t, p.rows(p.from, "m1"), p.rows(p.to, "m1"), "request %d", at)
+					require.Len(t, p.rows(p.to, "m0"), 9, "request %d", at)
+					require.Equal(t, map[uint32]uint32{1: 2, 2: 3}, r.Streams, "request %d", at)
+					p.requireOrder(at)
+				})
+			}
+		})
+	}
+}
+
+// requireOrder requires that the target has one order: about streams that were copied, and nothing of its own.
+func (p *pair) requireOrder(at int) {
+	v, err := p.side(p.to).Directory.Refresh(p.t.Context())
+	require.NoError(p.t, err)
+	orders := v.Erasures("acme")
+	require.Len(p.t, orders, 1, "request %d", at)
+	require.Equal(p.t, noon, orders[0].At)
+	require.Equal(p.t, []control.ErasurePosition{{Stream: 1, Partition: control.EveryPartition, Through: -1},
+		{Stream: 2, Through: 9}, {Stream: 3, Through: 9}}, orders[0].Positions(), "request %d", at)
+}
+
+// An order of the source hides what was copied at the target too, also while the copy runs, and whoever sweeps first. A
+// fence that the target's sweep has put behind a half copied chain gives way to the chunk of that number.
+func TestErasureDuringACopy(t *testing.T) {
+	replaced := 0
+	for at := range int64(8) {
+		for _, sweeps := range []string{"none", "source", "target", "both"} {
+			t.Run(fmt.Sprintf("after %d chunks, swept by %s", at, sweeps), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newPair(t)
+					var created atomic.Int64
+					serial := make(chan struct{}, 1) // the copy is at several devices at once
+					p.to.Store.Fault = func(op storetest.Op) *storetest.Fault {
+						if op.Kind != storetest.Create || created.Load() < 0 {
+							return nil
+						}
+						serial <- struct{}{}
+						defer func() { <-serial }()
+						n := created.Add(1)
+						if n == at+1 {
+							p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 15) // two of three chunks
+							p.wait(6 * time.Second)                                                  // the copy reads orders again
+						}
+						if n > at+1 && n < at+6 {
+							created.Store(-100) // the sweep creates too
+							p.sweepBoth(sweeps)
+							created.Store(n)
+						}
+						return nil
+					}
+					replaced += p.copyBesideSweeps(&created)
+					for _, s := range p.to.Store.Documents() {
+						c, err := chunk.Parse(s.Doc)
+						require.NoError(t, err)
+						require.False(t, s.Key.Device == "m1" && c.Header.Through <= 15 && c.Header.Rows > 0, "%s has rows", s.ID)
+					}
+					p.requireEqual(p.copy(p.config()))
+				})
+			})
+		}
+	}
+	require.Positive(t, replaced, "fences, and chunks that were copied before the order")
+}
+
+// An order that comes when its days were compared is found: the copy has not ended before.
+func TestOrderBehindTheComparison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg, isGiven := p.config(), false
+		cfg.Progress = func(r tenantcopy.Result) {
+			if r.Chunks == 28 && !isGiven {
+				isGiven = true
+				p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 15)
+			}
+		}
+		r := p.copy(cfg)
+		p.requireEqual(r)
+		require.Equal(t, []int{28, 6, 6}, []int{r.Copied, r.Replaced, r.Erased})
+	})
+}
+
+// copyBesideSweeps copies and checks what is there then. It returns how much the copy has replaced.
+func (p *pair) copyBesideSweeps(created *atomic.Int64) int {
+	r := p.copy(p.config())
+	created.Store(-1000)
+	p.requireEqual(r)
+	require.Len(p.t, p.rows(p.to, "m1"), 9)
+	p.sweep(p.to)
+	require.Len(p.t, p.rows(p.to, "m1"), 9)
+	return r.Replaced
+}
+
+// sweepBoth sweeps the accounts that are asked for.
+func (p *pair) sweepBoth(which string) {
+	if which == "source" || which == "both" {
+		p.sweep(p.from)
+	}
+	if which == "target" || which == "both" {
+		p.sweep(p.to)
+	}
+}
+
+// An order of the target's own is about the copy as well: nothing of the device comes back with it.
+func TestErasureAtTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		r := p.copy(p.config())
+		orders := p.side(p.to).Orders
+		given, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "m1", To: control.EveryDay})
+		require.NoError(t, err)
+		positions, err := erase.Positions(t.Context(), control.NewStreams(p.to.Documents), noLog{})
+		require.NoError(t, err, "what was copied is of no cluster that has to be asked")
+		require.NoError(t, erase.Forget(t.Context(), p.to.Catalog, given))
+		require.NoError(t, orders.Acknowledge(t.Context(), given.ID, positions))
+		p.sweep(p.to)
+		p.chunk(p.from, reading{2, 1, 20, 5, 1})
+		id, doc, err := catalog.Encode(catalog.Page{Updated: noon.Add(time.Hour).UnixMilli(),
+			Entries: []catalog.Entry{{Device: "m1", First: 1}}})
+		require.NoError(t, err)
+		require.NoError(t, p.from.Catalog.Create(t.Context(), "acme", id, doc))
+		r = p.copy(p.config())
+		require.True(t, r.IsEqual(), "%+v", r)
+		require.Equal(t, 10, r.Erased)
+		require.Empty(t, p.rows(p.to, "m1"))
+		require.Len(t, p.rows(p.to, "m0"), 30)
+		_, isListed := p.to.Catalog.Entry("acme", "m1")
+		require.False(t, isListed)
+	})
+}
+
+// An order that was announced at the target and then made void, as an old one is whose copy was interrupted, is stored
+// once more; when it is there it is not stored again.
+func TestOrderThatBecameVoidIsCopied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := smallPair(t)
+		v, err := p.side(p.from).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		orders := p.side(p.to).Orders
+		require.NoError(t, orders.Restore(t.Context(), v.Erasures("acme")[0]))
+		isVoid, err := orders.Void(t.Context(), v.Erasures("acme")[0].ID)
+		require.NoError(t, err)
+		require.True(t, isVoid)
+		for range 2 {
+			r := p.copy(p.config())
+			require.True(t, r.IsEqual(), "%+v", r)
+			require.Equal(t, 1, r.Erased)
+			p.requireOrder(0)
+		}
+	})
+}
+
+// noLog is erase.Log of a cluster without topics.
+type noLog struct{}
+
+func (noLog) ClusterID(context.Context) (string, error) { return "elsewhere", nil }
+
+func (noLog) LogEnds(context.Context, string) (map[int32]int64, error) { return nil, nil }
+
+// The time to live of a copy is what is left of the chunk's, and a day that is hidden is not copied.
+func TestCopyKeepsTimeToLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoAccounts(t)
+		p.to.Store.CreateContainer(months[1])
+		_, err := control.NewDirectory(control.DirectoryConfig{Documents: p.from.Documents, Now: p.now,
+			Retention: 10 * 24 * time.Hour}).Register(t.Context(), "acme")
+		require.NoError(t, err)
+		p.chunk(p.from, reading{1, 0, 19, 0, 1})
+		p.chunk(p.from, reading{1, 0, 12, 0, 1})
+		p.wait(5 * 24 * time.Hour)
+		r := p.copy(p.config())
+		require.Equal(t, []int{1, 1}, []int{r.Chunks, r.Expiring})
+		stored := p.to.Store.Documents()
+		require.Len(t, stored, 1)
+		c, err := chunk.Parse(stored[0].Doc)
+		require.NoError(t, err)
+		require.Equal(t, int((4*24+12)*time.Hour/time.Second), c.Header.TTL)
+		v, err := p.side(p.to).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		acme, _ := v.Tenant("acme")
+		require.Equal(t, 10*24*time.Hour, acme.Retention, "the retention goes first")
+	})
+}
+
+// A container that the target lacks is asked for, and the copy waits for it.
+func TestCopyWaitsForContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		for _, name := range months {
+			p.to.Store.DeleteContainer(name)
+		}
+		began := time.Now()
+		go func() {
+			time.Sleep(time.Minute)
+			for _, name := range months {
+				p.to.Store.CreateContainer(name)
+			}
+		}()
+		p.requireEqual(p.copy(p.config()))
+		require.Greater(t, time.Since(began), time.Minute-time.Second)
+	})
+}
+
+// What the target has in the place of a chunk and is not its copy is named, and stays.
+func TestOtherChunkIsADifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.copy(p.config())
+		stored := p.to.Store.Documents()[3]
+		doc := slices.Clone(stored.Doc)
+		replaced := false
+		for i := range doc {
+			if string(doc[i:min(len(doc), i+10)]) == `"readings"` {
+				doc[i+11], replaced = '4', true
+			}
+		}
+		require.True(t, replaced)
+		var etag string
+		_, err := p.to.Store.Scan(t.Context(), store.Scan{Key: stored.Key, Range: all}, func(d []byte) error {
+			etag = etagOf(t, d, stored.ID, etag)
+			return nil
+		})
+		require.NoError(t, err)
+		_, err = p.to.Store.ReplaceChunk(t.Context(), store.Version{Key: stored.Key, ID: stored.ID, ETag: etag}, doc)
+		require.NoError(t, err)
+		r := p.copy(p.config())
+		require.False(t, r.IsEqual())
+		require.Len(t, r.Different, 1)
+		require.Contains(t, r.Different[0], "the target has another one")
+	})
+}
+
+func etagOf(t *testing.T, doc []byte, id, known string) string {
+	var d struct {
+		ID   string `json:"id"`
+		ETag string `json:"_etag"`
+	}
+	require.NoError(t, json.Unmarshal(doc, &d))
+	if d.ID == id {
+		return d.ETag
+	}
+	return known
+}

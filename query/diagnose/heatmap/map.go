@@ -1,0 +1,260 @@
+// Package heatmap makes the picture of the load that operators look at: the key space over time. Rows are first-level
+// keys in the order of their hash, compacted to what a screen has; columns are steps of time, the forecast beyond now.
+//
+// A row is a key, and not a physical partition: so a split moves rows to another partition and invents no heat. Keys
+// that were counted together, the rest of a slot, are shared among the partitions that the slot overlaps, by width.
+package heatmap
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/heat"
+	"binnacle/sharding"
+	"binnacle/sharding/epk"
+)
+
+// Kind is what is shown.
+type Kind string
+
+// The kinds.
+const (
+	RUs       Kind = "rus"
+	Bytes     Kind = "bytes"
+	Throttled Kind = "throttled"
+)
+
+// Map is the heat of a container.
+type Map struct {
+	Container string      `json:"container"`
+	Kind      Kind        `json:"kind"`
+	From      int64       `json:"from"` // ms, of the first column
+	Step      int64       `json:"step"` // ms
+	Columns   int         `json:"columns"`
+	Now       int         `json:"now"` // first column that is a forecast; Columns for none
+	Ranges    []Partition `json:"ranges"`
+	Rows      []Line      `json:"rows"`
+	Keys      int         `json:"keys"`    // before they were compacted
+	Folded    int         `json:"folded"`  // keys that processes counted together by slot
+	Lost      float64     `json:"lostRUs"` // that could not be written, and are in no row
+	Marks     []Mark      `json:"marks"`
+	Findings  []string    `json:"findings"`
+}
+
+// Partition is a physical partition of the container as it is now.
+type Partition struct {
+	Min   string  `json:"min"`
+	Max   string  `json:"max"`
+	Start float64 `json:"start"` // in the space of the hash, 0 to 1
+	End   float64 `json:"end"`
+	Sum   float64 `json:"sum"` // of the time shown, up to now
+}
+
+// Line is a row on the wire.
+type Line struct {
+	First  string    `json:"first,omitempty"`
+	Last   string    `json:"last,omitempty"`
+	Keys   int       `json:"keys"`
+	Range  int       `json:"range"`
+	At     float64   `json:"at"`
+	Values []float64 `json:"values"` // by column
+}
+
+// Mark is drawn over the map: a split that this process has seen, or the first day of an epoch.
+type Mark struct {
+	At   int64  `json:"at"`   // ms
+	Kind string `json:"kind"` // split, epoch
+	Text string `json:"text"`
+}
+
+// Input is what a map is made of.
+type Input struct {
+	Kind     Kind
+	Grid     heat.Grid
+	Forecast heat.Forecast
+	Ranges   []epk.Range
+	Now      int64 // ms
+	Rows     int   // at most
+	Marks    []Mark
+}
+
+// New makes a map.
+func New(in Input) Map {
+	m := Map{Container: in.Grid.Container, Kind: in.Kind, From: in.Grid.From, Step: in.Grid.Step, Columns: in.Grid.Columns,
+		Folded: in.Grid.Folded, Lost: in.Grid.Lost, Marks: in.Marks, Rows: []Line{}, Findings: []string{}}
+	m.Now = int(min(int64(m.Columns), max(0, (in.Now-m.From+m.Step-1)/m.Step)))
+	if in.Kind != RUs { // only RU are forecast
+		m.Now = m.Columns
+	}
+	for _, r := range in.Ranges {
+		m.Ranges = append(m.Ranges, Partition{Min: r.Min, Max: r.Max, Start: fraction(r.Min), End: fraction(r.Max)})
+	}
+	rows := m.rows(in)
+	m.Keys = len(rows)
+	for _, r := range Compact(rows, in.Rows) {
+		l := Line{r.First, r.Last, r.Keys, r.Range, r.At, r.Sums}
+		for i, v := range l.Values {
+			l.Values[i] = math.Round(1000*v) / 1000
+			if i < m.Now {
+				m.Ranges[r.Range].Sum += v
+			}
+		}
+		m.Rows = append(m.Rows, l)
+	}
+	m.find(rows)
+	if m.Marks == nil {
+		m.Marks = []Mark{}
+	}
+	return m
+}
+
+// rows returns the rows of all keys, in the order of the hash.
+func (m *Map) rows(in Input) (rows []Row) {
+	sums := map[heat.Key][]float64{}
+	add := func(k heat.Key) []float64 {
+		if sums[k] == nil {
+			sums[k] = make([]float64, m.Columns)
+		}
+		return sums[k]
+	}
+	for i := range in.Grid.Rows {
+		r := &in.Grid.Rows[i]
+		values := add(r.Key)
+		for col := range min(len(r.Amounts), m.Now) {
+			values[col] += amountOf(in.Kind, &r.Amounts[col])
+		}
+	}
+	for i := range in.Forecast.Cells {
+		if c := &in.Forecast.Cells[i]; in.Kind == RUs && c.Container == m.Container {
+			m.expect(add(c.Key), in.Forecast, c)
+		}
+	}
+	for k, values := range sums {
+		rows = append(rows, m.placed(k, values)...)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.First, b.First)) })
+	return rows
+}
+
+func amountOf(kind Kind, a *heat.Amount) float64 {
+	switch kind {
+	case Bytes:
+		return float64(a.Bytes)
+	case Throttled:
+		return float64(a.Throttled)
+	}
+	return a.Total()
+}
+
+// expect adds the RU of a forecast to the columns from now on, each hour evenly.
+func (m *Map) expect(values []float64, f heat.Forecast, c *heat.Expected) {
+	for h, rus := range c.RUs {
+		start, end := max(f.Start(h), f.At), f.Start(h+1)
+		for col := m.Now; col < m.Columns && end > start; col++ {
+			from := m.From + int64(col)*m.Step
+			if over := min(end, from+m.Step) - max(start, from); over > 0 {
+				values[col] += rus * float64(over) / float64(end-start)
+			}
+		}
+	}
+}
+
+// placed returns the row of a key; of the rest of a slot one for each physical partition that it overlaps.
+func (m *Map) placed(k heat.Key, values []float64) (rows []Row) {
+	if k.Shard != "" {
+		hash := epk.MultiHash(epk.String(k.Shard))
+		at := fraction(hash)
+		return []Row{{First: k.Shard, Last: k.Shard, Keys: 1, Range: m.rangeAt(at), At: at, Sums: values}}
+	}
+	start, end := float64(k.Slot)/sharding.Slots, float64(k.Slot+1)/sharding.Slots
+	for i, p := range m.Ranges {
+		from, to := max(start, p.Start), min(end, p.End)
+		if to <= from {
+			continue
+		}
+		share := make([]float64, len(values))
+		for col, v := range values {
+			share[col] = v * (to - from) / (end - start)
+		}
+		rows = append(rows, Row{Keys: 1, Range: i, At: from, Sums: share})
+	}
+	return rows
+}
+
+// rangeAt returns the physical partition at a place of the hash.
+func (m *Map) rangeAt(at float64) int {
+	i, exact := slices.BinarySearchFunc(m.Ranges, at, func(p Partition, at float64) int {
+		return cmp.Compare(p.Start, at)
+	})
+	if exact {
+		return i
+	}
+	return max(0, i-1)
+}
+
+// digits is how much of a key fraction reads: 52 bits of its first level.
+const digits = 13
+
+// fraction returns where an effective partition key lies in the space, 0 to 1.
+func fraction(key string) float64 {
+	if key == epk.Max {
+		return 1
+	}
+	text := (key + strings.Repeat("0", digits))[:digits]
+	n, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return math.Min(1, float64(n)/float64(uint64(1)<<(4*digits-2))) // the two highest bits are always zero
+}
+
+// find says in words what stands out, the most important first.
+func (m *Map) find(rows []Row) {
+	total, hot := 0.0, 0
+	for i, p := range m.Ranges {
+		total += p.Sum
+		if p.Sum > m.Ranges[hot].Sum {
+			hot = i
+		}
+	}
+	unit := map[Kind]string{RUs: "RU", Bytes: "bytes", Throttled: "429s"}[m.Kind]
+	if total == 0 {
+		m.Findings = append(m.Findings, fmt.Sprintf("No %s in this time.", unit))
+		return
+	}
+	n := float64(len(m.Ranges))
+	share := m.Ranges[hot].Sum / total
+	most, name := 0.0, ""
+	for _, r := range rows {
+		sum := 0.0
+		for _, v := range r.Sums[:m.Now] {
+			sum += v
+		}
+		if sum > most && r.First != "" {
+			most, name = sum, r.First
+		}
+	}
+	switch {
+	case len(m.Ranges) == 1:
+		m.Findings = append(m.Findings, "The container has one physical partition.")
+	case share*n > 1.15:
+		m.Findings = append(m.Findings, fmt.Sprintf("Partition %d of %d takes %.0f %% of the %s, %.2f times the mean.", hot,
+			len(m.Ranges), 100*share, unit, share*n))
+	default:
+		m.Findings = append(m.Findings, fmt.Sprintf("The %s are even: the hottest of %d partitions takes %.2f times the "+
+			"mean.", unit, len(m.Ranges), share*n))
+	}
+	if name != "" && most/total*n > 0.5 {
+		m.Findings = append(m.Findings, fmt.Sprintf("The key %s alone takes %.0f %%.", name, 100*most/total))
+	}
+	if m.Folded > 0 {
+		m.Findings = append(m.Findings, fmt.Sprintf("%d keys were counted together, by slot.", m.Folded))
+	}
+	if m.Lost > 0 {
+		m.Findings = append(m.Findings, fmt.Sprintf("%.0f RU could not be written as heat and are missing.", m.Lost))
+	}
+}

@@ -1,0 +1,244 @@
+// Package rejected follows the topic of dead letters and keeps the newest of them in memory, so that a tenant sees its
+// own refused readings.
+//
+// The tenant of a dead letter follows from its payload, read as an ingester reads it, never from its key or its
+// headers. Where the payload names none, only operators see the dead letter.
+package rejected
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
+	"binnacle/internal/stream/deadletter"
+	"binnacle/internal/stream/topics"
+)
+
+// Config says what is followed, and how much is kept.
+type Config struct {
+	DeadLetters *kafka.Topic   // where the dead letters are
+	Topics      topics.Set     // that the records came from
+	Messages    decode.Options // how ingesters read them
+	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
+	Erasures func(tenant string) control.Erasures
+	MaxBytes int64         // of memory, about; DefaultBytes
+	Every    time.Duration // how often new ones are read; a second
+	Logger   *slog.Logger  // none
+}
+
+// DefaultBytes of memory hold some 100,000 dead letters.
+const DefaultBytes = 64 << 20
+
+// Index is the newest dead letters of some topics. It is safe for any number of callers beside one Run.
+type Index struct {
+	cfg         Config
+	classifiers map[string]*classifier // owned by Run: by topic; nil for a topic that is not followed
+	read        map[int]int64          // owned by Run: the next offset of each partition
+	since       map[int]int64          // owned by Run: from where on
+	loaded      bool                   // owned by Run: what was there at the start is read
+
+	mu            sync.Mutex
+	entries       []entry // guarded by mu, as the rest; those of the start by time, then as they were read
+	ids           map[identity]struct{}
+	interned      map[string]string // one string for each tenant and device
+	bytes         int64
+	completeSince int64 // ms; no dead letter since is missing
+	err           error // why some may be missing
+}
+
+// identity names a dead letter.
+type identity struct {
+	topic string
+	deadletter.ID
+}
+
+// entry is what is kept of a dead letter.
+type entry struct {
+	id        identity
+	index     int   // of the element, decode.Whole for the record
+	count     int   // how many elements it stands for
+	at        int64 // when it was refused, ms
+	published int64 // when it was published, ms; when it was refused where that is not known
+	time      int64 // event time, ms; -1 is not known
+	reason    decode.Reason
+	tenant    string // empty is not known
+	device    string
+	key       string // of a record without a known tenant, or without a known device on a tenant's topic
+	detail    string
+	payload   string
+	truncated bool // the payload is longer
+}
+
+// maxPayload bounds what is kept of a payload.
+const maxPayload = 1 << 10
+
+const (
+	entryBytes = 256                           // of memory beside its payload
+	longBytes  = entryBytes + maxPayload + 256 // of a dead letter with a long payload and a detail
+)
+
+func (e *entry) bytes() int64 { return int64(entryBytes + len(e.payload) + len(e.detail) + len(e.key)) }
+
+var errReading = errors.New("the dead letters are not read yet")
+
+// New makes an empty Index.
+func New(cfg Config) *Index {
+	cfg.MaxBytes, cfg.Every = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.Every, time.Second)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	return &Index{cfg: cfg, classifiers: map[string]*classifier{}, read: map[int]int64{}, since: map[int]int64{},
+		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
+}
+
+// Run follows the topic until the context ends. It waits for a topic that is not there yet.
+func (x *Index) Run(ctx context.Context) error {
+	trouble := retry.Trouble{Log: x.cfg.Logger, Failing: "dead letters not read", Over: "dead letters are read again"}
+	for {
+		err := x.poll(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if kafka.IsUnknownTopic(err) {
+			err = nil // nothing was ever refused
+		}
+		x.mu.Lock()
+		x.err = err
+		x.mu.Unlock()
+		trouble.Report(err, "topic", x.cfg.DeadLetters.Name())
+		if err := retry.Pause(ctx, x.cfg.Every); err != nil {
+			return err
+		}
+	}
+}
+
+// poll reads what is new.
+func (x *Index) poll(ctx context.Context) error {
+	ends, err := x.cfg.DeadLetters.LogEnds(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range ends {
+		p := int(e.Partition)
+		if from, known := x.read[p]; known && from == e.End {
+			continue
+		}
+		first, end, err := x.cfg.DeadLetters.Bounds(ctx, p)
+		if err != nil {
+			return err
+		}
+		from, known := x.read[p]
+		switch {
+		case !known:
+			// Of a long log only the end is of use, of each partition alike: they are read one after another, and with
+			// more than there is room for, the first ones would be dropped.
+			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
+			if from > first {
+				x.since[p] = from // those before are not known
+			}
+		case from < first || from > end: // it was made anew, or dropped what was not read
+			from = first
+			x.since[p] = from // those before are not known
+		}
+		err = x.cfg.DeadLetters.Each(ctx, kafka.Span{Partition: p, From: from, To: end}, func(r *kafka.Record) error {
+			x.take(p, r)
+			x.read[p] = r.Offset + 1
+			return nil
+		}, nil)
+		if err != nil {
+			return err
+		}
+		x.read[p] = end
+	}
+	if !x.loaded {
+		x.loaded = true
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		slices.SortStableFunc(x.entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	}
+	return nil
+}
+
+// take keeps the dead letter of a record. It is called in the order of the log.
+func (x *Index) take(partition int, r *kafka.Record) {
+	if x.since[partition] > 0 && r.Offset >= x.since[partition] {
+		delete(x.since, partition)
+		x.mu.Lock()
+		x.completeSince = max(x.completeSince, r.Time)
+		x.mu.Unlock()
+	}
+	l, ok := deadletter.Parse(r.Key, r.Value, r.Headers)
+	if !ok {
+		return
+	}
+	classifier := x.classifierOf(l.Topic)
+	if classifier == nil {
+		return
+	}
+	id := identity{l.Topic, l.ID()}
+	x.mu.Lock()
+	_, repeat := x.ids[id]
+	x.mu.Unlock()
+	if repeat {
+		return // it costs nothing more
+	}
+	published := r.Time
+	if l.Published >= 0 {
+		published = l.Published
+	}
+	all := classifier.entries(&l)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ids[identity{strings.Clone(l.Topic), id.ID}] = struct{}{}
+	for _, e := range all {
+		e.at, e.published = r.Time, published
+		e.tenant, e.device = x.intern(e.tenant), x.intern(e.device)
+		x.entries = append(x.entries, e)
+		x.bytes += e.bytes()
+	}
+	for x.bytes > x.cfg.MaxBytes {
+		old := &x.entries[0]
+		x.bytes -= old.bytes()
+		x.completeSince = max(x.completeSince, old.at+1)
+		delete(x.ids, old.id)
+		*old = entry{}
+		x.entries = x.entries[1:]
+	}
+}
+
+// classifierOf returns the classifier of a topic's dead letters, nil for a topic that is not followed.
+func (x *Index) classifierOf(topic string) *classifier {
+	if j, known := x.classifiers[topic]; known {
+		return j
+	}
+	if len(x.classifiers) >= maxInterned { // dead letters may name any topic
+		clear(x.classifiers)
+	}
+	var j *classifier
+	if of, ok, _ := x.cfg.Topics.Of(topic); ok {
+		j = newClassifier(x.cfg.Messages, of)
+	}
+	x.classifiers[strings.Clone(topic)] = j
+	return j
+}
+
+// maxInterned bounds the names that are shared to save memory.
+const maxInterned = 1 << 16
+
+func (x *Index) intern(s string) string {
+	if known, ok := x.interned[s]; ok {
+		return known
+	}
+	if len(x.interned) >= maxInterned {
+		clear(x.interned)
+	}
+	x.interned[s] = s
+	return s
+}

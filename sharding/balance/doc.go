@@ -1,0 +1,122 @@
+// Package balance decides which first-level keys tenants write to, so that physical partitions are loaded evenly: from
+// the ranges of a container, yesterday's load by device and key, and the epochs that are stored, it makes the epochs of
+// tomorrow, each with its reason and figures.
+//
+// It is a pure function: no store, no clock, no goroutine. docs/partitioning-balancer.md has the rule and what it
+// reaches.
+package balance
+
+import (
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+	"binnacle/sharding/epk"
+)
+
+// Input is what is known of one container and of the tenants that will write to it on a day.
+type Input struct {
+	Day      telemetry.Day // that the epochs begin on
+	Measured telemetry.Day // the day of the load
+	Ranges   []epk.Range   // physical partitions of the container of Day
+	Tenants  []Tenant
+	Full     []FullKey
+}
+
+// span returns the span of the container of a day: the same for all tenants.
+func (in Input) span(day telemetry.Day) sharding.Span {
+	if len(in.Tenants) == 0 {
+		return sharding.Month.Of(day)
+	}
+	return in.Tenants[0].Placement.SpanOn(day)
+}
+
+// Tenant is one tenant: where it is placed, and its load on the measured day.
+type Tenant struct {
+	Name      string
+	Placement *sharding.Placement
+	Pin       Pin
+	// Devices are the RU of chunk writes by device, of the heaviest or of all. None: only Keys are known.
+	Devices []Device
+	// Rest is the RU of the other devices: a device is in bucket sharding.GroupOf(device, len(Rest)).
+	Rest []float64
+	// Keys are the RU by first-level key.
+	Keys []Key
+	// Days are the RU of the measured day and those before it, the newest first; with eight of them weekends are
+	// foreseen.
+	Days []float64
+	// Fan is what one key more costs a day: readers of all devices visit each key, and each has its manifests.
+	Fan float64
+}
+
+// Device is the load of one device.
+type Device struct {
+	Name  string
+	RUs   float64
+	Usual float64 // mean of the last seven days, 0 if unknown: by it the tenant's load is divided
+	Peak  float64 // the largest of them: it decides whether the device is spread
+}
+
+// Key is the load of one first-level key.
+type Key struct {
+	Shard  string
+	Writes float64 // RU of chunks
+	Others float64 // RU of queries, rollups, look-ups and backfills
+}
+
+// Pin is what an operator has decided. The zero Pin leaves all to the balancer.
+type Pin struct {
+	Keep bool `json:"keep,omitempty"` // no epochs
+	Keys int  `json:"keys,omitempty"` // so many keys; 0: as the balancer finds right
+}
+
+// FullKey is a full key, first level and device, that may pass the limit of a logical partition.
+type FullKey struct {
+	Tenant, Device string
+	Bytes          float64 // stored
+	Growth         float64 // bytes a day
+}
+
+// Decision is what should be changed for a day, and what that is expected to gain.
+type Decision struct {
+	Day           telemetry.Day `json:"day"`
+	Partitions    int           `json:"partitions"`
+	Load          float64       `json:"-"` // RU of the day, as forecast
+	Before, After float64       `json:"-"` // hottest physical partition over mean, as forecast
+	Changes       []Change      `json:"changes"`
+}
+
+// Change is the epoch of one tenant, and why.
+type Change struct {
+	Tenant string         `json:"tenant"`
+	Epoch  sharding.Epoch `json:"epoch"`
+	Reason string         `json:"reason"`
+
+	Share      float64 `json:"share"`      // of the load of the container
+	KeysBefore int     `json:"keysBefore"` // first-level keys of groups
+	KeysAfter  int     `json:"keysAfter"`
+	Moved      int     `json:"moved"`         // groups that go to another physical partition
+	Devices    int     `json:"devicesSpread"` // that have several keys for the first time
+	Before     float64 `json:"hottestBefore"` // of the container, over mean, without any change
+	After      float64 `json:"hottestAfter"`  // with all changes
+}
+
+// Bounds of the rule. docs/partitioning-balancer.md says where they come from.
+const (
+	mostTrigger  = 1.10 // hottest over mean of the forecast above which groups move, until half of it is gone
+	leastTrigger = 1.05 // where many devices make the load, so that the forecast is good
+	gainPart     = 0.02 // of the mean, that a further tenant's change must gain
+
+	smallShare = 0.01 // of the load, below which a tenant keeps few keys
+	midShare   = 0.10 // from which on a tenant has a key for each physical partition
+	halfShare  = 0.50 // above which it has two
+	fewKeys    = sharding.DefaultSlots
+	mostKeys   = 4 // for each physical partition
+	growth     = 10.0
+	growthRoom = 0.3
+	keyRoom    = 1.3 // of its share, for which a tenant gets keys when it gets others
+
+	spreadPart  = 0.10 // of a partition's share, that one key of a spread device has at most
+	spreadAbove = 0.20 // of a partition's share, above which a device is spread although all is even
+	shrinkBelow = 1.0 / 16
+
+	fullBytes = 10e9 // of a full key: half of what the service takes
+)
