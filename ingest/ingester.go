@@ -1,5 +1,6 @@
 // Package ingest reads readings from Kafka, keeps them in bins, and writes them as chunks: at least once
-// in, exactly once visible. docs/protocol.md states the rules, numbered W1 to W11, that comments here refer to.
+// in, exactly once visible. docs/internals/protocol.md states the rules, numbered W1 to W11, that comments here refer
+// to.
 //
 // The protocol for one partition is worker.Worker, a state machine without goroutine or I/O. Ingester runs Workers
 // for the partitions that the consumer group assigns, and Executor does what Workers ask for. The package

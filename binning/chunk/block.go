@@ -14,7 +14,7 @@ import (
 
 // A block is a Run in bytes: some readings of an open bin, as memory and the journal keep them until they are cut. Its
 // schema, names and label sets, stands apart from its rows, so that the blocks of a device can share one in memory.
-// docs/format/block.md specifies both.
+// docs/internals/format/block.md specifies both.
 
 // Schema is what the rows of a block are: their columns and label sets. It is immutable.
 type Schema struct {

@@ -252,7 +252,7 @@ func unhex(t testing.TB, name string) []byte {
 	return b
 }
 
-// exampleRun is the run of the worked example in docs/format/block.md.
+// exampleRun is the run of the worked example in docs/internals/format/block.md.
 func exampleRun() chunk.Run {
 	gear := chunk.NewBitmap(4)
 	gear.Set(0)
@@ -346,9 +346,9 @@ func TestGoldenBlocks(t *testing.T) {
 	}
 }
 
-// TestBlockPage holds the worked example of docs/format/block.md against the code.
+// TestBlockPage holds the worked example of docs/internals/format/block.md against the code.
 func TestBlockPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "block.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "format", "block.md"))
 	require.NoError(t, err)
 	_, example, found := strings.Cut(string(page), "## A worked example")
 	require.True(t, found)

@@ -8,8 +8,8 @@ import (
 )
 
 // A block keeps numbers in codes of bits, each run of numbers by itself. A Huffman code needs a table, which so few
-// rows must share between all columns, so that none of them can be read without the others. docs/format/block.md
-// specifies the codes.
+// rows must share between all columns, so that none of them can be read without the others.
+// docs/internals/format/block.md specifies the codes.
 
 // The byte in front of codes is stored: 0 says that all numbers are 0, up to 64 it is how many bits each takes, and
 // from codeRice on they are Rice codes with so many low bits more.

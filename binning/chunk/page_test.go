@@ -15,10 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormatPage holds the worked example of docs/format/chunk.md against the code: the document is what Encode writes,
-// and the bytes of its table are those in the document. Nothing in it goes through zstd, so it never changes.
+// TestFormatPage holds the worked example of docs/internals/format/chunk.md against the code: the document is what
+// Encode writes, and the bytes of its table are those in the document. Nothing in it goes through zstd, so it never
+// changes.
 func TestFormatPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "chunk.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "format", "chunk.md"))
 	require.NoError(t, err)
 	_, example, found := strings.Cut(string(page), "## A worked example")
 	require.True(t, found)

@@ -5,8 +5,8 @@
 // A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day. The sample
 // at exactly 00:00 belongs to the last bucket of the day before, and is stored apart.
 //
-// Documents, manifests and their bytes are specified in docs/format/rollups.md. Input may be any bytes: what is no
-// document of rollups returns ErrCorrupt.
+// Documents, manifests and their bytes are specified in docs/internals/format/rollups.md. Input may be any bytes: what
+// is no document of rollups returns ErrCorrupt.
 //
 // The package is pure: no I/O, no clock, no log, no goroutine. It must not know when rollups are written, nor where
 // they are kept.

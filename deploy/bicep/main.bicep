@@ -28,7 +28,7 @@ resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' = {
     databaseAccountOfferType: 'Standard'
     disableLocalAuth: identitiesOnly
     minimalTlsVersion: 'Tls12'
-    // Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/protocol.md, R4).
+    // Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/internals/protocol.md, R4).
     consistencyPolicy: {
       defaultConsistencyLevel: 'Session'
     }

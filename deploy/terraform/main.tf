@@ -26,7 +26,7 @@ resource "azurerm_cosmosdb_account" "binnacle" {
   local_authentication_disabled = var.identities_only
   minimal_tls_version           = "Tls12"
 
-  # Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/protocol.md, R4).
+  # Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/internals/protocol.md, R4).
   consistency_policy {
     consistency_level = "Session"
   }

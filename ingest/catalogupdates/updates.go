@@ -1,6 +1,6 @@
 // Package catalogupdates decides when the catalog is updated with what readings of one partition show of devices:
 // names, labels and tags soon, times now and then. It is pure: an Update says what is to be written.
-// docs/format/catalog.md has the format of that.
+// docs/internals/format/catalog.md has the format of that.
 package catalogupdates
 
 import (

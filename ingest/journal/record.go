@@ -40,7 +40,7 @@ type Record struct {
 	From    int64  // least event time of the rows, ms since 1970 UTC
 	To      int64  // greatest one
 	Tail    Tail   // of the chain, as the writer knew it
-	Data    []byte // the rows; docs/format/block.md
+	Data    []byte // the rows; docs/internals/format/block.md
 }
 
 // Tail is what the writer of a block knew of the chunks of its chain: as much as a look-up returns, but for what was

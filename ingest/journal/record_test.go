@@ -21,7 +21,7 @@ func sample() journal.Record {
 	}
 }
 
-// The bytes of version 1, which docs/format/journal.md describes: they never change.
+// The bytes of version 1, which docs/internals/format/journal.md describes: they never change.
 func TestGoldenRecord(t *testing.T) {
 	r := sample()
 	const golden = "01efcdab8967452301" + "03" + "808080808020" + "ffffffffffffffff" + "07" + "a9a201" + "64" + "3f" +

@@ -1,6 +1,7 @@
 // Package throttle holds the tenants of one partition to their limits: readings above a rate are deferred or refused,
 // and so are those of a tenant that delays others; readings beyond a number or a size are refused. It is pure: the
-// caller passes the time, and reads deferred records again when Next asks for them. docs/protocol.md has the rules.
+// caller passes the time, and reads deferred records again when Next asks for them. docs/internals/protocol.md has the
+// rules.
 package throttle
 
 import (

@@ -16,7 +16,7 @@ import (
 // Where a bin may wait for half a day, its day decides: the fewer chunks a day is cut into, the cheaper they are, and a
 // device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the part
 // of the hold that is the device's own: at midnight nothing is cut, and in the hold that follows each moment as much
-// as the other. docs/adr has the reckoning.
+// as the other. docs/internals/adr has the reckoning.
 func (cfg *Config) due(c *chain, now time.Time) time.Time {
 	if c.bin.Readings() > 0 {
 		return c.due.time()

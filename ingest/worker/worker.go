@@ -1,5 +1,5 @@
-// Package worker is the protocol for one Kafka partition: records in, what is to be done outside out. docs/protocol.md
-// states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
+// Package worker is the protocol for one Kafka partition: records in, what is to be done outside out.
+// docs/internals/protocol.md states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
 //
 // It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, an Observer counts, and what is to be done
 // outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs

@@ -6,5 +6,5 @@
 // whatever order they are read, and however often: sets are united, of times the least and the greatest count, of a tag
 // the value that was set last. That is why many can write pages at a time, and anyone can merge them.
 //
-// It knows nothing of stores, clocks or tenants. docs/format/catalog.md specifies the pages.
+// It knows nothing of stores, clocks or tenants. docs/internals/format/catalog.md specifies the pages.
 package catalog

@@ -1,7 +1,7 @@
 // Package charges counts what the store charges, by tenant, container and kind of work, and makes bills of it.
 //
 // Each process counts in a Counter of its own. Counters only grow, and are stored in full, so that a document that is
-// written twice, or late, counts once. docs/format/charges.md describes the documents.
+// written twice, or late, counts once. docs/internals/format/charges.md describes the documents.
 package charges
 
 import (

@@ -34,7 +34,7 @@ const (
 	OutcomeDone  = "done"
 )
 
-// actionBody is an action document: docs/format/control.md.
+// actionBody is an action document: docs/internals/format/control.md.
 type actionBody struct {
 	At      int64             `json:"at"`
 	Who     string            `json:"who"`

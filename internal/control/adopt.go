@@ -16,7 +16,7 @@ const KindAccount = "account"
 
 const accountID = "name"
 
-// accountBody is the document that names a database: docs/format/control.md.
+// accountBody is the document that names a database: docs/internals/format/control.md.
 type accountBody struct {
 	Name string `json:"name"`
 }

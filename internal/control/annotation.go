@@ -66,12 +66,12 @@ func (a Annotation) Check() (member string, err error) {
 	return "", nil
 }
 
-// annotationsBody is a document of control: docs/format/control.md.
+// annotationsBody is a document of control: docs/internals/format/control.md.
 type annotationsBody struct {
 	Annotations []Annotation `json:"annotations"`
 }
 
-// annotationBody is a document of one annotation: docs/format/heat.md.
+// annotationBody is a document of one annotation: docs/internals/format/heat.md.
 type annotationBody struct {
 	Annotation Annotation `json:"annotation"`
 	TTL        int64      `json:"ttl"`            // seconds until the store deletes it; -1: never

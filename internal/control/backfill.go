@@ -44,7 +44,7 @@ type BackfillWork struct {
 	RUs      float64 // of their writes, modelled
 }
 
-// backfillBody is a backfill document: docs/format/control.md.
+// backfillBody is a backfill document: docs/internals/format/control.md.
 type backfillBody struct {
 	Tenant  string `json:"tenant"`
 	From    int64  `json:"from"`

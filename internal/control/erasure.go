@@ -49,7 +49,7 @@ type ErasurePosition struct {
 	Through   int64  `json:"through"`
 }
 
-// erasureBody is the document that announces an order: docs/format/control.md.
+// erasureBody is the document that announces an order: docs/internals/format/control.md.
 type erasureBody struct {
 	Tenant string        `json:"tenant"`
 	Device string        `json:"device,omitempty"`

@@ -42,7 +42,7 @@ func (l *Leases) OnlyWhile(check func() error) *Leases {
 	return l
 }
 
-// leaseBody is a lease document: docs/format/control.md.
+// leaseBody is a lease document: docs/internals/format/control.md.
 type leaseBody struct {
 	Holder string `json:"holder"`
 	Until  int64  `json:"until"`

@@ -177,7 +177,7 @@ func changesOf(limits reflect.Value, path ...string) (out []Change) {
 	return out
 }
 
-// limitsBody is the limits in a tenant document: docs/format/control.md.
+// limitsBody is the limits in a tenant document: docs/internals/format/control.md.
 type limitsBody struct {
 	Query  QueryLimits  `json:"query"`
 	Ingest TenantIngest `json:"ingest"`

@@ -52,7 +52,7 @@ type Month struct {
 	etag string
 }
 
-// monthBody is a month document: docs/format/control.md.
+// monthBody is a month document: docs/internals/format/control.md.
 type monthBody struct {
 	State MonthState `json:"state"`
 	Since int64      `json:"since"`

@@ -16,7 +16,7 @@ import (
 // binary that does not know periods refuses all epochs when it finds one, and so places nothing wrongly.
 const periodPrefix = "~period."
 
-// periodBody is a period document: docs/format/control.md.
+// periodBody is a period document: docs/internals/format/control.md.
 type periodBody struct {
 	Created int64 `json:"created"`
 	sharding.PeriodEpoch

@@ -22,7 +22,7 @@ type RetentionClass struct {
 	First telemetry.Day
 }
 
-// retentionClassBody is a class in a tenant document: docs/format/control.md.
+// retentionClassBody is a class in a tenant document: docs/internals/format/control.md.
 type retentionClassBody struct {
 	Devices string        `json:"devices"`
 	Seconds int64         `json:"seconds"`

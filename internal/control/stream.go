@@ -22,7 +22,7 @@ type Stream struct {
 	damaged error // why the document can't be understood: it may be of any topic
 }
 
-// streamBody is a stream document: docs/format/control.md.
+// streamBody is a stream document: docs/internals/format/control.md.
 type streamBody struct {
 	Cluster     string `json:"cluster"`
 	Topic       string `json:"topic"`

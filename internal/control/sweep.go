@@ -12,8 +12,8 @@ import (
 // KindSweep is the kind of documents that say how far hidden days of a tenant were deleted.
 const KindSweep = "sweep"
 
-// Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/format/control.md. Times are ms since 1970
-// UTC.
+// Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/internals/format/control.md. Times are ms
+// since 1970 UTC.
 type Sweep struct {
 	Change int64         `json:"change"`         // when the retention was set that it is about
 	Done   int64         `json:"done"`           // what was hidden then is deleted

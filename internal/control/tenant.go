@@ -54,7 +54,7 @@ func (t Tenant) TTL(day telemetry.Day, now int64) int {
 // end returns the first millisecond at which the day's readings may be forgotten.
 func (t Tenant) end(day telemetry.Day) int64 { return day.End() + t.Retention.Milliseconds() }
 
-// tenantBody is a tenant document: docs/format/control.md.
+// tenantBody is a tenant document: docs/internals/format/control.md.
 type tenantBody struct {
 	Created          int64          `json:"created"`
 	RetentionSeconds int64          `json:"retentionSeconds"`
@@ -72,7 +72,7 @@ type tenantBody struct {
 	Tagged    taggedTimes           `json:"tagged,omitempty"`
 }
 
-// epochBody is an epoch document: docs/format/control.md.
+// epochBody is an epoch document: docs/internals/format/control.md.
 type epochBody struct {
 	Tenant  string         `json:"tenant"`
 	Created int64          `json:"created"`

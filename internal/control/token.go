@@ -87,7 +87,7 @@ func TokenID(secret string) (id string, ok bool) {
 	return id, prefixed && parted && len(id) == tokenIDSize && len(random) >= 26
 }
 
-// tokenBody is a token document: docs/format/control.md.
+// tokenBody is a token document: docs/internals/format/control.md.
 type tokenBody struct {
 	Tenant  string  `json:"tenant"`
 	Scopes  []Scope `json:"scopes"`

@@ -3,7 +3,7 @@
 //
 // Every request goes through one function, which keeps it from physical partitions that have no budget left, waits when
 // the service answers 429, counts what was charged, and turns the service's errors into ours. It knows how documents
-// are addressed, but not what is in them. The documents are specified in docs/format.
+// are addressed, but not what is in them. The documents are specified in docs/internals/format.
 package cosmos
 
 import (

@@ -1,5 +1,5 @@
 // Package headhttp carries store.Heads over HTTP, from ingesters to queriers: Handler serves the heads of one process,
-// Client asks all processes at once. docs/format/heads.md has every byte.
+// Client asks all processes at once. docs/internals/format/heads.md has every byte.
 //
 // An answer is a stream of messages: first every partition's position, stored chains and containers, as of one
 // moment; then their rows, in columns, made and sent as they are read; then a mark that says the answer is whole. A

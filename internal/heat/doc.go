@@ -2,5 +2,5 @@
 // devices by day, and the RU that is expected by the hour. It encodes and decodes their documents, adds them up, thins
 // them, and spreads them over physical partitions.
 //
-// It is pure: it knows neither a store nor a clock. docs/format/heat.md has the documents.
+// It is pure: it knows neither a store nor a clock. docs/internals/format/heat.md has the documents.
 package heat

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// HeatDocument is a document of the container heat: docs/format/heat.md. Body is a JSON object with the property from,
-// ms since 1970; the store adds the others.
+// HeatDocument is a document of the container heat: docs/internals/format/heat.md. Body is a JSON object with the
+// property from, ms since 1970; the store adds the others.
 type HeatDocument struct {
 	Key  string // layer of a frame, or what else it is
 	ID   string

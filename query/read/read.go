@@ -2,8 +2,9 @@
 // then the stored chunks that may hold rows, found by the tenant's placement. It hands them on as pieces, still
 // encoded, with what they cost and whether any are missing.
 //
-// It keeps rules R1 to R4 of docs/protocol.md. Only this package asks heads or the store, through the contracts of
-// packages store and control. It must not know what becomes of the pieces: package merge makes answers of them.
+// It keeps rules R1 to R4 of docs/internals/protocol.md. Only this package asks heads or the store, through the
+// contracts of packages store and control. It must not know what becomes of the pieces: package merge makes answers of
+// them.
 package read
 
 import (

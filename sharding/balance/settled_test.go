@@ -148,7 +148,7 @@ func table(t *testing.T, lines []string) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// Devices with several keys have no rollups, so there must be few of them: docs/adr has what they cost.
+// Devices with several keys have no rollups, so there must be few of them: docs/internals/adr has what they cost.
 func TestSpreadDevicesAreFew(t *testing.T) {
 	for _, c := range []struct{ devices, n, most int }{{1000, 20, 130}, {5000, 10, 0}, {5000, 20, 1}, {20_000, 20, 0}} {
 		w := newWorld(1, mixes[0].shares, c.devices, 0)

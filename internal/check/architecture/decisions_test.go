@@ -12,7 +12,7 @@ import (
 
 // A decision has a number of its own, with which its text begins too.
 func TestDecisionsAreNumberedOnce(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "docs/adr/*.md"))
+	files, err := filepath.Glob(filepath.Join(root, "docs/internals/adr/*.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for i, file := range files {

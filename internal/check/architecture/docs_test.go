@@ -17,7 +17,8 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 	rooms := map[string]string{"docs/emulator.md": "internal/lab/emulator"} // names its files from there
 	count := 0
 	for _, doc := range files {
-		if !strings.HasPrefix(doc, "docs/") || !strings.HasSuffix(doc, ".md") || strings.HasPrefix(doc, "docs/adr/") {
+		record := strings.HasPrefix(doc, "docs/internals/adr/")
+		if record || !strings.HasPrefix(doc, "docs/") || !strings.HasSuffix(doc, ".md") {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(root, doc))

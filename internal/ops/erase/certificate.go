@@ -22,7 +22,8 @@ import (
 // CertificateVersion is that of certificates.
 const CertificateVersion = 1
 
-// Certificate states what an order has erased, once nothing of it is stored any more: docs/format/certificate.md.
+// Certificate states what an order has erased, once nothing of it is stored any more:
+// docs/internals/format/certificate.md.
 type Certificate struct {
 	Version int           `json:"v"`
 	Account string        `json:"account"` // address

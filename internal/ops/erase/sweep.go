@@ -1,4 +1,5 @@
-// Package erase sweeps what orders of erasure erase out of the store (rules E-R7 and E-R8 of docs/protocol.md).
+// Package erase sweeps what orders of erasure erase out of the store (rules E-R7 and E-R8 of
+// docs/internals/protocol.md).
 package erase
 
 import (

@@ -1,5 +1,5 @@
 // Package tenantcopy copies the chunks of a tenant to another account, and compares both (rules T1 to T7 of
-// docs/protocol.md).
+// docs/internals/protocol.md).
 package tenantcopy
 
 import (
