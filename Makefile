@@ -108,7 +108,7 @@ scale: ## Figures of docs/scale.md: ten million devices for a month, simulated
 month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
 	bash .ci/month-begins
 
-placements: ## Table of placements in docs/guides/tenants.md, measured anew
+placements: ## Table of placements in docs/operate/tenants.md, measured anew
 	go test -count=1 -run '^TestPlacements' ./internal/lab/loadtest -update
 
 report: ## The load test's pages that the guide links, made anew

@@ -172,7 +172,7 @@ Examples:
   binnacle tenant resume acme`,
 	"tenant cost": `Every process counts what it is charged, and stores its counters every minute. usage is throughput that was used; idle
 is what nobody used of the containers that a tenant's requests went to; floors are containers that serve all tenants
-alike. Prices are list prices; docs/guides/tenants.md has the rules.
+alike. Prices are list prices; docs/operate/tenants.md has the rules.
 
 Examples:
   binnacle tenant cost

@@ -218,7 +218,7 @@ func TestListeningOnAllInterfaces(t *testing.T) {
 // The file that the page shows is accepted, and its values count.
 func TestSettingsPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/settings.md")
+	page, err := os.ReadFile("../../docs/operate/settings.md")
 	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
 	require.NotNil(t, block)

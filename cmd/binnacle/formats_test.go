@@ -26,11 +26,11 @@ func TestTelegrafAndCollectorGuides(t *testing.T) {
 		device  string
 		metrics []string
 	}{
-		"telegraf.md": {"telegraf", func(*testing.T) []byte {
+		"guides/telegraf.md": {"telegraf", func(*testing.T) []byte {
 			return fmt.Appendf(nil, "disk,device=sda1,fstype=ext4,host=gw-7,mode=rw,path=/ free=52428800i,used_percent=41.2 "+
 				"%d\n", now.UnixNano())
 		}, "gw-7", []string{"disk_free", "disk_used_percent"}},
-		"opentelemetry.md": {"otlp_metrics", func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
+		"guides/opentelemetry.md": {"otlp_metrics", func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
 			[]string{"system.cpu.time"}},
 	} {
 		t.Run(page, func(t *testing.T) {
@@ -81,7 +81,7 @@ func collected(t *testing.T, now time.Time) []byte {
 
 // guideFlags are those with which a guide starts dev.
 func guideFlags(t *testing.T, page string) []string {
-	text, err := os.ReadFile("../../docs/guides/" + page)
+	text, err := os.ReadFile("../../docs/" + page)
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^binnacle dev (.*)$`).FindSubmatch(text)
 	require.NotNil(t, m)

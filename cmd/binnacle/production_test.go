@@ -64,7 +64,7 @@ var queriers = []string{"127.0.0.1:7070", "127.0.0.1:7080"}
 func newProduction(t *testing.T) *production {
 	dir := t.TempDir()
 	p := &production{t: t, ports: map[string]string{}, want: map[row]int{}, maybe: map[row]int{}}
-	guide, err := os.ReadFile("../../docs/guides/production.md")
+	guide, err := os.ReadFile("../../docs/operate/production.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(guide), "\n## First install, on one machine\n")
 	require.True(t, found)

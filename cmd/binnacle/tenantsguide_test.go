@@ -13,9 +13,9 @@ import (
 // What the guide to tenants says is typed as it stands, beside dev, and shows what the guide promises.
 func TestTenantsGuide(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../docs/guides/tenants.md")
+	guide, err := os.ReadFile("../../docs/operate/tenants.md")
 	require.NoError(t, err)
-	d := startDev(t, t.TempDir(), guideFlags(t, "tenants.md")...)
+	d := startDev(t, t.TempDir(), guideFlags(t, "operate/tenants.md")...)
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	shell := openTerminal(t, dir)

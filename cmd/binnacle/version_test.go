@@ -23,7 +23,7 @@ func TestVersion(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &v))
 	require.Equal(t, "devel", v.Release)
 	require.Equal(t, runtime.GOOS+"/"+runtime.GOARCH, v.Platform)
-	guide, err := os.ReadFile("../../docs/guides/upgrade.md")
+	guide, err := os.ReadFile("../../docs/operate/upgrade.md")
 	require.NoError(t, err)
 	require.Contains(t, string(guide), fmt.Sprintf("| unreleased | %d | %d | %d |", v.Formats["chunk"],
 		v.Formats["heads"], v.Formats["journal"]))

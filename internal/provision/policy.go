@@ -3,7 +3,7 @@
 //
 // Plan is a pure function of time, policy and what was observed; Provisioner observes, plans and applies in a
 // loop. The package knows nothing of Cosmos DB's protocol: it is given what manages containers. The tiers are
-// explained in docs/guides/tiers.md.
+// explained in docs/operate/throughput.md.
 package provision
 
 import (

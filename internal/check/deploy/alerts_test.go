@@ -58,7 +58,7 @@ func TestAlerts(t *testing.T) {
 		}
 		require.Contains(t, []string{"warning", "critical"}, r.Labels["severity"], r.Alert)
 		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
-		require.Equal(t, "docs/runbooks/"+r.Alert+".md", r.Annotations["runbook_url"])
+		require.Equal(t, "docs/operate/runbooks/"+r.Alert+".md", r.Annotations["runbook_url"])
 	}
 	require.Greater(t, len(seen), 12)
 }
@@ -69,7 +69,7 @@ func TestRunbooks(t *testing.T) {
 	for _, r := range readRules(t) {
 		alerts[r.Alert] = true
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs/runbooks/*.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "docs/operate/runbooks/*.md"))
 	require.NoError(t, err)
 	for _, p := range pages {
 		name := strings.TrimSuffix(filepath.Base(p), ".md")

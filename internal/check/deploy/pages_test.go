@@ -15,7 +15,7 @@ var links = regexp.MustCompile(`\]\(([^)#:]+\.[a-z]+)[^)]*\)`)
 func TestPagesNameMetricsThatExist(t *testing.T) {
 	c := readCode(t)
 	var pages []string
-	for _, dir := range []string{"docs/runbooks/*.md", "docs/guides/*.md", "deploy/*.md", "deploy/*/*.md"} {
+	for _, dir := range []string{"docs/*/*.md", "docs/*/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, dir))
 		require.NoError(t, err)
 		pages = append(pages, found...)

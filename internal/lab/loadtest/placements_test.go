@@ -40,7 +40,7 @@ func TestPlacementsAreComparedAsTheGuideSays(t *testing.T) {
 	require.True(t, ok, printed.String())
 	table, _, ok = strings.Cut(table, "\n\n")
 	require.True(t, ok)
-	const page = "../../../docs/guides/tenants.md"
+	const page = "../../../docs/operate/tenants.md"
 	const begin, end = "<!-- make placements: begin -->\n```\n", "\n```\n<!-- end -->"
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// Gaps requests the gaps of readings with their verdicts. docs/guides/gaps.md is the manual; what a verdict is
+// Gaps requests the gaps of readings with their verdicts. docs/operate/diagnose.md is the manual; what a verdict is
 // and how it is found is package query/diagnose/gaps's. Its tags are package settings's.
 type Gaps struct {
 	Device string        `arg:"" optional:"" help:"Device to examine. Default: all devices, with the hours in which each has readings."`

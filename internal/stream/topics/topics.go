@@ -1,5 +1,5 @@
 // Package topics selects the topics of a cluster that are read, and the tenants that topics are bound to. It sees
-// only the names of topics. docs/guides/kafka.md is its manual.
+// only the names of topics. docs/operate/kafka.md is its manual.
 package topics
 
 import (

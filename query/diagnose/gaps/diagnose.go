@@ -1,6 +1,6 @@
 // Package gaps finds the cause of each gap in a device's readings: the device or its network, the ingester that refused
-// readings, or the store. It diagnoses the evidence that it is given, and reads nothing: docs/guides/gaps.md is its
-// manual.
+// readings, or the store. It diagnoses the evidence that it is given, and reads nothing. Its manual is
+// docs/operate/diagnose.md.
 //
 // A verdict that blames the way to Kafka needs everything else ruled out. Where something is not known, that is the
 // verdict.
