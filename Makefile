@@ -96,13 +96,13 @@ soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20
 
-partitioning: ## Table and picture of docs/partitioning.md, measured anew
+partitioning: ## Table and picture of docs/reference/partitioning.md, measured anew
 	go test -count=1 -run '^TestPartitioningPage$$' ./internal/lab/xray -update
 
-access-patterns: ## Tables of docs/access-patterns.md, measured anew
+access-patterns: ## Tables of docs/reference/access-patterns.md, measured anew
 	go test -count=1 -run '^TestAccessPatterns$$' ./internal/app -patterns.update
 
-scale: ## Figures of docs/scale.md: ten million devices for a month, simulated
+scale: ## Figures of docs/reference/scale.md: ten million devices for a month, simulated
 	go run ./cmd/binnacle loadtest --simulate --scenario zipf --devices 10000000 --simulate-tenants 10000 --partitions 100 --interval 1m --hold 12h
 
 month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
@@ -112,12 +112,12 @@ placements: ## Table of placements in docs/operate/tenants.md, measured anew
 	go test -count=1 -run '^TestPlacements' ./internal/lab/loadtest -update
 
 report: ## The load test's pages that the guide links, made anew
-	go run ./cmd/binnacle loadtest --scenario whale --html docs/reports/loadtest-whale.html >/dev/null
-	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/reports/loadtest-tenant-explodes.html >/dev/null
-	go run ./cmd/binnacle loadtest --scenario analysts --html docs/reports/loadtest-analysts.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario whale --html docs/start/reports/loadtest-whale.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/start/reports/loadtest-tenant-explodes.html >/dev/null
+	go run ./cmd/binnacle loadtest --scenario analysts --html docs/start/reports/loadtest-analysts.html >/dev/null
 
 plan: ## The plan that the guide links, made anew; needs ../shared/data
-	go run ./cmd/binnacle plan docs/guides/plan-trucks.yaml --out docs/reports/plan-trucks
+	go run ./cmd/binnacle plan docs/start/plan-trucks.yaml --out docs/start/reports/plan-trucks
 
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
 	go build -o binnacle ./cmd/binnacle

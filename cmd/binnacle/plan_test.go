@@ -64,12 +64,12 @@ func TestPlanOfTrucks(t *testing.T) {
 		t.Skip("no shared data")
 	}
 	out := t.TempDir()
-	code, _, stderr := inProcess(t, "plan", "../../docs/guides/plan-trucks.yaml", "--out", out)
+	code, _, stderr := inProcess(t, "plan", "../../docs/start/plan-trucks.yaml", "--out", out)
 	require.Zero(t, code, stderr)
 	for _, name := range []string{"cosmosdb_requirements.md", "cosmosdb_data_model.md", "plan.json"} {
 		made, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
-		stands, err := os.ReadFile(filepath.Join("../../docs/reports/plan-trucks", name))
+		stands, err := os.ReadFile(filepath.Join("../../docs/start/reports/plan-trucks", name))
 		require.NoError(t, err)
 		require.Equal(t, string(stands), string(made), "%s: make plan writes it anew", name)
 	}
@@ -77,7 +77,7 @@ func TestPlanOfTrucks(t *testing.T) {
 		"--set", "retention=90d")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "BILL OF MONTH 12")
-	refused(t, []string{"plan", "../../docs/guides/plan-trucks.yaml", "--futures=3"}, "20 to 100000 are allowed")
+	refused(t, []string{"plan", "../../docs/start/plan-trucks.yaml", "--futures=3"}, "20 to 100000 are allowed")
 	refused(t, []string{"plan", "missing.yaml"}, "read the workload")
 	refused(t, []string{"plan"}, "one of a workload file, --from-topic and --from-account is needed")
 	refused(t, []string{"plan", "x.yaml", "--from-account"}, "one of a workload file")

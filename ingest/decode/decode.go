@@ -1,5 +1,5 @@
 // Package decode turns the payload of a Kafka record into readings, and a reading into the payload of
-// one. docs/format/message.md specifies the formats.
+// one. docs/reference/payloads.md specifies the formats.
 //
 // It knows nothing of Kafka, clocks or limits: whether a reading's time is acceptable, its tenant
 // known, or its record too large is for the caller to say.

@@ -39,7 +39,7 @@ func blocks(text, language string) (all []string) {
 
 // The table of reasons in the format page and the list in the code are the same.
 func TestReasonsAreDocumented(t *testing.T) {
-	table := regexp.MustCompile(`(?s)\| reason \| meaning \|\n.*?\n\n`).FindString(page(t, "format/message.md"))
+	table := regexp.MustCompile(`(?s)\| reason \| meaning \|\n.*?\n\n`).FindString(page(t, "reference/payloads.md"))
 	var documented []decode.Reason
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
 		documented = append(documented, decode.Reason(row[1]))
@@ -49,7 +49,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 
 // Every format has its row, and what the table says to be its content type is read as nothing else.
 func TestFormatsAreDocumented(t *testing.T) {
-	text := section(t, page(t, "format/message.md"), "Formats")
+	text := section(t, page(t, "reference/payloads.md"), "Formats")
 	for _, f := range decode.Formats() {
 		require.Contains(t, text, fmt.Sprintf("| `%s` |", f))
 	}
@@ -64,7 +64,7 @@ func TestFormatsAreDocumented(t *testing.T) {
 
 // The page's examples are read as the page says.
 func TestDocumentedExamples(t *testing.T) {
-	text := page(t, "format/message.md")
+	text := page(t, "reference/payloads.md")
 	example := func(heading string, n int) []byte { return []byte(blocks(section(t, text, heading), "json")[n]) }
 
 	got := decodeJSON(t, string(example("JSON", 0)))
@@ -98,7 +98,7 @@ func TestDocumentedExamples(t *testing.T) {
 
 // The lines of the guide become what its table says.
 func TestTelegrafGuide(t *testing.T) {
-	text := page(t, "guides/telegraf.md")
+	text := page(t, "start/telegraf.md")
 	d := decode.New(decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "device",
 		TenantTag: "tenant"}}.ForTopic("telegraf"))
 	got := d.Decode(decode.Record{Value: []byte(blocks(text, "influx")[0]), Timestamp: 1})
@@ -129,7 +129,7 @@ func TestTelegrafGuide(t *testing.T) {
 // The configuration of the guide is YAML that leads metrics to Kafka, and its list of attributes is the one that
 // counts.
 func TestOpenTelemetryGuide(t *testing.T) {
-	text := page(t, "guides/opentelemetry.md")
+	text := page(t, "start/opentelemetry.md")
 	var c struct {
 		Exporters map[string]any
 		Service   struct {

@@ -14,7 +14,7 @@ import (
 // themselves.
 type Format string
 
-// The formats. docs/format/message.md has a section for each.
+// The formats. docs/reference/payloads.md has a section for each.
 const (
 	ByLook       Format = ""               // recognized by the first bytes
 	JSON         Format = "json"           // messages, or OTLP in JSON

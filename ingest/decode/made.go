@@ -9,7 +9,7 @@ import (
 
 // What the readings of a record may take, written out, as readingBytes and the like count it: leastMade bytes and
 // madeTimes those of the record as it came, and never more than mostMade. The bound is the same in every process, so
-// that a replay decides alike. docs/format/message.md states it.
+// that a replay decides alike. docs/reference/payloads.md states it.
 const (
 	leastMade = 16 << 20
 	madeTimes = 8

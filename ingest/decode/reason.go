@@ -3,7 +3,7 @@ package decode
 import "fmt"
 
 // Reason is why a record, or one element of it, is a dead letter, in one word. It is the value of the header
-// binnacle-reason; docs/format/message.md documents each.
+// binnacle-reason; docs/reference/payloads.md documents each.
 type Reason string
 
 // The reasons that this package finds.

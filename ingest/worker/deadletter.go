@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/stream/deadletter"
 )
 
-// DeadLetter is a record, or elements of it, that were refused for one reason. docs/format/message.md has its form.
+// DeadLetter is a record, or elements of it, that were refused for one reason. docs/reference/payloads.md has its form.
 type DeadLetter struct {
 	Topic     string
 	Partition int32

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The soak's size; `make soak` gives the one that docs/performance.md quotes.
+// The soak's size; `make soak` gives the one that docs/reference/performance.md quotes.
 var soak = struct {
 	devices, metrics *int
 	interval, hold   *time.Duration

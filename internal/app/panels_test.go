@@ -350,7 +350,7 @@ func TestPanels(t *testing.T) {
 		if p.devices >= 1000 {
 			require.Less(t, rus[1], rus[0]/4, "%s: %s", panel.name, source)
 			// The goal of 200, of a day in steps of 5 m and 30 in steps of 30 m, was set under the former model of charges. By
-			// the recorded ones 30 days miss it by 25, as docs/performance.md says.
+			// the recorded ones 30 days miss it by 25, as docs/reference/performance.md says.
 			require.LessOrEqual(t, rus[1], 240.0, "%s, modelled RU", panel.name)
 		}
 	}

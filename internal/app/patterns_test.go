@@ -38,9 +38,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var updatePatterns = flag.Bool("patterns.update", false, "write docs/access-patterns.md anew")
+var updatePatterns = flag.Bool("patterns.update", false, "write docs/reference/access-patterns.md anew")
 
-// The fleet of docs/access-patterns.md, and how long a request takes beside what its charge takes.
+// The fleet of docs/reference/access-patterns.md, and how long a request takes beside what its charge takes.
 const (
 	patternDevices  = 20
 	patternInterval = 5 * time.Minute
@@ -50,7 +50,7 @@ const (
 )
 
 // patternsPage is where the tables stand.
-const patternsPage = "../../docs/access-patterns.md"
+const patternsPage = "../../docs/reference/access-patterns.md"
 
 // slowTransport answers after the time that a request takes over a network and in a physical partition that serves
 // 10,000 RU/s. In a bubble that is the bubble's time.

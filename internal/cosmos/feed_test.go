@@ -35,7 +35,7 @@ func TestFeedSurvivesSplit(t *testing.T) {
 }
 
 // What it costs to know the snapshot of tenants, modelled: a look at the feed costs the same however many tenants there
-// are, and a change what its document does. docs/request-units.md has the figures.
+// are, and a change what its document does. docs/reference/cost.md has the figures.
 func TestFeedCost(t *testing.T) {
 	for _, c := range []struct {
 		tenants         int

@@ -115,7 +115,7 @@ func (c *Config) defaults() {
 }
 
 // defaultFamilies returns what rollups hold unless it is said. They cost the same whatever chunks cost: beside those of
-// a short hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/performance.md).
+// a short hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/reference/cost.md).
 func defaultFamilies(hold time.Duration) string {
 	if hoursPerBlock(hold) == rollup.HoursOfDay {
 		return rollup.Families{rollup.Last}.String()

@@ -1,5 +1,5 @@
 // Package httpapi serves queries over HTTP: readings, aggregates and latest values as JSON, NDJSON or CSV, lists of
-// devices and metrics, and what was refused. The interface is documented for its users in docs/api.md.
+// devices and metrics, and what was refused. The interface is documented for its users in docs/reference/api.md.
 //
 // It knows how requests and answers look on the wire, and nothing of where readings are kept.
 package httpapi

@@ -126,7 +126,7 @@ type estimated struct {
 }
 
 type explainScan struct {
-	Operation    string  `json:"operation"` // as metrics name its requests, and docs/access-patterns.md
+	Operation    string  `json:"operation"` // as metrics name its requests, and docs/reference/access-patterns.md
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
 	Device       string  `json:"device,omitempty"`

@@ -81,7 +81,7 @@ func startDev(t *testing.T) string {
 func TestReaderGuides(t *testing.T) {
 	for language, program := range map[string]string{"python": *python, "r": *rscript} {
 		t.Run(language, func(t *testing.T) {
-			scripts := blocks(t, "../../docs/guides/python.md", language)
+			scripts := blocks(t, "../../docs/start/clients.md", language)
 			if program == "" || *binnacle == "" {
 				t.Skip("there is no program for " + language)
 			}
@@ -123,7 +123,7 @@ func TestParquetForOtherReaders(t *testing.T) {
 func TestExcelGuide(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Chunk(record(1, "truck-0000", noon.Add(-time.Minute), nil, float("velocity", 50)))
-	block := blocks(t, "../../docs/guides/python.md", "powerquery")[0]
+	block := blocks(t, "../../docs/start/clients.md", "powerquery")[0]
 	path := regexp.MustCompile(`RelativePath = "(.+?)"`).FindStringSubmatch(block)[1]
 	asked := url.Values{}
 	query := regexp.MustCompile(`Query = \[(.+)\]`).FindStringSubmatch(block)[1]

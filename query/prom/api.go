@@ -1,5 +1,5 @@
 // Package prom answers PromQL and serves the HTTP API of Prometheus: its engine, unchanged, over the readings of a
-// tenant. docs/promql.md has the names of series.
+// tenant. docs/reference/promql.md has the names of series.
 //
 // It alone imports Prometheus. It reads through package query.
 package prom

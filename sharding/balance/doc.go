@@ -2,7 +2,7 @@
 // the ranges of a container, yesterday's load by device and key, and the epochs that are stored, it makes the epochs of
 // tomorrow, each with its reason and figures.
 //
-// It is a pure function: no store, no clock, no goroutine. docs/partitioning-balancer.md has the rule and what it
+// It is a pure function: no store, no clock, no goroutine. docs/reference/cost.md has the rule and what it
 // reaches.
 package balance
 
@@ -99,7 +99,7 @@ type Change struct {
 	After      float64 `json:"hottestAfter"`  // with all changes
 }
 
-// Bounds of the rule. docs/partitioning-balancer.md says where they come from.
+// Bounds of the rule. docs/reference/cost.md says where they come from.
 const (
 	mostTrigger  = 1.10 // hottest over mean of the forecast above which groups move, until half of it is gone
 	leastTrigger = 1.05 // where many devices make the load, so that the forecast is good

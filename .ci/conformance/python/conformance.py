@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-# What docs/emulator.md leaves out, as the emulator refuses it, and what the package does not hold.
+# What docs/reference/emulator.md leaves out, as the emulator refuses it, and what the package does not hold.
 LEFT_OUT = [
     (r"the request (sprocs|triggers|udfs) ", "stored procedures, triggers and functions are left out"),
     (r"the request (users|permissions) ", "users and permissions are left out"),

@@ -4,7 +4,7 @@
 // shows. None is a promise of the service.
 //
 // It is pure arithmetic: no I/O, no clock, and it knows nothing of items, containers or telemetry.
-// Sources, measurements and errors are listed in docs/request-units.md.
+// Sources, measurements and errors are listed in docs/reference/cost.md.
 package ru
 
 import (

@@ -14,7 +14,7 @@ import (
 // The pages name the files that do what they say: each of them exists. Decision records are history.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
 	files := tracked(t)
-	rooms := map[string]string{"docs/emulator.md": "internal/lab/emulator"} // names its files from there
+	rooms := map[string]string{"docs/reference/emulator.md": "internal/lab/emulator"} // names its files from there
 	count := 0
 	for _, doc := range files {
 		record := strings.HasPrefix(doc, "docs/internals/adr/")

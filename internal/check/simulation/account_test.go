@@ -11,7 +11,7 @@ import (
 )
 
 // uneven is the load of the hottest physical partition over the mean of all, where there are several:
-// docs/partitioning-balancer.md.
+// docs/reference/cost.md.
 const uneven = 1.1
 
 // hour is what the bill of one hour is made of, and what an oracle knows of it.

@@ -1,5 +1,5 @@
 // Package simulate_test runs two years of an account in seconds: a virtual clock, the load by the minute, the rules of
-// the service, and the code that decides in production, internal/provision. docs/capacity.md has its figures.
+// the service, and the code that decides in production, internal/provision. docs/reference/cost.md has its figures.
 package simulation_test
 
 import (

@@ -83,7 +83,7 @@ func TestPublishedCharges(t *testing.T) {
 // The guide shows the output of a larger blog. What is charged does not depend on its size, but for the fan-outs of
 // V1 and V2; the names that random users have make hundredths.
 func pageIsCurrent(t *testing.T, r blogexample.Report) {
-	text, err := os.ReadFile("../../../docs/guides/blogexample.md")
+	text, err := os.ReadFile("../../../docs/start/blogexample.md")
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), "RU, every property indexed")
 	all, selected, ok := strings.Cut(rest, "RU, selected paths indexed")

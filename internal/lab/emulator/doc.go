@@ -5,7 +5,7 @@
 //
 // A Server is an http.Handler; Transport reaches it inside the process without a socket. What it does
 // not support it refuses with 400 or 501, naming the construct. The charges are those of package ru.
-// What is modelled, what is not, and the layout of the data on disk are in docs/emulator.md.
+// What is modelled, what is not, and the layout of the data on disk are in docs/reference/emulator.md.
 //
 // It is for any user of Cosmos DB: it must not know anything of telemetry.
 package emulator

@@ -19,7 +19,7 @@ import (
 // recordings is where the recorded exchanges of a hosted account stand, beside the module; they are no part of it.
 const recordings = "../../../../shared/facts/recordings.json"
 
-// misses are the aspects that stay different, by step and aspect, each with its reason; docs/emulator.md lists them.
+// misses are the aspects that stay different, by step and aspect, each with its reason: docs/reference/emulator.md.
 var misses = map[string]string{
 	"157": "user-defined functions are refused", "160": "stored procedures are refused", "161": "triggers are refused",
 	"148 write": "what a unique key, a time to live and a composite index add together follows no known rule",

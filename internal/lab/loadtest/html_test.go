@@ -74,12 +74,12 @@ func TestPage(t *testing.T) {
 // The pages that the guide links have the style and the script of this code, and the command that makes them again:
 // `make report` runs it.
 func TestLinkedPages(t *testing.T) {
-	pages, err := filepath.Glob("../../../docs/reports/loadtest-*.html")
+	pages, err := filepath.Glob("../../../docs/start/reports/loadtest-*.html")
 	require.NoError(t, err)
 	require.Len(t, pages, 3)
 	rules, err := os.ReadFile("../../../Makefile")
 	require.NoError(t, err)
-	guide, err := os.ReadFile("../../../docs/guides/loadtest.md")
+	guide, err := os.ReadFile("../../../docs/start/demonstrate.md")
 	require.NoError(t, err)
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
@@ -93,7 +93,7 @@ func TestLinkedPages(t *testing.T) {
 		scenario := strings.TrimSuffix(strings.TrimPrefix(name, "loadtest-"), ".html")
 		command := "binnacle loadtest --scenario " + scenario + " --html "
 		require.True(t, bytes.Contains(text, []byte(command+"report.html")), page)
-		require.True(t, bytes.Contains(rules, []byte(command+"docs/reports/"+name)), page)
+		require.True(t, bytes.Contains(rules, []byte(command+"docs/start/reports/"+name)), page)
 		require.True(t, bytes.Contains(guide, []byte("reports/"+name)), page)
 	}
 }

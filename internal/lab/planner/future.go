@@ -8,7 +8,7 @@ import (
 	"binnacle/sharding"
 )
 
-// The planner's own figures. docs/capacity.md and docs/performance.md have those of peaks, use and rollups.
+// The planner's own figures. docs/reference/cost.md has the bases of peaks, use and rollups.
 const (
 	indexShare  = 1.1  // stored bytes over those of documents
 	use         = 0.95 // of throughput that follows the load

@@ -13,7 +13,7 @@ import (
 
 // workload is the file of the guide.
 var workload = func() []byte {
-	text, err := os.ReadFile("../../../docs/guides/plan-pumps.yaml")
+	text, err := os.ReadFile("../../../docs/start/plan-pumps.yaml")
 	if err != nil {
 		panic(err)
 	}

@@ -1,6 +1,6 @@
 // Package planner makes a plan of a workload: what it needs of Cosmos DB and what that costs, before there is an
 // account. It encodes a sample of the workload with the product's own encoder, charges it by internal/charges/ru, and
-// prices months of simulated futures by ru.Price. docs/guides/plan.md describes the workload file and the plan.
+// prices months of simulated futures by ru.Price. docs/start/plan.md describes the workload file and the plan.
 //
 // It has no network: files are all that it reads; measured, below it, reads what exists. It must not know flags.
 package planner

@@ -91,7 +91,7 @@ func pageLayouts() []layout {
 	return out
 }
 
-// The table and the picture of docs/partitioning.md are what is measured here: each layout is written to the emulator
+// The table and the picture of docs/reference/partitioning.md are measured here: each layout is written to the emulator
 // and read.
 func TestPartitioningPage(t *testing.T) {
 	var rows, bars strings.Builder
@@ -125,19 +125,20 @@ func TestPartitioningPage(t *testing.T) {
 		pagePartitions, bars.String())
 	pictures := map[string]string{"partitioning.svg": picture, "partitioning-epochs.svg": epochsPicture(t)}
 	const begin, end = "<!-- make partitioning: begin -->\n", "<!-- make partitioning: end -->"
-	page, err := os.ReadFile("../../../docs/partitioning.md")
+	const path = "../../../docs/reference/partitioning.md"
+	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(page), begin)
 	require.True(t, ok)
 	was, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile("../../../docs/partitioning.md", []byte(before+begin+rows.String()+end+after), 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(before+begin+rows.String()+end+after), 0o644))
 	} else {
 		require.Equal(t, rows.String(), was, "make partitioning writes it anew")
 	}
 	for name, picture := range pictures {
-		name = "../../../docs/" + name
+		name = "../../../docs/reference/" + name
 		if *update {
 			require.NoError(t, os.WriteFile(name, []byte(picture), 0o644))
 		}

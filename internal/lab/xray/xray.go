@@ -1,6 +1,6 @@
 // Package xray predicts what the partition key of a container does to its physical partitions, and what other keys
 // would do: for a container that Binnacle did not make. It samples documents of every physical partition, changes
-// nothing, and places keys by the service's own hash. docs/partitioning.md describes the method and its limits.
+// nothing, and places keys by the service's own hash. docs/reference/partitioning.md has the method.
 package xray
 
 import (

@@ -44,7 +44,7 @@ func (g Gaps) Validate() error {
 	return errors.Join(faults...)
 }
 
-// answer is the querier's: docs/api.md.
+// answer is the querier's: docs/reference/api.md.
 type answer struct {
 	Expect     int64 `json:"expect_ms"`
 	Learnt     bool

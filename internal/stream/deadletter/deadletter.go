@@ -1,5 +1,5 @@
 // Package deadletter is the form of a dead letter: the headers that say why a record, or one element of it, was refused
-// and where it stood. docs/format/message.md specifies it.
+// and where it stood. docs/reference/payloads.md specifies it.
 //
 // It knows nothing of how dead letters are published or read.
 package deadletter

@@ -61,7 +61,7 @@ test("what is looked at needs no answers, and has others beside it", () => {
 });
 
 test("each reason of a refusal has a meaning", () => {
-  const page = readFileSync(new URL("../../../docs/format/message.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/reference/payloads.md", import.meta.url), "utf8");
   const [, table] = /\n\| reason \| meaning \|\n\|---\|---\|\n([^]*?)\n\n/.exec(page);
   const reasons = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, reason]) => reason);
   assert.ok(reasons.length > 15);

@@ -4,5 +4,5 @@
 // is an argument. A request that cannot be served is a *refusal.Error.
 //
 // It must not know of HTTP: no header, path, signature or gateway. How it keeps data is in keys.go and
-// docs/emulator.md.
+// docs/reference/emulator.md.
 package engine

@@ -1,6 +1,6 @@
 // Package recording keeps what an emulator was asked and what that was charged, one line of JSON for each exchange,
 // and compares two such files: what the same work costs before and after a change of a client. It knows neither HTTP
-// nor how anything is stored. The format is documented in docs/emulator.md.
+// nor how anything is stored. The format is documented in docs/reference/emulator.md.
 package recording
 
 import (

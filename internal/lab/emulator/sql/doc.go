@@ -5,7 +5,7 @@
 // storage, partitions or HTTP: an item is a Row, a source of property values.
 //
 // What it does not know is an *Error that names the construct and its place in the text; nothing is
-// skipped. The dialect is listed in docs/emulator.md.
+// skipped. The dialect is listed in docs/reference/emulator.md.
 package sql
 
 import "fmt"

@@ -1,5 +1,5 @@
 // Package measured makes the workload of a plan from what is there: a Kafka topic or an account of Binnacle. It reads
-// samples within bounds and writes nothing. docs/guides/plan.md is its manual.
+// samples within bounds and writes nothing. docs/start/plan.md is its manual.
 package measured
 
 import (

@@ -1,4 +1,4 @@
-// Why a reading is refused, in words: the reasons of docs/format/message.md.
+// Why a reading is refused, in words: the reasons of docs/reference/payloads.md.
 
 const meanings = {
   undecodable: "it can't be read in its format",
