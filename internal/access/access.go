@@ -1,5 +1,5 @@
 // Package access authenticates callers and finds the tenant of a request: by a token of ours, by one of an identity
-// provider (OIDC), or by the header of a proxy that the operator trusts. docs/operate/access.md is its manual.
+// provider (OIDC), or by the header of a proxy that the operator trusts. docs/operate/tenants.md is its manual.
 //
 // What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
 // choose among those that its credential covers. A denial does not show which tenants exist.

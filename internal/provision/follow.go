@@ -32,7 +32,7 @@ type Follow struct {
 	Burst float64
 }
 
-// DefaultFollow returns the rule that docs/operate/throughput.md has the figures of.
+// DefaultFollow returns the rule that docs/operate/throughput.md describes.
 func DefaultFollow() Follow {
 	return Follow{Least: 400, Use: 0.95, Band: 0.02, Calm: 30 * time.Minute, Before: 2 * time.Minute, Throttled: 1.2,
 		Some: 0.01, Much: 0.05, Burst: 3}

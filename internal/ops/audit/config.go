@@ -1,6 +1,6 @@
 // Package audit holds what is stored against the protocol's invariants and against Kafka: chains without gap or
 // overlap, each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk
-// or in the dead letters. docs/operate/audit.md is its manual.
+// or in the dead letters. docs/operate/diagnose.md is its manual.
 //
 // It only reads, but for Config.SetBack. It runs beside ingest and queries, at the rate of request units that it is
 // given.
