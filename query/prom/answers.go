@@ -19,7 +19,7 @@ import (
 )
 
 // answers evaluates range queries, and keeps what they answer. Of a query that was asked before, only steps are
-// computed on which something has changed since (ADR 42).
+// computed on which something has changed since (decision record 17).
 type answers struct {
 	*tenantStorage
 	text string

@@ -15,7 +15,7 @@ import (
 )
 
 // Basis is what a read was made of. Two reads of the same question with the same basis have the same answer; otherwise
-// ChangedSince returns from which instant on they may differ (ADR 42). It is small, and has no readings.
+// ChangedSince returns from which instant on they may differ (decision record 17). It is small, and has no readings.
 type Basis struct {
 	r       telemetry.Range
 	orders  string // what an operator has set or ordered that changes answers

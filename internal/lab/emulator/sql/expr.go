@@ -147,7 +147,7 @@ type compare struct {
 func (n compare) eval(e *env) Value { return apply(n.op, n.left.eval(e), n.right.eval(e)) }
 
 // apply compares two values. Undefined gives undefined; so does an order between different types,
-// while equality between different types is false (docs/internals/adr/0006-equality-across-types.md).
+// while equality between different types is false (docs/internals/adr/0002-embedded-cosmos-db.md).
 func apply(op Op, a, b Value) Value {
 	if a.kind == Undefined || b.kind == Undefined {
 		return Value{}
