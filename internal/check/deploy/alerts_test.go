@@ -78,7 +78,7 @@ func TestRunbooks(t *testing.T) {
 		text, err := os.ReadFile(p)
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(text), "# "+name+"\n"), name)
-		for _, part := range []string{"\n## What it means\n", "\n## How to see it\n", "\n## What to do\n"} {
+		for _, part := range []string{"\n## Meaning\n", "\n## Look at\n", "\n## Do\n"} {
 			require.Contains(t, string(text), part, name)
 		}
 		for _, link := range links.FindAllStringSubmatch(string(text), -1) {
