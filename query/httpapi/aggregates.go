@@ -10,8 +10,6 @@ import (
 	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
-
-	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // Bounds of the steps of aggregates.
@@ -22,12 +20,12 @@ const (
 
 const aggregatesHead = "start,device,labels,metric,type,count,min,max,sum,avg,first,last,nan,pos_inf,neg_inf"
 
-// aggregatesSchema has the columns of aggregatesHead, with integers and bools as the nearest floats.
-var aggregatesSchema = arrow.NewSchema([]arrow.Field{
+// aggregatesColumns has the columns of aggregatesHead, with integers and bools as the nearest floats.
+var aggregatesColumns = []column{
 	instants("start"), texts("device", false), texts("labels", true), texts("metric", false), texts("type", false),
 	integers("count", false), floats("min"), floats("max"), floats("sum"), floats("avg"), floats("first"), floats("last"),
 	integers("nan", false), integers("pos_inf", false), integers("neg_inf", false),
-}, nil)
+}
 
 func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
@@ -37,8 +35,8 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 		return a.grouped(w, p, q)
 	}
 	step := p.step()
-	list := records{w: w, asked: q, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
-	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	list := records{w: w, asked: q, name: "aggregates", head: aggregatesHead, columns: aggregatesColumns}
+	list.format, list.limit = p.format(parquetFormat)
 	if p.err == nil && step > 0 && (q.Range.To-q.Range.From)/step.Milliseconds() >= maxBuckets {
 		p.fail("step", "divides the range into more than %d buckets; choose a longer step", maxBuckets)
 	}
@@ -52,7 +50,7 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 			}
 			return list.record(func(b []byte) []byte { return appendAggregate(b, &s) },
 				func(b []byte) []byte { return appendAggregateCells(b, &s) },
-				func(t *batched) error { return t.appendAggregate(&s) })
+				func(f *parquetFile) error { return f.appendAggregate(&s) })
 		})
 	})
 }
@@ -144,26 +142,26 @@ func appendAggregateCells(b []byte, s *query.Statistic) []byte {
 	return b
 }
 
-// appendAggregate appends a row of aggregatesSchema.
-func (t *batched) appendAggregate(s *query.Statistic) error {
+// appendAggregate appends a row of aggregatesColumns.
+func (f *parquetFile) appendAggregate(s *query.Statistic) error {
 	labels, kind := labelsText(s.Labels), s.Kind.String()
-	t.time(0, s.Start)
-	t.text(1, s.Device, true)
-	t.text(2, labels, labels != "")
-	t.text(3, s.Metric, true)
-	t.text(4, kind, true)
-	t.integer(5, int64(s.Count), true)
+	f.time(0, s.Start)
+	f.text(1, s.Device, true)
+	f.text(2, labels, labels != "")
+	f.text(3, s.Metric, true)
+	f.text(4, kind, true)
+	f.integer(5, int64(s.Count), true)
 	column := 6
-	for _, f := range figures(s) {
-		v, ok := nearest(f.value)
-		t.number(column, v, ok)
+	for _, of := range figures(s) {
+		v, ok := nearest(of.value)
+		f.number(column, v, ok)
 		column++
 	}
 	for _, o := range nonFinites(s) {
-		t.integer(column, int64(o.count), true)
+		f.integer(column, int64(o.count), true)
 		column++
 	}
-	return t.added(len(s.Device) + len(labels) + len(s.Metric) + len(kind))
+	return f.endRow()
 }
 
 // curveName is what names a series of a tenant.

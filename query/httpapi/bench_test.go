@@ -49,7 +49,7 @@ func BenchmarkFormats(b *testing.B) {
 	h, err := httpapi.New(httpapi.Config{Querier: q, Now: now})
 	require.NoError(b, err)
 	for _, format := range []string{"format=json&limit=100000", "format=ndjson", "format=csv", "format=csv&layout=long",
-		"format=arrow", "format=parquet"} {
+		"format=parquet"} {
 		b.Run(format, func(b *testing.B) {
 			var out discard
 			for b.Loop() {

@@ -14,8 +14,6 @@ import (
 	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
-
-	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // Bounds of a request for aggregates.
@@ -66,16 +64,16 @@ func (p *params) isGrouped() bool {
 func (a *api) grouped(w *response, p *params, q query.Request) error {
 	ask, by := p.aggregation(&q)
 	list := records{w: w, asked: q, name: "aggregates"}
-	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	list.format, list.limit = p.format(parquetFormat)
 	if p.err != nil {
 		return p.err
 	}
 	out := groupedWriter{by: by, aggregates: ask.Aggregates}
-	list.head, list.schema = out.head(), out.schema()
+	list.head, list.columns = out.head(), out.columns()
 	return a.list(&list, p.request, func() (query.Result, error) {
 		return a.cfg.Querier.Aggregates(p.request.Context(), q, ask, func(x query.Aggregated) error {
 			return list.record(func(b []byte) []byte { return out.appendJSON(b, &x) },
-				func(b []byte) []byte { return out.appendCells(b, &x) }, func(t *batched) error { return out.appendRow(t, &x) })
+				func(b []byte) []byte { return out.appendCells(b, &x) }, func(f *parquetFile) error { return out.appendRow(f, &x) })
 		})
 	})
 }
@@ -288,30 +286,30 @@ func (g *groupedWriter) appendCells(b []byte, x *query.Aggregated) []byte {
 	return b
 }
 
-// schema has the columns of head, with their types.
-func (g *groupedWriter) schema() *arrow.Schema {
-	fields := []arrow.Field{instants("start"), instants("end")}
+// columns returns the columns of head, with their types.
+func (g *groupedWriter) columns() []column {
+	all := []column{instants("start"), instants("end")}
 	if g.by == nil {
-		fields = append(fields, texts("device", false), texts("labels", true))
+		all = append(all, texts("device", false), texts("labels", true))
 	}
 	for _, d := range g.by {
-		fields = append(fields, texts(d.String(), true))
+		all = append(all, texts(d.String(), true))
 	}
-	fields = append(fields, texts("metric", false))
+	all = append(all, texts("metric", false))
 	for _, a := range g.aggregates {
-		fields = append(fields, floats(a.String()))
+		all = append(all, floats(a.String()))
 	}
-	return arrow.NewSchema(fields, nil)
+	return all
 }
 
-// appendRow appends a row of schema.
-func (g *groupedWriter) appendRow(t *batched, x *query.Aggregated) error {
-	t.time(0, x.Start)
-	t.time(1, x.End)
-	column, bytes := 2, 0
+// appendRow appends a row of columns.
+func (g *groupedWriter) appendRow(f *parquetFile, x *query.Aggregated) error {
+	f.time(0, x.Start)
+	f.time(1, x.End)
+	column := 2
 	text := func(s string, there bool) {
-		t.text(column, s, there)
-		column, bytes = column+1, bytes+len(s)
+		f.text(column, s, there)
+		column++
 	}
 	if g.by == nil {
 		labels := labelsText(x.Labels)
@@ -323,7 +321,7 @@ func (g *groupedWriter) appendRow(t *batched, x *query.Aggregated) error {
 	}
 	text(x.Metric, true)
 	for i, v := range x.Values {
-		t.number(column+i, v, !math.IsNaN(v))
+		f.number(column+i, v, !math.IsNaN(v))
 	}
-	return t.added(bytes)
+	return f.endRow()
 }

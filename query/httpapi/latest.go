@@ -13,8 +13,8 @@ import (
 func (a *api) latest(w *response, r *http.Request, tenant string) error {
 	p := parse(r, latestParameters, "device", "metric")
 	q := a.request(p, tenant)
-	list := records{w: w, asked: q, name: "latest", head: "time,device,labels,metric,value", schema: valueSchema}
-	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	list := records{w: w, asked: q, name: "latest", head: "time,device,labels,metric,value", columns: valueColumns}
+	list.format, list.limit = p.format(parquetFormat)
 	if p.err != nil {
 		return p.err
 	}
@@ -29,8 +29,8 @@ func (a *api) latest(w *response, r *http.Request, tenant string) error {
 					b = appendSeriesCells(appendTime(b, l.Time), curveName{l.Device, l.Labels, l.Metric})
 					return appendValueCell(append(b, ','), l.Value)
 				},
-				func(t *batched) error {
-					return t.appendValue(valueLine{l.Time, l.Device, labelsText(l.Labels), l.Metric, l.Value})
+				func(f *parquetFile) error {
+					return f.appendValue(valueLine{l.Time, l.Device, labelsText(l.Labels), l.Metric, l.Value})
 				})
 		})
 	})

@@ -83,7 +83,6 @@ func TestMonthIsStreamed(t *testing.T) {
 	}{
 		{"format=ndjson" + named, 12 << 20, 10 << 20},
 		{"format=ndjson&order=desc", 12 << 20, 10 << 20},
-		{"format=arrow" + named, 18 << 20, 12 << 20},
 		{"format=parquet" + named, 3 << 20, 40 << 20},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/readings?from=-60d&"+c.asked, nil)

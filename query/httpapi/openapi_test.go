@@ -113,7 +113,7 @@ func TestOpenAPIDocument(t *testing.T) {
 		for format, content := range operations["get"].Responses["200"].Content {
 			get := path + map[string]string{
 				"application/x-ndjson": "?format=ndjson", "text/csv; charset=utf-8": "?format=csv",
-				"application/vnd.apache.arrow.stream": "?format=arrow", "application/vnd.apache.parquet": "?format=parquet",
+				"application/vnd.apache.parquet": "?format=parquet",
 			}[format]
 			if needs := map[string]string{"/api/v1/gaps": "device=m1", "/api/v1/diff": "since=-1d"}[path]; needs != "" {
 				get += map[bool]string{true: "&", false: "?"}[strings.Contains(get, "?")] + needs

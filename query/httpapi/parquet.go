@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"unsafe"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -19,10 +16,17 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-const parquetType = "application/vnd.apache.parquet"
-
-// A row group is held back until it is whole, so it ends with so many rows, or bytes before they are compressed.
 const (
+	parquetFormat = "parquet"
+	parquetType   = "application/vnd.apache.parquet"
+)
+
+const (
+	// pendingRows and pendingBytes are how many rows and bytes of texts writers of columns take at once.
+	pendingRows  = 8192
+	pendingBytes = 1 << 20
+
+	// groupRows and groupBytes, before they are compressed, end a row group: it is held back until it is whole.
 	groupRows  = 1 << 16
 	groupBytes = 16 << 20
 
@@ -39,31 +43,39 @@ const (
 	boundBytes = 256
 )
 
-// parquetFile writes record batches as a file of Parquet, row group by row group.
+// parquetFile writes a file of Parquet, row group by row group. A row is a value appended to each column, followed by a
+// call of endRow. It is owned by one goroutine.
 type parquetFile struct {
-	out    *parquet.GenericWriter[any]
-	body   *parquetBody
-	rows   int64  // of the row group
-	bytes  uint64 // of the row group
-	values []parquet.Value
-	nan    []bool   // which columns of the row group have one
-	nans   [][]bool // the same of the row groups before it
+	w    *response
+	out  *parquet.GenericWriter[any]
+	body *parquetBody
+
+	pending      [][]parquet.Value // by column, rows that the writers of columns lack
+	rows         int               // pending
+	bytes        int               // of texts that are pending
+	groupedRows  int               // of the row group, without those that are pending
+	groupedBytes int
+	nan          []bool   // which columns of the row group have one
+	nans         [][]bool // the same of the row groups before it
 }
 
-// openParquet begins a file. What readers need to find its row groups comes last.
-func openParquet(w *response, schema *arrow.Schema) *parquetFile {
+// newParquetFile returns a file that is written to w. What readers need to find its row groups comes last.
+func newParquetFile(w *response, columns []column) *parquetFile {
 	root := parquetRoot{Group: parquet.Group{}}
-	for _, f := range schema.Fields() {
-		node := parquetNode(f)
-		root.Group[f.Name] = node
-		root.fields = append(root.fields, parquetField{node, f.Name})
+	for _, c := range columns {
+		root.Group[c.name] = c
+		root.fields = append(root.fields, c)
 	}
-	f := &parquetFile{body: &parquetBody{Writer: w, end: math.MaxInt64}, nan: make([]bool, len(root.fields))}
+	f := &parquetFile{w: w, body: &parquetBody{Writer: w, end: math.MaxInt64},
+		pending: make([][]parquet.Value, len(columns)), nan: make([]bool, len(columns))}
 	f.out = parquet.NewGenericWriter[any](f.body, parquet.NewSchema("schema", root),
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.CreatedBy("binnacle", "1", ""),
 		parquet.DictionaryMaxBytes(dictionaryBytes), parquet.PageBufferSize(pageBytes))
 	return f
 }
+
+// begin answers with the kind of content. Nothing of the content is written before many rows are there, or the end.
+func (f *parquetFile) begin() { f.w.begin(parquetType, trailers...) }
 
 // parquetBody writes what comes before the footer.
 type parquetBody struct {
@@ -88,82 +100,62 @@ type parquetRoot struct {
 
 func (r parquetRoot) Fields() []parquet.Field { return r.fields }
 
-type parquetField struct {
-	parquet.Node
-	name string
+// cell appends a value to the column at i, or null if there is none.
+func (f *parquetFile) cell(i int, v parquet.Value, there bool) {
+	level := 0 // of the definition: 1 for a value of a column that may be null
+	if !there {
+		v = parquet.NullValue()
+	} else if f.out.Schema().Fields()[i].Optional() {
+		level = 1
+	}
+	f.pending[i] = append(f.pending[i], v.Level(0, level, i))
 }
 
-func (f parquetField) Name() string { return f.name }
+// time appends an instant to the column at i.
+func (f *parquetFile) time(i int, ms int64) { f.cell(i, parquet.Int64Value(ms), true) }
 
-// Value implements parquet.Field. Rows are not written as Go values.
-func (f parquetField) Value(reflect.Value) reflect.Value { panic("no Go value has a column") }
-
-// parquetNode returns how a column is stored. Instants are nearly equidistant, other values repeat.
-func parquetNode(f arrow.Field) parquet.Node {
-	var node parquet.Node
-	switch f.Type.ID() {
-	case arrow.TIMESTAMP:
-		node = parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked)
-	case arrow.BOOL:
-		node = parquet.Leaf(parquet.BooleanType)
-	case arrow.INT64:
-		node = parquet.Encoded(parquet.Leaf(parquet.Int64Type), &parquet.RLEDictionary)
-	case arrow.FLOAT64:
-		node = parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
-	default:
-		node = parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-	}
-	if f.Nullable {
-		return parquet.Optional(node)
-	}
-	return parquet.Required(node)
+// text appends a text to the column at i, as UTF-8, which readers count on, or null if there is none.
+func (f *parquetFile) text(i int, s string, there bool) {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	f.bytes += len(s)
+	f.cell(i, parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(s), len(s))), there) // writers of columns copy it
 }
 
-// Write adds to the row group, or begins the next one where it is large enough.
-func (f *parquetFile) Write(b arrow.RecordBatch) error {
-	if f.rows > 0 && (f.rows+b.NumRows() > groupRows || f.bytes >= groupBytes) {
-		if err := f.endGroup(); err != nil {
-			return err
-		}
-	}
-	f.rows += b.NumRows()
-	for i, c := range b.Columns() {
-		f.bytes += c.Data().SizeInBytes()
-		present := 0 // the definition level of a value
-		if b.Schema().Field(i).Nullable {
-			present = 1
-		}
-		f.values = f.values[:0]
-		null := parquet.NullValue().Level(0, 0, i)
-		for row := range c.Len() {
-			if c.IsNull(row) {
-				f.values = append(f.values, null)
-			} else {
-				v := parquetValue(c, row)
-				f.nan[i] = f.nan[i] || v.Kind() == parquet.Double && math.IsNaN(v.Double())
-				f.values = append(f.values, v.Level(0, present, i))
-			}
-		}
-		if _, err := f.out.ColumnWriters()[i].WriteRowValues(f.values); err != nil {
-			return err
-		}
+// number appends a number to the column at i, or null if there is none.
+func (f *parquetFile) number(i int, v float64, there bool) {
+	f.nan[i] = f.nan[i] || there && math.IsNaN(v)
+	f.cell(i, parquet.DoubleValue(v), there)
+}
+
+// integer appends an integer to the column at i, or null if there is none.
+func (f *parquetFile) integer(i int, v int64, there bool) { f.cell(i, parquet.Int64Value(v), there) }
+
+// bool appends a bool to the column at i, or null if there is none.
+func (f *parquetFile) bool(i int, v, there bool) { f.cell(i, parquet.BooleanValue(v), there) }
+
+// endRow ends a row.
+func (f *parquetFile) endRow() error {
+	if f.rows++; f.rows == pendingRows || f.bytes >= pendingBytes {
+		return f.flush()
 	}
 	return nil
 }
 
-func parquetValue(column arrow.Array, row int) parquet.Value {
-	switch c := column.(type) {
-	case *array.Timestamp:
-		return parquet.Int64Value(int64(c.Value(row)))
-	case *array.Boolean:
-		return parquet.BooleanValue(c.Value(row))
-	case *array.Int64:
-		return parquet.Int64Value(c.Value(row))
-	case *array.Float64:
-		return parquet.DoubleValue(c.Value(row))
+// flush hands the pending rows to the writers of columns, and ends the row group where it is large enough.
+func (f *parquetFile) flush() error {
+	for i, values := range f.pending {
+		if _, err := f.out.ColumnWriters()[i].WriteRowValues(values); err != nil {
+			return fmt.Errorf("write the column %s: %w", f.out.Schema().Fields()[i].Name(), err)
+		}
+		clear(values)
+		f.pending[i] = values[:0]
 	}
-	text := column.(*array.String).Value(row)
-	return parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(text), len(text))) // it is copied when it is written
+	f.groupedRows += f.rows
+	f.groupedBytes += f.bytes + 8*f.rows*len(f.pending)
+	if f.rows, f.bytes = 0, 0; f.groupedRows+pendingRows > groupRows || f.groupedBytes >= groupBytes {
+		return f.endGroup()
+	}
+	return nil
 }
 
 // endGroup ends the row group.
@@ -173,14 +165,17 @@ func (f *parquetFile) endGroup() error {
 	}
 	f.nans = append(f.nans, slices.Clone(f.nan))
 	clear(f.nan)
-	f.rows, f.bytes = 0, 0
+	f.groupedRows, f.groupedBytes = 0, 0
 	return nil
 }
 
-// Close ends the file with a footer that is not the library's: that has bounds of columns with a NaN, which a reader
-// that looks for numbers would believe. It has no index of pages, either, for the same reason.
-func (f *parquetFile) Close() error {
-	if f.rows > 0 {
+// end writes what is pending, and ends the file with a footer that is not the library's: that has bounds of columns
+// with a NaN, which a reader that looks for numbers would believe. It has no index of pages, for the same reason.
+func (f *parquetFile) end() error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	if f.groupedRows > 0 {
 		if err := f.endGroup(); err != nil {
 			return err
 		}
@@ -231,4 +226,18 @@ func isZero(value []byte) bool {
 // compresses reports whether an answer of a type is worth compressing: what is compressed already is not.
 func compresses(contentType string) bool {
 	return !strings.HasPrefix(contentType, parquetType) && gzhttp.DefaultContentTypeFilter(contentType)
+}
+
+// reserveFor takes what writing a format holds of what all queries may hold; free gives it back. The error is as of
+// query.Memory.
+func (a *api) reserveFor(format string) (free func(), err error) {
+	if format != parquetFormat {
+		return func() {}, nil
+	}
+	held := a.cfg.Querier.Memory(parquetBytes)
+	if err := held.Take(parquetBytes); err != nil {
+		held.Close()
+		return nil, err
+	}
+	return held.Close, nil
 }

@@ -14,9 +14,6 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/query/querytest"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
@@ -30,102 +27,6 @@ func openFile(t *testing.T, body string) *parquet.File {
 	return f
 }
 
-// tableOf returns what a file of Parquet has as record batches of the same columns.
-func tableOf(t *testing.T, body string) (r array.RecordReader, done func()) {
-	t.Helper()
-	f := openFile(t, body)
-	var fields []arrow.Field
-	for _, c := range f.Schema().Fields() {
-		types := map[parquet.Kind]arrow.DataType{
-			parquet.Boolean: arrow.FixedWidthTypes.Boolean, parquet.Int64: arrow.PrimitiveTypes.Int64,
-			parquet.Double: arrow.PrimitiveTypes.Float64, parquet.ByteArray: arrow.BinaryTypes.String,
-		}
-		kind := types[c.Type().Kind()]
-		switch of := c.Type().LogicalType(); {
-		case kind == arrow.BinaryTypes.String:
-			require.Equal(t, "STRING", of.String())
-		case kind == arrow.PrimitiveTypes.Int64 && of.String() != "INT(64,true)":
-			require.Equal(t, "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)", of.String())
-			kind = &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}
-		}
-		fields = append(fields, arrow.Field{Name: c.Name(), Type: kind, Nullable: c.Optional()})
-	}
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
-	rows, buf := parquet.NewReader(f), make([]parquet.Row, 1000)
-	for {
-		n, err := rows.ReadRows(buf)
-		for _, row := range buf[:n] {
-			for i, v := range row {
-				appendTo(b.Field(i), v)
-			}
-		}
-		if err == io.EOF {
-			break
-		}
-		require.NoError(t, err)
-	}
-	batch := b.NewRecordBatch()
-	all, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
-	require.NoError(t, err)
-	return all, func() {
-		all.Release()
-		batch.Release()
-		b.Release()
-	}
-}
-
-func appendTo(column array.Builder, v parquet.Value) {
-	if v.IsNull() {
-		column.AppendNull()
-		return
-	}
-	switch c := column.(type) {
-	case *array.TimestampBuilder:
-		c.Append(arrow.Timestamp(v.Int64()))
-	case *array.BooleanBuilder:
-		c.Append(v.Boolean())
-	case *array.Int64Builder:
-		c.Append(v.Int64())
-	case *array.Float64Builder:
-		c.Append(v.Double())
-	case *array.StringBuilder:
-		c.Append(string(v.ByteArray()))
-	}
-}
-
-// parquetLines is what a file of Parquet has, as arrowLines has it, and how many row groups it has.
-func parquetLines(t *testing.T, body string) (lines [][]string, groups int) {
-	t.Helper()
-	r, done := tableOf(t, body)
-	defer done()
-	lines, _ = linesOf(t, r)
-	return lines, len(openFile(t, body).RowGroups())
-}
-
-// A file has what an Arrow stream has, each float in all its bits.
-func TestParquetFiles(t *testing.T) {
-	s := newServer(t, nil)
-	s.fill()
-	for _, asked := range []string{"", "device=none&", "order=desc&metric=temp&"} {
-		path := "/api/v1/readings?" + asked
-		a := s.get(t, path+"format=parquet")
-		require.Equal(t, 200, a.status, a.body)
-		require.Equal(t, "application/vnd.apache.parquet", a.header.Get("Content-Type"))
-		require.Equal(t, "true", a.trailer.Get("Binnacle-Complete"))
-		got, _ := parquetLines(t, a.body)
-		want, _ := arrowLines(t, s.get(t, path+"format=arrow").body)
-		require.Equal(t, want, got, path)
-	}
-	s = newServer(t, nil)
-	s.flood(43_000)
-	a := s.get(t, "/api/v1/readings?format=parquet&from=-2d")
-	got, groups := parquetLines(t, a.body)
-	require.Equal(t, 2, groups)
-	want, _ := arrowLines(t, s.get(t, "/api/v1/readings?format=arrow&from=-2d").body)
-	require.Equal(t, len(want), len(got))
-	require.Equal(t, want, got)
-}
-
 // Long texts end a row group before it has all its rows.
 func TestParquetOfLongTexts(t *testing.T) {
 	s := newServer(t, nil)
@@ -137,9 +38,8 @@ func TestParquetOfLongTexts(t *testing.T) {
 	s.world.Chunk(records...)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 400})
 	body := s.get(t, "/api/v1/readings?format=parquet").body
-	got, groups := parquetLines(t, body)
-	require.Len(t, got, 800)
-	require.Equal(t, 2, groups, "24 MB")
+	require.Len(t, valuesOf(t, body), 800)
+	require.Len(t, openFile(t, body).RowGroups(), 2, "24 MB")
 	require.Equal(t, []bool{false, true}, requireBounds(t, body)["value"], "a NaN is in the first row group only")
 }
 

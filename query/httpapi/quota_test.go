@@ -20,7 +20,7 @@ import (
 // endpoints is a request to each endpoint, and one in each format.
 var endpoints = []string{
 	"/api/v1/readings?from=0", "/api/v1/readings?from=0&format=csv", "/api/v1/readings?from=0&format=ndjson",
-	"/api/v1/readings?from=0&format=arrow", "/api/v1/aggregates?from=0", "/api/v1/latest?from=0",
+	"/api/v1/readings?from=0&format=parquet", "/api/v1/aggregates?from=0", "/api/v1/latest?from=0",
 	"/api/v1/latest?device=m1", "/api/v1/devices", "/api/v1/metrics", "/api/v1/rejected",
 	"/api/v1/gaps?device=m1&expect=1h", "/api/v1/attendance",
 	"/api/v1/diff?since=-1d", "/api/v1/devices/facets", "/api/v1/cardinality", "/api/v1/cost", "/api/v1/annotations",

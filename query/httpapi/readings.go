@@ -45,13 +45,13 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 		f = rows
 	case q.format == "ndjson":
 		f = newNDJSONRows(w, q)
-	case isBatched(q.format):
+	case q.format == parquetFormat:
 		free, err := a.reserveFor(q.format)
 		if err != nil {
 			return err
 		}
 		defer free()
-		f = batchedRows{&records{w: w, format: q.format, schema: valueSchema}}
+		f = parquetRows{&records{w: w, format: q.format, columns: valueColumns}}
 	case q.layout == "long":
 		f = &longRows{w: w}
 	default:
@@ -86,7 +86,7 @@ func (a *api) readingsQuery(r *http.Request, tenant string) (readingsQuery, erro
 	p := parse(r, readingsParameters, "device", "metric")
 	q := readingsQuery{Request: a.request(p, tenant)}
 	q.columns = inOrder(q.Metrics)
-	q.format, q.Limit = p.format(arrowFormat, parquetFormat)
+	q.format, q.Limit = p.format(parquetFormat)
 	q.layout = p.word("layout", "wide", "long", "message")
 	q.Descending = p.word("order", "asc", "desc") == "desc"
 	if needs := map[string]string{"wide": "csv", "long": "csv", "message": "ndjson"}[q.layout]; p.err == nil &&

@@ -4,39 +4,34 @@ import (
 	"net/http"
 
 	"binnacle/query"
-
-	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// records writes an answer that is a list, as an array in one object, a record a line, CSV, or in batches of columns.
+// records writes an answer that is a list, as an array in one object, a record a line, CSV, or as columns of Parquet.
 type records struct {
-	w      *response
-	format string
-	name   string        // of the array
-	head   string        // of the CSV
-	schema *arrow.Schema // of batches; nil where the list has no such format
-	limit  int           // 0 for none
-	asked  query.Request // for the names of an answer without records
+	w       *response
+	format  string
+	name    string        // of the array
+	head    string        // of the CSV
+	columns []column      // of Parquet; nil where the list has no such format
+	limit   int           // 0 for none
+	asked   query.Request // for the names of an answer without records
 
 	more func() ([]byte, error) // an object with the members that follow the array; nil for none
 
 	buf       []byte
-	batched   *batched // nil for the other formats
+	file      *parquetFile // nil for the other formats
 	count     int
 	truncated bool
 }
 
 func (l *records) begin() {
-	if isBatched(l.format) {
-		l.batched = newBatched(l.w, l.format, l.schema)
-		l.batched.begin()
-		return
-	}
 	switch l.format {
+	case parquetFormat:
+		l.file = newParquetFile(l.w, l.columns)
+		l.file.begin()
 	case "json":
 		l.w.begin("application/json")
 		l.buf = append(append(append(l.buf, `{"`...), l.name...), `":[`...)
-		return
 	case "ndjson":
 		l.w.begin("application/x-ndjson", trailers...)
 	case "csv":
@@ -45,15 +40,15 @@ func (l *records) begin() {
 	}
 }
 
-// record appends one, which is written as JSON, as CSV, or as a row of a batch; nil for a list without batches.
-func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*batched) error) error {
+// record appends one, which is written as JSON, as CSV, or as a row of columns; nil for a list without them.
+func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*parquetFile) error) error {
 	if l.limit > 0 && l.count == l.limit {
 		l.truncated = true
 		return query.ErrEnough
 	}
-	if l.batched != nil {
+	if l.file != nil {
 		l.count++
-		return asRow(l.batched)
+		return asRow(l.file)
 	}
 	switch {
 	case l.format == "csv":
@@ -74,8 +69,8 @@ func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*batche
 
 func (l *records) end(r query.Result) error {
 	r.Truncated = r.Truncated || l.truncated
-	if l.batched != nil {
-		if err := l.batched.end(); err != nil {
+	if l.file != nil {
+		if err := l.file.end(); err != nil {
 			return err
 		}
 		return endWithTrailers(l.w, r)

@@ -58,7 +58,6 @@ var only = []struct {
 	{"github.com/alecthomas/kong", []string{"cmd"}},
 	{"github.com/coreos/go-oidc/v3", []string{"internal/access"}},
 	{"github.com/cenkalti/backoff/v5", []string{"internal/retry"}},
-	{"github.com/apache/arrow-go", []string{"query/httpapi"}},
 	{"github.com/parquet-go/parquet-go", []string{"query/httpapi"}},
 	{"net/http/pprof", []string{"internal/app"}},
 }
