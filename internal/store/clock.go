@@ -8,7 +8,7 @@ import (
 )
 
 // MaxClockOffset is how far the clock of a machine and that of the service may differ. Beyond it nothing is decided
-// that cannot be undone: drops, epochs, retention, erasures, copies, leases.
+// that cannot be undone (rule W12): drops, epochs, retention, erasures, copies, leases.
 const MaxClockOffset = time.Minute
 
 // ErrClockUnknown says that no answer of the service had its time.

@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// visibility hides days from the answer that a tenant's retention does not show (rule X1).
+// visibility hides days from the answer that a tenant's retention does not show (rules X1 and X2).
 type visibility struct {
 	tenant control.Tenant
 	now    int64 // ms since 1970 UTC, the same for the whole query
