@@ -102,7 +102,7 @@ partitioning: ## Table and picture of docs/reference/partitioning.md, measured a
 access-patterns: ## Tables of docs/reference/access-patterns.md, measured anew
 	go test -count=1 -run '^TestAccessPatterns$$' ./internal/app -patterns.update
 
-scale: ## Figures of docs/reference/scale.md: ten million devices for a month, simulated
+scale: ## Figures of docs/reference/cost.md: ten million devices for a month, simulated
 	go run ./cmd/binnacle loadtest --simulate --scenario zipf --devices 10000000 --simulate-tenants 10000 --partitions 100 --interval 1m --hold 12h
 
 month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
@@ -117,7 +117,7 @@ report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario analysts --html docs/start/reports/loadtest-analysts.html >/dev/null
 
 plan: ## The plan that the guide links, made anew; needs ../shared/data
-	go run ./cmd/binnacle plan docs/start/plan-trucks.yaml --out docs/start/reports/plan-trucks
+	go run ./cmd/binnacle plan docs/start/plan-trucks.yaml --out internal/lab/planner/testdata/plan-trucks
 
 loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
 	go build -o binnacle ./cmd/binnacle

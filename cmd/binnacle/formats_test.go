@@ -20,23 +20,22 @@ import (
 func TestTelegrafAndCollectorGuides(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for page, c := range map[string]struct {
-		topic   string
+	for topic, c := range map[string]struct {
 		record  func(t *testing.T) []byte
 		device  string
 		metrics []string
 	}{
-		"guides/telegraf.md": {"telegraf", func(*testing.T) []byte {
+		"telegraf": {func(*testing.T) []byte {
 			return fmt.Appendf(nil, "disk,device=sda1,fstype=ext4,host=gw-7,mode=rw,path=/ free=52428800i,used_percent=41.2 "+
 				"%d\n", now.UnixNano())
 		}, "gw-7", []string{"disk_free", "disk_used_percent"}},
-		"guides/opentelemetry.md": {"otlp_metrics", func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
+		"otlp_metrics": {func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
 			[]string{"system.cpu.time"}},
 	} {
-		t.Run(page, func(t *testing.T) {
+		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
-			d := startDev(t, t.TempDir(), guideFlags(t, page)...)
-			w := writer(d.kafka, c.topic)
+			d := startDev(t, t.TempDir(), guideFlags(t, clientsPage, topic)...)
+			w := writer(d.kafka, topic)
 			require.NoError(t, w.WriteMessages(context.Background(), kafka.Message{Value: c.record(t)}))
 			require.NoError(t, w.Close())
 			soon(t, time.Minute, func() bool { return len(d.everything("demo")) > 0 }, "the readings are answered")
@@ -51,7 +50,7 @@ func TestTelegrafAndCollectorGuides(t *testing.T) {
 				}
 				require.Equal(t, c.metrics, metrics)
 			}
-			require.Empty(t, d.records(c.topic+".dlq"))
+			require.Empty(t, d.records(topic+".dlq"))
 		})
 	}
 }
@@ -79,11 +78,13 @@ func collected(t *testing.T, now time.Time) []byte {
 	return b
 }
 
-// guideFlags are those with which a guide starts dev.
-func guideFlags(t *testing.T, page string) []string {
+const clientsPage = "start/clients.md"
+
+// guideFlags are the flags of a page's first command that starts dev and has a word.
+func guideFlags(t *testing.T, page, word string) []string {
 	text, err := os.ReadFile("../../docs/" + page)
 	require.NoError(t, err)
-	m := regexp.MustCompile(`(?m)^binnacle dev (.*)$`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^binnacle dev (.*` + word + `.*)$`).FindSubmatch(text)
 	require.NotNil(t, m)
 	return strings.Fields(string(m[1]))
 }

@@ -69,7 +69,7 @@ func TestPlanOfTrucks(t *testing.T) {
 	for _, name := range []string{"cosmosdb_requirements.md", "cosmosdb_data_model.md", "plan.json"} {
 		made, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
-		stands, err := os.ReadFile(filepath.Join("../../docs/start/reports/plan-trucks", name))
+		stands, err := os.ReadFile(filepath.Join("../../internal/lab/planner/testdata/plan-trucks", name))
 		require.NoError(t, err)
 		require.Equal(t, string(stands), string(made), "%s: make plan writes it anew", name)
 	}

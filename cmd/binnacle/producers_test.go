@@ -30,14 +30,14 @@ var producersBin = flag.String("producers.bin", "", "folder with telegraf and co
 // file what it writes to Kafka: the same is answered, in every format of answers, and by PromQL.
 func TestTelegrafPublishes(t *testing.T) {
 	program := producer(t, "telegraf")
-	config := guideBlock(t, "guides/telegraf.md", "toml")
+	config := guideBlock(t, clientsPage, "toml")
 	for name, change := range map[string]*strings.Replacer{
 		"as the guide says":     strings.NewReplacer(),
 		"without a routing tag": strings.NewReplacer(`  routing_tag = "host"`+"\n", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := startDev(t, t.TempDir(), guideFlags(t, "guides/telegraf.md")...)
+			d := startDev(t, t.TempDir(), guideFlags(t, clientsPage, "telegraf")...)
 			wrote := filepath.Join(t.TempDir(), "metrics")
 			agent := startProgram(t, nil, program, "--config", file(t, "guide.conf", d.listens(change.Replace(config))),
 				"--config", file(t, "test.conf", fmt.Sprintf(`
@@ -61,7 +61,7 @@ func TestTelegrafPublishes(t *testing.T) {
 // The Collector does the same with what it measures of its host and with what programs send to it.
 func TestTheCollectorPublishes(t *testing.T) {
 	program := producer(t, "collector")
-	config := guideBlock(t, "guides/opentelemetry.md", "yaml")
+	config := guideBlock(t, clientsPage, "yaml")
 	for name, change := range map[string]*strings.Replacer{
 		"as the guide says": strings.NewReplacer(),
 		"without a key":     strings.NewReplacer("    partition_metrics_by_resource_attributes: true\n", ""),
@@ -69,7 +69,7 @@ func TestTheCollectorPublishes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := startDev(t, t.TempDir(), guideFlags(t, "guides/opentelemetry.md")...)
+			d := startDev(t, t.TempDir(), guideFlags(t, clientsPage, "otlp_metrics")...)
 			wrote, listens := filepath.Join(t.TempDir(), "metrics"), freePort(t)
 			collector := startProgram(t, []string{"HOSTNAME=gw-8"}, program,
 				"--config", file(t, "guide.yaml", d.listens(change.Replace(config))),

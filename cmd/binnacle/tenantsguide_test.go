@@ -15,7 +15,7 @@ func TestTenantsGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/operate/tenants.md")
 	require.NoError(t, err)
-	d := startDev(t, t.TempDir(), guideFlags(t, "operate/tenants.md")...)
+	d := startDev(t, t.TempDir(), guideFlags(t, "operate/tenants.md", "")...)
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(program, filepath.Join(dir, "binnacle")))
 	shell := openTerminal(t, dir)

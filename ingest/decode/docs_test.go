@@ -98,7 +98,7 @@ func TestDocumentedExamples(t *testing.T) {
 
 // The lines of the guide become what its table says.
 func TestTelegrafGuide(t *testing.T) {
-	text := page(t, "start/telegraf.md")
+	text := page(t, "start/clients.md")
 	d := decode.New(decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "device",
 		TenantTag: "tenant"}}.ForTopic("telegraf"))
 	got := d.Decode(decode.Record{Value: []byte(blocks(text, "influx")[0]), Timestamp: 1})
@@ -129,7 +129,7 @@ func TestTelegrafGuide(t *testing.T) {
 // The configuration of the guide is YAML that leads metrics to Kafka, and its list of attributes is the one that
 // counts.
 func TestOpenTelemetryGuide(t *testing.T) {
-	text := page(t, "start/opentelemetry.md")
+	text := page(t, "start/clients.md")
 	var c struct {
 		Exporters map[string]any
 		Service   struct {

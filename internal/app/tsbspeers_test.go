@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTSBSBesidePeers is a benchmark: the 13 questions of TSBS's IoT case, as docs/reference/tsbs.md has them, over a
+// TestTSBSBesidePeers is a benchmark: the 13 questions of TSBS's IoT case, as docs/reference/promql.md has them, over a
 // day of a fleet of trucks. The first is asked in PromQL, too, since the others have no other language. Each has an
 // answer with something in it, and all answer the same.
 func TestTSBSBesidePeers(t *testing.T) {
@@ -114,7 +114,7 @@ func vectorOf(t *testing.T, of panel, body string) map[string]float64 {
 
 // tsbs is the questions of the guide, which are about six hours, for a day.
 func (p *panels) tsbs(t *testing.T) (out []panel) {
-	guide, err := os.ReadFile("../../docs/reference/tsbs.md")
+	guide, err := os.ReadFile("../../docs/reference/promql.md")
 	require.NoError(t, err)
 	question := regexp.MustCompile("(?s)### ([a-z-]+)\n.*?```(?:promql|http)\n(.*?)```")
 	for _, m := range question.FindAllStringSubmatch(string(guide), -1) {

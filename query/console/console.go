@@ -1,5 +1,5 @@
 // Package console serves the page on the address of the query API: charts, newest values and PromQL of a tenant in a
-// browser. It serves the files of page/ as they are; docs/start/console.md is its manual.
+// browser. It serves the files of page/ as they are; docs/start/quickstart.md is its manual.
 //
 // It knows nothing of tenants and readings: every request gets the same bytes, and the page queries the API like any
 // other client, with what its user has entered.

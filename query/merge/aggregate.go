@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Aggregate is a function of the values that a group has in a bucket, defined in docs/reference/aggregates.md.
+// Aggregate is a function of the values that a group has in a bucket, defined in docs/reference/api.md.
 type Aggregate struct {
 	name     string
 	of       func(*bucket, *Aggregate) float64 // NaN for none

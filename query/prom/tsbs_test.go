@@ -91,7 +91,7 @@ func sameAnswer(t *testing.T, question string, want, got map[string]float64) {
 
 // tsbsQuestions are the requests of the guide, by name.
 func tsbsQuestions(t *testing.T) map[string]string {
-	text, err := os.ReadFile("../../docs/reference/tsbs.md")
+	text, err := os.ReadFile("../../docs/reference/promql.md")
 	require.NoError(t, err)
 	out := make(map[string]string)
 	for _, part := range strings.Split(string(text), "\n### ")[1:] {

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/charges/ru"
 )
 
-var update = flag.Bool("update", false, "rewrite the generated table of docs/reference/cost.md")
+var update = flag.Bool("update", false, "rewrite the generated table of testdata/published.md")
 
 // point is a published charge, and what is known of the operation. Its kind of charge follows from what is set:
 // of an item of that many KB (0: at most one), or of a query with that many rows.
@@ -64,9 +64,9 @@ var reasons = map[string]string{
 		"first version reads the authors one by one, 1 RU each, so 27.72 − 7.72 are 20 comments and 58.92 − 8.92 are 50 " +
 		"likes; 27 is the middle of 5 to 50 posts. For others it is an estimate.",
 	"e": "The article's stored procedure replaced the post for about one write; today's documentation says delete and " +
-		"insert, which is what the models charge. See [the blog example](../start/blogexample.md).",
-	"f": "A query over all physical partitions, whose number is not published, and look-ups for each row. See [the blog " +
-		"example](../start/blogexample.md).",
+		"insert, which is what the models charge. See `binnacle blogexample`.",
+	"f": "A query over all physical partitions, whose number is not published, and look-ups for each row. See `binnacle " +
+		"blogexample`.",
 	"g": "A server-side script. There are none here, so there is no model of them.",
 	"h": "A rule of thumb, far above what later measurements found.",
 	"i": "Only the size of the answer is published, not what was read to find it.",
@@ -215,7 +215,7 @@ func TestPublishedPoints(t *testing.T) {
 	}
 }
 
-const page = "../../../docs/reference/cost.md"
+const page = "testdata/published.md"
 
 // The page between these two lines is made from the points.
 const (

@@ -4,5 +4,5 @@
 // how access patterns drive a model, and it checks the emulator's charges against somebody else's.
 //
 // It is a program of its own, as a user of the emulator would write it: azcosmos and nothing of
-// Binnacle's stores. It must not know telemetry. docs/start/blogexample.md says how to read it.
+// Binnacle's stores. It must not know telemetry. docs/start/demonstrate.md says how to read it.
 package blogexample
