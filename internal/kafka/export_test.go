@@ -3,12 +3,14 @@ package kafka
 import (
 	"context"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/semaphore"
 )
 
 // Aborted is a transaction that was aborted.
-type Aborted = kmsg.FetchResponseTopicPartitionAbortedTransaction
+type Aborted = transaction
+
+// AbortedBy returns the aborted transaction of a producer, from an offset on.
+func AbortedBy(producer, first int64) Aborted { return Aborted{producer, first} }
 
 // LogReader reads the entries of answers, with so many bytes for a batch.
 func LogReader(max int) func(set []byte, aborted []Aborted, from int64) (Batch, error) {

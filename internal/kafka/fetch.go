@@ -2,13 +2,16 @@ package kafka
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"time"
 
+	"binnacle/internal/wire/bytesread"
+
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/segmentio/kafka-go/protocol/fetch"
 )
 
 // Sizes of one fetch. The broker answers as soon as there is a byte, so the wait only bounds the time after which an
@@ -44,8 +47,8 @@ type Refusal struct {
 }
 
 // Fetch reads committed records of a partition from an offset on. It waits a moment when there are none. It fails with
-// Kafka's errors, such as OffsetOutOfRange and UnknownTopicOrPartition, and where a batch was damaged on its way. The
-// caller must call Release on the result.
+// Kafka's errors, such as OffsetOutOfRange and UnknownTopicOrPartition, where a batch was damaged on its way, and at a
+// message from before Kafka 0.11. The caller must call Release on the result.
 func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, error) {
 	waiting := ctx // for memory, without a timeout
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
@@ -68,7 +71,7 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	return got, nil
 }
 
-// fetchRequest is a fetch over kafka-go's connections that is encoded and decoded here.
+// fetchRequest is a fetch over kafka-go's connections with an answer that is decoded here.
 type fetchRequest struct {
 	client    string
 	topic     string
@@ -108,23 +111,35 @@ func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if f.version < leastFetch {
 		return nil, fmt.Errorf("the broker supports version %d of fetch, %d is needed", f.version, leastFetch)
 	}
-	body, err := exchange(rw, f.client, f.request())
-	if err != nil {
+	const correlation = 1 // a connection carries one request at a time
+	if err := protocol.WriteRequest(rw, f.version, correlation, f.client, f.request()); err != nil {
 		return nil, err
 	}
-	return &fetchAnswer{body: body, version: f.version}, nil
+	var head [8]byte // length, correlation id
+	if _, err := io.ReadFull(rw, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:4])
+	if length < 4 || length > maxAnswer || binary.BigEndian.Uint32(head[4:]) != correlation {
+		return nil, fmt.Errorf("an answer of %d bytes: %w", length, io.ErrUnexpectedEOF)
+	}
+	answer := &fetchAnswer{body: make([]byte, length-4), version: f.version}
+	if _, err := io.ReadFull(rw, answer.body); err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
-func (f *fetchRequest) request() *kmsg.FetchRequest {
-	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = f.partition, f.offset, fetchBytes
-	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.Partitions = f.topic, []kmsg.FetchRequestTopicPartition{p}
-	r := kmsg.NewPtrFetchRequest()
-	r.Version, r.MinBytes, r.MaxBytes, r.MaxWaitMillis = f.version, 1, fetchBytes, int32(fetchWait.Milliseconds())
-	r.IsolationLevel = 1 // read committed
-	r.Topics = []kmsg.FetchRequestTopic{t}
-	return r
+func (f *fetchRequest) request() *fetch.Request {
+	const readCommitted, none = 1, -1
+	return &fetch.Request{
+		ReplicaID: none, MaxWaitTime: int32(fetchWait.Milliseconds()), MinBytes: 1, MaxBytes: fetchBytes,
+		IsolationLevel: readCommitted, SessionEpoch: none,
+		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
+			Partition: f.partition, CurrentLeaderEpoch: none, FetchOffset: f.offset, LogStartOffset: none,
+			PartitionMaxBytes: fetchBytes,
+		}}}},
+	}
 }
 
 // fetchAnswer is the body of an answer. The caller decodes it, not the goroutine of the connection.
@@ -136,28 +151,58 @@ type fetchAnswer struct {
 // ApiKey implements protocol.Message.
 func (*fetchAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
+// read decodes the answer about one partition, and the records in it from an offset on.
 func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
-	var res kmsg.FetchResponse
-	res.SetVersion(f.version)
-	if err := res.ReadFrom(f.body); err != nil {
-		return Batch{}, err
+	in := answerReader{bytesread.Reader{Rest: f.body}}
+	in.int32() // throttle time
+	if f.version >= 7 {
+		if code := in.int16(); code != 0 {
+			return Batch{}, kafkago.Error(code)
+		}
+		in.int32() // session
 	}
-	if res.ErrorCode != 0 {
-		return Batch{}, kafkago.Error(res.ErrorCode)
+	topics := in.int32()
+	in.Take(int(in.int16())) // the topic's name
+	partitions := in.int32()
+	in.int32() // the partition
+	code, high, stable, first := in.int16(), in.int64(), in.int64(), int64(-1)
+	if f.version >= 5 {
+		first = in.int64()
 	}
-	if len(res.Topics) != 1 || len(res.Topics[0].Partitions) != 1 {
-		return Batch{}, fmt.Errorf("an answer about %d topics: %w", len(res.Topics), io.ErrUnexpectedEOF)
+	var aborted []transaction
+	for n := in.int32(); n > 0 && in.Err == nil; n-- {
+		aborted = append(aborted, transaction{producer: in.int64(), first: in.int64()})
 	}
-	p := &res.Topics[0].Partitions[0]
-	if p.ErrorCode != 0 {
-		return Batch{}, kafkago.Error(p.ErrorCode)
+	if f.version >= 11 {
+		in.int32() // the replica to read from
 	}
-	got, err := newLogReader(u, offset, p.AbortedTransactions).read(p.RecordBatches)
-	got.First, got.End = p.LogStartOffset, p.LastStableOffset
-	if got.End < 0 { // brokers without transactions
-		got.End = p.HighWatermark
+	set := in.Take(int(max(0, in.int32())))
+	switch {
+	case in.Err != nil || topics != 1 || partitions != 1:
+		return Batch{}, fmt.Errorf("an answer about %d topics: %w", topics, io.ErrUnexpectedEOF)
+	case code != 0:
+		return Batch{}, kafkago.Error(code)
+	}
+	got, err := newLogReader(u, offset, aborted).read(set)
+	if got.First, got.End = first, stable; stable < 0 { // brokers without transactions
+		got.End = high
 	}
 	return got, err
+}
+
+// answerReader reads the numbers of an answer.
+type answerReader struct{ bytesread.Reader }
+
+func (r *answerReader) int16() int16 { return int16(r.number(2)) }
+func (r *answerReader) int32() int32 { return int32(r.number(4)) }
+func (r *answerReader) int64() int64 { return int64(r.number(8)) }
+
+// number reads n bytes, the highest first.
+func (r *answerReader) number(n int) (out uint64) {
+	for _, b := range r.Take(n) {
+		out = out<<8 | uint64(b)
+	}
+	return out
 }
 
 // Span is a range of offsets of one partition.

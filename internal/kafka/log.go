@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // errChecksum is the error of a batch that was damaged on its way. Another replica, or the same one later, may have it
@@ -18,14 +16,16 @@ var errChecksum = errors.New("a batch with a wrong checksum")
 // maxAnswerBeforeLast is the memory of an answer's records from which on its further batches are fetched again.
 const maxAnswerBeforeLast = 16 << 20
 
-// frame is one encoded entry of a log: a record batch or, before Kafka 0.11, a message that may hold others. All begin
-// with the offset and the length of the rest; the seventeenth byte is the version.
+// frame is one encoded entry of a log: a record batch, or a message from before Kafka 0.11. All begin with the offset
+// and the length of the rest; the seventeenth byte is the version of the format.
 type frame []byte
 
 const (
 	frameHead  = 12 // offset, length
 	frameMagic = 16
-	frameLeast = 17 + 9 // the shortest message, of version 0
+
+	// frameVersion is the version of record batches.
+	frameVersion = 2
 )
 
 func (f frame) offset() int64 { return int64(binary.BigEndian.Uint64(f)) }
@@ -37,7 +37,7 @@ func nextFrame(set []byte) (f frame, rest []byte, err error) {
 		return nil, nil, nil
 	}
 	length := int64(int32(binary.BigEndian.Uint32(set[8:]))) + frameHead
-	if length < frameLeast {
+	if length <= frameMagic {
 		return nil, nil, fmt.Errorf("an entry of %d bytes: %w", length, errChecksum)
 	}
 	if length > int64(len(set)) {
@@ -56,8 +56,7 @@ type logReader struct {
 }
 
 // newLogReader returns a reader of the committed records from an offset on.
-func newLogReader(u *unpacker, from int64,
-	transactions []kmsg.FetchResponseTopicPartitionAbortedTransaction) *logReader {
+func newLogReader(u *unpacker, from int64, transactions []transaction) *logReader {
 	return &logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
 }
 
@@ -87,16 +86,18 @@ func (r *logReader) read(set []byte) (Batch, error) {
 	return r.out, nil
 }
 
-// entry decodes one entry. The error is about its transport, the refusal about its content.
+// entry decodes one entry. The error is about its transport or about a log that is too old, the refusal about its
+// content.
 func (r *logReader) entry(f frame) (*Refusal, error) {
-	switch f.magic() {
-	case 0, 1:
-		return r.messages(f)
-	case 2:
+	switch {
+	case f.magic() == frameVersion:
 		return r.batch(f)
-	}
-	if f.offset() < r.from {
+	case f.offset() < r.from:
 		return nil, nil
+	case f.magic() < frameVersion:
+		return nil, fmt.Errorf("the message at offset %d is in format %d, from before Kafka 0.11, which is not read: "+
+			"copy the topic to a new one, with MirrorMaker for example, or move the group's offset behind such messages",
+			f.offset(), f.magic())
 	}
 	return &Refusal{
 		First: f.offset(), Through: f.offset(), Time: -1, Bytes: len(f),
@@ -104,25 +105,25 @@ func (r *logReader) entry(f frame) (*Refusal, error) {
 	}, nil
 }
 
+// transaction is an aborted transaction of a producer, from its first offset on.
+type transaction struct{ producer, first int64 }
+
 // aborted holds the aborted transactions of an answer until their records have been passed.
 type aborted struct {
-	coming []kmsg.FetchResponseTopicPartitionAbortedTransaction // by their first offset
-	open   map[int64]bool                                       // by producer
+	coming []transaction  // by their first offset
+	open   map[int64]bool // by producer
 }
 
-func newAborted(all []kmsg.FetchResponseTopicPartitionAbortedTransaction) aborted {
-	coming := slices.Clone(all)
-	slices.SortFunc(coming, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
-		return cmp.Compare(a.FirstOffset, b.FirstOffset)
-	})
-	return aborted{coming, map[int64]bool{}}
+func newAborted(all []transaction) aborted {
+	slices.SortFunc(all, func(a, b transaction) int { return cmp.Compare(a.first, b.first) })
+	return aborted{all, map[int64]bool{}}
 }
 
 // has reports whether a producer's records in a batch that ends at an offset belong to an aborted transaction. Callers
 // must ask in the order of batches.
 func (a *aborted) has(producer, last int64) bool {
-	for len(a.coming) > 0 && a.coming[0].FirstOffset <= last {
-		a.open[a.coming[0].ProducerID] = true
+	for len(a.coming) > 0 && a.coming[0].first <= last {
+		a.open[a.coming[0].producer] = true
 		a.coming = a.coming[1:]
 	}
 	return a.open[producer]

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func set(t testing.TB, version int8, codec compress.Compression, base int64, rec
 }
 
 // randomRecords have keys, values and headers of every kind, at offsets from base on.
-func randomRecords(rnd *rand.Rand, base int64, n int, headers bool) []protocol.Record {
+func randomRecords(rnd *rand.Rand, base int64, n int) []protocol.Record {
 	some := func() protocol.Bytes {
 		switch rnd.IntN(8) {
 		case 0:
@@ -54,7 +55,7 @@ func randomRecords(rnd *rand.Rand, base int64, n int, headers bool) []protocol.R
 	for i := range out {
 		out[i] = protocol.Record{Offset: base + int64(i), Time: time.UnixMilli(1730000000000 + rnd.Int64N(100_000)),
 			Key: some(), Value: some()}
-		for h := rnd.IntN(4); headers && h > 0; h-- {
+		for h := rnd.IntN(4); h > 0; h-- {
 			out[i].Headers = append(out[i].Headers, protocol.Header{Key: fmt.Sprintf("h%d", h), Value: []byte("v")})
 		}
 	}
@@ -113,50 +114,39 @@ func ours(b kafka.Batch) (out []string) {
 	return out
 }
 
-// What is read here is what kafka-go and franz-go read, of every version and codec, several batches after each other.
+// What is read here is what kafka-go and franz-go read, by every codec, several batches after each other.
 func TestLogReaderAgreesWithOtherClients(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for version := int8(1); version <= 2; version++ {
-		for codec := range compress.Compression(5) {
-			if version == 1 && codec == compress.Zstd {
-				continue // came with version 2
-			}
-			t.Run(fmt.Sprintf("version %d, %s", version, codec), func(t *testing.T) {
-				for range 20 {
-					var all []byte
-					next := int64(0)
-					for range 1 + rnd.IntN(3) {
-						n := 1 + rnd.IntN(30)
-						if version == 1 {
-							next = 0 // it numbers what it writes by itself
-							all = nil
-						}
-						all = append(all, set(t, version, codec, next, randomRecords(rnd, next, n, version == 2)...)...)
-						next += int64(n)
-					}
-					got, err := kafka.ReadLog(bound, all, nil, 0)
-					require.NoError(t, err)
-					require.Nil(t, got.Refused)
-					require.Equal(t, byFranzGo(t, all), ours(got))
-					if version == 2 { // kafka-go does not tell an empty value of a message from none
-						require.Equal(t, byKafkaGo(t, all), ours(got))
-					}
-					require.Equal(t, next, got.Next)
-
-					from := rnd.Int64N(next)
-					later, err := kafka.ReadLog(bound, all, nil, from)
-					require.NoError(t, err)
-					require.Equal(t, ours(got)[from:], ours(later))
-
-					cut, err := kafka.ReadLog(bound, all[:len(all)-1], nil, 0) // brokers leave off the end of the last batch
-					require.NoError(t, err)
-					require.Equal(t, ours(got)[:len(cut.Records)], append([]string{}, ours(cut)...))
-					require.Less(t, len(cut.Records), len(got.Records))
+	for codec := range compress.Compression(5) {
+		t.Run(codec.String(), func(t *testing.T) {
+			for range 20 {
+				var all []byte
+				next := int64(0)
+				for range 1 + rnd.IntN(3) {
+					n := 1 + rnd.IntN(30)
+					all = append(all, set(t, 2, codec, next, randomRecords(rnd, next, n)...)...)
+					next += int64(n)
 				}
-			})
-		}
+				got, err := kafka.ReadLog(bound, all, nil, 0)
+				require.NoError(t, err)
+				require.Nil(t, got.Refused)
+				require.Equal(t, byFranzGo(t, all), ours(got))
+				require.Equal(t, byKafkaGo(t, all), ours(got))
+				require.Equal(t, next, got.Next)
+
+				from := rnd.Int64N(next)
+				later, err := kafka.ReadLog(bound, all, nil, from)
+				require.NoError(t, err)
+				require.Equal(t, ours(got)[from:], ours(later))
+
+				cut, err := kafka.ReadLog(bound, all[:len(all)-1], nil, 0) // brokers leave off the end of the last batch
+				require.NoError(t, err)
+				require.Equal(t, ours(got)[:len(cut.Records)], append([]string{}, ours(cut)...))
+				require.Less(t, len(cut.Records), len(got.Records))
+			}
+		})
 	}
 }
 
@@ -169,21 +159,40 @@ func messageV0(offset int64, attributes int8, key, value []byte) []byte {
 	return b
 }
 
-func TestMessageSetVersionZero(t *testing.T) {
-	inner := append(messageV0(4, 0, []byte("k"), []byte("a")), messageV0(6, 0, nil, []byte("b"))...)
-	var packed bytes.Buffer
-	w := compress.Gzip.Codec().NewWriter(&packed)
-	_, err := w.Write(inner)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	log := append(messageV0(3, 0, nil, []byte("first")), messageV0(6, 1, nil, packed.Bytes())...)
-	got, err := kafka.ReadLog(bound, log, nil, 4)
-	require.NoError(t, err)
-	require.Equal(t, []kafka.Record{
-		{Offset: 4, Time: -1, Epoch: -1, Key: []byte("k"), Value: []byte("a")},
-		{Offset: 6, Time: -1, Epoch: -1, Value: []byte("b")},
-	}, got.Records)
-	require.EqualValues(t, 7, got.Next)
+// A log with messages from before Kafka 0.11 is read up to them, and not behind them.
+func TestOldFormatsAreRefused(t *testing.T) {
+	new := batch{base: 3, count: 1, records: one(0, nil, []byte("new"), 0)}.bytes()
+	for version, old := range [][]byte{
+		messageV0(4, 0, []byte("k"), []byte("old")), set(t, 1, 0, 0, protocol.Record{Offset: 4}),
+	} {
+		binary.BigEndian.PutUint64(old, 4)
+		got, err := kafka.ReadLog(bound, append(slices.Clone(new), old...), nil, 3)
+		require.NoError(t, err)
+		require.Len(t, got.Records, 1)
+		require.EqualValues(t, 4, got.Next)
+		_, err = kafka.ReadLog(bound, append(slices.Clone(old), new...), nil, 4)
+		require.ErrorContains(t, err, fmt.Sprintf("the message at offset 4 is in format %d", version))
+		require.ErrorContains(t, err, "copy the topic")
+		b, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+		require.NoError(t, err)
+		t.Cleanup(b.Close)
+		answer(b, func(p *kmsg.FetchResponseTopicPartition) { p.RecordBatches = old })
+		_, err = connect(t, kafka.Config{Brokers: b.ListenAddrs()}).Topic(topic).Fetch(t.Context(), 0, 4)
+		require.ErrorContains(t, err, fmt.Sprintf("fetch %s/0 from offset 4: the message", topic))
+	}
+}
+
+// answer makes a broker answer the next fetch with a partition.
+func answer(b *kfake.Cluster, with func(*kmsg.FetchResponseTopicPartition)) {
+	b.ControlKey(kmsg.Fetch.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		res := r.ResponseKind().(*kmsg.FetchResponse)
+		p := kmsg.NewFetchResponseTopicPartition()
+		with(&p)
+		of := kmsg.NewFetchResponseTopic()
+		of.Topic, of.Partitions = topic, []kmsg.FetchResponseTopicPartition{p}
+		res.Topics = append(res.Topics, of)
+		return res, nil, true
+	})
 }
 
 // batch is a record batch as somebody made it by hand.
@@ -290,14 +299,6 @@ func TestDecompressionBombIsRefused(t *testing.T) {
 	}
 }
 
-func TestDecompressionBombInMessageSet(t *testing.T) {
-	log := set(t, 1, compress.Gzip, 0, protocol.Record{Value: protocol.NewBytes(make([]byte, 8<<20))})
-	got, err := kafka.ReadLog(bound, log, nil, 0)
-	require.NoError(t, err)
-	require.True(t, got.Refused.TooLarge)
-	require.EqualValues(t, 1, got.Next)
-}
-
 // Damage that the checksum does not show is the sender's own: it is skipped. Damage that it shows is read again.
 func TestDamagedBatches(t *testing.T) {
 	good := one(0, nil, []byte("x"), 0)
@@ -366,14 +367,8 @@ func TestBrokerWithoutLastStableOffset(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(b.Close)
 	for stable, end := range map[int64]int64{-1: 9, 0: 0, 4: 4} {
-		b.ControlKey(kmsg.Fetch.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
-			res := r.ResponseKind().(*kmsg.FetchResponse)
-			p := kmsg.NewFetchResponseTopicPartition()
+		answer(b, func(p *kmsg.FetchResponseTopicPartition) {
 			p.HighWatermark, p.LastStableOffset, p.LogStartOffset = 9, stable, 2
-			of := kmsg.NewFetchResponseTopic()
-			of.Topic, of.Partitions = topic, []kmsg.FetchResponseTopicPartition{p}
-			res.Topics = append(res.Topics, of)
-			return res, nil, true
 		})
 		got, err := connect(t, kafka.Config{Brokers: b.ListenAddrs()}).Topic(topic).Fetch(t.Context(), 0, 3)
 		require.NoError(t, err)
@@ -399,7 +394,7 @@ func TestAbortedTransactionsAreSkipped(t *testing.T) {
 		b.base, b.count = int64(i), 1
 		log = append(log, b.bytes()...)
 	}
-	aborted := []kmsg.FetchResponseTopicPartitionAbortedTransaction{{ProducerID: 1, FirstOffset: 0}}
+	aborted := []kafka.Aborted{kafka.AbortedBy(1, 0)}
 	got, err := kafka.ReadLog(bound, log, aborted, 0)
 	require.NoError(t, err)
 	var values []string

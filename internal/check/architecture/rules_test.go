@@ -33,7 +33,7 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 		"Kafka's client, below": {"internal/provision", `import _ "github.com/segmentio/kafka-go/sasl/plain"`,
 			"only internal/kafka"},
 		"the broker's library": {"internal/app", `import _ "github.com/twmb/franz-go/pkg/kfake"`,
-			"only internal/lab/broker, internal/kafka may"},
+			"only internal/lab/broker may"},
 		"the flags' library": {"internal/app", `import _ "github.com/alecthomas/kong"`, "only cmd may"},
 		"the engine outside": {"internal/app", `import _ "github.com/cockroachdb/pebble/v2"`,
 			"only internal/lab/emulator/engine may"},
