@@ -30,19 +30,19 @@ Examples:
 
 Examples:
   binnacle ingest --kafka broker.example:9092 --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys
-  binnacle ingest --event-hubs --kafka NAMESPACE.servicebus.windows.net --kafka-password-file connection --identity workload
+  binnacle ingest --event-hubs --kafka NAMESPACE.servicebus.windows.net --kafka-password-file connection
   binnacle ingest --check`,
 	"query": `Answers queries from stored chunks and from the ingesters' open bins. Any number of processes may run.
 
 Examples:
   binnacle query --heads ingest:7072 --heads-secret-file secret --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys
-  binnacle query --heads srv+_heads._tcp.ingest.example --oidc-issuer https://login.example --oidc-audience binnacle
+  binnacle query --heads srv+_heads._tcp.ingest.example --config binnacle.yaml
   binnacle query --check`,
 	"rollups run": `Makes rollups of chunks: one metric of all devices on a grid of minutes and half hours. Any number of processes share the work.
 
 Examples:
   binnacle rollups --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --rollup-budget 500
-  binnacle rollups --rollup-hold 30m --rollup-families L --rollup-first velocity,odometer
+  binnacle rollups --rollup-hold 30m
   binnacle rollups run --check`,
 	"rollups list": `The command reads the rollups, within --rollup-budget. "read RU" is the charge of that read: a panel over the whole day pays
 it if it reads all families. "write RU" is the published price of storing them once.
@@ -53,15 +53,15 @@ Examples:
   binnacle rollups rebuild --tenant acme --from 2026-10-01 --to 2026-10-31 --rollup-budget 300
   binnacle rollups rebuild --metric velocity --from 2026-10-01
   binnacle rollups rebuild --rollup-first velocity --rollup-metrics 20`,
-	"rollups drop": `The role makes rollups of recent days again, unless it runs with --rollup-without.
+	"rollups drop": `The role makes rollups of recent days again, unless its setting rollup-without names the tenant.
 
 Examples:
   binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31 --dry-run
   binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31 --confirm acme`,
 	"provision": `Examples:
   binnacle provision --dry-run
-  binnacle provision --once --hot-rus 12000
-  binnacle provision --cosmos https://ACCOUNT.documents.azure.com:443/ --key KEY
+  binnacle provision --once --max-rus 12000
+  binnacle provision --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys
   binnacle provision --once --journal-of telemetry --kafka broker-1:9092
   binnacle provision --export bicep > deploy/bicep/containers.bicep`,
 	"replay": `Examples:
@@ -77,7 +77,7 @@ published when the broker is back.
 
 Examples:
   binnacle fleet --fleet 1000 --fleet-interval 10s
-  binnacle fleet --kafka broker.example:9092 --topic telemetry --fleet-tenants acme --kafka-compression zstd`,
+  binnacle fleet --kafka broker.example:9092 --topic telemetry --fleet-tenants acme`,
 	"explain": `It runs the query, and so costs as much as the query.
 
 Examples:
@@ -279,7 +279,6 @@ Examples:
   binnacle loadtest
   binnacle loadtest --scenario whale --partitions 20 --html report.html
   binnacle loadtest --scenario all --check
-  binnacle loadtest --scenario reads --prefix-visits-all
   binnacle loadtest --scenario paces --hold 12h
   binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json
   binnacle loadtest --simulate --devices 10000000 --partitions 100 --interval 1m --hold 12h

@@ -4,7 +4,12 @@ package main
 var (
 	Main      = main
 	Run       = run
-	RedactURL = redactURL
+	IsKey     = isKey
+	Keys      = keys
+	Spellings = spellings
+
+	ProvisionDefaults = provisionDefaults
+	RedactURL         = redactURL
 )
 
 // The grammar of the command line, and of one of its commands that has commands of its own.

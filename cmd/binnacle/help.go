@@ -6,13 +6,13 @@ import (
 	"regexp"
 	"slices"
 
-	"binnacle/internal/app"
 	"binnacle/internal/text/nearest"
 
 	"github.com/alecthomas/kong"
 )
 
-// firstFlags lists, for commands with many flags, those that --help shows: the ones a newcomer needs first.
+// firstFlags lists, for commands with many flags, those that --help shows: the ones a newcomer needs first. --help-all
+// shows all.
 var firstFlags = map[string][]string{
 	"dev": {"data-dir", "kafka", "cosmos", "api", "admin", "fleet", "topic", "default-tenant", "hold", "retention"},
 	"serve": {"kafka", "event-hubs", "cosmos", "key-file", "identity", "topic", "api", "admin", "heads-listen",
@@ -35,20 +35,8 @@ var firstFlags = map[string][]string{
 // helpAll shows all flags of a command and ends.
 type helpAll bool
 
-func (helpAll) BeforeReset(ctx *kong.Context) error { return printAndExit(ctx, printHelp) }
-
-// versionFlag shows the version and ends.
-type versionFlag bool
-
-// BeforeReset prints the version before anything else of the command line counts.
-func (versionFlag) BeforeReset(ctx *kong.Context) error {
-	return printAndExit(ctx, func(_ kong.HelpOptions, ctx *kong.Context) error {
-		return app.ThisVersion().Print(ctx.Stdout, false)
-	})
-}
-
-func printAndExit(ctx *kong.Context, print kong.HelpPrinter) error {
-	err := print(helpOptions, ctx)
+func (helpAll) BeforeReset(ctx *kong.Context) error {
+	err := printHelp(helpOptions, ctx)
 	if err == nil {
 		ctx.Exit(0)
 	}
@@ -64,7 +52,7 @@ func printShortHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	hidden := 0
 	for _, flag := range command.Flags {
-		if !slices.Contains(firstFlags[command.Name], flag.Name) {
+		if !flag.Hidden && !slices.Contains(firstFlags[command.Name], flag.Name) {
 			flag.Hidden = true
 			hidden++
 		}
@@ -82,8 +70,19 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() == nil {
 		return err
 	}
-	_, err := fmt.Fprintln(ctx.Stdout, "\nEach flag can also be set by a variable, BINNACLE_DATA_DIR for --data-dir, "+
-		"or in the --config file.")
+	command := pathOf(ctx.Selected())
+	further := 0
+	for _, flag := range ctx.Selected().Flags {
+		if isKey(command, flag.Name) {
+			further++
+		}
+	}
+	text := "\nEach flag can also be set by a variable, BINNACLE_DATA_DIR for --data-dir, or in the --config file.\n"
+	if further > 0 {
+		text += fmt.Sprintf("The file has %d more keys: binnacle %s --print-config prints all with their help.\n", further,
+			command)
+	}
+	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,10 +28,9 @@ type commands struct {
 	Config   kong.ConfigFlag `help:"YAML file with values of flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
 	LogLevel slog.Level      `help:"Lowest level of the log on stderr: debug, info, warn or error." default:"info"`
 
-	LogFormat   string      `help:"Format of the log on stderr: text or json." enum:"text,json" default:"text"`
-	PrintConfig bool        `help:"Print the values of the subcommand's flags as YAML for --config, without secrets, and exit."`
-	HelpAll     helpAll     `help:"Show all flags of the subcommand and exit." env:"-"`
-	VersionFlag versionFlag `name:"version" help:"Show the version and exit." env:"-"`
+	LogFormat   string  `help:"Format of the log on stderr: text or json." enum:"text,json" default:"text"`
+	PrintConfig bool    `help:"Print the values of the subcommand's flags as YAML for --config, without secrets, and exit."`
+	HelpAll     helpAll `help:"Show all flags of the subcommand and exit." env:"-"`
 
 	Dev       command[app.DevConfig]       `cmd:"" group:"Start" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
 	Serve     command[app.ServeConfig]     `cmd:"" group:"Roles" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
@@ -135,9 +135,13 @@ func run(args []string, out io.Writer, console *os.File) int {
 		panic(err)
 	}
 	addDetails(parser.Model.Node, "")
+	hideKeys(parser.Model.Node, "")
 	isBare := len(args) == 0
-	if isBare {
+	switch {
+	case isBare:
 		args = []string{"--help"}
+	case slices.Equal(args, []string{"--version"}):
+		args = []string{"version"}
 	}
 	command, err := parser.Parse(joinNegative(args))
 	switch {
@@ -145,6 +149,9 @@ func run(args []string, out io.Writer, console *os.File) int {
 		return 1
 	case exit >= 0:
 		return exit // help was printed
+	}
+	if err == nil {
+		err = refuseKeys(command)
 	}
 	if err != nil {
 		return fail(stderr, suggest(err))
@@ -156,7 +163,7 @@ func run(args []string, out io.Writer, console *os.File) int {
 		err = command.Run(&env{command.Command(), ctx, stdout, stderr, console, cli.logger(report.Terminal(console))})
 	}
 	if err != nil {
-		return fail(stderr, err)
+		return fail(stderr, errors.New(nameKeys(pathOf(command.Selected()), err.Error())))
 	}
 	return 0
 }

@@ -18,46 +18,30 @@ import (
 // redacted stands for the value of a secret.
 const redacted = "REDACTED"
 
-// printSettings writes what every flag of the subcommand is set to, wherever from, as a file that --config takes.
-// Values that are tagged secret, and passwords in URLs, are redacted.
+// printSettings writes the value of every setting of the subcommand, wherever it is set, as a file that --config takes,
+// each below its help. A setting that is not set, and has no default, stands in a comment. Values that are tagged
+// secret, and passwords in URLs, are redacted.
 func printSettings(w io.Writer, c *kong.Context) error {
 	section := &yaml.Node{Kind: yaml.MappingNode}
 	node := c.Selected()
+	unset := ""
 	for _, flag := range node.Flags {
-		value := settings.Value(flag.Target, flag.Tag.Type)
-		switch v := value.(type) {
-		case string:
-			if v == "" && flag.Default == "" {
-				continue // nobody has set it
-			}
-		case []string:
-			if len(v) == 0 && flag.Default == "" {
-				continue
-			}
-		}
-		if at, ok := flag.Target.Interface().(time.Time); ok {
-			if at.IsZero() {
-				continue
-			}
-			value = at.Format(cmp.Or(flag.Tag.Format, time.RFC3339))
-		}
-		if flag.Tag.Has("secret") {
-			value = redacted
-		}
-		switch v := value.(type) {
-		case string:
-			value = redactURL(v)
-		case []string:
-			for i := range v {
-				v[i] = redactURL(v[i])
-			}
+		comment := unset + manual(flag.Help)
+		value, isSet := settingOf(flag)
+		if !isSet {
+			unset = fmt.Sprintf("%s\n%s: %s\n\n", comment, flag.Name, cmp.Or(flag.PlaceHolder, "VALUE"))
+			continue
 		}
 		var key, val yaml.Node
 		key.SetString(flag.Name)
+		key.HeadComment, unset = comment, ""
 		if err := val.Encode(value); err != nil {
 			return fmt.Errorf("print --%s: %w", flag.Name, err)
 		}
 		section.Content = append(section.Content, &key, &val)
+	}
+	if last := len(section.Content) - 2; last >= 0 {
+		section.Content[last].FootComment = strings.TrimSpace(unset)
 	}
 	var name yaml.Node
 	name.SetString(sectionOf(node))
@@ -68,6 +52,44 @@ func printSettings(w io.Writer, c *kong.Context) error {
 		return fmt.Errorf("print the settings: %w", err)
 	}
 	return enc.Close()
+}
+
+// settingOf returns the value of a flag as it may be printed, and reports whether it has one.
+func settingOf(flag *kong.Flag) (value any, isSet bool) {
+	if flag.Tag.Has("secret") && !flag.Target.IsZero() {
+		return redacted, true
+	}
+	value = settings.Value(flag.Target, flag.Tag.Type)
+	if at, ok := flag.Target.Interface().(time.Time); ok {
+		return at.Format(cmp.Or(flag.Tag.Format, time.RFC3339)), !at.IsZero()
+	}
+	switch v := value.(type) {
+	case string:
+		return redactURL(v), v != "" || flag.Default != ""
+	case []string:
+		for i := range v {
+			v[i] = redactURL(v[i])
+		}
+		return v, len(v) > 0 || flag.Default != ""
+	}
+	return value, true
+}
+
+// manual returns the help of a flag as the comment above its key, in lines of at most 100 characters.
+func manual(help string) string {
+	var text strings.Builder
+	line := 0
+	for _, word := range strings.Fields(help) {
+		if line+len(word) > 96 {
+			text.WriteString("\n")
+			line = 0
+		} else if line > 0 {
+			text.WriteString(" ")
+		}
+		text.WriteString(word)
+		line += len(word) + 1
+	}
+	return text.String()
 }
 
 // secretParameter fits the names of query parameters that hold secrets.

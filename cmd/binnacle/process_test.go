@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	main "binnacle/cmd/binnacle"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,14 +48,50 @@ func (o *output) String() string {
 }
 
 // start runs binnacle with arguments, and with environment variables of the form NAME=value among them at the front.
-// It is killed at the end of the test if it still runs.
+// Settings among the arguments that are no flags become variables. It is killed at the end of the test if it still
+// runs.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	var env []string
 	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
 		env, args = append(env, args[0]), args[1:]
 	}
+	args, keys := splitKeys(args)
+	for name, value := range keys {
+		env = append(env, "BINNACLE_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+value)
+	}
 	return startProgram(t, env, program, args...)
+}
+
+// splitKeys returns the arguments that are flags or none, and the values of those that are settings of the file, as
+// --name=value or --name and value. A test then lists settings in one place.
+func splitKeys(args []string) (flags []string, keys map[string]string) {
+	keys = make(map[string]string)
+	for i := 0; i < len(args); i++ {
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		if !strings.HasPrefix(args[i], "--") || !main.IsKey(commandOf(args), name) {
+			flags = append(flags, args[i])
+			continue
+		}
+		if !hasValue && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		keys[name] = value
+	}
+	return flags, keys
+}
+
+// commandOf returns the command of a command line that begins with it.
+func commandOf(args []string) string {
+	command := strings.Join(args[:min(len(args), 2)], " ")
+	if !strings.HasPrefix(command, "rollups ") && len(args) > 0 {
+		command = args[0]
+	}
+	if command == "emulator" {
+		return "emulator run"
+	}
+	return command
 }
 
 // startProgram runs any program, with environment variables of the form NAME=value beside those of the test.

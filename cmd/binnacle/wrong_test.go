@@ -12,6 +12,7 @@ import (
 	main "binnacle/cmd/binnacle"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // refused checks that binnacle ends soon and badly, with one clear line that holds all the words, and nothing else. It
@@ -36,19 +37,35 @@ func refused(t *testing.T, args []string, words ...string) {
 	require.NotContains(t, line, "goroutine ")
 	require.NotContains(t, line, "msg=")
 	for _, w := range words {
+		if key := strings.TrimPrefix(w, "--"); main.IsKey(commandOf(args), key) {
+			w = key
+		}
 		require.Contains(t, line, w, "stderr of %v", args)
 	}
 }
 
-// inProcess runs binnacle in this process, and returns its exit code and what it prints.
+// inProcess runs binnacle in this process, and returns its exit code and what it prints. Settings among the arguments
+// that are no flags become a file of --config.
 func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	file, err := os.CreateTemp(t.TempDir(), "stderr")
+	args, keys := splitKeys(args)
+	if len(keys) > 0 {
+		settings, err := yaml.Marshal(keys)
+		require.NoError(t, err)
+		args = append(args, "--config", file(t, "keys.yaml", string(settings)))
+	}
+	return runUnchanged(t, args...)
+}
+
+// runUnchanged runs binnacle in this process with the arguments as they are.
+func runUnchanged(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	console, err := os.CreateTemp(t.TempDir(), "stderr")
 	require.NoError(t, err)
-	defer file.Close()
+	defer console.Close()
 	var out strings.Builder
-	code = main.Run(args, &out, file)
-	text, err := os.ReadFile(file.Name())
+	code = main.Run(args, &out, console)
+	text, err := os.ReadFile(console.Name())
 	require.NoError(t, err)
 	return code, out.String(), string(text)
 }

@@ -154,5 +154,5 @@ resource federated 'Microsoft.ManagedIdentity/userAssignedIdentities/federatedId
 @description('For --cosmos.')
 output endpoint string = cosmos.properties.documentEndpoint
 
-@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query, provision and rollups.')
+@description('For the setting identity-client, or the chart\'s serviceAccount.annotations: of ingest, query, provision and rollups.')
 output clientIds array = [for (role, i) in roles: identities[i].properties.clientId]

@@ -4,6 +4,6 @@ output "cosmos" {
 }
 
 output "client_ids" {
-  description = "For --identity-client, or the chart's serviceAccount.annotations."
+  description = "For the setting identity-client, or the chart's serviceAccount.annotations."
   value       = { for role, identity in azurerm_user_assigned_identity.role : role => identity.client_id }
 }

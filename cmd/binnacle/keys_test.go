@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	main "binnacle/cmd/binnacle"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+)
+
+// What is set once in an installation's life is a key of the file of --config. So no command has more flags than a
+// person reads.
+func TestCommandsHaveFewFlags(t *testing.T) {
+	t.Parallel()
+	most := map[string]int{"serve": 60, "dev": 60, "ingest": 45, "query": 45, "provision": 45, "rollups run": 45,
+		"tenant set": 36}
+	known := make(map[string]bool)
+	for _, command := range grammar(t).Leaves(true) {
+		path := strings.TrimPrefix(command.FullPath(), "binnacle ")
+		flags := 0
+		for _, level := range command.AllFlags(false) {
+			for _, flag := range level {
+				known[flag.Name] = true
+				if !main.IsKey(path, flag.Name) {
+					flags++
+				}
+			}
+		}
+		limit := most[path]
+		if limit == 0 {
+			limit = 35
+		}
+		require.LessOrEqual(t, flags, limit, "flags of %s", path)
+	}
+	for _, pattern := range main.Keys {
+		fits := false
+		for name := range known {
+			matches, err := path.Match(pattern, name)
+			require.NoError(t, err)
+			fits = fits || matches
+		}
+		require.True(t, fits, "no setting has a name like %s", pattern)
+	}
+}
+
+// grammar returns the commands of binnacle with their flags.
+func grammar(t *testing.T) *kong.Application {
+	parser, err := kong.New(new(main.Commands), append(main.Spellings(), main.ProvisionDefaults(),
+		kong.Name("binnacle"))...)
+	require.NoError(t, err)
+	return parser.Model
+}
+
+func TestKeysAreNoFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"serve", "--tenant-ingest-readings=5"}, {"ingest", "--otlp-tenant", "org"}, {"audit", "--kafka-ca=ca.pem"},
+	} {
+		code, _, line := runUnchanged(t, args...)
+		require.Equal(t, 1, code)
+		name := strings.TrimPrefix(strings.Split(args[1], "=")[0], "--")
+		variable := "BINNACLE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		require.Equal(t, "binnacle: --"+name+" is no flag: set "+name+" in the file of --config, or the variable "+
+			variable+"\n", line)
+		require.NotContains(t, helpOf(t, args[0], "--help-all"), "--"+name)
+		require.Contains(t, helpOf(t, args[0], "--print-config"), name+": ")
+	}
+	require.Contains(t, helpOf(t, "replay", "--help-all"), "--lp-device-tag")
+}
+
+func helpOf(t *testing.T, args ...string) string {
+	code, text, line := runUnchanged(t, args...)
+	require.Zero(t, code, line)
+	return text
+}
