@@ -252,7 +252,7 @@ func unhex(t testing.TB, name string) []byte {
 	return b
 }
 
-// exampleRun is the run of the worked example in docs/internals/format/block.md.
+// exampleRun is a small run of two columns, one of them with gaps.
 func exampleRun() chunk.Run {
 	gear := chunk.NewBitmap(4)
 	gear.Set(0)
@@ -344,21 +344,6 @@ func TestGoldenBlocks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), dumpRun(&run), name)
 	}
-}
-
-// TestBlockPage holds the worked example of docs/internals/format/block.md against the code.
-func TestBlockPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "format", "block.md"))
-	require.NoError(t, err)
-	_, example, found := strings.Cut(string(page), "## A worked example")
-	require.True(t, found)
-	listed := ""
-	for _, row := range regexp.MustCompile("(?m)^\\| `([0-9a-f ]+)` \\|").FindAllStringSubmatch(example, -1) {
-		listed += strings.ReplaceAll(row[1], " ", "")
-	}
-	run := exampleRun()
-	_, b := blockOf(t, run, nil)
-	require.Equal(t, hex.EncodeToString(b), listed)
 }
 
 // Integers of all lengths, few of them far from the others, gaps and steps: whatever codes their residuals get.
