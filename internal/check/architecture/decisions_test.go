@@ -14,7 +14,7 @@ import (
 const MaxRecords = 25
 
 // MaxRecordWords is how many words a decision record may have.
-const MaxRecordWords = 350
+const MaxRecordWords = 300
 
 // Decision records are few and short. Each has one number, with which its text begins too.
 func TestDecisionsAreNumberedOnce(t *testing.T) {
