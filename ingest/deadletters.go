@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/stream/deadletter"
@@ -87,7 +88,7 @@ func truncatedFrom(l *worker.DeadLetter) kafka.Header {
 	return kafka.Header{Key: deadletter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
 }
 
-func headers(own []worker.Header) (out []kafka.Header) {
+func headers(own []admit.Header) (out []kafka.Header) {
 	for _, h := range own {
 		out = append(out, kafka.Header(h))
 	}

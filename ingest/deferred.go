@@ -40,7 +40,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	if r.lacking {
 		return false
 	}
-	offset, ok := p.worker.Throttle().Next(p.in.cfg.Now())
+	offset, ok := p.worker.Deferred().Next(p.in.cfg.Now())
 	if !ok {
 		r.release() // others may need the room
 	}
@@ -58,14 +58,14 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	for range DeferredAtOnce {
 		if r.next < len(r.pending.Records) {
 			rec := record(&r.pending.Records[r.next])
-			if err := p.worker.FeedDeferred(rec, p.in.stores.Directory.Snapshot(), p.in.cfg.Now()); err != nil {
+			if err := p.worker.Deferred().Feed(rec, p.in.stores.Directory.Snapshot(), p.in.cfg.Now()); err != nil {
 				p.learn(ctx, &r.lacking, err)
 				return false
 			}
 		} else {
-			p.worker.Throttle().SkipTo(r.pending.Next, p.in.cfg.Now())
+			p.worker.Deferred().SkipTo(r.pending.Next, p.in.cfg.Now())
 		}
-		if offset, ok = p.worker.Throttle().Next(p.in.cfg.Now()); !ok || !r.seek(offset) {
+		if offset, ok = p.worker.Deferred().Next(p.in.cfg.Now()); !ok || !r.seek(offset) {
 			break
 		}
 	}
@@ -107,7 +107,7 @@ func (p *partition) receiveDeferred(f deferredBatch) error {
 	r := &p.deferred
 	r.fetching, r.pending, r.next = false, f.Batch, 0
 	if f.err != nil || len(f.Records) == 0 {
-		p.worker.Throttle().SkipTo(f.Next, p.in.cfg.Now())
+		p.worker.Deferred().SkipTo(f.Next, p.in.cfg.Now())
 		r.release()
 	}
 	if errors.Is(f.err, errRetake) {
@@ -137,7 +137,7 @@ const longestSleep = time.Second
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
 	idle := !full && !p.deferred.fetching && !p.deferred.lacking
-	if at, ok := p.worker.Throttle().DueAt(); ok && idle && at.Before(next) {
+	if at, ok := p.worker.Deferred().DueAt(); ok && idle && at.Before(next) {
 		return at
 	}
 	return next
@@ -145,7 +145,7 @@ func (p *partition) nextWake(now time.Time, full bool) time.Time {
 
 // loseDeferred gives up deferred readings that the log has deleted.
 func (p *partition) loseDeferred() {
-	if from, ok := p.worker.Throttle().Truncate(p.first); ok {
+	if from, ok := p.worker.Deferred().Truncate(p.first); ok {
 		p.log.Error("deferred records were deleted before their limit allowed them: the topic's retention is too short",
 			"from", from, "first", p.first)
 	}
@@ -153,7 +153,7 @@ func (p *partition) loseDeferred() {
 
 func (p *partition) gaugeDeferred() {
 	labels, now := p.at.labels(), p.in.cfg.Now()
-	oldest, all := 0.0, p.worker.Throttle().Deferrals("")
+	oldest, all := 0.0, p.worker.Deferred().Deferrals("")
 	for _, x := range all {
 		oldest = max(oldest, now.Sub(x.Since).Seconds())
 	}

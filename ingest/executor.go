@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -224,17 +225,17 @@ func (e *Executor) resolve(ctx context.Context, missing error) (snapshot *contro
 
 // refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer snapshot and returns it.
 func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snapshot, error) {
-	var unknown *worker.UnknownTenant
+	var unknown *admit.UnknownTenant
 	if errors.As(missing, &unknown) && e.register {
 		return nil, e.registerTenant(ctx, unknown.Tenant)
 	}
-	var month *worker.MissingMonth
+	var month *admit.MissingMonth
 	if errors.As(missing, &month) {
 		if err := e.askMonth(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
 			return nil, err
 		}
 	}
-	var erasure *worker.PendingErasure
+	var erasure *admit.PendingErasure
 	if errors.As(missing, &erasure) {
 		if erasure.Announced {
 			if err := retry.Pause(ctx, erasurePause); err != nil {
@@ -261,7 +262,7 @@ func (e *Executor) registerTenant(ctx context.Context, tenant string) error {
 // writes.
 const erasurePause = 500 * time.Millisecond
 
-func (e *Executor) askMonth(ctx context.Context, month *worker.MissingMonth) error {
+func (e *Executor) askMonth(ctx context.Context, month *admit.MissingMonth) error {
 	if month.Granted {
 		return e.stores.Directory.AskMonth(ctx, month.Container)
 	}

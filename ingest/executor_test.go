@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -34,7 +35,7 @@ func TestRecoveryIsLogged(t *testing.T) {
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs})}, worker.Assignment{Stream: 1})
 	for i := range int64(3) {
 		value := []byte(`{"tenant":"acme","device":"m1","ts":1730000000000,"values":{"a":1}}`)
-		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: i, Time: past, Value: value}))
+		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: i, Time: past, Value: value}))
 	}
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, 3, strings.Count(log.String(), "attempt failed, will retry"), log.String())

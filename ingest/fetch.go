@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 
@@ -79,24 +79,24 @@ func (r *reader) check(ctx context.Context) error {
 // confirm records that the log was found to be the one that was read before.
 func (r *reader) confirm() { r.shaken, r.missing = false, false }
 
-func record(r *kafka.Record) worker.Record {
-	out := worker.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
+func record(r *kafka.Record) admit.Record {
+	out := admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
 	if len(r.Headers) > 0 {
-		out.Headers = make([]worker.Header, len(r.Headers))
+		out.Headers = make([]admit.Header, len(r.Headers))
 		for i, h := range r.Headers {
-			out.Headers[i] = worker.Header(h)
+			out.Headers[i] = admit.Header(h)
 		}
 	}
 	return out
 }
 
-func unreadable(r *kafka.Refusal) worker.Unreadable {
+func unreadable(r *kafka.Refusal) admit.Unreadable {
 	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
 	if r.TooLarge {
 		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes,
 			r.Through)
 	}
-	return worker.Unreadable{
+	return admit.Unreadable{
 		First: r.First, Through: r.Through, Time: r.Time, Bytes: r.Bytes,
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unreadable, Detail: detail},
 	}

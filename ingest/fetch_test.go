@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -316,7 +317,7 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 			value = ingesttest.Random(1_200_000, int64(i))
 		}
 		key := fmt.Appendf(nil, "acme/d%d", i)
-		letters = append(letters, worker.DeadLetter{Topic: topic, Record: worker.Record{Offset: int64(i), Key: key,
+		letters = append(letters, worker.DeadLetter{Topic: topic, Record: admit.Record{Offset: int64(i), Key: key,
 			Value: value}})
 	}
 	ctx := ingesttest.Deadline(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
@@ -126,7 +127,7 @@ func (l *logBounds) compareMark(ctx context.Context, mark control.Mark) (string,
 }
 
 func markOf(r *kafka.Record) control.Mark {
-	own := worker.Record{Offset: r.Offset, Time: r.Time, Value: r.Value}
+	own := admit.Record{Offset: r.Offset, Time: r.Time, Value: r.Value}
 	return own.Mark()
 }
 

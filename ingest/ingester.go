@@ -17,8 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/journal/spill"
-	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
@@ -74,7 +74,7 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 		stores.Journal, stores.Blocks = j, j
 	}
 	if cfg = cfg.with(stores); cfg.Register {
-		cfg.Registrations = throttle.NewRegistrations(cfg.RegisterRate)
+		cfg.Registrations = admit.NewRegistrations(cfg.RegisterRate)
 	}
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	share := memory.Share(backfillShare)

@@ -15,6 +15,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -373,7 +374,7 @@ func TestLogThatLostItsTailForksTheStream(t *testing.T) {
 	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {
 		m := r.message("d0", past+i, 1)
-		require.NoError(t, former.Take(context.Background(), worker.Record{Offset: i, Time: past + i, Value: m.Value}))
+		require.NoError(t, former.Take(context.Background(), admit.Record{Offset: i, Time: past + i, Value: m.Value}))
 	}
 	require.NoError(t, former.Finish(context.Background()))
 
@@ -532,11 +533,11 @@ func TestOversizedDeadLettersAreTruncated(t *testing.T) {
 	u := ingest.NewTopicDeadLetterWriter(r.cluster.Topic(letter))
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
 	letters := []worker.DeadLetter{
-		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h",
+		{Topic: topic, Record: admit.Record{Offset: 1, Headers: []admit.Header{{Key: "h",
 			Value: ingesttest.Random(large, 1)}}}},
-		{Topic: topic, Record: worker.Record{Offset: 2, Key: ingesttest.Random(large, 1), Value: []byte("bad")}},
-		{Topic: topic, Record: worker.Record{Offset: 3, Value: ingesttest.Random(large, 1)}},
-		{Topic: topic, Record: worker.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
+		{Topic: topic, Record: admit.Record{Offset: 2, Key: ingesttest.Random(large, 1), Value: []byte("bad")}},
+		{Topic: topic, Record: admit.Record{Offset: 3, Value: ingesttest.Random(large, 1)}},
+		{Topic: topic, Record: admit.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
 	}
 	require.NoError(t, u.Publish(ingesttest.Deadline(t), letters))
 	b := r.cluster.Topic(letter)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
@@ -43,9 +44,9 @@ func (c counted) Taken(readings int) {
 }
 
 // Deferred implements worker.Observer.
-func (c counted) Deferred() {
-	c.Counts.Deferred++
-	c.metrics.Deferred()
+func (c counted) Deferred(readings int) {
+	c.Counts.Deferred += readings
+	c.metrics.Deferred(readings)
 }
 
 // Resumed implements worker.Observer.
@@ -85,15 +86,15 @@ func (l *Local) LoadTimes(ctx context.Context, c journal.Commit, log BlockLog) e
 }
 
 // Take feeds one record, and resolves what the Worker lacks for it. It fails only when the context ends.
-func (l *Local) Take(ctx context.Context, rec worker.Record) error { return l.feed(ctx, rec, l.Feed) }
+func (l *Local) Take(ctx context.Context, rec admit.Record) error { return l.feed(ctx, rec, l.Feed) }
 
 // TakeDeferredRecord feeds the record that Throttle.Next asks for. It fails only when the context ends.
-func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error {
-	return l.feed(ctx, rec, l.FeedDeferred)
+func (l *Local) TakeDeferredRecord(ctx context.Context, rec admit.Record) error {
+	return l.feed(ctx, rec, l.Deferred().Feed)
 }
 
-func (l *Local) feed(ctx context.Context, rec worker.Record,
-	do func(worker.Record, *control.Snapshot, time.Time) error) error {
+func (l *Local) feed(ctx context.Context, rec admit.Record,
+	do func(admit.Record, *control.Snapshot, time.Time) error) error {
 	for {
 		missing := do(rec, l.dir.Snapshot(), l.cfg.Now())
 		if missing == nil {

@@ -163,7 +163,7 @@ func (m *metrics) Stored(why worker.Reason, bytes, values int) {
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)
 }
 
-func (m *metrics) Deferred() { m.deferred.Inc() }
+func (m *metrics) Deferred(readings int) { m.deferred.Add(float64(readings)) }
 
 func (m *metrics) Resumed(readings int) { m.resumed.Add(float64(readings)) }
 

@@ -9,9 +9,9 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/telemetry"
@@ -84,13 +84,13 @@ func months(t *testing.T, w *world) (out []string) {
 }
 
 // hundreds returns a record with a reading in each of so many months, the newest first.
-func hundreds(offset int64, tenant string, n int) worker.Record {
+func hundreds(offset int64, tenant string, n int) admit.Record {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `,{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant,
 			start-int64(i)*31*telemetry.DayMillis)
 	}
-	return worker.Record{Offset: offset, Time: start, Value: []byte("[" + b.String()[1:] + "]")}
+	return admit.Record{Offset: offset, Time: start, Value: []byte("[" + b.String()[1:] + "]")}
 }
 
 // One record with readings of hundreds of months, which any producer can make up, requests a few: its other
@@ -133,14 +133,14 @@ func TestBackfill(t *testing.T) {
 	grant, err := dir.GrantBackfill(t.Context(), "acme", telemetry.Range{From: old, To: old + 1000*telemetry.DayMillis},
 		time.Hour)
 	require.NoError(t, err)
-	record := func(offset int64, tenant string, ts int64, id string) worker.Record {
+	record := func(offset int64, tenant string, ts int64, id string) admit.Record {
 		r := of(offset, tenant, "d0", ts)
 		if id != "" {
-			r.Headers = []worker.Header{{Key: control.BackfillHeader, Value: []byte(id)}}
+			r.Headers = []admit.Header{{Key: control.BackfillHeader, Value: []byte(id)}}
 		}
 		return r
 	}
-	feed := func(r worker.Record) (refused []decode.Reason) {
+	feed := func(r admit.Record) (refused []decode.Reason) {
 		w.deadLetters = nil
 		require.NoError(t, l.Take(ingesttest.Deadline(t), r))
 		attempt(t, l)

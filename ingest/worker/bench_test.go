@@ -10,8 +10,8 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 	"binnacle/internal/lab/fleet"
 	"binnacle/internal/store"
 
@@ -19,7 +19,7 @@ import (
 )
 
 // trucks returns n messages of ten metrics, from a fleet that reports once a second.
-func trucks(fleetSize, n int) (log []worker.Record) {
+func trucks(fleetSize, n int) (log []admit.Record) {
 	c := newConvoy(fleetSize, time.UnixMilli(start).Add(time.Minute), time.Second)
 	for len(log) < n {
 		log = append(log, c.next()...)

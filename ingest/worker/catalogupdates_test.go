@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control/controltest"
 
@@ -33,7 +33,7 @@ func TestCatalogIsWrittenSeldom(t *testing.T) {
 			for i := range 60 {
 				at := int64(start + i*1000)
 				value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, at, i)
-				w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+				w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 			}
 			writes := 0
 			w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
@@ -188,7 +188,7 @@ func TestHeadListsPendingUpdates(t *testing.T) {
 	require.Empty(t, empty.Devices)
 	at := w.now.UnixMilli()
 	value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1},"tags":{"site":"x"},"labels":{"axis":"y"}}`, at)
-	require.NoError(t, l.Take(t.Context(), worker.Record{Time: at, Value: []byte(value)}))
+	require.NoError(t, l.Take(t.Context(), admit.Record{Time: at, Value: []byte(value)}))
 	news := l.CatalogPending("acme")
 	require.Len(t, news.Devices, 1)
 	require.Equal(t, "x", news.Devices[0].Tags[0].Value)
@@ -215,9 +215,9 @@ func TestHeadListsPendingUpdates(t *testing.T) {
 func TestCatalogHasUnits(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.Decode.Tenant = time.Hour, "acme" })
-	senml := func(offset int64, unit string) worker.Record {
+	senml := func(offset int64, unit string) admit.Record {
 		value := fmt.Sprintf(`[{"bn":"d0/","bt":%d.0,"n":"speed","v":1%s}]`, w.now.Unix()+offset, unit)
-		return worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: []byte(value), Headers: []worker.Header{
+		return admit.Record{Offset: offset, Time: w.now.UnixMilli(), Value: []byte(value), Headers: []admit.Header{
 			{Key: "content-type", Value: []byte("application/senml+json")}}}
 	}
 	for offset, unit := range []string{``, `,"u":"m/s"`, `,"u":"m/s"`} {
@@ -280,7 +280,7 @@ func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	take := func(device string) {
 		at := l.Position()
 		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
-		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: at, Time: w.now.UnixMilli(), Value: []byte(value)}))
+		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: at, Time: w.now.UnixMilli(), Value: []byte(value)}))
 	}
 	take("d0")
 	changed("news of d0")
@@ -320,7 +320,7 @@ func TestEntryOverflow(t *testing.T) {
 		}
 		take := func(n int) {
 			body := fmt.Sprintf(message, fmt.Sprintf("%0190d", n))
-			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(),
+			require.NoError(t, l.Take(t.Context(), admit.Record{Offset: l.Position(), Time: w.now.UnixMilli(),
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,%s}`, w.now.UnixMilli(), body)}))
 		}
 		for n := range 1000 {
@@ -352,7 +352,7 @@ func TestCatalogTimesFarOff(t *testing.T) {
 	})
 	take := func(at time.Time) {
 		value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at.UnixMilli())
-		r := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
+		r := admit.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
 		require.NoError(t, l.Take(t.Context(), r))
 		for range 60 {
 			w.now = w.now.Add(time.Second)

@@ -6,6 +6,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/journal"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -150,6 +151,11 @@ const unsealed = -1
 func newChain(d *device, day telemetry.Day) *chain {
 	unknown := journaled{through: -1, under: -1, loose: noOffset}
 	return &chain{device: d, day: day, tail: -1, seal: unsealed, loaded: -1, journaled: unknown}
+}
+
+// key names the chain.
+func (c *chain) key() admit.Chain {
+	return admit.Chain{Tenant: c.device.tenant.Name, Device: c.device.ID, Day: c.day}
 }
 
 // take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.

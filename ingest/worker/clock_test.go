@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +19,7 @@ func TestFutureTimesFromClockAhead(t *testing.T) {
 		return fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)
 	}
 	tomorrow := int64(start + 86_400_000)
-	w := newWorld(t, []worker.Record{
+	w := newWorld(t, []admit.Record{
 		{Offset: 0, Time: tomorrow, Value: message(tomorrow)},
 		{Offset: 1, Time: start, Value: message(start)},
 		{Offset: 2, Time: -1, Value: message(tomorrow + 1)},

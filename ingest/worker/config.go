@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"binnacle/binning"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/settings"
@@ -24,8 +24,8 @@ type Config struct {
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
 	// nil: Feed fails with *UnknownTenant, and the caller registers.
-	Registrations *throttle.Registrations `kong:"-"`
-	RegisterRate  int                     `help:"Most tenants that a process registers in a minute for the readings of one topic; four times as many in all. Readings of further new tenants wait in Kafka, for --held-for at most." default:"120"`
+	Registrations *admit.Registrations `kong:"-"`
+	RegisterRate  int                  `help:"Most tenants that a process registers in a minute for the readings of one topic; four times as many in all. Readings of further new tenants wait in Kafka, for --held-for at most." default:"120"`
 
 	// Hold defaults to 12 h with a journal and to 30 min without.
 	Hold time.Duration `help:"Longest time that a reading waits in memory before it is stored. From 12h on the time begins at the end of the reading's day." default:"${hold=0s}" placeholder:"${hold=12h}"`
@@ -86,7 +86,7 @@ func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
 // MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
 // kinds, registrations, a lookup of label values, a stamp, an append.
 func (c Config) MaxJobs() int {
-	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + publicationsAtOnce + 1 + throttle.MaxRegistering + 3
+	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + publicationsAtOnce + 1 + admit.MaxRegistering + 3
 }
 
 // Validate reports every fault at once.

@@ -112,11 +112,11 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 		jobs = append(jobs, &CatalogUpdate{Update: u})
 	}
 	if ticked {
-		if l := w.throttle.NextLookup(now, snapshot); l != nil {
+		if l := w.admission.Limits.NextLookup(now, snapshot); l != nil {
 			jobs = append(jobs, &LabelLookup{LabelLookup: l})
 		}
 	}
-	for _, tenant := range w.throttle.NextRegistrations(w.cfg.Topic, now, snapshot) {
+	for _, tenant := range w.admission.Limits.NextRegistrations(w.cfg.Topic, now, snapshot) {
 		jobs = append(jobs, &Register{Tenant: tenant})
 	}
 	jobs = w.cuts(jobs, now, snapshot)
@@ -156,7 +156,7 @@ func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.index.below(below) {
 		w.ask(c, CutBehind, now)
 	}
-	w.throttle.Hurry(below)
+	w.admission.Limits.Hurry(below)
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
 	"binnacle/internal/stream/deadletter"
@@ -13,7 +14,7 @@ import (
 type DeadLetter struct {
 	Topic     string
 	Partition int32
-	Record    Record
+	Record    admit.Record
 	Bad       decode.Bad
 	Elements  deadletter.Elements // all that it stands for, from Bad.Index on; nil: the record as a whole
 
@@ -22,22 +23,22 @@ type DeadLetter struct {
 	Bare bool
 
 	// Unreadable is set when the dead letter stands for a part of the log; the record's offset is then its first one.
-	Unreadable *Unreadable
+	Unreadable *admit.Unreadable
 
-	bytes int               // of memory
-	chain chainKey          // of a reading that had been deferred
-	also  map[chainKey]bool // others for which it stands
+	bytes int                  // of memory
+	chain admit.Chain          // of a reading that had been deferred
+	also  map[admit.Chain]bool // others for which it stands
 }
 
 // Headers returns the record's own and those that say why it was refused and where it stood.
-func (d *DeadLetter) Headers() []Header {
-	own := make([]Header, 0, len(d.Record.Headers)+8)
+func (d *DeadLetter) Headers() []admit.Header {
+	own := make([]admit.Header, 0, len(d.Record.Headers)+8)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
 }
 
 // Facts returns the headers that Binnacle adds.
-func (d *DeadLetter) Facts() []Header {
-	var own []Header
+func (d *DeadLetter) Facts() []admit.Header {
+	var own []admit.Header
 	for _, h := range []struct{ key, value string }{
 		{deadletter.HeaderReason, string(d.Bad.Reason)},
 		{deadletter.HeaderDetail, d.Bad.Detail},
@@ -46,16 +47,17 @@ func (d *DeadLetter) Facts() []Header {
 		{deadletter.HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
 		{deadletter.HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
-		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
+		own = append(own, admit.Header{Key: h.key, Value: []byte(h.value)})
 	}
 	if d.Elements.Count() > 1 {
-		own = append(own, Header{Key: deadletter.HeaderElements, Value: []byte(d.Elements.String())})
+		own = append(own, admit.Header{Key: deadletter.HeaderElements, Value: []byte(d.Elements.String())})
 	}
 	if d.Record.Time >= 0 {
-		own = append(own, Header{Key: deadletter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
+		own = append(own, admit.Header{Key: deadletter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
 	}
 	if d.Unreadable != nil {
-		own = append(own, Header{Key: deadletter.HeaderThrough, Value: []byte(strconv.FormatInt(d.Unreadable.Through, 10))})
+		through := strconv.FormatInt(d.Unreadable.Through, 10)
+		own = append(own, admit.Header{Key: deadletter.HeaderThrough, Value: []byte(through)})
 	}
 	return own
 }
@@ -120,8 +122,8 @@ func (d *deadLetters) add(l DeadLetter) (at *DeadLetter, isNew bool) {
 	n := len(all)
 	if n == d.taken || d.ofRecord == 0 || all[n-1].Record.Offset != l.Record.Offset { // those in flight stand for no more
 		d.ofRecord, d.payloads = 0, 0
-		l.Record = l.Record.clone() // what was fetched with it goes
-		l.bytes = l.Record.bytes()
+		l.Record = l.Record.Clone() // what was fetched with it goes
+		l.bytes = l.Record.Bytes()
 	} else {
 		l.Record = all[n-1].Record
 		if l.Unreadable == nil && l.Bad.Index >= 0 {
@@ -162,9 +164,9 @@ func (d *deadLetters) join(x *DeadLetter, bad decode.Bad) bool {
 }
 
 // also has a dead letter stand for a reading of another chain, and reports whether it did not yet.
-func (d *deadLetters) also(l *DeadLetter, c chainKey) bool {
+func (d *deadLetters) also(l *DeadLetter, c admit.Chain) bool {
 	if l.also == nil {
-		l.also = map[chainKey]bool{}
+		l.also = map[admit.Chain]bool{}
 	}
 	if l.chain == c || l.also[c] {
 		return false
@@ -207,7 +209,7 @@ func (d *deadLetters) job() *Publish {
 	p := &publication{running: true}
 	for bytes := 0; p.letters < min(len(all), maxPublish) && bytes < maxPublishBytes; p.letters++ {
 		if l := &all[p.letters]; !l.Bare {
-			bytes += l.Record.bytes()
+			bytes += l.Record.Bytes()
 		}
 	}
 	for p.letters < len(all) && all[p.letters].Record.Offset == all[p.letters-1].Record.Offset {

@@ -1,120 +1,73 @@
 package worker
 
 import (
-	"cmp"
 	"time"
 
-	"binnacle/ingest/decode"
-	"binnacle/ingest/throttle"
+	"binnacle/ingest/admit"
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
 )
 
-// throttled is the registry of devices as the throttle needs it.
-type throttled struct{ w *Worker }
+// Deferred is the readings of a partition that are deferred: they stay in the log, which is read again for them.
+type Deferred struct{ w *Worker }
 
-// Device returns what a device carries for its limits, nil when nothing is known of the device.
-func (x throttled) Device(tenant, id string) *throttle.Device {
-	if t := x.w.registry.known(tenant); t != nil {
-		if d := t.find(id); d != nil {
-			return &d.limited
-		}
-	}
-	return nil
+// Deferred returns the readings that are deferred.
+func (w *Worker) Deferred() Deferred { return Deferred{w} }
+
+// Next returns the offset from which the log is to be read again now; ok is false if nothing may be taken yet. The
+// caller feeds each record from there, in order, calls SkipTo where there is none, and asks again.
+func (d Deferred) Next(now time.Time) (offset int64, ok bool) {
+	return d.w.admission.Limits.Next(d.w.log.Log, now)
 }
 
-// Chain reports whether a device has a chain of a day, and whether rows of that are about to be cut.
-func (x throttled) Chain(tenant, id string, day telemetry.Day) (known, cutting bool) {
-	t := x.w.registry.known(tenant)
-	if t == nil {
-		return false, false
-	}
-	d := t.find(id)
-	if d == nil {
-		return false, false
-	}
-	c := d.chain(day)
-	return c != nil, c != nil && c.acting() && c.flight == nil
+// DueAt returns when Next is to be asked again; ok is false while there is no need to.
+func (d Deferred) DueAt() (at time.Time, ok bool) { return d.w.admission.Limits.DueAt() }
+
+// SkipTo says that nothing is deferred below an offset any more.
+func (d Deferred) SkipTo(next int64, now time.Time) {
+	d.w.admission.Limits.SkipTo(next, d.w.log.Log, now)
 }
 
-// Forget drops a device that is not needed any more.
-func (x throttled) Forget(tenant, id string) {
-	if t := x.w.registry.known(tenant); t != nil {
-		if d := t.find(id); d != nil {
-			x.w.forgetUnused(d)
-		}
-	}
+// Truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
+// false for none.
+func (d Deferred) Truncate(first int64) (from int64, ok bool) {
+	return d.w.admission.Limits.Truncate(first)
 }
 
-// takeAll takes the readings of a record, or of one that was read again those that are deferred and may go on, and
-// returns how many it took.
-func (w *Worker) takeAll(f *feed) (taken int) {
-	f.oversize = w.verdicts.oversize(f.record, f.Readings)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.throttle.CheckRates(&f.Feed)
-	for i := range f.Readings {
-		r := &f.Readings[i]
-		if w.erasing.covers(f, r) {
-			continue
-		}
-		if f.Limited && w.throttle.Defers(&f.Feed, r) {
-			continue
-		}
-		bad := w.verdicts.verdict(f, r)
-		if bad == nil && f.Limited {
-			bad = w.throttle.Refuses(&f.Feed, r)
-		}
-		if bad == nil {
-			w.take(f, r)
-			taken++
-			continue
-		}
-		if f.Limited && bad.Reason != decode.Limit {
-			w.throttle.ChargeRefused(&f.Feed, r)
-		}
-		if bad.Index = f.index[i]; f.Again {
-			w.publisher.refuseDeferred(f.record, r, *bad)
-		} else {
-			w.publisher.refuse(f.record, *bad)
-		}
-	}
-	return taken
+// Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.
+func (d Deferred) Deferrals(tenant string) []admit.Deferral {
+	return d.w.admission.Limits.Deferrals(tenant)
 }
 
-// FeedDeferred takes the next record that was read again: of its readings those that are deferred and may go on. It
-// fails as Feed does.
-func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.Time) error {
-	if !w.throttle.Pass(rec.Offset) {
+// Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
+func (d Deferred) Excesses(tenant string) []admit.Excess {
+	return d.w.admission.Limits.Excesses(tenant)
+}
+
+// Feed takes the next record that was read again: of its readings those that are deferred and may go on. It fails as
+// Worker.Feed does.
+func (d Deferred) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
+	w := d.w
+	if !w.admission.Limits.Pass(rec.Offset) {
 		return nil
 	}
 	if rec.Offset >= w.log.Position {
-		w.throttle.SkipTo(rec.Offset, now)
+		d.SkipTo(rec.Offset, now)
 		return nil
 	}
 	defer w.taking.end()
-	result := rec.decode(w.decoder)
-	if result.Unknown != nil {
-		return result.Unknown
+	out, ok, err := w.admission.AdmitAgain(&rec, admit.Moment{Snapshot: snapshot, Now: now, Log: w.log.Log})
+	if err != nil {
+		return err
 	}
-	mine := result.Readings[:0]
-	index := result.Index[:0]
-	for i := range result.Readings {
-		if x := &result.Readings[i]; w.throttle.Resumes(x, rec.Offset) {
-			mine, index = append(mine, *x), append(index, result.Index[i])
+	if ok {
+		for i := range out.Refused {
+			w.publisher.refuseDeferred(&rec, &out.Refused[i])
 		}
-	}
-	if len(mine) > 0 {
-		f := newFeed(&rec, snapshot, now)
-		f.Readings, f.index, f.Again = mine, index, true
-		if err := cmp.Or(w.erasing.awaited(&f), w.verdicts.placeable(&f)); err != nil {
-			return err
-		}
-		taken := w.takeAll(&f)
+		w.takeAll(rec.Offset, out.Take, now)
 		w.countMemory()
-		w.observer.Resumed(taken)
+		w.observer.Resumed(len(out.Take))
 	}
-	w.throttle.SkipTo(rec.Offset+1, now)
+	d.SkipTo(rec.Offset+1, now)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package worker
 import (
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/telemetry"
 )
 
@@ -16,7 +15,6 @@ type device struct {
 	counted int32    // bytes that the Worker has of it
 	chains  []*chain // under the Worker's lock
 	sizer   binning.Sizer
-	limited throttle.Device
 
 	carried      span  // times that a record of the journal has
 	carriedAt    int64 // its offset in the journal, noOffset for none

@@ -20,15 +20,15 @@ func (w *Worker) Done(job Job, now time.Time) {
 		w.updated(j, now)
 	case *LabelLookup:
 		if r := j.Outcome(); r.Fault != None {
-			w.throttle.LookupFailed(j.LabelLookup, r.After, now)
+			w.admission.Limits.LookupFailed(j.LabelLookup, r.After, now)
 		} else {
-			w.throttle.LookedUp(j.LabelLookup)
+			w.admission.Limits.LookedUp(j.LabelLookup)
 		}
 	case *Register:
 		if r := j.Outcome(); r.Fault != None {
-			w.throttle.RegistrationFailed(j.Tenant, r.After, now)
+			w.admission.Limits.RegistrationFailed(j.Tenant, r.After, now)
 		} else {
-			w.throttle.Registered(j.Tenant)
+			w.admission.Limits.Registered(j.Tenant)
 		}
 	case *Stamp:
 		w.stamps.done(j, now)

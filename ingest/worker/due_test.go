@@ -9,7 +9,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/admit"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +25,7 @@ func (w *world) day(t *testing.T, l *ingest.Local, devices int, every, during ti
 		for d := range devices {
 			at := w.now.Add(time.Duration(d) * every / time.Duration(devices)).UnixMilli()
 			body := fmt.Sprintf(`{"tenant":"acme","device":"d%03d","ts":%d,"values":%s}`, d, at, values)
-			require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: at, Value: []byte(body)}))
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: at, Value: []byte(body)}))
 			offset++
 		}
 		w.now = w.now.Add(every)
@@ -70,7 +70,7 @@ func TestFullBinTakesRestOfDay(t *testing.T) {
 		at := w.now.UnixMilli()
 		body := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d,"b":%d,"c":%d,"d":%d,"e":%d,"f":%d}}`,
 			at, rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(4))
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: at, Value: []byte(body)}))
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: i, Time: at, Value: []byte(body)}))
 		w.now = w.now.Add(10 * time.Second)
 		require.NoError(t, l.Step(ctx))
 	}

@@ -84,7 +84,7 @@ func (w *world) epochAt(n, how int) (met bool) {
 		}
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
-	for zombie.Position() < int64(len(w.log)) || len(zombie.Throttle().Deferrals("")) > 0 {
+	for zombie.Position() < int64(len(w.log)) || len(zombie.Deferred().Deferrals("")) > 0 {
 		for range 1 + rnd.IntN(6) {
 			if at := zombie.Position(); at < int64(len(w.log)) {
 				require.NoError(w.t, zombie.Take(ctx, w.log[at]))

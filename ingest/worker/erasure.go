@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/control"
-	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 )
 
@@ -17,8 +15,6 @@ import (
 // order erases them.
 type erasing struct {
 	at        control.ErasurePartition
-	unmarked  bool              // no record of the stream is known to be stored: it may be new
-	begin     int64             // the first offset that is read
 	bounded   bool              // horizon counts
 	horizon   int64             // rows below were fetched before the read of the snapshot began
 	snapshot  *control.Snapshot // of the orders that were applied last
@@ -27,14 +23,17 @@ type erasing struct {
 }
 
 func newErasing(a Assignment) erasing {
-	return erasing{at: control.ErasurePartition{Stream: a.Stream, Partition: a.Partition}, unmarked: a.Unmarked,
-		begin: a.Position, applied: map[string]bool{}}
+	return erasing{at: control.ErasurePartition{Stream: a.Stream, Partition: a.Partition},
+		applied: map[string]bool{}}
 }
 
 // SetHorizon says that all records below an offset were fetched before the read of the snapshot began that Jobs and
 // Feed get from now on. Only rows of such records are cut, so that no chunk reaches beyond an order that its writer
 // does not know (rule E-R3). Without a call all rows may be cut: then there must be no orders.
-func (w *Worker) SetHorizon(offset int64) { w.erasing.horizon, w.erasing.bounded = offset, true }
+func (w *Worker) SetHorizon(offset int64) {
+	w.erasing.horizon, w.erasing.bounded = offset, true
+	w.admission.SetHorizon(offset)
+}
 
 // isNew reports whether the chain has rows that were fetched after the read of the snapshot began.
 func (e *erasing) isNew(c *chain) bool { return e.bounded && c.bin.Through() >= e.horizon }
@@ -54,91 +53,12 @@ func (w *Worker) isFresh(c *chain) bool {
 // AwaitsSnapshot reports whether chains wait for a newer snapshot.
 func (w *Worker) AwaitsSnapshot() bool { return w.awaiting.tenant.Len() > 0 }
 
-// PendingErasure asks for a newer snapshot: whether an order erases readings of the record is not known yet (rules E-R5
-// and E-R6). Then the record is fed again.
-type PendingErasure struct {
-	Announced bool // an order is announced, and its positions are not known yet
-}
-
-// Error says so.
-func (*PendingErasure) Error() string {
-	return "whether an order of erasure covers the record is not known yet"
-}
-
 // through returns the last offset that orders erase of a chain, -1 for none (rule E-R2).
 func (e *erasing) through(orders control.Erasures, device string, day telemetry.Day) int64 {
 	if len(orders) == 0 {
 		return -1
 	}
 	return orders.Through(device, day, e.at)
-}
-
-// covers reports whether orders erase a reading of a record.
-func (e *erasing) covers(f *feed, r *telemetry.Reading) bool {
-	orders := f.Snapshot.Erasures(r.Tenant)
-	if len(orders) == 0 {
-		return false
-	}
-	for _, o := range orders.Of(r.Device, telemetry.DayOf(r.Time)) {
-		switch through, known := o.Position(e.at); {
-		case !o.IsAcknowledged():
-		case f.Offset <= through, f.replayed != nil && e.coversReplayed(o, f.replayed), !known && f.isOlder(o):
-			return true
-		}
-	}
-	return false
-}
-
-// isOlder reports whether a record was published before an order was announced, as far as its timestamp shows it. It
-// decides where a stream began after the order: the log was made anew, or is read again from its start.
-func (f *feed) isOlder(o *control.Erasure) bool {
-	return f.record.Time >= 0 && f.record.Time <= o.At.UnixMilli()
-}
-
-// coversReplayed reports whether an order covers the record that a dead letter was first. Its position is one of this
-// log; if the log is another one than it was, the record's timestamp decides as well.
-func (e *erasing) coversReplayed(o *control.Erasure, of *deadletter.ID) bool {
-	if of.Offset <= o.Through(e.at.Stream, of.Partition) {
-		return true
-	}
-	return of.Offset <= o.ThroughAny(of.Partition) && (of.Published < 0 || of.Published <= o.At.UnixMilli())
-}
-
-// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or an
-// old record of a stream that may have begun after the positions of an order were read.
-func (e *erasing) awaited(f *feed) error {
-	isReplayed := e.replayed(f)
-	isNew := e.unmarked && e.horizon <= e.begin // the orders may be older than the stream
-	if e.bounded && (isReplayed && f.Offset >= e.horizon || isNew) {
-		return &PendingErasure{}
-	}
-	if !isReplayed && !e.unmarked {
-		return nil
-	}
-	for i := range f.Readings {
-		r := &f.Readings[i]
-		for _, o := range f.Snapshot.Erasures(r.Tenant).Of(r.Device, telemetry.DayOf(r.Time)) {
-			if !o.IsAcknowledged() && (isReplayed || f.isOlder(o)) {
-				return &PendingErasure{Announced: true}
-			}
-		}
-	}
-	return nil
-}
-
-// replayed reports whether a record is a dead letter that was published again, and keeps which.
-func (e *erasing) replayed(f *feed) bool {
-	text := f.record.header(deadletter.HeaderReplayOf)
-	if text == "" {
-		return false
-	}
-	name, _, _ := strings.Cut(text, " ")
-	id, err := deadletter.ParseID(name)
-	if err != nil {
-		return false // anybody may send such a header
-	}
-	f.replayed = &id
-	return true
 }
 
 // applyErasures drops the rows that orders erase which this worker has not applied yet (rule E-R4).

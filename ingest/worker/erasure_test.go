@@ -10,6 +10,7 @@ import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -48,7 +49,7 @@ func newErasing(t *testing.T, seed uint64, journaled bool) *walk {
 		if i > 0 && k.rnd.IntN(5) == 0 {
 			first := k.rnd.Int64N(int64(i))
 			e.replayed[int64(i)] = first
-			k.log[i].Headers = []worker.Header{{Key: deadletter.HeaderReplayOf,
+			k.log[i].Headers = []admit.Header{{Key: deadletter.HeaderReplayOf,
 				Value: fmt.Appendf(nil, "0/%d/0@%d 00", first, int64(start))}}
 		}
 	}
@@ -182,11 +183,11 @@ func (e *erasing) refresh(o *owner, fetched int64) {
 }
 
 // take feeds a record to an owner, and has it read the orders as often as the record needs it (rules E-R5 and E-R6).
-func (e *erasing) take(o *owner, rec worker.Record) {
+func (e *erasing) take(o *owner, rec admit.Record) {
 	e.reached = max(e.reached, rec.Offset+1)
 	for n := 0; ; n++ {
 		err := o.Feed(rec, o.dir.Snapshot(), e.k.now)
-		var waits *worker.PendingErasure
+		var waits *admit.PendingErasure
 		if !errors.As(err, &waits) {
 			require.NoError(e.k.t, err)
 			return
@@ -281,7 +282,7 @@ func TestOrdersAndNewStreams(t *testing.T) {
 		r.Time = published.UnixMilli()
 		return log.Feed(r, read(), w.now)
 	}
-	var waits *worker.PendingErasure
+	var waits *admit.PendingErasure
 	log.SetHorizon(0)
 	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
 	require.False(t, waits.Announced)

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
@@ -18,18 +17,8 @@ import (
 func HeldByParts(w *Worker) (rows, known int64) {
 	sets := map[uintptr]bool{}
 	for _, t := range w.registry.tenants {
-		// Labels: each takes 128 bytes, and each of its values 24.
-		if v := inside(t.limits, "values"); !v.IsNil() {
-			own := inside(t.limits, "values", "own")
-			for _, name := range own.MapKeys() {
-				known += 128 + int64(own.MapIndex(name).Len())*24
-			}
-		}
 		for _, d := range t.byID {
 			known += int64(d.bytes())
-			if x := inside(d.limited, "limited"); !x.IsNil() {
-				known += inside(d.limited, "limited", "bytes").Int()
-			}
 			// The columns of a device: the list, and what else a set takes.
 			if c := inside(d.Device, "seen", "columns"); !c.IsNil() && !sets[c.Pointer()] {
 				sets[c.Pointer()] = true
@@ -44,13 +33,29 @@ func HeldByParts(w *Worker) (rows, known int64) {
 	for _, l := range append(slices.Clone(w.publisher.refused.queued.All()), w.publisher.deferred.queued.All()...) {
 		rows += int64(l.bytes)
 	}
-	known += int64(inside(w.throttle, "deferrals", "all").Len() * 160)
-	known += int64(inside(w.throttle, "registering", "waiting").Len() * 700)
+	known += limitsByParts(w.admission.Limits)
 	known += int64(w.names.metrics.Bytes() + w.names.schemas.Bytes())
 	for _, o := range w.names.outdated {
 		known += int64(o.names.Bytes())
 	}
 	return rows, known
+}
+
+// limitsByParts adds up what Limits holds.
+func limitsByParts(l *admit.Limits) (known int64) {
+	for _, t := range inside(l, "tenants").Seq2() {
+		// Labels: each takes 128 bytes, and each of its values 24.
+		if v := t.Elem().FieldByName("values"); !v.IsNil() {
+			for _, own := range v.Elem().FieldByName("own").Seq2() {
+				known += 128 + int64(own.Len())*24
+			}
+		}
+		for _, d := range t.Elem().FieldByName("devices").Seq2() {
+			known += d.Elem().FieldByName("bytes").Int()
+		}
+	}
+	known += int64(inside(l, "deferrals", "all").Len() * 160)
+	return known + int64(inside(l, "registering", "waiting").Len()*700)
 }
 
 // inside returns a field of a value of another package, by the names that lead to it.
@@ -112,17 +117,17 @@ func (w *Worker) Loose() bool {
 // SeriesByDay returns how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
-	series := inside(w.registry.tenants[tenant].limits, "series")
-	for _, day := range series.MapKeys() {
-		out[telemetry.Day(day.Int()).String()] = int(series.MapIndex(day).Int())
+	t := inside(w.admission.Limits, "tenants").MapIndex(reflect.ValueOf(tenant))
+	for day, n := range t.Elem().FieldByName("series").FieldByName("days").Seq2() {
+		out[telemetry.Day(day.Int()).String()] = int(n.Int())
 	}
 	return out
 }
 
 // CountedLabels returns of how many tenants a Worker counts the values of labels.
 func CountedLabels(w *Worker) (n int) {
-	for _, t := range w.registry.tenants {
-		if !inside(t.limits, "values").IsNil() {
+	for _, t := range inside(w.admission.Limits, "tenants").Seq2() {
+		if !t.Elem().FieldByName("values").IsNil() {
 			n++
 		}
 	}
@@ -133,11 +138,11 @@ func CountedLabels(w *Worker) (n int) {
 // the publications that it hands out when there are dead letters of every kind.
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
-	w := New(Config{Registrations: throttle.NewRegistrations(1000)}, Assignment{},
+	w := New(Config{Register: true, Registrations: admit.NewRegistrations(1000)}, Assignment{},
 		Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
 	published := 0
 	for i := range 2 * publicationsAtOnce {
-		w.publisher.refused.add(DeadLetter{Record: Record{Offset: int64(i)}})
+		w.publisher.refused.add(DeadLetter{Record: admit.Record{Offset: int64(i)}})
 		published += len(w.publications(nil, now))
 	}
 	w.publisher.deferred.add(DeadLetter{})
@@ -147,31 +152,15 @@ func MostOtherJobs() int {
 		w.rejectFlight(c, "never", now)
 	}
 	snapshot := new(control.Snapshot)
-	for i := range 2 * throttle.MaxRegistering {
-		w.throttle.Await(&throttle.Feed{Snapshot: snapshot, Now: now}, fmt.Sprint("new-", i))
+	for i := range int64(2 * admit.MaxRegistering) {
+		rec := admit.Record{Offset: i, Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":1,"values":{"a":1}}`, i)}
+		if _, err := w.admission.Admit(&rec, admit.Moment{Snapshot: snapshot, Now: now}); err != nil {
+			panic(err)
+		}
 	}
-	registrations := len(w.throttle.NextRegistrations("", now, snapshot))
+	registrations := len(w.admission.Limits.NextRegistrations("", now, snapshot))
 	const lookup, stamp, journal = 1, 1, 1
 	return published + registrations + len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
-}
-
-// Judge decides as a Worker does which readings are taken.
-type Judge struct{ v verdicts }
-
-// NewJudge returns a Judge that has judged nothing yet.
-func NewJudge(cfg Config) *Judge { return &Judge{verdicts{cfg: &cfg}} }
-
-// Judge returns what the only reading of a record still needs, or why it is refused. quick reports whether it was
-// accepted for the reasons that another one had.
-func (j *Judge) Judge(rec Record, r telemetry.Reading, s *control.Snapshot, now time.Time) (
-	bad *decode.Bad, quick bool, needs error) {
-	f := newFeed(&rec, s, now)
-	f.Readings = []telemetry.Reading{r}
-	quick = j.v.accepted.has(&f, &r)
-	if err := j.v.placeable(&f); err != nil {
-		return nil, quick, err
-	}
-	return j.v.verdict(&f, &r), quick, nil
 }
 
 // ObserverOf returns what counts for a Worker.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 
@@ -47,15 +48,15 @@ func TestFairnessDefersTheNoisyTenant(t *testing.T) {
 	require.Equal(t, 200, has(l, "two"))
 	require.Equal(t, 200, has(l, "three"))
 	require.InDelta(t, 600, has(l, "loud"), 100, "half a second, and a round in which it is counted")
-	waiting := l.Throttle().Deferrals("")
+	waiting := l.Deferred().Deferrals("")
 	require.Len(t, waiting, 1)
 	require.Equal(t, "loud", waiting[0].Tenant)
 	require.Equal(t, "share", waiting[0].Limit)
 	require.Equal(t, waiting[0].From, min(waiting[0].From, l.Position()))
-	require.Equal(t, "share", l.Throttle().Excesses("loud")[0].Limit)
+	require.Equal(t, "share", l.Deferred().Excesses("loud")[0].Limit)
 	require.LessOrEqual(t, l.Floor(), waiting[0].From)
 	w.takeDeferred(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, 1600, has(l, "loud"))
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(len(w.log)), l.Floor())
@@ -90,7 +91,7 @@ func TestFairnessDefersNobodyInBalance(t *testing.T) {
 			l.Resume(worker.Assignment{Stream: 1, LogEnd: c.logEnd})
 			w.crowd(200, c.tenants)
 			w.late(l)
-			require.Empty(t, l.Throttle().Deferrals(""))
+			require.Empty(t, l.Deferred().Deferrals(""))
 			require.Zero(t, l.Counts.Deferred)
 		})
 	}
@@ -106,7 +107,7 @@ func TestDeferredNoisyTenantYields(t *testing.T) {
 	})
 	w.crowd(200, map[string]int{"loud": 8, "two": 1, "three": 1})
 	w.late(l)
-	since := l.Throttle().Deferrals("")[0].Since
+	since := l.Deferred().Deferrals("")[0].Since
 	w.crowd(200, map[string]int{"two": 1, "three": 1})
 	l.SetLogEnd(int64(len(w.log)))
 	take := func(n int) {
@@ -115,8 +116,8 @@ func TestDeferredNoisyTenantYields(t *testing.T) {
 		}
 	}
 	asked := func() bool {
-		_, ok := l.Throttle().Next(w.now)
-		_, at := l.Throttle().DueAt()
+		_, ok := l.Deferred().Next(w.now)
+		_, at := l.Deferred().DueAt()
 		require.Equal(t, ok, at)
 		return ok
 	}
@@ -134,7 +135,7 @@ func TestDeferredNoisyTenantYields(t *testing.T) {
 	take(len(w.log) - int(l.Position()))
 	require.True(t, asked())
 	w.takeDeferred(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, 1600, has(l, "loud"))
 }
 
@@ -153,7 +154,7 @@ func TestDeathWhileNoisyTenantIsDeferred(t *testing.T) {
 			if rnd.IntN(6) == 0 {
 				tenant, device = "globex", "q"
 			}
-			w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
+			w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
 				`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, at, i)})
 		}
 		w.now = time.UnixMilli(start)

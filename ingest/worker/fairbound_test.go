@@ -113,7 +113,7 @@ func TestTenantBelowShareIsServedSoon(t *testing.T) {
 			}
 		}
 		end := int64(0)
-		for l.Position() < int64(len(w.log)) || len(l.Throttle().Deferrals("")) > 0 {
+		for l.Position() < int64(len(w.log)) || len(l.Deferred().Deferrals("")) > 0 {
 			for end < int64(len(w.log)) && !came(end).After(w.now) {
 				end++
 			}
@@ -131,14 +131,14 @@ func TestTenantBelowShareIsServedSoon(t *testing.T) {
 				}
 			}
 			for k := 0; k < turn/4; k++ {
-				at, ok := l.Throttle().Next(w.now)
+				at, ok := l.Deferred().Next(w.now)
 				if !ok {
 					break
 				}
 				idle = false
 				take(func() { require.NoError(t, l.TakeDeferredRecord(t.Context(), w.log[at])) })
 			}
-			for _, x := range l.Throttle().Deferrals("") {
+			for _, x := range l.Deferred().Deferrals("") {
 				held++
 				again := time.Duration(l.Counts.Deferred) * c.takes * 5
 				require.LessOrEqual(t, w.now.Sub(x.Since), c.heldFor+again, "round %d: %+v", n, c)

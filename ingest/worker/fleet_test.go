@@ -6,9 +6,9 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal/spill"
-	"binnacle/ingest/worker"
 	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 
@@ -34,12 +34,12 @@ func newConvoy(trucks int, from time.Time, every time.Duration) *convoy {
 const valuesEach = 10
 
 // next returns the next message of every truck.
-func (c *convoy) next() (records []worker.Record) {
+func (c *convoy) next() (records []admit.Record) {
 	at := c.from.Add(time.Duration(c.said/len(c.trucks)) * c.every)
 	for _, truck := range c.trucks {
 		r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at),
 			Tags: truck.Tags()}
-		records = append(records, worker.Record{Offset: int64(c.said), Time: r.Time, Value: decode.AppendJSON(nil, r)})
+		records = append(records, admit.Record{Offset: int64(c.said), Time: r.Time, Value: decode.AppendJSON(nil, r)})
 		c.said++
 	}
 	return records

@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
 
 // unusual returns a record of some format that is wide, long, deep, repetitive, escaped or packed.
-func unusual(rnd *rand.Rand) worker.Record {
+func unusual(rnd *rand.Rand) admit.Record {
 	size := func(most int) int { return 1 + rnd.IntN(1<<rnd.IntN(most)) }
 	letters := []string{"x", "é", `\"`, `\u0001`, `\u007f`, "<"}
 	text := func(n int) string { return strings.Repeat(letters[rnd.IntN(len(letters))], n) }
@@ -70,8 +70,8 @@ func unusual(rnd *rand.Rand) worker.Record {
 	default:
 		return byReference(size(10), strings.Repeat([]string{"x", "\x01"}[rnd.IntN(2)], size(15)), start)
 	}
-	return worker.Record{Time: start, Value: []byte(value),
-		Headers: []worker.Header{{Key: "content-type", Value: []byte(kind)}}}
+	return admit.Record{Time: start, Value: []byte(value),
+		Headers: []admit.Header{{Key: "content-type", Value: []byte(kind)}}}
 }
 
 // An unusual record of any format is stored or refused, takes a bounded multiple of its bytes and of 16 MB, ends

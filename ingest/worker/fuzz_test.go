@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,7 +30,7 @@ func FuzzWorker(f *testing.F) {
 			c.Decode = decode.Options{Tenant: "acme",
 				Lines: decode.Lines{DeviceTag: "d"}}
 		}), ingesttest.Deadline(t)
-		record := worker.Record{Time: start, Value: value, Headers: []worker.Header{{Key: "content-type",
+		record := admit.Record{Time: start, Value: value, Headers: []admit.Header{{Key: "content-type",
 			Value: []byte(contentType)}}}
 		require.NoError(t, l.Take(ctx, record))
 		require.NoError(t, l.Take(ctx, one(1, "last")))

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
-	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
@@ -30,7 +30,7 @@ type world struct {
 	*ingesttest.Stores
 	t           testing.TB
 	now         time.Time
-	log         []worker.Record
+	log         []admit.Record
 	deadLetters []worker.DeadLetter
 	commit      int64
 	meta        journal.Commit
@@ -72,7 +72,7 @@ var (
 
 const start = 1795183200123 // 2026-11-20 14:00 UTC
 
-func newWorld(t testing.TB, log []worker.Record) *world {
+func newWorld(t testing.TB, log []admit.Record) *world {
 	w := &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t, now: time.UnixMilli(start).Add(time.Minute),
 		log: log}
 	w.Chunks.Fault = func(storetest.Op) *storetest.Fault {
@@ -161,7 +161,7 @@ func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Loc
 	cfg := w.config()
 	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}
 	if change(&cfg, &stores); w.registers {
-		cfg.Registrations = throttle.NewRegistrations(6)
+		cfg.Registrations = admit.NewRegistrations(6)
 	}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
@@ -210,7 +210,7 @@ func (w *world) live(seed uint64) bool {
 		l.SetLogEnd(int64(len(w.log)))
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
-	for l.Position() < int64(len(w.log)) || len(l.Throttle().Deferrals("")) > 0 {
+	for l.Position() < int64(len(w.log)) || len(l.Deferred().Deferrals("")) > 0 {
 		for range 1 + rnd.IntN(6) {
 			if at := l.Position(); at < int64(len(w.log)) {
 				if l.Take(ctx, w.log[at]) != nil {
@@ -225,7 +225,7 @@ func (w *world) live(seed uint64) bool {
 		if l.Step(ctx) != nil || !w.commitFloor(l) {
 			return false
 		}
-		if len(l.Throttle().Deferrals("")) > 0 {
+		if len(l.Deferred().Deferrals("")) > 0 {
 			w.waited++
 		}
 	}
@@ -238,7 +238,7 @@ func (w *world) live(seed uint64) bool {
 // takeSomeDeferred takes some of what waits: a pass may last for many steps.
 func (w *world) takeSomeDeferred(ctx context.Context, l *ingest.Local, rnd *rand.Rand) error {
 	for range rnd.IntN(3) * rnd.IntN(15) {
-		offset, ok := l.Throttle().Next(w.now)
+		offset, ok := l.Deferred().Next(w.now)
 		if !ok {
 			return nil
 		}
@@ -262,7 +262,7 @@ func (w *world) settings(c *ingest.Config) {
 }
 
 // at returns the record at an offset.
-func (w *world) at(offset int64) worker.Record { return w.log[offset] }
+func (w *world) at(offset int64) admit.Record { return w.log[offset] }
 
 func (w *world) commitFloor(l *ingest.Local) bool {
 	floor, meta := l.Floor(), l.JournalCommit()
@@ -400,9 +400,9 @@ func (w *world) check() {
 }
 
 // logOf returns a log that has everything: several devices and days, repeated instants, arrays, and bad records.
-func logOf(seed uint64, n int) []worker.Record {
+func logOf(seed uint64, n int) []admit.Record {
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	var log []worker.Record
+	var log []admit.Record
 	for i := range n {
 		at := int64(start + i*700)
 		message := func(device string, ts int64) string {
@@ -424,7 +424,7 @@ func logOf(seed uint64, n int) []worker.Record {
 		case 5:
 			value = "no json"
 		}
-		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+		log = append(log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 	}
 	return log
 }

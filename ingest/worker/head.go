@@ -85,7 +85,7 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 		}
 	}
 	t := w.registry.tenants[req.Tenant]
-	head.Deferrals = w.throttle.HeadDeferrals(req.Tenant, req.Devices)
+	head.Deferrals = w.admission.Limits.HeadDeferrals(req.Tenant, req.Devices)
 	if t == nil || req.Range.Empty() {
 		return head, nil
 	}

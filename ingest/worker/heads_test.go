@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
@@ -43,7 +43,7 @@ func TestHeadRead(t *testing.T) {
 			Heads: localHeads{l},
 			Take: func(offset int64, readings ...telemetry.Reading) {
 				for i, r := range readings {
-					rec := worker.Record{Offset: offset + int64(i), Time: r.Time, Value: decode.AppendJSON(nil, r)}
+					rec := admit.Record{Offset: offset + int64(i), Time: r.Time, Value: decode.AppendJSON(nil, r)}
 					require.NoError(t, l.Take(ctx, rec))
 				}
 			},

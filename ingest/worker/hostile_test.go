@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
 
 // values returns a message of device d0 with these values, as a record.
-func values(offset int64, object string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func values(offset int64, object string) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
 }
 
@@ -29,7 +29,7 @@ func TestSeveralUnknownTenantsInOneRecord(t *testing.T) {
 	message := func(tenant string) string {
 		return fmt.Sprintf(`{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant, start)
 	}
-	w := newWorld(t, []worker.Record{
+	w := newWorld(t, []admit.Record{
 		{Offset: 0, Time: start, Value: []byte("[" + message("one") + "," + message("two") + "," + message("three") + "]")},
 	})
 	l := w.worker(func(c *ingest.Config) {
@@ -64,7 +64,7 @@ func (r *registry) Fetch(context.Context, uint32) error {
 func TestRegistryOutage(t *testing.T) {
 	r := values(0, `{"a":1}`)
 	r.Value = append([]byte{0, 0, 0, 0, 7}, r.Value...)
-	w, schemas := newWorld(t, []worker.Record{r, values(1, `{"a":2}`)}), &registry{down: 3}
+	w, schemas := newWorld(t, []admit.Record{r, values(1, `{"a":2}`)}), &registry{down: 3}
 	l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.Schemas = schemas })
 	ctx := ingesttest.Deadline(t)
 	for _, r := range w.log {
@@ -81,7 +81,7 @@ func TestTextTooLargeForDocument(t *testing.T) {
 	random := make([]byte, 70_000)
 	rnd := rand.NewChaCha8([32]byte{1})
 	_, _ = rnd.Read(random)
-	w := newWorld(t, []worker.Record{
+	w := newWorld(t, []admit.Record{
 		values(0, fmt.Sprintf(`{"a":1,"log":%q}`, base64.StdEncoding.EncodeToString(random))),
 		values(1, `{"a":2}`),
 	})
@@ -103,11 +103,11 @@ func TestMessageWithManyMetrics(t *testing.T) {
 	for i := range 16_000 {
 		fmt.Fprintf(&b, "%x=1,", i)
 	}
-	lines := worker.Record{
+	lines := admit.Record{
 		Time: start, Value: []byte(strings.TrimSuffix(b.String(), ",")),
-		Headers: []worker.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
+		Headers: []admit.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
 	}
-	w := newWorld(t, []worker.Record{lines, values(1, `{"a":2}`)})
+	w := newWorld(t, []admit.Record{lines, values(1, `{"a":2}`)})
 	l, ctx := w.worker(func(c *ingest.Config) {
 		c.Decode = decode.Options{Tenant: "acme",
 			Lines: decode.Lines{DeviceTag: "d"}}
@@ -182,7 +182,7 @@ func TestRecordsOfAllShapes(t *testing.T) {
 		b.WriteByte(']')
 		w := newWorld(t, nil)
 		l, ctx := w.worker(nil), ingesttest.Deadline(t)
-		require.NoError(t, l.Take(ctx, worker.Record{Time: start, Value: []byte(b.String())}))
+		require.NoError(t, l.Take(ctx, admit.Record{Time: start, Value: []byte(b.String())}))
 		require.NoError(t, l.Finish(ctx))
 		for _, d := range w.Chunks.Documents() {
 			require.LessOrEqual(t, len(d.Doc), 1<<20)
@@ -204,7 +204,7 @@ func TestExtremeTimes(t *testing.T) {
 		w.Chunks.CreateContainer("chunks-9999-12")
 		l, ctx := w.worker(nil), ingesttest.Deadline(t)
 		for i, at := range times {
-			require.NoError(t, l.Take(ctx, worker.Record{Offset: int64(i), Time: stamp,
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: int64(i), Time: stamp,
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
 		}
 		require.NoError(t, l.Finish(ctx))

@@ -1,9 +1,9 @@
 package worker
 
 import (
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/journal"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
@@ -59,7 +59,7 @@ type CatalogUpdate struct {
 // LabelLookup asks which values the labels of a tenant's readings have, by its catalog.
 type LabelLookup struct {
 	Result
-	*throttle.LabelLookup
+	*admit.LabelLookup
 }
 
 // Register has a tenant registered. Its readings wait for that.

@@ -133,8 +133,8 @@ func (w *Worker) JournalFloor() int64 {
 	if !w.journal.on {
 		return w.Floor()
 	}
-	return lowest(w.log.Position, w.journal.floor, w.journal.times.journalFloor, w.throttle.Floor, w.publisher.floor,
-		w.updates.Floor)
+	return lowest(w.log.Position, w.journal.floor, w.journal.times.journalFloor, w.admission.Limits.Floor,
+		w.publisher.floor, w.updates.Floor)
 }
 
 // floor returns the lowest offset of a row that is not in the journal; ok is false for none.
@@ -187,7 +187,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	var chains []*chain
 	slow := j.flush || !now.Before(j.deferredNext)
 	j.loose.UpTo(func(c *chain) bool { return c.journaled.loose < due && len(chains) < maxAppendBlocks }, func(c *chain) {
-		if slow || !c.device.tenant.limits.Defers(&c.device.limited) {
+		if slow || !w.admission.Limits.Defers(c.device.tenant.Name, c.device.ID) {
 			chains = append(chains, c)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
-	"binnacle/ingest/worker"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
@@ -151,7 +151,7 @@ func TestCatalogTimesAcrossRestarts(t *testing.T) {
 	for hour := 0; hour < 30*24; hour += 6 {
 		for i := range devices {
 			value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":1}}`, i, w.now.UnixMilli())
-			r := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
+			r := admit.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
 			w.log = append(w.log, r)
 			require.NoError(t, l.Take(t.Context(), r))
 		}
@@ -298,7 +298,7 @@ func TestJournalBlocksWaitForDeadLetters(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
 	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
+	require.NoError(t, l.Take(ctx, admit.Record{Offset: 1, Time: start, Value: []byte("bad")}))
 	require.NoError(t, l.Take(ctx, one(2, "d0")))
 	require.NoError(t, l.Take(ctx, one(3, "d1")))
 	l.Flush()
@@ -321,7 +321,7 @@ func TestJournalFloorWaitsForDeadLetters(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
 	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
+	require.NoError(t, l.Take(ctx, admit.Record{Offset: 1, Time: start, Value: []byte("bad")}))
 	for offset := range int64(3) {
 		require.NoError(t, l.Take(ctx, one(2+offset, "d1")))
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
@@ -26,7 +26,7 @@ func (w *world) label(l *ingest.Local, device, name, value string) bool {
 	text := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"labels":{%q:%q},"values":{"a":1}}`, device,
 		w.now.UnixMilli(), name, value)
 	refused := len(w.deadLetters)
-	rec := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(text)}
+	rec := admit.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(text)}
 	require.NoError(w.t, l.Take(w.t.Context(), rec))
 	require.NoError(w.t, l.Step(w.t.Context()))
 	return len(w.deadLetters) == refused
@@ -52,10 +52,10 @@ func TestLabelValuesLimit(t *testing.T) {
 	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
 	require.Equal(t, `label trip has 3 values, and "9" would be one more: the limit label-values of the tenant is passed `+
 		`by device d9`, w.deadLetters[0].Bad.Detail)
-	over := l.Throttle().Excesses("acme")
+	over := l.Deferred().Excesses("acme")
 	require.Len(t, over, 1)
 	require.Equal(t, "label-values", over[0].Limit)
-	require.Equal(t, []throttle.TopDevice{{Device: "d9", Readings: 3}}, over[0].TopDevices)
+	require.Equal(t, []admit.TopDevice{{Device: "d9", Readings: 3}}, over[0].TopDevices)
 	heldRows(t, l)
 }
 
@@ -109,7 +109,7 @@ func TestLabelValuesLimitWithoutCatalog(t *testing.T) {
 	for i := range 200 {
 		text := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"labels":{"trip":"%d"},"values":{"a":1}}`,
 			at.UnixMilli(), i)
-		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(text)}))
+		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(text)}))
 		w.now = w.now.Add(time.Second)
 		for _, j := range l.Due() {
 			if _, ok := j.(*worker.Publish); ok {
@@ -130,7 +130,7 @@ func TestLabelNamesLimit(t *testing.T) {
 	for i := range 1001 {
 		text := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"labels":{"l%d":"1"},"values":{"a":1}}`,
 			w.now.UnixMilli(), i)
-		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: []byte(text)})
+		w.log = append(w.log, admit.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: []byte(text)})
 	}
 	w.read(l)
 	require.Len(t, w.deadLetters, 1)

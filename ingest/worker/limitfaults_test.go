@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +84,7 @@ func TestDeathWhileDeferredIsRefused(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 120 {
 			at := int64(start + i*300)
-			w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
+			w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
 				`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}}`, rnd.IntN(3), at, i)})
 		}
 		w.now = time.UnixMilli(start)

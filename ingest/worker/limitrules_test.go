@@ -7,6 +7,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
@@ -49,8 +50,8 @@ func TestExceededRateIsNamed(t *testing.T) {
 			w.publish("acme", "d", w.now, values)
 		}
 		w.read(l)
-		require.Equal(t, limit, l.Throttle().Deferrals("")[0].Limit)
-		require.Equal(t, limit, l.Throttle().Excesses("")[0].Limit)
+		require.Equal(t, limit, l.Deferred().Deferrals("")[0].Limit)
+		require.Equal(t, limit, l.Deferred().Excesses("")[0].Limit)
 	}
 }
 
@@ -106,7 +107,7 @@ func TestSeriesPerDayCount(t *testing.T) {
 	} {
 		at := w.now.Add(-c.ago).UnixMilli()
 		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{%s}}`, at, c.values)
-		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: []byte(value)})
+		w.log = append(w.log, admit.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: []byte(value)})
 	}
 	w.read(l)
 	var refused []int64
@@ -123,7 +124,7 @@ func TestDeferredDeadLettersNameElement(t *testing.T) {
 	for i := range 10 {
 		at := w.now.UnixMilli() + int64(i)
 		one := `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`
-		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: fmt.Appendf(nil,
+		w.log = append(w.log, admit.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: fmt.Appendf(nil,
 			"["+one+","+one+"]", fmt.Sprint("calm", i), at, "loud", at)})
 	}
 	w.read(l)
@@ -160,7 +161,7 @@ func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 	}
 	w.read(l)
 	var named []string
-	for _, c := range l.Throttle().Excesses("acme")[0].TopDevices {
+	for _, c := range l.Deferred().Excesses("acme")[0].TopDevices {
 		named = append(named, c.Device)
 	}
 	require.Subset(t, named, []string{"loud", "late"})
@@ -193,7 +194,7 @@ func TestLimitsChangeAtRunTime(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.Equal(t, 41, has(l, "acme"))
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 }
 
 // What the log is about to lose is taken at once, however long it would have had to wait.
@@ -205,11 +206,11 @@ func TestDeferredBelowRetentionIsTakenAtOnce(t *testing.T) {
 	}
 	w.read(l)
 	l.CutBelow(10, w.now)
-	at, ok := l.Throttle().DueAt()
+	at, ok := l.Deferred().DueAt()
 	require.True(t, ok)
 	require.False(t, at.After(w.now))
 	w.read(l)
-	require.Equal(t, int64(10), l.Throttle().Deferrals("")[0].From)
+	require.Equal(t, int64(10), l.Deferred().Deferrals("")[0].From)
 }
 
 // While rows of a chain are about to be cut nothing of it is refused that has waited for too long: the cut would wait
@@ -223,13 +224,13 @@ func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 		w.publish("loud", "l", w.now, 1)
 	}
 	w.read(l)
-	from := l.Throttle().Deferrals("")[0].From
+	from := l.Deferred().Deferrals("")[0].From
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(t.Context())) // the bin is due
 	for range 5 {
 		w.takeDeferred(l)
 		require.NoError(t, l.Step(t.Context()))
-		require.Equal(t, from, l.Throttle().Deferrals("")[0].From)
+		require.Equal(t, from, l.Deferred().Deferrals("")[0].From)
 		require.Zero(t, l.Counts.Refused)
 		w.now = w.now.Add(time.Second)
 	}
@@ -238,7 +239,7 @@ func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 	require.Equal(t, int(from), w.storedReadings())
 	w.takeDeferred(l)
 	require.NoError(t, l.Step(t.Context()))
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Len(t, w.deadLetters, 20-int(from))
 	require.Equal(t, int64(20), l.Floor())
 }
@@ -261,10 +262,10 @@ func TestDeferredIsJudgedByCurrentLimits(t *testing.T) {
 	}
 	w.read(l)
 	taken := has(l, "acme")
-	require.Len(t, l.Throttle().Deferrals(""), 1)
+	require.Len(t, l.Deferred().Deferrals(""), 1)
 	set(1000)
 	w.now = w.now.Add(15 * time.Second) // one is paid for
 	w.takeDeferred(l)
 	require.Equal(t, 21, has(l, "acme"), "%d before", taken)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 }

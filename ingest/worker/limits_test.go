@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
@@ -33,7 +34,7 @@ func (w *world) publish(tenant, device string, at time.Time, n int) {
 		values += fmt.Sprintf(`,"v%d":%d`, i, i)
 	}
 	value := fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%s}}`, tenant, device, at.UnixMilli(), values)
-	w.log = append(w.log, worker.Record{Offset: int64(len(w.log)), Time: at.UnixMilli(), Value: []byte(value)})
+	w.log = append(w.log, admit.Record{Offset: int64(len(w.log)), Time: at.UnixMilli(), Value: []byte(value)})
 }
 
 // read takes what is in the log, and what may go on of what waits.
@@ -47,7 +48,7 @@ func (w *world) read(l *ingest.Local) {
 }
 
 func (w *world) takeDeferred(l *ingest.Local) {
-	for offset, ok := l.Throttle().Next(w.now); ok; offset, ok = l.Throttle().Next(w.now) {
+	for offset, ok := l.Deferred().Next(w.now); ok; offset, ok = l.Deferred().Next(w.now) {
 		require.NoError(w.t, l.TakeDeferredRecord(context.Background(), w.at(offset)))
 	}
 }
@@ -89,14 +90,14 @@ func TestReadingsOverRateAreDeferred(t *testing.T) {
 			}
 			require.Equal(t, 5, has(l, "quiet"))
 			require.InDelta(t, 62, has(l, "loud"), 8, "the burst, and what a second brings")
-			waiting := l.Throttle().Deferrals("")
+			waiting := l.Deferred().Deferrals("")
 			require.NotEmpty(t, waiting)
 			require.Equal(t, "loud", waiting[0].Tenant)
 			require.Equal(t, c.limit, waiting[0].Limit)
 			require.Equal(t, c.whole, waiting[0].Device == "")
-			require.Empty(t, l.Throttle().Deferrals("quiet"))
+			require.Empty(t, l.Deferred().Deferrals("quiet"))
 			require.LessOrEqual(t, l.Floor(), waiting[0].From)
-			require.Positive(t, l.Throttle().Excesses("loud")[0].Delayed)
+			require.Positive(t, l.Deferred().Excesses("loud")[0].Delayed)
 
 			// Each second brings so many, be it asked seldom or often.
 			taken := has(l, "loud")
@@ -112,7 +113,7 @@ func TestReadingsOverRateAreDeferred(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			w.read(l)
 			require.Equal(t, 205, has(l, "loud"))
-			require.Empty(t, l.Throttle().Deferrals(""))
+			require.Empty(t, l.Deferred().Deferrals(""))
 			require.NoError(t, l.Finish(t.Context()))
 			require.Equal(t, int64(len(w.log)), l.Floor())
 			w.CheckChains()
@@ -167,7 +168,7 @@ func TestLimitsDoNotSlowCatchUp(t *testing.T) {
 		c.HeldFor = time.Minute
 	})
 	w.read(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, len(w.log), has(l, "acme"))
 	require.Empty(t, w.deadLetters)
 }
@@ -191,14 +192,14 @@ func TestDeferredTooLongIsRefused(t *testing.T) {
 	w.read(l)
 	require.Equal(t, 42, has(l, "loud"), "what has been paid for is taken, however old")
 	require.Len(t, w.deadLetters, 58)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	for i, deadLetter := range w.deadLetters {
 		require.Equal(t, decode.Limit, deadLetter.Bad.Reason)
 		require.Equal(t, int64(42+i), deadLetter.Record.Offset)
 		require.Contains(t, deadLetter.Bad.Detail, "the limit readings of the tenant is passed by device l")
 	}
-	require.Equal(t, int64(58), l.Throttle().Excesses("loud")[0].Refused)
-	require.Equal(t, "l", l.Throttle().Excesses("loud")[0].TopDevices[0].Device)
+	require.Equal(t, int64(58), l.Deferred().Excesses("loud")[0].Refused)
+	require.Equal(t, "l", l.Deferred().Excesses("loud")[0].TopDevices[0].Device)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(len(w.log)), l.Floor())
 }
@@ -214,10 +215,10 @@ func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 	w.read(l)
 	require.NoError(t, l.Finish(t.Context()))
 	first := l.Floor()
-	require.Equal(t, l.Throttle().Deferrals("")[0].From, first)
+	require.Equal(t, l.Deferred().Deferrals("")[0].From, first)
 	w.now = w.now.Add(time.Minute)
 	w.takeDeferred(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, first, l.Floor(), "nobody has acknowledged them")
 	require.NoError(t, l.Step(t.Context()))
 	require.Len(t, w.deadLetters, 20-int(first))
@@ -238,16 +239,16 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	for i := range 1010 {
 		many = append(many, fmt.Sprintf(`{"tenant":"loud","device":"d%d","ts":%d,"values":{"a":1}}`, i, w.now.UnixMilli()))
 	}
-	w.log = append(w.log, worker.Record{Offset: 400, Time: w.now.UnixMilli(),
+	w.log = append(w.log, admit.Record{Offset: 400, Time: w.now.UnixMilli(),
 		Value: []byte("[" + strings.Join(many, ",") + "]")})
 	w.read(l)
 	w.now = w.now.Add(31 * time.Second)
 	w.takeDeferred(l) // what has waited for too long
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	w.now = w.now.Add(time.Minute)
 	w.publish("loud", "d1005", w.now, 1)
 	require.NoError(t, l.Take(ctx, w.at(401)))
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	l.Drain()
 	var deadLetters []worker.Job
 	chunk := func() (created bool) {
@@ -285,16 +286,16 @@ func TestDeferralIsBounded(t *testing.T) {
 	w.publish("acme", "d", w.now, 600) // ten minutes' worth
 	w.publish("acme", "d", w.now, 1)
 	w.read(l)
-	require.Equal(t, int64(2), l.Throttle().Deferrals("")[0].From)
-	at, ok := l.Throttle().DueAt()
+	require.Equal(t, int64(2), l.Deferred().Deferrals("")[0].From)
+	at, ok := l.Deferred().DueAt()
 	require.True(t, ok)
 	require.Equal(t, w.log[2].Time+30_001, at.UnixMilli())
 	w.now = at.Add(-time.Millisecond)
 	w.read(l)
-	require.Len(t, l.Throttle().Deferrals(""), 1)
+	require.Len(t, l.Deferred().Deferrals(""), 1)
 	w.now = at
 	w.read(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Len(t, w.deadLetters, 1)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(3), l.Floor())
@@ -322,7 +323,7 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 		require.NoError(t, l.Take(ctx, w.log[at]))
 	}
 	w.takeDeferred(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	w.now = w.now.Add(time.Hour) // all bins are due
 	var publish *worker.Publish
 	stored := map[string]bool{}
@@ -361,7 +362,7 @@ func TestReadingsOverRateAreRefused(t *testing.T) {
 	}
 	w.log = w.log[:len(w.log)-10]
 	w.read(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, 4+11, has(l, "loud")-7)
 	require.NotEmpty(t, w.deadLetters)
 	for _, deadLetter := range w.deadLetters {
@@ -402,7 +403,7 @@ func TestLimitsOfNumbersAndSizes(t *testing.T) {
 			w := newWorld(t, nil)
 			l := w.limited(c.limits, nil)
 			for i, value := range append(c.good, c.bad, few) {
-				w.log = append(w.log, worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(value)})
+				w.log = append(w.log, admit.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(value)})
 			}
 			w.read(l)
 			require.Len(t, w.deadLetters, 1)
@@ -410,8 +411,8 @@ func TestLimitsOfNumbersAndSizes(t *testing.T) {
 			require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
 			require.Contains(t, w.deadLetters[0].Bad.Detail, "the limit "+c.limit+" of the tenant is passed by device d")
 			require.Equal(t, len(c.good)+1, has(l, "acme"))
-			require.Equal(t, c.limit, l.Throttle().Excesses("")[0].Limit)
-			require.Contains(t, w.deadLetters[0].Bad.Detail, "by device "+l.Throttle().Excesses("")[0].TopDevices[0].Device)
+			require.Equal(t, c.limit, l.Deferred().Excesses("")[0].Limit)
+			require.Contains(t, w.deadLetters[0].Bad.Detail, "by device "+l.Deferred().Excesses("")[0].TopDevices[0].Device)
 		})
 	}
 }
@@ -471,7 +472,7 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 		w.publish("globex", "d", w.now, 1)
 	}
 	w.read(l)
-	require.Len(t, l.Throttle().Deferrals(""), 1)
+	require.Len(t, l.Deferred().Deferrals(""), 1)
 	require.Equal(t, 2+20, has(l, "globex"))
 	require.Equal(t, 4, has(l, "acme"), "six, with the two that were refused")
 
@@ -485,7 +486,7 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	w.read(l)
 	w.now = w.now.Add(time.Second)
 	w.read(l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, 23, has(l, "acme"))
 }
 
@@ -530,12 +531,12 @@ func TestDeferralKeepsRecordsWhole(t *testing.T) {
 			}
 		}
 		whole := []byte(value[:len(value)-1] + "]")
-		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: whole})
+		w.log = append(w.log, admit.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: whole})
 	}
 	w.read(l)
-	waiting := l.Throttle().Deferrals("")
+	waiting := l.Deferred().Deferrals("")
 	require.Len(t, waiting, 65, "64 devices, and the tenant")
-	for len(l.Throttle().Deferrals("")) > 0 {
+	for len(l.Deferred().Deferrals("")) > 0 {
 		w.now = w.now.Add(time.Second)
 		w.read(l)
 		heldRows(t, l)
@@ -559,13 +560,13 @@ func TestDeferredIsTakenBeforeLogDeletes(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.InDelta(t, 51, has(l, "acme")+w.storedReadings(), 2)
-	from, ok := l.Throttle().Truncate(70)
+	from, ok := l.Deferred().Truncate(70)
 	require.True(t, ok)
 	require.InDelta(t, 51, from, 2)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
 	require.InDelta(t, 51+30, has(l, "acme")+w.storedReadings(), 2)
-	_, ok = l.Throttle().Truncate(70)
+	_, ok = l.Deferred().Truncate(70)
 	require.False(t, ok)
 }
 
@@ -578,7 +579,7 @@ func TestDeferralsAfterResume(t *testing.T) {
 	}
 	w.read(l)
 	l.Resume(worker.Assignment{Stream: 1, Position: 40})
-	require.Equal(t, int64(40), l.Throttle().Deferrals("")[0].From)
+	require.Equal(t, int64(40), l.Deferred().Deferrals("")[0].From)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
 	require.NoError(t, l.Finish(ingesttest.Deadline(t)))
@@ -593,10 +594,10 @@ func TestRefusedReadingsAreCharged(t *testing.T) {
 	ctx := ingesttest.Deadline(t)
 	late := fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start+24*3600_000)
 	for i := range int64(20) {
-		w.log = append(w.log, worker.Record{Offset: i, Time: start, Value: late})
+		w.log = append(w.log, admit.Record{Offset: i, Time: start, Value: late})
 		require.NoError(t, l.Take(ctx, w.log[i]))
 	}
-	require.Len(t, l.Throttle().Deferrals("acme"), 1)
+	require.Len(t, l.Deferred().Deferrals("acme"), 1)
 	require.NoError(t, l.Step(ctx))
 	require.Len(t, w.deadLetters, 4, "three at once, and one that overdraws")
 }

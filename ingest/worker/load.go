@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"binnacle/binning"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/journal"
 )
 
@@ -14,8 +15,8 @@ type Loading struct {
 	w      *Worker
 	commit journal.Commit
 	floor  int64
-	chains map[chainKey]*loadedChain
-	order  []chainKey
+	chains map[admit.Chain]*loadedChain
+	order  []admit.Chain
 	times  []loadedTimes
 	bytes  int64 // of memory
 	blocks int
@@ -44,7 +45,7 @@ const loadedBytes = 300
 // Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
 // with the floor as its position: until Done it is asked for nothing but heads.
 func (w *Worker) Load(c journal.Commit, floor int64) *Loading {
-	w.journal.loading = &Loading{w: w, commit: c, floor: floor, chains: map[chainKey]*loadedChain{}}
+	w.journal.loading = &Loading{w: w, commit: c, floor: floor, chains: map[admit.Chain]*loadedChain{}}
 	return w.journal.loading
 }
 
@@ -54,7 +55,7 @@ func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if r.Stream != l.commit.Stream {
 		return nil
 	}
-	key := chainKey{r.Tenant, r.Device, r.Day}
+	key := admit.Chain{Tenant: r.Tenant, Device: r.Device, Day: r.Day}
 	c := l.chains[key]
 	if c == nil {
 		c = &loadedChain{}
@@ -123,7 +124,7 @@ func (l *Loading) Done(last journal.Link, now time.Time) error {
 }
 
 // restore returns the open bin of a chain as it was. The caller holds the lock.
-func (l *Loading) restore(key chainKey, x *loadedChain, now time.Time) error {
+func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error {
 	w, from := l.w, l.floor
 	if x.tail.Known && x.tail.Chunks > 0 {
 		from = max(from, x.tail.Through+1)
@@ -135,8 +136,8 @@ func (l *Loading) restore(key chainKey, x *loadedChain, now time.Time) error {
 	if len(blocks) == 0 && (!x.tail.Known || x.tail.Chunks == 0 || x.tail.Chunks > math.MaxUint32) {
 		return nil
 	}
-	d := w.registry.device(key.tenant, key.device)
-	c := w.open(d, key.day, now)
+	d := w.registry.device(key.Tenant, key.Device)
+	c := w.open(d, key.Day, now)
 	if x.tail.Known {
 		c.hint(&x.tail)
 		c.generation = w.generation

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 
@@ -88,7 +89,7 @@ func TestHeldEqualsSumOfParts(t *testing.T) {
 					at := w.now.UnixMilli()
 					value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%05d","ts":%d,"labels":%s,"values":%s}`,
 						d, at+int64(round), labels, values)
-					require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: at, Value: value}))
+					require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: at, Value: value}))
 					offset++
 				}
 			}

@@ -17,7 +17,7 @@ type Observer interface {
 	ChainForgotten()                      // what was known of an idle chain has made room
 	KeyFull(key sharding.Key)             // a partition key takes no more: chunks with that key wait
 	ShelfFailed(err error)                // blocks stay in memory: the shelf did not take them
-	Deferred()                            // a reading is over a rate: it stays in the log
+	Deferred(readings int)                // readings are over a rate: they stay in the log
 	Resumed(readings int)                 // deferred readings were taken
 	JournalLost()                         // the journal has lost its end: what was there goes there again
 }

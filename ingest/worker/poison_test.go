@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/require"
@@ -24,7 +24,7 @@ func field(b []byte, number protowire.Number, v []byte) []byte {
 
 // byReference is a record of remote write 2.0 with series of device d0 that all have three labels of the same text, by
 // reference, and one of their own.
-func byReference(series int, text string, at int64) worker.Record {
+func byReference(series int, text string, at int64) admit.Record {
 	var body []byte
 	symbols := []string{"", "__name__", "m", "tenant", "acme", "instance", "d0", "a", "b", "c", "k", text}
 	first := len(symbols)
@@ -43,13 +43,13 @@ func byReference(series int, text string, at int64) worker.Record {
 		sample = binary.AppendUvarint(append(sample, 2<<3), uint64(at))
 		body = field(body, 5, field(field(nil, 1, refs), 2, sample))
 	}
-	return worker.Record{Time: start, Value: s2.EncodeSnappyBest(nil, body), Headers: []worker.Header{
+	return admit.Record{Time: start, Value: s2.EncodeSnappyBest(nil, body), Headers: []admit.Header{
 		{Key: "content-type", Value: []byte("application/x-protobuf;proto=io.prometheus.write.v2.Request")}}}
 }
 
 // labelled is a message of device d0 with one label.
-func labelled(offset int64, label string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func labelled(offset int64, label string) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1},"labels":{"l":"%s"}}`, start+offset, label)}
 }
 
@@ -57,7 +57,7 @@ func labelled(offset int64, label string) worker.Record {
 // for each series, and a control character takes six bytes. What fits no document is refused, and what follows is
 // stored.
 func TestReadingsThatFitNoDocumentAreRefused(t *testing.T) {
-	for name, rec := range map[string]worker.Record{
+	for name, rec := range map[string]admit.Record{
 		"labels by reference, of 1 KB":                 byReference(37, strings.Repeat("x", 20_000), start),
 		"labels by reference, escaped":                 byReference(10, strings.Repeat("\x01", 10_000), start),
 		"a label of the delete character":              labelled(0, strings.Repeat("\x7f", 370_000)),
@@ -65,7 +65,7 @@ func TestReadingsThatFitNoDocumentAreRefused(t *testing.T) {
 		"a label that is longer than a block's may be": labelled(0, strings.Repeat("x", 1_100_000)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, []worker.Record{rec, values(1, `{"a":2}`)})
+			w := newWorld(t, []admit.Record{rec, values(1, `{"a":2}`)})
 			l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{} }), ingesttest.Deadline(t)
 			for _, r := range w.log {
 				require.NoError(t, l.Take(ctx, r))
@@ -85,7 +85,7 @@ func TestReadingsThatFitNoDocumentAreRefused(t *testing.T) {
 // Rows that make no document, which an earlier release took and left in the journal, become dead letters at the cut.
 // Those of other records are stored.
 func TestRowsThatMakeNoDocumentBecomeDeadLetters(t *testing.T) {
-	w := withJournal(newWorld(t, []worker.Record{
+	w := withJournal(newWorld(t, []admit.Record{
 		values(0, `{"a":1}`), labelled(1, strings.Repeat("x", 400_000)), values(2, `{"a":3}`),
 	}))
 	ctx := ingesttest.Deadline(t)

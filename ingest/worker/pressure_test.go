@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/stream/deadletter"
@@ -22,8 +23,8 @@ import (
 )
 
 // one returns a message of a device with one value.
-func one(offset int64, device string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func one(offset int64, device string) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
 }
 
@@ -57,7 +58,7 @@ func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 	for range 100 {
 		for range 5 {
 			require.NoError(t, l.Take(ctx, one(offset, "d0")))
-			require.NoError(t, l.Take(ctx, worker.Record{Offset: offset + 1, Time: start, Value: []byte("bad")}))
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: offset + 1, Time: start, Value: []byte("bad")}))
 			require.NoError(t, l.Take(ctx, one(offset+2, "d0")))
 			offset += 3
 		}
@@ -102,7 +103,7 @@ func TestReliefSkipsWaitingChains(t *testing.T) {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%02d", offset%20))))
 		offset++
 	}
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start, Value: []byte("bad")}))
+	require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start, Value: []byte("bad")}))
 	offset++
 	for l.Held() < 1<<20 {
 		require.NoError(t, l.Take(ctx, one(offset, "waits")))
@@ -197,7 +198,7 @@ func TestDeadLettersCountAsMemory(t *testing.T) {
 	ctx := ingesttest.Deadline(t)
 	payload := make([]byte, 10_000)
 	for i := range int64(100) {
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: payload}))
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: i, Time: start, Value: payload}))
 		do(t, l, l.Due(), not(isPublish))
 	}
 	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
@@ -224,7 +225,7 @@ func TestRecordOfBadElements(t *testing.T) {
 				n = 100_000 / len(c.elements)
 			}
 			value := []byte("[" + strings.Repeat(c.elements+",", n-1) + c.elements + "]")
-			require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: start, Value: value}))
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: 0, Time: start, Value: value}))
 			require.Less(t, l.Held(), int64(9*len(value)+20_000))
 			require.NoError(t, l.Finish(ctx))
 			require.LessOrEqual(t, len(w.deadLetters), c.most)
@@ -258,7 +259,7 @@ func TestFloodOfRefusedRecords(t *testing.T) {
 	var jobs []worker.Job
 	offset := int64(0)
 	for ; !l.IsRefusing(); offset++ {
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start, Value: make([]byte, 10_000)}))
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start, Value: make([]byte, 10_000)}))
 		jobs = append(jobs, do(t, l, l.Due(), not(isPublish))...)
 	}
 	require.Less(t, l.Held(), int64(40<<20))
@@ -324,7 +325,7 @@ func TestGoneDevicesAreForgotten(t *testing.T) {
 // While memory is short, blocks go to the shelf as long as any bin has some there, also when the bins that take most
 // memory have none left: nothing is cut.
 func TestShelfBeforeCut(t *testing.T) {
-	var log []worker.Record
+	var log []admit.Record
 	for _, c := range []struct{ trucks, each int }{{1, 2500}, {31, 400}} { // the second ones have the first among them
 		convoy := newConvoy(c.trucks, time.UnixMilli(start), time.Second)
 		for range c.each {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
 	"binnacle/internal/retry"
@@ -29,29 +30,28 @@ type publisher struct {
 // deferredDeadLetters are those of readings that had been deferred. They come in no order of offsets.
 type deferredDeadLetters struct {
 	deadLetters
-	lowest  minima           // of their offsets
-	ofChain map[chainKey]int // how many of them are of a chain
+	lowest  minima              // of their offsets
+	ofChain map[admit.Chain]int // how many of them are of a chain
 }
 
 // refuse makes a dead letter of a record, or of one of its elements.
-func (p *publisher) refuse(rec *Record, bad decode.Bad) {
+func (p *publisher) refuse(rec *admit.Record, bad decode.Bad) {
 	p.refused.add(DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad})
 	p.observer.Refused(bad.Reason, bad.More+1)
 }
 
 // refuseDeferred makes a dead letter of a reading that had been deferred.
-func (p *publisher) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode.Bad) {
+func (p *publisher) refuseDeferred(rec *admit.Record, x *admit.Refusal) {
 	d := &p.deferred
-	l := DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad}
-	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
-	p.observer.Refused(bad.Reason, 1)
+	l := DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: x.Bad, chain: x.Chain}
+	p.observer.Refused(x.Bad.Reason, 1)
 	if at, isNew := d.add(l); isNew {
 		d.lowest.push(rec.Offset)
 	} else if !d.also(at, l.chain) {
 		return // it speaks for the chain already
 	}
 	if d.ofChain == nil {
-		d.ofChain = map[chainKey]int{}
+		d.ofChain = map[admit.Chain]int{}
 	}
 	d.ofChain[l.chain]++
 }
@@ -78,7 +78,7 @@ func (p *publisher) firstRefused() int64 {
 // block of it may be made before (rules W5, J2). They stand below what the chain takes later, and no other chain waits
 // for them.
 func (p *publisher) awaitsDeferred(c *chain) bool {
-	return len(p.deferred.ofChain) > 0 && p.deferred.ofChain[chainKey{c.device.tenant.Name, c.device.ID, c.day}] > 0
+	return len(p.deferred.ofChain) > 0 && p.deferred.ofChain[c.key()] > 0
 }
 
 // acknowledged ends the publication in flight.
@@ -95,7 +95,7 @@ func (d *deferredDeadLetters) acknowledged(part *publication, published []DeadLe
 }
 
 // decided takes away a dead letter that speaks for a chain.
-func (d *deferredDeadLetters) decided(c chainKey) {
+func (d *deferredDeadLetters) decided(c admit.Chain) {
 	if d.ofChain[c]--; d.ofChain[c] <= 0 {
 		delete(d.ofChain, c)
 	}
@@ -152,11 +152,11 @@ func (p *publisher) publishFlight(c *chain) (*Publish, error) {
 func (p *publisher) flightDeadLetter(c *chain, offset int64) DeadLetter {
 	return DeadLetter{
 		Topic: p.cfg.Topic, Partition: p.partition,
-		Record: Record{
+		Record: admit.Record{
 			Offset: offset, Time: -1,
 			Key:     []byte(c.device.tenant.Name + "/" + c.device.ID),
 			Value:   []byte("["),
-			Headers: []Header{{Key: contentTypeHeader, Value: []byte("application/json")}},
+			Headers: []admit.Header{{Key: admit.ContentType, Value: []byte("application/json")}},
 		},
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unstorable, Detail: c.flight.rejected},
 	}

@@ -12,6 +12,7 @@ import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
@@ -84,9 +85,9 @@ func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.In
 
 // countingLog returns a log with the offset as value: instants repeat, devices and days mix, records
 // have several readings, and some are bad.
-func countingLog(seed uint64, n int) []worker.Record {
+func countingLog(seed uint64, n int) []admit.Record {
 	rnd := rand.New(rand.NewPCG(seed, 4))
-	var log []worker.Record
+	var log []admit.Record
 	for i := range n {
 		message := func() string {
 			at := int64(start) + 1000*rnd.Int64N(8) - telemetry.DayMillis*rnd.Int64N(2)
@@ -99,7 +100,7 @@ func countingLog(seed uint64, n int) []worker.Record {
 		case 1:
 			value = "[" + message() + "," + message() + ",7]"
 		}
-		log = append(log, worker.Record{Offset: int64(i), Time: start, Value: []byte(value)})
+		log = append(log, admit.Record{Offset: int64(i), Time: start, Value: []byte(value)})
 	}
 	return log
 }
@@ -143,7 +144,7 @@ func (k *walk) step() {
 			}
 		}
 	case n < 40 && (k.limits.Any() || k.registers):
-		if len(o.Throttle().Deferrals("")) > 0 {
+		if len(o.Deferred().Deferrals("")) > 0 {
 			name = "take deferred"
 			k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
 			k.takeDeferred(o, 1+k.rnd.IntN(6))
@@ -196,7 +197,7 @@ func (k *walk) step() {
 }
 
 // take feeds a record to an owner.
-func (k *walk) take(o *owner, rec worker.Record) {
+func (k *walk) take(o *owner, rec admit.Record) {
 	if k.erasing != nil {
 		k.erasing.take(o, rec)
 		return
@@ -207,7 +208,7 @@ func (k *walk) take(o *owner, rec worker.Record) {
 // takeDeferred has an owner read some records again, and goes away in the middle of a pass.
 func (k *walk) takeDeferred(o *owner, records int) {
 	for range records {
-		at, ok := o.Throttle().Next(k.now)
+		at, ok := o.Deferred().Next(k.now)
 		if !ok {
 			return
 		}
@@ -417,7 +418,7 @@ func (k *walk) checkMerged(o *owner) {
 		return
 	}
 	reached := o.Position()
-	for _, x := range o.Throttle().Deferrals("") { // a head says so: what it answers is not complete
+	for _, x := range o.Deferred().Deferrals("") { // a head says so: what it answers is not complete
 		reached = min(reached, x.From)
 	}
 	published, _ := k.published(reached)
@@ -469,11 +470,11 @@ func (k *walk) settle() {
 
 // drainWaiting lets everything go on that waits for limits.
 func (k *walk) drainWaiting(o *owner) {
-	for n := 0; len(o.Throttle().Deferrals("")) > 0; n++ {
+	for n := 0; len(o.Deferred().Deferrals("")) > 0; n++ {
 		require.Less(k.t, n, 1000, "I11: something waits for ever")
 		k.now = k.now.Add(10 * time.Second)
 		require.NoError(k.t, o.Step(context.Background())) // tenants are registered
-		for offset, ok := o.Throttle().Next(k.now); ok; offset, ok = o.Throttle().Next(k.now) {
+		for offset, ok := o.Deferred().Next(k.now); ok; offset, ok = o.Deferred().Next(k.now) {
 			require.NoError(k.t, o.TakeDeferredRecord(context.Background(), k.at(offset)))
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -22,7 +22,7 @@ type refreshes struct {
 	*walk
 	querier   *query.Querier
 	directory *control.Directory // of queriers
-	all       []worker.Record    // what devices will have published in the end
+	all       []admit.Record     // what devices will have published in the end
 
 	scans    int // of the store
 	unasked  int // answers that took none

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/throttle"
 	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
@@ -20,13 +20,13 @@ import (
 // registered makes a tenant known.
 func registered(w *world, tenant string) {
 	l := w.worker(nil)
-	require.NoError(w.t, l.Take(context.Background(), worker.Record{Time: start,
+	require.NoError(w.t, l.Take(context.Background(), admit.Record{Time: start,
 		Value: fmt.Appendf(nil, `{"tenant":%q,"device":"first","ts":%d,"values":{"a":1}}`, tenant, start)}))
 }
 
 // takeDeferred reads again all that may be taken now.
 func takeDeferred(w *world, l *ingest.Local) {
-	for offset, ok := l.Throttle().Next(w.now); ok; offset, ok = l.Throttle().Next(w.now) {
+	for offset, ok := l.Deferred().Next(w.now); ok; offset, ok = l.Deferred().Next(w.now) {
 		require.NoError(w.t, l.TakeDeferredRecord(context.Background(), w.at(offset)))
 	}
 }
@@ -43,11 +43,11 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 		if i == made-1 {
 			tenant, device = "acme", "after"
 		}
-		w.log = append(w.log, worker.Record{Offset: i, Time: start, Value: fmt.Appendf(nil,
+		w.log = append(w.log, admit.Record{Offset: i, Time: start, Value: fmt.Appendf(nil,
 			`{"tenant":%q,"device":"%s%d","ts":%d,"values":{"a":1}}`, tenant, device, i, start)})
 	}
 	l := w.worker(func(c *ingest.Config) {
-		c.Registrations, c.HeldFor = throttle.NewRegistrations(perMinute), 15*time.Minute
+		c.Registrations, c.HeldFor = admit.NewRegistrations(perMinute), 15*time.Minute
 	})
 	ctx, creates := ingesttest.Deadline(t), w.ops
 	for _, r := range w.log {
@@ -56,7 +56,7 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 	require.Equal(t, creates, w.ops, "nothing is registered before a record is taken")
 	require.EqualValues(t, made, l.Position())
 	require.Equal(t, 1, l.OpenBins(), "the reading of acme is taken")
-	require.Len(t, l.Throttle().Deferrals(""), 1024)
+	require.Len(t, l.Deferred().Deferrals(""), 1024)
 	require.Less(t, l.Held(), int64(8<<20))
 	known := func() (n int) {
 		for i := range made {
@@ -75,7 +75,7 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 		require.LessOrEqual(t, known(), perMinute*(minute+2))
 	}
 	require.Greater(t, known(), 14*perMinute)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.NoError(t, l.Finish(ctx))
 	require.EqualValues(t, made, l.Floor())
 	for _, d := range w.deadLetters {
@@ -91,14 +91,14 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 func TestRegistrationIsTriedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range int64(4) {
-		w.log = append(w.log, worker.Record{Offset: i, Time: start,
+		w.log = append(w.log, admit.Record{Offset: i, Time: start,
 			Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, start+i/2, i)})
 	}
-	shared := throttle.NewRegistrations(1)
+	shared := admit.NewRegistrations(1)
 	l := w.worker(func(c *ingest.Config) { c.Registrations, c.Topic = shared, "quiet" })
 	loud := w.worker(func(c *ingest.Config) { c.Registrations, c.Topic = shared, "loud" })
 	ctx := ingesttest.Deadline(t)
-	require.NoError(t, loud.Take(ctx, worker.Record{Time: start, Value: fmt.Appendf(nil,
+	require.NoError(t, loud.Take(ctx, admit.Record{Time: start, Value: fmt.Appendf(nil,
 		`[{"tenant":"t1","device":"d","ts":%[1]d,"values":{"a":1}},{"tenant":"t2","device":"d","ts":%[1]d,"values":{"a":1}}]`,
 		start)}))
 	require.Len(t, loud.Due(), 1, "one a minute for a topic")
@@ -116,7 +116,7 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 	require.NoError(t, l.Step(ctx))
 	require.Zero(t, l.OpenBins())
 	takeDeferred(w, l)
-	require.Empty(t, l.Throttle().Deferrals(""))
+	require.Empty(t, l.Deferred().Deferrals(""))
 	require.NoError(t, l.Finish(ctx))
 	require.Empty(t, w.deadLetters)
 	require.Len(t, w.Stored(), 2)
@@ -126,7 +126,7 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 }
 
 // ofTwoTenants has the log's device d0 be another tenant's.
-func ofTwoTenants(log []worker.Record) []worker.Record {
+func ofTwoTenants(log []admit.Record) []admit.Record {
 	for i := range log {
 		log[i].Value = bytes.ReplaceAll(log[i].Value, []byte(`"acme","device":"d0"`), []byte(`"globex","device":"d0"`))
 	}
@@ -165,7 +165,7 @@ func TestDeathWhileTenantsAreRefused(t *testing.T) {
 		w := newWorld(t, nil)
 		for i := range 120 {
 			at := int64(start + i*300)
-			w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
+			w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
 				`{"tenant":"t%d","device":"d%d","ts":%d,"values":{"a":%d}}`, rnd.IntN(60), i, at, i)})
 		}
 		w.now = time.UnixMilli(start)

@@ -9,6 +9,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
@@ -22,8 +23,8 @@ import (
 )
 
 // noise returns a message with text that does not compress, and fills a third of a document.
-func noise(offset int64, device string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func noise(offset int64, device string) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset,
 		ingesttest.Random(16_000, offset))}
 }
@@ -66,7 +67,7 @@ func TestRecordIsNotDivided(t *testing.T) {
 			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k,
 				ingesttest.Random(4000, i*each+k))
 		}
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: append(value, ']')}))
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: i, Time: start, Value: append(value, ']')}))
 	}
 	require.NoError(t, l.Finish(ctx))
 	w.CheckChains()
@@ -79,7 +80,7 @@ func TestRecordIsNotDivided(t *testing.T) {
 
 // The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
 func TestFloorWaits(t *testing.T) {
-	bad := worker.Record{Offset: 0, Time: start, Value: []byte("bad")}
+	bad := admit.Record{Offset: 0, Time: start, Value: []byte("bad")}
 	for name, waits := range map[string]func(worker.Job) bool{"dead letter": isPublish, "catalog": isCatalogUpdate} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -237,8 +238,8 @@ func TestResume(t *testing.T) {
 // A partition was away, and somebody else has stored its rows, and a correction of one of them: what comes later does
 // not carry the old value past the correction (rules W8, R5).
 func TestResumeDropsStaleRows(t *testing.T) {
-	at := func(offset, ts int64, value int) worker.Record {
-		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+	at := func(offset, ts int64, value int) admit.Record {
+		return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 			`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
 	}
 	w := newWorld(t, nil)
@@ -247,7 +248,7 @@ func TestResumeDropsStaleRows(t *testing.T) {
 	require.NoError(t, l.Take(ctx, at(1, start+1, 5)))
 
 	other := w.worker(nil)
-	for _, r := range []worker.Record{at(0, start, 1), at(1, start+1, 5), at(2, start, 2)} {
+	for _, r := range []admit.Record{at(0, start, 1), at(1, start+1, 5), at(2, start, 2)} {
 		require.NoError(t, other.Take(ctx, r))
 	}
 	require.NoError(t, other.Finish(ctx))
@@ -280,7 +281,7 @@ func TestSuspectTail(t *testing.T) {
 	}
 	require.NoError(t, former.Finish(ctx))
 
-	w.log = make([]worker.Record, 20) // the log ends at 20 now
+	w.log = make([]admit.Record, 20) // the log ends at 20 now
 	l := w.worker(nil)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	_, suspect := l.Suspect()
@@ -362,7 +363,7 @@ func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	}
 	for i := range int64(1000) {
 		w.now = w.now.Add(5 * time.Millisecond)
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start,
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: i, Time: start,
 			Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
 	}
 	require.LessOrEqual(t, lists, 5*7, "five lists a second")
@@ -373,7 +374,7 @@ func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	_, err := dir.Register(ctx, "t7")
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Second)
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1000, Time: start,
+	require.NoError(t, l.Take(ctx, admit.Record{Offset: 1000, Time: start,
 		Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.deadLetters, 1000)
@@ -392,7 +393,7 @@ func TestDamagedTenantHoldsUpNobody(t *testing.T) {
 		Streams: control.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 1, LogEnd: 10})
 	offset := int64(0)
 	take := func(tenant string) {
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start,
+		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start,
 			Value: fmt.Appendf(nil, `{"tenant":%q,"device":"d","ts":%d,"values":{"a":1}}`, tenant, start+offset)}))
 		offset++
 	}
@@ -505,12 +506,12 @@ func TestHeadReadsWhileFeeding(t *testing.T) {
 // No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed,
 // refused and lost at once.
 func TestNoChunkPassesDeadLetter(t *testing.T) {
-	bad := func(offset int64) worker.Record {
-		return worker.Record{Offset: offset, Time: start, Value: []byte("bad")}
+	bad := func(offset int64) admit.Record {
+		return admit.Record{Offset: offset, Time: start, Value: []byte("bad")}
 	}
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
-	feed := func(records ...worker.Record) {
+	feed := func(records ...admit.Record) {
 		for _, r := range records {
 			require.NoError(t, l.Take(ctx, r))
 		}
@@ -584,7 +585,7 @@ func TestNewDayNeedsNoLookup(t *testing.T) {
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	w.now = w.now.Add(24 * time.Hour)
 	at := w.now.UnixMilli()
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: at,
+	require.NoError(t, l.Take(ctx, admit.Record{Offset: 0, Time: at,
 		Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.Stored(), 1)

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/store"
@@ -17,10 +18,10 @@ import (
 )
 
 // reading returns a message of one value of a device, at an instant, published then.
-func reading(offset int64, device string, at time.Time) worker.Record {
+func reading(offset int64, device string, at time.Time) admit.Record {
 	ms := at.UnixMilli()
 	value := fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ms, offset%97)
-	return worker.Record{Offset: offset, Time: ms, Value: value}
+	return admit.Record{Offset: offset, Time: ms, Value: value}
 }
 
 // A record, a tick, relief and the floor cost what the logarithm of the number of open bins says, at most: what is

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -27,7 +28,7 @@ func (w *world) send(device string, at time.Time, label string, metrics ...strin
 	}
 	value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,%s"values":{%s}}`, device, at.UnixMilli(), labels,
 		values[1:])
-	w.log = append(w.log, worker.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
+	w.log = append(w.log, admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
 }
 
 // refused returns the offsets of the dead letters.
@@ -57,7 +58,7 @@ func TestTotalSeriesLimit(t *testing.T) {
 	require.Equal(t, "the tenant has 6 series in that day already in this partition, and more than 6 are not allowed, "+
 		"4 of them of device d1: the limit total-series of the tenant is passed by device d2", w.deadLetters[0].Bad.Detail)
 	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
-	require.Equal(t, "total-series", l.Throttle().Excesses("acme")[0].Limit)
+	require.Equal(t, "total-series", l.Deferred().Excesses("acme")[0].Limit)
 	heldRows(t, l)
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
@@ -160,7 +161,7 @@ func (s *soaker) second() {
 	ctx, every := context.Background(), int(soak.interval.Seconds())
 	for d := int(s.now.Unix()) % every; d < *soak.devices; d += every {
 		ms := s.now.UnixMilli()
-		require.NoError(s.t, s.l.Take(ctx, worker.Record{Offset: s.offset, Time: ms, Value: s.message(d)}))
+		require.NoError(s.t, s.l.Take(ctx, admit.Record{Offset: s.offset, Time: ms, Value: s.message(d)}))
 		s.offset++
 		s.values += *soak.metrics
 	}

@@ -9,6 +9,7 @@ import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/store"
@@ -18,8 +19,8 @@ import (
 )
 
 // at returns a record of a device and an instant with its offset as value.
-func at(offset int64, device string, instant int64) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func at(offset int64, device string, instant int64) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, start+instant, offset)}
 }
 
@@ -63,7 +64,7 @@ func jobOf(device string) func(worker.Job) bool {
 // own head nor, out of the journal, in that of the next owner (rules J4, R5).
 func TestLoadedRowsDoNotWinOverLaterChunks(t *testing.T) {
 	for _, later := range []int{1, 200} {
-		w := withJournal(newWorld(t, []worker.Record{at(0, "d1", 0), at(1, "d0", 0), at(2, "d0", 5)}))
+		w := withJournal(newWorld(t, []admit.Record{at(0, "d1", 0), at(1, "d0", 0), at(2, "d0", 5)}))
 		ctx := ingesttest.Deadline(t)
 		flush := func(l *ingest.Local) {
 			l.Flush()
@@ -127,7 +128,7 @@ func TestLoadedRowsDoNotWinOverLaterChunks(t *testing.T) {
 // ones among them, and the create meets the first one. What comes back into the bin is not lifted above the second one
 // by what is read from then on (rules W8, R5).
 func TestCreateOutlivesItsGeneration(t *testing.T) {
-	w := newWorld(t, []worker.Record{at(0, "d0", 0), at(1, "d0", 1), at(2, "d0", 1), at(3, "d0", 2)})
+	w := newWorld(t, []admit.Record{at(0, "d0", 0), at(1, "d0", 1), at(2, "d0", 1), at(3, "d0", 2)})
 	ctx := context.Background()
 	first, other := w.worker(nil), w.worker(nil)
 	for _, r := range w.log[:2] {

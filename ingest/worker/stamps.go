@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 )
@@ -33,7 +34,7 @@ func (s *stamps) done(j *Stamp, now time.Time) {
 }
 
 // offer has the mark of a record as the next one, unless there is one.
-func (s *stamps) offer(rec *Record) {
+func (s *stamps) offer(rec *admit.Record) {
 	if s.candidate == nil && !s.running {
 		m := rec.Mark()
 		s.candidate = &m

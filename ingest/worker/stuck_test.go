@@ -11,6 +11,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
@@ -25,8 +26,8 @@ import (
 )
 
 // of returns a message of a tenant's device with one value, at an instant.
-func of(offset int64, tenant, device string, ts int64) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+func of(offset int64, tenant, device string, ts int64) admit.Record {
+	return admit.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d.5}}`, tenant, device, ts, offset)}
 }
 
@@ -479,7 +480,7 @@ func TestHopelessChainGivesWay(t *testing.T) {
 			offset, paused := int64(0), 0
 			put := func(tenant, device string, ts int64, bytes int) {
 				text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, offset))
-				r := worker.Record{Offset: offset, Time: w.now.UnixMilli(),
+				r := admit.Record{Offset: offset, Time: w.now.UnixMilli(),
 					Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%q}}`, tenant, device, ts, text)}
 				require.NoError(t, l.Take(t.Context(), r))
 				offset++

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/telemetry"
 )
 
@@ -17,14 +17,12 @@ type tenant struct {
 	devices []*device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
 	gone    int
 
-	limits *throttle.Tenant
-	last   *device // that was looked for last
+	last *device // that was looked for last
 }
 
 // registry has the tenants and devices of a Worker. Fields change under the Worker's lock.
 type registry struct {
 	mu       *sync.Mutex // the Worker's
-	throttle *throttle.Throttle
 	tenants  map[string]*tenant
 	recent   *tenant // of the last reading
 	bytes    int64   // memory of what is known of devices
@@ -32,8 +30,21 @@ type registry struct {
 	visited  int     // devices that heads have visited
 }
 
-func newRegistry(mu *sync.Mutex, th *throttle.Throttle) registry {
-	return registry{mu: mu, throttle: th, tenants: map[string]*tenant{}}
+func newRegistry(mu *sync.Mutex) registry { return registry{mu: mu, tenants: map[string]*tenant{}} }
+
+// Seen implements admit.Devices, for the goroutine that owns the registry.
+func (g *registry) Seen(tenant, device string, day telemetry.Day) (seen admit.Seen) {
+	t := g.known(tenant)
+	if t == nil {
+		return seen
+	}
+	seen.Devices = len(t.byID)
+	if d := t.find(device); d != nil {
+		seen.Known, seen.Chains = true, len(d.chains) > 0
+		c := d.chain(day)
+		seen.Chain, seen.Cutting = c != nil, c != nil && c.acting() && c.flight == nil
+	}
+	return seen
 }
 
 // known returns a tenant's state, nil if it is not there. The caller holds the lock.
@@ -49,8 +60,7 @@ func (g *registry) tenant(name string) *tenant {
 	t := g.recent
 	if t == nil || t.Name != name {
 		if t = g.tenants[name]; t == nil {
-			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: g.versions}, byID: map[string]*device{},
-				limits: g.throttle.Tenant(name)}
+			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: g.versions}, byID: map[string]*device{}}
 			g.tenants[name] = t
 		}
 		g.recent = t
@@ -74,7 +84,6 @@ func (g *registry) device(tenantName, id string) *device {
 		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: int32(len(t.devices)),
 			carriedAt: noOffset}
 		t.byID[id] = d
-		t.limits.Devices++
 		t.devices = append(t.devices, d)
 		g.countDevice(d)
 	}
@@ -101,14 +110,13 @@ func (w *Worker) forgetDevice(d *device) {
 	w.journal.times.drop(d)
 	w.updates.Forget(&d.Device)
 	w.registry.bytes -= int64(d.counted)
-	w.throttle.ForgetDevice(t.limits, &d.limited)
 	delete(t.byID, d.ID)
-	t.limits.Devices--
 	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
-	if len(t.byID) == 0 && !t.HasUnits() && !t.limits.Deferred() {
-		w.throttle.Forget(t.limits)
+	all := len(t.byID) == 0 && !t.HasUnits()
+	w.admission.Limits.Forget(t.Name, d.ID, all)
+	if all {
 		w.registry.versions = max(w.registry.versions, t.Version+1)
 		delete(w.registry.tenants, t.Name)
 		w.registry.recent = nil
@@ -153,7 +161,7 @@ func (w *Worker) forget(c *chain) {
 // forgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (w *Worker) forgetUnused(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.owed != nil || d.Busy() || d.limited.Deferred():
+	case len(d.chains) > 0 || d.owed != nil || d.Busy():
 	case d.Lacks():
 		w.updates.Queue(&d.Device)
 	default:

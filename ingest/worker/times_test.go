@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control/controltest"
@@ -18,7 +19,7 @@ import (
 
 // comeAndGo returns a log in which each device reports for a while and then never again, with readings that are late by
 // days.
-func comeAndGo(seed uint64, n int, late bool) (log []worker.Record) {
+func comeAndGo(seed uint64, n int, late bool) (log []admit.Record) {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	for i := range n {
 		at := int64(start + i*700)
@@ -27,7 +28,7 @@ func comeAndGo(seed uint64, n int, late bool) (log []worker.Record) {
 			ts -= int64(1+rnd.IntN(3)) * telemetry.DayMillis
 		}
 		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ts, i)
-		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+		log = append(log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 	}
 	return log
 }
@@ -89,7 +90,7 @@ func TestDeathAtEveryStepKeepsTimes(t *testing.T) {
 
 // runsAhead returns a log in which clocks of devices run ahead now and then, and are set right: the newest time of a
 // device comes long before its last record, and lies in another chunk than that.
-func runsAhead(seed uint64, n int) (log []worker.Record) {
+func runsAhead(seed uint64, n int) (log []admit.Record) {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	for i := range n {
 		at := int64(start + i*700)
@@ -98,7 +99,7 @@ func runsAhead(seed uint64, n int) (log []worker.Record) {
 			ts += int64(1+rnd.IntN(8)) * 60_000
 		}
 		value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}}`, (i+rnd.IntN(4))*4/n, ts, i)
-		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+		log = append(log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 	}
 	return log
 }
@@ -170,7 +171,7 @@ func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
 			attempt(t, l)
 		}
 		value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":1}}`, i%devices, w.now.UnixMilli())
-		r := worker.Record{Offset: i, Time: w.now.UnixMilli(), Value: []byte(value)}
+		r := admit.Record{Offset: i, Time: w.now.UnixMilli(), Value: []byte(value)}
 		w.log = append(w.log, r)
 		require.NoError(t, l.Take(t.Context(), r))
 	}
@@ -209,7 +210,7 @@ func TestTimesOfChunksBeforeTheTail(t *testing.T) {
 	for i, ahead := range []time.Duration{0, 8 * time.Minute, 0, 0} {
 		at := w.now.Add(time.Duration(i) * time.Second).UnixMilli()
 		value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":%d}}`, at+ahead.Milliseconds(), i)
-		w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+		w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 	}
 	dies := w.worker(w.settings)
 	for i, record := range w.log {
@@ -247,7 +248,7 @@ func TestWrittenTimesChangeTheVersion(t *testing.T) {
 	l := w.worker(w.settings)
 	take := func(device string) {
 		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
-		r := worker.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)}
+		r := admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)}
 		w.log = append(w.log, r)
 		require.NoError(t, l.Take(t.Context(), r))
 		w.now = w.now.Add(2 * time.Minute)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 
@@ -44,7 +45,7 @@ func TestLargeRecordsTakeTurns(t *testing.T) {
 		x := worker.New(worker.Config{Decode: decode.Options{Schemas: s}}, worker.Assignment{Stream: 1, Partition: i},
 			worker.Process{Memory: memory, Observer: worker.ObserverOf(l.Worker), Now: w.now})
 		all.Go(func() {
-			record := worker.Record{Time: start, Value: append(make([]byte, 5), strings.Repeat(" ", size)...)}
+			record := admit.Record{Time: start, Value: append(make([]byte, 5), strings.Repeat(" ", size)...)}
 			if err := x.Feed(record, w.dir.Snapshot(), w.now); err != nil {
 				t.Error(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,7 +39,7 @@ func TestBytesPerValueOfWideDevices(t *testing.T) {
 					}
 					message = fmt.Appendf(message, `"sensor_value_%05d":%d.%d`, m, m+r.IntN(25), r.IntN(10))
 				}
-				require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: append(message, '}', '}')}))
+				require.NoError(t, l.Take(ctx, admit.Record{Offset: i, Time: start, Value: append(message, '}', '}')}))
 				w.now = w.now.Add(time.Millisecond)
 			}
 			require.NoError(t, l.Finish(ctx))

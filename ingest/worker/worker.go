@@ -7,15 +7,14 @@
 package worker
 
 import (
-	"cmp"
 	"sync"
 	"time"
 
 	"binnacle/binning"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
@@ -32,7 +31,6 @@ type Worker struct {
 	stream     uint32
 	owner      uint64 // with generation, the Owner of heads
 	generation uint32 // of assignments: tails that were read in an earlier one may be out of date
-	decoder    *decode.Decoder
 	taking     recordUse
 	observer   Observer
 	memory     memoryUse
@@ -52,30 +50,21 @@ type Worker struct {
 	spreads    *retry.Spreads // of the pauses after a failure
 	shelfRetry retry.Backoff
 
-	throttle  *throttle.Throttle
+	admission *admit.Admission
 	updates   catalogupdates.Updates
 	publisher publisher
-	verdicts  verdicts
 	stamps    stamps
 	journal   journaling
 	erasing   erasing
-
-	feeding feeding
 
 	drain  bool
 	ticked time.Time
 	lost   error // why the worker must stop
 }
 
-// feeding is a record that Feed takes: here it needs no memory of its own.
-type feeding struct {
-	record Record
-	feed   feed
-}
-
 // logState is how far the log is known and read.
 type logState struct {
-	throttle.Log
+	admit.Log
 	storedBelow int64 // below it all was stored or refused when the partition came back
 	suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
 }
@@ -119,30 +108,27 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		memory: memoryUse{Memory: p.Memory}, observer: o,
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
 		log: logState{suspect: -1,
-			Log: throttle.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
+			Log: admit.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
 		names:   newNames(),
 		stored:  storedCounts{count: 1, exact: 1},
 		erasing: newErasing(a),
 		spreads: retry.NewSpreads(uint64(a.Stream), uint64(a.Partition)),
 	}
 	w.taking.memory = p.Memory
+	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, w.spreads) }
 	decoding := cfg.Decode.ForTopic(cfg.Topic)
 	decoding.Meter = &w.taking
-	w.decoder = decode.New(decoding)
-	w.taking.decoder = w.decoder
+	w.admission = admit.New(admit.Config{
+		Stream: a.Stream, Partition: a.Partition, Begin: a.Position, Unmarked: a.Unmarked, Partitions: a.Partitions,
+		Decode: decoding, Register: cfg.Register, Registrations: cfg.Registrations, RegisterRate: cfg.RegisterRate,
+		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Future: cfg.Future, Past: cfg.Past,
+		Retry: retries, Devices: &w.registry,
+	})
+	w.taking.decoder = w.admission.Decoder()
 	w.stamps = stamps{cfg: &w.cfg, spreads: w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
-	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
 	w.publisher.refused.atOnce = publicationsAtOnce
-	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, w.spreads) }
-	w.throttle = throttle.New(throttle.Config{
-		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Retry: retries,
-		Registrations: cfg.Registrations, Registry: throttled{w}, Log: &w.log.Log, Mu: &w.mu, Deferred: o.Deferred,
-	}, a.Partitions)
-	if cfg.Register && cfg.Registrations != nil {
-		w.verdicts.await = w.throttle.Await
-	}
-	w.registry = newRegistry(&w.mu, w.throttle)
+	w.registry = newRegistry(&w.mu)
 	w.updates = catalogupdates.New(catalogupdates.Config{
 		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &w.mu, Retry: retries,
 	})
@@ -168,47 +154,43 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.journal.flush = false
 	w.log.Position, w.log.CaughtUp = max(w.log.Position, a.Position), a.LogEnd
 	w.log.Assigned, w.stamps.unmarked = now.UnixMilli(), a.Unmarked
-	w.throttle.Resume(a.Partitions, a.Position)
+	w.admission.Limits.Resume(a.Partitions, a.Position)
 	w.log.End = max(w.log.End, a.LogEnd)
 	w.countMemory()
 }
 
-// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleSnapshot or
-// *decode.UnknownSchema before it has taken anything of it; then the caller reads a newer snapshot, for which it calls
-// SnapshotRead, or fetches the schema, and feeds the record again. Jobs and Done may be called meanwhile. Records below
-// the position are skipped.
-func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) error {
+// Feed takes the next record. It fails as Admission.Admit does, before it has taken anything of it. Jobs and Done may
+// be called meanwhile. Records below the position are skipped.
+func (w *Worker) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
 	if rec.Offset < w.log.Position {
 		return nil
 	}
-	record := &w.feeding.record
-	*record = rec
-	defer func() {
-		*record = Record{} // its batch goes
-		w.taking.end()
-	}()
-	result := record.decode(w.decoder)
-	if result.Unknown != nil {
-		return result.Unknown
-	}
+	defer w.taking.end()
 	w.queue.snapshot = snapshot
-	f := &w.feeding.feed
-	*f = newFeed(record, snapshot, now)
-	f.Readings, f.index = result.Readings, result.Index
-	if err := cmp.Or(w.erasing.awaited(f), w.verdicts.placeable(f)); err != nil {
+	d, err := w.admission.Admit(&rec, admit.Moment{Snapshot: snapshot, Now: now, Log: w.log.Log})
+	if err != nil {
 		return err
 	}
-	for _, bad := range result.Bad {
-		w.publisher.refuse(record, bad)
+	for i := range d.Refused {
+		w.publisher.refuse(&rec, d.Refused[i].Bad)
 	}
-	w.throttle.DeferNoisy(&f.Feed)
-	taken := w.takeAll(f)
-	w.setUnits(rec.Offset, result.Units)
+	w.takeAll(rec.Offset, d.Take, now)
+	w.setUnits(rec.Offset, d.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
-	w.stamps.offer(record)
-	w.observer.Taken(taken)
+	w.stamps.offer(&rec)
+	w.observer.Deferred(d.Deferred)
+	w.observer.Taken(len(d.Take))
 	return nil
+}
+
+// takeAll puts readings of a record into their bins.
+func (w *Worker) takeAll(offset int64, readings []telemetry.Reading, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range readings {
+		w.take(offset, &readings[i], now)
+	}
 }
 
 // setUnits records units that a record gives. One of the tenant's devices with such a metric has the catalog updated.
@@ -233,11 +215,11 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 }
 
 // FeedUnreadable takes a part of the log that can't be read: one dead letter stands for all of it (rule W10).
-func (w *Worker) FeedUnreadable(s Unreadable) {
+func (w *Worker) FeedUnreadable(s admit.Unreadable) {
 	if s.Through < w.log.Position {
 		return
 	}
-	at := Record{Offset: max(s.First, w.log.Position), Time: s.Time}
+	at := admit.Record{Offset: max(s.First, w.log.Position), Time: s.Time}
 	w.publisher.refused.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
 	w.countMemory()
 	w.observer.Refused(s.Bad.Reason, 1)
@@ -245,16 +227,12 @@ func (w *Worker) FeedUnreadable(s Unreadable) {
 }
 
 // take puts a reading into its bin, unless the store has it (rule W4). The caller holds the lock.
-func (w *Worker) take(f *feed, r *telemetry.Reading) {
-	offset, d := f.Offset, w.registry.device(r.Tenant, r.Device)
+func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
+	d := w.registry.device(r.Tenant, r.Device)
 	day := telemetry.DayOf(r.Time)
 	c := d.chain(day)
-	f.First = len(d.chains) == 0
 	if c == nil {
-		c = w.open(d, day, f.Now)
-	}
-	if f.Limited {
-		w.throttle.Charge(&f.Feed, r)
+		c = w.open(d, day, now)
 	}
 	if c.knownIn(w.generation) && offset <= c.tail {
 		w.registry.observe(&w.updates, d, catalogupdates.Shown{Reading: r, Offset: offset})
@@ -269,16 +247,16 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.names.schemas) {
 		w.journal.offer(c)
 	}
-	repeats := c.take(offset, r, w.cfg.due(c, f.Now))
+	repeats := c.take(offset, r, w.cfg.due(c, now))
 	w.registry.observe(&w.updates, d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})
-	c.used = f.Now.UnixMilli()
+	c.used = now.UnixMilli()
 	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
 		w.file(c)
 	} else {
 		w.index.count(c)
 	}
-	if w.cfg.isFull(c, f.Now) {
-		w.ask(c, CutSize, f.Now)
+	if w.cfg.isFull(c, now) {
+		w.ask(c, CutSize, now)
 	}
 }
 
@@ -297,7 +275,7 @@ func (w *Worker) countMemory() { w.memory.set(w.Held()) }
 func (w *Worker) Held() int64 {
 	n := w.index.held + w.registry.bytes + w.names.bytes()
 	n += int64(w.publisher.refused.bytes + w.updates.Bytes())
-	n += int64(w.publisher.deferred.bytes) + w.throttle.Bytes()
+	n += int64(w.publisher.deferred.bytes) + w.admission.Limits.Bytes()
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
 	}
@@ -324,7 +302,7 @@ func (w *Worker) CaughtUp() bool {
 // Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
 // the catalog (rule W7).
 func (w *Worker) Floor() int64 {
-	return lowest(w.log.Position, w.index.floor, w.throttle.Floor, w.publisher.floor, w.updates.Floor,
+	return lowest(w.log.Position, w.index.floor, w.admission.Limits.Floor, w.publisher.floor, w.updates.Floor,
 		w.journal.times.floor)
 }
 
@@ -338,13 +316,9 @@ func lowest(position int64, owners ...func() (offset int64, ok bool)) int64 {
 	return position
 }
 
-// Throttle returns what holds the partition's tenants to their limits. Its Next says from where on records are to be
-// read again for FeedDeferred.
-func (w *Worker) Throttle() *throttle.Throttle { return w.throttle }
-
 // SnapshotRead says that the snapshot was read again because Feed asked for it: what this or a later one does not
 // have, there is not.
-func (w *Worker) SnapshotRead(s *control.Snapshot, now time.Time) { w.verdicts.snapshotRead(s, now) }
+func (w *Worker) SnapshotRead(s *control.Snapshot, now time.Time) { w.admission.SnapshotRead(s, now) }
 
 // Stream returns the number of the stream that the partition is read as.
 func (w *Worker) Stream() uint32 { return w.stream }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -47,7 +48,7 @@ func TestTakeoverCostInCatalog(t *testing.T) {
 		for i := range n {
 			value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%06d","ts":%d,"values":{"velocity":62.5,"fuel":0.7,"rpm":1800},"tags":{"fleet":"East"}}`,
 				i, now.UnixMilli())
-			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(life*n + i), Time: now.UnixMilli(),
+			require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(life*n + i), Time: now.UnixMilli(),
 				Value: value}))
 		}
 		meter := &store.Meter{}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/access"
@@ -50,7 +51,7 @@ func TestManySeries(t *testing.T) {
 				value := telemetry.FloatValue(p.at(m, d%kinds, at))
 				r.Fields = append(r.Fields, telemetry.Field{Metric: name, Value: value})
 			}
-			rec := worker.Record{Offset: offset, Time: at, Value: decode.AppendJSON(nil, r)}
+			rec := admit.Record{Offset: offset, Time: at, Value: decode.AppendJSON(nil, r)}
 			require.NoError(t, l.Take(t.Context(), rec))
 			offset++
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -117,7 +118,7 @@ func (p *paced) feedOf(device string, bytes int, at time.Time) {
 	}
 	now := p.now.UnixMilli()
 	text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, p.offset))
-	require.NoError(p.t, p.local.Take(p.t.Context(), worker.Record{Offset: p.offset, Time: now, Value: fmt.Appendf(nil,
+	require.NoError(p.t, p.local.Take(p.t.Context(), admit.Record{Offset: p.offset, Time: now, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"t":%q}}`, device, at.UnixMilli(), text)}))
 	p.offset++
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
@@ -280,7 +281,7 @@ func (p *patterns) take(l *ingest.Local, d, from, to int) func() {
 			body, err := json.Marshal(map[string]any{"tenant": "acme", "device": deviceOf(d), "ts": at, "values": values,
 				"tags": p.tags(d)})
 			require.NoError(p.t, err)
-			require.NoError(p.t, l.Take(p.t.Context(), worker.Record{Offset: int64(i), Time: at,
+			require.NoError(p.t, l.Take(p.t.Context(), admit.Record{Offset: int64(i), Time: at,
 				Key: []byte("acme/" + deviceOf(d)), Value: body}))
 		}
 		require.NoError(p.t, l.Step(p.t.Context()))

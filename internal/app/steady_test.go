@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -68,7 +69,7 @@ func TestCatalogCostOfSteadyFleet(t *testing.T) {
 			for i := range n {
 				value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%06d","ts":%d,"values":{"velocity":62.5}}`, i,
 					now.UnixMilli())
-				require.NoError(t, l.Take(t.Context(), worker.Record{Offset: offset, Time: now.UnixMilli(), Value: value}))
+				require.NoError(t, l.Take(t.Context(), admit.Record{Offset: offset, Time: now.UnixMilli(), Value: value}))
 				offset++
 				now = now.Add(4 * time.Hour / n)
 				if i%4 == 3 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -55,7 +56,7 @@ func TestPartitionKeyFull(t *testing.T) {
 				text = fmt.Sprintf("%x", ingesttest.Random(1500, int64(i)))
 			}
 			value := fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"t":%q}}`, device, now.UnixMilli(), text)
-			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(2*i + k), Time: now.UnixMilli(), Value: value}))
+			require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(2*i + k), Time: now.UnixMilli(), Value: value}))
 		}
 		now = now.Add(time.Second)
 		for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -90,7 +91,7 @@ func BenchmarkTail(b *testing.B) {
 		for ; now.Before(until); now = now.Add(every) {
 			for _, truck := range trucks {
 				r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: now.UnixMilli(), Fields: truck.Next(now)}
-				rec := worker.Record{Offset: offset, Time: r.Time, Value: decode.AppendJSON(nil, r)}
+				rec := admit.Record{Offset: offset, Time: r.Time, Value: decode.AppendJSON(nil, r)}
 				require.NoError(b, l.Take(b.Context(), rec))
 				offset++
 			}

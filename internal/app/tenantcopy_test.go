@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/app"
 	"binnacle/internal/control"
@@ -82,7 +83,7 @@ func TestCopyTenant(t *testing.T) {
 	for i := range 40 {
 		value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%d","ts":%d,"values":{"v":%d.5,"state":"<on>"}}`, i%3,
 			now.UnixMilli(), i)
-		require.NoError(t, local.Take(t.Context(), worker.Record{Offset: int64(i), Time: now.UnixMilli(), Value: value}))
+		require.NoError(t, local.Take(t.Context(), admit.Record{Offset: int64(i), Time: now.UnixMilli(), Value: value}))
 		if i%10 == 9 {
 			now = now.Add(time.Second)
 			require.NoError(t, local.Step(t.Context()))

@@ -10,6 +10,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
@@ -275,12 +276,12 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		}
 		second := b.clock.now().Truncate(time.Second).Add(time.Second)
 		for b.load.due().Before(second) {
-			rec := worker.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
+			rec := admit.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
 			m := b.load.take()
 			b.clock.reach(m.due)
 			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
 			if b.grant != "" && m.due.Sub(m.at) > day {
-				rec.Headers = []worker.Header{{Key: control.BackfillHeader, Value: []byte(b.grant)}}
+				rec.Headers = []admit.Header{{Key: control.BackfillHeader, Value: []byte(b.grant)}}
 			}
 			b.published += len(rec.Key) + len(rec.Value)
 			if err := b.local.Take(ctx, rec); err != nil {

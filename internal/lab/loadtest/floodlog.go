@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
 )
 
 // floodLog is a partition of the log.
 type floodLog struct {
-	records []worker.Record
+	records []admit.Record
 	due     []int64 // when each is in the log, ns since 1970
 	loud    []bool
 }
@@ -52,7 +52,7 @@ func (l *floodLog) append(truck *fleet.Truck, tenant string, at time.Time) {
 		Tenant: tenant, Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at)[:floodValues],
 	}
 	offset := int64(len(l.records))
-	l.records = append(l.records, worker.Record{
+	l.records = append(l.records, admit.Record{
 		Offset: offset, Time: r.Time, Key: []byte(tenant + "/" + r.Device),
 		Value: decode.AppendJSON(make([]byte, 0, messageBytes/2), r),
 	})

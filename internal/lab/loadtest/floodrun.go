@@ -142,7 +142,7 @@ func (s *floodRun) takeArrived(ctx context.Context) (n int, err error) {
 // takeDeferred takes deferred records, as many as a turn does.
 func (s *floodRun) takeDeferred(ctx context.Context) (n int, err error) {
 	for ; n < ingest.DeferredAtOnce; n++ {
-		offset, ok := s.local.Throttle().Next(s.clock.now())
+		offset, ok := s.local.Deferred().Next(s.clock.now())
 		if !ok {
 			break
 		}
@@ -176,7 +176,7 @@ func (s *floodRun) observe() bool {
 	if s.r.Lag = max(s.r.Lag, lag); lag > ingest.FeedAtOnce && now.After(end) {
 		s.r.Until = now.Sub(end).Seconds()
 	}
-	waiting := s.local.Throttle().Deferrals("")
+	waiting := s.local.Deferred().Deferrals("")
 	for _, x := range waiting {
 		s.r.DeferredSeconds = max(s.r.DeferredSeconds, now.Sub(x.Since).Seconds())
 	}
@@ -215,7 +215,7 @@ func (s *floodRun) loud(at int64) bool {
 // rest moves the clock to the next event.
 func (s *floodRun) rest(now time.Time) {
 	next := s.local.Next(now)
-	if at, ok := s.local.Throttle().DueAt(); ok && at.Before(next) {
+	if at, ok := s.local.Deferred().DueAt(); ok && at.Before(next) {
 		next = at
 	}
 	if s.taken < len(s.log.due) {

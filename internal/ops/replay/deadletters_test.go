@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -56,16 +57,16 @@ func (o *deadLetterRig) publishDeadLetters(letters ...worker.DeadLetter) {
 }
 
 // publishRecord appends a record to a partition of the topic, and returns it as a worker has it.
-func (o *deadLetterRig) publishRecord(partition int, m kafka.Message) worker.Record {
+func (o *deadLetterRig) publishRecord(partition int, m kafka.Message) admit.Record {
 	o.t.Helper()
 	topic := o.client.Topic("telemetry")
 	_, err := topic.Produce(o.t.Context(), partition, []kafka.Message{m})
 	require.NoError(o.t, err)
 	all := o.records("telemetry", partition)
 	last := all[len(all)-1]
-	r := worker.Record{Offset: last.Offset, Time: last.Time, Key: last.Key, Value: last.Value}
+	r := admit.Record{Offset: last.Offset, Time: last.Time, Key: last.Key, Value: last.Value}
 	for _, h := range last.Headers {
-		r.Headers = append(r.Headers, worker.Header(h))
+		r.Headers = append(r.Headers, admit.Header(h))
 	}
 	return r
 }
@@ -100,8 +101,8 @@ func (o *deadLetterRig) copies() map[string][]kafka.Record {
 }
 
 // at is a record that was refused in partition 1.
-func at(offset int64, value string, headers ...worker.Header) worker.Record {
-	return worker.Record{Offset: offset, Time: 1795183200000 + offset, Key: []byte("acme/m1"), Value: []byte(value),
+func at(offset int64, value string, headers ...admit.Header) admit.Record {
+	return admit.Record{Offset: offset, Time: 1795183200000 + offset, Key: []byte("acme/m1"), Value: []byte(value),
 		Headers: headers}
 }
 
@@ -116,18 +117,18 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 	one := `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`
 	two := `{"tenant":"acme","device":"m2","ts":2,"values":{"v":2}}`
 	array := "[" + one + "," + two + "]"
-	kept := worker.Header{Key: "content-type", Value: []byte("application/json; charset=utf-8")}
+	kept := admit.Header{Key: "content-type", Value: []byte("application/json; charset=utf-8")}
 	there := o.publishRecord(1, kafka.Message{Key: []byte("acme/m1"), Value: []byte(array)})
-	timeless := worker.Header{Key: "content-type", Value: []byte("text/plain; format=influx")}
+	timeless := admit.Header{Key: "content-type", Value: []byte("text/plain; format=influx")}
 	nowhen := at(30, "m,device=m1 v=3", timeless)
 	nowhen.Time = -1
 	bare := worker.DeadLetter{Partition: 1, Record: there, Bad: bad(1, decode.Past), Bare: true}
 	gone := worker.DeadLetter{Partition: 1, Record: at(900, "x"), Bad: bad(0, decode.Past), Bare: true}
-	stretch := worker.DeadLetter{Partition: 1, Record: worker.Record{Offset: 50, Time: -1},
-		Bad: bad(whole, decode.Unreadable), Bare: true, Unreadable: &worker.Unreadable{First: 50, Through: 60}}
+	stretch := worker.DeadLetter{Partition: 1, Record: admit.Record{Offset: 50, Time: -1},
+		Bad: bad(whole, decode.Unreadable), Bare: true, Unreadable: &admit.Unreadable{First: 50, Through: 60}}
 	entire := worker.DeadLetter{Partition: 1, Record: at(10, one, kept), Bad: bad(0, decode.UnknownTenant)}
 	unstored := func(value string) worker.DeadLetter {
-		r := worker.Record{Offset: 70, Time: -1, Key: []byte("acme/m1"), Value: []byte("[" + value + "]")}
+		r := admit.Record{Offset: 70, Time: -1, Key: []byte("acme/m1"), Value: []byte("[" + value + "]")}
 		return worker.DeadLetter{Record: r, Bad: bad(whole, decode.Unstorable)}
 	}
 	o.publishDeadLetters(entire, entire,
@@ -162,7 +163,7 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 	}, s.Skipped)
 	copies := o.copies()
 	require.Len(t, copies, 8)
-	published := func(id, value string, headers ...worker.Header) {
+	published := func(id, value string, headers ...admit.Header) {
 		t.Helper()
 		require.Len(t, copies[id], 1, id)
 		r := copies[id][0]
@@ -172,7 +173,7 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 			require.Equal(t, kafka.Header(h), r.Headers[i])
 		}
 	}
-	made := worker.Header{Key: "content-type", Value: []byte("application/json")}
+	made := admit.Header{Key: "content-type", Value: []byte("application/json")}
 	published("1/10/0@1795183200010", one, kept)
 	published("1/11/1@1795183200011", two, made)
 	published("1/13/0@1795183200013", `{"tenant":"acme","device":"m1","ts":1795183200013,"values":{"m_v":3}}`, made)
@@ -207,9 +208,9 @@ func TestDeadLetterWithReceiptHeaders(t *testing.T) {
 				worker.DeadLetter{Partition: 1, Bad: bad(0, decode.UnknownTenant),
 					Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`)},
 				worker.DeadLetter{Partition: 1, Record: at(11, forged,
-					worker.Header{Key: "binnacle-receipt", Value: []byte(kind)}), Bad: bad(whole, decode.Undecodable)},
+					admit.Header{Key: "binnacle-receipt", Value: []byte(kind)}), Bad: bad(whole, decode.Undecodable)},
 				worker.DeadLetter{Partition: 1, Record: at(12, `{"tenant":"acme","device":"m1","ts":2,"values":{"v":1}}`,
-					worker.Header{Key: "binnacle-through", Value: []byte("999")}), Bad: bad(0, decode.UnknownTenant)},
+					admit.Header{Key: "binnacle-through", Value: []byte("999")}), Bad: bad(0, decode.UnknownTenant)},
 			)
 			s, err := replay.RunDeadLetters(t.Context(), o.cfg)
 			require.EqualError(t, err, "1 of 3 dead letters are not published", "%s, %s", name, kind)
@@ -268,9 +269,9 @@ func TestCopyRefusedAgain(t *testing.T) {
 	_, err := replay.RunDeadLetters(t.Context(), o.cfg)
 	require.NoError(t, err)
 	again := o.records("telemetry", 1)[0]
-	r := worker.Record{Offset: again.Offset, Time: again.Time, Key: again.Key, Value: again.Value}
+	r := admit.Record{Offset: again.Offset, Time: again.Time, Key: again.Key, Value: again.Value}
 	for _, h := range again.Headers {
-		r.Headers = append(r.Headers, worker.Header(h))
+		r.Headers = append(r.Headers, admit.Header(h))
 	}
 	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: r, Bad: bad(0, decode.UnknownTenant)})
 	s, err := replay.RunDeadLetters(t.Context(), o.cfg)

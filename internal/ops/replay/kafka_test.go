@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
@@ -130,7 +131,7 @@ func TestRefusals(t *testing.T) {
 						continue
 					}
 					l := worker.DeadLetter{Topic: "telemetry", Partition: int32(p),
-						Record: worker.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value},
+						Record: admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value},
 						Bad:    decode.Bad{Index: whole, Reason: decode.Past, Detail: "event time lies too far back"}}
 					all = append(all, l, l)
 				}

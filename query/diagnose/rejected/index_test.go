@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -35,8 +36,8 @@ func topicsOf(texts ...string) topics.Set {
 }
 
 // record is a letter as it lies in its topic, refused at a time.
-func record(at int64, offset int64, index int, reason decode.Reason, value string, own ...worker.Header) *kafka.Record {
-	l := worker.DeadLetter{Topic: "telemetry", Partition: 3, Record: worker.Record{Offset: offset, Time: at - 1,
+func record(at int64, offset int64, index int, reason decode.Reason, value string, own ...admit.Header) *kafka.Record {
+	l := worker.DeadLetter{Topic: "telemetry", Partition: 3, Record: admit.Record{Offset: offset, Time: at - 1,
 		Key: []byte("victim/v1"), Value: []byte(value), Headers: own}, Bad: decode.Bad{Index: index, Reason: reason}}
 	r := &kafka.Record{Time: at, Key: l.Record.Key, Value: l.Record.Value}
 	for _, h := range l.Headers() {
@@ -61,7 +62,7 @@ func TestClassify(t *testing.T) {
 	const theirs = `{"tenant":"globex","device":"secret","ts":2000,"values":{"secret":2}}`
 	const wrong = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":[]}}`
 	const flat = "application/json; format=flat"
-	kind := func(k string) worker.Header { return worker.Header{Key: "content-type", Value: []byte(k)} }
+	kind := func(k string) admit.Header { return admit.Header{Key: "content-type", Value: []byte(k)} }
 	point := func(tenant, name string) string {
 		return `{"resource":{"attributes":[{"key":"tenant","value":{"stringValue":"` + tenant +
 			`"}},{"key":"device","value":{"stringValue":"m1"}}]},"scopeMetrics":[{"metrics":[{"name":"` + name +
@@ -70,7 +71,7 @@ func TestClassify(t *testing.T) {
 	for name, c := range map[string]struct {
 		index   int
 		value   string
-		headers []worker.Header
+		headers []admit.Header
 		tenant  string // empty is nobody's
 		payload string
 	}{
@@ -82,17 +83,17 @@ func TestClassify(t *testing.T) {
 		"a value that is none":         {0, wrong, nil, "acme", wrong},
 		"the same beside another":      {1, "[" + theirs + "," + wrong + "]", nil, "acme", wrong},
 		"without a tenant":             {0, `{"device":"m1","ts":1763640000000,"values":{"secret":1}}`, nil, "", ""},
-		"two names":                    {0, `{"tenant":"acme","tenantId":"globex","values":{"secret":[]}}`, []worker.Header{kind(flat)}, "", ""},
+		"two names":                    {0, `{"tenant":"acme","tenantId":"globex","values":{"secret":[]}}`, []admit.Header{kind(flat)}, "", ""},
 		"no name":                      {0, `{"tenant":"ACME","values":{"secret":1}}`, nil, "", ""},
 		"no JSON":                      {whole, `{"tenant":"acme","secret`, nil, "", ""},
 		"an element that is not there": {7, "[" + theirs + "]", nil, "", ""},
 		"a resource of two": {1, `{"resourceMetrics":[` + point("acme", "v") + "," + point("globex", "secret") + `]}`, nil,
 			"globex", `{"tenant":"globex","device":"m1","ts":1763640000000,"values":{"secret":1}}`},
 		"resources under a name": {1, `{"tenant":"acme","resourceMetrics":[` + point("globex", "secret") + `]}`, nil, "", ""},
-		"through a hub": {0, `{"tenant":"acme","values":{"secret":[]}}`, []worker.Header{
+		"through a hub": {0, `{"tenant":"acme","values":{"secret":[]}}`, []admit.Header{
 			{Key: "iothub-connection-device-id", Value: []byte("m9")}, {Key: "tenant", Value: []byte("globex")}}, "", ""},
-		"not JSON by its header": {0, `{"tenant":"acme","secret":1}`, []worker.Header{kind("application/senml+json")}, "", ""},
-		"a key and headers that claim": {whole, `secret`, []worker.Header{{Key: "tenant", Value: []byte("acme")},
+		"not JSON by its header": {0, `{"tenant":"acme","secret":1}`, []admit.Header{kind("application/senml+json")}, "", ""},
+		"a key and headers that claim": {whole, `secret`, []admit.Header{{Key: "tenant", Value: []byte("acme")},
 			{Key: "binnacle-tenant", Value: []byte("acme")}}, "", ""},
 		"line protocol": {1,
 			"m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1763640000000000000", nil,
@@ -354,7 +355,7 @@ func TestIndexFollowsTopic(t *testing.T) {
 	bury := func(from, to int64) {
 		var all []worker.DeadLetter
 		for i := from; i < to; i++ {
-			all = append(all, worker.DeadLetter{Topic: "telemetry", Record: worker.Record{Offset: i, Time: i,
+			all = append(all, worker.DeadLetter{Topic: "telemetry", Record: admit.Record{Offset: i, Time: i,
 				Key:   fmt.Appendf(nil, "%d", i),
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"m1","ts":%d,"values":{"v":1}}`, i)},
 				Bad: decode.Bad{Reason: decode.Past}})

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -253,7 +254,7 @@ func storeAll(t *testing.T, messages []kafka.Message) (*cosmos.Client, map[strin
 		Streams: control.NewStreams(client.Documents())}, worker.Assignment{Stream: 1})
 	for i, m := range messages {
 		now = m.Time
-		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(i), Time: now.UnixMilli(), Value: m.Value}))
+		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(i), Time: now.UnixMilli(), Value: m.Value}))
 	}
 	require.NoError(t, l.Finish(t.Context()))
 

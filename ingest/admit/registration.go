@@ -1,8 +1,7 @@
-package throttle
+package admit
 
 import (
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,42 +67,16 @@ type registering struct {
 	snapshot *control.Snapshot // that has none of them
 }
 
-// Await defers the readings of a tenant that is not registered, from a record on. It reports whether they wait: those
-// that have waited for too long do not, nor do those of one tenant more than may wait.
-func (th *Throttle) Await(f *Feed, tenant string) bool {
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
-	g, t, now := &th.registering, th.known(tenant), f.Now.UnixMilli()
-	waits := t != nil && t.deferral != nil && f.Offset >= t.deferral.from
-	if !waits {
-		if f.Again || len(g.waiting) >= maxUnregistered {
-			return false
-		}
-		if t == nil {
-			t = &Tenant{Name: strings.Clone(tenant)}
-			th.tenants[t.Name], th.recent = t, t
-		}
-		th.deferFrom(deferral{tenant: t, limit: limitRegistration, from: f.Offset, through: f.Offset, published: f.Time,
-			since: now, until: math.MaxInt64}, false)
+// ended says that nothing of a tenant waits any more.
+func (g *registering) ended(x *deferral) {
+	if g.waiting[x.tenant.name] == x {
+		delete(g.waiting, x.tenant.name)
 	}
-	x := t.deferral
-	th.enlist(x, now)
-	if !f.Again {
-		return true
-	}
-	since := max(x.since, published(f)/int64(time.Millisecond))
-	if now-since > th.cfg.HeldFor.Milliseconds() || f.Offset < th.deferrals.urgentBelow {
-		return false
-	}
-	th.deferrals.block(x, f, math.MaxInt64)
-	x.since = since
-	return true
 }
 
 // enlist has the tenant of a deferral be registered, if that was not asked for.
-func (th *Throttle) enlist(x *deferral, now int64) {
-	g := &th.registering
-	if g.waiting[x.tenant.Name] == x {
+func (g *registering) enlist(x *deferral, now int64) {
+	if g.waiting[x.tenant.name] == x {
 		return
 	}
 	if g.waiting == nil {
@@ -112,19 +85,45 @@ func (th *Throttle) enlist(x *deferral, now int64) {
 	if x.limit != limitRegistration { // it was registered, and is not any more
 		x.limit, x.since, x.through = limitRegistration, now, math.MaxInt64
 	}
-	g.waiting[x.tenant.Name] = x
-	g.asked.Push(x.tenant.Name)
+	g.waiting[x.tenant.name] = x
+	g.asked.Push(x.tenant.name)
+}
+
+// await defers the readings of a tenant that is not registered, from a record on. Those that have waited for too long
+// do not wait, nor do those of one tenant more than may wait: they are refused.
+func (l *Limits) await(f *feed, tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, t, now := &l.registering, l.tenant(tenant), f.Now.UnixMilli()
+	if waits := t != nil && t.deferral != nil && f.Offset >= t.deferral.from; !waits {
+		if f.again || len(g.waiting) >= maxUnregistered {
+			return
+		}
+		t = l.addTenant(tenant)
+		l.deferFrom(deferral{tenant: t, limit: limitRegistration, from: f.Offset, through: f.Offset, published: f.Time,
+			since: now, until: math.MaxInt64}, false)
+	}
+	x := t.deferral
+	if g.enlist(x, now); !f.again {
+		return
+	}
+	since := max(x.since, published(f)/int64(time.Millisecond))
+	if now-since > l.cfg.HeldFor.Milliseconds() || f.Offset < l.deferrals.urgentBelow {
+		return
+	}
+	l.deferrals.block(x, f, math.MaxInt64)
+	x.since = since
 }
 
 // NextRegistrations returns which tenants are to be registered now. The caller calls Registered or RegistrationFailed
 // for each of them.
-func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *control.Snapshot) (tenants []string) {
-	g := &th.registering
+func (l *Limits) NextRegistrations(topic string, now time.Time, snapshot *control.Snapshot) (tenants []string) {
+	g := &l.registering
 	if len(g.waiting) == 0 {
 		return nil
 	}
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if snapshot != g.snapshot {
 		g.snapshot = snapshot
 		for name, x := range g.waiting {
@@ -137,7 +136,7 @@ func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *con
 	for g.asked.Len() > 0 && g.running < MaxRegistering && g.retry.Open(now) {
 		name := g.asked.Front()
 		if g.waiting[name] != nil {
-			if !th.cfg.Registrations.take(topic, now) {
+			if !l.cfg.Registrations.take(topic, now) {
 				break
 			}
 			g.running++
@@ -149,27 +148,20 @@ func (th *Throttle) NextRegistrations(topic string, now time.Time, snapshot *con
 }
 
 // Registered ends an attempt to register a tenant. One that the next snapshot lacks all the same is registered again.
-func (th *Throttle) Registered(tenant string) {
-	th.registering.retry = retry.Backoff{}
-	th.endRegistration(tenant)
+func (l *Limits) Registered(tenant string) {
+	l.registering.retry = retry.Backoff{}
+	l.registering.again(tenant)
 }
 
 // RegistrationFailed has a tenant registered later, after so long at least.
-func (th *Throttle) RegistrationFailed(tenant string, after time.Duration, now time.Time) {
-	th.registering.retry.Fail(now, th.cfg.Retry(after))
-	th.endRegistration(tenant)
+func (l *Limits) RegistrationFailed(tenant string, after time.Duration, now time.Time) {
+	l.registering.retry.Fail(now, l.cfg.Retry(after))
+	l.registering.again(tenant)
 }
 
-func (th *Throttle) endRegistration(tenant string) {
-	g := &th.registering
+// again ends an attempt to register a tenant, and queues the tenant again if it still waits.
+func (g *registering) again(tenant string) {
 	if g.running--; g.waiting[tenant] != nil {
 		g.asked.Push(tenant)
-	}
-}
-
-// ended says that nothing of a tenant waits any more.
-func (g *registering) ended(x *deferral) {
-	if g.waiting[x.tenant.Name] == x {
-		delete(g.waiting, x.tenant.Name)
 	}
 }

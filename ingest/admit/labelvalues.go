@@ -1,10 +1,11 @@
-package throttle
+package admit
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"binnacle/ingest/queue"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
@@ -37,7 +38,7 @@ const mostLabels = 1000
 const labelLookupEvery = 30 * time.Second
 
 // exceeded says why a reading's labels are too many values, empty if they are not. v may be nil.
-func (v *labelValues) exceeded(l *limits, labels telemetry.Labels, now time.Time) string {
+func (v *labelValues) exceeded(most *limits, labels telemetry.Labels, now time.Time) string {
 	if v == nil {
 		return ""
 	}
@@ -47,7 +48,7 @@ func (v *labelValues) exceeded(l *limits, labels telemetry.Labels, now time.Time
 		}
 		own, all := len(v.own[x.Name]), v.count(x.Name)
 		switch {
-		case own >= l.labelValues || v.recent(now) && all >= l.labelValues:
+		case own >= most.labelValues || v.recent(now) && all >= most.labelValues:
 			return fmt.Sprintf("label %s has %d values, and %q would be one more", clipped(x.Name), all, clipped(x.Value))
 		case all == 0 && v.names() >= mostLabels:
 			return fmt.Sprintf("there are %d labels, and %s would be one more", v.names(), clipped(x.Name))
@@ -96,13 +97,28 @@ func clipped(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// countLabels counts the labels of a reading that is taken. The caller holds the lock.
-func (th *Throttle) countLabels(t *Tenant, labels telemetry.Labels) {
+// labelLookups has the catalog asked about the labels of tenants, one after the other.
+type labelLookups struct {
+	queue   queue.FIFO[*tenant]
+	running bool
+	retry   retry.Backoff
+}
+
+// push has the catalog asked about a tenant's labels, when it is time.
+func (q *labelLookups) push(t *tenant) {
+	if v := t.values; v != nil && !v.queued {
+		v.queued = true
+		q.queue.Push(t)
+	}
+}
+
+// countLabels counts the labels of a reading that is taken.
+func (l *Limits) countLabels(t *tenant, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
 		v = &labelValues{own: map[string]map[uint64]struct{}{}}
 		t.values = v
-		th.queueLabelLookup(t)
+		l.labels.push(t)
 	}
 	for _, x := range labels {
 		n := catalog.ValueHash(x.Value)
@@ -111,84 +127,76 @@ func (th *Throttle) countLabels(t *Tenant, labels telemetry.Labels) {
 		}
 		if v.own[x.Name] == nil {
 			v.own[strings.Clone(x.Name)] = map[uint64]struct{}{}
-			th.growLabels(v, labelNameBytes)
+			l.growLabels(v, labelNameBytes)
 		}
 		v.own[x.Name][n] = struct{}{}
-		th.growLabels(v, labelValueBytes)
-		th.queueLabelLookup(t)
+		l.growLabels(v, labelValueBytes)
+		l.labels.push(t)
 	}
 }
 
 // growLabels counts the memory of some more, or less, of labels.
-func (th *Throttle) growLabels(v *labelValues, bytes int64) {
+func (l *Limits) growLabels(v *labelValues, bytes int64) {
 	v.bytes += bytes
-	th.bytes += bytes
+	l.bytes += bytes
 }
 
-// uncountLabels drops what is known of a tenant's labels. The caller holds the lock.
-func (th *Throttle) uncountLabels(t *Tenant) {
+// dropLabels drops what is known of a tenant's labels.
+func (l *Limits) dropLabels(t *tenant) {
 	if t.values != nil {
-		th.growLabels(t.values, -t.values.bytes)
+		l.growLabels(t.values, -t.values.bytes)
 		t.values = nil
-	}
-}
-
-// queueLabelLookup has the catalog asked about a tenant's labels, when it is time.
-func (th *Throttle) queueLabelLookup(t *Tenant) {
-	if v := t.values; v != nil && !v.queued {
-		v.queued = true
-		th.labelQueue.Push(t)
 	}
 }
 
 // LabelLookup asks which values the labels of a tenant's readings have, by its catalog.
 type LabelLookup struct {
 	Tenant string
-	tenant *Tenant
+	tenant *tenant
 	began  time.Time
 
-	Values *catalog.LabelValues // the answer
+	// Values is the answer.
+	Values *catalog.LabelValues
 }
 
 // NextLookup returns the lookup of the label values of the next tenant in turn, nil while there is none to make.
-func (th *Throttle) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLookup {
-	for n := th.labelQueue.Len(); n > 0 && !th.labelLookup && th.labelRetry.Open(now); n-- {
-		t := th.labelQueue.Pop()
-		if t.values != nil && t.snapshot != snapshot { // nobody else looks where nobody has limits any more
-			th.cfg.Mu.Lock()
-			th.refreshLimits(t, snapshot)
-			th.cfg.Mu.Unlock()
+func (l *Limits) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLookup {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := &l.labels
+	for n := q.queue.Len(); n > 0 && !q.running && q.retry.Open(now); n-- {
+		t := q.queue.Pop()
+		if t.values != nil {
+			l.refresh(t, snapshot) // nobody else looks where nobody has limits any more
 		}
 		switch v := t.values; {
-		case v == nil || th.tenants[t.Name] != t: // it is gone
+		case v == nil || l.tenants[t.name] != t: // it is gone
 		case t.limits == nil || t.limits.labelValues == 0:
-			th.cfg.Mu.Lock()
-			th.uncountLabels(t)
-			th.cfg.Mu.Unlock()
+			l.dropLabels(t)
 		case now.Sub(v.asked) < labelLookupEvery:
-			th.labelQueue.Push(t)
+			q.queue.Push(t)
 		default:
-			th.labelLookup, v.queued = true, false
-			return &LabelLookup{Tenant: t.Name, tenant: t, began: now}
+			q.running, v.queued = true, false
+			return &LabelLookup{Tenant: t.name, tenant: t, began: now}
 		}
 	}
 	return nil
 }
 
 // LookupFailed takes a LabelLookup back that failed: it is made again, not before the time that the store said.
-func (th *Throttle) LookupFailed(j *LabelLookup, after time.Duration, now time.Time) {
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
-	th.labelLookup = false
-	th.labelRetry.Fail(now, th.cfg.Retry(after))
-	th.queueLabelLookup(j.tenant)
+func (l *Limits) LookupFailed(j *LabelLookup, after time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.labels.running = false
+	l.labels.retry.Fail(now, l.cfg.Retry(after))
+	l.labels.push(j.tenant)
 }
 
 // LookedUp takes a LabelLookup back.
-func (th *Throttle) LookedUp(j *LabelLookup) {
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
-	th.labelLookup, th.labelRetry = false, retry.Backoff{}
+func (l *Limits) LookedUp(j *LabelLookup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.labels.running, l.labels.retry = false, retry.Backoff{}
 	t := j.tenant
 	v := t.values
 	if v == nil {
@@ -200,16 +208,16 @@ func (th *Throttle) LookedUp(j *LabelLookup) {
 		for value := range own {
 			if v.listed.Has(name, value) {
 				delete(own, value)
-				th.growLabels(v, -labelValueBytes)
+				l.growLabels(v, -labelValueBytes)
 			}
 		}
 		if len(own) == 0 {
 			delete(v.own, name)
-			th.growLabels(v, -labelNameBytes)
+			l.growLabels(v, -labelNameBytes)
 		}
 		full = full || t.limits != nil && v.count(name) >= t.limits.labelValues
 	}
 	if full || t.limits != nil && v.listed.MaxLen() >= t.limits.labelValues {
-		th.queueLabelLookup(t) // so that a verdict is not late when the next new value comes
+		l.labels.push(t) // so that a verdict is not late when the next new value comes
 	}
 }

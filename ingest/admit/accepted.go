@@ -1,4 +1,4 @@
-package worker
+package admit
 
 import (
 	"math"
@@ -27,7 +27,7 @@ func (a *accepted) has(f *feed, r *telemetry.Reading) bool {
 
 // accept has the readings of a tenant and a day that has a container in the snapshot be the accepted ones, unless
 // devices have retentions of their own.
-func (v *verdicts) accept(snapshot *control.Snapshot, t control.Tenant, day telemetry.Day) {
+func (p *places) accept(snapshot *control.Snapshot, t control.Tenant, day telemetry.Day) {
 	if t.HidesSome() {
 		return
 	}
@@ -36,14 +36,14 @@ func (v *verdicts) accept(snapshot *control.Snapshot, t control.Tenant, day tele
 		from: day.Start(), to: min(day.End(), telemetry.MaxMillis, snapshot.PlacesBelow()),
 		future: math.MaxInt64, past: math.MaxInt64,
 	}
-	if future, bounded := v.future(t.Ingest); bounded {
+	if future, bounded := p.future(t.Ingest); bounded {
 		a.future = future.Milliseconds()
 	}
 	if t.Retention > 0 {
 		a.past = t.Retention.Milliseconds()
 	}
-	if past, bounded := v.past(t.Ingest, t.Retention); bounded {
+	if past, bounded := p.past(t.Ingest, t.Retention); bounded {
 		a.past = min(a.past, past.Milliseconds())
 	}
-	v.accepted = a
+	p.accepted = a
 }

@@ -1,4 +1,4 @@
-package worker
+package admit
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/ingest/throttle"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
@@ -44,19 +43,19 @@ func (e *MissingMonth) Error() string {
 	return fmt.Sprintf("container %s is not in the map", e.Container)
 }
 
-// verdicts decides which readings are taken, by stored facts and the time.
-type verdicts struct {
-	cfg       *Config
-	partition int32
+// places decides where readings may be stored, by stored facts and the time: their tenant, their time, their retention
+// and their container.
+type places struct {
+	cfg *Config
+	// await defers the readings of a tenant that is to be registered; nil where Admit asks the caller to do that.
+	await *Limits
 
-	// await defers the readings of a tenant that is to be registered; nil where Feed asks the caller to do that.
-	await func(f *throttle.Feed, tenant string) bool
+	// requestedSnapshot is when the snapshot was read for which Admit asked; until trusted no newer one is asked for.
+	requestedSnapshot, trusted time.Time
 
-	requestedSnapshot time.Time // when the one was read for which Feed asked
-	trusted           time.Time // until then no newer one is asked for
-
-	servedIn   *control.Snapshot  // the snapshot that servedDays is of
-	servedDays map[servedDay]bool // with containers that it has
+	// servedDays has days with containers in the snapshot servedIn.
+	servedIn   *control.Snapshot
+	servedDays map[servedDay]bool
 
 	accepted accepted
 }
@@ -71,40 +70,40 @@ const snapshotPatience = time.Second
 
 // snapshotRead records that the snapshot was read because Feed asked for it: what this or a later one does not have,
 // there is not.
-func (v *verdicts) snapshotRead(snapshot *control.Snapshot, now time.Time) {
-	v.requestedSnapshot, v.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
+func (p *places) snapshotRead(snapshot *control.Snapshot, now time.Time) {
+	p.requestedSnapshot, p.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
 }
 
 // placeable returns an error if the snapshot is not good enough for every reading of a record that would be taken.
-func (v *verdicts) placeable(f *feed) error {
-	trusted := f.Now.Before(v.trusted) && !f.Snapshot.ReadAt.Before(v.requestedSnapshot)
+func (p *places) placeable(f *feed) error {
+	trusted := f.Now.Before(p.trusted) && !f.Snapshot.ReadAt.Before(p.requestedSnapshot)
 	named := false
-	f.grant, named = v.grant(f.record, f.Snapshot)
+	f.grant, named = p.grant(&f.Record, f.Snapshot)
 	if named && f.grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
 	var tenant control.Tenant
 	known := false
-	for i := range f.Readings {
-		r := &f.Readings[i]
-		if v.accepted.has(f, r) {
+	for i := range f.readings {
+		r := &f.readings[i]
+		if p.accepted.has(f, r) {
 			continue
 		}
 		if r.Tenant != tenant.Name {
 			tenant, known = f.Snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
-		if r.Time < 0 || v.isFuture(f.record, r, tenant.Ingest) {
+		if r.Time < 0 || p.isFuture(&f.Record, r, tenant.Ingest) {
 			continue
 		}
 		if !known && f.Snapshot.Damaged(r.Tenant) != nil {
 			continue // it is refused
 		}
-		if !known && v.await != nil {
-			v.await(&f.Feed, r.Tenant)
+		if !known && p.await != nil {
+			p.await.await(f, r.Tenant)
 			continue
 		}
-		if !known && (v.cfg.Register || !trusted) {
+		if !known && (p.cfg.Register || !trusted) {
 			return &UnknownTenant{r.Tenant}
 		}
 		if !known {
@@ -117,9 +116,9 @@ func (v *verdicts) placeable(f *feed) error {
 			continue
 		}
 		welcome := f.grant.Covers(r.Tenant, r.Time, f.Now)
-		if v.tooOld(f, r, tenant) == nil {
-			if v.served(tenant, r, f.Snapshot) {
-				v.accept(f.Snapshot, tenant, telemetry.DayOf(r.Time))
+		if p.tooOld(f, r, tenant) == nil {
+			if p.served(tenant, r, f.Snapshot) {
+				p.accept(f.Snapshot, tenant, telemetry.DayOf(r.Time))
 				continue
 			}
 			if welcome || f.Snapshot.MayAsk(r.Tenant, f.Now) {
@@ -135,26 +134,26 @@ func (v *verdicts) placeable(f *feed) error {
 
 // isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days
 // for.
-func (v *verdicts) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
+func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
 	if r.Time >= telemetry.MaxMillis {
 		return true
 	}
-	future, bounded := v.future(t)
+	future, bounded := p.future(t)
 	return bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time
 }
 
 // future returns how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be
 // nil.
-func (v *verdicts) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
+func (p *places) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
 	if t == nil {
-		return v.cfg.Future, true
+		return p.cfg.Future, true
 	}
-	return t.Future.Or(control.PeriodOf(v.cfg.Future)).Of()
+	return t.Future.Or(control.PeriodOf(p.cfg.Future)).Of()
 }
 
 // grant returns the backfill that a record names, the zero one when the snapshot has none such; named reports whether
 // it names any.
-func (v *verdicts) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
+func (p *places) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {
 		return control.Backfill{}, false
@@ -175,22 +174,22 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 
 // tooOld returns why a reading is refused for its age, nil if it is not. A backfill lets it in as far as the tenant's
 // retention does.
-func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
+func (p *places) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
 	day := telemetry.DayOf(r.Time)
 	kept := t.RetentionOf(r.Device, day)
 	at := f.Now.UnixMilli()
 	if kept > 0 {
-		at = clock(f.record, kept, f.Now)
+		at = clock(&f.Record, kept, f.Now)
 	}
 	if first := t.FirstVisible(r.Device, at); day < first {
 		return &decode.Bad{Reason: decode.Expired,
 			Detail: fmt.Sprintf("the retention of %s is over for %s: the first day that is kept is %s", kept, day, first)}
 	}
-	past, bounded := v.past(t.Ingest, kept)
+	past, bounded := p.past(t.Ingest, kept)
 	if !bounded || f.grant.Covers(r.Tenant, r.Time, f.Now) {
 		return nil
 	}
-	if at := clock(f.record, past, f.Now); at-r.Time > past.Milliseconds() {
+	if at := clock(&f.Record, past, f.Now); at-r.Time > past.Milliseconds() {
 		return &decode.Bad{Reason: decode.Past,
 			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
 				instant(r.Time), past, instant(at))}
@@ -200,8 +199,8 @@ func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *deco
 
 // past returns how far an event time may lie before its record's Kafka timestamp, by what a tenant says, which may be
 // nil, and the retention of the device.
-func (v *verdicts) past(t *control.TenantIngest, kept time.Duration) (past time.Duration, bounded bool) {
-	past = v.cfg.Past
+func (p *places) past(t *control.TenantIngest, kept time.Duration) (past time.Duration, bounded bool) {
+	past = p.cfg.Past
 	if t != nil {
 		if own, bounded := t.Past.Of(); bounded {
 			past = own
@@ -228,27 +227,27 @@ type servedDay struct {
 }
 
 // served reports whether the container of a reading was asked for, by this process or another.
-func (v *verdicts) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
-	if v.servedIn != snapshot {
-		v.servedIn, v.servedDays = snapshot, map[servedDay]bool{}
+func (p *places) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
+	if p.servedIn != snapshot {
+		p.servedIn, p.servedDays = snapshot, map[servedDay]bool{}
 	}
 	k := servedDay{r.Tenant, telemetry.DayOf(r.Time)}
-	if v.servedDays[k] {
+	if p.servedDays[k] {
 		return true
 	}
 	if !snapshot.MayServe(containerOf(t, r)) {
 		return false
 	}
-	v.servedDays[k] = true
+	p.servedDays[k] = true
 	return true
 }
 
-// verdict returns why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides
+// refusal returns why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides
 // alike: times are judged by the record's Kafka timestamp (rule W10). The clock decides in two cases. A time that no
 // snapshot can place yet, because the record's timestamp is itself far ahead, must not hold up its partition until
 // then. And a record with a timestamp further back than what is accepted is as old as its producer says.
-func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
-	if v.accepted.has(f, r) {
+func (p *places) refusal(f *feed, r *telemetry.Reading) *decode.Bad {
+	if p.accepted.has(f, r) {
 		return f.tooLarge(r)
 	}
 	if r.Time < 0 {
@@ -262,8 +261,8 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 		}
 		return &decode.Bad{Reason: decode.Future, Detail: detail}
 	}
-	if v.isFuture(f.record, r, tenant.Ingest) {
-		future, _ := v.future(tenant.Ingest)
+	if p.isFuture(&f.Record, r, tenant.Ingest) {
+		future, _ := p.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
 				r.Time, future, f.Time)}
@@ -277,15 +276,15 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	}
 	if !ok {
 		detail := fmt.Sprintf("tenant %q is not registered", r.Tenant)
-		if v.await != nil {
-			detail += fmt.Sprintf(": too many new tenants wait, and --register-rate is %d a minute", v.cfg.RegisterRate)
+		if p.await != nil {
+			detail += fmt.Sprintf(": too many new tenants wait, and --register-rate is %d a minute", p.cfg.RegisterRate)
 		}
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: detail}
 	}
-	if bad := v.tooOld(f, r, tenant); bad != nil {
+	if bad := p.tooOld(f, r, tenant); bad != nil {
 		return bad
 	}
-	if !v.served(tenant, r, f.Snapshot) {
+	if !p.served(tenant, r, f.Snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many containers as they may; %s is not among them",
 				containerOf(tenant, r))}
@@ -295,7 +294,7 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 
 // tooLarge returns why a reading is refused for the size of its record, nil if it is not.
 func (f *feed) tooLarge(r *telemetry.Reading) *decode.Bad {
-	if len(f.oversize) > 0 && f.oversize[chainOf(r)] {
+	if len(f.oversize) > 0 && f.oversize[ChainOf(r)] {
 		return &decode.Bad{Reason: decode.TooLarge,
 			Detail: "the record's readings of this device and day do not fit one document"}
 	}

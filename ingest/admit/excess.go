@@ -1,4 +1,4 @@
-package throttle
+package admit
 
 import (
 	"cmp"
@@ -45,14 +45,14 @@ func (c *topDevices) add(device string) {
 }
 
 // countExcess records a reading over a limit, and returns where the caller counts it. The caller holds the lock.
-func (t *Tenant) countExcess(of limitName, device string, now time.Time) *excess {
+func (t *tenant) countExcess(limit limitName, device string, now time.Time) *excess {
 	if t.excesses == nil {
 		t.excesses = map[limitName]*excess{}
 	}
-	o := t.excesses[of]
+	o := t.excesses[limit]
 	if o == nil {
 		o = &excess{}
-		t.excesses[of] = o
+		t.excesses[limit] = o
 	}
 	o.last = now.UnixMilli()
 	o.topDevices.add(device)
@@ -70,15 +70,15 @@ type Excess struct {
 }
 
 // Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
-func (th *Throttle) Excesses(tenant string) (out []Excess) {
-	th.cfg.Mu.Lock()
-	defer th.cfg.Mu.Unlock()
-	for name, t := range th.tenants {
+func (l *Limits) Excesses(tenant string) (out []Excess) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, t := range l.tenants {
 		if tenant != "" && tenant != name {
 			continue
 		}
-		for of, o := range t.excesses {
-			x := Excess{Tenant: name, Limit: string(of), Delayed: o.delayed, Refused: o.refused,
+		for limit, o := range t.excesses {
+			x := Excess{Tenant: name, Limit: string(limit), Delayed: o.delayed, Refused: o.refused,
 				Last: time.UnixMilli(o.last).UTC(), TopDevices: slices.Clone(o.topDevices)}
 			slices.SortFunc(x.TopDevices, func(a, b TopDevice) int {
 				return cmp.Or(cmp.Compare(b.Readings, a.Readings), strings.Compare(a.Device, b.Device))

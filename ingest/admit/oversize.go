@@ -1,4 +1,4 @@
-package worker
+package admit
 
 import (
 	"slices"
@@ -12,20 +12,9 @@ import (
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.
 const maxDocument = 1 << 20
 
-// chainKey names a chain within one partition of one stream.
-type chainKey struct {
-	tenant string
-	device string
-	day    telemetry.Day
-}
-
-func chainOf(r *telemetry.Reading) chainKey {
-	return chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}
-}
-
 // oversize returns the chains of a record with readings that would not fit one document, which a cut may not divide
 // (rule W2). Readings are encoded here only if an estimate that is never too low leaves it open.
-func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) (over map[chainKey]bool) {
+func (p *places) oversize(rec *Record, readings []telemetry.Reading) (over map[Chain]bool) {
 	var all documentSize
 	for i := range readings {
 		all.add(&readings[i], worstText)
@@ -38,11 +27,11 @@ func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) (over map
 		for _, i := range mine {
 			size.add(&readings[i], jsontext.Len)
 		}
-		if size.fits() || v.encodable(rec, key, readings, mine) {
+		if size.fits() || p.encodable(rec, key, readings, mine) {
 			continue
 		}
 		if over == nil {
-			over = map[chainKey]bool{}
+			over = map[Chain]bool{}
 		}
 		over[key] = true
 	}
@@ -50,26 +39,26 @@ func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) (over map
 }
 
 // chainsOf returns the places of the readings of each chain.
-func chainsOf(readings []telemetry.Reading) map[chainKey][]int32 {
-	chains := map[chainKey][]int32{}
+func chainsOf(readings []telemetry.Reading) map[Chain][]int32 {
+	chains := map[Chain][]int32{}
 	for i := range readings {
-		key := chainOf(&readings[i])
+		key := ChainOf(&readings[i])
 		chains[key] = append(chains[key], int32(i))
 	}
 	return chains
 }
 
 // encodable reports whether readings of one chain fit one document.
-func (v *verdicts) encodable(rec *Record, key chainKey, readings []telemetry.Reading, mine []int32) bool {
+func (p *places) encodable(rec *Record, key Chain, readings []telemetry.Reading, mine []int32) bool {
 	var rows binning.Rows
 	for _, i := range mine {
 		rows.Append(rec.Offset, readings[i])
 	}
 	h := chunk.Header{
-		ID: chunk.ID{Day: key.day, Partition: v.partition}, TenantShard: key.tenant, Device: key.device,
+		ID: chunk.ID{Day: key.Day, Partition: p.cfg.Partition}, TenantShard: key.Tenant, Device: key.Device,
 		First: rec.Offset, Through: rec.Offset, After: -1, Readings: rows.Readings(),
 	}
-	doc, _, err := encode(h, rows.Frame(binning.All, nil))
+	doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
 	return err == nil && len(doc) <= maxDocument
 }
 

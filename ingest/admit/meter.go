@@ -1,4 +1,4 @@
-package throttle
+package admit
 
 import (
 	"time"
@@ -124,8 +124,8 @@ func number(b control.Limit, partitions int) int {
 
 func plain(b control.Limit) float64 { return max(0, float64(b)) }
 
-// newLimits returns a tenant's limits in one of so many partitions; nil if there are none.
-func newLimits(l control.IngestLimits, partitions int) *limits {
+// limitsOf returns a tenant's limits in one of so many partitions; nil if there are none.
+func limitsOf(l control.IngestLimits, partitions int) *limits {
 	if !l.Any() {
 		return nil
 	}

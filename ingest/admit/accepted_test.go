@@ -1,16 +1,21 @@
-package worker_test
+package admit_test
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
+)
+
+const (
+	start = 1795183200123 // 2026-11-20 14:00 UTC
+	day   = 24 * time.Hour
 )
 
 // What was judged before never shows in a verdict: readings of tenants with terms of their own, around all bounds of
@@ -43,10 +48,10 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 		snapshots = append(snapshots, s)
 		began = began.Add(time.Minute)
 	}
-	for _, cfg := range []worker.Config{
+	for _, cfg := range []admit.Config{
 		{Future: time.Hour, Past: 0}, {Future: 2 * day, Past: day}, {Future: day, Past: -1}, {Future: day, Past: 3 * day},
 	} {
-		judge := worker.NewJudge(cfg)
+		judge := admit.NewJudge(cfg)
 		quick, refused, needy := 0, 0, 0
 		s, tenant := snapshots[len(snapshots)-1], "plain"
 		for range 30_000 {
@@ -61,7 +66,7 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 				return t.Add(steps[rnd.IntN(len(steps))]).UnixMilli() + rnd.Int64N(3) - 1
 			}
 			now := s.ReadAt.Add(time.Duration(rnd.Int64N(int64(time.Hour))))
-			rec := worker.Record{Time: now.UnixMilli()}
+			rec := admit.Record{Time: now.UnixMilli()}
 			switch rnd.IntN(8) {
 			case 0:
 				rec.Time = -1
@@ -73,7 +78,7 @@ func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
 				r.Time = now.UnixMilli() - rnd.Int64N(2*telemetry.DayMillis)
 			}
 			bad, known, needs := judge.Judge(rec, r, s, now)
-			want, _, wantNeeds := worker.NewJudge(cfg).Judge(rec, r, s, now)
+			want, _, wantNeeds := admit.NewJudge(cfg).Judge(rec, r, s, now)
 			require.Equal(t, wantNeeds, needs, "%+v in %+v", r, rec)
 			require.Equal(t, want, bad, "%+v in %+v", r, rec)
 			if known {

@@ -1,4 +1,4 @@
-package throttle
+package admit
 
 import (
 	"hash/maphash"
@@ -7,17 +7,22 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Device is what a device carries for its limits: nothing, as long as it needs none.
-type Device struct{ limited *rated }
+// deviceSeries is the series of a device, by day, as far as they are counted.
+type deviceSeries struct {
+	latest outline // of the reading that was taken or checked last: most are as the one before
+	ofDay  telemetry.Day
+	days   []series // of those that the device has chains of
+}
 
-// rated is what is known of a device for the limits of its tenant.
-type rated struct {
-	latest   outline // of the reading that was taken or checked last: most are as the one before
-	ofDay    telemetry.Day
-	deferral *deferral // nil: it is not deferred by itself
-	meter    meter
-	days     []series // that are counted, of those that the device has chains of
-	bytes    int64
+// tenantSeries is the series of a tenant's devices together.
+type tenantSeries struct {
+	sets    [recentSets]*metricSet // that readings had last
+	next    int                    // that gives way to another one
+	checked outline                // of the reading that is being checked, if that has new series
+	days    map[telemetry.Day]int
+	// most is the device that has most series in some day, as far as that is known: mostSeries.
+	most       *device
+	mostSeries int
 }
 
 // series is those of a device in a day. Most devices have readings of one outline, or of a few that share no metric: as
@@ -39,47 +44,15 @@ type outline struct {
 // mostOutlines is how many outlines are known again when they come.
 const mostOutlines = 4
 
-// What a device, a day, an outline and a series take among the rated.
+// What a day, an outline and a series take in memory.
 const (
-	ratedBytes   = 176
 	dayBytes     = 72
 	outlineBytes = 16
 	seriesBytes  = 16
 )
 
-// ratedOf returns what is known of a device for its limits, made when it is not there. The caller holds the lock.
-func (th *Throttle) ratedOf(d *Device) *rated {
-	if d.limited == nil {
-		d.limited = &rated{bytes: ratedBytes}
-		th.bytes += d.limited.bytes
-	}
-	return d.limited
-}
-
-// rated returns what is known of a device for its limits, nil for nothing; the device may be nil too.
-func (d *Device) rated() *rated {
-	if d == nil {
-		return nil
-	}
-	return d.limited
-}
-
-// Deferred reports whether the device is deferred by itself.
-func (d *Device) Deferred() bool { return d.deferral() != nil }
-
-// deferral returns what waits of a device by itself, nil for nothing.
-func (d *Device) deferral() *deferral {
-	if x := d.rated(); x != nil {
-		return x.deferral
-	}
-	return nil
-}
-
 // of returns the series of a day, nil if none are counted.
-func (x *rated) of(day telemetry.Day) *series {
-	if x == nil {
-		return nil
-	}
+func (x *deviceSeries) of(day telemetry.Day) *series {
 	for i := range x.days {
 		if x.days[i].day == day {
 			return &x.days[i]
@@ -89,16 +62,21 @@ func (x *rated) of(day telemetry.Day) *series {
 }
 
 // countSeries returns how many more series a reading has than its device on that day, as far as they are counted, and
-// if there are some, how many the device has. The caller holds the lock.
-func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have, more int) {
+// if there are some, how many the device has. d may be nil.
+func (l *Limits) countSeries(t *tenant, d *device, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
-	t.checked = outline{}
-	if x != nil && x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
+	t.series.checked = outline{}
+	if d == nil {
+		t.series.checked = outline{t.series.metricsOf(r.Fields), labels}
+		return 0, len(r.Fields)
+	}
+	x := &d.series
+	if x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
 		return 0, 0 // however many: there is no more
 	}
 	s := x.of(day)
 	if s == nil {
-		t.checked = outline{t.metricsOf(r.Fields), labels}
+		t.series.checked = outline{t.series.metricsOf(r.Fields), labels}
 		return 0, len(r.Fields)
 	}
 	for i := range s.outlines {
@@ -107,15 +85,15 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 			return 0, 0
 		}
 	}
-	t.checked = outline{t.metricsOf(r.Fields), labels}
+	t.series.checked = outline{t.series.metricsOf(r.Fields), labels}
 	if s.all == nil {
 		s.all = make(map[uint64]struct{}, s.n)
 		for _, one := range s.outlines {
 			one.each(func(n uint64) { s.all[n] = struct{}{} })
 		}
-		th.grow(x, len(s.all)*seriesBytes)
+		l.grow(d, len(s.all)*seriesBytes)
 	}
-	t.checked.each(func(n uint64) {
+	t.series.checked.each(func(n uint64) {
 		if _, ok := s.all[n]; !ok {
 			more++
 		}
@@ -125,19 +103,19 @@ func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have
 
 // addSeries counts the series of the reading that countSeries has just looked at, and forgets the series of days for
 // which the device has no chain any more.
-func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
-	x := d.limited
-	if t.checked.metrics == nil {
+func (l *Limits) addSeries(t *tenant, d *device, r *telemetry.Reading) {
+	x, checked := &d.series, t.series.checked
+	if checked.metrics == nil {
 		return
 	}
 	day := telemetry.DayOf(r.Time)
 	s := x.of(day)
 	if s == nil {
 		x.days = slices.DeleteFunc(x.days, func(old series) bool {
-			known, _ := th.cfg.Registry.Chain(t.Name, r.Device, old.day)
+			known := l.cfg.Devices.Seen(t.name, d.id, old.day).Chain
 			if !known {
-				t.uncountSeries(d, &old)
-				th.grow(x, -old.bytes())
+				t.series.remove(d, &old)
+				l.grow(d, -old.bytes())
 				if x.ofDay == old.day {
 					x.latest = outline{}
 				}
@@ -146,51 +124,50 @@ func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
 		})
 		x.days = append(x.days, series{day: day})
 		s = &x.days[len(x.days)-1]
-		th.grow(x, dayBytes)
+		l.grow(d, dayBytes)
 	}
-	x.latest, x.ofDay = t.checked, day
+	x.latest, x.ofDay = checked, day
 	before := s.n
 	if s.all == nil { // the first outline
 		s.n = len(r.Fields)
 	} else {
-		t.checked.each(func(n uint64) { s.all[n] = struct{}{} })
-		th.grow(x, (len(s.all)-s.n)*seriesBytes)
+		checked.each(func(n uint64) { s.all[n] = struct{}{} })
+		l.grow(d, (len(s.all)-s.n)*seriesBytes)
 		s.n = len(s.all)
 	}
 	if len(s.outlines) < mostOutlines {
-		s.outlines = append(s.outlines, t.checked)
-		th.grow(x, outlineBytes)
+		s.outlines = append(s.outlines, checked)
+		l.grow(d, outlineBytes)
 	} else {
-		s.outlines[s.next] = t.checked
+		s.outlines[s.next] = checked
 		s.next = (s.next + 1) % mostOutlines
 	}
-	if t.series == nil {
-		t.series = map[telemetry.Day]int{}
+	t.series.add(d, s, s.n-before)
+}
+
+// add counts some more series of a device in a day.
+func (x *tenantSeries) add(d *device, s *series, more int) {
+	if x.days == nil {
+		x.days = map[telemetry.Day]int{}
 	}
-	t.series[day] += s.n - before
-	if most := t.most; most == nil || most == d || s.n > t.mostSeries {
-		t.most, t.mostID, t.mostSeries = d, r.Device, s.n
+	x.days[s.day] += more
+	if x.most == nil || x.most == d || s.n > x.mostSeries {
+		x.most, x.mostSeries = d, s.n
 	}
 }
 
-// uncountSeries takes a day's series of a device out of those of its tenant.
-func (t *Tenant) uncountSeries(d *Device, s *series) {
-	if t.series[s.day] -= s.n; t.series[s.day] <= 0 {
-		delete(t.series, s.day)
+// remove takes a day's series of a device out of those of its tenant.
+func (x *tenantSeries) remove(d *device, s *series) {
+	if x.days[s.day] -= s.n; x.days[s.day] <= 0 {
+		delete(x.days, s.day)
 	}
-	if t.most == d {
-		t.most, t.mostID, t.mostSeries = nil, "", 0
+	if x.most == d {
+		x.most, x.mostSeries = nil, 0
 	}
 }
 
-// bytes returns what a day takes among the rated.
+// bytes returns what a day takes in memory.
 func (s *series) bytes() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
-
-// grow counts some more memory, or less, of a device.
-func (th *Throttle) grow(x *rated, bytes int) {
-	x.bytes += int64(bytes)
-	th.bytes += int64(bytes)
-}
 
 // metricSet is the metrics of readings, in their order.
 type metricSet []string
@@ -200,8 +177,8 @@ const recentSets = 8
 
 // metricsOf returns the metrics of a reading. Those of the sets that came last are compared, not hashed: a decoder
 // gives out the same strings again.
-func (t *Tenant) metricsOf(fields []telemetry.Field) *metricSet {
-	for _, set := range t.sets {
+func (x *tenantSeries) metricsOf(fields []telemetry.Field) *metricSet {
+	for _, set := range x.sets {
 		if set != nil && set.of(fields) {
 			return set
 		}
@@ -210,8 +187,8 @@ func (t *Tenant) metricsOf(fields []telemetry.Field) *metricSet {
 	for i := range fields {
 		set[i] = fields[i].Metric
 	}
-	t.sets[t.next] = &set
-	t.next = (t.next + 1) % recentSets
+	x.sets[x.next] = &set
+	x.next = (x.next + 1) % recentSets
 	return &set
 }
 

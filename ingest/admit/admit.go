@@ -1,0 +1,273 @@
+// Package admit makes one decision for each reading of a record: it is taken, deferred, refused or erased. The steps
+// are in the order of docs/internals/protocol.md: decode, erasure, tenant and time, limits, retention, size. A decision
+// is a value. It depends on the record, the snapshot, the time, and what this package has counted of earlier records;
+// the package calls nobody but Devices, which it only reads.
+package admit
+
+import (
+	"cmp"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/stream/deadletter"
+	"binnacle/internal/telemetry"
+)
+
+// Config is how an Admission decides.
+type Config struct {
+	Stream    uint32
+	Partition int32
+	// Begin is the first offset that is read. Unmarked says that no record of the stream is known to be stored.
+	Begin    int64
+	Unmarked bool
+
+	Decode decode.Options
+	// Register has unknown tenants registered; else their readings are dead letters.
+	Register bool
+	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
+	// nil: Admit fails with *UnknownTenant, and the caller registers.
+	Registrations *Registrations
+	RegisterRate  int
+
+	// Limits apply to tenants without limits of their own.
+	Limits control.IngestLimits
+	// HeldFor is the longest time that readings above a rate are deferred.
+	HeldFor time.Duration
+	// FairAfter is the lag from which on a noisy tenant is deferred; not above 0: never.
+	FairAfter time.Duration
+	// Future is how far an event time may lie after its record's Kafka timestamp, and Past how far before: 0 is the
+	// tenant's retention, or 400 days where it keeps for ever, and negative any age.
+	Future, Past time.Duration
+
+	// Retry returns the pauses between attempts at a lookup or a registration, of at least so long.
+	Retry func(least time.Duration) retry.Schedule
+	// Partitions is how many the topic has: they share a tenant's limits.
+	Partitions int
+	Devices    Devices
+}
+
+// Devices knows which devices of the partition have readings that were taken.
+type Devices interface {
+	// Seen returns what is known of a device and of its chain of a day.
+	Seen(tenant, device string, day telemetry.Day) Seen
+}
+
+// Seen is what is known of a device, and of its chain of a day.
+type Seen struct {
+	// Devices is how many devices of the tenant are known.
+	Devices int
+	// Known says that the device is one of them, and Chains that it has chains.
+	Known, Chains bool
+	// Chain says that there is a chain of the day, and Cutting that rows of it are about to be cut.
+	Chain, Cutting bool
+}
+
+// Log is how far the log is known and read.
+type Log struct {
+	// Position is the offset of the next record.
+	Position int64
+	// CaughtUp is the end of the log at the assignment, End the highest end that was seen.
+	CaughtUp, End int64
+	// Assigned is when the partition was assigned, ms: chains of earlier days may have chunks (W3).
+	Assigned int64
+}
+
+// Moment is by what a record is decided, beside itself.
+type Moment struct {
+	Snapshot *control.Snapshot
+	Now      time.Time
+	Log      Log
+}
+
+// Decision is what becomes of a record. It is valid until the next call.
+type Decision struct {
+	// Take has the readings that are taken, in their order.
+	Take []telemetry.Reading
+	// Refused has what is refused, in its order, for each reason: elements that can't be decoded first.
+	Refused []Refusal
+	// Deferred is how many readings are deferred that were not before.
+	Deferred int
+	Units    []decode.Unit
+}
+
+// Refusal is a reading, or an element of a record, that becomes a dead letter.
+type Refusal struct {
+	Bad decode.Bad
+	// Chain is the reading's, zero for an element that is no reading.
+	Chain Chain
+}
+
+// Admission decides what becomes of records of one partition. One goroutine owns it; others may only call those methods
+// of its Limits that say so.
+type Admission struct {
+	Limits   *Limits
+	erasures erasures
+	places   places
+	decoder  *decode.Decoder
+	feed     feed
+	out      Decision
+}
+
+// New returns an Admission that has decided nothing yet.
+func New(cfg Config) *Admission {
+	a := &Admission{
+		decoder: decode.New(cfg.Decode), Limits: newLimits(&cfg),
+		erasures: erasures{at: control.ErasurePartition{Stream: cfg.Stream, Partition: cfg.Partition}, begin: cfg.Begin,
+			unmarked: cfg.Unmarked},
+		places: places{cfg: &cfg},
+	}
+	if cfg.Register && cfg.Registrations != nil {
+		a.places.await = a.Limits
+	}
+	return a
+}
+
+// Decoder returns what decodes the records.
+func (a *Admission) Decoder() *decode.Decoder { return a.decoder }
+
+// SetHorizon says that all records below an offset were fetched before the read of the snapshot began that is passed
+// from now on (rules E-R2, E-R6). Without a call there must be no orders of erasure.
+func (a *Admission) SetHorizon(offset int64) { a.erasures.horizon, a.erasures.bounded = offset, true }
+
+// SnapshotRead says that the snapshot was read again because Admit asked for it: what this or a later one does not
+// have, there is not.
+func (a *Admission) SnapshotRead(s *control.Snapshot, now time.Time) { a.places.snapshotRead(s, now) }
+
+// feed is a record that is being decided on.
+type feed struct {
+	Record
+	Moment
+	readings []telemetry.Reading
+	// index has the place of each reading in the record.
+	index []int
+	// again says that the record was read again: readings are those that are deferred and may go on.
+	again bool
+
+	// grant is the backfill that the record names, and replayed the dead letter that it was first, nil for none.
+	grant    control.Backfill
+	replayed *deadletter.ID
+	// oversize has the chains with more readings than fit a document.
+	oversize map[Chain]bool
+	// limited says that limits count.
+	limited bool
+}
+
+// Admit decides on the next record of the log. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill,
+// *StaleSnapshot, *PendingErasure or *decode.UnknownSchema before it has counted anything of the record; then the
+// caller reads a newer snapshot, for which it calls SnapshotRead, or fetches the schema, and asks again.
+func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
+	result, err := a.decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	f := &a.feed
+	*f = feed{Record: *rec, Moment: m, readings: result.Readings, index: result.Index}
+	defer a.release()
+	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
+		return nil, err
+	}
+	a.Limits.deferNoisy(f)
+	out := a.begin()
+	out.Units = result.Units
+	for _, bad := range result.Bad {
+		out.Refused = append(out.Refused, Refusal{Bad: bad})
+	}
+	return a.decide(f, out), nil
+}
+
+// AdmitAgain decides on a record that was read again: on those of its readings that are deferred and may go on. ok is
+// false if there are none. It fails as Admit does.
+func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err error) {
+	result, err := a.decode(rec)
+	if err != nil {
+		return nil, false, err
+	}
+	f := &a.feed
+	*f = feed{Record: *rec, Moment: m, again: true, readings: result.Readings[:0], index: result.Index[:0]}
+	defer a.release()
+	for i := range result.Readings {
+		if r := &result.Readings[i]; a.Limits.resumes(r, rec.Offset) {
+			f.readings, f.index = append(f.readings, *r), append(f.index, result.Index[i])
+		}
+	}
+	if len(f.readings) == 0 {
+		return nil, false, nil
+	}
+	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
+		return nil, false, err
+	}
+	return a.decide(f, a.begin()), true, nil
+}
+
+// begin returns a Decision with nothing in it.
+func (a *Admission) begin() *Decision {
+	a.out = Decision{Refused: a.out.Refused[:0]}
+	return &a.out
+}
+
+// release lets go of the record, with which its batch goes.
+func (a *Admission) release() { a.feed = feed{} }
+
+// decode returns the readings of a record.
+func (a *Admission) decode(rec *Record) (decode.Result, error) {
+	result := a.decoder.Decode(decode.Record{
+		Value: rec.Value, ContentType: rec.header(ContentType), Headers: rec.Headers, Timestamp: rec.Time,
+	})
+	if result.Unknown != nil {
+		return result, result.Unknown
+	}
+	return result, nil
+}
+
+// decide decides on the readings of a record. It changes the list of them.
+func (a *Admission) decide(f *feed, out *Decision) *Decision {
+	f.oversize = a.places.oversize(&f.Record, f.readings)
+	l := a.Limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checkRates(f)
+	out.Take = f.readings[:0]
+	for i := range f.readings {
+		r := &f.readings[i]
+		if a.erasures.cover(f, r) {
+			continue
+		}
+		if f.limited {
+			if waits, isNew := l.defers(f, r); waits {
+				if isNew {
+					out.Deferred++
+				}
+				continue
+			}
+		}
+		if bad := a.refusal(f, r); bad != nil {
+			bad.Index = f.index[i]
+			out.Refused = append(out.Refused, Refusal{*bad, ChainOf(r)})
+			continue
+		}
+		out.Take = append(out.Take, *r)
+	}
+	return out
+}
+
+// refusal returns why a reading is refused, nil if it is taken, and counts it.
+func (a *Admission) refusal(f *feed, r *telemetry.Reading) *decode.Bad {
+	l := a.Limits
+	if bad := a.places.refusal(f, r); bad != nil {
+		if f.limited && bad.Reason != decode.Limit {
+			l.chargeRefused(f, r)
+		}
+		return bad
+	}
+	if !f.limited {
+		l.keep(r.Tenant)
+		return nil
+	}
+	if bad := l.refuses(f, r); bad != nil {
+		return bad
+	}
+	l.charge(f, r)
+	return nil
+}

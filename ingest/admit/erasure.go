@@ -1,0 +1,98 @@
+package admit
+
+import (
+	"strings"
+
+	"binnacle/internal/control"
+	"binnacle/internal/stream/deadletter"
+	"binnacle/internal/telemetry"
+)
+
+// erasures keeps rules E-R2, E-R4 and E-R6 for records: which readings an order erases, and which records wait until
+// that is known.
+type erasures struct {
+	at control.ErasurePartition
+	// unmarked says that no record of the stream is known to be stored: it may be new.
+	unmarked bool
+	// begin is the first offset that is read. Rows below horizon were fetched before the read of the snapshot began;
+	// it counts where bounded is set.
+	begin, horizon int64
+	bounded        bool
+}
+
+// PendingErasure asks for a newer snapshot: whether an order erases readings of the record is not known yet (rules E-R5
+// and E-R6). Then the record is fed again.
+type PendingErasure struct {
+	// Announced says that an order is announced, and its positions are not known yet.
+	Announced bool
+}
+
+// Error says so.
+func (*PendingErasure) Error() string {
+	return "whether an order of erasure covers the record is not known yet"
+}
+
+// awaited fails with *PendingErasure while a record has to wait: a replayed dead letter (rules E-R5 and E-R6), or an
+// old record of a stream that may have begun after the positions of an order were read.
+func (e *erasures) awaited(f *feed) error {
+	f.replayed = replayed(&f.Record)
+	isNew := e.unmarked && e.horizon <= e.begin // the orders may be older than the stream
+	if e.bounded && (f.replayed != nil && f.Offset >= e.horizon || isNew) {
+		return &PendingErasure{}
+	}
+	if f.replayed == nil && !e.unmarked {
+		return nil
+	}
+	for i := range f.readings {
+		r := &f.readings[i]
+		for _, o := range f.Snapshot.Erasures(r.Tenant).Of(r.Device, telemetry.DayOf(r.Time)) {
+			if !o.IsAcknowledged() && (f.replayed != nil || f.isOlder(o)) {
+				return &PendingErasure{Announced: true}
+			}
+		}
+	}
+	return nil
+}
+
+// replayed returns which dead letter a record was first, nil for none.
+func replayed(rec *Record) *deadletter.ID {
+	text := rec.header(deadletter.HeaderReplayOf)
+	if text == "" {
+		return nil
+	}
+	name, _, _ := strings.Cut(text, " ")
+	id, err := deadletter.ParseID(name)
+	if err != nil {
+		return nil // anybody may send such a header
+	}
+	return &id
+}
+
+// cover reports whether orders erase a reading of a record.
+func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
+	orders := f.Snapshot.Erasures(r.Tenant)
+	if len(orders) == 0 {
+		return false
+	}
+	for _, o := range orders.Of(r.Device, telemetry.DayOf(r.Time)) {
+		switch through, known := o.Position(e.at); {
+		case !o.IsAcknowledged():
+		case f.Offset <= through, f.replayed != nil && e.coversReplayed(o, f.replayed), !known && f.isOlder(o):
+			return true
+		}
+	}
+	return false
+}
+
+// isOlder reports whether a record was published before an order was announced, as far as its timestamp shows it. It
+// decides where a stream began after the order: the log was made anew, or is read again from its start.
+func (f *feed) isOlder(o *control.Erasure) bool { return f.Time >= 0 && f.Time <= o.At.UnixMilli() }
+
+// coversReplayed reports whether an order covers the record that a dead letter was first. Its position is one of this
+// log; if the log is another one than it was, the record's timestamp decides as well.
+func (e *erasures) coversReplayed(o *control.Erasure, id *deadletter.ID) bool {
+	if id.Offset <= o.Through(e.at.Stream, id.Partition) {
+		return true
+	}
+	return id.Offset <= o.ThroughAny(id.Partition) && (id.Published < 0 || id.Published <= o.At.UnixMilli())
+}
