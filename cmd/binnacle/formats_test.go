@@ -1,8 +1,10 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -11,8 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // What Telegraf and the OpenTelemetry Collector write with their defaults, to the topics of their own and without a
@@ -21,22 +22,22 @@ func TestTelegrafAndCollectorGuides(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for topic, c := range map[string]struct {
-		record  func(t *testing.T) []byte
+		record  func() []byte
 		device  string
 		metrics []string
 	}{
-		"telegraf": {func(*testing.T) []byte {
+		"telegraf": {func() []byte {
 			return fmt.Appendf(nil, "disk,device=sda1,fstype=ext4,host=gw-7,mode=rw,path=/ free=52428800i,used_percent=41.2 "+
 				"%d\n", now.UnixNano())
 		}, "gw-7", []string{"disk_free", "disk_used_percent"}},
-		"otlp_metrics": {func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
+		"otlp_metrics": {func() []byte { return collected(now) }, "gw-8",
 			[]string{"system.cpu.time"}},
 	} {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
 			d := startDev(t, t.TempDir(), guideFlags(t, clientsPage, topic)...)
 			w := writer(d.kafka, topic)
-			require.NoError(t, w.WriteMessages(context.Background(), kafka.Message{Value: c.record(t)}))
+			require.NoError(t, w.WriteMessages(context.Background(), kafka.Message{Value: c.record()}))
 			require.NoError(t, w.Close())
 			soon(t, time.Minute, func() bool { return len(d.everything("demo")) > 0 }, "the readings are answered")
 			for r, values := range d.everything("demo") {
@@ -56,26 +57,25 @@ func TestTelegrafAndCollectorGuides(t *testing.T) {
 }
 
 // collected is a metric of a host, as the Collector's Kafka exporter writes it.
-func collected(t *testing.T, now time.Time) []byte {
-	m := pmetric.NewMetrics()
-	r := m.ResourceMetrics().AppendEmpty()
-	r.Resource().Attributes().PutStr("host.name", "gw-8")
-	r.Resource().Attributes().PutStr("os.type", "linux")
-	x := r.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-	x.SetName("system.cpu.time")
-	x.SetUnit("s")
-	sum := x.SetEmptySum()
-	sum.SetIsMonotonic(true)
-	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	for _, state := range []string{"idle", "user"} {
-		p := sum.DataPoints().AppendEmpty()
-		p.SetTimestamp(pcommon.NewTimestampFromTime(now))
-		p.SetDoubleValue(1.5)
-		p.Attributes().PutStr("state", state)
+func collected(now time.Time) []byte {
+	message := func(number protowire.Number, parts ...[]byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), bytes.Join(parts, nil))
 	}
-	b, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
-	return b
+	text := func(number protowire.Number, s string) []byte { return message(number, []byte(s)) }
+	fixed := func(number protowire.Number, v uint64) []byte {
+		return protowire.AppendFixed64(protowire.AppendTag(nil, number, protowire.Fixed64Type), v)
+	}
+	attribute := func(number protowire.Number, name, value string) []byte {
+		return message(number, text(1, name), message(2, text(1, value)))
+	}
+	var sum [][]byte
+	for _, state := range []string{"idle", "user"} {
+		sum = append(sum, message(1, attribute(7, "state", state), fixed(3, uint64(now.UnixNano())),
+			fixed(4, math.Float64bits(1.5))))
+	}
+	sum = append(sum, []byte{2 << 3, 2, 3 << 3, 1}) // cumulative and monotonic
+	metric := message(2, text(1, "system.cpu.time"), text(3, "s"), message(7, sum...))
+	return message(1, message(1, attribute(1, "host.name", "gw-8"), attribute(1, "os.type", "linux")), message(2, metric))
 }
 
 const clientsPage = "start/clients.md"

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -20,8 +19,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 var producersBin = flag.String("producers.bin", "", "folder with telegraf and collector; empty: tests skip")
@@ -85,9 +82,8 @@ service:
 `, listens, wrote)))
 			soon(t, time.Minute, func() bool { return len(d.instants("demo", "system.memory.usage")) >= 3 },
 				"the Collector publishes")
-			body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(pumped(time.Now()))
-			require.NoError(t, err)
-			resp, err := http.Post("http://"+listens+"/v1/metrics", "application/x-protobuf", bytes.NewReader(body))
+			resp, err := http.Post("http://"+listens+"/v1/metrics", "application/json",
+				strings.NewReader(strings.ReplaceAll(pumped, "NOW", fmt.Sprint(time.Now().UnixNano()))))
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -194,13 +190,18 @@ func telegrafWrote(t *testing.T, path string) table {
 func collectorWrote(t *testing.T, path string) table {
 	want := table{}
 	eachLine(t, path, func(line []byte) {
-		m, err := new(pmetric.JSONUnmarshaler).UnmarshalMetrics(line)
-		require.NoError(t, err)
-		for _, resource := range m.ResourceMetrics().All() {
-			device, labels := described(resource.Resource().Attributes())
-			for _, scope := range resource.ScopeMetrics().All() {
-				for _, x := range scope.Metrics().All() {
-					points(want, x, device, labels)
+		var m struct {
+			ResourceMetrics []struct {
+				Resource     struct{ Attributes otlpAttributes }
+				ScopeMetrics []struct{ Metrics []otlpMetric }
+			}
+		}
+		require.NoError(t, json.Unmarshal(line, &m))
+		for _, resource := range m.ResourceMetrics {
+			device, labels := described(resource.Resource.Attributes)
+			for _, scope := range resource.ScopeMetrics {
+				for _, x := range scope.Metrics {
+					x.points(want, device, labels)
 				}
 			}
 		}
@@ -208,92 +209,98 @@ func collectorWrote(t *testing.T, path string) table {
 	return want
 }
 
+// otlpAttributes are attributes in OTLP's JSON. Those of a host and of the program are texts, numbers and bools.
+type otlpAttributes []struct {
+	Key   string
+	Value struct {
+		StringValue *string
+		IntValue    *string
+		BoolValue   *bool
+	}
+}
+
+// texts are the attributes as labels have them.
+func (a otlpAttributes) texts() map[string]string {
+	all := map[string]string{}
+	for _, x := range a {
+		switch v := x.Value; {
+		case v.StringValue != nil:
+			all[x.Key] = *v.StringValue
+		case v.IntValue != nil:
+			all[x.Key] = *v.IntValue
+		case v.BoolValue != nil:
+			all[x.Key] = strconv.FormatBool(*v.BoolValue)
+		}
+	}
+	return all
+}
+
+// otlpMetric is a gauge, a sum or a histogram in OTLP's JSON.
+type otlpMetric struct {
+	Name                  string
+	Gauge, Sum, Histogram struct {
+		AggregationTemporality int
+		DataPoints             []struct {
+			Attributes   otlpAttributes
+			TimeUnixNano int64  `json:",string"`
+			AsInt        *int64 `json:",string"`
+			AsDouble     float64
+			Count        int64 `json:",string"`
+			Sum          float64
+		}
+	}
+}
+
 // described is the device that a resource's attributes tell, and the labels of its series.
-func described(attributes pcommon.Map) (device string, labels map[string]string) {
-	labels = map[string]string{}
-	for name, v := range attributes.All() {
-		if name == "service.name" || name == "service.instance.id" {
-			labels[name] = v.Str()
+func described(attributes otlpAttributes) (device string, labels map[string]string) {
+	labels, all := map[string]string{}, attributes.texts()
+	for _, name := range []string{"service.name", "service.instance.id"} {
+		if v, ok := all[name]; ok {
+			labels[name] = v
 		}
 	}
 	for _, name := range []string{"service.instance.id", "host.name"} {
-		if v, ok := attributes.Get(name); ok {
+		if v, ok := all[name]; ok {
 			delete(labels, name)
-			return v.Str(), labels
+			return v, labels
 		}
 	}
 	return "", labels
 }
 
 // points adds a metric's points to a table.
-func points(want table, x pmetric.Metric, device string, labels map[string]string) {
-	at := func(ts pcommon.Timestamp, attributes pcommon.Map) row {
+func (x otlpMetric) points(want table, device string, labels map[string]string) {
+	const delta = 1
+	for _, p := range slices.Concat(x.Gauge.DataPoints, x.Sum.DataPoints, x.Histogram.DataPoints) {
 		own := maps.Clone(labels)
-		for name, v := range attributes.All() {
-			own[name] = v.AsString()
-		}
-		if x.Type() == pmetric.MetricTypeSum && x.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+		maps.Copy(own, p.Attributes.texts())
+		if x.Sum.AggregationTemporality == delta {
 			own["temporality"] = "delta"
 		}
-		return row{device: device, ts: ts.AsTime().UnixMilli(), labels: labelled(own)}
-	}
-	numbers := pmetric.NewNumberDataPointSlice()
-	switch x.Type() {
-	case pmetric.MetricTypeGauge:
-		numbers = x.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		numbers = x.Sum().DataPoints()
-	case pmetric.MetricTypeHistogram:
-		for _, p := range x.Histogram().DataPoints().All() {
-			r := at(p.Timestamp(), p.Attributes())
-			want.set(r, x.Name()+"_count", int64(p.Count()))
-			want.set(r, x.Name()+"_sum", p.Sum())
-		}
-	}
-	for _, p := range numbers.All() {
-		if r := at(p.Timestamp(), p.Attributes()); p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			want.set(r, x.Name(), p.IntValue())
-		} else {
-			want.set(r, x.Name(), p.DoubleValue())
+		r := row{device: device, ts: p.TimeUnixNano / 1e6, labels: labelled(own)}
+		switch {
+		case len(x.Histogram.DataPoints) > 0:
+			want.set(r, x.Name+"_count", p.Count)
+			want.set(r, x.Name+"_sum", p.Sum)
+		case p.AsInt != nil:
+			want.set(r, x.Name, *p.AsInt)
+		default:
+			want.set(r, x.Name, p.AsDouble)
 		}
 	}
 }
 
-// pumped is what a program measures of itself: a gauge and a histogram, and a sum of what came since its last report.
-func pumped(now time.Time) pmetric.Metrics {
-	m := pmetric.NewMetrics()
-	r := m.ResourceMetrics().AppendEmpty()
-	r.Resource().Attributes().PutStr("service.name", "pump")
-	r.Resource().Attributes().PutStr("service.instance.id", "pump-7")
-	r.Resource().Attributes().PutStr("host.name", "cellar")
-	all, at := r.ScopeMetrics().AppendEmpty().Metrics(), pcommon.NewTimestampFromTime(now)
-
-	pressure := all.AppendEmpty()
-	pressure.SetName("pressure")
-	p := pressure.SetEmptyGauge().DataPoints().AppendEmpty()
-	p.SetTimestamp(at)
-	p.SetDoubleValue(1.0 / 3)
-
-	strokes := all.AppendEmpty()
-	strokes.SetName("strokes")
-	histogram := strokes.SetEmptyHistogram()
-	histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	h := histogram.DataPoints().AppendEmpty()
-	h.SetTimestamp(at)
-	h.SetCount(3)
-	h.SetSum(0.3)
-	h.ExplicitBounds().FromRaw([]float64{0.1})
-	h.BucketCounts().FromRaw([]uint64{1, 2})
-
-	leaks := all.AppendEmpty()
-	leaks.SetName("leaks")
-	sum := leaks.SetEmptySum()
-	sum.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-	n := sum.DataPoints().AppendEmpty()
-	n.SetTimestamp(at)
-	n.SetIntValue(2)
-	return m
-}
+// pumped is what a program measures of itself at NOW: a gauge and a histogram, and a sum of what came since its last
+// report.
+const pumped = `{"resourceMetrics":[{"resource":{"attributes":[
+ {"key":"service.name","value":{"stringValue":"pump"}},
+ {"key":"service.instance.id","value":{"stringValue":"pump-7"}},
+ {"key":"host.name","value":{"stringValue":"cellar"}}]},
+ "scopeMetrics":[{"metrics":[
+  {"name":"pressure","gauge":{"dataPoints":[{"timeUnixNano":"NOW","asDouble":0.3333333333333333}]}},
+  {"name":"strokes","histogram":{"aggregationTemporality":2,"dataPoints":[{"timeUnixNano":"NOW","count":"3","sum":0.3,
+   "explicitBounds":[0.1],"bucketCounts":["1","2"]}]}},
+  {"name":"leaks","sum":{"aggregationTemporality":1,"dataPoints":[{"timeUnixNano":"NOW","asInt":"2"}]}}]}]}]}`
 
 // eachLine calls f for each line of a file.
 func eachLine(t *testing.T, path string, f func(line []byte)) {

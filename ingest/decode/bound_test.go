@@ -10,7 +10,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // naming is a message of each format that names a tenant, or none where that is empty, and the schemas that they need.
@@ -31,14 +30,12 @@ func naming(t *testing.T, tenant string) (map[string]decode.Record, schemas) {
 		`{"name":"ts","type":"long"},{"name":"v","type":"double"}]}`,
 		map[string]any{"deviceId": "m1", "ts": int64(noonMillis), "v": 1.0}
 	if tenant != "" {
-		m.ResourceMetrics().At(0).Resource().Attributes().PutStr("tenant", tenant)
+		m.resources[0].attributes["tenant"] = tenant
 		labels = append(labels, "tenant", tenant)
 		schema = strings.Replace(schema, `"fields":[`, `"fields":[{"name":"tenant_id","type":"string"},`, 1)
 		value["tenant_id"] = tenant
 	}
 	gauge(list, "v", "1", 1)
-	otlp, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
 	written := []sent{{labels: label(labels...), samples: []prompb.Sample{{Value: 1, Timestamp: noonMillis}}}}
 	pack, err := cbor.Marshal([]map[int]any{{-2: "m1", 0: "/v", 6: 1795183200, 2: 1}})
 	require.NoError(t, err)
@@ -53,7 +50,7 @@ func naming(t *testing.T, tenant string) (map[string]decode.Record, schemas) {
 		"OTLP": record("", `{"resourceMetrics":[{"resource":{"attributes":[`+
 			says(`{"key":"tenant","value":{"stringValue":%q}},`)+`{"key":"device","value":{"stringValue":"m1"}}]},`+
 			`"scopeMetrics":[{"metrics":[{"name":"v","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asDouble":1}]}}]}]}]}`),
-		"OTLP protobuf":            record("", string(otlp)),
+		"OTLP protobuf":            record("", string(m.protobuf())),
 		"remote write 1.0":         version1(t, written),
 		"remote write 2.0":         version2(t, written),
 		"Avro":                     registered(1, encode(t, schema, value)),

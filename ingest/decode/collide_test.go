@@ -12,7 +12,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -189,17 +188,11 @@ func TestOTLPPointsThatCollide(t *testing.T) {
 	m, metrics := host(map[string]any{"host.name": "gw", "service.name": "pump", "process.pid": 1})
 	gauge(metrics, "x_count", "", 1)
 	gauge(metrics, "fine", "", 1)
-	h := metrics.AppendEmpty()
-	h.SetName("x")
-	p := h.SetEmptyHistogram().DataPoints().AppendEmpty()
-	p.SetTimestamp(noon)
-	p.SetCount(7)
-	gauge(metrics, "fine", "", 2).SetTimestamp(noon + 1)
-	gauge(metrics, "other", "", 3).Attributes().PutStr("service.name", "fan")
-	gauge(metrics, "same", "", 4).Attributes().PutStr("service.name", "pump")
-	second := m.ResourceMetrics().AppendEmpty()
-	_ = second.Resource().Attributes().FromRaw(map[string]any{"host.name": "gw", "service.name": "pump", "process.pid": 2})
-	more := second.ScopeMetrics().AppendEmpty().Metrics()
+	metrics.add("x", "", histograms).add(dataPoint{time: noon, count: 7})
+	gauge(metrics, "fine", "", 2).time = noon + 1
+	gauge(metrics, "other", "", 3).put("service.name", "fan")
+	gauge(metrics, "same", "", 4).put("service.name", "pump")
+	more := m.add(map[string]any{"host.name": "gw", "service.name": "pump", "process.pid": 2})
 	gauge(more, "x_count", "", 9)
 	gauge(more, "alone", "", 5)
 
@@ -247,13 +240,11 @@ func TestOTLPPointsThatCollide(t *testing.T) {
 // What has no time of its own has that of its record, and is refused where that has none.
 func TestNoTimeAtAll(t *testing.T) {
 	m, metrics := host(map[string]any{"host.name": "gw"})
-	gauge(metrics, "x", "", 1).SetTimestamp(0)
-	proto, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
+	gauge(metrics, "x", "", 1).time = 0
 	pack, err := cbor.Marshal([]map[int]any{{0: "d/x", 2: 1}})
 	require.NoError(t, err)
 	for name, r := range map[string]decode.Record{
-		"line": {Value: []byte("m v=1"), ContentType: "text/plain; format=influx"}, "OTLP": {Value: proto},
+		"line": {Value: []byte("m v=1"), ContentType: "text/plain; format=influx"}, "OTLP": {Value: m.protobuf()},
 		"SenML": {Value: []byte(`[{"n":"d/x","v":1}]`), ContentType: senmlType}, "CBOR": {Value: pack},
 		"hub":  {Value: []byte(`{"v":1}`), Headers: []decode.Header{{Key: "iothub-connection-device-id", Value: []byte("m1")}}},
 		"JSON": {Value: []byte(`{"values":{"v":1}}`)},

@@ -8,8 +8,6 @@ import (
 	"binnacle/ingest/decode"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // In every format 100 objects, arrays and the like may stand in each other, and no 101.
@@ -25,10 +23,8 @@ func TestNestedAtMost100Deep(t *testing.T) {
 	}
 	otlp := func(n int) decode.Record {
 		m, metrics := host(map[string]any{"host.name": "gw"})
-		nest(gauge(metrics, "v", "", 1).Attributes().PutEmpty("a"), n)
-		b, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-		require.NoError(t, err)
-		return decode.Record{Value: b}
+		gauge(metrics, "v", "", 1).put("a", nested(n))
+		return decode.Record{Value: m.protobuf()}
 	}
 	kinds := func(inner string) func(int) string {
 		return func(n int) string {
@@ -85,10 +81,11 @@ func TestNestedAtMost100Deep(t *testing.T) {
 	}
 }
 
-// nest makes a value that stands in so many arrays.
-func nest(v pcommon.Value, n int) {
+// nested returns a text that stands in so many arrays.
+func nested(n int) (v any) {
+	v = "x"
 	for range n {
-		v = v.SetEmptySlice().AppendEmpty()
+		v = []any{v}
 	}
-	v.SetStr("x")
+	return v
 }

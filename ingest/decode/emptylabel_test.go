@@ -46,7 +46,7 @@ func TestEmptyLabelIsNone(t *testing.T) {
 // Points of OTLP with an empty attribute and without it are of one series, in a record and across records.
 func TestEmptyAttributeIsNone(t *testing.T) {
 	m, metrics := host(map[string]any{"device": "m1", "service.name": "", "model": ""})
-	gauge(metrics, "a", "", 1).Attributes().PutStr("cpu", "")
+	gauge(metrics, "a", "", 1).put("cpu", "")
 	gauge(metrics, "b", "", 2)
 	got := both(t, otlpOptions, m)
 	require.Empty(t, got.Bad)
@@ -57,7 +57,7 @@ func TestEmptyAttributeIsNone(t *testing.T) {
 	require.Empty(t, model)
 
 	m, metrics = host(map[string]any{"device": "m1"})
-	gauge(metrics, "a", "", 1).Attributes().PutStr("cpu", "")
+	gauge(metrics, "a", "", 1).put("cpu", "")
 	gauge(metrics, "a", "", 2)
 	require.NotEmpty(t, both(t, otlpOptions, m).Bad, "two values of one series and instant")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // BenchmarkFormats reads in each format what ten values of a truck are there; where a format gathers many series in
@@ -21,17 +20,12 @@ func BenchmarkFormats(b *testing.B) {
 		"fuel_state", "current_load", "status"}
 	numbers := []float64{82.70029, 41.67129, 120, 13.5, 328, 0, 25.3, 0.9, 2114, 5}
 
-	m := pmetric.NewMetrics()
+	m := &otlp{}
 	var series []sent
 	for i := range 10 {
-		r := m.ResourceMetrics().AppendEmpty()
-		r.Resource().Attributes().PutStr("host.name", fmt.Sprintf("truck-%04d", i))
-		r.Resource().Attributes().PutStr("os.type", "linux")
-		to := r.ScopeMetrics().AppendEmpty().Metrics()
+		to := m.add(map[string]any{"host.name": fmt.Sprintf("truck-%04d", i), "os.type": "linux"})
 		for j, name := range names {
-			p := gauge(to, name, "1", numbers[j])
-			p.Attributes().PutStr("axle", "rear")
-			p.Attributes().PutStr("side", "left")
+			gauge(to, name, "1", numbers[j]).put("axle", "rear").put("side", "left")
 			series = append(series, sent{
 				labels: label("__name__", name, "axle", "rear", "instance", fmt.Sprintf("truck-%04d:9100", i), "job", "trucks",
 					"side", "left"),
@@ -39,10 +33,7 @@ func BenchmarkFormats(b *testing.B) {
 			})
 		}
 	}
-	proto, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(b, err)
-	text, err := new(pmetric.JSONMarshaler).MarshalMetrics(m)
-	require.NoError(b, err)
+	proto, text := m.protobuf(), m.json()
 
 	var fields, pack, flat strings.Builder
 	value := map[string]any{"device": "truck-0042", "ts": int64(noonMillis)}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // meter is a decode.Meter.
@@ -49,19 +48,10 @@ func TestRecordThatBecomesTooMuch(t *testing.T) {
 	}
 	m, metrics := host(map[string]any{"device": "m1", "service.name": strings.Repeat("s", 60_000)})
 	for i := range 500 {
-		gauge(metrics, "v", "", 1).Attributes().PutInt("i", int64(i))
+		gauge(metrics, "v", "", 1).put("i", i)
 	}
-	otlp, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
-	inJSON, err := new(pmetric.JSONMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
-	nested, metrics := host(map[string]any{"device": "m1"})
-	values := gauge(metrics, "v", "", 1).Attributes().PutEmptySlice("l")
-	for range 600_000 {
-		values.AppendEmpty()
-	}
-	deep, err := new(pmetric.ProtoMarshaler).MarshalMetrics(nested)
-	require.NoError(t, err)
+	deep, metrics := host(map[string]any{"device": "m1"})
+	gauge(metrics, "v", "", 1).put("l", make([]any, 600_000))
 	req := writev2.Request{Symbols: []string{"", "__name__", "up", "instance", "m1", "a", strings.Repeat("x", 1<<15), "b"}}
 	for i := range 600 {
 		req.Symbols = append(req.Symbols, fmt.Sprint(i))
@@ -79,9 +69,9 @@ func TestRecordThatBecomesTooMuch(t *testing.T) {
 		"messages without a value":     record(flat, "["+strings.Repeat("{},", 800_000)+"{}]"),
 		"names below a long one":       record(flat, `{"ts":1,"`+long+`":{`+fields.String()[1:]+"}}"),
 		"names behind a measurement":   record("text/plain; format=influx", long+",device=m1 "+line.String()[1:]+"\n"),
-		"labels of a resource":         record("", string(otlp)),
-		"the same in JSON":             record("", string(inJSON)),
-		"an attribute of much":         record("", string(deep)),
+		"labels of a resource":         record("", string(m.protobuf())),
+		"the same in JSON":             record("", string(m.json())),
+		"an attribute of much":         record("", string(deep.protobuf())),
 		"labels by reference":          record(write2, string(snappy.Encode(nil, references))),
 		"a table of nothing":           record(write2, string(snappy.Encode(nil, symbols))),
 		"the module of a hub":          record(flat, "["+strings.Repeat(`{"a":1},`, 10_000)+`{"a":1}]`, device, module),
@@ -113,23 +103,18 @@ func TestLargeOrdinaryRecordsAreTaken(t *testing.T) {
 	var list, lines strings.Builder
 	m, metrics := host(map[string]any{"device": "m1", "service.name": "pumps"})
 	gauge(metrics, "temperature", "Cel", 1)
-	to := metrics.At(0).Gauge().DataPoints()
 	series := make([]sent, 0, 10_000)
 	for i := range 10_000 {
 		fmt.Fprintf(&list, `{"device":"m%d","ts":%d,"values":{"temperature":%d.5,"pressure":%d},"labels":{"site":"north"}},`,
 			i%100, noonMillis+i, i, i)
 		fmt.Fprintf(&lines, "pump,device=m%d,site=north temperature=%d.5,pressure=%di %d000000\n", i%100, i, i, noonMillis+i)
-		p := to.AppendEmpty()
-		p.SetTimestamp(noon)
-		p.SetDoubleValue(float64(i))
-		p.Attributes().PutStr("pump", fmt.Sprint("pump-", i))
-		p.Attributes().PutStr("site", "north")
+		metrics.metrics[0].add(dataPoint{time: noon, value: float64(i),
+			attributes: map[string]any{"pump": fmt.Sprint("pump-", i), "site": "north"}})
 		series = append(series, sent{
 			labels:  label("__name__", "temperature", "instance", "m1", "job", "pumps", "pump", fmt.Sprint("pump-", i)),
 			samples: []prompb.Sample{{Value: 1, Timestamp: noonMillis}, {Value: 2, Timestamp: noonMillis + 1}}})
 	}
-	inJSON, err := new(pmetric.JSONMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
+	inJSON := m.json()
 	var indented bytes.Buffer
 	require.NoError(t, json.Indent(&indented, inJSON, "", "  "))
 	for name, r := range map[string]decode.Record{

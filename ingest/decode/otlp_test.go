@@ -1,9 +1,12 @@
 package decode_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"testing"
 
@@ -11,8 +14,6 @@ import (
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 const (
@@ -22,42 +23,30 @@ const (
 
 var otlpOptions = decode.Options{Tenant: "acme"}
 
-// both decodes metrics from protobuf and from JSON, as the Collector writes them, and checks that the two say the same.
-func both(t testing.TB, opts decode.Options, m pmetric.Metrics) decode.Result {
+// both decodes metrics from protobuf and from JSON, and checks that the two say the same.
+func both(t testing.TB, opts decode.Options, m *otlp) decode.Result {
 	t.Helper()
-	proto, err := new(pmetric.ProtoMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
-	json, err := new(pmetric.JSONMarshaler).MarshalMetrics(m)
-	require.NoError(t, err)
-	one := decode.New(opts).Decode(decode.Record{Value: proto, Timestamp: 77})
-	two := decode.New(opts).Decode(decode.Record{Value: json, Timestamp: 77})
-	require.Equal(t, one, two, "%s", json)
+	one := decode.New(opts).Decode(decode.Record{Value: m.protobuf(), Timestamp: 77})
+	two := decode.New(opts).Decode(decode.Record{Value: m.json(), Timestamp: 77})
+	require.Equal(t, one, two, "%s", m.json())
 	return one
 }
 
 // host is metrics of one resource, which its attributes describe.
-func host(attributes map[string]any) (pmetric.Metrics, pmetric.MetricSlice) {
-	m := pmetric.NewMetrics()
-	r := m.ResourceMetrics().AppendEmpty()
-	_ = r.Resource().Attributes().FromRaw(attributes)
-	return m, r.ScopeMetrics().AppendEmpty().Metrics()
+func host(attributes map[string]any) (*otlp, *scope) {
+	m := &otlp{}
+	return m, m.add(attributes)
 }
 
-func gauge(to pmetric.MetricSlice, name, unit string, v float64) pmetric.NumberDataPoint {
-	m := to.AppendEmpty()
-	m.SetName(name)
-	m.SetUnit(unit)
-	p := m.SetEmptyGauge().DataPoints().AppendEmpty()
-	p.SetTimestamp(noon)
-	p.SetDoubleValue(v)
-	return p
+func gauge(to *scope, name, unit string, v float64) *dataPoint {
+	return to.add(name, unit, gauges).add(dataPoint{time: noon, value: v})
 }
 
 func TestOTLP(t *testing.T) {
 	m, metrics := host(map[string]any{"host.name": "gw-7", "service.name": "pump", "os.type": "linux", "cores": 8})
 	gauge(metrics, "temperature", "Cel", 73.9)
-	gauge(metrics, "starts", "1", 0).SetIntValue(9007199254740993)
-	gauge(metrics, "load", "1", 0.5).Attributes().PutStr("cpu", "0")
+	gauge(metrics, "starts", "1", 0).value = int64(9007199254740993)
+	gauge(metrics, "load", "1", 0.5).put("cpu", "0")
 
 	got := both(t, otlpOptions, m)
 	require.Empty(t, got.Bad)
@@ -85,17 +74,10 @@ func TestOTLP(t *testing.T) {
 // Histograms become counts and sums, and what else they say of themselves; buckets only where they are asked for.
 func TestOTLPHistograms(t *testing.T) {
 	m, metrics := host(map[string]any{"device": "m1"})
-	x := metrics.AppendEmpty()
-	x.SetName("latency")
-	h := x.SetEmptyHistogram()
-	h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	p := h.DataPoints().AppendEmpty()
-	p.SetTimestamp(noon)
-	p.SetCount(6)
-	p.SetSum(12.5)
-	p.SetMax(7)
-	p.BucketCounts().FromRaw([]uint64{1, 2, 3})
-	p.ExplicitBounds().FromRaw([]float64{0.5, 5})
+	x := metrics.add("latency", "", histograms)
+	x.temporality = cumulative
+	x.add(dataPoint{time: noon, count: 6, sum: new(12.5), max: new(7.0), counts: []uint64{1, 2, 3},
+		bounds: []float64{0.5, 5}})
 
 	const at int64 = noonMillis
 	want := values{}
@@ -117,16 +99,10 @@ func TestOTLPHistograms(t *testing.T) {
 // What is counted anew for each data point is marked: adding it up is another thing than taking its rate.
 func TestOTLPDelta(t *testing.T) {
 	m, metrics := host(map[string]any{"device": "m1"})
-	for i, temporality := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityCumulative,
-		pmetric.AggregationTemporalityDelta} {
-		x := metrics.AppendEmpty()
-		x.SetName("starts")
-		s := x.SetEmptySum()
-		s.SetAggregationTemporality(temporality)
-		p := s.DataPoints().AppendEmpty()
-		p.SetTimestamp(noon)
-		p.SetIntValue(int64(i))
-		p.Attributes().PutStr("a", "b")
+	for i, temporality := range []int{cumulative, delta} {
+		x := metrics.add("starts", "", sums)
+		x.temporality = temporality
+		x.add(dataPoint{time: noon, value: int64(i)}).put("a", "b")
 	}
 	got := both(t, otlpOptions, m)
 	ab := telemetry.Label{Name: "a", Value: "b"}
@@ -178,15 +154,11 @@ func TestOTLPBadPoints(t *testing.T) {
 	m, metrics := host(map[string]any{"device": "m1"})
 	gauge(metrics, "good", "", 1)
 	gauge(metrics, "", "", 1)
-	gauge(metrics, "label", "", 1).Attributes().PutStr("", "x")
-	none := metrics.AppendEmpty()
-	none.SetName("none")
-	none.SetEmptyGauge().DataPoints().AppendEmpty()
-	gauge(metrics, "stale", "", 1).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
-	x := metrics.AppendEmpty()
-	x.SetName("many")
-	x.SetEmptyHistogram().DataPoints().AppendEmpty().SetCount(math.MaxUint64)
-	gauge(metrics, "timeless", "", 2).SetTimestamp(0)
+	gauge(metrics, "label", "", 1).put("", "x")
+	metrics.add("none", "", gauges).add(dataPoint{})
+	gauge(metrics, "stale", "", 1).flags = 1
+	metrics.add("many", "", histograms).add(dataPoint{count: math.MaxUint64})
+	gauge(metrics, "timeless", "", 2).time = 0
 
 	got := both(t, otlpOptions, m)
 	var bad []decode.Bad
@@ -202,8 +174,31 @@ func TestOTLPBadPoints(t *testing.T) {
 	require.Equal(t, want, flat(t, got))
 }
 
-// Random metrics in the official encoder's protobuf and JSON give the values that its own model has.
-func TestOTLPAgainstTheOfficialEncoder(t *testing.T) {
+// Records that the Collector's own encoder has written give the values that its own model had.
+func TestOTLPOfTheCollector(t *testing.T) {
+	text, err := os.ReadFile("testdata/collector.jsonl")
+	require.NoError(t, err)
+	opts, n := otlpOptions, 0
+	opts.Buckets = true
+	for line := range bytes.Lines(text) {
+		var record struct {
+			Protobuf []byte
+			JSON     json.RawMessage
+			Values   values
+		}
+		require.NoError(t, json.Unmarshal(line, &record))
+		for _, value := range [][]byte{record.Protobuf, record.JSON} {
+			got := decode.New(opts).Decode(decode.Record{Value: value, Timestamp: 77})
+			require.Empty(t, got.Bad)
+			require.Equal(t, record.Values, flat(t, got))
+			n += len(record.Values)
+		}
+	}
+	require.Greater(t, n, 500)
+}
+
+// Random metrics in protobuf and JSON give the values that their model has.
+func TestOTLPOfRandomMetrics(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		m, want := randomMetrics(r)
@@ -216,28 +211,27 @@ func TestOTLPAgainstTheOfficialEncoder(t *testing.T) {
 }
 
 // randomMetrics are metrics of different places, and what they are as a map.
-func randomMetrics(r *rand.Rand) (pmetric.Metrics, values) {
-	m, want := pmetric.NewMetrics(), values{}
+func randomMetrics(r *rand.Rand) (*otlp, values) {
+	m, want := &otlp{}, values{}
 	for i := range 1 + r.IntN(3) {
-		rm := m.ResourceMetrics().AppendEmpty()
-		device := fmt.Sprintf("m%d", i)
-		rm.Resource().Attributes().PutStr("host.name", device)
-		rm.Resource().Attributes().PutDouble("weight", r.Float64())
-		resource := telemetry.Labels{}
+		device, rest := fmt.Sprintf("m%d", i), telemetry.Labels{}
+		attributes := map[string]any{"host.name": device, "weight": r.Float64()}
 		if r.IntN(2) == 0 {
-			rm.Resource().Attributes().PutStr("service.name", "s")
-			resource = append(resource, telemetry.Label{Name: "service.name", Value: "s"})
+			attributes["service.name"] = "s"
+			rest = append(rest, telemetry.Label{Name: "service.name", Value: "s"})
 		}
+		m.add(attributes)
+		own := m.resources[i]
 		for s := range 1 + r.IntN(2) {
-			metrics := rm.ScopeMetrics().AppendEmpty().Metrics()
+			if s > 0 {
+				own.scopes = append(own.scopes, &scope{})
+			}
 			for j := range r.IntN(8) {
-				x := metrics.AppendEmpty()
-				x.SetName(fmt.Sprintf("metric.%d.%d", s, j))
-				x.SetUnit("By")
-				randomMetric(r, x, func(at int64, labels telemetry.Labels, metric string, v telemetry.Value) {
-					all := telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), resource...))
-					want.put("acme", device, at, all.NonEmpty(),
-						metric, v)
+				x := own.scopes[s].add(fmt.Sprintf("metric.%d.%d", s, j), "By",
+					[]metricKind{gauges, sums, histograms, exponentials, summaries}[r.IntN(5)])
+				randomPoints(r, x, func(at int64, labels telemetry.Labels, metric string, v telemetry.Value) {
+					all := telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), rest...))
+					want.put("acme", device, at, all.NonEmpty(), metric, v)
 				})
 			}
 		}
@@ -247,117 +241,77 @@ func randomMetrics(r *rand.Rand) (pmetric.Metrics, values) {
 
 type putter func(at int64, labels telemetry.Labels, metric string, v telemetry.Value)
 
-func randomMetric(r *rand.Rand, x pmetric.Metric, put putter) {
-	name, delta := x.Name(), telemetry.Labels(nil)
-	temporality := pmetric.AggregationTemporality(1 + r.IntN(2))
-	float, integer := telemetry.FloatValue, telemetry.IntValue
-	kind := r.IntN(5)
-	if temporality == pmetric.AggregationTemporalityDelta && kind != 0 && kind != 4 {
-		delta = telemetry.Labels{{Name: "temporality", Value: "delta"}}
-	}
-	number := func(to pmetric.NumberDataPointSlice) {
-		for i := range r.IntN(4) {
-			p := to.AppendEmpty()
-			at, labels := randomPoint(r, i, p)
-			labels = append(labels, delta...)
-			if r.IntN(2) == 0 {
-				p.SetIntValue(int64(r.Uint64()))
-				put(at, labels, name, integer(p.IntValue()))
-			} else {
-				p.SetDoubleValue(randomFloat(r))
-				put(at, labels, name, float(p.DoubleValue()))
-			}
+func randomPoints(r *rand.Rand, x *metric, put putter) {
+	var more telemetry.Labels
+	if x.kind == sums || x.kind == histograms || x.kind == exponentials {
+		if x.temporality = 1 + r.IntN(2); x.temporality == delta {
+			more = telemetry.Labels{{Name: "temporality", Value: "delta"}}
 		}
 	}
-	switch kind {
-	case 0:
-		number(x.SetEmptyGauge().DataPoints())
-	case 1:
-		s := x.SetEmptySum()
-		s.SetAggregationTemporality(temporality)
-		s.SetIsMonotonic(true)
-		number(s.DataPoints())
-	case 2:
-		h := x.SetEmptyHistogram()
-		h.SetAggregationTemporality(temporality)
-		for i := range r.IntN(4) {
-			p := h.DataPoints().AppendEmpty()
-			at, labels := randomPoint(r, i, p)
-			labels = append(labels, delta...)
-			counts, bounds := []uint64{r.Uint64N(99), r.Uint64N(99), r.Uint64N(99)}, []float64{-1.5, 1e9}
-			p.BucketCounts().FromRaw(counts)
-			p.ExplicitBounds().FromRaw(bounds)
-			p.SetCount(counts[0] + counts[1] + counts[2])
-			put(at, labels, name+"_count", integer(int64(p.Count())))
+	float := telemetry.FloatValue
+	for i := range r.IntN(4) {
+		p := x.add(dataPoint{})
+		at, labels := randomPoint(r, i, p)
+		labels = append(labels, more...)
+		of := func(more string, v telemetry.Value) { put(at, labels, x.name+more, v) }
+		if x.kind == gauges || x.kind == sums {
+			if r.IntN(2) == 0 {
+				n := int64(r.Uint64())
+				p.value = n
+				of("", telemetry.IntValue(n))
+			} else {
+				v := randomFloat(r)
+				p.value = v
+				of("", float(v))
+			}
+			continue
+		}
+		p.count = r.Uint64N(1 << 62)
+		if x.kind == histograms {
+			p.counts, p.bounds = []uint64{r.Uint64N(99), r.Uint64N(99), r.Uint64N(99)}, []float64{-1.5, 1e9}
+			p.count = p.counts[0] + p.counts[1] + p.counts[2]
 			total := int64(0)
 			for i, le := range []string{"-1.5", "1e+09", "+Inf"} {
-				total += int64(counts[i])
-				put(at, append(append(telemetry.Labels{}, labels...), telemetry.Label{Name: "le", Value: le}), name+"_bucket",
-					integer(total))
+				total += int64(p.counts[i])
+				put(at, append(append(telemetry.Labels{}, labels...), telemetry.Label{Name: "le", Value: le}), x.name+"_bucket",
+					telemetry.IntValue(total))
 			}
+		}
+		of("_count", telemetry.IntValue(int64(p.count)))
+		switch x.kind {
+		case histograms:
 			if r.IntN(2) == 0 {
-				p.SetSum(randomFloat(r))
-				put(at, labels, name+"_sum", float(p.Sum()))
+				p.sum = new(randomFloat(r))
+				of("_sum", float(*p.sum))
 			}
-		}
-	case 3:
-		h := x.SetEmptyExponentialHistogram()
-		h.SetAggregationTemporality(temporality)
-		for i := range r.IntN(4) {
-			p := h.DataPoints().AppendEmpty()
-			at, labels := randomPoint(r, i, p)
-			labels = append(labels, delta...)
-			p.SetScale(3)
-			p.SetZeroCount(5)
-			p.Positive().BucketCounts().FromRaw([]uint64{1, 2})
-			p.SetCount(r.Uint64N(1 << 62))
-			p.SetMin(randomFloat(r))
-			put(at, labels, name+"_count", integer(int64(p.Count())))
-			put(at, labels, name+"_min", float(p.Min()))
-		}
-	case 4:
-		for i := range r.IntN(4) {
-			p := x.SetEmptySummary().DataPoints().AppendEmpty()
-			at, labels := randomPoint(r, i, p)
-			p.SetCount(r.Uint64N(1 << 62))
-			p.SetSum(r.Float64())
-			q := p.QuantileValues().AppendEmpty()
-			q.SetQuantile(0.99)
-			q.SetValue(r.NormFloat64())
-			put(at, labels, name+"_count", integer(int64(p.Count())))
-			put(at, labels, name+"_sum", float(p.Sum()))
-			put(at, append(labels, telemetry.Label{Name: "quantile", Value: "0.99"}), name, float(q.Value()))
-			break
+		case exponentials:
+			p.scale, p.min = new(3.0), new(randomFloat(r))
+			of("_min", float(*p.min))
+		case summaries:
+			p.sum, p.quantile = new(r.Float64()), new(r.NormFloat64())
+			of("_sum", float(*p.sum))
+			put(at, append(labels, telemetry.Label{Name: "quantile", Value: "0.99"}), x.name, float(*p.quantile))
 		}
 	}
 }
 
 // randomPoint gives a data point a time, attributes of every type, and what else Binnacle passes over.
-func randomPoint(r *rand.Rand, i int, p interface {
-	SetTimestamp(pcommon.Timestamp)
-	SetStartTimestamp(pcommon.Timestamp)
-	Attributes() pcommon.Map
-}) (int64, telemetry.Labels) {
-	at := pcommon.Timestamp(noon + r.Uint64N(1e10))
-	p.SetTimestamp(at)
-	p.SetStartTimestamp(noon)
-	p.Attributes().PutInt("i", int64(i))
+func randomPoint(r *rand.Rand, i int, p *dataPoint) (int64, telemetry.Labels) {
+	p.start, p.time = noon, noon+r.Uint64N(1e10)
+	p.put("i", int64(i))
 	labels := telemetry.Labels{{Name: "i", Value: strconv.Itoa(i)}}
-	add := func(name string, value pcommon.Value) {
-		labels = append(labels, telemetry.Label{Name: name, Value: value.AsString()})
+	add := func(name string, v any) {
+		p.put(name, v)
+		labels = append(labels, telemetry.Label{Name: name, Value: asText(v)})
 	}
 	if r.IntN(2) == 0 {
-		v := p.Attributes().PutEmpty("a\"é")
-		_ = v.FromRaw([]any{"x\n", "<", r.Uint64() > 1, r.Float64(), int64(r.Uint64()), nil, []byte{1, 2},
+		add("a\"é", []any{"x\n", "<", r.Uint64() > 1, r.Float64(), int64(r.Uint64()), nil, []byte{1, 2},
 			map[string]any{"b": "é", "a": []any{}}}[r.IntN(8)])
-		add("a\"é", v)
 	}
 	if r.IntN(4) == 0 {
-		v := p.Attributes().PutEmpty("list")
-		_ = v.FromRaw([]any{"x", 1.5, int64(math.MaxInt64), []any{true, nil}, map[string]any{"k": []byte{255}}})
-		add("list", v)
+		add("list", []any{"x", 1.5, int64(math.MaxInt64), []any{true, nil}, map[string]any{"k": []byte{255}}})
 	}
-	return int64(at / 1e6), labels
+	return int64(p.time / 1e6), labels
 }
 
 func randomFloat(r *rand.Rand) float64 {
