@@ -20,7 +20,8 @@ func TestKcatCommandsOfPages(t *testing.T) {
 	if _, err := exec.LookPath("kcat"); err != nil {
 		t.Skip("kcat is not installed")
 	}
-	for _, page := range []string{"../../README.md", "../../docs/reference/payloads.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/start/quickstart.md",
+		"../../docs/reference/payloads.md"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, block := range shell.FindAllSubmatch(text, -1) {
