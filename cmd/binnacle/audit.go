@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"binnacle/internal/app"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/ops"
 	"binnacle/internal/ops/audit"
 )
 
 type auditCommand struct {
 	Config  audit.Config      `kong:"embed"`
-	Account app.AccountConfig `kong:"embed,group='Account'"`
+	Account ops.AccountConfig `kong:"embed,group='Account'"`
 }
 
 func (c *auditCommand) Run(e *env) error {

@@ -10,12 +10,13 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/blogexample"
 	"binnacle/internal/lab/xray"
+	"binnacle/internal/ops"
 	"binnacle/internal/ops/queryclient"
 )
 
 // command is a subcommand that is its settings: they run it.
 type command[C interface {
-	Run(ctx context.Context, env app.Env) error
+	Run(ctx context.Context, env ops.Env) error
 }] struct {
 	Config C `kong:"embed"`
 }
@@ -32,15 +33,15 @@ type emulatorCommand struct {
 // rollupsCommand is the role that makes rollups, and the commands of operators for them.
 type rollupsCommand struct {
 	Run     command[app.RollupsRoleConfig] `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`
-	List    command[app.ListRollups]       `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
-	Rebuild command[app.RebuildConfig]     `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
-	Drop    command[app.DropRollups]       `cmd:"" help:"Delete rollups: queries then read chunks."`
+	List    command[ops.ListRollups]       `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
+	Rebuild command[ops.RebuildConfig]     `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
+	Drop    command[ops.DropRollups]       `cmd:"" help:"Delete rollups: queries then read chunks."`
 }
 
 type eraseCommand struct {
-	Certificate command[app.CertifyConfig] `cmd:"" help:"Write the certificate of an erasure that has ended."`
-	Restore     command[app.RestoreConfig] `cmd:"" help:"Give the orders again that a restored account lacks."`
-	Verify      command[app.VerifyConfig]  `cmd:"" help:"Check a certificate of an erasure against the account."`
+	Certificate command[ops.CertifyConfig] `cmd:"" help:"Write the certificate of an erasure that has ended."`
+	Restore     command[ops.RestoreConfig] `cmd:"" help:"Give the orders again that a restored account lacks."`
+	Verify      command[ops.VerifyConfig]  `cmd:"" help:"Check a certificate of an erasure against the account."`
 }
 
 type gapsCommand struct {
@@ -53,10 +54,10 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print the version as JSON."`
 }
 
-func (c *versionCommand) Run(e *env) error { return app.ThisVersion().Print(e.stdout, c.JSON) }
+func (c *versionCommand) Run(e *env) error { return ops.ThisVersion().Print(e.stdout, c.JSON) }
 
 type doctorCommand struct {
-	Config app.DoctorConfig `kong:"embed"`
+	Config ops.DoctorConfig `kong:"embed"`
 }
 
 func (c *doctorCommand) Run(e *env) error {
@@ -88,7 +89,7 @@ func (c *blogexampleCommand) Run(e *env) error {
 }
 
 type xrayCommand struct {
-	Account app.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Account ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Config  xray.Config       `kong:"embed"`
 	Model   ru.Model          `name:"ru-model" help:"Model of charges of writes and reads: step or slope, between the rows of the table of sizes." default:"step"`
 	Factors ru.Factors        `name:"ru-factors" help:"Output of binnacle doctor --measure --json, which corrects the model. Default: none." placeholder:"FILE"`

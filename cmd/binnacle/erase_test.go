@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/app"
 	"binnacle/internal/control"
+	"binnacle/internal/ops"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/telemetry"
 
@@ -49,7 +49,7 @@ func (d *dev) certificateOverHTTP(order string) {
 	require.Equal(d.t, http.StatusConflict, status, body)
 	require.Contains(d.t, body, "its state is hidden")
 
-	client, err := app.AccountConfig{Cosmos: d.cosmos}.Connect(slog.New(slog.DiscardHandler))
+	client, err := ops.AccountConfig{Cosmos: d.cosmos}.Connect(slog.New(slog.DiscardHandler))
 	require.NoError(d.t, err)
 	defer client.Close()
 	orders := control.NewErasureOrders(client.Documents(), time.Now)

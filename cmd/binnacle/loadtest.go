@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/app"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/loadtest"
+	"binnacle/internal/ops"
 )
 
 type loadtestCommand struct {
@@ -31,7 +31,7 @@ type loadtestCommand struct {
 	OnKafka  bool              `name:"target-kafka" help:"Publish the readings to a topic of the cluster of --kafka, which is made and deleted again, and read them; alone or with --target." group:"Real servers"`
 	Yes      bool              `help:"Use the servers without asking." group:"Real servers"`
 	Target   loadtest.Target   `kong:"embed,group='Real servers'"`
-	Account  app.AccountConfig `kong:"embed,group='Real servers'"`
+	Account  ops.AccountConfig `kong:"embed,group='Real servers'"`
 	Kafka    kafka.Config      `kong:"embed,group='Real servers'"`
 }
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/app"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/planner"
 	"binnacle/internal/lab/planner/measured"
+	"binnacle/internal/ops"
 )
 
 type planCommand struct {
@@ -31,7 +31,7 @@ type planCommand struct {
 
 	Kafka    kafka.Config      `kong:"embed,group='Kafka'"`
 	Messages decode.Options    `kong:"embed,group='Messages'"`
-	Account  app.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Account  ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
 }
 
 func (c *planCommand) Run(e *env) error {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"binnacle/internal/app"
+	"binnacle/internal/ops"
 	"binnacle/internal/ops/replay"
 )
 
@@ -14,14 +14,14 @@ type replayCommand struct {
 
 	Backfill    bool              `help:"Allow a backfill for the file's readings: they are accepted at any age within the tenant's retention." group:"Backfill"`
 	BackfillFor time.Duration     `name:"backfill-for" help:"Lifetime of the backfill permission." default:"7d" group:"Backfill"`
-	Account     app.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
+	Account     ops.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
 }
 
 func (c *replayCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Progress = e.progress()
 	if c.Backfill {
-		backfills, err := app.NewBackfills(c.Account, e.log)
+		backfills, err := ops.NewBackfills(c.Account, e.log)
 		if err != nil {
 			return err
 		}

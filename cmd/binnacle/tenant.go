@@ -1,31 +1,29 @@
 package main
 
-import (
-	"binnacle/internal/app"
-)
+import "binnacle/internal/ops"
 
 type tenantCommand struct {
-	List      command[app.ListTenants]   `cmd:"" help:"List tenants with their settings."`
-	Show      command[app.ShowTenant]    `cmd:"" help:"Show everything that was set of a tenant."`
-	Add       command[app.AddTenant]     `cmd:"" help:"Register a tenant before its first reading."`
-	Set       command[app.SetTenant]     `cmd:"" help:"Change settings of a tenant, without a restart."`
-	Explain   command[app.ExplainTenant] `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
+	List      command[ops.ListTenants]   `cmd:"" help:"List tenants with their settings."`
+	Show      command[ops.ShowTenant]    `cmd:"" help:"Show everything that was set of a tenant."`
+	Add       command[ops.AddTenant]     `cmd:"" help:"Register a tenant before its first reading."`
+	Set       command[ops.SetTenant]     `cmd:"" help:"Change settings of a tenant, without a restart."`
+	Explain   command[ops.ExplainTenant] `cmd:"" help:"Show where a tenant's readings are stored, since when, and why."`
 	Retention struct {
-		Explain command[app.ExplainRetention] `cmd:"" help:"Show which days of a device go when, and why; or which devices wait for a confirmation."`
-		Confirm command[app.ConfirmRetention] `cmd:"" help:"Confirm that devices are kept for less because their tags have changed."`
+		Explain command[ops.ExplainRetention] `cmd:"" help:"Show which days of a device go when, and why; or which devices wait for a confirmation."`
+		Confirm command[ops.ConfirmRetention] `cmd:"" help:"Confirm that devices are kept for less because their tags have changed."`
 	} `cmd:"" help:"Show how long readings are kept, and confirm that some are kept for less."`
-	Pin      command[app.PinTenant]     `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
-	Move     command[app.MoveTenant]    `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
-	Copy     command[app.CopyConfig]    `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`
-	Export   command[app.ExportConfig]  `cmd:"" help:"Write a tenant's readings into files, a day each."`
-	Suspend  command[app.SuspendTenant] `cmd:"" help:"Refuse queries of a tenant; its readings are stored as before."`
-	Resume   command[app.ResumeTenant]  `cmd:"" help:"Answer queries of a suspended tenant again."`
-	Cost     command[app.CostConfig]    `cmd:"" help:"Show what a month costs, by tenant."`
-	Erase    command[app.EraseConfig]   `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
-	Erasures command[app.ListErasures]  `cmd:"" help:"List orders of erasure, and how far they are."`
+	Pin      command[ops.PinTenant]     `cmd:"" help:"Set a tenant's number of keys, or keep its keys as they are, whatever the balancer finds."`
+	Move     command[ops.MoveTenant]    `cmd:"" help:"Place a tenant in containers of its own, or in shared ones, from a day on."`
+	Copy     command[ops.CopyConfig]    `cmd:"" help:"Copy chunks of a tenant to another account, and compare both."`
+	Export   command[ops.ExportConfig]  `cmd:"" help:"Write a tenant's readings into files, a day each."`
+	Suspend  command[ops.SuspendTenant] `cmd:"" help:"Refuse queries of a tenant; its readings are stored as before."`
+	Resume   command[ops.ResumeTenant]  `cmd:"" help:"Answer queries of a suspended tenant again."`
+	Cost     command[ops.CostConfig]    `cmd:"" help:"Show what a month costs, by tenant."`
+	Erase    command[ops.EraseConfig]   `cmd:"" help:"Erase readings of a tenant or of one of its devices."`
+	Erasures command[ops.ListErasures]  `cmd:"" help:"List orders of erasure, and how far they are."`
 	Token    struct {
-		Add    command[app.AddToken]    `cmd:"" help:"Create a token and print it. It is shown only once."`
-		List   command[app.ListTokens]  `cmd:"" help:"List tokens without their secrets."`
-		Revoke command[app.RevokeToken] `cmd:"" help:"Revoke a token. Roles apply it within half a minute."`
+		Add    command[ops.AddToken]    `cmd:"" help:"Create a token and print it. It is shown only once."`
+		List   command[ops.ListTokens]  `cmd:"" help:"List tokens without their secrets."`
+		Revoke command[ops.RevokeToken] `cmd:"" help:"Revoke a token. Roles apply it within half a minute."`
 	} `cmd:"" help:"Manage bearer tokens of tenants."`
 }

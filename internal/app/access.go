@@ -6,6 +6,7 @@ import (
 
 	"binnacle/internal/access"
 	"binnacle/internal/control"
+	"binnacle/internal/ops"
 )
 
 // AccessConfig sets how callers of the query API are identified.
@@ -48,7 +49,7 @@ func (f *faults) access(c AccessConfig) {
 }
 
 // gate returns what identifies callers: by tokens in the account, by an identity provider, or by trusted addresses.
-func (p *process) gate(c AccessConfig, documents control.Documents, hosts TrustedHosts) (*access.Gate, error) {
+func (p *process) gate(c AccessConfig, documents control.Documents, hosts ops.TrustedHosts) (*access.Gate, error) {
 	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.partLogger("access"),
 		Registerer: p.metrics, ProxiesMayWrite: c.ProxiesMayWrite}
 	cfg.Proxies, _ = c.prefixes()

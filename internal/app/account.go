@@ -1,112 +1,23 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"log/slog"
 	"path/filepath"
-	"strings"
-	"time"
 
-	"binnacle/internal/charges"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops"
 	"binnacle/internal/retry"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// AccountConfig sets the Cosmos DB account of a subcommand and its credential.
-type AccountConfig struct {
-	Cosmos  string   `help:"Address of the Cosmos DB account, host:port or URL." default:"127.0.0.1:8081"`
-	Key     string   `help:"Master key of the account. Default: the public key of emulators." placeholder:"KEY" secret:""`
-	KeyFile string   `help:"File with the account's keys, one a line. It is read again when a key is refused." placeholder:"FILE"`
-	Regions []string `help:"Regions of the account to read from, the nearest first. Default: the account's first region."`
-
-	Identity       string `help:"Entra ID identity to use instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
-	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
-}
-
-func (f *faults) account(c AccountConfig) {
-	ways := 0
-	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
-		if given {
-			ways++
-		}
-	}
-	f.check(ways <= 1, "--key, --key-file and --identity: at most one of them")
-	f.check(c.IdentityClient == "" || c.Identity != "", "--identity-client needs --identity")
-}
-
-func (c AccountConfig) credential() (cosmos.Credential, error) {
-	switch {
-	case c.Identity != "":
-		return cosmos.Identity(c.Identity, c.IdentityClient)
-	case c.KeyFile != "":
-		return cosmos.KeyFile(c.KeyFile), nil
-	}
-	return cosmos.FixedKey(cmp.Or(c.Key, emulator.Key)), nil
-}
-
-// config returns the configuration of a client of the account; host:port means http.
-func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
-	var faults faults
-	faults.account(c)
-	if err := errors.Join(faults...); err != nil {
-		return cosmos.Config{}, err
-	}
-	credential, err := c.credential()
-	if err != nil {
-		return cosmos.Config{}, err
-	}
-	addr := c.Cosmos
-	if !strings.Contains(addr, "://") {
-		addr = "http://" + addr
-	}
-	return cosmos.Config{
-		Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: credential, Regions: c.Regions, Logger: log,
-	}, nil
-}
-
-// Connect returns a client of the account, for a command. What the command is charged is stored when the client is
-// closed.
-func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
-	cfg, err := c.config(log)
-	if err != nil {
-		return nil, err
-	}
-	counter := newChargesCounter(charges.CommandRole)
-	cfg.Charges, cfg.Closing = counter, func(client *cosmos.Client) {
-		if counter.RUs() < leastStored {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), chargesTimeout)
-		defer cancel()
-		if err := heatlog.NewChargesWriter(counter, client.Heat(), retry.Trouble{}).Store(ctx); err != nil {
-			log.Debug("what the command was charged is not stored", "error", err)
-		}
-	}
-	return cosmos.New(cfg)
-}
-
-// leastStored is the RU from which on it is stored what a command was charged: about what storing takes.
-const leastStored = 6.0
-
-// chargesTimeout is how long a command waits until that is stored.
-const chargesTimeout = 3 * time.Second
-
-func newChargesCounter(role string) *charges.Counter {
-	return charges.NewCounter(role + "-" + strings.ToLower(rand.Text()[:8]))
-}
-
-func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
-	cfg, err := c.config(p.partLogger("cosmos"))
+func (p *process) connect(c ops.AccountConfig) (*cosmos.Client, error) {
+	cfg, err := c.Client(p.partLogger("cosmos"))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +27,7 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 // openClient makes a client, and adds the stage that writes what its requests cost.
 func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 	p.heat = heatlog.NewCollector(heatlog.Config{Role: p.Command, Logger: p.partLogger("heat"), Registerer: p.metrics})
-	p.charges = newChargesCounter(p.Command)
+	p.charges = ops.NewChargesCounter(p.Command)
 	cfg.Registerer, cfg.Heat, cfg.Charges = p.metrics, p.heat, p.charges
 	client, err := cosmos.New(cfg)
 	if err != nil {
@@ -163,7 +74,7 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 		return account{}, err
 	}
 	cfg.Feed, cfg.Logger = client.Feed(), p.Logger
-	directory := directoryOf(client, cfg)
+	directory := ops.DirectoryOf(client, cfg)
 	if _, err := directory.Refresh(ctx); err != nil {
 		return account{}, fmt.Errorf("read the tenants: %w", err)
 	}
@@ -187,7 +98,3 @@ func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
 	})
 	return a, err
 }
-
-// lead returns how long before its first day an epoch must be stored, so that a snapshot can place every accepted
-// event time (rule W1): the accepted future, plus the age of the snapshot and the difference of clocks.
-func lead(future time.Duration) time.Duration { return max(2*time.Hour, future+time.Hour) }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 
+	"binnacle/internal/ops"
 	"binnacle/query/console"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +25,7 @@ type AdminConfig struct {
 type AdminTrust struct {
 	TokenFile string `name:"admin-token-file" help:"File with the admin token, which operators on other machines send as a bearer token to the admin listener. It is read again when it changes. Default: no token." placeholder:"FILE"`
 
-	Hosts TrustedHosts `kong:"embed"`
+	Hosts ops.TrustedHosts `kong:"embed"`
 }
 
 var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
@@ -36,11 +37,11 @@ func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 	}
 	var token func() string
 	if cfg.TokenFile != "" {
-		file, err := watchSecret(cfg.TokenFile)
+		file, err := ops.WatchSecret(cfg.TokenFile)
 		if err != nil {
 			return listener{}, fmt.Errorf("read --admin-token-file: %w", err)
 		}
-		token = file.text
+		token = file.Text
 	}
 	profiles(p.adminMux)
 	mux := http.NewServeMux()

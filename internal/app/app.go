@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -20,36 +19,17 @@ import (
 
 	"binnacle/internal/charges"
 	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/ops"
 	"binnacle/internal/retry"
-	"binnacle/internal/stream/topics"
 	"binnacle/query/console"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Default topics.
-const (
-	Topic       = topics.Default
-	DeadLetters = "telemetry.dlq"
-)
-
-// Env is the environment of a subcommand besides its settings.
-type Env struct {
-	Command string // for the log, such as dev
-	Stdout  io.Writer
-	// Ask asks a person on the terminal; nil: nobody can be asked.
-	Ask func(question string) (answer string, err error)
-	// Progress is a terminal that may show how far the subcommand is; nil: none.
-	Progress io.Writer
-	Logger   *slog.Logger
-	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
-	Fatal func(error)
-}
-
 // process is a subcommand that runs until it is stopped: the stages of its roles, and what they have opened.
 type process struct {
-	Env
+	ops.Env
 	metrics *prometheus.Registry
 	// adminMux handles what the admin listener serves to operators only; roles add to it.
 	adminMux *http.ServeMux
@@ -68,7 +48,7 @@ type process struct {
 
 // run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens
 // directories and addresses first, so that their faults show before anything runs.
-func run(ctx context.Context, env Env, build func(ctx context.Context, p *process) error) error {
+func run(ctx context.Context, env ops.Env, build func(ctx context.Context, p *process) error) error {
 	p := newProcess(env)
 	defer p.close()
 	defer p.life.stop()
@@ -87,7 +67,7 @@ func run(ctx context.Context, env Env, build func(ctx context.Context, p *proces
 	return err
 }
 
-func newProcess(env Env) *process {
+func newProcess(env ops.Env) *process {
 	p := &process{Env: env, metrics: prometheus.NewRegistry(), adminMux: http.NewServeMux(),
 		life: newLifecycle(env.Logger)}
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -105,7 +85,7 @@ func (p *process) add(name string, run func(context.Context) error) {
 func (p *process) start() {
 	if p.began.IsZero() {
 		p.began = time.Now()
-		v := ThisVersion()
+		v := ops.ThisVersion()
 		p.Logger.Info("binnacle starts", "command", p.Command, "version", v.Release, "revision", v.Revision, "go", v.Go)
 	}
 	for _, s := range p.added {

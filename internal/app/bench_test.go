@@ -9,8 +9,8 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
-	"binnacle/internal/app"
 	"binnacle/internal/lab/fleet"
+	"binnacle/internal/ops"
 	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,7 +60,7 @@ func (s *system) publishTrucks(devices, each int) {
 		trucks[i] = fleet.NewTruck(1, i, start)
 	}
 	w := &kafka.Writer{
-		Addr: kafka.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll,
+		Addr: kafka.TCP(s.broker.Addr()), Topic: ops.Topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll,
 		BatchSize: 5000, BatchTimeout: time.Millisecond, BatchBytes: 900_000, Compression: kafka.Lz4,
 	}
 	for i := range each {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"binnacle/internal/lab/broker"
+	"binnacle/internal/ops"
 )
 
 // BrokerConfig sets `binnacle broker`.
@@ -19,7 +20,7 @@ type BrokerConfig struct {
 }
 
 // Run serves the embedded Kafka alone until the context ends, and returns nil then.
-func (cfg BrokerConfig) Run(ctx context.Context, env Env) error {
+func (cfg BrokerConfig) Run(ctx context.Context, env ops.Env) error {
 	in := cfg.Broker
 	in.DataDir, in.Topics, in.Groups, in.Advertise = cfg.DataDir, cfg.Topics, cfg.Groups, cfg.Advertise
 	var faults faults

@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
 )
@@ -26,7 +27,7 @@ type needs struct {
 
 // roleCheck checks that everything a role needs exists.
 type roleCheck struct {
-	account   AccountConfig
+	account   ops.AccountConfig
 	kafka     kafka.Config
 	needs     *needs       // nil: the role has nothing to do with Kafka
 	ingesters *HeadsConfig // nil: the role reads no heads of others
@@ -35,7 +36,7 @@ type roleCheck struct {
 // checkStep checks one thing, and returns what it has found.
 type checkStep func(ctx context.Context) (string, error)
 
-func (c roleCheck) run(ctx context.Context, env Env) error {
+func (c roleCheck) run(ctx context.Context, env ops.Env) error {
 	p := newProcess(env)
 	defer p.close()
 	missing := false
@@ -112,7 +113,7 @@ func (n needs) check(ctx context.Context, client *kafka.Client, step func(checkS
 	}
 }
 
-func (p *process) checkAccount(ctx context.Context, at AccountConfig) (string, error) {
+func (p *process) checkAccount(ctx context.Context, at ops.AccountConfig) (string, error) {
 	client, err := p.connect(at)
 	if err != nil {
 		return "", err

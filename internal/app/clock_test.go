@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func accountAt(t *testing.T, ahead time.Duration) (client *cosmos.Client, addr s
 		at.Close()
 		require.NoError(t, server.Close())
 	})
-	client, err = app.AccountConfig{Cosmos: at.URL}.Connect(slog.New(slog.DiscardHandler))
+	client, err = ops.AccountConfig{Cosmos: at.URL}.Connect(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))
@@ -41,26 +42,26 @@ func TestCommandsByAWrongClock(t *testing.T) {
 	keep := "30d"
 	for _, ahead := range []time.Duration{-400 * 24 * time.Hour, 5 * time.Hour} {
 		client, addr := accountAt(t, ahead)
-		at := app.AccountConfig{Cosmos: addr}
+		at := ops.AccountConfig{Cosmos: addr}
 		for _, c := range []*cosmos.Client{client, right} {
 			_, err := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents()}).Register(t.Context(), "acme")
 			require.NoError(t, err)
 		}
 		before, err := client.Containers().List(t.Context())
 		require.NoError(t, err)
-		for what, run := range map[string]func(context.Context, app.Env) error{
+		for what, run := range map[string]func(context.Context, ops.Env) error{
 			"provision": app.ProvisionConfig{Account: at, Policy: app.PolicyConfig{HotRUs: 4000, WarmRUs: 1000,
 				ColdRUs: 400, ErasureRUs: 1}, Shape: app.ShapeConfig{SharedRUs: 400}, Once: true}.Run,
-			"retention": app.SetTenant{Tenant: "acme", Retention: &keep, Confirmation: app.Confirmation{Confirm: "acme"},
-				TokenConfig: app.TokenConfig{Account: at}}.Run,
-			"rollups drop": app.DropRollups{Of: app.RollupsOfConfig{Account: at},
-				Confirmation: app.Confirmation{Confirm: "all"}}.Run,
-			"copy from": app.CopyConfig{Tenant: "acme", Account: at, Target: app.AccountConfig{Cosmos: rightAddr},
+			"retention": ops.SetTenant{Tenant: "acme", Retention: &keep, Confirmation: ops.Confirmation{Confirm: "acme"},
+				TokenConfig: ops.TokenConfig{Account: at}}.Run,
+			"rollups drop": ops.DropRollups{Of: ops.RollupsOfConfig{Account: at},
+				Confirmation: ops.Confirmation{Confirm: "all"}}.Run,
+			"copy from": ops.CopyConfig{Tenant: "acme", Account: at, Target: ops.AccountConfig{Cosmos: rightAddr},
 				RUs: 400}.Run,
-			"copy to": app.CopyConfig{Tenant: "acme", Account: app.AccountConfig{Cosmos: rightAddr}, Target: at,
+			"copy to": ops.CopyConfig{Tenant: "acme", Account: ops.AccountConfig{Cosmos: rightAddr}, Target: at,
 				RUs: 400}.Run,
 		} {
-			err := run(t.Context(), app.Env{Stdout: &bytes.Buffer{}, Logger: slog.New(slog.DiscardHandler)})
+			err := run(t.Context(), ops.Env{Stdout: &bytes.Buffer{}, Logger: slog.New(slog.DiscardHandler)})
 			var wrong *store.ClockError
 			require.ErrorAs(t, err, &wrong, what)
 			require.ErrorContains(t, err, wrong.Own.UTC().Format(time.RFC3339))

@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/lab/fleet"
+	"binnacle/internal/ops"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/stream/topics"
 	"binnacle/query/console"
@@ -81,7 +82,7 @@ type dev struct {
 }
 
 // Run runs everything in one process until the context ends, and returns nil then.
-func (cfg DevConfig) Run(ctx context.Context, env Env) error {
+func (cfg DevConfig) Run(ctx context.Context, env ops.Env) error {
 	cfg.Broker.DataDir, cfg.Emulator.DataDir = filepath.Join(cfg.DataDir, "kafka"), filepath.Join(cfg.DataDir, "cosmos")
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (d *dev) compose(ctx context.Context) error {
 	}
 	cfg := d.cfg.Tenants
 	d.cfg.Balance.Future = max(d.cfg.Balance.Future, d.cfg.Ingest.Future)
-	cfg.Lead = lead(d.cfg.Ingest.Future)
+	cfg.Lead = ops.Lead(d.cfg.Ingest.Future)
 	var made []string
 	a, err := d.openAccount(ctx, client, cfg,
 		func(ctx context.Context) (err error) {

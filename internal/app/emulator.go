@@ -12,6 +12,7 @@ import (
 
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/lab/emulator/recording"
+	"binnacle/internal/ops"
 )
 
 // EmulatorListener sets the address of the embedded Cosmos DB.
@@ -23,8 +24,8 @@ type EmulatorListener struct {
 type EmulatorConfig struct {
 	Listener      EmulatorListener `kong:"embed"`
 	CosmosCompute string           `help:"Address of a second listener that accepts every item id in a path, as the service's compute gateway does; --cosmos follows its routing gateway. Default: none." placeholder:"ADDRESS"`
-	TLS           TLS              `kong:"embed"`
-	Hosts         TrustedHosts     `kong:"embed"`
+	TLS           ops.TLS          `kong:"embed"`
+	Hosts         ops.TrustedHosts `kong:"embed"`
 	DataDir       string           `help:"Data directory." default:"./binnacle-data/cosmos"`
 	Record        string           `help:"File that takes every exchange with its charge, one line of JSON each, for \"binnacle emulator diff\". It is written anew. Default: none." type:"path" placeholder:"FILE"`
 	Emulator      emulator.Config  `kong:"embed"`
@@ -36,7 +37,7 @@ func (f *faults) emulator(c emulator.Config) {
 }
 
 // Run serves the embedded Cosmos DB alone until the context ends, and returns nil then.
-func (cfg EmulatorConfig) Run(ctx context.Context, env Env) error {
+func (cfg EmulatorConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
 	faults.check(cfg.DataDir != "", "--data-dir is empty")
 	faults.emulator(cfg.Emulator)

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"binnacle/internal/lab/emulator/recording"
+	"binnacle/internal/ops"
 )
 
 // EmulatorDiffConfig sets `binnacle emulator diff`.
@@ -20,7 +21,7 @@ type EmulatorDiffConfig struct {
 
 // Run compares two recordings of the embedded Cosmos DB. It fails when something costs more than the tolerance
 // allows.
-func (cfg EmulatorDiffConfig) Run(_ context.Context, env Env) error {
+func (cfg EmulatorDiffConfig) Run(_ context.Context, env ops.Env) error {
 	if cfg.Tolerance < 0 {
 		return fmt.Errorf("--tolerance %v is negative", cfg.Tolerance)
 	}
@@ -49,7 +50,7 @@ func (cfg EmulatorDiffConfig) Run(_ context.Context, env Env) error {
 	return nil
 }
 
-func printDiff(cfg EmulatorDiffConfig, d recording.Difference, env Env) error {
+func printDiff(cfg EmulatorDiffConfig, d recording.Difference, env ops.Env) error {
 	if cfg.JSON {
 		out := json.NewEncoder(env.Stdout)
 		out.SetEscapeHTML(false)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"binnacle/internal/app"
+	"binnacle/internal/ops"
 )
 
 func TestEmulatorDiff(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEmulatorDiff(t *testing.T) {
 	var out bytes.Buffer
 	diff := func(before, after string, cfg app.EmulatorDiffConfig) error {
 		cfg.Before, cfg.After = before, after
-		return cfg.Run(t.Context(), app.Env{Stdout: &out})
+		return cfg.Run(t.Context(), ops.Env{Stdout: &out})
 	}
 
 	require.NoError(t, diff(before, after, app.EmulatorDiffConfig{Tolerance: 10}))

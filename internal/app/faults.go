@@ -3,8 +3,9 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+
+	"binnacle/internal/ops"
 )
 
 // faults are what is wrong with settings: all of it is said at once.
@@ -16,22 +17,16 @@ func (f *faults) check(ok bool, format string, args ...any) {
 	}
 }
 
+// account adds the faults of an account.
+func (f *faults) account(c ops.AccountConfig) { *f = append(*f, c.Validate()) }
+
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("data directory %s: %w", dir, reason(err))
+		return fmt.Errorf("data directory %s: %w", dir, ops.Reason(err))
 	}
 	probe, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {
-		return fmt.Errorf("data directory %s is not writable: %w", dir, reason(err))
+		return fmt.Errorf("data directory %s is not writable: %w", dir, ops.Reason(err))
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
-}
-
-// reason returns an error without the path, which the caller names.
-func reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }

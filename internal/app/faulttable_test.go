@@ -12,11 +12,11 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
-	"binnacle/internal/app"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/emulator/fault"
+	"binnacle/internal/ops"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
@@ -271,7 +271,7 @@ func (c *crossing) deadLetters() (n int64) {
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{c.broker.Addr()}})
 	require.NoError(c.t, err)
 	defer cluster.Close()
-	ends, err := cluster.Topic(app.DeadLetters).LogEnds(context.Background())
+	ends, err := cluster.Topic(ops.DeadLetters).LogEnds(context.Background())
 	require.NoError(c.t, err)
 	for _, e := range ends {
 		n += e.End

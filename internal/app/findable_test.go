@@ -19,13 +19,13 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/access"
-	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/httpapi"
@@ -89,7 +89,7 @@ func newFindable(t *testing.T) *findable {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, emulated.Close()) })
 	embedded, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:9092", Partitions: 2,
-		Topics: []string{app.Topic, app.DeadLetters}, Listen: wire.listen})
+		Topics: []string{ops.Topic, ops.DeadLetters}, Listen: wire.listen})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
 	account := func() *cosmos.Client {
@@ -109,16 +109,16 @@ func newFindable(t *testing.T) *findable {
 	}
 	transport := &kafkago.Transport{Dial: wire.dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	f.writer = &kafkago.Writer{Addr: kafkago.TCP(embedded.Addr()), Topic: app.Topic, RequiredAcks: kafkago.RequireAll,
+	f.writer = &kafkago.Writer{Addr: kafkago.TCP(embedded.Addr()), Topic: ops.Topic, RequiredAcks: kafkago.RequireAll,
 		BatchSize: 1, Transport: transport}
 	t.Cleanup(func() { require.NoError(t, f.writer.Close()) })
 
 	dir, of := f.directory(f.client), cluster()
-	f.in, err = ingest.New(ingest.Config{Config: worker.Config{Topic: app.Topic, Register: true}, Kafka: of,
-		DeadLetters: app.DeadLetters, UseJournal: "off", Logger: slog.New(slog.DiscardHandler)}, ingest.Stores{
+	f.in, err = ingest.New(ingest.Config{Config: worker.Config{Topic: ops.Topic, Register: true}, Kafka: of,
+		DeadLetters: ops.DeadLetters, UseJournal: "off", Logger: slog.New(slog.DiscardHandler)}, ingest.Stores{
 		Chunks: f.client.Chunks(), Directory: directory{dir, f.client.Containers()}, Catalog: f.client.Catalog(),
 		Streams:     control.NewStreams(f.client.Documents()),
-		DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(app.DeadLetters)),
+		DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(ops.DeadLetters)),
 	})
 	require.NoError(t, err)
 	heads, err := wire.listen("tcp", "127.0.0.1:7072")
@@ -161,7 +161,7 @@ func (f *findable) directory(account *cosmos.Client) *control.Directory {
 
 func (f *findable) querier(name string, account *cosmos.Client, dir *control.Directory, heads store.Heads,
 	cluster *kafka.Client) {
-	q, err := query.New(query.Config{Reader: account.Chunks(), Heads: heads, Log: cluster.Topic(app.Topic),
+	q, err := query.New(query.Config{Reader: account.Chunks(), Heads: heads, Log: cluster.Topic(ops.Topic),
 		Directory: dir, Catalog: account.Catalog(), Rollups: account.Rollups()})
 	require.NoError(f.t, err)
 	native, err := httpapi.New(httpapi.Config{Querier: q})

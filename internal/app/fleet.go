@@ -7,6 +7,7 @@ import (
 
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/fleet"
+	"binnacle/internal/ops"
 	"binnacle/internal/text/duration"
 )
 
@@ -18,7 +19,7 @@ type FleetConfig struct {
 }
 
 // Run publishes the readings of simulated trucks until the context ends, and returns nil then.
-func (cfg FleetConfig) Run(ctx context.Context, env Env) error {
+func (cfg FleetConfig) Run(ctx context.Context, env ops.Env) error {
 	return run(ctx, env, func(_ context.Context, p *process) error {
 		cluster, err := p.openKafka(cfg.Kafka)
 		if err != nil {

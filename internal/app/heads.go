@@ -8,6 +8,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/headhttp"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 )
 
@@ -48,11 +49,11 @@ func (t HeadsTrust) secret() (func() string, error) {
 	if t.SecretFile == "" {
 		return nil, nil
 	}
-	f, err := watchSecret(t.SecretFile)
+	f, err := ops.WatchSecret(t.SecretFile)
 	if err != nil {
 		return nil, err
 	}
-	return f.text, nil
+	return f.Text, nil
 }
 
 // tls returns the TLS configuration of both ends: each presents a certificate that the CA has signed.
@@ -60,19 +61,19 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 	if !t.encrypted() {
 		return nil, nil
 	}
-	pair, err := watchKeyPair(t.Cert, t.Key)
+	pair, err := ops.WatchKeyPair(t.Cert, t.Key)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := certificates(t.CA)
+	pool, err := ops.Certificates(t.CA)
 	if err != nil {
 		return nil, err
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: t.Name,
 		RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.certificate() },
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.certificate() },
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Certificate() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Certificate() },
 	}, nil
 }
 
@@ -99,7 +100,7 @@ func (p *process) serveHeads(cfg HeadsListener, in *ingest.Ingester, at listener
 	if err != nil {
 		return err
 	}
-	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: in, Bins: serveBins(in), Secret: secret,
+	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: in, Bins: ops.ServeBins(in), Secret: secret,
 		Logger: p.partLogger("heads")}))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
+	"binnacle/internal/ops"
 	"binnacle/internal/schemaregistry"
 )
 
@@ -107,8 +108,8 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 		return nil, err
 	}
 	p.heat.SetForecast(in.Forecast)
-	p.adminMux.Handle("GET "+binsPath, serveBins(in))
-	p.adminMux.Handle("GET "+limitsPath, serveLimits(in))
+	p.adminMux.Handle("GET "+ops.BinsPath, ops.ServeBins(in))
+	p.adminMux.Handle("GET "+ops.LimitsPath, ops.ServeLimits(in))
 	if _, err := p.operatorsPage(); err != nil {
 		return nil, err
 	}

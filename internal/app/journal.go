@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
+	"binnacle/internal/ops"
 	"binnacle/internal/provision"
 	"binnacle/internal/stream/topics"
 )
@@ -70,7 +71,7 @@ func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
 	return nil
 }
 
-func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error {
+func journalOnce(ctx context.Context, c JournalConfig, dry bool, env ops.Env) error {
 	if len(c.Of) == 0 {
 		return nil
 	}
@@ -91,7 +92,7 @@ func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error 
 	return errors.Join(faults...)
 }
 
-func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env Env) (err error) {
+func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env ops.Env) (err error) {
 	var lines []string
 	if dry {
 		var changes []kafka.JournalChange

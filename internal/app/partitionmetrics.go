@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/internal/heat"
+	"binnacle/internal/ops"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -50,13 +51,13 @@ func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 }
 
 // watchPartitions adds the stage that keeps the metrics of physical partitions.
-func (p *process) watchPartitions(s heatSource) {
+func (p *process) watchPartitions(s ops.HeatSource) {
 	gauges := newPartitionGauges(p.metrics)
 	trouble := retry.Trouble{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made",
 		Over: "metrics of physical partitions are made again"}
 	p.add("partitions", func(ctx context.Context) error {
 		for retry.Pause(ctx, watchPartitionsEvery) == nil {
-			chunks := s.snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))
+			chunks := s.Snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))
 			var faults []error
 			for _, container := range []string{chunks, sharding.RollupsContainer(chunks)} {
 				err := gauges.update(ctx, s, container)
@@ -73,8 +74,8 @@ func (p *process) watchPartitions(s heatSource) {
 }
 
 // update makes the metrics of a container anew.
-func (g partitionGauges) update(ctx context.Context, s heatSource, container string) error {
-	facts, err := s.facts(ctx, heatRequest{container, watchPartitionsEvery}, time.Now())
+func (g partitionGauges) update(ctx context.Context, s ops.HeatSource, container string) error {
+	facts, err := s.Facts(ctx, ops.HeatRequest{Container: container, Since: watchPartitionsEvery}, time.Now())
 	if err != nil {
 		return err
 	}

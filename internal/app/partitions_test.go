@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -66,9 +67,9 @@ func TestPartitionsAfterASplit(t *testing.T) {
 	now = now.Add(time.Minute)
 	collector.Round(ctx, client.Heat(), now)
 
-	source := heatSource{client, func() *control.Snapshot { return snapshot }}
+	source := ops.HeatSource{Client: client, Snapshot: func() *control.Snapshot { return snapshot }}
 	report := func() (sum, hottest float64, partitions int) {
-		r, err := source.report(ctx, heatRequest{since: time.Hour}, now)
+		r, err := source.Report(ctx, ops.HeatRequest{Since: time.Hour}, now)
 		require.NoError(t, err)
 		require.Equal(t, 24_000, r.BoughtRUs)
 		for _, p := range r.Partitions {
@@ -95,7 +96,7 @@ func TestPartitionsAfterASplit(t *testing.T) {
 	gauges := newPartitionGauges(prometheus.NewRegistry())
 	require.NoError(t, gauges.update(ctx, source, container))
 
-	api := httptest.NewServer(operatorEndpoint(source.servePartitions))
+	api := httptest.NewServer(ops.Endpoint(source.ServePartitions))
 	defer api.Close()
 	for query, status := range map[string]int{"": 200, "?since=1s": 400, "?since=x": 400, "?container=control": 400,
 		"?container=chunks-2001-01": 404, "?container=catalog&since=24h": 200} {

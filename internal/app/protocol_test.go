@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/internal/app"
+	"binnacle/internal/ops"
 
 	"github.com/stretchr/testify/require"
 )
@@ -106,7 +106,7 @@ func TestTopicRecreated(t *testing.T) {
 			if !running {
 				p.stop()
 			}
-			s.recreate(app.Topic)
+			s.recreate(ops.Topic)
 			more, wantMore := devices(4, 60, noon()+30_000)
 			s.publish(more...)
 			if !running {

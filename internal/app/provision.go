@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/ops"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
@@ -22,12 +23,12 @@ import (
 
 // ProvisionConfig is what `binnacle provision` runs with.
 type ProvisionConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-	Azure   AzureConfig   `kong:"embed,group='Cosmos DB'"`
-	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
-	Journal JournalConfig `kong:"embed,group='Journal'"`
-	Balance BalanceConfig `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
-	Shape   ShapeConfig   `kong:"embed,group='Throughput'"`
+	Account ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Azure   AzureConfig       `kong:"embed,group='Cosmos DB'"`
+	Policy  PolicyConfig      `kong:"embed,group='Throughput'"`
+	Journal JournalConfig     `kong:"embed,group='Journal'"`
+	Balance BalanceConfig     `kong:"embed,group='Placement',set='balance=advise',set='balance_from=18h'"`
+	Shape   ShapeConfig       `kong:"embed,group='Throughput'"`
 
 	DryRun bool          `help:"Print the plan without applying it."`
 	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
@@ -73,12 +74,6 @@ type ShapeConfig struct {
 	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`
 }
 
-// newTenant returns a tenant as this process will register it.
-func newTenant(retention time.Duration) (*control.Tenant, error) {
-	where, err := sharding.NewPlacement("new", []sharding.Epoch{sharding.FirstEpoch("new", 1)})
-	return &control.Tenant{Retention: retention, Placement: where}, err
-}
-
 // set sets what provision decides of containers.
 func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
 	to.Period, to.Profile = sharding.Period(c.Period), provision.Profile(c.Profile)
@@ -120,7 +115,7 @@ type AzureConfig struct {
 	Account       string `name:"azure-account" help:"Name of the account in Azure." placeholder:"NAME"`
 }
 
-func (f *faults) azure(c AzureConfig, a AccountConfig) {
+func (f *faults) azure(c AzureConfig, a ops.AccountConfig) {
 	given := c.Subscription != "" || c.ResourceGroup != "" || c.Account != ""
 	f.check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
 		"--azure-subscription, --azure-resource-group and --azure-account are given together, or none")
@@ -149,11 +144,11 @@ func (b byKey) EnsureShared(ctx context.Context, t store.Throughput) error {
 }
 
 // manager returns the manager through Azure Resource Manager if that is set, else through the account itself.
-func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, error) {
+func (c AzureConfig) manager(client *cosmos.Client, at ops.AccountConfig) (manager, error) {
 	if c.Subscription == "" {
 		return byKey{client.Containers(), client}, nil
 	}
-	credential, err := at.credential()
+	credential, err := at.Credential()
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +158,7 @@ func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, 
 }
 
 // Run prints and applies the plan: once, or until the context ends.
-func (cfg ProvisionConfig) Run(ctx context.Context, env Env) error {
+func (cfg ProvisionConfig) Run(ctx context.Context, env ops.Env) error {
 	if cfg.Export != "" {
 		text, err := cosmos.Export(cfg.Export)
 		if err != nil {
@@ -212,7 +207,7 @@ func (cfg ProvisionConfig) Run(ctx context.Context, env Env) error {
 	})
 }
 
-func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
+func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
@@ -226,7 +221,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err != nil {
 		return err
 	}
-	_, fresh := documents.(noDocuments)
+	_, fresh := documents.(ops.NoDocuments)
 	if fresh && cfg.Shape.shares() {
 		made = []string{store.Database} // it will be
 	}
@@ -234,8 +229,8 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(client), Logger: env.Logger,
 		Fresh:     fresh,
 		New:       made,
-		Actions:   actionsOf(client, "", env.Logger),
-		Directory: directoryOf(client, control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
+		Actions:   ops.ActionsOf(client, "", env.Logger),
+		Directory: ops.DirectoryOf(client, control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 		Now:       client.Clock().Now,
 	}
 	cfg.Shape.set(&with, client)
@@ -308,9 +303,6 @@ func printShape(of provision.Printed, w io.Writer) {
 	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", of.MaxRUs)
 }
 
-// devRollupsRUs is the throughput of the containers of rollups in one process with everything else.
-const devRollupsRUs = 4000
-
 // devSweepRUs is the budget of sweeps there.
 const devSweepRUs = 400
 
@@ -323,17 +315,17 @@ func (p *process) provisionFor(
 		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(), Now: a.client.Clock().Now,
 		Poll:   30 * time.Second, // ingest in this process wakes it
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
-		Actions: actionsOf(a.client, "provision", p.partLogger("provision")), Lease: provisionLease(a.client),
+		Actions: ops.ActionsOf(a.client, "provision", p.partLogger("provision")), Lease: ops.ProvisionLease(a.client),
 		New: made,
 	}
-	with.Policy.RollupsRUs = devRollupsRUs
+	with.Policy.RollupsRUs = ops.RollupsRUs
 	cfg.Shape.set(&with, a.client)
 	if with.Profile == provision.Auto { // what is bought follows the load, as it does on an account
 		follow := provision.DefaultFollow()
 		with.Policy.Follow, with.Loads = &follow, containerLoads(a.client)
 	}
 	var err error
-	if with.Comes, err = newTenant(cfg.Tenants.Retention); err != nil {
+	if with.Comes, err = ops.NewTenant(cfg.Tenants.Retention); err != nil {
 		return nil, err
 	}
 	containers, err := provision.New(with)
@@ -371,11 +363,11 @@ func (p *process) provisionAlways(
 		return nil, err
 	}
 	log := p.partLogger("provision")
-	directory := directoryOf(c, control.DirectoryConfig{Feed: c.Feed(), Logger: p.Logger, Lead: cfg.Balance.lead()})
+	directory := ops.DirectoryOf(c, control.DirectoryConfig{Feed: c.Feed(), Logger: p.Logger, Lead: cfg.Balance.lead()})
 	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c), Every: cfg.Every,
-		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
-		Directory: directory, Lease: provisionLease(c), New: fresh, Now: c.Clock().Now,
+		Logger: log, Registerer: p.metrics, Actions: ops.ActionsOf(c, "provision", log),
+		Directory: directory, Lease: ops.ProvisionLease(c), New: fresh, Now: c.Clock().Now,
 	}
 	cfg.Shape.set(&with, c)
 	with.Comes = comes
@@ -399,7 +391,7 @@ func (p *process) provisionAlways(
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	p.add("heat thinning", heatlog.NewThinner(c.Heat(), c.Clock().Now, p.partLogger("heat")).
 		Bill(c.Containers()).Run)
-	p.watchPartitions(heatSource{c, directory.Snapshot})
+	p.watchPartitions(ops.HeatSource{Client: c, Snapshot: directory.Snapshot})
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"), Now: c.Clock().Now,
 		Tenants: func(ctx context.Context) ([]string, error) {
@@ -421,7 +413,7 @@ const tagsEvery = 5 * time.Minute
 
 // keepTags adds the stage that keeps which devices are in classes of retention by tag.
 func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
-	keeper := provision.TagKeeper{Snapshot: decidingSnapshots(directory), Tenants: control.NewTenants(c.Documents()),
+	keeper := provision.TagKeeper{Snapshot: ops.DecidingSnapshots(directory), Tenants: control.NewTenants(c.Documents()),
 		Now:      c.Clock().Now,
 		Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
 		Every:    tagsEvery, Logger: p.partLogger("retention")}
@@ -432,9 +424,9 @@ func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
 func (p *process) sweepHiddenDays(c *cosmos.Client, directory *control.Directory, rus int) {
 	log := p.partLogger("sweep")
 	p.add("sweep", provision.NewSweeper(provision.SweeperConfig{
-		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(), Snapshot: decidingSnapshots(directory),
-		Actions: actionsOf(c, "provision", log), Lease: provisionLease(c), RUs: float64(rus), Logger: log,
-		Registerer: p.metrics, Now: c.Clock().Now,
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Documents: c.Documents(),
+		Snapshot: ops.DecidingSnapshots(directory), Actions: ops.ActionsOf(c, "provision", log),
+		Lease: ops.ProvisionLease(c), RUs: float64(rus), Logger: log, Registerer: p.metrics, Now: c.Clock().Now,
 	}).Run)
 }
 
@@ -444,26 +436,13 @@ func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, 
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure"), Now: c.Clock().Now})
 	sweeper := erase.NewSweeper(erase.Config{
 		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
-		Orders: ordersOf(c), Annotations: annotationsOf(c, directory), Now: c.Clock().Now,
-		By: processIdentity("provision"), Every: freshFor, Logger: p.partLogger("erasure"),
-		Snapshot: freshSnapshots(directory),
+		Orders: ops.OrdersOf(c), Annotations: ops.AnnotationsOf(c, directory), Now: c.Clock().Now,
+		By: ops.ProcessIdentity("provision"), Every: ops.FreshFor, Logger: p.partLogger("erasure"),
+		Snapshot: ops.FreshSnapshots(directory),
 	})
 	p.add("erasure", func(ctx context.Context) error {
 		return sweeper.Run(store.WithPurpose(ctx, &store.Purpose{Kind: charges.Erase}))
 	})
-}
-
-// freshFor is how old a snapshot may be that orders of erasure are taken from.
-const freshFor = 5 * time.Second
-
-// freshSnapshots returns what reads a snapshot, unless the one that is there is fresh.
-func freshSnapshots(directory *control.Directory) func(context.Context) (*control.Snapshot, error) {
-	return func(ctx context.Context) (*control.Snapshot, error) {
-		if v := directory.Snapshot(); directory.Age(v) < freshFor {
-			return v, nil
-		}
-		return directory.Refresh(ctx)
-	}
 }
 
 // base returns the control documents for the plan. Unless it is a dry run, it first creates what they need, and returns
@@ -482,21 +461,9 @@ func base(
 		return nil, nil, fmt.Errorf("list containers of %s: %w", cfg.Account.Cosmos, err)
 	}
 	if !slices.Contains(containers, store.ControlContainer) {
-		return noDocuments{}, nil, nil
+		return ops.NoDocuments{}, nil, nil
 	}
 	return client.Documents(), nil, nil
-}
-
-// noDocuments are the control documents of an account that Binnacle has never seen: a dry run makes not even their
-// container.
-type noDocuments struct{ control.Documents }
-
-// List implements control.Documents.
-func (noDocuments) List(context.Context, string) ([]control.Document, error) { return nil, nil }
-
-// Read implements control.Documents.
-func (noDocuments) Read(context.Context, string, string) (control.Document, bool, error) {
-	return control.Document{}, false, nil
 }
 
 // askingDirectory wakes provision when ingest asks for a container.

@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/kafka"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
@@ -53,13 +54,13 @@ func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	if err != nil || cfg.Cert == "" {
 		return d, err
 	}
-	pair, err := watchKeyPair(cfg.Cert, cfg.Key)
+	pair, err := ops.WatchKeyPair(cfg.Cert, cfg.Key)
 	if err != nil {
 		return listener{}, err
 	}
 	return d.encryptAs(&tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Certificate() },
 	}), nil
 }
 
@@ -80,7 +81,7 @@ type deadLetterSource struct {
 type queryRole struct {
 	cfg     QueryConfig
 	access  AccessConfig
-	hosts   TrustedHosts
+	hosts   ops.TrustedHosts
 	account account
 	heads   store.Heads
 	from    deadLetterSource
@@ -116,20 +117,20 @@ func (p *process) newQuery(r queryRole) error {
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected"),
 		Erasures: func(tenant string) control.Erasures { return a.directory.Snapshot().Erasures(tenant) }})
 	p.add("rejected", refused.Run)
-	p.adminMux.Handle("GET "+placementPath, servePlacement(a.client))
-	p.adminMux.Handle("GET "+actionsPath, serveActions(a.client, p.partLogger("admin")))
-	tenantAPI{a.client.Documents(), processIdentity(p.Command), p.partLogger("admin"), a.client,
-		from.cluster}.register(p.adminMux)
-	cost := newCosts(a.client)
-	p.adminMux.Handle("GET "+costsPath, operatorEndpoint(cost.serve))
-	p.adminMux.Handle("GET "+tenantsPath+"/{tenant}/cost", operatorEndpoint(cost.serve))
+	p.adminMux.Handle("GET "+ops.PlacementPath, ops.ServePlacement(a.client))
+	p.adminMux.Handle("GET "+ops.ActionsPath, ops.ServeActions(a.client, p.partLogger("admin")))
+	ops.TenantAPI{Docs: a.client.Documents(), Via: ops.ProcessIdentity(p.Command), Log: p.partLogger("admin"),
+		Client: a.client, Cluster: from.cluster}.Register(p.adminMux)
+	cost := ops.NewCosts(a.client)
+	p.adminMux.Handle("GET "+ops.CostsPath, ops.Endpoint(cost.Serve))
+	p.adminMux.Handle("GET "+ops.TenantsPath+"/{tenant}/cost", ops.Endpoint(cost.Serve))
 	p.adminMux.Handle("GET /api/v1/rejected",
 		httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: a.client.Clock().Now}))
-	p.adminMux.Handle("GET "+ingestersPath, serveIngesters(r.heads))
-	heats := heatSource{a.client, a.directory.Snapshot}
-	p.adminMux.Handle("GET "+partitionsPath, operatorEndpoint(heats.servePartitions))
+	p.adminMux.Handle("GET "+ops.IngestersPath, ops.ServeIngesters(r.heads))
+	heats := ops.HeatSource{Client: a.client, Snapshot: a.directory.Snapshot}
+	p.adminMux.Handle("GET "+ops.PartitionsPath, ops.Endpoint(heats.ServePartitions))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate, Cost: cost.Cost,
-		Annotations: annotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
+		Annotations: ops.AnnotationsOf(a.client, a.directory), Publish: r.publish, Operators: r.operators,
 		Sequence: from.messages.Sequence, Logger: p.partLogger("api"), Now: a.client.Clock().Now})
 	if err != nil {
 		return err
@@ -159,13 +160,6 @@ func (p *process) newQuery(r queryRole) error {
 	mux.Handle("/", h)
 	r.api.serve(httpapi.Explained(mux))
 	return nil
-}
-
-// annotationsOf returns the annotations of the tenants of an account.
-func annotationsOf(c *cosmos.Client, directory *control.Directory) *control.Annotations {
-	return control.NewAnnotations(c.Documents(), c.TenantDocuments(), func(tenant string) control.Erasures {
-		return directory.Snapshot().Erasures(tenant)
-	})
 }
 
 // epochMarks returns when epochs of tenants begin that have chunks in a container.

@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
+	"binnacle/internal/ops"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
@@ -19,7 +20,7 @@ import (
 
 // IngestConfig sets `binnacle ingest`.
 type IngestConfig struct {
-	Account  AccountConfig           `kong:"embed,group='Cosmos DB'"`
+	Account  ops.AccountConfig       `kong:"embed,group='Cosmos DB'"`
 	Kafka    kafka.Config            `kong:"embed,group='Kafka'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
@@ -46,7 +47,7 @@ func (c IngestConfig) Validate() error {
 }
 
 // Run stores readings from Kafka in the account until the context ends, and returns nil then.
-func (cfg IngestConfig) Run(ctx context.Context, env Env) error {
+func (cfg IngestConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (p *process) openBackends(
 
 func (c IngestConfig) directory() control.DirectoryConfig {
 	tenants := c.Tenants
-	tenants.Lead = lead(c.Ingest.Future)
+	tenants.Lead = ops.Lead(c.Ingest.Future)
 	return tenants
 }
 
@@ -134,9 +135,9 @@ func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, er
 
 // QueryRoleConfig sets `binnacle query`.
 type QueryRoleConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
-	Topics  []string      `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete. Default: telemetry and telemetry.backfill." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
+	Account ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Kafka   kafka.Config      `kong:"embed,group='Kafka'"`
+	Topics  []string          `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete. Default: telemetry and telemetry.backfill." default:"telemetry,telemetry.backfill" placeholder:"TOPIC"`
 
 	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
 	Messages    decode.Options `kong:"embed,group='Messages (set these as for the ingesters; dead letters get their tenant from them)'"`
@@ -163,7 +164,7 @@ func (c QueryRoleConfig) Validate() error {
 func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
 // Run answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
-func (cfg QueryRoleConfig) Run(ctx context.Context, env Env) error {
+func (cfg QueryRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ type ServeConfig struct {
 }
 
 // Run runs all roles in one process until the context ends, and returns nil then.
-func (cfg ServeConfig) Run(ctx context.Context, env Env) error {
+func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)
@@ -279,7 +280,7 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance,
 			Shape: cfg.Shape}
 		made.Balance.Future = max(made.Balance.Future, in.Ingest.Future)
-		comes, err := newTenant(in.Tenants.Retention)
+		comes, err := ops.NewTenant(in.Tenants.Retention)
 		if err != nil {
 			return err
 		}

@@ -17,13 +17,13 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -71,7 +71,7 @@ func (s *system) startBroker(dir string) {
 	var err error
 	s.brokerIn = dir
 	s.broker, err = broker.Open(broker.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2,
-		Topics: []string{app.Topic, app.DeadLetters}})
+		Topics: []string{ops.Topic, ops.DeadLetters}})
 	require.NoError(s.t, err)
 }
 
@@ -126,11 +126,11 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	require.NoError(t, err)
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
+			Topic: ops.Topic, Register: true, Hold: 300 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
 			CommitEvery: 20 * time.Millisecond,
 			StampEvery:  time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
-		Kafka: cluster, DeadLetters: app.DeadLetters, SnapshotAge: 20 * time.Millisecond,
+		Kafka: cluster, DeadLetters: ops.DeadLetters, SnapshotAge: 20 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler), Now: s.now,
 	}
 	if change != nil {
@@ -139,10 +139,10 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
 		Streams:     control.NewStreams(client.Documents()),
-		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(app.DeadLetters)),
+		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(ops.DeadLetters)),
 	})
 	require.NoError(t, err)
-	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Now: s.now,
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(ops.Topic), Now: s.now,
 		Catalog: client.Catalog(), Directory: control.NewDirectory(documents)}) // its own, as in a process of its own
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,7 +168,7 @@ func reading(device string, ts int64, value any) kafkago.Message {
 }
 
 func (s *system) publish(messages ...kafkago.Message) {
-	w := &kafkago.Writer{Addr: kafkago.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafkago.Murmur2Balancer{},
+	w := &kafkago.Writer{Addr: kafkago.TCP(s.broker.Addr()), Topic: ops.Topic, Balancer: kafkago.Murmur2Balancer{},
 		RequiredAcks: kafkago.RequireAll, BatchTimeout: time.Millisecond}
 	require.NoError(s.t, w.WriteMessages(context.Background(), messages...))
 	require.NoError(s.t, w.Close())
@@ -227,15 +227,15 @@ func (s *system) settled(group string) {
 	require.NoError(s.t, err)
 	defer cluster.Close()
 	require.Eventually(s.t, func() bool {
-		ends, err := cluster.Topic(app.Topic).LogEnds(context.Background())
+		ends, err := cluster.Topic(ops.Topic).LogEnds(context.Background())
 		require.NoError(s.t, err)
 		res, err := client.OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: group,
-			Topics: map[string][]int{app.Topic: {0, 1}}})
+			Topics: map[string][]int{ops.Topic: {0, 1}}})
 		require.NoError(s.t, err)
 		for _, e := range ends {
-			at := slices.IndexFunc(res.Topics[app.Topic],
+			at := slices.IndexFunc(res.Topics[ops.Topic],
 				func(p kafkago.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
-			if e.End > 0 && (at < 0 || res.Topics[app.Topic][at].CommittedOffset != e.End) {
+			if e.End > 0 && (at < 0 || res.Topics[ops.Topic][at].CommittedOffset != e.End) {
 				return false
 			}
 		}

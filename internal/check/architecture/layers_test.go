@@ -28,6 +28,7 @@ var layers = []layer{
 		"internal/ops/replay", "internal/ops/audit",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
+	{"operators", true, false, []string{"internal/ops"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups",
 		"internal/lab/fleet", "internal/ops/erase", "internal/ops/tenantcopy"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/headhttp", "internal/schemaregistry",

@@ -44,8 +44,8 @@ func TestReleaseBuildsFromAllSources(t *testing.T) {
 
 // The variable that a release sets is there, or the linker would say nothing.
 func TestReleaseSetsVersion(t *testing.T) {
-	const variable = "binnacle/internal/app.release"
-	source, err := os.ReadFile(filepath.Join(root, "internal/app/version.go"))
+	const variable = "binnacle/internal/ops.release"
+	source, err := os.ReadFile(filepath.Join(root, "internal/ops/version.go"))
 	require.NoError(t, err)
 	require.Contains(t, string(source), "\nvar release = ")
 	for _, path := range []string{".goreleaser.yaml", "deploy/Dockerfile"} {

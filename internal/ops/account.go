@@ -1,0 +1,106 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"binnacle/internal/charges"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/lab/emulator"
+	"binnacle/internal/retry"
+)
+
+// AccountConfig sets the Cosmos DB account of a subcommand and its credential.
+type AccountConfig struct {
+	Cosmos  string   `help:"Address of the Cosmos DB account, host:port or URL." default:"127.0.0.1:8081"`
+	Key     string   `help:"Master key of the account. Default: the public key of emulators." placeholder:"KEY" secret:""`
+	KeyFile string   `help:"File with the account's keys, one a line. It is read again when a key is refused." placeholder:"FILE"`
+	Regions []string `help:"Regions of the account to read from, the nearest first. Default: the account's first region."`
+
+	Identity       string `help:"Entra ID identity to use instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
+	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
+}
+
+// Validate reports every fault of the settings.
+func (c AccountConfig) Validate() error {
+	var faults []error
+	ways := 0
+	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
+		if given {
+			ways++
+		}
+	}
+	if ways > 1 {
+		faults = append(faults, errors.New("--key, --key-file and --identity: at most one of them"))
+	}
+	if c.IdentityClient != "" && c.Identity == "" {
+		faults = append(faults, errors.New("--identity-client needs --identity"))
+	}
+	return errors.Join(faults...)
+}
+
+// Credential returns how clients of the account authenticate.
+func (c AccountConfig) Credential() (cosmos.Credential, error) {
+	switch {
+	case c.Identity != "":
+		return cosmos.Identity(c.Identity, c.IdentityClient)
+	case c.KeyFile != "":
+		return cosmos.KeyFile(c.KeyFile), nil
+	}
+	return cosmos.FixedKey(cmp.Or(c.Key, emulator.Key)), nil
+}
+
+// Client returns the configuration of a client of the account; host:port means http.
+func (c AccountConfig) Client(log *slog.Logger) (cosmos.Config, error) {
+	if err := c.Validate(); err != nil {
+		return cosmos.Config{}, err
+	}
+	credential, err := c.Credential()
+	if err != nil {
+		return cosmos.Config{}, err
+	}
+	addr := c.Cosmos
+	if !strings.Contains(addr, "://") {
+		addr = "http://" + addr
+	}
+	return cosmos.Config{
+		Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: credential, Regions: c.Regions, Logger: log,
+	}, nil
+}
+
+// Connect returns a client of the account, for a command. What the command is charged is stored when the client is
+// closed.
+func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
+	cfg, err := c.Client(log)
+	if err != nil {
+		return nil, err
+	}
+	counter := NewChargesCounter(charges.CommandRole)
+	cfg.Charges, cfg.Closing = counter, func(client *cosmos.Client) {
+		if counter.RUs() < leastStored {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), chargesTimeout)
+		defer cancel()
+		if err := heatlog.NewChargesWriter(counter, client.Heat(), retry.Trouble{}).Store(ctx); err != nil {
+			log.Debug("what the command was charged is not stored", "error", err)
+		}
+	}
+	return cosmos.New(cfg)
+}
+
+// leastStored is the RU from which on it is stored what a command was charged: about what storing takes.
+const leastStored = 6.0
+
+// chargesTimeout is how long a command waits until that is stored.
+const chargesTimeout = 3 * time.Second
+
+func NewChargesCounter(role string) *charges.Counter {
+	return charges.NewCounter(role + "-" + strings.ToLower(rand.Text()[:8]))
+}

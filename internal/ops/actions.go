@@ -1,0 +1,105 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/user"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/text/report"
+)
+
+// ActionsConfig sets which actions `binnacle actions` lists.
+type ActionsConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	Since  time.Duration `help:"Age of the oldest action to list." default:"30d"`
+	Tenant string        `help:"List actions on this tenant only. Default: all."`
+	JSON   bool          `name:"json" help:"Print the actions as JSON, one a line."`
+}
+
+// Run prints what was done by those who may do more than read and write readings.
+func (cfg ActionsConfig) Run(ctx context.Context, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	all, err := ActionsOf(client, "", env.Logger).List(ctx, time.Now().Add(-cfg.Since))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"at", "who", "what", "object", "tenant", "detail", "outcome"}}
+	for _, a := range all {
+		if cfg.Tenant != "" && a.Tenant != cfg.Tenant {
+			continue
+		}
+		if cfg.JSON {
+			if err := json.NewEncoder(env.Stdout).Encode(a); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{
+			a.At.Format(time.RFC3339), a.Who, a.Verb, a.Object, a.Tenant, a.Details(), a.Outcome,
+		})
+	}
+	if cfg.JSON {
+		return nil
+	}
+	return report.List(env.Stdout, rows)
+}
+
+// ActionsPath is the path of actions at the admin listener of a querier.
+const ActionsPath = "/api/v1/actions"
+
+// defaultActionsSince is how far back actions are listed, unless the request says how far.
+const defaultActionsSince = 30 * 24 * time.Hour
+
+// ServeActions serves the actions of a tenant (tenant=), or of all, that are not older than a duration (since=).
+func ServeActions(client *cosmos.Client, log *slog.Logger) Endpoint {
+	return func(r *http.Request) (int, any, error) {
+		q, since := r.URL.Query(), defaultActionsSince
+		if text := q.Get("since"); text != "" {
+			var err error
+			if since, err = time.ParseDuration(text); err != nil {
+				return 0, nil, unfit("since=%s: a duration such as 90m is allowed", text)
+			}
+		}
+		all, err := ActionsOf(client, "", log).List(r.Context(), time.Now().Add(-since))
+		if tenant := q.Get("tenant"); tenant != "" {
+			all = slices.DeleteFunc(all, func(a control.Action) bool { return a.Tenant != tenant })
+		}
+		return http.StatusOK, map[string]any{"actions": append([]control.Action{}, all...)}, err
+	}
+}
+
+// ActionsOf returns the record of actions on an account, by a role of this process or, with an empty name, by the
+// user of the process.
+func ActionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Actions {
+	return control.NewActions(client.Documents(), ProcessIdentity(role), log, client.Clock().Now)
+}
+
+// ProcessIdentity names the user and machine of an action. It proves nothing: anybody with the account's key can
+// write any name, and only the account's own log knows the identity.
+func ProcessIdentity(role string) string {
+	name := role
+	if name == "" {
+		name = "unknown"
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + cmp.Or(host, "unknown")
+}

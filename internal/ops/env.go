@@ -1,0 +1,30 @@
+// Package ops is what operators' commands do: tenants, tokens, erasures, copies, exports, costs, partitions, open bins;
+// and the endpoints by which the page of operators asks for the same. Its settings are those of the commands. Package
+// app wires its endpoints into roles.
+package ops
+
+import (
+	"io"
+	"log/slog"
+
+	"binnacle/internal/stream/topics"
+)
+
+// Default topics.
+const (
+	Topic       = topics.Default
+	DeadLetters = "telemetry.dlq"
+)
+
+// Env is the environment of a subcommand besides its settings.
+type Env struct {
+	Command string // for the log, such as dev
+	Stdout  io.Writer
+	// Ask asks a person on the terminal; nil: nobody can be asked.
+	Ask func(question string) (answer string, err error)
+	// Progress is a terminal that may show how far the subcommand is; nil: none.
+	Progress io.Writer
+	Logger   *slog.Logger
+	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
+	Fatal func(error)
+}

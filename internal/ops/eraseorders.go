@@ -1,0 +1,142 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/ops/erase"
+)
+
+// OrdersConfig names the topic of orders.
+type OrdersConfig struct {
+	Orders string `name:"orders-topic" help:"Compacted topic that keeps the orders, for accounts that are restored from a backup. It is created." default:"binnacle.erasures" placeholder:"TOPIC"`
+}
+
+// keep stores an order in the topic of orders (rule E-R11).
+func (e *eraser) keep(ctx context.Context, o *control.Erasure) error {
+	cluster, err := e.cluster.ClusterID(ctx)
+	if err != nil {
+		return err
+	}
+	streams, err := control.NewStreams(e.client.Documents()).All(ctx)
+	if err != nil {
+		return err
+	}
+	var like *kafka.Topic // nil: all topics are of clusters that are gone
+	if i := slices.IndexFunc(streams, func(s control.Stream) bool { return s.Cluster == cluster }); i >= 0 {
+		like = e.cluster.Topic(streams[i].Topic)
+	}
+	topic := e.cluster.Topic(e.cfg.Orders)
+	if err := topic.EnsureCompacted(ctx, like); err != nil {
+		return err
+	}
+	value, err := control.EncodeErasure(o)
+	if err != nil {
+		return err
+	}
+	_, err = topic.Produce(ctx, 0, []kafka.Message{{Key: []byte(o.ID), Value: value}})
+	return err
+}
+
+// drop takes an order out of the topic of orders.
+func (e *eraser) drop(ctx context.Context, id string) error {
+	_, err := e.cluster.Topic(e.cfg.Orders).Produce(ctx, 0, []kafka.Message{{Key: []byte(id)}})
+	if kafka.IsUnknownTopic(err) {
+		return nil
+	}
+	return err
+}
+
+// kept returns the orders of the topic of orders, in the order of their ids.
+func (e *eraser) kept(ctx context.Context) ([]*control.Erasure, error) {
+	topic := e.cluster.Topic(e.cfg.Orders)
+	first, end, err := topic.Bounds(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the orders of topic %s: %w", e.cfg.Orders, err)
+	}
+	all := map[string]*control.Erasure{}
+	err = topic.Each(ctx, kafka.Span{From: first, To: end}, func(r *kafka.Record) error {
+		if r.Value == nil {
+			delete(all, string(r.Key))
+			return nil
+		}
+		o, err := control.DecodeErasure(r.Value)
+		if err == nil {
+			all[o.ID] = o
+		}
+		return err
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the orders of topic %s: %w", e.cfg.Orders, err)
+	}
+	return slices.SortedFunc(maps.Values(all), byID), nil
+}
+
+// RestoreConfig is what `binnacle erase restore` works with.
+type RestoreConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
+
+	OrdersConfig `kong:"embed,group='Kafka'"`
+	DryRun       bool `help:"Show which orders the account lacks, and change nothing."`
+	JSON         bool `name:"json" help:"Print JSON."`
+}
+
+// Run gives the orders again that the topic of orders has and a restored account lacks, and prints them.
+func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
+	e, _, err := openEraser(ctx, EraseConfig{Account: cfg.Account, Kafka: cfg.Kafka, OrdersConfig: cfg.OrdersConfig}, env)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	all, err := e.kept(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := e.directory.Refresh(ctx) // after the topic, so that it has all orders of that
+	if err != nil {
+		return err
+	}
+	restored := control.Erasures{}
+	for _, o := range all {
+		isThere := slices.ContainsFunc(v.Erasures(o.Tenant), func(s *control.Erasure) bool {
+			return s.ID == o.ID && s.IsAcknowledged()
+		})
+		if isThere {
+			continue
+		}
+		if !cfg.DryRun {
+			err := e.restore(ctx, o)
+			if errors.Is(err, control.ErrErasureVoid) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		restored = append(restored, o)
+	}
+	return printErasures(env.Stdout, restored, cfg.JSON)
+}
+
+// restore gives an order again, with its id and positions.
+func (e *eraser) restore(ctx context.Context, o *control.Erasure) error {
+	return ActionsOf(e.client, "", e.env.Logger).Do(ctx,
+		control.Action{Verb: "erase restore", Tenant: o.Tenant, Object: o.ID},
+		func(*control.Action) error {
+			if err := e.orders.Restore(ctx, o); err != nil {
+				return err
+			}
+			if o.IsWhole() {
+				if err := erase.Forget(ctx, e.client.Catalog(), o); err != nil {
+					return err
+				}
+			}
+			return e.orders.Acknowledge(ctx, o.ID, o.Positions())
+		})
+}

@@ -1,0 +1,276 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/text/duration"
+	"binnacle/internal/text/report"
+	"binnacle/sharding"
+	"binnacle/sharding/balance"
+)
+
+// TokenConfig is what most of `binnacle tenant` works with.
+type TokenConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	JSON bool `name:"json" help:"Print JSON; of a list, one element a line."`
+}
+
+// OfTenant is TokenConfig for a tenant.
+type OfTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// OfTenants is TokenConfig for a tenant or for all.
+type OfTenants struct {
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// operate does something as the person at the command line.
+func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	o := newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger)
+	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
+	o.mayDecide = client.CheckClock
+	return do(o)
+}
+
+// hidesNothing consents to changes that hide nothing.
+func hidesNothing([]string) error { return nil }
+
+// consent returns how a command has what goes confirmed: by a flag, or on the terminal.
+func (c Confirmation) consent(env Env, name string) consent {
+	return func(goes []string) error {
+		switch {
+		case c.DryRun:
+			return errDryRun
+		case len(goes) == 0:
+			return nil
+		}
+		return c.confirmed(env.Ask, name, goes)
+	}
+}
+
+// change changes a tenant and prints it. do returns what the change hides.
+func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func(o tenantOperator) ([]string, error),
+) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		hides, err := do(o)
+		if errors.Is(err, errDryRun) {
+			return cfg.printGoing(env, hides)
+		}
+		if err != nil {
+			return err
+		}
+		if cfg.JSON {
+			infos, err := o.infos(ctx, name)
+			if err != nil {
+				return err
+			}
+			infos[0].Hides = hides
+			return json.NewEncoder(env.Stdout).Encode(infos[0])
+		}
+		for _, line := range hides {
+			fmt.Fprintln(env.Stdout, line)
+		}
+		return o.print(ctx, name, env)
+	})
+}
+
+// printGoing prints what would go.
+func (cfg TokenConfig) printGoing(env Env, goes []string) error {
+	if cfg.JSON {
+		return json.NewEncoder(env.Stdout).Encode(map[string]any{"hides": append([]string{}, goes...)})
+	}
+	_, err := fmt.Fprintln(env.Stdout, cmp.Or(strings.Join(goes, "\n"), "It hides nothing."))
+	return err
+}
+
+// ListTenants is what `binnacle tenant list` works with.
+type ListTenants OfTenants
+
+// Run prints the tenants, or one.
+func (cfg ListTenants) Run(ctx context.Context, env Env) error {
+	return cfg.operate(env, func(o tenantOperator) error {
+		if !cfg.JSON {
+			return o.print(ctx, cfg.Tenant, env)
+		}
+		infos, err := o.infos(ctx, cfg.Tenant)
+		return errors.Join(err, printEach(env, infos))
+	})
+}
+
+// printEach prints elements as JSON, one a line.
+func printEach[T any](env Env, all []T) error {
+	out := json.NewEncoder(env.Stdout)
+	for _, x := range all {
+		if err := out.Encode(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
+	all, err := o.list(ctx, name)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{
+		"tenant", "registered", "retention", "lookback", "averages", "query-rate", "query-concurrency", "query-rus",
+		"query-rus-day", "query-samples", "ingest", "suspended",
+	}}
+	for _, t := range all {
+		l := t.Queries
+		rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
+			averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
+			readingsOf(t), suspendedSince(t)})
+	}
+	return report.List(env.Stdout, rows)
+}
+
+// retentionOf formats a tenant's retention: classes of devices if there are any.
+func retentionOf(t control.Tenant) string {
+	text := t.RetentionText()
+	if len(t.RetentionClasses()) == 1 {
+		text = orElse(t.RetentionClasses()[0].Keep, "forever")
+	}
+	if at, coming := t.RetentionComes(); coming {
+		text += " from " + at.Format(time.RFC3339) + " on"
+	}
+	return text
+}
+
+func averagesOf(t control.Tenant) string {
+	if t.NearestAverages {
+		return string(control.NearestAverages)
+	}
+	return string(control.ExactAverages)
+}
+
+// readingsOf returns the limits of readings that were set, by the names of their flags without ingest-.
+func readingsOf(t control.Tenant) string {
+	var parts []string
+	for _, s := range t.Settings() {
+		if name, ok := strings.CutPrefix(s.Name, "ingest-"); ok && s.Value != control.Unset.String() {
+			parts = append(parts, name+"="+s.Value)
+		}
+	}
+	return cmp.Or(strings.Join(parts, " "), control.Unset.String())
+}
+
+func suspendedSince(t control.Tenant) string {
+	if t.Suspended == nil {
+		return "no"
+	}
+	return "since " + day(t.Suspended.Since)
+}
+
+// orElse formats a duration; 0 is none.
+func orElse(d time.Duration, none string) string {
+	if d == 0 {
+		return none
+	}
+	return duration.String(d)
+}
+
+// AddTenant is what `binnacle tenant add` works with.
+type AddTenant struct {
+	Tenant    string        `arg:"" help:"Name of the tenant."`
+	Retention time.Duration `help:"Retention of its readings, such as 400d; the ingesters' --retention does not count for it. Default: unlimited."`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run registers a tenant before its first reading, and prints it.
+func (cfg AddTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.add(ctx, cfg.Tenant, cfg.Retention)
+	})
+}
+
+// PinTenant is what `binnacle tenant pin` works with.
+type PinTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Keys   int    `help:"Number of first-level keys, from the next day that is decided on. The balancer chooses where they are." xor:"pin" placeholder:"N"`
+	Keep   bool   `help:"Keep the keys as they are." xor:"pin"`
+	Free   bool   `help:"Leave all to the balancer again." xor:"pin"`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run sets whether the balancer changes a tenant's keys, and prints the tenant.
+func (cfg PinTenant) Run(ctx context.Context, env Env) error {
+	if cfg.Keys == 0 && !cfg.Keep && !cfg.Free {
+		return errors.New("nothing to pin: give --keys, --keep or --free")
+	}
+	pin, err := control.PinChange(balance.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
+	if err != nil {
+		return err
+	}
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
+	})
+}
+
+// SuspendTenant is what `binnacle tenant suspend` works with.
+type SuspendTenant struct {
+	Tenant string `arg:"" help:"Name of the tenant."`
+	Reason string `help:"Reason. Refused queries are answered with it." required:""`
+
+	TokenConfig `kong:"embed"`
+}
+
+// Run has queries of a tenant refused, and prints the tenant.
+func (cfg SuspendTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.suspend(ctx, cfg.Tenant, cfg.Reason)
+	})
+}
+
+// ResumeTenant is what `binnacle tenant resume` works with.
+type ResumeTenant OfTenant
+
+// Run has queries of a tenant answered again, and prints the tenant.
+func (cfg ResumeTenant) Run(ctx context.Context, env Env) error {
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return nil, o.resume(ctx, cfg.Tenant)
+	})
+}
+
+func scopes(all []control.Scope) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ",")
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format(time.DateOnly)
+}
+
+// NewTenant returns a tenant as a process will register it.
+func NewTenant(retention time.Duration) (*control.Tenant, error) {
+	where, err := sharding.NewPlacement("new", []sharding.Epoch{sharding.FirstEpoch("new", 1)})
+	return &control.Tenant{Retention: retention, Placement: where}, err
+}

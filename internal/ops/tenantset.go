@@ -1,0 +1,62 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"binnacle/internal/control"
+)
+
+// SetTenant is what `binnacle tenant set` works with.
+type SetTenant struct {
+	Tenant      string               `arg:"" help:"Name of the tenant."`
+	Lookback    *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
+	Averages    *string              `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." placeholder:"KIND"`
+	Retention   *string              `name:"retention" help:"Retention by device: patterns or tags with durations, such as meter-*=10y,{site=oslo}=2y,default=400d; the first match counts. forever is without end. A shorter one hides what is older for good, two hours later, and must be confirmed." placeholder:"CLASSES"`
+	DisplayName *string              `name:"display-name" help:"Name of the tenant that people read. Empty: none." placeholder:"TEXT"`
+	Contact     *string              `name:"contact" help:"Person or address to turn to about the tenant. Empty: none." placeholder:"TEXT"`
+	Tags        map[string]string    `name:"tag" help:"Tag of the tenant, key=value; key= removes it. It may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
+	Query       control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
+	Ingest      control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
+
+	Confirmation `kong:"embed"`
+	TokenConfig  `kong:"embed"`
+}
+
+// Run changes settings of a tenant, and prints the tenant.
+func (cfg SetTenant) Run(ctx context.Context, env Env) error {
+	changes := append(cfg.Query.Changes(), cfg.Ingest.Changes()...)
+	if cfg.Lookback != nil {
+		lookback, err := control.LookbackChange(*cfg.Lookback)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, lookback)
+	}
+	for _, s := range []struct {
+		name  string
+		value *string
+	}{{"averages", cfg.Averages}, {"retention", cfg.Retention}, {"display-name", cfg.DisplayName},
+		{"contact", cfg.Contact}} {
+		if s.value == nil {
+			continue
+		}
+		more, err := control.Setting{Name: s.name, Value: *s.value}.Changes(time.Now())
+		if err != nil {
+			return err
+		}
+		changes = append(changes, more...)
+	}
+	tags, err := control.TagChanges(cfg.Tags)
+	if err != nil {
+		return err
+	}
+	changes = append(changes, tags...)
+	if len(changes) == 0 {
+		return errors.New("nothing to set: give a flag such as --query-rate")
+	}
+	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
+		return o.set(ctx, cfg.Tenant, changes, cfg.consent(env, cfg.Tenant))
+	})
+}
