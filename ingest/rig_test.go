@@ -48,6 +48,10 @@ func newRig(t *testing.T, partitions int) *rig {
 	r.dir, r.partitions = t.TempDir(), partitions
 	r.broker = r.open("127.0.0.1:0", r.dir)
 	r.cluster = r.connect(kafka.Config{})
+	require.Eventually(t, func() bool { // kafka-go fails all requests while its first question for the layout is late
+		_, err := r.client().Metadata(t.Context(), &kafkago.MetadataRequest{Topics: []string{topic}})
+		return err == nil
+	}, patience, time.Millisecond)
 	_, err := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs, Now: time.Now}).Register(t.Context(), "acme")
 	require.NoError(t, err)
 	t.Cleanup(func() {

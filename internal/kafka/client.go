@@ -50,10 +50,11 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		cfg: cfg,
-		api: &kafkago.Client{Addr: kafkago.TCP(cfg.Brokers...), Timeout: cfg.RequestTimeout, Transport: &kafkago.Transport{
-			Dial: dial, DialTimeout: cfg.RequestTimeout, IdleTimeout: idleTimeout, MetadataTTL: cfg.MetadataAge,
-			ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
-		}},
+		api: &kafkago.Client{Addr: kafkago.TCP(cfg.Brokers...), Timeout: cfg.RequestTimeout,
+			Transport: transport{&kafkago.Transport{
+				Dial: dial, DialTimeout: cfg.RequestTimeout, IdleTimeout: idleTimeout, MetadataTTL: cfg.MetadataAge,
+				ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
+			}}},
 		dialer: &kafkago.Dialer{
 			ClientID: cfg.ClientID, DialFunc: dial, Timeout: cfg.RequestTimeout, TLS: encryption, SASLMechanism: mechanism,
 		},
@@ -64,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 // Close closes unused connections; the others close after use.
-func (c *Client) Close() { c.api.Transport.(*kafkago.Transport).CloseIdleConnections() }
+func (c *Client) Close() { c.api.Transport.(transport).CloseIdleConnections() }
 
 // Brokers returns the bootstrap addresses.
 func (c *Client) Brokers() []string { return slices.Clone(c.cfg.Brokers) }
