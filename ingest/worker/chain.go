@@ -31,7 +31,9 @@ func (r Reason) String() string {
 	return [...]string{"", "size", "hold", "memory", "behind", "drain", "bulky"}[r]
 }
 
-// nanos is a time in ns since 1970: a third of a time.Time, of which each chain would have several.
+// nanos is a time of the wall clock in ns since 1970: a third of a time.Time, of which each chain would have several.
+// Times that stand in the index are all nanos: time.Time compares by the monotonic clock where both times have it, and
+// the two clocks are some milliseconds apart where a thread was preempted between its looks at them.
 type nanos int64
 
 func nanosOf(t time.Time) nanos { return nanos(t.UnixNano()) }
@@ -136,7 +138,7 @@ type flight struct {
 // lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
 type lingering struct {
 	rows   binning.Bin
-	until  time.Time
+	until  nanos
 	others bool // another process has stored them, as far as is known
 }
 
@@ -272,7 +274,7 @@ func (c *chain) published(now time.Time) {
 // created ends the flight: its chunk is in the store, and its rows linger. The caller holds the lock.
 func (c *chain) created(now, until time.Time) {
 	rows := c.flight.rows
-	c.linger = append(c.linger, lingering{rows: rows, until: until})
+	c.linger = append(c.linger, lingering{rows: rows, until: nanosOf(until)})
 	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
 	c.every = int32((c.span.to - c.span.from) / int64(max(1, rows.Readings()-1)))
@@ -391,7 +393,7 @@ func (c *chain) lingerUpTo(rows *binning.Bin, through int64, l lingers) (rest bi
 			return rest, err
 		}
 	}
-	c.linger = append(c.linger, lingering{head, l.until, true})
+	c.linger = append(c.linger, lingering{head, nanosOf(l.until), true})
 	return rest, nil
 }
 
@@ -426,7 +428,7 @@ func (c *chain) shortened() {
 // lock.
 func (c *chain) letGo(now time.Time) (others bool) {
 	n := 0
-	for n < len(c.linger) && !c.linger[n].until.After(now) {
+	for n < len(c.linger) && c.linger[n].until <= nanosOf(now) {
 		others = others || c.linger[n].others
 		n++
 	}

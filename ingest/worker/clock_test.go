@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
+	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 
@@ -39,4 +41,33 @@ func TestFutureTimesFromClockAhead(t *testing.T) {
 		require.Equal(t, decode.Future, deadLetter.Bad.Reason)
 		require.EqualValues(t, 2*i, deadLetter.Record.Offset)
 	}
+}
+
+// ahead moves the monotonic clock of a time, and not the wall clock: time.Now looks at one after the other, and its
+// thread may be preempted in between.
+func ahead(at time.Time, by time.Duration) time.Time {
+	inside := (*struct {
+		wall      uint64
+		monotonic int64
+		location  *time.Location
+	})(unsafe.Pointer(&at))
+	inside.monotonic += int64(by)
+	return at
+}
+
+// Rows linger by the clock by which the worker wakes for them: else it would wake for rows that stay, without end.
+func TestRowsLingerByTheWallClock(t *testing.T) {
+	begun := time.Now()
+	w := newWorld(t, []admit.Record{{Time: start,
+		Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start)}})
+	w.now = ahead(begun, 10*time.Millisecond)
+	require.NotEqual(t, w.now.Sub(begun), w.now.Round(0).Sub(begun), "the clocks are apart")
+	l := w.worker(func(c *ingest.Config) { c.Linger = time.Minute })
+	require.NoError(t, l.Take(t.Context(), w.log[0]))
+	require.NoError(t, l.Finish(t.Context()))
+	require.Len(t, w.Stored(), 1)
+	require.Equal(t, 1, rowsOf(l))
+	w.now = begun.Add(time.Minute)
+	require.NoError(t, l.Step(t.Context()))
+	require.Zero(t, rowsOf(l))
 }

@@ -131,7 +131,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 // wake has bins cut that are due, and drops rows that have lingered.
 func (w *Worker) wake(now time.Time) {
 	for c := w.index.awake(now); c != nil; c = w.index.awake(now) {
-		if len(c.linger) > 0 && !c.linger[0].until.After(now) {
+		if len(c.linger) > 0 && c.linger[0].until <= nanosOf(now) {
 			w.mu.Lock()
 			if c.letGo(now) {
 				w.stored.unexplained()

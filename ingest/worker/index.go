@@ -154,7 +154,7 @@ func (x *index) drop(c *chain) {
 
 // awake returns a chain with something to do at now, nil if there is none.
 func (x *index) awake(now time.Time) *chain {
-	if x.wakes.Len() == 0 || x.wakes.First().filing.wakeAt.time().After(now) {
+	if x.wakes.Len() == 0 || x.wakes.First().filing.wakeAt > nanosOf(now) {
 		return nil
 	}
 	return x.wakes.First()
@@ -198,8 +198,8 @@ func (c *chain) wakes() (at time.Time, ok bool) {
 	case c.bin.Readings() > 0 && c.want == 0:
 		at, ok = c.due.time(), true
 	}
-	if len(c.linger) > 0 && (!ok || c.linger[0].until.Before(at)) {
-		at, ok = c.linger[0].until, true
+	if len(c.linger) > 0 && (!ok || c.linger[0].until < nanosOf(at)) {
+		at, ok = c.linger[0].until.time(), true
 	}
 	return at, ok
 }
