@@ -40,7 +40,7 @@ func (c *deafConn) Write(p []byte) (int, error) {
 // A cluster whose first answer is late fails no request: not those for the controller, for a leader or for a
 // coordinator.
 func TestRequestsWaitForTheLayout(t *testing.T) {
-	b := broker(t)
+	b := embeddedBroker(t)
 	for name, ask := range map[string]func(context.Context, *kafka.Client) error{
 		"metadata": func(ctx context.Context, c *kafka.Client) error {
 			_, _, err := c.Topic(topic).Describe(ctx)
