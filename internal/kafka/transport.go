@@ -13,9 +13,9 @@ import (
 	"github.com/segmentio/kafka-go/protocol/metadata"
 )
 
-// transport is kafka-go's Transport for clusters whose first answer is late. Before its first request it asks a broker
-// for the layout of the cluster, and waits for that no longer than the greatest age of metadata. If the answer is late,
-// kafka-go fails all requests until it asks again: those for the controller with BrokerNotAvailable, those for a
+// transport is kafka-go's Transport, made to wait for a late layout. kafka-go asks a broker for the layout of the
+// cluster before the first request, and waits for that no longer than the greatest age of metadata. If the answer is
+// late, it fails all requests until it asks again: those for the controller with BrokerNotAvailable, those for a
 // partition with ErrNoTopic, though no broker has said so.
 type transport struct{ *kafkago.Transport }
 

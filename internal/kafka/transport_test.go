@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lateLayout dials connections of which the first loses all that is sent after the negotiation of versions: the client's
-// first question for the layout of the cluster gets no answer.
+// lateLayout dials connections of which the first loses all that is sent after the negotiation of versions: the first
+// question of a client for the layout of the cluster gets no answer.
 type lateLayout struct{ dialed atomic.Bool }
 
 func (l *lateLayout) dial(ctx context.Context, network, address string) (net.Conn, error) {
