@@ -96,7 +96,7 @@ var alone = map[string][]string{
 	"internal/lab/emulator/recording": {},
 	"internal/lab/emulator/jsonvalue": {},
 	"internal/lab/broker":             {},
-	"internal/kafka": {"internal/settings", "internal/store", "internal/stream/topics",
+	"internal/kafka": {"internal/retry", "internal/settings", "internal/store", "internal/stream/topics",
 		"internal/wire/bytesread"},
 	"internal/text/progress":      {},
 	"internal/retry":              {},
