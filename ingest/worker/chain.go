@@ -99,10 +99,14 @@ type chain struct {
 
 	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
 	// for ever.
-	seal   int64
-	sealAt int64 // ms since 1970
+	seal int64
 
-	fresh int64 // a cut that waits for a newer snapshot takes the rows below this offset
+	// A cut that waits for a newer snapshot takes the rows below this offset.
+	fresh int64
+
+	// The time of the wall clock, in ms, when the first of seal and fresh was set for these rows: rows that such a cut
+	// leaves in the bin came later.
+	chosenAt int64
 
 	filing    filing
 	journaled journaled
@@ -202,7 +206,10 @@ func (c *chain) reopen(trial int) {
 // sealUpto lets the cut wait for dead letters, with no rows above an offset.
 func (c *chain) sealUpto(offset int64, now time.Time) {
 	if c.seal == unsealed {
-		c.seal, c.sealAt = offset, now.UnixMilli()
+		if c.fresh <= c.bin.First() { // else the cut has waited for a snapshot
+			c.chosenAt = now.UnixMilli()
+		}
+		c.seal = offset
 	}
 	c.phase = sealed
 }

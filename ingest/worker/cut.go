@@ -231,7 +231,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 			return nil
 		}
 	}
-	if orders.Pending(c.device.ID, c.day) || !w.isFresh(c) {
+	if orders.Pending(c.device.ID, c.day) || !w.isFresh(c, now) {
 		w.awaiting.snapshot = snapshot.ReadAt
 		w.awaiting.tenant.Push(c)
 		return nil
@@ -257,7 +257,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		c.seal = unsealed
 	}
 	if last := c.fresh - 1; w.erasing.isNew(c) && (c.seal == unsealed || c.seal > last) {
-		c.seal, c.sealAt = last, now.UnixMilli()
+		c.seal = last
 	}
 	return w.cut(c, tenant, now)
 }
@@ -302,8 +302,8 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 		return
 	}
 	if c.seal != unsealed && c.bin.First() > c.seal {
-		// All that was to be cut is out: the rest is a bin of its own, as old as the seal.
-		c.seal, c.due = unsealed, nanosOf(time.UnixMilli(c.sealAt).Add(w.cfg.Hold))
+		// All that was to be cut is out: the rest is a bin of its own, no older than the choice of those rows.
+		c.seal, c.due = unsealed, nanosOf(time.UnixMilli(c.chosenAt).Add(w.cfg.Hold))
 		if why != CutDrain {
 			why = CutSize
 		}

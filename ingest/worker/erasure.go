@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
@@ -40,12 +41,15 @@ func (e *erasing) isNew(c *chain) bool { return e.bounded && c.bin.Through() >= 
 
 // isFresh reports whether the snapshot is newer than the rows that are to be cut (rule E-R3). If not, the rows that
 // there are now wait for one that is: later ones must not put the cut off for ever.
-func (w *Worker) isFresh(c *chain) bool {
+func (w *Worker) isFresh(c *chain, now time.Time) bool {
 	if !w.erasing.isNew(c) {
 		return true
 	}
 	if c.fresh <= c.bin.First() {
 		c.fresh = w.log.Position
+		if c.seal == unsealed {
+			c.chosenAt = now.UnixMilli()
+		}
 	}
 	return c.fresh <= w.erasing.horizon
 }

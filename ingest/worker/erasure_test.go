@@ -300,3 +300,27 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	}
 	require.Equal(t, 1, rows)
 }
+
+// A row that comes while a cut waits for a newer snapshot, and stays in the bin, waits no longer than the hold: the
+// time of the wait counts (rule E-R3).
+func TestHoldIncludesTheWaitForASnapshot(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(nil)
+	step := func(later time.Duration, horizon int64) {
+		w.now = w.now.Add(later)
+		_, err := w.dir.Refresh(t.Context())
+		require.NoError(t, err)
+		l.SetHorizon(horizon)
+		require.NoError(t, l.Step(t.Context()))
+	}
+	const hold = 10 * time.Second
+	step(0, 0)
+	require.NoError(t, l.Take(t.Context(), one(0, "d0")))
+	step(hold, 0)
+	require.True(t, l.AwaitsSnapshot())
+	require.NoError(t, l.Take(t.Context(), one(1, "d0")))
+	step(hold-time.Second, 1)
+	require.Len(t, w.Stored(), 1)
+	step(time.Second, 2)
+	require.Len(t, w.Stored(), 2)
+}
