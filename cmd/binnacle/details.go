@@ -113,7 +113,6 @@ two hours, in which another one undoes it.
 
 Examples:
   binnacle tenant set acme --lookback 25m
-  binnacle tenant set acme --averages nearest
   binnacle tenant set acme --display-name 'Acme Freight' --contact fleet@acme.example --tag region=eu --tag plan=gold
   binnacle tenant set acme --tag plan=
   binnacle tenant set acme --retention 'default=400d,meter-*=10y' --dry-run

@@ -302,10 +302,10 @@ func TestServe(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(body), &a))
 		return a.Complete && len(a.Readings) == len(want)
 	}, "every reading is answered")
-	set := run(t, time.Minute, "tenant", "set", "acme", "--lookback=25m", "--averages=nearest", "--query-rus-day=5e6",
+	set := run(t, time.Minute, "tenant", "set", "acme", "--lookback=25m", "--query-rus-day=5e6",
 		"--query-samples=none", "--cosmos="+cosmosAt)
 	require.Zero(t, set.code, set.stderr.String())
-	require.Regexp(t, `(?m)^acme +\S+ +forever +25m +nearest +default +default +default +5000000 +none +default +no$`, set.stdout.String())
+	require.Regexp(t, `(?m)^acme +\S+ +forever +25m +default +default +default +5000000 +none +default +no$`, set.stdout.String())
 	require.Equal(t, set.stdout.String(), run(t, time.Minute, "tenant", "list", "--cosmos="+cosmosAt).stdout.String())
 	refused(t, []string{"tenant", "set", "nobody", "--lookback=25m", "--cosmos=" + cosmosAt}, "nobody")
 	refused(t, []string{"tenant", "set", "acme", "--cosmos=" + cosmosAt}, "nothing to set")

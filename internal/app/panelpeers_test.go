@@ -24,7 +24,6 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/report"
 	"binnacle/query"
@@ -51,16 +50,9 @@ func TestPanelsBesidePeers(t *testing.T) {
 // besidePeers asks all of them, and prints a table. Cold is what a process is asked first, the median of some starts;
 // warm what the last one is asked again, the mean of five times. CPU is that of the process that answers: of binnacle
 // that is the test's own, with the embedded Cosmos DB and the client. compare, if it is not nil, gets every cold
-// answer, binnacle's before those of others; binnacle's tenant then has averages that are nearest, as the others have
-// them, and a Prometheus with closed ranges is asked so that it can have the same.
+// answer, binnacle's before those of others; then a Prometheus with closed ranges is asked, so that it can have the
+// same.
 func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who string, panel panel, body string)) {
-	if compare != nil {
-		nearest, err := control.AveragesChange(control.NearestAverages)
-		require.NoError(t, err)
-		require.NoError(t, control.NewTenants(p.client.Documents()).Set(t.Context(), "acme", nearest))
-		_, err = p.directory.Refresh(t.Context())
-		require.NoError(t, err)
-	}
 	p.fill(t, p.first, p.day-1, time.Minute, 1, min(2, len(p.names)))
 	p.fill(t, p.day, p.day, 10*time.Second, 24, len(p.names))
 	p.now = p.now.Add(time.Hour)

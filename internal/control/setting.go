@@ -19,7 +19,6 @@ type Setting struct{ Name, Value string }
 // names of settings that are no limits.
 const (
 	settingLookback    = "lookback"
-	settingAverages    = "averages"
 	settingRetention   = "retention"
 	settingPin         = "pin"
 	settingDisplayName = "display-name"
@@ -30,12 +29,9 @@ const (
 
 // Settings returns all settings of the tenant but its tags, in the order of the flags.
 func (t Tenant) Settings() []Setting {
-	lookback, averages, pin := Unset.String(), ExactAverages, pinFree
+	lookback, pin := Unset.String(), pinFree
 	if t.Lookback > 0 {
 		lookback = duration.String(t.Lookback)
-	}
-	if t.NearestAverages {
-		averages = NearestAverages
 	}
 	switch {
 	case t.Pin.Keep:
@@ -48,7 +44,7 @@ func (t Tenant) Settings() []Setting {
 		ingest = *t.Ingest
 	}
 	out := []Setting{{settingDisplayName, t.DisplayName}, {settingContact, t.Contact}, {settingLookback, lookback},
-		{settingAverages, string(averages)}, {settingRetention, t.RetentionText()}, {settingPin, pin}}
+		{settingRetention, t.RetentionText()}, {settingPin, pin}}
 	for _, limits := range []any{t.Queries, ingest} {
 		for _, f := range limitFields(reflect.ValueOf(limits)) {
 			out = append(out, Setting{f.Tag.Get("name"), f.value.Interface().(fmt.Stringer).String()})
@@ -63,8 +59,6 @@ func (s Setting) Changes(now time.Time) ([]Change, error) {
 	switch s.Name {
 	case settingLookback:
 		c, err = lookbackChange(s.Value)
-	case settingAverages:
-		c, err = AveragesChange(Averages(s.Value))
 	case settingRetention:
 		c, err = RetentionChange(s.Value, now)
 	case settingPin:

@@ -32,7 +32,7 @@ func TestSettingsReadAsTheyWereSet(t *testing.T) {
 	t.Parallel()
 	set, read := tenantWith(t)
 	before := read().Settings()
-	texts := map[string]string{"lookback": "25m", "averages": "nearest", "retention": "meter-*=10d,default=400d",
+	texts := map[string]string{"lookback": "25m", "retention": "meter-*=10d,default=400d",
 		"pin": "20", "display-name": "Acme Freight", "contact": "fleet@acme.example", "ingest-over": "refuse"}
 	var want []control.Setting
 	for i, s := range before {
@@ -59,10 +59,23 @@ func TestSettingsReadAsTheyWereSet(t *testing.T) {
 		require.Equal(t, all, read().Settings())
 	}
 	for _, s := range []control.Setting{{"nothing", "1"}, {"query-rate", "-1"}, {"query-rate", "unchanged"}, {"pin", "0"},
-		{"pin", "x"}, {"lookback", "x"}, {"averages", ""}, {"contact", "a\nb"}, {"display-name", strings.Repeat("a", 201)}} {
+		{"pin", "x"}, {"lookback", "x"}, {"contact", "a\nb"}, {"display-name", strings.Repeat("a", 201)}} {
 		_, err := s.Changes(now)
 		require.ErrorContains(t, err, s.Name)
 	}
+}
+
+// What earlier builds stored of averages means nothing: such a tenant is read as any other.
+func TestStoredAveragesAreRead(t *testing.T) {
+	t.Parallel()
+	docs := controltest.NewDocuments(t)
+	body := []byte(`{"created":1795176000000,"epoch":{"slots":[1]},"averages":"nearest","lookbackSeconds":60}`)
+	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindTenant, ID: "acme", Body: body})
+	require.NoError(t, err)
+	all, err := control.NewTenants(docs).List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "acme", all[0].Name)
+	require.Equal(t, time.Minute, all[0].Lookback)
 }
 
 // Tags are set and removed one by one, and their number is bounded.

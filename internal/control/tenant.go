@@ -21,12 +21,9 @@ type Tenant struct {
 	Created   time.Time
 	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
 	Queries   QueryLimits
-	// NearestAverages lets avg_over_time be off by one unit in the last place from what Prometheus makes of the same
-	// samples, where rollups tell no more.
-	NearestAverages bool
-	Ingest          *TenantIngest // nil: nothing is said
-	Pin             balance.Pin   // what an operator has decided of the placement
-	Suspended       *Suspension   // nil: it is not
+	Ingest    *TenantIngest // nil: nothing is said
+	Pin       balance.Pin   // what an operator has decided of the placement
+	Suspended *Suspension   // nil: it is not
 	Profile
 
 	tagged   taggedTimes
@@ -62,7 +59,6 @@ type tenantBody struct {
 	// Period is that of containers on all days before the first period that is stored for all tenants.
 	Period          sharding.Period `json:"period,omitempty"`
 	LookbackSeconds int64           `json:"lookbackSeconds,omitempty"`
-	Averages        Averages        `json:"averages,omitempty"`
 	Limits          *limitsBody     `json:"limits,omitempty"`
 	Pin             balance.Pin     `json:"pin,omitzero"`
 	Suspended       *suspensionBody `json:"suspended,omitempty"`
@@ -151,10 +147,9 @@ func (x placing) tenantOf(d Document) (tenant Tenant, err error) {
 		Created:   time.UnixMilli(b.Created).UTC(),
 		Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
 
-		NearestAverages: b.Averages == NearestAverages,
-		Pin:             b.Pin,
-		Profile:         b.Profile,
-		tagged:          b.Tagged,
+		Pin:     b.Pin,
+		Profile: b.Profile,
+		tagged:  b.Tagged,
 	}
 	if tenant.policies, err = policiesOf(b); err != nil {
 		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)

@@ -56,28 +56,6 @@ func LookbackChange(lookback time.Duration) (Change, error) {
 	return c, nil
 }
 
-// Averages is which averages over time a tenant wants.
-type Averages string
-
-// The averages: those of Prometheus in all bits, or others that are as near to the true ones.
-const (
-	ExactAverages   Averages = "exact"
-	NearestAverages Averages = "nearest"
-)
-
-// AveragesChange sets which averages over time a tenant wants.
-func AveragesChange(a Averages) (Change, error) {
-	c := Change{path: []string{"averages"}, named: "averages"}
-	switch a {
-	case ExactAverages:
-	case NearestAverages:
-		c.value = string(a)
-	default:
-		return Change{}, fmt.Errorf("averages are exact or nearest, not %q", a)
-	}
-	return c, nil
-}
-
 // Set changes what is stored about a tenant, all in one write. Roles know it when they have read the tenants again.
 // Properties that this version does not know stay as they are. It fails with ErrNoTenant if there is no such tenant.
 func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error {

@@ -170,7 +170,7 @@ func TestSetIngestLimits(t *testing.T) {
 	require.Equal(t, "[{ingest-readings 1000} {ingest-values 20000} {ingest-device-readings 10} "+
 		"{ingest-device-values none} {ingest-burst 5m} {ingest-over refuse} {ingest-devices 500} {ingest-new-devices 30} "+
 		"{ingest-series 64} {ingest-total-series 70000} {ingest-payload 65536} {ingest-labels 8} "+
-		"{ingest-label-values 1000000} {ingest-past 30d} {ingest-future 1m30s}]", fmt.Sprint(known.Settings()[11:]))
+		"{ingest-label-values 1000000} {ingest-past 30d} {ingest-future 1m30s}]", fmt.Sprint(known.Settings()[10:]))
 
 	for _, into := range []interface{ UnmarshalText([]byte) error }{
 		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.OnExcess,

@@ -133,13 +133,13 @@ func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
 		return err
 	}
 	rows := [][]string{{
-		"tenant", "registered", "retention", "lookback", "averages", "query-rate", "query-concurrency", "query-rus",
+		"tenant", "registered", "retention", "lookback", "query-rate", "query-concurrency", "query-rus",
 		"query-rus-day", "query-samples", "ingest", "suspended",
 	}}
 	for _, t := range all {
 		l := t.Queries
 		rows = append(rows, []string{t.Name, day(t.Created), retentionOf(t), orElse(t.Lookback, "default"),
-			averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
+			l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
 			readingsOf(t), suspendedSince(t)})
 	}
 	return report.List(env.Stdout, rows)
@@ -155,13 +155,6 @@ func retentionOf(t control.Tenant) string {
 		text += " from " + at.Format(time.RFC3339) + " on"
 	}
 	return text
-}
-
-func averagesOf(t control.Tenant) string {
-	if t.NearestAverages {
-		return string(control.NearestAverages)
-	}
-	return string(control.ExactAverages)
 }
 
 // readingsOf returns the limits of readings that were set, by the names of their flags without ingest-.

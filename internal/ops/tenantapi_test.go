@@ -91,7 +91,7 @@ func TestTenantAPI(t *testing.T) {
 	require.Len(t, info.Hides, 3)
 	for name, value := range map[string]string{"query-rate": "20", "query-rus-day": "5000000", "query-samples": "none",
 		"lookback": "25m", "display-name": "Acme Freight", "retention": "default=10d", "contact": "",
-		"averages": "exact", "pin": "free", "ingest-over": "default"} {
+		"pin": "free", "ingest-over": "default"} {
 		require.Equal(t, value, info.Settings[name], name)
 	}
 	require.Equal(t, map[string]string{"plan": "gold"}, info.Tags)

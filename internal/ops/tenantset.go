@@ -12,7 +12,6 @@ import (
 type SetTenant struct {
 	Tenant      string               `arg:"" help:"Name of the tenant."`
 	Lookback    *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
-	Averages    *string              `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." placeholder:"KIND"`
 	Retention   *string              `name:"retention" help:"Retention by device: patterns or tags with durations, such as meter-*=10y,{site=oslo}=2y,default=400d; the first match counts. forever is without end. A shorter one hides what is older for good, two hours later, and must be confirmed." placeholder:"CLASSES"`
 	DisplayName *string              `name:"display-name" help:"Name of the tenant that people read. Empty: none." placeholder:"TEXT"`
 	Contact     *string              `name:"contact" help:"Person or address to turn to about the tenant. Empty: none." placeholder:"TEXT"`
@@ -37,7 +36,7 @@ func (cfg SetTenant) Run(ctx context.Context, env Env) error {
 	for _, s := range []struct {
 		name  string
 		value *string
-	}{{"averages", cfg.Averages}, {"retention", cfg.Retention}, {"display-name", cfg.DisplayName},
+	}{{"retention", cfg.Retention}, {"display-name", cfg.DisplayName},
 		{"contact", cfg.Contact}} {
 		if s.value == nil {
 			continue

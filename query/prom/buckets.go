@@ -30,8 +30,6 @@ type buckets struct {
 	most   float64   // no value is further from zero than this
 	whole  bool      // all values are integers
 
-	nearest bool // averages are wanted that are as good as those of the samples, if not the same
-
 	least, greatest []float64
 
 	before     []uint32       // counts of the buckets before one together, made by count
@@ -67,9 +65,9 @@ type counterReset struct {
 	value  float64
 }
 
-// exact lists the functions that are the same in all bits when they are computed from buckets, and the columns that
-// they need.
-var exact = map[string]struct {
+// fromBuckets lists the functions that can be computed from buckets, and the columns that they need. They are the same
+// in all bits as from samples, but for sums and averages, which may differ by one unit in the last place.
+var fromBuckets = map[string]struct {
 	parts
 	of func(b *buckets, l *pushdown, out []float64) (certain bool)
 }{
@@ -91,7 +89,7 @@ var exact = map[string]struct {
 // fitsGrid reports whether buckets of a width can answer a pushdown: all its windows are whole buckets, or only the
 // newest sample counts: a bucket has its time.
 func (l *pushdown) fitsGrid(width int64) bool {
-	_, ok := exact[l.function]
+	_, ok := fromBuckets[l.function]
 	if first := l.steps.first - l.offset - l.window; !ok || first < 0 ||
 		(l.steps.at(l.steps.n-1)-l.offset-first)/width >= maxBuckets {
 		return false
@@ -117,7 +115,7 @@ const maxBuckets = 1 << 20
 // newBuckets returns empty buckets for a pushdown that fits the grid.
 func newBuckets(l *pushdown, width int64) *buckets {
 	first, last := l.steps.first-l.offset-l.window, l.steps.at(l.steps.n-1)-l.offset
-	b := &buckets{begin: first - first%width, width: width, needs: exact[l.function].parts}
+	b := &buckets{begin: first - first%width, width: width, needs: fromBuckets[l.function].parts}
 	n := int((last - b.begin) / width)
 	b.counts, b.stale = make([]uint32, n), make([]bool, n)
 	b.lastT, b.last = make([]int32, n), make([]float64, n)
@@ -196,12 +194,12 @@ func (b *buckets) noteSize(most float64, whole bool) {
 }
 
 // compute sets out to the value of each step. It reports whether there is any, and whether all are certain to be what
-// the samples would give.
+// the samples would give, as fromBuckets says.
 func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 	for k := range out {
 		out[k] = stale
 	}
-	certain = exact[l.function].of(b, l, out)
+	certain = fromBuckets[l.function].of(b, l, out)
 	return hasValue(out), certain
 }
 
@@ -395,16 +393,21 @@ func (b *buckets) added(s span) (sum, rest float64) {
 	return sum, rest
 }
 
-// exactSum reports whether the two parts of a sum are those of its n samples: integers add up without a loss below
-// 2^53, and one bucket is exact by itself.
-func (b *buckets) exactSum(s span, n int) bool {
-	return b.whole && float64(n)*b.most <= 1<<53 || s.len() == 1 && b.width == int64(rollup.Minute)
+// isPrecise reports whether a compensated sum of n values, which is near whole, is that of Prometheus but for one unit
+// in the last place, whatever the order in which the values are added. Integers add up without a loss below 2^53. Of
+// other values up to m a compensated sum is off by less than n³u²m, u = 2^-53: where four times as much is less than
+// u/2^10 of the sum, two such sums round to neighbours. Where n³m is larger the values nearly cancel each other.
+func (b *buckets) isPrecise(n int, whole float64) bool {
+	const cancelled, smallest = 1 << 41, 0x1p-900 // below that a division loses bits
+	of, size := float64(n), math.Abs(whole)
+	if b.whole && of*b.most <= 1<<53 {
+		return true
+	}
+	return of*b.most < math.MaxFloat64/4 && of*of*of/cancelled*b.most <= size && size > smallest
 }
 
-// totals computes sums. Sample by sample or bucket by bucket, a compensated sum of n values up to m is off by less
-// than n²(n u)(u m), u = 2^-53, before it is rounded: where twice as much to either side rounds to the same number,
-// both are that number.
-func (b *buckets) totals(l *pushdown, out []float64) bool {
+// sums sets out to what finish makes of the two parts of the sum of each window with n samples, n > 0.
+func (b *buckets) sums(out []float64, finish func(sum, rest, n float64) float64) (certain bool) {
 	b.count()
 	for k := range out {
 		s, n := b.window(k)
@@ -412,66 +415,27 @@ func (b *buckets) totals(l *pushdown, out []float64) bool {
 			continue
 		}
 		sum, rest := b.added(s)
-		out[k] = sum + rest
-		if math.IsInf(sum, 0) {
-			out[k] = sum
-		}
-		if b.exactSum(s, n) {
-			continue
-		}
-		of, off := float64(n), b.errorBound(n)
-		least, most := math.Nextafter(rest-off, math.Inf(-1)), math.Nextafter(rest+off, math.Inf(1))
-		if !(of*b.most < math.MaxFloat64/4) || sum+least != sum+most {
+		if !b.isPrecise(n, sum+rest) {
 			return false
 		}
+		out[k] = finish(sum, rest, float64(n))
 	}
 	return true
 }
 
-// errorBound returns four times the most that a compensated sum of n values may be off.
-func (b *buckets) errorBound(n int) float64 {
-	const u = 1.0 / (1 << 53)
-	of := float64(n)
-	return 4 * of * of * of * u * u * b.most
+func (b *buckets) totals(_ *pushdown, out []float64) bool {
+	return b.sums(out, func(sum, rest, _ float64) float64 { return sum + rest })
 }
 
-// averages divides the sum before its two parts are one number, so it depends on where they were added up. Where that
-// is not known it returns the nearest mean, if that is wanted.
-func (b *buckets) averages(l *pushdown, out []float64) bool {
-	b.count()
-	for k := range out {
-		s, n := b.window(k)
-		if n == 0 {
-			continue
-		}
-		sum, rest := b.added(s)
-		sure := b.exactSum(s, n)
-		if out[k] = sum/float64(n) + rest/float64(n); !sure && b.nearest {
-			out[k], sure = inexactSum{sum, rest, b.errorBound(n)}.mean(float64(n))
-		}
-		if !sure || math.IsNaN(out[k]) || math.IsInf(sum, 0) {
-			return false
-		}
-	}
-	return true
-}
+func (b *buckets) averages(_ *pushdown, out []float64) bool { return b.sums(out, nearestMean) }
 
-// inexactSum is the two parts of a sum, which are off by at most off.
-type inexactSum struct{ sum, rest, off float64 }
-
-// mean returns the float nearest to the mean of n values with that sum. Prometheus' own result is off by one unit in
-// the last place at most: it rounds after a division and after an addition. sure is false where the values all but
-// cancel each other.
-func (s inexactSum) mean(n float64) (v float64, sure bool) {
-	const slight = 1.0 / (1 << 10)
-	whole := s.sum + s.rest
-	lost := s.rest - (whole - s.sum)
-	v = whole / n
-	v += (math.FMA(-v, n, whole) + lost) / n
-	size := math.Abs(v)
-	sure = math.Abs(s.rest) <= slight*math.Abs(s.sum) && s.off <= math.Abs(whole)*slight/(1<<53) &&
-		size > 0x1p-900 && size < 0x1p900
-	return v, sure
+// nearestMean returns the float nearest to the mean of n values with that sum. Prometheus' own result is off by one
+// unit in the last place at most: it rounds after a division and after an addition.
+func nearestMean(sum, rest, n float64) float64 {
+	whole := sum + rest
+	lost := rest - (whole - sum)
+	mean := whole / n
+	return mean + (math.FMA(-mean, n, whole)+lost)/n
 }
 
 func (b *buckets) extremes(l *pushdown, out []float64) bool {

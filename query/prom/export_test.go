@@ -3,6 +3,7 @@ package prom
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,55 @@ type Readings struct {
 	tenant    string
 	pushdowns pushdowns
 	cost      query.Stats // of the last selector that was closed
+	check     func(*pushdown)
+}
+
+// Sums is what pushdowns of sums and averages over time have found, by what is computed.
+type Sums map[string][]*series
+
+// Record returns what the sums and averages of queries will have found from now on.
+func (r *Readings) Record() Sums {
+	all := make(Sums)
+	r.check = func(l *pushdown) {
+		if l.inner == nil && isSum(l.function) && l.found.err == nil {
+			all[l.key()] = cloned(l.found.series)
+		}
+	}
+	return all
+}
+
+// Take makes those of queries be those of others from now on, after it has called differ with each value that is not
+// the same in all bits.
+func (r *Readings) Take(others Sums, differ func(function string, own, other float64)) {
+	r.check = func(l *pushdown) {
+		given, ok := others[l.key()]
+		if !ok || l.inner != nil || l.found.err != nil {
+			return
+		}
+		same := len(given) == len(l.found.series)
+		for i := 0; same && i < len(given); i++ {
+			same = labels.Equal(given[i].labels, l.found.series[i].labels)
+			for k, v := range l.found.series[i].values {
+				if other := given[i].values[k]; math.Float64bits(v) != math.Float64bits(other) {
+					differ(l.function, v, other)
+				}
+			}
+		}
+		if same { // else the answers differ, as they should
+			l.found.series = cloned(given)
+		}
+	}
+}
+
+func isSum(function string) bool { return function == "sum_over_time" || function == "avg_over_time" }
+
+func cloned(all []*series) (out []*series) {
+	for _, s := range all {
+		of := *s
+		of.values = slices.Clone(s.values)
+		out = append(out, &of)
+	}
+	return out
 }
 
 // Cost is what the last selector has cost.
@@ -35,7 +85,7 @@ func Over(q *query.Querier, tenant string) *Readings {
 func (r *Readings) Querier(mint, maxt int64) (storage.Querier, error) {
 	t := &tenantStorage{
 		querier: r.querier, tenant: r.tenant, memory: r.querier.Memory(1 << 30),
-		tags: r.querier.Tags(r.tenant), pushdowns: r.pushdowns,
+		tags: r.querier.Tags(r.tenant), pushdowns: r.pushdowns, check: r.check,
 	}
 	return &ownSelector{selector{tenantStorage: t, mint: mint, maxt: maxt}, r}, nil
 }
@@ -91,7 +141,6 @@ type Window struct {
 	First, Step         int64
 	N                   int
 	Range, Offset, Grid int64
-	Nearest             bool
 }
 
 func (w Window) pushdown() *pushdown {
@@ -99,8 +148,8 @@ func (w Window) pushdown() *pushdown {
 		back: w.Range + w.Offset, seconds: (time.Duration(w.Range) * time.Millisecond).Seconds()}
 }
 
-// Exact is the functions that can be computed from buckets.
-func Exact() []string { return slices.Sorted(maps.Keys(exact)) }
+// FromBuckets is the functions that can be computed from buckets.
+func FromBuckets() []string { return slices.Sorted(maps.Keys(fromBuckets)) }
 
 // Fits reports whether the windows are buckets of a grid.
 func (w Window) Fits() bool { return w.pushdown().fitsGrid(w.Grid) }
@@ -112,12 +161,10 @@ func (w Window) FromSamples(times []int64, values []float64) []float64 {
 	return out
 }
 
-// FromBuckets is the same from buckets of the samples, unless they can't tell; what they tell is that of nearest
-// averages if Nearest is set.
+// FromBuckets is the same from buckets of the samples, unless they can't tell.
 func (w Window) FromBuckets(times []int64, values []float64) (out []float64, certain bool) {
 	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
-	b.nearest = w.Nearest
 	for i, t := range times {
 		b.add(t, values[i])
 	}
@@ -128,7 +175,6 @@ func (w Window) FromBuckets(times []int64, values []float64) (out []float64, cer
 func (w Window) FromRollups(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
 	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
-	b.nearest = w.Nearest
 	table := rollup.NewTable(1, rollup.Minute.PerDay(), b.needs.families())
 	s := rollup.Samples{Times: times, Values: values}
 	s.Fill(table, 0, day, 0, rollup.HoursOfDay)

@@ -322,6 +322,9 @@ func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
 				func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) })
 		}
 		l.found = out
+		if s.check != nil {
+			s.check(l)
+		}
 	}
 	return l.found
 }

@@ -2,7 +2,6 @@ package prom
 
 import (
 	"context"
-	"fmt"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -30,15 +29,14 @@ func (s *selector) rollupGrid(l *pushdown) (rollup.Grid, bool) {
 }
 
 // fromRollups computes the pushdown from rollups, and from samples where no rollup covers a device. It computes a
-// device from samples again where rollups might differ in a bit. Where matchers leave few devices it reads samples
+// device from samples again where rollups do not tell the result. Where matchers leave few devices it reads samples
 // only: rollups are of all devices, and so are the chunks where no rollup exists yet.
 func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid rollup.Grid) error {
 	few, err := e.fewDevices(ctx, r)
 	if err != nil {
 		return err
 	}
-	samples := e.samplesKey()
-	if few || e.querier.Kept(samples) != nil {
+	if few {
 		return e.fromSamples(ctx, r, nil)
 	}
 	b := newBuckets(e.pushdown, int64(grid))
@@ -54,18 +52,15 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 			return from
 		}
 	}
-	b.nearest = samples.nearest
 	f := bucketFiller{buckets: b}
 	again := make(map[string]bool)
 	var named labels.ScratchBuilder
-	device, from := "", 0 // the device's series in out
-	devices := 0
+	device, from := "", 0    // the device's series in out
 	var seen []labels.Labels // of the device
 	wanted := query.RollupsRequest{Grid: grid, Families: b.needs.families()}
 	res, err := e.querier.RollupSeries(ctx, r, wanted, func(s *query.RollupCurve) error {
 		if s.Device != device {
 			device, from, seen = s.Device, len(e.out), seen[:0]
-			devices++
 		}
 		if again[device] {
 			return nil
@@ -116,9 +111,6 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		return nil
 	}
 	e.pushdown.again, r.From, r.Kept = true, nil, nil
-	if len(again) > devices/2 {
-		e.querier.Keep(samples, true, samplesKeyBytes)
-	}
 	if len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {
@@ -126,22 +118,6 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		}
 	}
 	return e.fromSamples(ctx, r, again)
-}
-
-// samplesKey names a pushdown that samples answer sooner than rollups do: of most devices these might differ in a bit.
-// It is kept once that was found, so that the next answer can be kept, too.
-type samplesKey struct {
-	tenant, matchers, function string
-	window                     int64
-	nearest                    bool // averages
-}
-
-const samplesKeyBytes = 256
-
-func (e *evaluation) samplesKey() samplesKey {
-	known, ok := e.querier.Tenant(e.tenant)
-	return samplesKey{e.tenant, fmt.Sprint(e.pushdown.matchers), e.pushdown.function, e.pushdown.window,
-		ok && known.NearestAverages}
 }
 
 // fewPerDevices is the least number of devices for each of a few that are read by themselves.

@@ -41,6 +41,9 @@ type tenantStorage struct {
 	maxSamples  int    // of the engine
 	bound       *bound // of the evaluation under way; nil for none
 	reads       reads  // of evaluations by the engine
+
+	// check is called with a pushdown that was computed, and may change what was found; nil is nobody. It is for tests.
+	check func(*pushdown)
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.

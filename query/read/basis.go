@@ -143,15 +143,13 @@ func (q *Query) hasBasis() bool {
 		return false
 	case q.missing != nil || q.binChanges == nil || q.plan.tenant.Placement == nil:
 		return false
-	case q.req.Rollups != nil && q.plan.tenant.NearestAverages: // then answers depend on what rollups cover
-		return false
 	}
 	return !q.hidesIn(q.req.Range)
 }
 
 // orders returns what an operator has set or ordered that changes answers.
 func (q *Query) orders() string {
-	return fmt.Sprint(q.plan.tenant.NearestAverages, q.erased.acknowledged())
+	return fmt.Sprint(q.erased.acknowledged())
 }
 
 // targets returns the first-level keys that the plan asks, with their ranges.

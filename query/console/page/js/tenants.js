@@ -15,7 +15,6 @@ const hints = {
   "display-name": "A name for people; empty removes it.",
   contact: "Who to ask; empty removes it.",
   lookback: "A duration such as 25m, or default.",
-  averages: "exact or nearest.",
   retention: "A duration such as 400d, forever or default; for devices apart default=400d,meter-*=30d.",
   pin: "keep, free, or a number of keys.",
   "ingest-over": "delay, refuse or default.",
