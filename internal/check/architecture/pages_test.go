@@ -13,7 +13,7 @@ import (
 )
 
 // MaxPageWords is how many words the pages of docs may have together, reports of examples excepted.
-const MaxPageWords = 60500
+const MaxPageWords = 60000
 
 // MaxProseColumns is the longest line of prose in a page. Tables and code may be longer, and targets of links do not
 // count.
