@@ -26,7 +26,7 @@ func (p *process) connect(c ops.AccountConfig) (*cosmos.Client, error) {
 
 // openClient makes a client, and adds the stage that writes what its requests cost.
 func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
-	p.heat = heatlog.NewCollector(heatlog.Config{Role: p.Command, Logger: p.partLogger("heat"), Registerer: p.metrics})
+	p.heat = heatlog.NewCollector(heatlog.Config{Role: p.Command, Logger: p.partLogger("heat")})
 	p.charges = ops.NewChargesCounter(p.Command)
 	cfg.Registerer, cfg.Heat, cfg.Charges = p.metrics, p.heat, p.charges
 	client, err := cosmos.New(cfg)

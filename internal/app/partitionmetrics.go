@@ -22,8 +22,8 @@ const watchPartitionsEvery = 5 * time.Minute
 
 // partitionGauges are the metrics of the physical partitions of this month's containers.
 type partitionGauges struct {
-	rus, expected, used, throttled *prometheus.GaugeVec
-	hottest                        *prometheus.GaugeVec
+	rus, used, throttled *prometheus.GaugeVec
+	hottest              *prometheus.GaugeVec
 }
 
 func newPartitionGauges(r prometheus.Registerer) partitionGauges {
@@ -36,9 +36,6 @@ func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 		rus: gauge("binnacle_heat_partition_request_units",
 			"Request units a second that a physical partition took in five minutes, of "+
 				"all processes. Partitions are numbered by their place in the key space.", "partition"),
-		expected: gauge("binnacle_heat_partition_expected_request_units",
-			"Request units a second that writes of chunks are expected to "+
-				"take in the next clock hour.", "partition"),
 		used: gauge("binnacle_heat_partition_busiest_ratio",
 			"Request units of the busiest minute, of what is bought for the partition.",
 			"partition"),
@@ -80,14 +77,13 @@ func (g partitionGauges) update(ctx context.Context, s ops.HeatSource, container
 		return err
 	}
 	r := heat.NewReport(facts)
-	for _, v := range []*prometheus.GaugeVec{g.rus, g.expected, g.used, g.throttled, g.hottest} {
+	for _, v := range []*prometheus.GaugeVec{g.rus, g.used, g.throttled, g.hottest} {
 		v.DeletePartialMatch(prometheus.Labels{"container": container})
 	}
 	hottest := 0.0
 	for _, part := range r.Partitions {
 		name := strconv.Itoa(part.Partition)
 		g.rus.WithLabelValues(container, name).Set(part.RUs)
-		g.expected.WithLabelValues(container, name).Set(part.ExpectedRUs[1])
 		g.used.WithLabelValues(container, name).Set(part.BusiestUsed)
 		g.throttled.WithLabelValues(container, name).Set(float64(part.Throttled))
 		hottest = max(hottest, part.Share*float64(len(r.Partitions)))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,4 +110,44 @@ func pause(t *testing.T, s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	require.NoError(t, err)
 	return d
+}
+
+// unread are metrics that nothing reads yet. The list may only become shorter.
+var unread = []string{
+	"binnacle_ingest_delayed_readings_total", "binnacle_ingest_deleted_partitions_total",
+	"binnacle_ingest_journal_left_records", "binnacle_ingest_recalled_readings_total", "binnacle_ingest_spilled_bytes",
+	"binnacle_ingest_waiting_limits", "binnacle_query_cache_evictions_total", "binnacle_query_cache_head_rows_total",
+	"binnacle_query_cache_shared_total", "binnacle_query_kept_answers_total", "binnacle_query_rollup_documents_total",
+	"binnacle_query_rollup_reads_total", "binnacle_query_rollup_saved_request_units_total",
+}
+
+// A metric has a reader: a dashboard, an alert, or a page that says what it shows.
+func TestMetricsAreRead(t *testing.T) {
+	var readers strings.Builder
+	for _, dir := range []string{"deploy", "docs"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			readers.Write(text)
+			return err
+		}))
+	}
+	read := make(map[string]bool)
+	for _, name := range regexp.MustCompile(`binnacle_[a-z_]+`).FindAllString(readers.String(), -1) {
+		read[name] = true
+	}
+	var idle []string
+	for name := range readCode(t).metrics {
+		base := name
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			base = strings.TrimSuffix(base, suffix)
+		}
+		if !read[base] && !read[base+"_bucket"] && !read[base+"_sum"] && !read[base+"_count"] {
+			idle = append(idle, base)
+		}
+	}
+	slices.Sort(idle)
+	require.Subset(t, unread, slices.Compact(idle))
 }

@@ -15,16 +15,14 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Config is what a Collector needs.
 type Config struct {
-	Role       string                // such as ingest: the names of documents begin with it
-	Logger     *slog.Logger          // none
-	Registerer prometheus.Registerer // of metrics; none
-	Now        func() time.Time      // time.Now
+	// Role begins the names of documents: ingest, query, ...
+	Role   string
+	Logger *slog.Logger     // none
+	Now    func() time.Time // time.Now
 
 	// BudgetRUs is the RU/s that writing may take, over some minutes. Default: 0.4.
 	BudgetRUs float64
@@ -52,7 +50,6 @@ const (
 // once.
 type Collector struct {
 	cfg     Config
-	metrics *metrics
 	writer  string
 	trouble retry.Trouble // owned by Run
 	budget  float64       // RU that may be spent; owned by Run
@@ -80,7 +77,7 @@ func NewCollector(cfg Config) *Collector {
 	cfg.BudgetRUs = cmp.Or(cfg.BudgetRUs, defaultBudget)
 	now := cfg.Now().UnixMilli()
 	return &Collector{
-		cfg: cfg, metrics: newMetrics(cfg.Registerer),
+		cfg:     cfg,
 		writer:  cfg.Role + "-" + strings.ToLower(rand.Text()[:8]),
 		trouble: retry.Trouble{Log: cfg.Logger, Failing: "heat is not written", Over: "heat is written again"},
 		budget:  burstMinutes * 60 * cfg.BudgetRUs,
@@ -152,11 +149,8 @@ func (c *Collector) writeFrames(ctx context.Context, docs store.HeatWriter, end 
 		cells = c.counts.take(end, all)
 	}
 	c.minute = end
-	keys := len(c.counts.keys)
 	c.mu.Unlock()
 	c.lost += expired
-	c.metrics.lost.Add(expired)
-	c.metrics.keys.Set(float64(keys))
 	if len(cells) == 0 {
 		return
 	}
@@ -215,7 +209,6 @@ func (c *Collector) loseFrame(body []byte) {
 	c.lost += f.Lost
 	for i := range f.Cells {
 		c.lost += f.Cells[i].Total()
-		c.metrics.lost.Add(f.Cells[i].Total())
 	}
 }
 
@@ -224,12 +217,8 @@ func (c *Collector) loseFrame(body []byte) {
 func (c *Collector) create(ctx context.Context, docs store.HeatWriter, d store.HeatDocument) error {
 	receipt, err := docs.CreateHeat(ctx, d)
 	c.budget -= receipt.RUs
-	c.metrics.rus.Add(receipt.RUs)
 	if errors.Is(err, store.ErrExists) {
 		return nil
-	}
-	if err == nil {
-		c.metrics.documents.Inc()
 	}
 	return err
 }
@@ -250,7 +239,6 @@ func (c *Collector) writeWeights(ctx context.Context, docs store.HeatWriter) {
 				ID: fmt.Sprintf("%s.%013d.%s", w.Tenant, from, c.writer)})
 		}
 		if c.trouble.Report(err); err != nil {
-			c.metrics.lostWeights.Inc()
 			return
 		}
 	}
