@@ -36,6 +36,21 @@ func TestWordsOfPages(t *testing.T) {
 	require.LessOrEqual(t, words, MaxPageWords)
 }
 
+// Pages for users name no tests, but in commands that run them.
+func TestPagesForUsersNameNoTests(t *testing.T) {
+	name := regexp.MustCompile(`(.)\b(Test[A-Z]\w+)`)
+	for _, page := range tracked(t) {
+		if !regexp.MustCompile(`^(README|docs/(start|operate|reference)/.*)\.md$`).MatchString(page) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, page))
+		require.NoError(t, err)
+		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
+			require.Equal(t, "^", m[1], "%s names %s", page, m[2])
+		}
+	}
+}
+
 func TestProseOfPagesIsWrapped(t *testing.T) {
 	for text, long := range map[string]bool{
 		strings.Repeat("word ", 25):                         true,
