@@ -10,7 +10,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// BlockRows is how many readings become a block, unless they are wide. docs/internals/adr/0005 weighs it.
+// BlockRows is how many readings become a block, unless they are wide. Record 5 of docs/internals/adr weighs it.
 const BlockRows = 64
 
 // A block of readings with many values has fewer of them: open rows take ten times the memory.

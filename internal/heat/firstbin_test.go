@@ -72,7 +72,7 @@ func cutDay(f *fleet, fromChunks, least float64) (out fleetDay) {
 }
 
 // TestFirstBins weighs a first bin of a day that ends at a part of the target by the device's phase: what it costs, and
-// what it takes from the waves of devices of one pace. docs/internals/adr/0007 decides.
+// what it takes from the waves of devices of one pace. Record 7 of docs/internals/adr decides.
 func TestFirstBins(t *testing.T) {
 	seeds, devices := 3, 1500
 	if os.Getenv("BINNACLE_BALANCE_SEEDS") != "" {
