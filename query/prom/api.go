@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -91,7 +90,7 @@ func (a *api) routes() http.Handler {
 	for path, e := range map[string]endpoint{
 		"query": a.query, "query_range": a.queryRange, "labels": a.labels, "label/{name}/values": a.labelValues,
 		"series": a.series, "metadata": a.metadata, "read": a.remoteRead,
-		"format_query": a.formatQuery, "parse_query": a.parseQuery,
+		"format_query":    a.formatQuery,
 		"query_exemplars": constant([]string{}), "rules": constant(map[string]any{"groups": []string{}}),
 		"alerts":           constant(map[string]any{"alerts": []string{}}),
 		"status/buildinfo": constant(map[string]string{"version": "3.15.0", "application": "binnacle"}),
@@ -118,9 +117,8 @@ type answer struct {
 	result   [][]byte         // of a query, as JSON, in place of data
 	stats    any
 	warnings annotations.Annotations
-	query    string           // that warnings point into
-	protobuf []byte           // the whole body instead, as snappy
-	frames   iter.Seq[[]byte] // the same, of a streamed remote read, piece by piece
+	query    string // that warnings point into
+	protobuf []byte // the whole body instead, as snappy
 }
 
 type endpoint func(ctx context.Context, c *call) (answer, error)
@@ -151,7 +149,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			w.Header().Set("Retry-After", strconv.Itoa(int(quota.RetryAfter.Seconds())))
 		}
 		w.Header().Set("Content-Type", "application/json")
-		respond(w, shown.status, slices.Values([][]byte{appendError(nil, shown)}))
+		respond(w, shown.status, [][]byte{appendError(nil, shown)})
 	}
 }
 
@@ -198,23 +196,18 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
 		pushdowns: make(pushdowns), asOf: asOf, memoryBytes: a.cfg.MemoryBytes, maxSamples: a.cfg.MaxSamples,
 	}}
-	var body []byte
-	kind, pieces := "application/json", iter.Seq[[]byte](func(yield func([]byte) bool) { yield(body) })
+	kind, pieces := "application/json", [][]byte(nil)
 	spent := &store.Meter{}
 	ctx := httpapi.Charged(r, caller, cmp.Or(r.Form.Get("query"), r.Form.Get("match[]")))
 	err = a.cfg.Querier.Admit(store.WithMeter(ctx, spent), caller.Tenant, func(ctx context.Context) error {
 		out, err := e(ctx, c)
 		switch {
 		case err != nil:
-		case out.frames != nil:
-			pieces, kind = out.frames, "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
 		case out.protobuf != nil:
-			body, kind = out.protobuf, "application/x-protobuf"
+			pieces, kind = [][]byte{out.protobuf}, "application/x-protobuf"
 			w.Header().Set("Content-Encoding", "snappy")
 		default:
-			var all [][]byte
-			all, err = encodeAnswer(out)
-			pieces = slices.Values(all)
+			pieces, err = encodeAnswer(out)
 		}
 		return err
 	})
@@ -241,7 +234,7 @@ const (
 )
 
 // respond writes an answer. A client that does not take it keeps its memory no longer than it must.
-func respond(w http.ResponseWriter, status int, pieces iter.Seq[[]byte]) {
+func respond(w http.ResponseWriter, status int, pieces [][]byte) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -250,7 +243,7 @@ func respond(w http.ResponseWriter, status int, pieces iter.Seq[[]byte]) {
 	}
 	w.WriteHeader(status)
 	connection := http.NewResponseController(w)
-	for piece := range pieces {
+	for _, piece := range pieces {
 		for part := range slices.Chunk(piece, pieceBytes) {
 			// What can't have a deadline is no connection.
 			_ = connection.SetWriteDeadline(time.Now().Add(pieceTime))

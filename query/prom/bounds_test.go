@@ -36,7 +36,7 @@ func TestTextsAreBounded(t *testing.T) {
 		{"text", `temp{device="` + strings.Repeat("x", 256<<10) + `"}`, "at most 262144 are allowed"},
 	} {
 		for path, name := range map[string]string{
-			"query": "query", "query_range": "query", "format_query": "query", "parse_query": "query",
+			"query": "query", "query_range": "query", "format_query": "query",
 			"series": "match[]", "labels": "match[]", "label/site/values": "match[]",
 		} {
 			r := s.do(t, http.MethodPost, "/api/v1/"+path, http.Header{access.TenantHeader: {"acme"}}, name, c.text)

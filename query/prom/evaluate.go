@@ -10,7 +10,6 @@ import (
 	"binnacle/query"
 
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
 )
 
@@ -142,25 +141,9 @@ func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {
 		return answer{}, badRequest("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n,
 			maxFormatBytes)
 	}
-	expr, err := a.parse(c)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{data: expr.Pretty(0)}, nil
-}
-
-func (a *api) parseQuery(_ context.Context, c *call) (answer, error) {
-	expr, err := a.parse(c)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{data: treeOf(expr)}, nil
-}
-
-func (a *api) parse(c *call) (parser.Expr, error) {
 	expr, err := a.parser.ParseExpr(c.Form.Get("query"))
 	if err != nil {
-		return nil, badRequest("invalid parameter %q: %v", "query", err)
+		return answer{}, badRequest("invalid parameter %q: %v", "query", err)
 	}
-	return expr, nil
+	return answer{data: expr.Pretty(0)}, nil
 }

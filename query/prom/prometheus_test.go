@@ -52,8 +52,7 @@ func (s server) as(t *testing.T, tenant string) (url string, answered func() []s
 	}
 }
 
-// An unmodified Prometheus that has a tenant as its remote_read answers as we do: from version 3 on it reads a stream
-// of chunks, before that samples.
+// An unmodified Prometheus that has a tenant as its remote_read answers as we do.
 func TestRemoteReadByPrometheus(t *testing.T) {
 	binary := program(t, "prometheus")
 	s := newServer(t, nil)
@@ -67,12 +66,7 @@ func TestRemoteReadByPrometheus(t *testing.T) {
 		ask := url.Values{"query": {text}, "time": {fmt.Sprint(noon.Unix())}}.Encode()
 		require.JSONEq(t, string(get(t, ours+"/api/v1/query?"+ask)), string(get(t, theirs+"/api/v1/query?"+ask)), text)
 	}
-	var build struct{ Version string }
-	require.NoError(t, json.Unmarshal(get(t, theirs+"/api/v1/status/buildinfo"), &build))
-	kind := "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
-	if strings.HasPrefix(build.Version, "2.") {
-		kind = "application/x-protobuf"
-	}
+	const kind = "application/x-protobuf"
 	for _, k := range answered() {
 		require.Contains(t, []string{kind, "application/json"}, k)
 	}

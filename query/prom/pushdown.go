@@ -33,9 +33,8 @@ type pushdown struct {
 	seconds float64 // of the range
 
 	matchers []*labels.Matcher
-	metric   string  // "" if the matchers name none or several
-	inner    *term   // of the subquery that the range is of, in place of matchers; nil for none
-	counts   *counts // how many series have a value, in place of the series; nil: the series
+	metric   string // "" if the matchers name none or several
+	inner    *term  // of the subquery that the range is of, in place of matchers; nil for none
 	argument posrange.PositionRange
 
 	uses     int      // of its values, by the engine or by terms, that have not ended
@@ -169,9 +168,6 @@ var usesSelector = map[string]bool{
 func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
-		if counted := p.count(e); counted != nil {
-			return counted
-		}
 		e.Expr = p.rewrite(e.Expr)
 		if e.Param != nil {
 			e.Param = p.rewrite(e.Param)
@@ -297,9 +293,6 @@ func (l *pushdown) key() string {
 	if l.inner != nil {
 		return key + l.inner.key
 	}
-	if l.counts != nil {
-		key += fmt.Sprintf("count by %q", l.counts.by)
-	}
 	return fmt.Sprintf("%s%q", key, l.matchers)
 }
 
@@ -413,11 +406,8 @@ func (e *evaluation) values() ([]float64, error) {
 // and what its labels spell.
 const retainedBytes = 256
 
-// keep adds a series with the values of the slice that values returned, or counts it.
+// keep adds a series with the values of the slice that values returned.
 func (e *evaluation) keep(l labels.Labels) error {
-	if e.pushdown.counts != nil {
-		return e.count(l, e.spare)
-	}
 	if err := e.memory.Take(retainedBytes + int64(l.ByteSize())); err != nil {
 		return err
 	}
@@ -462,9 +452,6 @@ func (e *evaluation) add(one *series) error {
 
 // finish returns what was computed, sorted.
 func (e *evaluation) finish() (out []*series, warnings annotations.Annotations, err error) {
-	if c := e.pushdown.counts; c != nil {
-		return c.series(e.instants), e.warnings, nil
-	}
 	sortSeries(e.out)
 	return e.out, e.warnings, e.pushdown.finishLabels(e.out, &e.warnings)
 }

@@ -35,7 +35,7 @@ func TestTenantLimits(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, spent, 60.0-0.01) // parts of a unit may be rounded away
 	require.Less(t, spent, 60.0+4*3)
-	for _, path := range []string{"query_exemplars", "rules", "alerts", "status/buildinfo", "format_query", "parse_query",
+	for _, path := range []string{"query_exemplars", "rules", "alerts", "status/buildinfo", "format_query",
 		"read"} {
 		asks[path] = []string{"query", "temp"}
 	}

@@ -19,24 +19,16 @@ const (
 	maxReads     = 1000
 )
 
-// remoteRead answers an unmodified Prometheus that has this tenant as its remote_read: with a stream of XOR chunks if
-// it takes them, else with samples. The protocol has no room for warnings: an answer that would need one that readings
-// are missing is an error instead.
+// remoteRead answers an unmodified Prometheus that has this tenant as its remote_read, with samples. The protocol has
+// no room for warnings: an answer that would need one that readings are missing is an error instead.
 func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 	asked, err := c.readRequest()
 	if err != nil {
 		return answer{}, err
 	}
-	streams := prompb.ReadRequest_STREAMED_XOR_CHUNKS
-	accepted := asked.AcceptedResponseTypes
-	first := slices.IndexFunc(accepted, func(t prompb.ReadRequest_ResponseType) bool {
-		return t == prompb.ReadRequest_SAMPLES || t == streams
-	})
-	switch {
-	case len(accepted) > 0 && first < 0:
-		return answer{}, badRequest("none of the response types %v is supported", accepted)
-	case len(accepted) > 0 && accepted[first] == streams:
-		return c.streamed(ctx, asked.Queries)
+	types := asked.AcceptedResponseTypes
+	if len(types) > 0 && !slices.Contains(types, prompb.ReadRequest_SAMPLES) {
+		return answer{}, badRequest("none of the response types %v is supported: SAMPLES is", types)
 	}
 	var out prompb.ReadResponse
 	for _, q := range asked.Queries {
@@ -76,49 +68,25 @@ var matchTypes = map[prompb.LabelMatcher_Type]labels.MatchType{
 	prompb.LabelMatcher_RE: labels.MatchRegexp, prompb.LabelMatcher_NRE: labels.MatchNotRegexp,
 }
 
-// readOf calls take with each series of a query, as read does.
-func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (kept bool, err error)) error {
+// samplesOf returns all samples of a query.
+func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
 	matchers := make([]*labels.Matcher, 0, len(q.Matchers))
 	for _, m := range q.Matchers {
 		kind, ok := matchTypes[m.Type]
 		if !ok {
-			return badRequest("matcher of %q: unknown type %d", m.Name, m.Type)
+			return nil, badRequest("matcher of %q: unknown type %d", m.Name, m.Type)
 		}
 		matcher, err := labels.NewMatcher(kind, m.Name, m.Value)
 		if err != nil {
-			return badRequest("matcher of %q: %v", m.Name, err)
+			return nil, badRequest("matcher of %q: %v", m.Name, err)
 		}
 		matchers = append(matchers, matcher)
 	}
 	s := &selector{tenantStorage: c.tenantStorage, mint: q.StartTimestampMs, maxt: q.EndTimestampMs}
-	warnings, err := s.read(ctx, s.request(matchers), matchers, take)
-	if err != nil {
-		return err
-	}
-	return incompleteError(warnings)
-}
-
-// incompleteError returns the error for missing readings, nil if none are missing.
-func incompleteError(warnings annotations.Annotations) error {
-	for _, w := range warnings {
-		if errors.Is(w, errIncomplete) {
-			return &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
-		}
-	}
-	return nil
-}
-
-// samplesOf returns all samples of a query.
-func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
-	var found []*series
-	err := c.readOf(ctx, q, func(one *series) (kept bool, err error) {
-		found = append(found, one)
-		return true, nil
-	})
+	found, warnings, err := s.collect(ctx, s.request(matchers), matchers)
 	if err != nil {
 		return nil, err
 	}
-	sortSeries(found)
 	out := &prompb.QueryResult{}
 	for _, one := range found {
 		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(one.labels, nil)}
@@ -130,5 +98,15 @@ func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryRes
 		}
 		out.Timeseries = append(out.Timeseries, ts)
 	}
-	return out, nil
+	return out, incompleteError(warnings)
+}
+
+// incompleteError returns the error for missing readings, nil if none are missing.
+func incompleteError(warnings annotations.Annotations) error {
+	for _, w := range warnings {
+		if errors.Is(w, errIncomplete) {
+			return &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
+		}
+	}
+	return nil
 }

@@ -2,12 +2,7 @@ package prom_test
 
 import (
 	"bytes"
-	"encoding/binary"
-	"fmt"
-	"hash/crc32"
 	"io"
-	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,15 +11,11 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/prom"
-	"binnacle/query/querytest"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/stretchr/testify/require"
 )
 
@@ -71,12 +62,13 @@ func TestRemoteRead(t *testing.T) {
 
 	resp, _ = s.read(t, []byte("no snappy"))
 	require.Equal(t, 400, resp.StatusCode)
-	asked.AcceptedResponseTypes = []prompb.ReadRequest_ResponseType{7}
+	asked.AcceptedResponseTypes = []prompb.ReadRequest_ResponseType{prompb.ReadRequest_STREAMED_XOR_CHUNKS}
 	resp, body = s.read(t, request(t, asked))
 	require.Equal(t, 400, resp.StatusCode)
 	require.Contains(t, string(body), "none of the response types")
 	s.world.Heads.Reset() // what is missing can't be said, so it is no answer
-	for _, accepted := range [][]prompb.ReadRequest_ResponseType{nil, {prompb.ReadRequest_STREAMED_XOR_CHUNKS}} {
+	streams := []prompb.ReadRequest_ResponseType{prompb.ReadRequest_STREAMED_XOR_CHUNKS, prompb.ReadRequest_SAMPLES}
+	for _, accepted := range [][]prompb.ReadRequest_ResponseType{nil, streams} {
 		asked.AcceptedResponseTypes = accepted
 		resp, body = s.read(t, request(t, asked))
 		require.Equal(t, 503, resp.StatusCode)
@@ -88,125 +80,6 @@ func request(t *testing.T, asked prompb.ReadRequest) []byte {
 	plain, err := asked.Marshal()
 	require.NoError(t, err)
 	return s2.EncodeSnappy(nil, plain)
-}
-
-// chunked is a request for metrics of all devices, to be answered as Prometheus likes it best.
-func chunked(t *testing.T, metrics ...string) []byte {
-	asked := prompb.ReadRequest{AcceptedResponseTypes: []prompb.ReadRequest_ResponseType{
-		prompb.ReadRequest_STREAMED_XOR_CHUNKS, prompb.ReadRequest_SAMPLES,
-	}}
-	for _, m := range metrics {
-		asked.Queries = append(asked.Queries, &prompb.Query{
-			StartTimestampMs: 0, EndTimestampMs: noon.UnixMilli(),
-			Matchers: []*prompb.LabelMatcher{{Name: "__name__", Value: m}},
-		})
-	}
-	return request(t, asked)
-}
-
-// framesIn is the messages of a streamed answer, and of how many bytes the longest is.
-func framesIn(t *testing.T, body []byte) (out []prompb.ChunkedReadResponse, longest int) {
-	for len(body) > 0 {
-		n, length := binary.Uvarint(body)
-		require.Positive(t, length)
-		body = body[length:]
-		sum, data := binary.BigEndian.Uint32(body), body[4:4+n]
-		require.Equal(t, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)), sum)
-		var m prompb.ChunkedReadResponse
-		require.NoError(t, m.Unmarshal(data))
-		out, longest = append(out, m), max(longest, int(n))
-		body = body[4+n:]
-	}
-	return out, longest
-}
-
-// samplesIn is what XOR chunks hold, as a time and the bits of a value by turns.
-func samplesIn(t *testing.T, chunks []prompb.Chunk) (out []uint64) {
-	for _, c := range chunks {
-		require.Equal(t, prompb.Chunk_XOR, c.Type)
-		x, err := chunkenc.FromData(chunkenc.EncXOR, c.Data)
-		require.NoError(t, err)
-		require.LessOrEqual(t, x.NumSamples(), 120)
-		it, last := x.Iterator(nil), int64(0)
-		for n := 0; it.Next() != chunkenc.ValNone; n++ {
-			at, v := it.At()
-			if n == 0 {
-				require.Equal(t, c.MinTimeMs, at)
-			}
-			out, last = append(out, uint64(at), math.Float64bits(v)), at
-		}
-		require.Equal(t, c.MaxTimeMs, last)
-	}
-	return out
-}
-
-func TestRemoteReadStreams(t *testing.T) {
-	s := newServer(t, nil)
-	s.fill(t)
-	resp, body := s.read(t, chunked(t, "temp", "running"))
-	require.Equal(t, 200, resp.StatusCode, string(body))
-	require.Equal(t, "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
-		resp.Header.Get("Content-Type"))
-	frames, _ := framesIn(t, body)
-	var got []string
-	for _, f := range frames {
-		require.Len(t, f.ChunkedSeries, 1)
-		var b labels.ScratchBuilder
-		got = append(got, fmt.Sprintf("%d %s %d", f.QueryIndex,
-			f.ChunkedSeries[0].ToLabels(&b, nil), len(samplesIn(t, f.ChunkedSeries[0].Chunks))/2))
-	}
-	require.Equal(t, []string{
-		`0 {__name__="temp", axis="none", device="m1", exported_device="no", site="hall"} 3`,
-		`0 {__name__="temp", axis="x", device="m1", exported_axis="none", exported_device="no", site="hall"} 1`,
-		`0 {__name__="temp", device="m2"} 1`,
-		`1 {__name__="running", device="m2"} 1`,
-	}, got)
-}
-
-// A long series comes in several frames, each of about a megabyte, with all its samples in all bits.
-func TestLongSeriesIsSentInFrames(t *testing.T) {
-	s := newServer(t, nil)
-	c := chance{rand.New(rand.NewPCG(1, 2))}
-	var want []uint64
-	var records []querytest.Record
-	at := noon.Add(-11 * time.Hour)
-	for n := range int64(150_000) {
-		at = at.Add(c.between(time.Millisecond, 300*time.Millisecond))
-		records = append(records, record(n, "m1", at, nil, float("wide", math.Float64frombits(c.Uint64()))))
-		want = append(want, uint64(at.UnixMilli()), records[n].Fields[0].Value.Bits())
-	}
-	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 200_000}, records...)
-	s.world.Log.Set(150_000)
-	resp, body := s.read(t, chunked(t, "wide"))
-	require.Equal(t, 200, resp.StatusCode)
-	frames, longest := framesIn(t, body)
-	require.Greater(t, len(frames), 1)
-	require.Less(t, longest, 1<<20+4096)
-	var got []uint64
-	for _, f := range frames {
-		got = append(got, samplesIn(t, f.ChunkedSeries[0].Chunks)...)
-	}
-	require.True(t, slices.Equal(want, got))
-}
-
-// A stream holds chunks and one series unpacked, so that it has room for much more than samples have.
-func TestStreamMemory(t *testing.T) {
-	s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MemoryBytes = 200_000 })
-	var records []querytest.Record
-	for n := range int64(40_000) {
-		records = append(records, record(n, fmt.Sprintf("m%02d", n%40), noon.Add(time.Duration(n-40_000)*time.Second), nil,
-			float("temp", 20)))
-	}
-	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 200_000}, records...)
-	s.world.Log.Set(40_000)
-	resp, body := s.read(t, chunked(t, "temp"))
-	require.Equal(t, 200, resp.StatusCode, string(body))
-	frames, _ := framesIn(t, body)
-	require.Len(t, frames, 40)
-	asked := prompb.ReadRequest{Queries: []*prompb.Query{{EndTimestampMs: noon.UnixMilli(),
-		Matchers: []*prompb.LabelMatcher{{Name: "__name__", Value: "temp"}}}}}
-	resp, body = s.read(t, request(t, asked))
-	require.Equal(t, 422, resp.StatusCode, string(body))
 }
 
 // A client that sends its body slowly waits for itself: it has no turn that others wait for.

@@ -22,7 +22,7 @@ func TestSuspendedTenantIsRefused(t *testing.T) {
 	_, err = s.world.Directory.Refresh(context.Background())
 	require.NoError(t, err)
 	for _, path := range []string{"query", "query_range", "labels", "label/site/values", "series", "metadata", "read",
-		"format_query", "parse_query", "query_exemplars", "rules", "alerts", "status/buildinfo", "unknown"} {
+		"format_query", "query_exemplars", "rules", "alerts", "status/buildinfo", "unknown"} {
 		r := s.ask(t, "/api/v1/"+path, "query", "temp", "match[]", "temp")
 		require.Equal(t, http.StatusForbidden, r.status, path)
 		require.Contains(t, r.Error, "tenant acme is suspended since", path)
