@@ -25,8 +25,8 @@ build: ## The command, as ./binnacle
 test: ## All tests, on this machine alone
 	go test ./...
 
-# The race detector needs cgo; Pebble is told to do without it, as in a release.
-RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
+# The race detector needs cgo.
+RACED := CGO_ENABLED=1 go test -race -short -timeout 15m
 
 full: ## What `make test` leaves out: every call that fails in every way, longer random walks, Prometheus' suite of PromQL, processes killed and paused
 	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full

@@ -54,7 +54,7 @@ var only = []struct {
 	{"github.com/prometheus/prometheus", []string{"query/prom", "query/httpapi"}}, // httpapi: regular expressions alone
 	{"github.com/twmb/franz-go", []string{"internal/lab/broker"}},
 	{"github.com/segmentio/kafka-go", []string{"internal/kafka", "ingest"}},
-	{"github.com/cockroachdb/pebble/v2", []string{"internal/lab/emulator/engine"}},
+	{"github.com/google/btree", []string{"internal/lab/emulator/kv"}},
 	{"github.com/alecthomas/participle/v2", []string{"internal/lab/emulator/sql"}},
 	{"github.com/alecthomas/kong", []string{"cmd"}},
 	{"github.com/coreos/go-oidc/v3", []string{"internal/access"}},
@@ -74,7 +74,7 @@ var alone = map[string][]string{
 	"internal/lab/emulator": {"sharding/epk", "internal/charges/ru", "internal/text/report"},
 	"internal/lab/emulator/engine": {
 		"sharding/epk", "internal/charges/ru", "internal/lab/emulator/budget", "internal/lab/emulator/index",
-		"internal/lab/emulator/jsonvalue",
+		"internal/lab/emulator/jsonvalue", "internal/lab/emulator/kv",
 		"internal/lab/emulator/patch", "internal/lab/emulator/refusal", "internal/lab/emulator/schema",
 		"internal/lab/emulator/sql",
 	},
@@ -92,6 +92,7 @@ var alone = map[string][]string{
 	"internal/lab/emulator/refusal":   {"internal/lab/emulator/jsonvalue", "internal/lab/emulator/sql"},
 	"internal/lab/emulator/sql":       {"internal/lab/emulator/jsonvalue"},
 	"internal/lab/emulator/budget":    {},
+	"internal/lab/emulator/kv":        {},
 	"internal/lab/emulator/fault":     {},
 	"internal/lab/emulator/recording": {},
 	"internal/lab/emulator/jsonvalue": {},

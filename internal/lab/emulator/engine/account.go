@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/lab/emulator/budget"
 	"binnacle/internal/lab/emulator/refusal"
@@ -26,7 +26,7 @@ import (
 //	m c <database> 0 <name>  containerRecord
 type Account struct {
 	cfg     Config
-	store   *store
+	store   *kv.Store
 	pace    *budget.Pace // of changes of throughput
 	queries sql.Cache    // of the conditions of patches
 
@@ -102,14 +102,14 @@ func Open(cfg Config) (*Account, error) {
 	}
 	c.due.Store(nothingDue)
 	if err := c.load(); err != nil {
-		_ = st.close() // the error that matters is the other one
+		_ = st.Close() // the error that matters is the other one
 		return nil, err
 	}
 	return c, nil
 }
 
 // Close closes the data. Nothing may use the account any more.
-func (a *Account) Close() error { return a.store.close() }
+func (a *Account) Close() error { return a.store.Close() }
 
 // load reads the catalog from the store.
 func (a *Account) load() error {
@@ -134,10 +134,10 @@ func (a *Account) load() error {
 }
 
 func (a *Account) each(prefix []byte, read func(value []byte) error) error {
-	bounds := &pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}
-	err := visitKeys(a.store.db, bounds, func(_, value []byte) (bool, error) { return true, read(value) })
-	if err != nil {
-		return fmt.Errorf("read the catalog: %w", err)
+	for e := range a.store.Ascend(prefix, after(prefix)) {
+		if err := read(e.Value()); err != nil {
+			return fmt.Errorf("read the catalog: %w", err)
+		}
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (a *Account) loadContainer(db *database, v []byte) error {
 	}
 	for _, p := range co.parts() {
 		p.sequence.raise(r.LSN)
-		if err := p.load(a.store.db); err != nil {
+		if err := p.load(a.store); err != nil {
 			return err
 		}
 	}
@@ -243,15 +243,14 @@ func (a *Account) Container(databaseID, containerID string) (*Container, error) 
 }
 
 // put commits one document of the catalog, and what else is in the batch.
-func (a *Account) put(b *pebble.Batch, key []byte, record any) error {
+func (a *Account) put(b *kv.Batch, key []byte, record any) error {
 	v, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("encode a record of the catalog: %w", err)
 	}
-	if err := b.Set(key, v, nil); err != nil {
-		return fmt.Errorf("write the catalog: %w", err)
-	}
-	return a.store.commit(b)
+	b.Set(key, v)
+	a.store.Commit(b)
+	return nil
 }
 
 // containers lists all containers.

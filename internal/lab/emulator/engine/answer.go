@@ -226,7 +226,7 @@ func (a *answer) row(pass func(rows int)) (step, error) {
 
 // pass moves the cursor past the item that the scan is at, which was that many rows.
 func (a *answer) pass(rows int) {
-	a.cursor.At = append(a.cursor.At[:0], a.scan.name...)
+	a.cursor.At = append(a.cursor.At[:0], a.scan.item.Key()[prefixLen:]...)
 	if !a.scan.reverse {
 		a.cursor.At = append(a.cursor.At, 0)
 	}

@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
@@ -88,23 +87,21 @@ func (c *Container) bulk(call Call, b Bulk) (Result, []Outcome, error) {
 			return Result{}, nil, err
 		}
 	}
-	applied, err := t.each(b.GoOn)
-	for _, batch := range applied {
-		err = cmp.Or(err, c.account.store.wait(batch))
-	}
-	if err = cmp.Or(err, c.account.store.settle()); err != nil {
+	err := t.each(b.GoOn)
+	c.account.store.Settle()
+	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(fmt.Errorf("write a batch: %w", err)))
 	}
 	return Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}, t.outcomes(true), nil
 }
 
-// each does the operations under the lock of the physical partition, and returns what was applied.
-func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
+// each does the operations under the lock of the physical partition.
+func (t *transaction) each(goOn bool) error {
 	p := t.container.lock(t.at)
 	defer p.mu.Unlock()
 	t.partition = p
 	if err := t.container.admit(p, t.call); err != nil {
-		return nil, err
+		return err
 	}
 	p.sequence.mu.Lock()
 	defer p.sequence.mu.Unlock()
@@ -119,12 +116,11 @@ func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
 				charged(s.refused)
 			}
 		default:
-			batch, err := t.one(s, &next)
+			wrote, err := t.one(s, &next)
 			if err != nil {
-				return applied, err
+				return err
 			}
-			if batch != nil {
-				applied = append(applied, batch)
+			if wrote {
 				writes++
 			}
 		}
@@ -138,28 +134,24 @@ func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
 	t.count = next
 	p.counted(next)
 	p.charge(t.call, t.charge)
-	return applied, nil
+	return nil
 }
 
-// one does one operation. It returns no batch for a read, and for what is refused.
-func (t *transaction) one(s *transactionStep, count *counters) (*pebble.Batch, error) {
+// one does one operation, and reports whether it wrote: no read does, and nothing that is refused.
+func (t *transaction) one(s *transactionStep, count *counters) (wrote bool, err error) {
 	st := t.container.account.store
 	if s.Op == OpRead {
-		return nil, s.refuse(s.readFrom(st.db))
+		return false, s.refuse(s.readFrom(st))
 	}
-	b := st.db.NewBatch()
-	next, err := s.writing.stage(b, st.db, *count)
+	b := new(kv.Batch)
+	next, err := s.writing.stage(b, st, *count)
 	if err != nil {
-		_ = b.Close() // releases memory only
-		return nil, s.refuse(err)
+		return false, s.refuse(err)
 	}
-	if err := st.apply(b); err != nil {
-		return nil, fmt.Errorf("write an item: %w", err)
-	}
+	st.Apply(b)
 	*count = next
 	s.noteExpiry()
-	s.noteWeight()
-	return b, nil
+	return true, nil
 }
 
 // refuse records why an operation failed, and returns what is a failure of the emulator.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
@@ -21,7 +21,7 @@ func uniqueName(header []byte, levels, n int, digest []byte) []byte {
 
 // claim takes the unique keys of the new version of an item and releases those of the old one, or
 // refuses the write because another item has one of them: a *refusal.Error.
-func (w *writing) claim(b *pebble.Batch, from pebble.Reader) error {
+func (w *writing) claim(b *kv.Batch, from kv.Reader) error {
 	u := w.revision.Unique
 	if len(u) == 0 {
 		return nil
@@ -45,20 +45,18 @@ func (w *writing) claim(b *pebble.Batch, from pebble.Reader) error {
 			f.Charge = ru.NotUnique
 			return f
 		}
-		if err := b.Set(name, w.doc.ID, nil); err != nil {
-			return err
-		}
+		b.Set(name, w.doc.ID)
 	}
 	return nil
 }
 
 // taken reports whether an entry belongs to another item that has not expired.
-func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
-	owner, err := get(from, name)
-	if err != nil || owner == nil || bytes.Equal(owner, w.doc.ID) {
-		return false, err
+func (w *writing) taken(from kv.Reader, name []byte) (bool, error) {
+	owner := from.Get(name)
+	if owner == nil || bytes.Equal(owner.Value(), w.doc.ID) {
+		return false, nil
 	}
-	name = append(slices.Clone(w.name[:prefixLen+w.revision.Levels()*levelLen]), owner...)
+	name = append(slices.Clone(w.name[:prefixLen+w.revision.Levels()*levelLen]), owner.Value()...)
 	var other header
 	_, alive, err := readHeader(from, name, &other, w.revision.TTL, w.call.Now)
 	return alive, err
@@ -66,7 +64,7 @@ func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
 
 // release removes the entries of a stored item that are still its own: those of an expired item may
 // have gone to another since.
-func release(u schema.UniqueKeys, b *pebble.Batch, from pebble.Reader, item []byte, levels int) error {
+func release(u schema.UniqueKeys, b *kv.Batch, from kv.Reader, item []byte, levels int) error {
 	if len(u) == 0 {
 		return nil
 	}
@@ -78,14 +76,8 @@ func release(u schema.UniqueKeys, b *pebble.Batch, from pebble.Reader, item []by
 	digests := u.Digests(nil, doc)
 	for i := range u {
 		name := uniqueName(item, levels, i, digests[i*schema.DigestLen:(i+1)*schema.DigestLen])
-		owner, err := get(from, name)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(owner, id) {
-			if err := b.Delete(name, nil); err != nil {
-				return err
-			}
+		if owner := from.Get(name); owner != nil && bytes.Equal(owner.Value(), id) {
+			b.Delete(name)
 		}
 	}
 	return nil

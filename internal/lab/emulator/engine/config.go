@@ -2,18 +2,16 @@ package engine
 
 import (
 	"log/slog"
+	"os"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
 )
 
-// Config says how an account keeps its data and what it models. All of it must be set, but for FS.
+// Config says how an account keeps its data and what it models. All of it must be set, but for Write.
 type Config struct {
 	DataDir            string // not used in memory
-	FS                 vfs.FS // what the data directory is in; nil: the machine's
 	InMemory           bool   // no log, nothing outlives Close
 	Sync               bool   // an acknowledged write survives a power failure
 	PhysicalPartitions int    // of every new container; 0: by its throughput
@@ -26,4 +24,7 @@ type Config struct {
 
 	// Fatal ends the process: the data directory cannot be written any more. Nothing is acknowledged after it was called.
 	Fatal func(error)
+
+	// Write stands in for File.Write in the data directory: tests fill a disk by it.
+	Write func(*os.File, []byte) (int, error)
 }

@@ -1,11 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
@@ -82,14 +81,11 @@ func (c *Container) gigabytes() float64 {
 }
 
 // erase adds the removal of all that the container stores to a batch.
-func (c *Container) erase(b *pebble.Batch) error {
-	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter, spaceLog, spaceWeight, spaceUnique} {
+func (c *Container) erase(b *kv.Batch) {
+	for _, space := range []byte{spaceItem, spaceCounter, spaceLog, spaceWeight, spaceUnique} {
 		prefix := appendPrefix(nil, space, c.number)
-		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
-			return fmt.Errorf("erase container %s: %w", c.record.Definition.ID, err)
-		}
+		b.DeleteRange(prefix, after(prefix))
 	}
-	return nil
 }
 
 // at returns the partition of an effective partition key.

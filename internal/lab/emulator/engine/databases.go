@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
 	"binnacle/sharding/epk"
@@ -50,7 +51,7 @@ func (a *Account) CreateDatabase(id string, t *Throughput, now time.Time) (Resou
 		r.Partitions = a.partitions(*t)
 	}
 	db := a.newDatabase(r)
-	if err := a.put(a.store.db.NewBatch(), databaseKey(id), r); err != nil {
+	if err := a.put(new(kv.Batch), databaseKey(id), r); err != nil {
 		return Resource{}, err
 	}
 	a.databases[id] = db
@@ -103,39 +104,26 @@ func (a *Account) DeleteDatabase(id string) error {
 		return err
 	}
 	for _, co := range db.containers {
-		if err := a.drop(co); err != nil {
-			return err
-		}
+		a.drop(co)
 	}
-	b := a.store.db.NewBatch()
-	if err := b.Delete(databaseKey(id), nil); err != nil {
-		return err
-	}
-	if err := a.store.commit(b); err != nil {
-		return err
-	}
+	b := new(kv.Batch)
+	b.Delete(databaseKey(id))
+	a.store.Commit(b)
 	delete(a.databases, id)
 	return nil
 }
 
 // drop removes a container and all that it stores. a.mu is held.
-func (a *Account) drop(co *Container) error {
+func (a *Account) drop(co *Container) {
 	unlock := co.lockAll()
 	defer unlock()
-	b := a.store.db.NewBatch()
+	b := new(kv.Batch)
 	id := co.record.Definition.ID
-	if err := co.erase(b); err != nil {
-		return err
-	}
-	if err := b.Delete(containerKey(co.database.id, id), nil); err != nil {
-		return err
-	}
-	if err := a.store.commit(b); err != nil {
-		return err
-	}
+	co.erase(b)
+	b.Delete(containerKey(co.database.id, id))
+	a.store.Commit(b)
 	co.deleted.Store(true)
 	delete(co.database.containers, id)
-	return nil
 }
 
 // CreateContainer makes a container. Without throughput it shares that of its database, or gets the
@@ -191,10 +179,8 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	if err != nil {
 		return nil, err
 	}
-	b := a.store.db.NewBatch()
-	if err := b.Set(sequenceKey, strconv.AppendUint(nil, uint64(a.next)+1, 10), nil); err != nil {
-		return nil, err
-	}
+	b := new(kv.Batch)
+	b.Set(sequenceKey, strconv.AppendUint(nil, uint64(a.next)+1, 10))
 	if err := a.put(b, containerKey(databaseID, j.ID), r); err != nil {
 		return nil, err
 	}
@@ -229,7 +215,7 @@ func (a *Account) ReplaceContainer(databaseID string, j schema.JSON, match strin
 	}
 	r := co.record
 	r.Definition, r.Generation = def.JSON, r.Generation+1
-	if err := a.put(a.store.db.NewBatch(), containerKey(databaseID, j.ID), r); err != nil {
+	if err := a.put(new(kv.Batch), containerKey(databaseID, j.ID), r); err != nil {
 		return Resource{}, err
 	}
 	co.record = r
@@ -246,7 +232,8 @@ func (a *Account) DeleteContainer(databaseID, id string) error {
 	if db == nil || db.containers[id] == nil {
 		return refusal.NotFound("the container %q does not exist in the database %q", id, databaseID)
 	}
-	return a.drop(db.containers[id])
+	a.drop(db.containers[id])
+	return nil
 }
 
 // resource returns the database as it is on the wire.

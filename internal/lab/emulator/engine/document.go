@@ -17,7 +17,7 @@ type document struct {
 	// tail is where in JSON, at a comma, the members begin that patches have added; 0: nowhere.
 	tail int
 
-	names, weightName, bodyName, logName, head, value []byte
+	names, weightName, logName, head, value []byte
 }
 
 var documents = sync.Pool{New: func() any { return new(document) }}

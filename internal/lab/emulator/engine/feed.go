@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 	"github.com/valyala/fastjson"
 
 	"binnacle/internal/charges/ru"
@@ -36,7 +36,6 @@ func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error
 	if err := f.open(); err != nil {
 		return Page{}, err
 	}
-	defer func() { _ = f.snapshot.Close() }()
 	if len(f.spans) > 0 && f.Above < f.lsn {
 		if err := p.entries(f.snapshot, c.number, f.Above, f.visit); err != nil {
 			return Page{}, fmt.Errorf("read the change feed: %w", err)
@@ -45,9 +44,7 @@ func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error
 	charge := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return m.Feed(f.work) })
 	p.charge(call, charge)
 	// What is served must outlive a crash: its sequence numbers must not be given out again.
-	if err := c.account.store.settle(); err != nil {
-		return Page{}, fmt.Errorf("log a write: %w", err)
-	}
+	c.account.store.Settle()
 	return Page{
 		Rows: f.rows, Count: f.count, Charge: charge.Likely, ETag: `"` + strconv.FormatUint(f.upTo, 10) + `"`,
 		Range: p.ID, LSN: f.lsn,
@@ -62,7 +59,7 @@ type feed struct {
 	call      Call
 	partition *partition
 	spans     []span // of the partition that are asked for; empty: nothing of it
-	snapshot  *pebble.Snapshot
+	snapshot  *kv.View
 	lsn       uint64 // of the last write that the snapshot shows
 	ttl       int32
 
@@ -138,7 +135,7 @@ func (f *feed) open() error {
 			"the ETag %d is ahead of the partition key range %s, which is at %d: it belongs to another one",
 			f.Above, p.ID, f.lsn)
 	}
-	f.snapshot = f.container.account.store.db.NewSnapshot()
+	f.snapshot = f.container.account.store.Snapshot()
 	return nil
 }
 
@@ -166,7 +163,7 @@ func (f *feed) visit(e entry) (more bool, err error) {
 
 // serve adds the item of an entry, unless it has expired or would make the answer too large.
 func (f *feed) serve(e entry) (more bool, err error) {
-	name := append(appendPrefix(make([]byte, 0, prefixLen+len(e.item)), spaceHeader, f.container.number), e.item...)
+	name := append(appendPrefix(make([]byte, 0, prefixLen+len(e.item)), spaceItem, f.container.number), e.item...)
 	var head header
 	_, alive, err := readHeader(f.snapshot, name, &head, f.ttl, f.call.Now)
 	if err != nil || !alive {

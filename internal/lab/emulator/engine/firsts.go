@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"slices"
 
+	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/sql"
 )
 
@@ -20,14 +20,22 @@ type firsts struct {
 type candidate struct {
 	values []sql.Value // of the ORDER BY properties
 	made   uint64
-	name   []byte // key without prefix
-	head   []byte // encoded header
+	item   *kv.Entry
+	at     []byte // what name returns where there is no item
 }
 
-// add notes a candidate. It copies what the candidate refers to.
+// name returns the key of the item, without what stands before it.
+func (c *candidate) name() []byte {
+	if c.item == nil {
+		return c.at
+	}
+	return c.item.Key()[prefixLen:]
+}
+
+// add notes a candidate. It copies its values.
 func (f *firsts) add(c candidate) {
 	f.seen++
-	c.values, c.name, c.head = slices.Clone(c.values), bytes.Clone(c.name), bytes.Clone(c.head)
+	c.values = slices.Clone(c.values)
 	for i, v := range c.values {
 		c.values[i] = v.Clone()
 	}

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"binnacle/internal/charges/ru"
@@ -22,10 +22,9 @@ import (
 	"binnacle/internal/lab/emulator/schema"
 )
 
-// The disk is full after so many bytes, wherever the storage engine is then: in its log, amid an entry, in a
-// table, in a manifest, at the start. Open then fails, or the process ends. When there is room again, each item is the
-// last version that was acknowledged, or the one that was under way; none is older than one that was read; and all goes
-// on from there.
+// The disk is full after so many bytes, wherever the log is then: amid a record, or where a segment begins. Open
+// then fails, or the process ends. When there is room again, each item is the last version that was acknowledged, or
+// the one that was under way; none is older than one that was read; and all goes on from there.
 func TestTheDiskIsFull(t *testing.T) {
 	const most = 2 << 20 // bytes, of which each row gets a part
 	seed := rand.Uint64()
@@ -44,7 +43,7 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 	var refused, ended int
 	for _, room := range rooms {
-		f := &filling{disk: newDisk(room), sent: map[string]int{}, acked: map[string]int{}, seen: map[string]int{}}
+		f := &filling{disk: newDisk(t, room), sent: map[string]int{}, acked: map[string]int{}, seen: map[string]int{}}
 		sync := rnd.IntN(4) == 0
 		for start := 0; start < 2; start++ { // the second one on what the first one has left
 			err := f.untilFull(t, sync)
@@ -78,7 +77,7 @@ type filling struct {
 
 func open(disk *disk, sync bool, fatal func(error)) (*engine.Account, *engine.Container, error) {
 	a, err := engine.Open(engine.Config{
-		DataDir: "data", FS: disk, Sync: sync, PhysicalPartitions: 1, Rules: budget.Rules{Unlimited: true},
+		DataDir: disk.dir, Write: disk.write, Sync: sync, PhysicalPartitions: 1, Rules: budget.Rules{Unlimited: true},
 		Limits: engine.Limits{}.WithDefaults(), Model: ru.Stepped, Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(err error) {
 			disk.die()
@@ -227,25 +226,27 @@ func (f *filling) isAllThere(t *testing.T, row string) {
 	}
 }
 
-// disk is a file system in memory with room for so many bytes, and what a process does to it until it dies.
+// disk is a directory with room for so many bytes, and what a process does to it until it dies.
 type disk struct {
-	vfs.FS
+	dir  string
 	mu   sync.Mutex // guards below
 	room int64
 	dead bool
 }
 
-func newDisk(room int64) *disk { return &disk{FS: vfs.NewMem(), room: room} }
+func newDisk(t *testing.T, room int64) *disk { return &disk{dir: t.TempDir(), room: room} }
 
 // after is the disk that a process has left, with more room.
 func (d *disk) after(t *testing.T, room int64) *disk {
 	d.die()
-	next := newDisk(room)
-	dir, err := os.Getwd()
+	next := newDisk(t, room)
+	files, err := filepath.Glob(filepath.Join(d.dir, "*.kv"))
 	require.NoError(t, err)
-	require.NoError(t, next.FS.MkdirAll(dir+"/data", 0o755))
-	_, err = vfs.Clone(d.FS, next.FS, dir+"/data", dir+"/data")
-	require.NoError(t, err)
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(next.dir, filepath.Base(f)), data, 0o600))
+	}
 	return next
 }
 
@@ -256,82 +257,19 @@ func (d *disk) die() {
 	d.dead = true
 }
 
-// change does something to the disk, in which no process dies.
-func (d *disk) change(do func() error) error {
+// write writes what there is room for.
+func (d *disk) write(f *os.File, p []byte) (int, error) {
 	d.mu.Lock()
 	if d.dead {
 		d.mu.Unlock()
 		select {}
 	}
 	defer d.mu.Unlock()
-	return do()
-}
-
-// take takes room for some bytes, or what there is.
-func (d *disk) take(name string, want int) (int, error) {
-	got := min(int64(want), d.room)
-	d.room -= got
-	if got < int64(want) {
-		return int(got), &os.PathError{Op: "write", Path: name, Err: syscall.ENOSPC}
+	room := min(int64(len(p)), d.room)
+	d.room -= room
+	n, err := f.Write(p[:room])
+	if err == nil && room < int64(len(p)) {
+		err = &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
 	}
-	return want, nil
-}
-
-func (d *disk) Create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = d.change(func() error {
-		if d.room == 0 {
-			return &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
-		}
-		f, err = d.FS.Create(name, category)
-		return err
-	})
-	return diskFile{f, d, name}, err
-}
-
-func (d *disk) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = d.change(func() error { f, err = d.FS.ReuseForWrite(old, name, category); return err })
-	return diskFile{f, d, name}, err
-}
-
-func (d *disk) OpenReadWrite(
-	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
-) (f vfs.File, err error) {
-	err = d.change(func() error { f, err = d.FS.OpenReadWrite(name, category, opts...); return err })
-	return diskFile{f, d, name}, err
-}
-
-func (d *disk) Remove(name string) error {
-	return d.change(func() error { return d.FS.Remove(name) })
-}
-
-func (d *disk) Rename(old, name string) error {
-	return d.change(func() error { return d.FS.Rename(old, name) })
-}
-
-func (d *disk) Link(old, name string) error {
-	return d.change(func() error { return d.FS.Link(old, name) })
-}
-
-type diskFile struct {
-	vfs.File
-	disk *disk
-	name string
-}
-
-func (f diskFile) Write(p []byte) (n int, err error) {
-	err = f.disk.change(func() error {
-		room, full := f.disk.take(f.name, len(p))
-		n, err = f.File.Write(p[:room])
-		return errors.Join(full, err)
-	})
-	return n, err
-}
-
-func (f diskFile) WriteAt(p []byte, at int64) (n int, err error) {
-	err = f.disk.change(func() error {
-		room, full := f.disk.take(f.name, len(p))
-		n, err = f.File.WriteAt(p[:room], at)
-		return errors.Join(full, err)
-	})
 	return n, err
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
+	"iter"
 	"math/big"
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
@@ -39,17 +39,13 @@ func (a *Account) splitFull(co *Container, p *partition) error {
 
 // fits looks at a write that makes a physical partition hold more than it may. It begins a split, or
 // refuses the write when all is of one partition key, which stays together. The partition is locked.
-func (w *writing) fits(from pebble.Reader, before, next counters) error {
+func (w *writing) fits(from kv.Reader, before, next counters) error {
 	limit := w.account.cfg.Limits.PhysicalPartitionBytes
 	p := w.partition
 	if next.bytes <= limit || next.bytes <= before.bytes || p.due != 0 {
 		return nil
 	}
-	divisible, err := w.divisible(from)
-	if err != nil {
-		return err
-	}
-	if !divisible {
+	if !w.divisible(from) {
 		f := refusal.Forbidden(refusal.SubLogicalFull,
 			"physical partition %s has reached its %d bytes and holds one partition key only, which cannot be split",
 			p.ID, limit)
@@ -62,19 +58,18 @@ func (w *writing) fits(from pebble.Reader, before, next counters) error {
 }
 
 // divisible reports whether the partition holds two partition keys, that of the item included.
-func (w *writing) divisible(from pebble.Reader) (two bool, err error) {
-	it, err := from.NewIter(w.container.bounds(w.partition.span))
-	if err != nil {
-		return false, fmt.Errorf("scan items: %w", err)
-	}
-	defer func() { err = cmp.Or(err, it.Close()) }()
+func (w *writing) divisible(from kv.Reader) bool {
+	low, high := w.container.bounds(w.partition.span)
 	key := w.name[:prefixLen+levelLen*w.revision.Levels()]
-	for _, move := range []func() bool{it.First, it.Last} {
-		if move() && !bytes.HasPrefix(it.Key(), key) {
-			return true, nil
+	for _, walk := range []iter.Seq[*kv.Entry]{from.Ascend(low, high), from.Descend(low, high)} {
+		for e := range walk {
+			if !bytes.HasPrefix(e.Key(), key) {
+				return true
+			}
+			break
 		}
 	}
-	return false, it.Error()
+	return false
 }
 
 // raise splits until a pending throughput has enough physical partitions, and sets it. splitting is
@@ -126,7 +121,7 @@ func (a *Account) widen(db *database, n int) ([]*Container, error) {
 	r := db.record
 	if r.Partitions < n {
 		r.Partitions = n
-		if err := a.put(a.store.db.NewBatch(), databaseKey(r.ID), r); err != nil {
+		if err := a.put(new(kv.Batch), databaseKey(r.ID), r); err != nil {
 			return nil, err
 		}
 		db.record = r

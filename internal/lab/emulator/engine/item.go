@@ -6,19 +6,12 @@ import (
 	"strconv"
 )
 
-// name returns the key of the item's header; its body has the same key in another space.
+// name returns the key of the item.
 func (d *document) name(container uint32) []byte {
-	n := appendPrefix(d.names[:0], spaceHeader, container)
+	n := appendPrefix(d.names[:0], spaceItem, container)
 	n = d.Key.AppendEPK(n)
 	d.names = append(n, d.ID...)
 	return d.names
-}
-
-// bodyName returns the key of the body that belongs to the key of a header.
-func bodyName(dst, header []byte) []byte {
-	dst = append(dst[:0], header...)
-	dst[0] = spaceBody
-	return dst
 }
 
 // etagOf returns the ETag of an item, in the shape that the service gives it.

@@ -2,26 +2,25 @@ package engine
 
 import "encoding/binary"
 
-// Layout of the keys in Pebble. Numbers are big-endian, so that keys sort as they count.
+// Layout of the keys in the store. Numbers are big-endian, so that keys sort as they count.
 //
 //	m <kind> <name>                          metadata: see account.go
-//	h <container:4> <epk:16 x levels> <id>   header of an item: see header.go
-//	b <container:4> <epk:16 x levels> <id>   body of an item: its JSON, system properties included
+//	i <container:4> <epk:16 x levels> <id>   item. The value is its header, see header.go; the body its JSON, system
+//	                                         properties included
 //	p <container:4> <partition>              counters of a physical partition: see partition.go
 //	w <container:4> <epk:16 x levels>        size of a logical partition: see weight.go
 //	u <container:4> <epk:16 x levels> <n:1> <digest:32>
-//	                                         item that has the values of a unique key: see unique.go
+//	                                         item that has the values of a unique key: see claim.go
 //	l <container:4> <partition:2> <lsn:8> …  log of a physical partition: see log.go
 //
 // The items of a container sort by effective partition key, so a physical partition, a key prefix and
 // a logical partition are each one range of keys, and inside a logical partition items sort by id.
-// Headers are apart from bodies so that a query can pass over items, and time to live can find the
-// expired ones, without reading what they hold. Every effective partition key of a container has the
-// same length, so the order of bytes is the length-aware order that epk.Compare defines.
+// A query passes over items, and time to live finds the expired ones, without reading bodies. Every effective
+// partition key of a container has the same length, so the order of bytes is the length-aware order that epk.Compare
+// defines.
 const (
 	spaceMeta    = 'm'
-	spaceHeader  = 'h'
-	spaceBody    = 'b'
+	spaceItem    = 'i'
 	spaceCounter = 'p'
 	spaceWeight  = 'w'
 	spaceUnique  = 'u'

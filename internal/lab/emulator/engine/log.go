@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 )
 
 // The log of a physical partition says in which order its items were last written: one small key for
@@ -48,20 +48,22 @@ func (p *partition) logName(dst, name []byte, lsn uint64) []byte {
 }
 
 // logged adds the entry of an item that is written.
-func (p *partition) logged(b *pebble.Batch, buf, name []byte, h *header) ([]byte, error) {
+func (p *partition) logged(b *kv.Batch, buf, name []byte, h *header) []byte {
 	buf = p.logName(buf, name, h.lsn)
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(h.modified))
-	return buf, b.Set(buf, at[:], nil)
+	b.Set(buf, at[:])
+	return buf
 }
 
 // unlogged removes the entry of a version that is written over, or removed.
-func (p *partition) unlogged(b *pebble.Batch, buf, name []byte, lsn uint64) ([]byte, error) {
+func (p *partition) unlogged(b *kv.Batch, buf, name []byte, lsn uint64) []byte {
 	buf = p.logName(buf, name, lsn)
-	return buf, b.Delete(buf, nil)
+	b.Delete(buf)
+	return buf
 }
 
-// entry is one entry of a log; what it refers to is valid until the next one.
+// entry is one entry of a log.
 type entry struct {
 	lsn      uint64
 	modified int64
@@ -74,7 +76,7 @@ const logHead = prefixLen + 2 + 8
 var errLog = errors.New("the log of a physical partition is damaged")
 
 // entries visits the log of a partition above a sequence number, in order, until visit reports false.
-func (p *partition) entries(from pebble.Reader, container uint32, above uint64, visit func(entry) (bool, error)) error {
+func (p *partition) entries(from kv.Reader, container uint32, above uint64, visit func(entry) (bool, error)) error {
 	for _, a := range p.Parents {
 		if above >= a.LSN {
 			continue
@@ -90,13 +92,12 @@ func (p *partition) entries(from pebble.Reader, container uint32, above uint64, 
 }
 
 func (p *partition) entriesOf(
-	from pebble.Reader, container uint32, author, above uint64, visit func(entry) (bool, error),
+	from kv.Reader, container uint32, author, above uint64, visit func(entry) (bool, error),
 ) (more bool, err error) {
 	prefix := appendLogPrefix(nil, container, author)
 	low := binary.BigEndian.AppendUint64(bytes.Clone(prefix), above+1)
-	more = true
-	bounds := &pebble.IterOptions{LowerBound: low, UpperBound: after(prefix)}
-	err = visitKeys(from, bounds, func(key, value []byte) (bool, error) {
+	for stored := range from.Ascend(low, after(prefix)) {
+		key, value := stored.Key(), stored.Value()
 		if len(key) < logHead || len(value) != 8 {
 			return false, errLog
 		}
@@ -104,10 +105,11 @@ func (p *partition) entriesOf(
 			lsn: binary.BigEndian.Uint64(key[logHead-8:]), modified: int64(binary.BigEndian.Uint64(value)), item: key[logHead:],
 		}
 		if author != p.number && !p.holds(e.item) {
-			return true, nil // a sibling's
+			continue // a sibling's
 		}
-		more, err = visit(e)
-		return more, err
-	})
-	return more, err
+		if more, err := visit(e); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

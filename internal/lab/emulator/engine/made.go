@@ -30,7 +30,7 @@ func (a *answer) made() error {
 			a.scan.after--
 		}
 		if _, err := a.scan.leg(l, func() (step, error) {
-			items.add(candidate{made: a.scan.row.head.created, name: a.scan.name, head: a.scan.head})
+			items.add(candidate{made: a.scan.row.head.created, item: a.scan.item})
 			return goOn, nil
 		}); err != nil {
 			return false, err
@@ -115,9 +115,8 @@ func (a *answer) endIn(p *partition) {
 // giveMade loads the rows of the page.
 func (a *answer) giveMade(items *firsts) (next step, err error) {
 	r := a.scan.row
-	defer r.close()
 	for _, it := range items.kept {
-		r.reset(append(appendPrefix(nil, spaceHeader, a.scan.container.number), it.name...), it.head)
+		r.reset(it.item)
 		if r.err != nil {
 			return stopBefore, r.err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/refusal"
 )
 
@@ -105,7 +106,7 @@ func (a *Account) ReplaceOffer(id string, t Throughput, match string, now time.T
 }
 
 func (a *Account) putOffer(o owned, next *offer) error {
-	b := a.store.db.NewBatch()
+	b := new(kv.Batch)
 	if o.container == nil {
 		r := o.database.record
 		r.Offer = next

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
@@ -37,8 +37,6 @@ type partition struct {
 	sequence *sequence
 	gone     bool  // it was split; mu guards
 	due      int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
-	// weights remembers those of logical partitions that were written lately; mu guards.
-	weights map[string]int64
 }
 
 // counters are kept with every write, in its batch.
@@ -135,11 +133,12 @@ func (p *partition) counted(c counters) {
 }
 
 // load reads the counters of the partition; none are stored before its first write.
-func (p *partition) load(db *pebble.DB) error {
-	v, err := get(db, p.counter)
-	if v == nil || err != nil {
-		return err
+func (p *partition) load(from kv.Reader) error {
+	e := from.Get(p.counter)
+	if e == nil {
+		return nil
 	}
+	v := e.Value()
 	if len(v) != 24 {
 		return errors.New("the counters of physical partition " + p.ID + " are damaged")
 	}

@@ -1,14 +1,14 @@
 package engine
 
 import (
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/schema"
 )
 
 // price returns the charge of the write. A replace needs what the old item has in the index, so it reads the old body.
-func (w *writing) price(from pebble.Reader) (ru.Interval, error) {
+func (w *writing) price(from kv.Reader) (ru.Interval, error) {
 	amount, err := w.amount(from)
 	if err != nil {
 		return ru.Interval{}, err
@@ -26,7 +26,7 @@ func (w *writing) price(from pebble.Reader) (ru.Interval, error) {
 }
 
 // amount returns the charge by what goes and comes.
-func (w *writing) amount(from pebble.Reader) (func(ru.Model) float64, error) {
+func (w *writing) amount(from kv.Reader) (func(ru.Model) float64, error) {
 	p, old, levels := w.revision.Policy, int(w.old.size), w.revision.IndexedLevels()
 	indexed := func(m ru.Model, units int) int {
 		if p.Off() {
@@ -47,7 +47,7 @@ func (w *writing) amount(from pebble.Reader) (func(ru.Model) float64, error) {
 }
 
 // changedTerms counts the units of the index that a replace removes and adds.
-func (w *writing) changedTerms(from pebble.Reader) (int, error) {
+func (w *writing) changedTerms(from kv.Reader) (int, error) {
 	doc, err := storedItem(from, w.name)
 	if err != nil {
 		return 0, err

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"binnacle/internal/lab/emulator/sql"
 )
@@ -46,8 +45,7 @@ func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error)
 		return Page{}, err
 	}
 	st, cfg := c.account.store, &c.account.cfg
-	snapshot := st.db.NewSnapshot()
-	defer func() { _ = snapshot.Close() }()
+	snapshot := st.Snapshot()
 	a := &answer{
 		scan:  newScan(ctx, c, rev, q.Bound, snapshot, call.Now.Unix(), single),
 		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, seeks: min(1, len(q.Key)), call: call, model: cfg.Model,
@@ -56,9 +54,7 @@ func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error)
 	if err := a.run(rev.Definition, single); err != nil {
 		return Page{}, err
 	}
-	if err := st.settle(); err != nil {
-		return Page{}, fmt.Errorf("log a write: %w", err)
-	}
+	st.Settle()
 	p := a.page()
 	if q.IndexUse {
 		named := rev.Keys

@@ -1,39 +1,26 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
-	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
 )
 
 // readHeader reads the header of one item into head. stored reports that there is one, alive that it has not expired
-// either. Reading through an iterator, unlike Get, asks the Bloom filters of all levels: most of the names that writers
-// look up are new.
+// either.
 func readHeader(
-	from pebble.Reader, name []byte, head *header, defaultTTL int32, now time.Time,
+	from kv.Reader, name []byte, head *header, defaultTTL int32, now time.Time,
 ) (stored, alive bool, err error) {
-	it, err := from.NewIter(&pebble.IterOptions{UseL6Filters: true})
-	if err != nil {
-		return false, false, fmt.Errorf("read an item: %w", err)
+	e := from.Get(name)
+	if e == nil {
+		return false, false, nil
 	}
-	defer func() { err = cmp.Or(err, it.Close()) }()
-	if !it.SeekPrefixGE(name) || !bytes.Equal(it.Key(), name) {
-		return false, false, it.Error()
-	}
-	v, err := it.ValueAndErr()
-	if err != nil {
-		return false, false, fmt.Errorf("read an item: %w", err)
-	}
-	if err := head.decode(v); err != nil {
+	if err := head.decode(e.Value()); err != nil {
 		return false, false, err
 	}
-	head.covered = nil // it shares the memory that is released here
 	return true, now.Unix() < head.expiry(defaultTTL), nil
 }
 
@@ -80,17 +67,16 @@ func (c *Container) misaddressed(err error) error { return c.parts()[0].refuses(
 // lookup reads an item; the body is nil when there is none.
 func (c *Container) lookup(name []byte, now time.Time) (head header, body []byte, err error) {
 	st := c.account.store
-	snap := st.db.NewSnapshot()
-	defer func() { _ = snap.Close() }()
-	_, alive, err := readHeader(snap, name, &head, c.current.Load().TTL, now)
-	if err != nil {
+	e := st.Get(name)
+	st.Settle()
+	if e == nil {
+		return header{}, nil, nil
+	}
+	if err := head.decode(e.Value()); err != nil || now.Unix() >= head.expiry(c.current.Load().TTL) {
 		return header{}, nil, err
 	}
-	if !alive {
-		return header{}, nil, st.settle()
-	}
-	if body, err = storedBody(snap, name); err != nil {
+	if body, err = e.Body(nil); err != nil {
 		return header{}, nil, err
 	}
-	return head, body, st.settle()
+	return head, body, nil
 }

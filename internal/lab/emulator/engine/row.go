@@ -2,9 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"io"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 	"github.com/valyala/fastjson"
 
 	"binnacle/internal/lab/emulator/jsonvalue"
@@ -15,17 +14,16 @@ import (
 // row is the item that a scan is at, as a source of values. What its header covers is answered from
 // there; the body is read when anything else is asked for.
 type row struct {
-	snapshot *pebble.Snapshot
 	revision *revision
 	paths    []sql.Path
 	places   []int // of each path: an index into the covered values, or one of those below
 
-	name    []byte // key of the header
+	entry   *kv.Entry // the item
 	head    header
 	covered []schema.CoveredValue
 	decoded bool   // covered is that of the header
 	raw     []byte // the body, once read
-	closer  io.Closer
+	buf     []byte // room for it
 	parser  fastjson.Parser
 	doc     *fastjson.Value // the body, once parsed
 	err     error           // the first fault; values are undefined from then on
@@ -38,8 +36,8 @@ const (
 	placeTimestamp = -3
 )
 
-func newRow(snapshot *pebble.Snapshot, rev *revision, paths []sql.Path) *row {
-	r := &row{snapshot: snapshot, revision: rev, paths: paths, places: make([]int, len(paths))}
+func newRow(rev *revision, paths []sql.Path) *row {
+	r := &row{revision: rev, paths: paths, places: make([]int, len(paths))}
 	for i, p := range paths {
 		r.places[i] = placeOf(rev.Definition, p)
 	}
@@ -62,11 +60,10 @@ func placeOf(def *schema.Definition, p sql.Path) int {
 	return placeBody
 }
 
-// reset moves the row to an item. name and value are the scan's, valid until it moves on.
-func (r *row) reset(name, value []byte) {
-	r.close()
-	r.name, r.decoded = name, false
-	r.err = r.head.decode(value)
+// reset moves the row to an item.
+func (r *row) reset(e *kv.Entry) {
+	r.entry, r.decoded, r.raw, r.doc = e, false, nil, nil
+	r.err = r.head.decode(e.Value())
 }
 
 // decode reads the covered values.
@@ -110,7 +107,7 @@ func (r *row) number(path int) (float64, bool) {
 }
 
 // id returns the item's id.
-func (r *row) id() []byte { return r.name[prefixLen+levelLen*len(r.revision.Keys):] }
+func (r *row) id() []byte { return r.entry.Key()[prefixLen+levelLen*len(r.revision.Keys):] }
 
 // Value returns the value of a path, for sql.
 func (r *row) Value(path int) sql.Value {
@@ -148,11 +145,14 @@ func (r *row) parse() {
 // body returns the item's JSON, valid until the row moves on.
 func (r *row) body() ([]byte, error) {
 	if r.raw == nil {
-		v, closer, err := r.snapshot.Get(bodyName(nil, r.name))
+		v, err := r.entry.Body(r.buf)
 		if err != nil {
 			return nil, err
 		}
-		r.raw, r.closer = v, closer
+		if r.entry.Stored() {
+			r.buf = v
+		}
+		r.raw = v
 	}
 	return r.raw, nil
 }
@@ -169,12 +169,4 @@ func (r *row) whole() ([]byte, error) {
 		return nil, r.err
 	}
 	return jsonvalue.AppendQueried(nil, r.doc), nil
-}
-
-// close lets go of the item.
-func (r *row) close() {
-	if r.closer != nil {
-		_ = r.closer.Close() // releases memory only
-	}
-	r.raw, r.closer, r.doc = nil, nil, nil
 }

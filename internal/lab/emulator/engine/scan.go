@@ -3,10 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/lab/emulator/index"
 	"binnacle/internal/lab/emulator/sql"
@@ -16,6 +15,7 @@ import (
 type scan struct {
 	ctx       context.Context
 	container *Container
+	snapshot  *kv.View
 	revision  *revision
 	bound     *sql.Bound
 	second    int64 // the time that decides what has expired
@@ -27,17 +27,16 @@ type scan struct {
 	residual []sql.Condition // the others: the item is loaded to test them
 	row      *row
 	loaded   []loaded
-	after    uint64 // only what was made after it is wanted
-	name     []byte // key of the item that the scan is at, without its prefix
-	head     []byte // its encoded header; like the row, valid until the scan moves on
+	after    uint64    // only what was made after it is wanted
+	item     *kv.Entry // the item that the scan is at
 }
 
 // newScan divides the conditions by what the indexing policy covers. A condition on the partition key
 // of a query within one logical partition costs nothing whether indexed or not: routing answers it.
 func newScan(
-	ctx context.Context, co *Container, rev *revision, b *sql.Bound, snapshot *pebble.Snapshot, second int64, single bool,
+	ctx context.Context, co *Container, rev *revision, b *sql.Bound, snapshot *kv.View, second int64, single bool,
 ) *scan {
-	s := &scan{ctx: ctx, container: co, revision: rev, bound: b, second: second}
+	s := &scan{ctx: ctx, container: co, snapshot: snapshot, revision: rev, bound: b, second: second}
 	paths := b.Query().Paths()
 	roles := keyRoles(rev.Definition, paths)
 	indexed := func(path int) bool {
@@ -54,7 +53,7 @@ func newScan(
 			s.served = append(s.served, c)
 		}
 	}
-	s.row = newRow(snapshot, rev, paths)
+	s.row = newRow(rev, paths)
 	slices.SortStableFunc(s.bounds, func(a, b bound) int { return s.row.cost(a.path) - s.row.cost(b.path) })
 	return s
 }
@@ -127,27 +126,17 @@ func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
 	return true, nil
 }
 
-func (s *scan) span(sp span, visit func() (step, error)) (done bool, err error) {
-	it, err := s.row.snapshot.NewIter(s.container.bounds(sp))
-	if err != nil {
-		return false, fmt.Errorf("scan items: %w", err)
-	}
-	defer func() {
-		s.row.close()
-		if closeErr := it.Close(); closeErr != nil && err == nil {
-			err = fmt.Errorf("scan items: %w", closeErr)
-		}
-	}()
-	first, next := it.First, it.Next
+func (s *scan) span(sp span, visit func() (step, error)) (bool, error) {
+	walk := s.snapshot.Ascend
 	if s.reverse {
-		first, next = it.Last, it.Prev
+		walk = s.snapshot.Descend
 	}
 	n := 0
-	for ok := first(); ok; ok = next() {
+	for e := range walk(s.container.bounds(sp)) {
 		if n++; n%checkEvery == 0 && s.ctx.Err() != nil {
 			return false, s.ctx.Err()
 		}
-		step, err := s.item(it, visit)
+		step, err := s.test(e, visit)
 		if step != goOn || err != nil {
 			return false, err
 		}
@@ -155,14 +144,10 @@ func (s *scan) span(sp span, visit func() (step, error)) (done bool, err error) 
 	return true, nil
 }
 
-// item tests the item that the iterator is at, and visits it when it matches.
-func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, error) {
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return stopBefore, fmt.Errorf("scan items: %w", err)
-	}
+// test tests an item, and visits it when it matches.
+func (s *scan) test(e *kv.Entry, visit func() (step, error)) (step, error) {
 	r := s.row
-	r.reset(it.Key(), value)
+	r.reset(e)
 	if r.err != nil {
 		return stopBefore, r.err
 	}
@@ -176,8 +161,7 @@ func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, erro
 			return goOn, cmp.Or(r.err, s.bound.Err())
 		}
 	}
-	s.name = append(s.name[:0], it.Key()[prefixLen:]...)
-	s.head = value
+	s.item = e
 	next, err := visit()
 	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
 		s.load()

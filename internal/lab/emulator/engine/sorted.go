@@ -21,7 +21,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 		rows = min(rows, max(0, first+take-a.cursor.Rows-skip))
 	}
 	s := &firsts{want: skip + rows, compare: func(x, y candidate) int {
-		return cmp.Or(q.CompareOrder(x.values, y.values), bytes.Compare(x.name, y.name)) // between equal values, the key
+		return cmp.Or(q.CompareOrder(x.values, y.values), bytes.Compare(x.name(), y.name())) // between equal values, the key
 	}}
 	var after *candidate // the last item of the page before
 	if len(a.cursor.At) > 0 {
@@ -29,7 +29,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 		if err != nil {
 			return err
 		}
-		after = &candidate{values: values, name: a.cursor.At}
+		after = &candidate{values: values, at: a.cursor.At}
 	}
 	a.scan.sorting = true
 	values := make([]sql.Value, len(q.Order))
@@ -39,7 +39,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 				values[i] = a.scan.row.Value(o.Path)
 			}
 			if (values[0].Kind() != sql.Undefined || keepUndefined) && a.bound.Defined(a.scan.row) {
-				c := candidate{values: values, name: a.scan.name, head: a.scan.head}
+				c := candidate{values: values, item: a.scan.item}
 				if after == nil || s.compare(c, *after) > 0 {
 					s.add(c)
 				}
@@ -62,11 +62,10 @@ func (a *answer) sorted(keepUndefined bool) error {
 // give loads the rows of the page. rows is how many fit, skip how many are passed over first.
 func (a *answer) give(s *firsts, skip, rows, take int) error {
 	r := a.scan.row
-	defer r.close()
 	given := 0
 	for i, c := range s.kept {
 		if i >= skip {
-			r.reset(append(appendPrefix(nil, spaceHeader, a.scan.container.number), c.name...), c.head)
+			r.reset(c.item)
 			row, err := a.render(r)
 			if err != nil {
 				return err
@@ -80,7 +79,7 @@ func (a *answer) give(s *firsts, skip, rows, take int) error {
 		}
 		given = i + 1
 		a.cursor.Rows++
-		a.cursor.At = c.name
+		a.cursor.At = c.name()
 		a.cursor.sortedAt(c.values)
 	}
 	exhausted := take >= 0 && given == skip+rows && rows < a.limit

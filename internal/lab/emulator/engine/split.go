@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"math/big"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"binnacle/internal/lab/emulator/budget"
+	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/refusal"
 )
 
@@ -158,12 +158,10 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
 	record := co.record
 	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.ID }, records[:]...)
-	b := a.store.db.NewBatch()
-	err = cmp.Or(
-		b.Set(l.counter, l.count.append(nil), nil), b.Set(r.counter, r.count.append(nil), nil), b.Delete(p.counter, nil))
-	if err != nil {
-		return err
-	}
+	b := new(kv.Batch)
+	b.Set(l.counter, l.count.append(nil))
+	b.Set(r.counter, r.count.append(nil))
+	b.Delete(p.counter)
 	if err := a.put(b, containerKey(co.database.id, record.Definition.ID), record); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"binnacle/internal/lab/emulator/kv"
 )
 
 // sweepBatch is how many expired items are removed under one lock.
@@ -48,7 +50,7 @@ func (c *Container) walkExpired(ctx context.Context, now time.Time) (removed int
 		if at := h.expiry(ttl); at > now.Unix() {
 			c.expires(at)
 		} else {
-			names = append(names, append(appendPrefix(nil, spaceHeader, c.number), item...))
+			names = append(names, append(appendPrefix(nil, spaceItem, c.number), item...))
 		}
 		if len(names) < sweepBatch {
 			return true, ctx.Err()
@@ -82,13 +84,13 @@ func (c *Container) removeFrom(p *partition, names [][]byte, now time.Time) (int
 		return 0, nil
 	}
 	next := p.count
-	b := c.account.store.db.NewBatch()
+	b := new(kv.Batch)
 	rev := c.current.Load()
 	ttl := rev.TTL
-	lighter := map[string]int64{}
+	removedBytes := map[string]int64{}
 	for _, name := range names {
 		var head header
-		stored, alive, err := readHeader(c.account.store.db, name, &head, ttl, now)
+		stored, alive, err := readHeader(c.account.store, name, &head, ttl, now)
 		if err != nil {
 			return 0, err
 		}
@@ -97,25 +99,22 @@ func (c *Container) removeFrom(p *partition, names [][]byte, now time.Time) (int
 		}
 		next.items--
 		next.bytes -= int64(head.size)
-		lighter[string(weightName(nil, name, rev.Levels()))] += int64(head.size)
-		if err := release(rev.Unique, b, c.account.store.db, name, rev.Levels()); err != nil {
+		removedBytes[string(weightName(nil, name, rev.Levels()))] += int64(head.size)
+		if err := release(rev.Unique, b, c.account.store, name, rev.Levels()); err != nil {
 			return 0, err
 		}
-		_, logErr := p.unlogged(b, nil, name, head.lsn)
-		if err := cmp.Or(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
-			return 0, err
-		}
+		p.unlogged(b, nil, name, head.lsn)
+		b.Delete(name)
 	}
 	removed := int(p.count.items - next.items)
 	if removed == 0 {
-		return 0, b.Close()
+		return 0, nil
 	}
-	if err := cmp.Or(b.Set(p.counter, next.append(nil), nil), p.lighter(b, c.account.store.db, lighter)); err != nil {
+	b.Set(p.counter, next.append(nil))
+	if err := lighter(b, c.account.store, removedBytes); err != nil {
 		return 0, err
 	}
-	if err := c.account.store.commit(b); err != nil {
-		return 0, err
-	}
+	c.account.store.Commit(b)
 	p.counted(next)
 	return removed, nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/refusal"
@@ -90,50 +90,40 @@ func (t *transaction) release() {
 // run does the transaction: under the lock of the physical partition up to the change, outside it the
 // wait for the log.
 func (t *transaction) run() (Result, []Outcome, error) {
-	changes, err := t.locked()
+	changed, err := t.locked()
 	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(err))
 	}
 	res := Result{Charge: t.charge.Likely, Range: t.partition.ID, LSN: t.count.lsn}
-	if changes != nil {
-		err = t.container.account.store.wait(changes)
-	} else {
-		err = t.container.account.store.settle()
-	}
-	if err != nil {
-		return Result{}, nil, fmt.Errorf("log a batch: %w", err)
-	}
-	return res, t.outcomes(changes != nil), nil
+	t.container.account.store.Settle()
+	return res, t.outcomes(changed), nil
 }
 
-// locked returns the applied changes, or nil when an operation has failed and nothing was changed.
-func (t *transaction) locked() (*pebble.Batch, error) {
+// locked applies the changes, and reports false when an operation has failed and nothing was changed.
+func (t *transaction) locked() (bool, error) {
 	p := t.container.lock(t.at)
 	defer p.mu.Unlock()
 	t.partition = p
 	if err := t.container.admit(p, t.call); err != nil {
-		return nil, err
+		return false, err
 	}
 	p.sequence.mu.Lock()
 	defer p.sequence.mu.Unlock()
 	st := t.container.account.store
-	changes := st.db.NewIndexedBatch()
+	changes := st.Fork()
 	done, err := t.stage(changes, p)
 	if err == nil && done {
 		err = p.afford(t.call, t.charge.Likely)
 	}
-	if err == nil && done {
-		err = st.apply(changes)
+	if err != nil {
+		return false, fmt.Errorf("write a batch: %w", err)
 	}
-	if err != nil || !done {
-		_ = changes.Close() // releases memory only
-		if err != nil {
-			return nil, fmt.Errorf("write a batch: %w", err)
-		}
+	if !done {
 		t.count = p.count
 		p.charge(t.call, t.charge)
-		return nil, nil
+		return false, nil
 	}
+	st.Apply(changes)
 	p.counted(t.count)
 	p.charge(t.call, t.charge)
 	for _, s := range t.steps {
@@ -141,12 +131,12 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 			s.noteExpiry()
 		}
 	}
-	return changes, nil
+	return true, nil
 }
 
 // stage does the operations on top of one another, each seeing those before it. It stops at the first
 // that fails; a batch with an operation that cannot succeed at all is not begun.
-func (t *transaction) stage(changes *pebble.Batch, p *partition) (bool, error) {
+func (t *transaction) stage(changes *kv.Batch, p *partition) (bool, error) {
 	if slices.ContainsFunc(t.steps, func(s *transactionStep) bool { return s.refused != nil }) {
 		for _, s := range t.steps {
 			if s.refused != nil && s.refused.Malformed() {
@@ -188,7 +178,7 @@ func (t *transaction) stage(changes *pebble.Batch, p *partition) (bool, error) {
 	return true, nil
 }
 
-func (s *transactionStep) stage(changes *pebble.Batch, count counters) (counters, error) {
+func (s *transactionStep) stage(changes *kv.Batch, count counters) (counters, error) {
 	if s.Op == OpRead {
 		return count, s.readFrom(changes)
 	}
@@ -199,7 +189,7 @@ func (s *transactionStep) stage(changes *pebble.Batch, count counters) (counters
 	return next, err
 }
 
-func (s *transactionStep) readFrom(from pebble.Reader) error {
+func (s *transactionStep) readFrom(from kv.Reader) error {
 	_, alive, err := readHeader(from, s.name, &s.old, s.revision.TTL, s.call.Now)
 	if err != nil {
 		return err

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/patch"
@@ -34,7 +33,6 @@ type writing struct {
 	old       header
 	fresh     header
 	charge    ru.Interval
-	logical   int64 // weight of the logical partition after the write
 }
 
 // Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error.
@@ -119,11 +117,8 @@ func (w *writing) run() (Result, error) {
 	if err != nil {
 		return Result{}, w.refused(err)
 	}
-	res := w.result()
-	if err := w.account.store.wait(batch); err != nil {
-		return Result{}, fmt.Errorf("log a write: %w", err)
-	}
-	return res, nil
+	w.account.store.Wait(batch)
+	return w.result(), nil
 }
 
 // result returns what came of a write that was applied.
@@ -146,14 +141,12 @@ func (w *writing) result() Result {
 func (w *writing) refused(err error) error {
 	f := w.partition.refuses(refusal.Of(err))
 	if !f.Throttled() {
-		if err := w.account.store.settle(); err != nil {
-			return fmt.Errorf("log a write: %w", err)
-		}
+		w.account.store.Settle()
 	}
 	return f
 }
 
-func (w *writing) locked() (*pebble.Batch, error) {
+func (w *writing) locked() (*kv.Batch, error) {
 	p := w.container.lock(w.name[prefixLen:])
 	defer p.mu.Unlock()
 	w.partition = p
@@ -163,10 +156,9 @@ func (w *writing) locked() (*pebble.Batch, error) {
 	p.sequence.mu.Lock()
 	defer p.sequence.mu.Unlock()
 	st := w.account.store
-	batch := st.db.NewBatch()
-	next, err := w.stage(batch, st.db, p.count)
+	batch := new(kv.Batch)
+	next, err := w.stage(batch, st, p.count)
 	if err != nil {
-		_ = batch.Close() // releases memory only
 		var f *refusal.Error
 		if errors.As(err, &f) {
 			p.charge(w.call, ru.Certain(f.Charge))
@@ -174,22 +166,18 @@ func (w *writing) locked() (*pebble.Batch, error) {
 		return nil, err
 	}
 	if err := p.afford(w.call, w.charge.Likely); err != nil {
-		_ = batch.Close() // releases memory only
 		return nil, err
 	}
-	if err := st.apply(batch); err != nil {
-		return nil, fmt.Errorf("write an item: %w", err)
-	}
+	st.Apply(batch)
 	p.counted(next)
 	p.charge(w.call, w.charge)
 	w.noteExpiry()
-	w.noteWeight()
 	return batch, nil
 }
 
 // stage checks the write against what from holds and adds it to a batch, under the lock of the physical
 // partition. It returns the counters after it. A *refusal.Error says what it is to be charged.
-func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (counters, error) {
+func (w *writing) stage(b *kv.Batch, from kv.Reader, count counters) (counters, error) {
 	var err error
 	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.call.Now)
 	if err != nil {
@@ -219,7 +207,8 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 		}
 		return count, err
 	}
-	return next, w.fill(b, next)
+	w.fill(b, next)
+	return next, nil
 }
 
 // charged sets the charge of a refusal of a write, unless it has one.
@@ -235,7 +224,7 @@ func charged(f *refusal.Error) *refusal.Error {
 }
 
 // patched makes the write's document of the stored one and the patch.
-func (w *writing) patched(from pebble.Reader) error {
+func (w *writing) patched(from kv.Reader) error {
 	doc, err := storedItem(from, w.name)
 	if err != nil {
 		return err
@@ -323,26 +312,20 @@ func (w *writing) change(next counters) counters {
 	return next
 }
 
-func (w *writing) fill(b *pebble.Batch, next counters) error {
+// fill adds the changes of the write to a batch.
+func (w *writing) fill(b *kv.Batch, next counters) {
 	d := w.doc
-	d.bodyName = bodyName(d.bodyName, w.name)
-	body := d.bodyName
-	var err, logErr error
 	if w.stored {
-		d.logName, logErr = w.partition.unlogged(b, d.logName, w.name, w.old.lsn)
+		d.logName = w.partition.unlogged(b, d.logName, w.name, w.old.lsn)
 	}
 	if w.Op == OpDelete {
-		err = cmp.Or(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
+		b.Delete(w.name)
 	} else {
 		d.head = w.fresh.append(d.head[:0])
 		d.value = w.container.appendBody(d.value[:0], d, &w.fresh)
-		err = cmp.Or(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
-		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
-		err = cmp.Or(err, logErr)
+		b.SetBody(w.name, d.head, d.value)
+		d.logName = w.partition.logged(b, d.logName, w.name, &w.fresh)
 	}
 	var buf [24]byte
-	if err = cmp.Or(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
-		return fmt.Errorf("write an item: %w", err)
-	}
-	return nil
+	b.Set(w.partition.counter, next.append(buf[:0]))
 }
