@@ -32,14 +32,13 @@ var keys = []string{
 	"autoscale-per-partition",
 	"rollup-days", "rollup-every", "rollup-families", "rollup-first", "rollup-late-every", "rollup-metrics",
 	"rollup-without", "balance-*",
-	"burst", "consistency", "partition-bytes", "prefix-visits-all", "region", "refuse-before", "split-takes",
+	"consistency", "partition-bytes", "region", "split-takes",
 	"target-time",
 }
 
 // typed lists the keys that are flags of one command all the same: a person types them for one call.
 var typed = map[string][]string{
-	"emulator run": {"burst", "consistency", "partition-bytes", "prefix-visits-all", "region", "refuse-before",
-		"split-takes"},
+	"emulator run":    {"consistency", "partition-bytes", "region", "split-takes"},
 	"replay":          {"lp-*"},
 	"rollups rebuild": {"rollup-first", "rollup-metrics"},
 }

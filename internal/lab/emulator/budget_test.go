@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,60 +75,6 @@ func TestMetadataHasABudgetOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestRefuseBefore(t *testing.T) {
-	now := newClock()
-	s := open(t, emulator.Config{Now: now.now, RefuseBefore: true})
-	co := create(t, client(t, s), hierarchical("chunks"), 400)
-	ctx := context.Background()
-	for range 5 {
-		spent := spend(t, co, 1e9)
-		require.LessOrEqual(t, spent, 400.0, "no second is overdrawn")
-		require.Greater(t, spent, 380.0)
-		now.advance(time.Second)
-	}
-
-	// What costs more than is left is refused, and not done; what costs less still runs.
-	body := encode(t, chunk{ID: "large", TenantShard: "s", Device: "d", Data: strings.Repeat("x", 100<<10)})
-	spend(t, co, 370)
-	_, err := co.CreateItem(ctx, key("s", "d"), body, nil)
-	substatus, wait := refusal(t, err)
-	require.Equal(t, "3200", substatus)
-	require.Equal(t, 500*time.Millisecond, wait, "no client is told to wait for longer")
-	_, err = co.ReadItem(ctx, key("s", "d"), "x", nil)
-	require.NoError(t, err)
-	_, err = co.ReadItem(ctx, key("s", "d"), "large", nil)
-	require.Equal(t, 404, code(err))
-
-	// A batch is one request: all of it, or nothing.
-	batch := co.NewTransactionalBatch(key("s", "d"))
-	for i := range 10 {
-		batch.UpsertItem(encode(t, chunk{ID: strconv.Itoa(i), TenantShard: "s", Device: "d"}), nil)
-	}
-	_, err = co.ExecuteTransactionalBatch(ctx, batch, nil)
-	require.Equal(t, 429, code(err))
-	now.advance(time.Second)
-	resp, err := co.ExecuteTransactionalBatch(ctx, batch, nil)
-	require.NoError(t, err)
-	require.True(t, resp.Success)
-
-	// What costs more than a whole second runs in an untouched one, in debt.
-	huge := encode(t, chunk{ID: "huge", TenantShard: "s", Device: "d", Data: strings.Repeat("x", 1800<<10)})
-	_, err = co.CreateItem(ctx, key("s", "d"), huge, nil)
-	require.Equal(t, 429, code(err))
-	now.advance(10 * time.Second)
-	created, err := co.CreateItem(ctx, key("s", "d"), huge, nil)
-	require.NoError(t, err)
-	require.Greater(t, created.RequestCharge, float32(800))
-	_, err = co.ReadItem(ctx, key("s", "d"), "x", nil)
-	_, wait = refusal(t, err)
-	require.Equal(t, 500*time.Millisecond, wait)
-	waited := waitFor(t, now, func() error {
-		_, err := co.ReadItem(ctx, key("s", "d"), "x", nil)
-		return err
-	})
-	require.Equal(t, 3*time.Second, waited, "as long as the debt")
-}
-
 // waitFor does what 429s say, by the clock, until a request is served.
 func waitFor(t testing.TB, now *clock, request func() error) (waited time.Duration) {
 	t.Helper()
@@ -142,26 +87,6 @@ func waitFor(t testing.TB, now *clock, request func() error) (waited time.Durati
 		require.LessOrEqual(t, wait, 500*time.Millisecond)
 		now.advance(wait)
 		waited += wait
-	}
-}
-
-// burst counts what a container is charged in one second.
-func burst(t testing.TB, co *azcosmos.ContainerClient, now *clock) float64 {
-	t.Helper()
-	spent := spend(t, co, 1e9)
-	now.advance(time.Second)
-	return spent
-}
-
-// What bursts are is held by the tests of the package budget.
-func TestBurst(t *testing.T) {
-	now := newClock()
-	s := open(t, emulator.Config{Now: now.now, Burst: true})
-	co := create(t, client(t, s), hierarchical("chunks"), 400)
-	require.InDelta(t, 400, burst(t, co, now), 20, "nothing is saved at first")
-	now.advance(2 * time.Second)
-	for i, want := range []float64{1200, 400} {
-		require.InDelta(t, want, burst(t, co, now), 20, "second %d", i)
 	}
 }
 

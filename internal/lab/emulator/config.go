@@ -47,14 +47,6 @@ type Config struct {
 	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
 	// Unlimited counts charges as always.
 	Unlimited bool `help:"Count request units without ever answering 429."`
-	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has
-	// some budget left, and its debt is carried into the next seconds.
-	RefuseBefore bool `help:"Answer 429 to a request that would exceed its partition's budget of the second. Default: the excess counts against the next seconds."`
-	// Burst is off by default because it hides hot partitions.
-	Burst bool `help:"Burst capacity: physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
-	// PrefixVisitsAll is about queries that arrive without a range of effective partition keys. Without it, only those
-	// partitions that the prefix touches are visited. What the service does for such clients is not published.
-	PrefixVisitsAll bool `help:"Let queries by a prefix of a hierarchical key visit every physical partition, and charge for it."`
 
 	Region string `help:"Name of the account's region." default:"South Central US"`
 	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write
@@ -78,11 +70,8 @@ type Config struct {
 func (c Config) engine() engine.Config {
 	return engine.Config{
 		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
-		Rules: budget.Rules{
-			Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst, Longest: c.Limits.RetryAfter,
-		},
-		PrefixVisitsAll: c.PrefixVisitsAll, Limits: c.Limits, SplitTakes: c.SplitTakes,
-		Model: c.Model.Corrected(c.Factors), Logger: c.Logger, Fatal: c.Fatal,
+		Rules:  budget.Rules{Unlimited: c.Unlimited, Longest: c.Limits.RetryAfter},
+		Limits: c.Limits, SplitTakes: c.SplitTakes, Model: c.Model.Corrected(c.Factors), Logger: c.Logger, Fatal: c.Fatal,
 	}
 }
 

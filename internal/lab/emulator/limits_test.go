@@ -13,7 +13,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/stretchr/testify/require"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator"
 )
 
@@ -216,48 +215,4 @@ func TestAutoscaleIsNotExchangedForManual(t *testing.T) {
 	_, err := co.ReplaceThroughput(context.Background(), azcosmos.NewManualThroughputProperties(4000), nil)
 	require.Equal(t, 403, code(err))
 	require.Equal(t, "1015", substatus(err))
-}
-
-func TestPrefixQueriesMayVisitEveryPartition(t *testing.T) {
-	for _, c := range []struct {
-		all     bool
-		visited int
-	}{{false, 1}, {true, 4}} {
-		t.Run(fmt.Sprint(c.all), func(t *testing.T) {
-			now := newClock()
-			s := open(t, emulator.Config{Now: now.now, PhysicalPartitions: 4, PrefixVisitsAll: c.all})
-			co := create(t, client(t, s), hierarchical("chunks"), 4000)
-			for i := range 40 {
-				store(t, co, chunk{ID: strconv.Itoa(i), TenantShard: "t" + strconv.Itoa(i%8), Device: "d"})
-			}
-			now.advance(time.Second)
-			s.ResetStats()
-			const text = "SELECT * FROM c WHERE c.tenantShard = 't3'"
-			rows, _, charge := query(t, co, azcosmos.NewPartitionKey(), text, 0)
-			require.Len(t, rows, 5)
-			parts, err := s.Partitions("db", "chunks")
-			require.NoError(t, err)
-			visited, total := 0, 0.0
-			for _, p := range parts {
-				total += p.RUs
-				if p.RUs > 0 {
-					visited++
-				}
-			}
-			require.Equal(t, c.visited, visited)
-			require.InDelta(t, total, charge, 0.005)
-			found, nothing := ru.QueryWork{Seeks: 1, Docs: 5, Scattered: 4}, ru.QueryWork{Seeks: 1}
-			want := ru.Stepped.Query(found) + float64(visited-1)*ru.Stepped.Query(nothing)
-			require.InDelta(t, want, charge, 0.005)
-
-			// Pages go on over the partitions that hold nothing, and a full key still has one.
-			paged, pages, more := query(t, co, azcosmos.NewPartitionKey(), text, 2)
-			require.ElementsMatch(t, rows, paged)
-			require.GreaterOrEqual(t, pages, 3)
-			require.Greater(t, more, charge)
-			s.ResetStats()
-			_, _, charge = query(t, co, key("t3", "d"), "SELECT * FROM c", 0)
-			require.InDelta(t, ru.Stepped.Query(found), charge, 0.005)
-		})
-	}
 }

@@ -20,7 +20,7 @@ func (rt route) metadata() bool {
 // has something left, charged as its answer says and at least as a read. The rule for what overdraws
 // a second is that of a physical partition.
 func (x *exchange) serveMetadata(serve handler) (reply, error) {
-	if ok, retry := x.master.Admit(x.now, budget.High, 0); !ok {
+	if ok, retry := x.master.Admit(x.now, budget.High); !ok {
 		x.masterMeter.Throttle(x.now)
 		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget,
 			"the rate of metadata requests is too large: the account has no request units left for them in this second")

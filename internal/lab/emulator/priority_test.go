@@ -2,7 +2,6 @@ package emulator_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,42 +41,34 @@ const (
 
 // High priority wants 250 of 400 RU/s in every second: low gets the rest, whoever comes first.
 func TestLowPriorityIsRefusedFirst(t *testing.T) {
-	for _, refuse := range []bool{false, true} {
-		t.Run(fmt.Sprintf("refuse before %v", refuse), func(t *testing.T) {
-			now := newClock()
-			s := open(t, emulator.Config{Now: now.now, PhysicalPartitions: 1, RefuseBefore: refuse})
-			co := create(t, client(t, s), hierarchical("chunks"), 400)
-			now.advance(time.Second)
-			wanted, err := spendAs(t, co, nil, 250) // no priority is high
-			require.NoError(t, err)
-			for range 5 {
-				now.advance(time.Second)
-				spent, err := spendAs(t, co, low, everything)
-				substatus, _ := refusal(t, err)
-				require.Equal(t, "3200", substatus)
-				require.InDelta(t, 400-wanted, spent, upsertRUs)
-				_, err = spendAs(t, co, high, 250-upsertRUs)
-				require.NoError(t, err, "what high priority wanted before is kept for it")
-				_, err = spendAs(t, co, low, 1)
-				if refuse {
-					require.Equal(t, 429, code(err))
-				}
-				_, err = spendAs(t, co, high, everything) // to the end of the second, for the next case
-				require.Equal(t, 429, code(err))
-				now.advance(time.Second)
-				_, err = spendAs(t, co, low, 1)
-				require.Equal(t, 429, code(err), "high priority was refused: it may want all")
-				wanted, err = spendAs(t, co, high, 250)
-				require.NoError(t, err)
-				require.Less(t, wanted, 250.0+upsertRUs)
-			}
-		})
+	now := newClock()
+	s := open(t, emulator.Config{Now: now.now, PhysicalPartitions: 1})
+	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	now.advance(time.Second)
+	wanted, err := spendAs(t, co, nil, 250) // no priority is high
+	require.NoError(t, err)
+	for range 5 {
+		now.advance(time.Second)
+		spent, err := spendAs(t, co, low, everything)
+		substatus, _ := refusal(t, err)
+		require.Equal(t, "3200", substatus)
+		require.InDelta(t, 400-wanted, spent, upsertRUs)
+		_, err = spendAs(t, co, high, 250-upsertRUs)
+		require.NoError(t, err, "what high priority wanted before is kept for it")
+		_, err = spendAs(t, co, high, everything) // to the end of the second, for the next case
+		require.Equal(t, 429, code(err))
+		now.advance(time.Second)
+		_, err = spendAs(t, co, low, 1)
+		require.Equal(t, 429, code(err), "high priority was refused: it may want all")
+		wanted, err = spendAs(t, co, high, 250)
+		require.NoError(t, err)
+		require.Less(t, wanted, 250.0+upsertRUs)
 	}
 }
 
 func TestLowPriorityAloneHasItAll(t *testing.T) {
 	now := newClock()
-	s := open(t, emulator.Config{Now: now.now, PhysicalPartitions: 1, RefuseBefore: true})
+	s := open(t, emulator.Config{Now: now.now, PhysicalPartitions: 1})
 	co := create(t, client(t, s), hierarchical("chunks"), 400)
 	_, err := spendAs(t, co, high, everything)
 	require.Equal(t, 429, code(err))

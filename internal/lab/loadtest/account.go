@@ -34,7 +34,6 @@ func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
 	var err error
 	a.server, err = emulator.Open(emulator.Config{
 		InMemory: true, Now: a.clock.now, PhysicalPartitions: cfg.Partitions, Unlimited: unlimited, Model: cfg.Model,
-		PrefixVisitsAll: cfg.PrefixVisitsAll,
 	})
 	if err != nil {
 		return nil, err

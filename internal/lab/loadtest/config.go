@@ -31,10 +31,9 @@ type Config struct {
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
-	PrefixVisitsAll bool `help:"Charge queries by a prefix of a hierarchical key for every physical partition."`
-	Split           bool `help:"Split hottest physical partitions halfway."`
-	Reads           bool `kong:"-"` // what questions cost is measured
-	Usual           bool `kong:"-"` // the devices are also measured with the hold that ingesters have by default
+	Split bool `help:"Split hottest physical partitions halfway."`
+	Reads bool `kong:"-"` // what questions cost is measured
+	Usual bool `kong:"-"` // the devices are also measured with the hold that ingesters have by default
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"-"` // the zero one: DefaultFlood

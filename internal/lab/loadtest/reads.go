@@ -22,7 +22,6 @@ type ReadsReport struct {
 	Devices         int          `json:"devices"`
 	OfTenant        int          `json:"devices_of_the_tenant"`
 	IntervalSeconds float64      `json:"interval_seconds"`
-	PrefixVisitsAll bool         `json:"prefix_visits_all"`
 	Layouts         []ReadResult `json:"layouts"`
 }
 
@@ -69,7 +68,7 @@ func measureReads(ctx context.Context, cfg Config, tick func()) (*ReadsReport, e
 		all = allLayouts()
 	}
 	out := &ReadsReport{Devices: cfg.Devices, OfTenant: readDevicesOfTenant, IntervalSeconds: cfg.Interval.Seconds(),
-		PrefixVisitsAll: cfg.PrefixVisitsAll, Layouts: make([]ReadResult, len(all))}
+		Layouts: make([]ReadResult, len(all))}
 	of := func(i int) pass {
 		p := pass{cfg: cfg, scenario: Whale, layout: all[i], metrics: metrics, tick: tick}
 		out.Layouts[i].Layout = all[i]

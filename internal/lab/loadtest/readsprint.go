@@ -10,13 +10,9 @@ import (
 
 // about describes the fleet that is asked.
 func (r *ReadsReport) about() string {
-	visits := "only the physical partitions that it touches"
-	if r.PrefixVisitsAll {
-		visits = "every physical partition"
-	}
 	return fmt.Sprintf("what questions cost over a day of %d devices of a tenant, and %d of others, that report every "+
-		"%s; a query by a prefix of a hierarchical key visits %s", r.OfTenant, r.Devices-r.OfTenant,
-		one(seconds(r.IntervalSeconds)), visits)
+		"%s; a query by a prefix of a hierarchical key visits the physical partitions that it touches", r.OfTenant,
+		r.Devices-r.OfTenant, one(seconds(r.IntervalSeconds)))
 }
 
 // rows returns the table of the questions: a line for each layout, below two with what stands in the columns.

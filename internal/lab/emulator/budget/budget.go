@@ -2,15 +2,14 @@ package budget
 
 import (
 	"math"
-	"sort"
 	"sync"
 	"time"
 )
 
 // Budget is what a physical partition may spend: so many request units in every second. A request is
 // admitted while its second has some left and may overdraw it, since its charge is known only
-// afterwards; the debt is carried into the next seconds. What a second leaves is not carried on,
-// unless the rules allow bursts. The service does not publish its rule for what overdraws.
+// afterwards; the debt is carried into the next seconds. What a second leaves is not carried on. The
+// service does not publish its rule for what overdraws.
 type Budget struct {
 	rules Rules
 
@@ -22,25 +21,15 @@ type Budget struct {
 // Rules are the ways in which budgets may differ from the plain one.
 type Rules struct {
 	Unlimited bool // nothing is refused
-	Refuse    bool // a request that would overdraw its second is refused, where its charge is known before
-	Burst     bool // idle budget is saved
 	// Longest is the longest time that a refusal asks a client to wait; 0 stands for as long as it takes.
 	Longest time.Duration
 }
-
-// Burst capacity (Azure Cosmos DB docs, burst-capacity).
-const (
-	burstSeconds = 300   // of idle budget that a partition saves
-	burstRUs     = 3_000 // RU/s up to which it spends them; partitions with more do not burst
-)
 
 // state is what a budget has left, and owes.
 type state struct {
 	limit  float64 // RU/s
 	second int64   // that left counts for
 	left   float64 // of the second; below zero: debt
-	saved  float64 // of earlier seconds, extra included
-	extra  float64 // what the second may still spend of what is saved
 	demand demand
 }
 
@@ -48,9 +37,6 @@ type state struct {
 func New(limit float64, r Rules) *Budget {
 	return &Budget{rules: r, state: state{limit: limit, left: limit, second: math.MinInt64}}
 }
-
-// Refuses reports whether a request is refused for what it will be charged, where that is known before.
-func (b *Budget) Refuses() bool { return b.rules.Refuse }
 
 // SetLimit changes the budget from the next second on; a rise counts at once.
 func (b *Budget) SetLimit(limit float64) {
@@ -67,23 +53,19 @@ func (b *Budget) PerSecond() float64 {
 	return b.limit
 }
 
-// Admit reports whether a request may run now. charge is what it will cost, 0 when that is not known
-// yet; it counts under the rule to refuse only. If the request may not run, retry is how long until it
-// may, if nothing else runs meanwhile: at least a millisecond, at most Longest.
-func (b *Budget) Admit(now time.Time, p Priority, charge float64) (ok bool, retry time.Duration) {
-	if !b.rules.Refuse {
-		charge = 0
-	}
+// Admit reports whether a request may run now. If it may not, retry is how long until it may, if nothing else runs
+// meanwhile: at least a millisecond, at most Longest.
+func (b *Budget) Admit(now time.Time, p Priority) (ok bool, retry time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tick(now)
-	if b.rules.Unlimited || b.allows(p, charge) {
+	if b.rules.Unlimited || b.allows(p) {
 		return true, 0
 	}
 	if p == High {
 		b.demand.refused = true
 	}
-	until := time.Duration(b.wait(p, charge, b.rules.Burst))*time.Second - time.Duration(now.Nanosecond())
+	until := time.Duration(b.wait(p))*time.Second - time.Duration(now.Nanosecond())
 	if b.rules.Longest > 0 {
 		until = min(until, b.rules.Longest)
 	}
@@ -98,14 +80,12 @@ func (b *Budget) Spend(p Priority, charge float64) {
 	if p == High {
 		b.demand.spent += charge
 	}
-	own := min(charge, max(0, b.left))
 	b.used += charge
-	b.left -= own
-	b.left -= b.draw(charge - own)
+	b.left -= charge
 }
 
 func (b *Budget) tick(now time.Time) {
-	b.state.advance(now.Unix(), b.rules.Burst)
+	b.state.advance(now.Unix())
 	b.usage.advance(now.Unix())
 }
 
@@ -144,39 +124,27 @@ func (u *usage) advance(second int64) {
 	u.at, u.used = second, 0
 }
 
-// draw takes from what is saved as much as the second may, and gives what is still missing.
-func (l *state) draw(charge float64) (missing float64) {
-	drawn := min(charge, l.extra)
-	l.extra -= drawn
-	l.saved -= drawn
-	return charge - drawn
-}
-
-// allows reports whether the second has room for a charge. A charge of more than a whole second could
-// never run; it may when the second is untouched, and is in debt afterwards.
-func (l *state) allows(p Priority, charge float64) bool {
-	room := l.left + l.extra
+// allows reports whether the second has some budget left.
+func (l *state) allows(p Priority) bool {
+	room := l.left
 	if p == Low {
 		room -= l.demand.reserved(l.limit)
 	}
-	if charge <= 0 {
-		return room > 0
-	}
-	return room >= min(charge, l.limit)
+	return room > 0
 }
 
-// wait returns the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
-func (l *state) wait(p Priority, charge float64, burst bool) int {
-	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 2 // enough without anything saved
-	return 1 + sort.Search(most, func(i int) bool {
-		later := *l
-		later.advance(l.second+int64(i)+1, burst)
-		return later.allows(p, charge)
-	})
+// wait returns the number of seconds until a request is allowed, if nothing else is spent meanwhile.
+func (l *state) wait(p Priority) int {
+	later := *l
+	for n := max(1, int(-l.left/l.limit)); ; n++ {
+		if later.advance(l.second + int64(n)); later.allows(p) {
+			return n
+		}
+	}
 }
 
 // advance gives every second since the last one its budget. A clock that goes back gives none.
-func (l *state) advance(second int64, burst bool) {
+func (l *state) advance(second int64) {
 	if second <= l.second {
 		return
 	}
@@ -186,15 +154,5 @@ func (l *state) advance(second int64, burst bool) {
 	}
 	l.second = second
 	l.demand.advance(gap, l.limit)
-	idle := l.left + (gap-1)*l.limit
 	l.left = min(l.limit, l.left+gap*l.limit)
-	if !burst || l.limit >= burstRUs {
-		l.extra = 0
-		return
-	}
-	l.saved = min(burstSeconds*l.limit, l.saved+max(0, idle))
-	l.extra = min(l.saved, burstRUs-l.limit)
-	if l.left < 0 {
-		l.left = -l.draw(-l.left)
-	}
 }

@@ -83,15 +83,15 @@ func (a *answer) page() Page {
 	return p
 }
 
-// visit runs f on the legs in turn. Each is admitted, for the least that a visit costs, by the budget of
-// its physical partition and charged for the work done there. A partition without budget ends the page
-// if others have been visited, and the page can go on there; else it ends the request.
+// visit runs f on the legs in turn. Each is admitted by the budget of its physical partition, and charged for the work
+// done there. A partition without budget ends the page if others have been visited, and the page can go on there; else
+// it ends the request.
 func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
 	if len(a.legs) == 0 { // nothing can match: the least that a query costs
 		a.charge = a.model.Query(a.work())
 	}
 	for i, l := range a.legs {
-		if err := l.partition.admitFor(a.call, a.model.Query(a.work())); err != nil {
+		if err := l.partition.admit(a.call); err != nil {
 			if i == 0 {
 				return err
 			}

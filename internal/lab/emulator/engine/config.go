@@ -16,7 +16,6 @@ type Config struct {
 	Sync               bool   // an acknowledged write survives a power failure
 	PhysicalPartitions int    // of every new container; 0: by its throughput
 	Rules              budget.Rules
-	PrefixVisitsAll    bool // a query over a prefix visits every physical partition
 	Limits             Limits
 	SplitTakes         time.Duration
 	Model              ru.Model

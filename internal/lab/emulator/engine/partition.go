@@ -82,21 +82,9 @@ func partitionAt(parts []*partition, key []byte) *partition {
 	return parts[i-1]
 }
 
-// admit lets a request run, or answers 429.
-func (p *partition) admit(call Call) error { return p.admitFor(call, 0) }
-
-// afford asks again once it is known what an admitted request will be charged: under
-// Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
-func (p *partition) afford(call Call, charge float64) error {
-	if !p.budget.Refuses() {
-		return nil
-	}
-	return p.admitFor(call, charge)
-}
-
-// admitFor admits a request with a known charge, 0 when that is not known.
-func (p *partition) admitFor(call Call, charge float64) error {
-	ok, retry := p.budget.Admit(call.Now, call.Priority, charge)
+// admit lets a request run, or answers 429. What it is charged counts against this second, and the next ones.
+func (p *partition) admit(call Call) error {
+	ok, retry := p.budget.Admit(call.Now, call.Priority)
 	if ok {
 		return nil
 	}

@@ -38,9 +38,6 @@ func (c *Container) plan(rev *revision, q Query) (legs []leg, single bool, err e
 			return nil, false, err
 		}
 	}
-	if c.account.cfg.PrefixVisitsAll && r.prefix && q.Range == "" && !q.narrowed() {
-		legs = everywhere(legs, parts, hasKey || rev.Policy.Indexed(rev.Keys[0]))
-	}
 	return legs, r.single, nil
 }
 

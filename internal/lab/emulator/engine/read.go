@@ -46,9 +46,6 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 	}
 	interval := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return r.Factor * m.Read(int(head.size)) })
 	charge := interval.Likely
-	if err := p.afford(call, charge); err != nil {
-		return Result{}, err
-	}
 	p.charge(call, interval)
 	if body == nil {
 		f := refusal.NotFound("the item %q does not exist", doc.ID)

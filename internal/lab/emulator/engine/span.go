@@ -49,7 +49,6 @@ func prefixSpan(prefix []byte) span { return span{prefix, after(prefix)} }
 type reach struct {
 	spans  []span
 	single bool
-	prefix bool // some of it is given by fewer than all levels of the key
 }
 
 // maxAlternatives bounds how many ranges a WHERE clause is split into: ReadMany of azcosmos asks for
@@ -68,7 +67,6 @@ func reachOf(def *schema.Definition, b *sql.Bound, key schema.Key) reach {
 		if i == 0 {
 			first = logical
 		}
-		out.prefix = out.prefix || possible && logical == nil
 		single = single && logical != nil && bytes.Equal(first, logical)
 		if possible && !s.empty() {
 			out.spans = append(out.spans, s)
@@ -204,24 +202,6 @@ func (r reach) within(keys epk.Range) (reach, error) {
 type leg struct {
 	partition *partition
 	spans     []span
-}
-
-// everywhere adds the physical partitions in which a query finds nothing, for a query that visits them
-// all. Where the index does not tell so, it passes over all that they hold; else the visit is all.
-func everywhere(legs []leg, parts []*partition, indexed bool) []leg {
-	out := make([]leg, len(parts))
-	for i, p := range parts {
-		if len(legs) > 0 && legs[0].partition == p {
-			out[i], legs = legs[0], legs[1:]
-			continue
-		}
-		s := p.span
-		if indexed {
-			s.high = append(bytes.Clone(p.low), 0)
-		}
-		out[i] = leg{partition: p, spans: []span{s}}
-	}
-	return out
 }
 
 // legs divides a reach over the physical partitions, in key order.

@@ -112,9 +112,6 @@ func (t *transaction) locked() (bool, error) {
 	st := t.container.account.store
 	changes := st.Fork()
 	done, err := t.stage(changes, p)
-	if err == nil && done {
-		err = p.afford(t.call, t.charge.Likely)
-	}
 	if err != nil {
 		return false, fmt.Errorf("write a batch: %w", err)
 	}

@@ -165,9 +165,6 @@ func (w *writing) locked() (*kv.Batch, error) {
 		}
 		return nil, err
 	}
-	if err := p.afford(w.call, w.charge.Likely); err != nil {
-		return nil, err
-	}
 	st.Apply(batch)
 	p.counted(next)
 	p.charge(w.call, w.charge)
