@@ -3,7 +3,7 @@
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance years partitioning access-patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
-.PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it
+.PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
 
 # The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
@@ -212,6 +212,9 @@ readers-it: ## Answers read by pyarrow and DuckDB, and by R where it is: what th
 
 producers-it: ## Telegraf and an OpenTelemetry Collector publish as their guides say; minutes, the first time
 	bash .ci/producers-it
+
+upgrade-it: ## What an earlier release has written goes on, its roles run beside these, and the way back; UPGRADE_FROM=b5fb216b
+	bash .ci/upgrade-it
 
 openapi-lint: ## The description of the API, by a linter from npm
 	bash .ci/openapi-lint

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -98,6 +99,8 @@ type member struct {
 	name  string
 	args  []string
 	holds []string // those of ingesters: 12h, or off for a short one without a journal
+	// release is the binary that is started next; empty: the one under test.
+	release string
 	*process
 	blocks int       // how long its files may be, in those of 512 or 1,024 bytes; 0: as long as they get
 	back   time.Time // when it is started again, after a kill
@@ -177,20 +180,20 @@ func (c *chaos) addHolding(holds []string, role string, args ...string) *member 
 
 // launch starts a member's process, an ingester's with one of its holds.
 func (c *chaos) launch(m *member) {
-	args := m.args
+	var env []string // which all releases understand, whatever their flags are
 	if len(m.holds) > 0 {
 		hold := m.holds[c.rnd.IntN(len(m.holds))]
 		if hold == "off" {
-			args, hold = slices.Concat(args, []string{"--journal=off"}), "1s"
+			env, hold = append(env, "BINNACLE_JOURNAL=off"), "1s"
 		}
-		args = slices.Concat(args, []string{"--hold=" + hold, "--journal-every=2s"})
+		env = append(env, "BINNACLE_HOLD="+hold, "BINNACLE_JOURNAL_EVERY=2s")
 	}
 	if m.blocks > 0 {
 		limited := fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, m.blocks)
-		m.process = startProgram(c.t, nil, "sh", slices.Concat([]string{"-c", limited, program}, args)...)
+		m.process = startProgram(c.t, env, "sh", slices.Concat([]string{"-c", limited, program}, m.args)...)
 		return
 	}
-	m.process = start(c.t, args...)
+	m.process = startRelease(c.t, cmp.Or(m.release, program), slices.Concat(env, m.args)...)
 }
 
 // injectFaults breaks something every now and then until the context ends.

@@ -35,12 +35,18 @@ func launchDev(t *testing.T, dataDir string, args ...string) *dev {
 		at++
 	}
 	d := &dev{process: start(t, slices.Concat(args[:at], ports, args[at:])...)}
+	d.listensAt()
+	return d
+}
+
+// listensAt waits until dev has printed where it listens.
+func (d *dev) listensAt() {
+	d.t.Helper()
 	d.kafka = d.printed(`(?m)^ +kafka +(\S+)`)
 	d.cosmos = d.printed(`(?m)^ +cosmos +http://([^/\s]+)`)
 	d.api = d.printed(`(?m)^ +api +http://([^/\s]+)`)
 	d.admin = d.printed(`(?m)^ +admin +http://([^/\s]+)`)
 	d.printed(`(Ctrl-C)`) // the end of what is printed
-	return d
 }
 
 var envVar = regexp.MustCompile(`^BINNACLE_[A-Z_]+=`)

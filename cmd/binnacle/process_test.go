@@ -48,9 +48,15 @@ func (o *output) String() string {
 }
 
 // start runs binnacle with arguments, and with environment variables of the form NAME=value among them at the front.
-// Settings among the arguments that are no flags become variables. It is killed at the end of the test if it still
-// runs.
+// It is killed at the end of the test if it still runs.
 func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	return startRelease(t, program, args...)
+}
+
+// startRelease runs a binary of any release as start does. Settings among the arguments that are no flags of this
+// release become variables, which all releases understand.
+func startRelease(t *testing.T, binary string, args ...string) *process {
 	t.Helper()
 	var env []string
 	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
@@ -60,7 +66,7 @@ func start(t *testing.T, args ...string) *process {
 	for name, value := range keys {
 		env = append(env, "BINNACLE_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+value)
 	}
-	return startProgram(t, env, program, args...)
+	return startProgram(t, env, binary, args...)
 }
 
 // splitKeys returns the arguments that are flags or none, and the values of those that are settings of the file, as
@@ -128,7 +134,13 @@ func startProgram(t *testing.T, env []string, path string, args ...string) *proc
 // run runs binnacle to its end, which must come within the deadline.
 func run(t *testing.T, deadline time.Duration, args ...string) *process {
 	t.Helper()
-	p := start(t, args...)
+	return runRelease(t, deadline, program, args...)
+}
+
+// runRelease runs binnacle to its end as run does, of the release that a binary has.
+func runRelease(t *testing.T, deadline time.Duration, binary string, args ...string) *process {
+	t.Helper()
+	p := startRelease(t, binary, args...)
 	p.wait(deadline)
 	return p
 }

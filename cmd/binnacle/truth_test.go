@@ -252,7 +252,7 @@ func (c *chaos) judge() *verdict {
 			Values struct{ N int64 }
 		}
 		err := json.Unmarshal(m.Value, &wire)
-		if wire.Tenant == eraserTenant {
+		if wire.Tenant != "" && wire.Tenant != "acme" { // what is no JSON names no tenant
 			continue
 		}
 		v.produced++
