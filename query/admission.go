@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // admission bounds how many queries run at the same time. A query that must wait waits in the queue of its tenant. The
@@ -79,7 +79,7 @@ func (g *admission) acquire(ctx context.Context, tenant string) (release func(),
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-timer.C:
-		err = fmt.Errorf("%w: no turn within %s", read.ErrBusy, g.timeout)
+		err = fmt.Errorf("%w: no turn within %s", piece.ErrBusy, g.timeout)
 	}
 	if over := g.withdraw(tenant, v); over != nil && ctx.Err() == nil {
 		err = over
@@ -104,7 +104,7 @@ func (g *admission) enqueue(tenant string) (*waiter, error) {
 		if over := t.limitError(); over != nil {
 			return nil, over
 		}
-		return nil, fmt.Errorf("%w: %d of this tenant are waiting", read.ErrBusy, len(t.waiting))
+		return nil, fmt.Errorf("%w: %d of this tenant are waiting", piece.ErrBusy, len(t.waiting))
 	}
 	v := &waiter{turn: g.nextTurn, admitted: make(chan struct{})}
 	g.nextTurn++

@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
 	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // AttendanceRequest asks in which steps of a range each of a tenant's devices has readings.
@@ -45,9 +46,10 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 			devices = slices.AppendSeq(make([]string, 0, len(known)), maps.Keys(known)) // none is not all
 			slices.Sort(devices)
 		}
-		reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range})
+		reading := q.newQuery(read.Request{
+			Request: piece.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range}})
 		defer reading.Close()
-		sink := merge.NewAttendance(merge.Config{Range: reading.Range(), Memory: reading.Memory}, r.Step.Milliseconds())
+		sink := merge.NewAttendance(merge.Config{Range: reading.Range(), Memory: reading.Memory()}, r.Step.Milliseconds())
 		if err = reading.Run(ctx, sink); err == nil {
 			for id := range known {
 				if _, err = sink.Device(id); err != nil {
@@ -60,7 +62,7 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 		res.Complete = err == nil && res.Incomplete == nil
 		res.Stats = reading.Stats()
 		res.Stats.RequestUnits = spent.Read().RUs
-		q.metrics.answered(res, reading.Memory.Peak())
+		q.metrics.answered(res, reading.Memory().Peak())
 		for _, id := range slices.Sorted(maps.Keys(sink.Devices())) {
 			since, listed := known[id]
 			if !listed {

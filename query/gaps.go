@@ -13,6 +13,9 @@ import (
 	"binnacle/query/diagnose/gaps"
 	"binnacle/query/merge"
 	"binnacle/query/read"
+	"binnacle/query/read/chunks"
+	"binnacle/query/read/heads"
+	"binnacle/query/read/piece"
 )
 
 // GapsRequest asks for the gaps in a device's readings. A range that ends behind now ends now.
@@ -46,7 +49,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	isHidden := func(day telemetry.Day) bool { return c.Expired(day) || len(orders.Of(r.Device, day)) > 0 }
 	var days telemetry.Range
 	var all []merge.Present
-	var lacking []read.MissingChunks
+	var lacking []chunks.MissingChunks
 	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		if err := q.fillFirstSeen(ctx, r, &c); err != nil {
 			return err
@@ -54,12 +57,13 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		present := func() (err error) {
 			// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
 			days = telemetry.Range{From: telemetry.DayOf(c.Judged().From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
-			reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
+			reading := q.newQuery(read.Request{
+				Request: piece.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true}})
 			defer reading.Close()
-			sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
+			sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory()})
 			err = reading.Explain(reading.Run(ctx, sink))
 			res = resultOf(reading, spent, err)
-			q.metrics.answered(res, reading.Memory.Peak())
+			q.metrics.answered(res, reading.Memory().Peak())
 			all, lacking = sink.All(), reading.MissingChunks()
 			c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)
 			c.Stretches = stretches(all)
@@ -124,7 +128,7 @@ func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evid
 
 // deferrals returns the deferred readings that may be of a device. Where the whole tenant waits they may be if its
 // readings came by that partition before, or none are known.
-func deferrals(all []read.Deferral, present []merge.Present) (out []gaps.Deferral) {
+func deferrals(all []heads.Deferral, present []merge.Present) (out []gaps.Deferral) {
 	for _, w := range all {
 		came := func(p merge.Present) bool { return p.Source.Partition == w.Partition }
 		if w.Device != "" || len(present) == 0 || slices.ContainsFunc(present, came) {
@@ -166,7 +170,7 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 
 // breaks returns where chains lack chunks. Those of days that are not shown do not count: chunks of expired days vanish
 // one by one, and erased ones are not among all.
-func breaks(all []merge.Present, lacking []read.MissingChunks,
+func breaks(all []merge.Present, lacking []chunks.MissingChunks,
 	isHidden func(telemetry.Day) bool) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day

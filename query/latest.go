@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,31 +24,48 @@ var latestLookBacks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.
 // hour, and further only for metrics of devices that it has not found: those named, or any. Once a metric of a device
 // is found, series of it with other labels are not looked for further back.
 func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
+	type wanted struct{ device, metric string }
 	var (
-		all []Last
-		sum Result
+		all   []Last
+		sum   Result
+		found = make(map[wanted]bool)
+		named = distinct(r.Metrics)
 	)
+	if named == nil {
+		named = []string{""} // which stands for any
+	}
+	lacks := func(device, metric string) bool { return !found[wanted{device, metric}] }
 	err := q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
-		missing := newWantedMetrics(distinct(r.Devices), distinct(r.Metrics))
 		to := r.Range.To
 		for _, look := range latestLookBacks {
 			asked := r
 			asked.Range.From, asked.Range.To = max(0, r.Range.To-look.Milliseconds()), to
-			asked.Devices, asked.Metrics = missing.ask(r.Metrics)
+			asked.Devices = slices.DeleteFunc(distinct(r.Devices), func(device string) bool {
+				return !slices.ContainsFunc(named, func(metric string) bool { return lacks(device, metric) })
+			})
+			asked.Metrics = slices.DeleteFunc(distinct(r.Metrics), func(metric string) bool {
+				return !slices.ContainsFunc(asked.Devices, func(device string) bool { return lacks(device, metric) })
+			})
 			if len(asked.Devices) == 0 || asked.Range.Empty() {
 				break
 			}
-			before := missing.clone()
+			var now []wanted
 			res, err := q.Latest(ctx, asked, func(l Last) error {
-				if before.has(l.Device, l.Metric) {
-					all = append(all, l)
-					missing.met(l.Device, l.Metric)
+				is := wanted{l.Device, l.Metric}
+				if r.Metrics == nil {
+					is.metric = ""
+				}
+				if !found[is] {
+					all, now = append(all, l), append(now, is)
 				}
 				return nil
 			})
 			sum.add(res)
 			if err != nil {
 				return err
+			}
+			for _, is := range now {
+				found[is] = true
 			}
 			to = asked.Range.From
 		}
@@ -80,57 +96,4 @@ func (r *Result) add(x Result) {
 		}
 	}
 	r.Stats = r.Stats.Plus(x.Stats)
-}
-
-// wantedMetrics is the metrics to be found yet, by device; "" stands for any.
-type wantedMetrics map[string]map[string]bool
-
-func newWantedMetrics(devices, metrics []string) wantedMetrics {
-	w := make(wantedMetrics, len(devices))
-	for _, d := range devices {
-		w[d] = make(map[string]bool)
-		for _, m := range metrics {
-			w[d][m] = true
-		}
-		if metrics == nil {
-			w[d][""] = true
-		}
-	}
-	return w
-}
-
-func (w wantedMetrics) clone() wantedMetrics {
-	out := make(wantedMetrics, len(w))
-	for d, m := range w {
-		out[d] = maps.Clone(m)
-	}
-	return out
-}
-
-func (w wantedMetrics) has(device, metric string) bool { return w[device][""] || w[device][metric] }
-
-func (w wantedMetrics) met(device, metric string) {
-	delete(w[device], "")
-	delete(w[device], metric)
-	if len(w[device]) == 0 {
-		delete(w, device)
-	}
-}
-
-// ask returns what to ask for next.
-func (w wantedMetrics) ask(metrics []string) (devices, of []string) {
-	seen := make(map[string]bool)
-	for d, m := range w {
-		devices = append(devices, d)
-		for metric := range m {
-			seen[metric] = true
-		}
-	}
-	slices.Sort(devices)
-	for _, m := range metrics {
-		if seen[m] {
-			of = append(of, m)
-		}
-	}
-	return devices, of
 }

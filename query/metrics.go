@@ -19,9 +19,6 @@ type metrics struct {
 	documents    prometheus.Counter
 	rows         prometheus.Counter
 	headRows     prometheus.Counter
-	rollups      *prometheus.CounterVec
-	rollupReads  prometheus.Counter
-	rollupSaved  prometheus.Counter
 	incomplete   prometheus.Counter
 	kept         *prometheus.CounterVec
 	timeouts     *prometheus.CounterVec
@@ -51,11 +48,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		rows:      counter("binnacle_query_rows_total", "Rows of answers."),
 		headRows: counter("binnacle_query_head_rows_total",
 			"Rows read from ingesters' memory, before merging."),
-		rollups: counters("result", "binnacle_query_rollup_documents_total",
-			"Rollup documents of answers, by whether they were read before (hit) or for this answer (miss)."),
-		rollupReads: counter("binnacle_query_rollup_reads_total", "Reads that rollups have answered a part of."),
-		rollupSaved: counter("binnacle_query_rollup_saved_request_units_total",
-			"Request units that chunks instead of rollups would have cost, as estimated from earlier reads."),
 		kept: counters("result", "binnacle_query_kept_answers_total",
 			"Answers of range queries in PromQL that may be kept, by whether a part was kept (hit) or not (miss)."),
 		incomplete: counter("binnacle_query_incomplete_total", "Answers that were not complete."),
@@ -92,12 +84,6 @@ func (m *metrics) observe(kind string, took time.Duration, err error) {
 func (m *metrics) answered(r Result, peak int64) {
 	m.documents.Add(float64(r.Stats.Documents))
 	m.headRows.Add(float64(r.Stats.HeadRows))
-	if r.Stats.Rollups+r.Stats.RollupsCached > 0 {
-		m.rollupReads.Inc()
-		m.rollups.WithLabelValues("miss").Add(float64(r.Stats.Rollups))
-		m.rollups.WithLabelValues("hit").Add(float64(r.Stats.RollupsCached))
-		m.rollupSaved.Add(r.Stats.RollupsSaved)
-	}
 	m.memory.Observe(float64(peak))
 	if !r.Complete {
 		m.incomplete.Inc()

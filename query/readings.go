@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
 	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Readings calls emit with each row of the answer, in order. An error of emit ends the query and is returned as it is.
@@ -15,13 +17,13 @@ import (
 // the store could not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error.
 // The Result's Stats are right also with an error.
 func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error) (Result, error) {
-	order := read.Ascending
+	order := piece.Ascending
 	if r.Descending {
-		order = read.Descending
+		order = piece.Descending
 	}
 	var rows *merge.Rows
 	res, err := q.answer(ctx, question{kind: "readings", Request: r, order: order,
-		open: func(ctx context.Context, cfg merge.Config) read.Sink {
+		open: func(ctx context.Context, cfg merge.Config) piece.Sink {
 			rows = merge.NewRows(merge.RowsConfig{Config: cfg, Order: order, Limit: r.Limit, After: r.After},
 				streamed(ctx, emit))
 			return rows
@@ -51,7 +53,7 @@ func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 
 // collector is a sink that yields what it has made of pieces once it has all of them.
 type collector[T any] interface {
-	read.Sink
+	piece.Sink
 	Each(yield func(T) error) error
 }
 
@@ -59,7 +61,7 @@ type collector[T any] interface {
 func collect[T any, S collector[T]](ctx context.Context, asked question, open func(merge.Config) S,
 	emit func(T) error) (Result, error) {
 	var sink S
-	asked.open = func(_ context.Context, cfg merge.Config) read.Sink {
+	asked.open = func(_ context.Context, cfg merge.Config) piece.Sink {
 		sink = open(cfg)
 		return sink
 	}
@@ -72,10 +74,10 @@ type question struct {
 	of *Querier
 	Request
 	kind    string
-	order   read.Order
-	rollups *RollupsRequest // for a read.RollupSink; nil for none
+	order   piece.Order
+	rollups *RollupsRequest // for a rollups.Sink; nil for none
 
-	open   func(context.Context, merge.Config) read.Sink
+	open   func(context.Context, merge.Config) piece.Sink
 	finish func(context.Context) error // nil for nothing
 }
 
@@ -83,13 +85,13 @@ type question struct {
 func (q *Querier) answer(ctx context.Context, asked question) (res Result, err error) {
 	r := asked.Request
 	err = q.admitAndObserve(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
-		reading := q.newQuery(read.Request{
+		reading := q.newQuery(read.Request{Narrow: r.From, Kept: r.Kept, Request: piece.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
-			Clips: asked.kind == "series", Rollups: asked.rollups, Narrow: r.From, Kept: r.Kept,
-		})
+			Clips: asked.kind == "series", Rollups: asked.rollups,
+		}})
 		defer reading.Close()
-		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory})
+		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory()})
 		err := reading.Run(ctx, sink)
 		if s, ok := sink.(interface{ Begin(int64) }); ok && err == nil && r.From != nil {
 			s.Begin(reading.Begin())
@@ -101,8 +103,68 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 			err = nil
 		}
 		res = resultOf(reading, spent, err)
-		q.metrics.answered(res, reading.Memory.Peak())
+		q.metrics.answered(res, reading.Memory().Peak())
 		return err
 	})
+	return res, err
+}
+
+// Change is a value that has come, or has changed, between two moments.
+type Change = merge.Change
+
+// Changes calls emit with each value of the range that was stored between two moments, ms since 1970 UTC, and is new or
+// differs: in the order of device, labels, metric and time. The later moment is r.AsOf; 0 is the present, with heads.
+// Errors are those of Readings.
+func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
+	r.since = since
+	return collect(ctx, question{of: q, kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
+		return merge.NewChanges(cfg, since, r.AsOf)
+	}, emit)
+}
+
+// RollupSeries calls emit with each series of the metrics of a request, which names some, that has values in the range,
+// where rollups cover it as buckets, in the order of device, labels and metric. A curve is valid until emit returns.
+// Errors are those of Readings.
+func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
+	emit func(*RollupCurve) error) (Result, error) {
+	rollupsRequest.Metrics = distinct(r.Metrics)
+	asked := question{of: q, kind: "series", Request: r, rollups: &rollupsRequest}
+	return collect(ctx, asked, func(cfg merge.Config) *merge.RollupSeries {
+		return merge.NewRollupSeries(cfg, distinct(r.Devices))
+	}, emit)
+}
+
+// FewDevices is the most named devices that are always read from their chunks.
+const FewDevices = piece.FewDevices
+
+// HasRollups reports whether there are rollups to read.
+func (q *Querier) HasRollups() bool { return q.cfg.Rollups != nil }
+
+// What aggregates are made of.
+type (
+	Aggregation = merge.Aggregation
+	Aggregate   = merge.Aggregate
+	Aggregated  = merge.Aggregated
+	By          = merge.By
+	Buckets     = merge.Buckets
+)
+
+// Aggregates calls emit with the aggregates of each group of series, by buckets, in the order of device, labels, tags,
+// metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. Errors are
+// those of Readings.
+func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
+	emit func(Aggregated) error) (Result, error) {
+	if ask.By != nil && len(ask.By.Tags) > 0 {
+		by, tags := *ask.By, q.Tags(r.Tenant)
+		by.TagsOf = func(device string) (telemetry.Labels, error) { return tags.Of(ctx, device) }
+		ask.By = &by
+	}
+	res, err := collect(ctx, question{of: q, kind: "aggregates", Request: r}, func(cfg merge.Config) *merge.Grouped {
+		return merge.NewGrouped(cfg, ask)
+	}, emit)
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		limit.Narrow = append(limit.Narrow, "take a longer step, fewer groups (by), or no percentiles (aggregate)")
+	}
 	return res, err
 }

@@ -8,12 +8,14 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
 	"binnacle/query/read"
+	"binnacle/query/read/heads"
+	"binnacle/query/read/piece"
 )
 
 // Errors after which the same request may be sent again.
 var (
-	ErrUnavailable = read.ErrUnavailable // the store could not be read
-	ErrBusy        = read.ErrBusy        // this process has too much to do
+	ErrUnavailable = piece.ErrUnavailable // the store could not be read
+	ErrBusy        = piece.ErrBusy        // this process has too much to do
 )
 
 // ErrEnough is the error of an emit that wants no more, of Series, Statistics, Latest and Nearest. It ends the query
@@ -21,34 +23,34 @@ var (
 var ErrEnough = errors.New("the answer has all that was asked for")
 
 // ErrMemory is the error of Memory at its own limit.
-var ErrMemory = read.ErrMemory
+var ErrMemory = piece.ErrMemory
 
 // Memory counts what an answer holds back on its way to the client.
-type Memory = read.Memory
+type Memory = piece.Memory
 
 // LimitError says that an answer can't be made within the limits of one query, and what to narrow.
-type LimitError = read.LimitError
+type LimitError = piece.LimitError
 
 // TimeoutError says that a query has taken as long as it may: Config.Timeout, or less if its context says so.
-type TimeoutError = read.TimeoutError
+type TimeoutError = piece.TimeoutError
 
 // WithTimeout returns a context for queries that may take so long, if that is less than Config.Timeout.
-var WithTimeout = read.WithTimeout
+var WithTimeout = piece.WithTimeout
 
 // FailureOf says for a client how the store has failed while a query read it; "" where it has not.
-var FailureOf = read.FailureOf
+var FailureOf = piece.FailureOf
 
 // NotYetError says that an answer would not include the records that it was asked to.
-type NotYetError = read.NotYetError
+type NotYetError = heads.NotYetError
 
 // UnknownPartitionError says that an answer was asked to include records of partitions that do not exist.
-type UnknownPartitionError = read.UnknownPartitionError
+type UnknownPartitionError = heads.UnknownPartitionError
 
 // WithAfter returns a context for queries that include what lies below some ends of the log, or fail with a
 // *NotYetError in time. ParsePositions parses such ends.
 var (
-	WithAfter      = read.WithAfter
-	ParsePositions = read.ParsePositions
+	WithAfter      = heads.WithAfter
+	ParsePositions = heads.ParsePositions
 )
 
 // Request asks for the readings of one tenant.
@@ -79,19 +81,19 @@ type (
 	Statistic      = merge.Statistic
 	Last           = merge.Last
 	RollupCurve    = merge.RollupCurve
-	RollupsRequest = read.RollupsRequest
-	Stats          = read.Stats
+	RollupsRequest = piece.RollupsRequest
+	Stats          = piece.Stats
 	Basis          = read.Basis
 
-	Explanation   = read.Explanation
-	Explained     = read.Explained
-	ScanExplained = read.ScanExplained
+	Explanation   = piece.Explanation
+	Explained     = piece.Explained
+	ScanExplained = piece.ScanExplained
 )
 
 // Contexts of explanations: of what queries did, and of what they would.
 var (
-	WithExplanation = read.WithExplanation
-	WithPlan        = read.WithPlan
+	WithExplanation = piece.WithExplanation
+	WithPlan        = piece.WithPlan
 )
 
 // Result describes an answer beside its contents.

@@ -16,7 +16,7 @@ import (
 	"binnacle/query"
 	"binnacle/query/merge"
 	"binnacle/query/querytest"
-	"binnacle/query/read"
+	"binnacle/query/read/plan"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -206,7 +206,7 @@ func TestQueryTimeoutOfSnapshotAndLog(t *testing.T) {
 }
 
 // staleDirectory has no container, and can't read which there are.
-type staleDirectory struct{ read.Directory }
+type staleDirectory struct{ plan.Directory }
 
 func (staleDirectory) Snapshot() *control.Snapshot { return &control.Snapshot{} }
 

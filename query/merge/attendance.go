@@ -1,7 +1,7 @@
 package merge
 
 import (
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Attendance finds the steps of time in which each device has readings. It decodes instants only of chunks that lie in
@@ -18,8 +18,8 @@ func NewAttendance(cfg Config, step int64) *Attendance {
 	return &Attendance{cfg: cfg, step: step, devices: map[string][]bool{}}
 }
 
-// Add implements read.Sink.
-func (s *Attendance) Add(p *read.Piece) error {
+// Add implements piece.Sink.
+func (s *Attendance) Add(p *piece.Piece) error {
 	defer p.Release()
 	in, err := s.Device(p.Device)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // How says in which way a value has changed.
@@ -46,8 +46,8 @@ func NewChanges(cfg Config, since, until int64) *Changes {
 	return &Changes{cfg: cfg, since: since, until: until}
 }
 
-// Add implements read.Sink.
-func (c *Changes) Add(p *read.Piece) error {
+// Add implements piece.Sink.
+func (c *Changes) Add(p *piece.Piece) error {
 	if c.until > 0 && !p.CutBy(c.until) {
 		p.Release()
 		return nil
@@ -58,18 +58,18 @@ func (c *Changes) Add(p *read.Piece) error {
 // Each calls yield with every change, in the order of device, labels, metric and time. An error of yield ends it and is
 // returned as it is. It is called once, when all pieces are there.
 func (c *Changes) Each(yield func(Change) error) error {
-	return c.each(func(device string, pieces []*read.Piece) error { return c.device(device, pieces, yield) })
+	return c.each(func(device string, pieces []*piece.Piece) error { return c.device(device, pieces, yield) })
 }
 
-func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change) error) error {
+func (c *Changes) device(device string, pieces []*piece.Piece, yield func(Change) error) error {
 	defer func() {
 		for _, p := range pieces {
 			p.Release()
 		}
 	}()
-	var before, after []*read.Piece // pieces that may overlap what was stored
-	var came telemetry.Range        // its first instant, and behind its last one
-	newest := int64(-1)             // of what was known
+	var before, after []*piece.Piece // pieces that may overlap what was stored
+	var came telemetry.Range         // its first instant, and behind its last one
+	newest := int64(-1)              // of what was known
 	for _, p := range pieces {
 		if p.CutBy(c.since) {
 			newest = max(newest, p.To)

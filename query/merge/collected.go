@@ -4,32 +4,32 @@ import (
 	"maps"
 	"slices"
 
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
-// unordered is the part of a read.Sink that requests without order do not need.
+// unordered is the part of a piece.Sink that requests without order do not need.
 type unordered struct{}
 
-// Passed implements read.Sink.
+// Passed implements piece.Sink.
 func (unordered) Passed(int64) error { return nil }
 
-// collected is the pieces of a request without order, encoded, by device. It is a read.Sink.
+// collected is the pieces of a request without order, encoded, by device. It is a piece.Sink.
 type collected struct {
 	unordered
-	devices map[string][]*read.Piece
+	devices map[string][]*piece.Piece
 }
 
-// Add implements read.Sink.
-func (c *collected) Add(p *read.Piece) error {
+// Add implements piece.Sink.
+func (c *collected) Add(p *piece.Piece) error {
 	if c.devices == nil {
-		c.devices = make(map[string][]*read.Piece)
+		c.devices = make(map[string][]*piece.Piece)
 	}
 	c.devices[p.Device] = append(c.devices[p.Device], p)
 	return nil
 }
 
 // each calls visit with each device and its pieces, in order, and drops them. An error of visit ends it.
-func (c *collected) each(visit func(device string, pieces []*read.Piece) error) error {
+func (c *collected) each(visit func(device string, pieces []*piece.Piece) error) error {
 	for _, device := range slices.Sorted(maps.Keys(c.devices)) {
 		if err := visit(device, c.devices[device]); err != nil {
 			return err

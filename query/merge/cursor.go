@@ -7,7 +7,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // cursor walks through the rows of one group of a frame, in the answer's direction, within a range.
@@ -16,7 +16,7 @@ type cursor struct {
 	source store.Source
 	group  *chunk.Group
 	place  int // of the group in the piece
-	dir    read.Order
+	dir    piece.Order
 	bytes  int64 // of memory, given back when the cursor has ended
 
 	row     int // now here
@@ -31,7 +31,7 @@ type columnCursor struct {
 }
 
 // newCursor returns a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
-func (m *Rows) newCursor(p *read.Piece, g *chunk.Group, place int) *cursor {
+func (m *Rows) newCursor(p *piece.Piece, g *chunk.Group, place int) *cursor {
 	r, dir := m.Range, m.Order
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
 	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
@@ -39,7 +39,7 @@ func (m *Rows) newCursor(p *read.Piece, g *chunk.Group, place int) *cursor {
 		return nil
 	}
 	c := &cursor{device: p.Device, source: p.Source, group: g, place: place, dir: dir, row: from, end: to}
-	if dir == read.Descending {
+	if dir == piece.Descending {
 		c.row, c.end = to-1, from-1
 	}
 	for i := range g.Columns {
@@ -48,7 +48,7 @@ func (m *Rows) newCursor(p *read.Piece, g *chunk.Group, place int) *cursor {
 			continue
 		}
 		next := rank(col.Present, c.row)
-		if dir == read.Descending {
+		if dir == piece.Descending {
 			next = rank(col.Present, c.row+1) - 1
 		}
 		c.columns = append(c.columns, columnCursor{col, next})

@@ -9,7 +9,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Group is what series have in common that are aggregated together.
@@ -104,7 +104,7 @@ func NewGrouped(cfg Config, ask Aggregation) *Grouped {
 // yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (g *Grouped) Each(yield func(Aggregated) error) error {
 	apart := g.ask.By == nil || g.ask.By.Device
-	err := g.each(func(device string, pieces []*read.Piece) error {
+	err := g.each(func(device string, pieces []*piece.Piece) error {
 		if err := g.device(device, pieces); err != nil || !apart {
 			return err
 		}
@@ -117,8 +117,8 @@ func (g *Grouped) Each(yield func(Aggregated) error) error {
 }
 
 // device aggregates the pieces of a device in the order of time, those that overlap each other together.
-func (g *Grouped) device(device string, pieces []*read.Piece) error {
-	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
+func (g *Grouped) device(device string, pieces []*piece.Piece) error {
+	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
 	d := &deviceGroups{Grouped: g, device: device, series: make(map[seriesOf]*follower)}
 	if g.ask.By != nil && len(g.ask.By.Tags) > 0 {
 		var err error
@@ -150,7 +150,7 @@ func (g *Grouped) device(device string, pieces []*read.Piece) error {
 
 // standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6). They do
 // not say which of two series, or of two types, has the first value.
-func (g *Grouped) standsFor(p *read.Piece) bool {
+func (g *Grouped) standsFor(p *piece.Piece) bool {
 	if g.needs.moments || g.needs.values || g.needs.pairs || g.needs.ends && g.ask.By != nil {
 		return false
 	}
@@ -188,7 +188,7 @@ type deviceGroups struct {
 // seriesOf names a series of one device.
 type seriesOf struct{ labels, metric string }
 
-func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {
+func (d *deviceGroups) takeWhole(pieces []*piece.Piece) error {
 	p := pieces[0]
 	defer p.Release()
 	wanted := newMetricSet(d.cfg.Metrics)
@@ -210,7 +210,7 @@ func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {
 	return nil
 }
 
-func (d *deviceGroups) decode(pieces []*read.Piece) error {
+func (d *deviceGroups) decode(pieces []*piece.Piece) error {
 	curves, bytes, err := d.cfg.curves(d.device, pieces)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Last is the newest value of a series within a range.
@@ -34,7 +34,7 @@ func NewLatest(cfg Config) *Latest { return &Latest{cfg: cfg} }
 // Each calls yield with the newest value of each series, in the order of device, labels and metric. An error of yield
 // ends it and is returned as it is. It is called once, when all pieces are there.
 func (l *Latest) Each(yield func(Last) error) error {
-	return l.each(func(device string, pieces []*read.Piece) error {
+	return l.each(func(device string, pieces []*piece.Piece) error {
 		all, err := l.device(pieces)
 		for _, x := range all {
 			x.Device = device
@@ -52,8 +52,8 @@ type candidate struct {
 	source store.Source
 }
 
-func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
-	slices.SortStableFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(b.To, a.To) })
+func (l *Latest) device(pieces []*piece.Piece) ([]*candidate, error) {
+	slices.SortStableFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(b.To, a.To) })
 	found := make(map[seriesOf]*candidate)
 	wanted := newMetricSet(l.cfg.Metrics)
 	for _, p := range pieces {
@@ -73,7 +73,7 @@ func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
 }
 
 // olderThan reports whether all that a chunk may have was found already at a later instant.
-func (l *Latest) olderThan(p *read.Piece, found map[seriesOf]*candidate, wanted metricSet) bool {
+func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted metricSet) bool {
 	if p.Chunk == nil {
 		return false
 	}
@@ -88,7 +88,7 @@ func (l *Latest) olderThan(p *read.Piece, found map[seriesOf]*candidate, wanted 
 	return true
 }
 
-func (l *Latest) take(p *read.Piece, found map[seriesOf]*candidate, wanted metricSet) error {
+func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted metricSet) error {
 	source := p.Source
 	f, bytes, err := l.cfg.decode(p)
 	if err != nil {

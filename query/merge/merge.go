@@ -3,7 +3,7 @@
 // counts once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
 // statistics may stand for its rows (rule R6). Presence leaves out values: it has the instants of readings.
 //
-// Each of them is a read.Sink. They know nothing of heads, stores or keys.
+// Each of them is a piece.Sink. They know nothing of heads, stores or keys.
 package merge
 
 import (
@@ -14,14 +14,14 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Config is what an answer is made of, whatever its shape.
 type Config struct {
 	Range   telemetry.Range
 	Metrics []string // in order, each once; nil: all
-	Memory  *read.Memory
+	Memory  *piece.Memory
 }
 
 // begin leaves out what is before an instant.
@@ -29,14 +29,14 @@ func (c *Config) begin(at int64) { c.Range.From = min(max(c.Range.From, at), c.R
 
 // decode returns the rows of a piece and releases it. The caller gives back the bytes of memory. Labels with an empty
 // value, which readings no longer get but have been stored, are left out; groups may have equal labels then.
-func (c *Config) decode(p *read.Piece) (f chunk.Frame, bytes int64, err error) {
+func (c *Config) decode(p *piece.Piece) (f chunk.Frame, bytes int64, err error) {
 	defer p.Release()
 	if f, err = p.Rows(); err != nil {
 		return f, 0, err
 	}
 	f.Groups = nonEmptyLabels(f.Groups)
 	for i := range f.Groups {
-		bytes += read.GroupBytes(&f.Groups[i])
+		bytes += piece.GroupBytes(&f.Groups[i])
 	}
 	return f, bytes, c.Memory.Take(bytes)
 }

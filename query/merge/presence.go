@@ -5,7 +5,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Presence collects the instants of readings. Of a chunk it decodes nothing else. It is owned by one goroutine.
@@ -26,8 +26,8 @@ type Present struct {
 // NewPresence collects until All is called.
 func NewPresence(cfg Config) *Presence { return &Presence{cfg: cfg} }
 
-// Add implements read.Sink.
-func (s *Presence) Add(p *read.Piece) error {
+// Add implements piece.Sink.
+func (s *Presence) Add(p *piece.Piece) error {
 	defer p.Release()
 	out := Present{Device: p.Device, Source: p.Source}
 	if p.Chunk == nil {

@@ -8,7 +8,7 @@ import (
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/rollups"
 )
 
 // RollupCurve is one series within the range: the hours that rollups cover, and the values of all others.
@@ -25,7 +25,7 @@ type RollupRow struct {
 	Day   telemetry.Day
 	Grid  rollup.Grid
 	Hours rollup.Hours // that count
-	*read.RollupDocument
+	*rollups.Document
 	Row int // of its table
 }
 
@@ -34,7 +34,7 @@ type RollupSeries struct {
 	collected
 	cfg     Config
 	wanted  map[string]bool // devices; nil: all
-	read    []*read.Rollups
+	read    []*rollups.Rollups
 	rollups map[string][]labelledRow // of read, by device; filled in by Each
 }
 
@@ -58,14 +58,14 @@ func NewRollupSeries(cfg Config, devices []string) *RollupSeries {
 // rollupRowBytes is about how much memory a RollupRow takes.
 const rollupRowBytes = 96
 
-// AddRollups implements read.RollupSink.
-func (s *RollupSeries) AddRollups(l *read.Rollups) error {
+// AddRollups implements rollups.Sink.
+func (s *RollupSeries) AddRollups(l *rollups.Rollups) error {
 	s.read = append(s.read, l)
 	return nil
 }
 
 // fill adds the rows of rollups of a day that end within the range.
-func (s *RollupSeries) fill(l *read.Rollups) error {
+func (s *RollupSeries) fill(l *rollups.Rollups) error {
 	for i := range l.Parts {
 		p := &l.Parts[i]
 		if err := s.cfg.Memory.Take(rollupRowBytes * int64(len(p.Series)*len(p.Documents))); err != nil {
@@ -93,7 +93,7 @@ func (s *RollupSeries) fill(l *read.Rollups) error {
 func (s *RollupSeries) Begin(at int64) { s.cfg.begin(at) }
 
 // needs reports whether a document may have something that is not before the range.
-func (s *RollupSeries) needs(day telemetry.Day, d *read.RollupDocument) bool {
+func (s *RollupSeries) needs(day telemetry.Day, d *rollups.Document) bool {
 	return rollup.Range(day, d.From, d.To).To >= s.cfg.Range.From
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Row is the values of one device, label set and instant. Rows come in the order of Time, then Device, then Labels.
@@ -37,7 +37,7 @@ type Rows struct {
 // RowsConfig says which rows are made.
 type RowsConfig struct {
 	Config
-	Order read.Order
+	Order piece.Order
 	Limit int  // the first ones in the order; 0: all
 	After *Row // rows up to and including this one are left out; nil: none
 }
@@ -66,20 +66,20 @@ func (m *Rows) Truncated() bool { return m.truncated }
 // pendingPiece is a piece that is not decoded yet.
 type pendingPiece struct {
 	pos int64 // no row of it comes before
-	*read.Piece
+	*piece.Piece
 }
 
-// Add implements read.Sink.
-func (m *Rows) Add(p *read.Piece) error {
+// Add implements piece.Sink.
+func (m *Rows) Add(p *piece.Piece) error {
 	pos := m.Order.At(p.From)
-	if m.Order == read.Descending {
+	if m.Order == piece.Descending {
 		pos = m.Order.At(p.To)
 	}
 	heap.Push(&m.waiting, pendingPiece{pos, p})
 	return nil
 }
 
-// Passed implements read.Sink: it emits all rows before a position.
+// Passed implements piece.Sink: it emits all rows before a position.
 func (m *Rows) Passed(bound int64) error {
 	for {
 		next := bound
@@ -102,7 +102,7 @@ func (m *Rows) Passed(bound int64) error {
 }
 
 // decode opens a piece.
-func (m *Rows) decode(p *read.Piece) error {
+func (m *Rows) decode(p *piece.Piece) error {
 	f, _, err := m.Config.decode(p)
 	if err != nil {
 		return err
@@ -111,10 +111,10 @@ func (m *Rows) decode(p *read.Piece) error {
 		g := &f.Groups[i]
 		c := m.newCursor(p, g, i)
 		if c == nil {
-			m.Memory.Give(read.GroupBytes(g))
+			m.Memory.Give(piece.GroupBytes(g))
 			continue
 		}
-		c.bytes = read.GroupBytes(g)
+		c.bytes = piece.GroupBytes(g)
 		heap.Push(&m.open, c)
 	}
 	return nil
@@ -127,7 +127,7 @@ func (m *Rows) next() error {
 	wanted := m.behind(&row)
 	if wanted && m.Limit > 0 && m.count == m.Limit {
 		m.truncated = true
-		return &read.Stop{At: m.last}
+		return &piece.Stop{At: m.last}
 	}
 	m.cells = m.cells[:0]
 	sources := 0

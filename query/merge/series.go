@@ -9,7 +9,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Curve is one series within the range: all values of a device, label set and metric.
@@ -55,7 +55,7 @@ func (s *Series) Each(yield func(Curve) error) error {
 	if s.cfg.Range.Empty() {
 		return nil
 	}
-	return s.each(func(device string, pieces []*read.Piece) error {
+	return s.each(func(device string, pieces []*piece.Piece) error {
 		curves, bytes, err := s.cfg.curves(device, pieces)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ type strand struct {
 
 // curves decodes all pieces of a device and merges what they hold of each series. The caller gives back the bytes of
 // memory.
-func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes int64, err error) {
+func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, bytes int64, err error) {
 	strands := make(map[seriesOf][]strand)
 	sets := make(map[string]telemetry.Labels)
 	wanted := newMetricSet(c.Metrics)

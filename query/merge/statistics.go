@@ -8,7 +8,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
+	"binnacle/query/read/piece"
 )
 
 // Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, only
@@ -42,7 +42,7 @@ func NewStatistics(cfg Config, step int64) *Statistics {
 // Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket.
 // An error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Statistics) Each(yield func(Statistic) error) error {
-	return s.each(func(device string, pieces []*read.Piece) error {
+	return s.each(func(device string, pieces []*piece.Piece) error {
 		all, err := s.device(device, pieces)
 		for _, x := range all {
 			if err := yield(x); err != nil {
@@ -54,8 +54,8 @@ func (s *Statistics) Each(yield func(Statistic) error) error {
 }
 
 // device sums up the pieces of a device in the order of time, those that overlap each other together.
-func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, error) {
-	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
+func (s *Statistics) device(device string, pieces []*piece.Piece) ([]Statistic, error) {
+	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
 	sums := make(sums)
 	for i := 0; i < len(pieces); {
 		j, end := i+1, pieces[i].To
@@ -82,7 +82,7 @@ func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, e
 }
 
 // standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6).
-func (s *Statistics) standsFor(p *read.Piece) bool {
+func (s *Statistics) standsFor(p *piece.Piece) bool {
 	return p.Chunk != nil && p.Chunk.Header.Unique && !p.Chunk.HasEmptyLabels() && s.cfg.Range.Contains(p.From) &&
 		s.cfg.Range.Contains(p.To) && s.bucket(p.From) == s.bucket(p.To)
 }
@@ -92,7 +92,7 @@ func (s *Statistics) bucket(time int64) int64 {
 	return time - (time-s.cfg.Range.From)%s.step
 }
 
-func (s *Statistics) take(sums sums, p *read.Piece) {
+func (s *Statistics) take(sums sums, p *piece.Piece) {
 	defer p.Release()
 	wanted := newMetricSet(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
@@ -102,7 +102,7 @@ func (s *Statistics) take(sums sums, p *read.Piece) {
 	}
 }
 
-func (s *Statistics) decode(sums sums, pieces []*read.Piece) error {
+func (s *Statistics) decode(sums sums, pieces []*piece.Piece) error {
 	curves, bytes, err := s.cfg.curves("", pieces)
 	if err != nil {
 		return err

@@ -3,179 +3,215 @@ package read
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"math"
-	"sync/atomic"
+	"sort"
 	"time"
 
 	"binnacle/internal/telemetry"
+	"binnacle/query/read/chunks"
+	"binnacle/query/read/heads"
+	"binnacle/query/read/piece"
+	"binnacle/query/read/plan"
+	"binnacle/query/read/rollups"
 )
 
-// Query is one request under way. The goroutine that runs it owns it, but for Memory.
-type Query struct {
-	Memory *Memory
+// Request asks for pieces, and for what is kept of answers.
+type Request struct {
+	piece.Request
 
+	// Narrow is called once, with what is read, and returns the first instant that is needed: what is before may be left
+	// out. It gets nil if what is read is not known. Nil for the whole range.
+	Narrow func(*Basis) int64
+	// Kept is what an earlier answer to the same question was made of. Where the store has nothing new since, Narrow is
+	// called before the store is read.
+	Kept *Basis
+}
+
+// Query is one request under way. The goroutine that runs it owns it.
+type Query struct {
 	r       *Reader
 	req     Request
-	sink    Sink
-	plan    plan
-	visible visibility
-	erased  erased
-	tails   tails
-	inHeads map[deviceDay]bool // with rows in heads
-	bins    *cachedBins        // known when the heads were asked; nil for none
-	cost    cost
-
-	missing       []string        // why the answer is not complete
-	unread        []string        // of those, what ingesters have not read yet, or do not answer
-	deferrals     []Deferral      // which make it incomplete too
-	known         int             // how many of missing were known before the store was read
-	missingChunks []MissingChunks // of missing, what the store lacks
-	days          int             // of the next window
-	oneDay        bool            // windows of more than a day have turned out too large
-	samples       atomic.Int64    // values that were decoded
-	notes         basisNotes
-	basisDays     map[basisDay][sha256.Size]byte // that rollups cover
-	binChanges    changes                        // of the bins of heads; nil if these leave no note
-	newRows       int64                          // the first instant of a row of a bin that was not known
-	rowsUnnoted   bool                           // heads answered rows that are in no bin
-	fromHeads     []*Piece                       // rows of heads, until it is known which are needed
-	narrowed      *int64                         // the first instant that is needed, once that is known
-	began         time.Time                      // before the heads were asked
-	countsStored  bool                           // all heads count what is stored
-	counts        map[uint64]*storedCounts       // what they have counted, by owner
-	loaded        loaded
-	soon          int64 // chunks that expire before may vanish while they are read
-
-	explanation *Explanation // nil for none
-	explained   *Explained   // in it
+	account *piece.Account
+	view    *plan.View
+	heads   *heads.Answer
+	chunks  *chunks.Query
+	rollups *rollups.Query
+	begin   *int64 // the first instant that is needed, once that is known
+	expired []string
 }
 
 // Query begins a query, which must be closed.
 func (r *Reader) Query(req Request) *Query {
 	req.Range = telemetry.Range{From: max(req.Range.From, 0), To: min(req.Range.To, telemetry.MaxMillis)}
-	q := &Query{Memory: r.Memory(r.cfg.Bytes), r: r, req: req, days: daysOfMonth}
-	q.notes.expires, q.newRows = math.MaxInt64, math.MaxInt64
-	if req.Early {
-		q.days = 1
-	}
+	q := &Query{r: r, req: req, view: &plan.View{}, heads: r.heads.NoAnswer()}
+	q.account = piece.NewAccount(r.Memory(r.cfg.Bytes), r.cfg.MaxRUs, &req.Request)
+	q.readChunks(nil)
 	return q
+}
+
+// readChunks prepares the read of the store into a sink.
+func (q *Query) readChunks(sink piece.Sink) {
+	s := chunks.Sources{Request: &q.req.Request, Account: q.account, View: q.view, Heads: q.heads, Sink: sink}
+	if q.req.Kept != nil {
+		s.Kept = q.req.Kept.note
+	}
+	q.chunks = q.r.chunks.Query(s)
+	q.rollups = q.r.rollups.Query(q.chunks)
 }
 
 // Range returns the request's range within the times that readings can have.
 func (q *Query) Range() telemetry.Range { return q.req.Range }
 
+// Memory returns the counter of the bytes that the query holds. It is safe for any number of callers.
+func (q *Query) Memory() *piece.Memory { return q.account.Memory }
+
 // Close gives back the memory of the query. Its pieces must not be used any more.
-func (q *Query) Close() { q.Memory.Close() }
+func (q *Query) Close() { q.account.Memory.Close() }
+
+// Stats returns what the query has read, also after an error.
+func (q *Query) Stats() piece.Stats { return q.account.Stats() }
+
+// Explain turns an error of Memory or Run into the one that callers see.
+func (q *Query) Explain(err error) error { return q.account.LimitError(err, &q.req.Request) }
+
+// Incomplete returns why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
+func (q *Query) Incomplete() (out []string) {
+	return append(append(append(out, q.heads.Missing...), q.expired...), q.chunks.Missing...)
+}
+
+// Unread returns the part of Incomplete that is in the log and no head has read yet, or answers (rule R3).
+func (q *Query) Unread() []string { return q.heads.Unread }
+
+// Deferrals returns the readings that make the answer incomplete because they wait for a limit.
+func (q *Query) Deferrals() []heads.Deferral { return q.heads.Deferrals }
+
+// MissingChunks returns the chunks that make the answer incomplete because the store lacks them (rule R4).
+func (q *Query) MissingChunks() []chunks.MissingChunks { return q.chunks.MissingChunks }
 
 // Run reads into the sink: heads first, then the snapshot of tenants, then the store (rule R1). An error of the sink
 // ends it and is returned as it is, but for a *Stop. Errors of its own: a *LimitError, a *NotYetError, a *TimeoutError,
 // ErrUnavailable, ErrBusy, chunk.ErrCorrupt, the context's. Pieces may have been added before an error.
-func (q *Query) Run(ctx context.Context, sink Sink) error {
+func (q *Query) Run(ctx context.Context, sink piece.Sink) error {
 	if q.req.Range.Empty() {
 		return nil
 	}
-	q.sink = sink
-	err := q.run(ctx)
-	if err == nil && len(afterOf(ctx)) > 0 && len(q.missing) > q.known {
-		err = &NotYetError{q.missing[q.known:]} // which may be the record that must be in the answer
+	q.account.BeginExplanation(ctx)
+	err := q.run(ctx, sink)
+	if err == nil {
+		err = heads.MustInclude(ctx, q.Incomplete()[q.heads.Positions:])
 	}
-	q.explain(func(e *Explained) { e.Stats = q.cost.stats() })
+	q.account.Explain(func(e *piece.Explained) { e.Stats = q.account.Stats() })
 	return q.Explain(err)
 }
 
-func (q *Query) run(ctx context.Context) error {
-	var s headRead
-	var err error
-	q.visible.begin(q.r, q.req.Tenant)
-	if err := q.beginErased(ctx); err != nil {
+func (q *Query) run(ctx context.Context, sink piece.Sink) error {
+	if err := q.readHeads(ctx); err != nil {
 		return err
+	}
+	if err := q.view.Follow(ctx, q.heads.Seen); err != nil {
+		return err
+	}
+	if q.view.Snapshot.HasCopies() { // of which no head knows
+		q.heads.Stored.Ignore()
 	}
 	if q.req.AsOf > 0 {
-		s = q.asOfRead()
-	} else if s, err = q.readHeads(ctx); err != nil {
+		sink = cutBySink{sink, q.req.AsOf}
+	}
+	q.readChunks(sink)
+	q.narrow()
+	if err := q.deliverHeads(sink); err != nil {
+		return err
+	}
+	q.noteExpired(cmp.Or(q.req.Since, q.req.AsOf))
+	if q.account.IsExplained() {
+		q.account.ExplainRead(&piece.Explained{Tenant: q.req.Tenant, Devices: q.req.Devices, Metrics: q.req.Metrics,
+			Range: q.req.Range, Ordered: q.req.Order != piece.Unordered, Estimate: q.estimate()})
+	}
+	switch {
+	case q.account.OnlyPlans():
+		return nil
+	case q.req.Order != piece.Unordered:
+		return q.chunks.InOrder(ctx)
+	}
+	defer q.confirm()
+	if q.rollups.Pays() && !q.standsAlone() {
+		return q.rollups.Read(ctx)
+	}
+	return q.chunks.Gather(ctx)
+}
+
+// readHeads reads the heads, with what is known of the tenant by then.
+func (q *Query) readHeads(ctx context.Context) (err error) {
+	q.view, err = plan.Begin(ctx, q.r.plan, &q.req.Request)
+	if err != nil || q.req.AsOf > 0 { // what was stored by a moment, heads do not say
+		return err
+	}
+	answer, err := q.r.heads.Read(ctx, heads.Query{Request: &q.req.Request, Account: q.account, View: q.view})
+	if err != nil {
 		return fmt.Errorf("read heads: %w", err)
 	}
-	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
-		return err
-	}
-	if err := q.followErased(ctx); err != nil {
-		return err
-	}
-	q.useKept()
-	if err := q.remember(s); err != nil {
-		return err
-	}
-	q.visible.follow(q.plan.tenant, q.tails)
-	for _, p := range q.fromHeads {
-		if err := q.deliverRows(p); err != nil {
+	q.heads = answer
+	return nil
+}
+
+// deliverHeads hands on the rows of heads that are needed.
+func (q *Query) deliverHeads(sink piece.Sink) error {
+	for _, p := range q.heads.Pieces {
+		if p.From >= q.req.Range.To || p.To < q.req.Range.From {
+			p.Release()
+			continue
+		}
+		q.account.Add(piece.Stats{HeadRows: heads.RowsWithin(p.Frame, q.req.Range)})
+		if err := sink.Add(p); err != nil {
 			return err
 		}
 	}
-	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
-		q.noteExpired(since)
+	return nil
+}
+
+// estimate goes through the plan without reading anything.
+func (q *Query) estimate() piece.Estimate {
+	if q.rollups.Pays() {
+		return q.rollups.Estimate()
 	}
-	q.beginExplanation(ctx)
-	if q.explained != nil && q.explanation.planned {
+	return q.chunks.Estimate()
+}
+
+// confirm notes that what was read lacks nothing, if that is so.
+func (q *Query) confirm() {
+	if q.Incomplete() == nil && q.view.Tenant.Placement != nil {
+		q.chunks.Confirm()
+	}
+}
+
+// cutBySink hands on only chunks that were cut by a moment.
+type cutBySink struct {
+	piece.Sink
+	asOf int64
+}
+
+// Add implements Sink.
+func (k cutBySink) Add(p *piece.Piece) error {
+	if !p.CutBy(k.asOf) {
+		p.Release()
 		return nil
 	}
-	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
-	if q.req.Order == Unordered {
-		defer q.confirm()
-		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() && !q.tailStands() {
-			return q.readRollups(ctx, sink)
-		}
-		return q.gather(ctx)
-	}
-	for p := range q.plan.parts {
-		if err := q.sink.Passed(q.req.Order.begin(p.Range)); err != nil {
-			return ended(err)
-		}
-		read := q.windows
-		if p.ordered {
-			read = q.stream
-		}
-		if err := read(ctx, p); err != nil {
-			return ended(err)
-		}
-	}
-	return ended(q.sink.Passed(EndPosition))
+	return k.Sink.Add(p)
 }
 
-// ended returns the error of a read, nil for a *Stop.
-func ended(err error) error {
-	var stop *Stop
-	if errors.As(err, &stop) {
-		return nil
+// noteExpired notes that what was known at a moment may have expired since; 0 stands for no moment.
+func (q *Query) noteExpired(since int64) {
+	if since == 0 {
+		return
 	}
-	return err
-}
-
-// Incomplete returns why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
-func (q *Query) Incomplete() []string { return q.missing }
-
-// Unread returns the part of Incomplete that is in the log and no head has read yet, or answers (rule R3).
-func (q *Query) Unread() []string { return q.unread }
-
-// Deferrals returns the readings that make the answer incomplete because they wait for a limit.
-func (q *Query) Deferrals() []Deferral { return q.deferrals }
-
-// MissingChunks returns the chunks that make the answer incomplete because the store lacks them (rule R4).
-func (q *Query) MissingChunks() []MissingChunks { return q.missingChunks }
-
-// MissingChunks is a device and day with chunks that are stored and were not answered.
-type MissingChunks struct {
-	Device string
-	Day    telemetry.Day
-	Detail string
-}
-
-// Stats returns what the query has read, also after an error.
-func (q *Query) Stats() Stats { return q.cost.stats() }
-
-// expired reports whether chunks of a device and day may vanish one by one.
-func (q *Query) expired(device string, day telemetry.Day) bool {
-	return q.plan.tenant.ExpiredOf(device, day, q.soon)
+	tenant, now := q.view.Tenant, q.r.cfg.Now().UnixMilli()
+	first, last := q.req.Days()
+	shown := first + telemetry.Day(sort.Search(int(last+1-first), func(i int) bool {
+		return !tenant.Expired(first+telemetry.Day(i), now)
+	}))
+	if q.view.HidesSome() || shown > first && !tenant.Expired(shown-1, since) {
+		q.expired = append(q.expired, fmt.Sprintf(
+			"readings of days up to %s that were known at %s may have expired since",
+			max(shown, first+1)-1, time.UnixMilli(since).UTC().Format(time.RFC3339)))
+	}
 }

@@ -1,0 +1,117 @@
+package heads
+
+import "time"
+
+// Stored is what the heads of an answer count as stored (rule R8). While the same heads answer, and what they have
+// counted since the store was asked is explained by rows that are known, the store has nothing that an answer would
+// lack.
+type Stored struct {
+	began  time.Time // by the querier's clock, before the heads were asked
+	now    func() time.Time
+	owners map[uint64]*counts // nil: not all heads count, or something is stored that they do not know
+}
+
+// Note says when the store was asked for a range, and what heads had counted before. What it says of one range says
+// nothing of another one.
+type Note struct {
+	heads     map[uint64]uint64 // by owner, the Count of its head; nil: not known
+	at        time.Time         // by the querier's clock, before the heads were asked
+	due       time.Time         // when the store is asked again
+	unsettled time.Time         // until when it is asked each time: a process that is gone may have a create under way
+}
+
+// Counts reports whether all heads count what is stored.
+func (s *Stored) Counts() bool { return s.owners != nil }
+
+// Ignore has nothing follow from what heads count, where chunks come that no head knows.
+func (s *Stored) Ignore() { s.owners = nil }
+
+// Stands reports whether the store has nothing that was not there when a note was made, but chunks that are explained.
+func (s *Stored) Stands(n *Note, explained func(*Later) bool) bool {
+	now := s.now()
+	if !s.hasSameHeads(n) || now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
+		return false
+	}
+	for owner, count := range n.heads {
+		c := s.owners[owner]
+		if c.begun > count {
+			return false
+		}
+		for i := len(c.later) - 1; i >= 0 && c.later[i].count > count; i-- {
+			if !explained(c.later[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// IsSame reports whether nothing became known to be stored since a note was made.
+func (s *Stored) IsSame(n *Note) bool {
+	if !s.hasSameHeads(n) {
+		return false
+	}
+	for owner, count := range n.heads {
+		if s.owners[owner].count != count {
+			return false
+		}
+	}
+	return true
+}
+
+// IsUnsettled reports whether the store is asked each time, by a note.
+func (s *Stored) IsUnsettled(n *Note) bool { return s.now().Before(n.unsettled) }
+
+// hasSameHeads reports whether the same heads answer as when a note was made.
+func (s *Stored) hasSameHeads(n *Note) bool {
+	if len(n.heads) == 0 || len(n.heads) != len(s.owners) {
+		return false
+	}
+	for owner := range n.heads {
+		if s.owners[owner] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Note notes that the query has asked the store for a range, after an earlier note for the same range, or a part of it
+// if the range is longer now. It is asked again after the margin the first time, and after something was stored; else
+// after askEvery.
+func (s *Stored) Note(before *Note, isLonger bool) Note {
+	n := Note{at: s.began, due: s.began.Add(Margin)}
+	switch {
+	case before.heads == nil || s.owners == nil:
+	case !s.hasSameHeads(before):
+		n.unsettled = n.due
+	case isLonger:
+	case !s.began.Before(before.due):
+		n.due = s.began.Add(askEvery)
+	case s.IsSame(before): // another range was asked for
+		n.due = before.due
+	}
+	if before.unsettled.After(n.unsettled) {
+		n.unsettled = before.unsettled
+	}
+	if s.owners == nil {
+		return Note{unsettled: n.unsettled}
+	}
+	n.heads = make(map[uint64]uint64, len(s.owners))
+	for owner, c := range s.owners {
+		n.heads[owner] = c.count
+	}
+	return n
+}
+
+// Due returns when the store is asked again.
+func (n *Note) Due() time.Time { return n.due }
+
+// DueBy lets the store be asked again by a time; zero is no time.
+func (n *Note) DueBy(at time.Time) {
+	if !at.IsZero() && at.Before(n.due) {
+		n.due = at
+	}
+}
+
+// WithoutCounts returns what a note says when it is not known that nothing was missing.
+func (n *Note) WithoutCounts() Note { return Note{unsettled: n.unsettled} }

@@ -1,0 +1,216 @@
+package piece
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"binnacle/binning/chunk"
+	"binnacle/sharding"
+)
+
+// Stats is what was read, and what it cost.
+type Stats struct {
+	RequestUnits  float64 // charged for scans, all attempts together
+	Documents     int     // chunks read
+	Cached        int     // chunks that were read before, or by another query at the same time
+	Rollups       int     // rollup documents and manifests read
+	RollupsCached int     // rollup documents that were read before
+	Keys          int     // partition keys and prefixes of them that were scanned
+	Containers    int     // that these keys lie in
+	HeadRows      int     // rows that came from memory, before merging
+	Reread        int     // devices and days that were read again because chunks were missing (rule R4)
+}
+
+// Plus returns what two reads have cost. Containers are those of the read that had more: both may have asked the same.
+func (s Stats) Plus(t Stats) Stats {
+	return Stats{
+		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
+		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached,
+		Keys:       s.Keys + t.Keys,
+		Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
+	}
+}
+
+// Account counts what one query holds, reads and costs, and holds it to its limits. It is safe for any number of
+// callers.
+type Account struct {
+	Memory     *Memory
+	maxRUs     float64
+	maxSamples int64 // values that may be decoded; 0: no bound
+	mayGoOn    func() error
+
+	samples     atomic.Int64
+	explanation *Explanation // nil for none; set before the query reads
+	explained   *Explained   // in it
+
+	mu         sync.Mutex // guards below
+	spent      float64    // also by scans under way
+	sum        Stats      // but for keys and containers
+	keys       map[sharding.Key]bool
+	containers map[string]bool
+}
+
+// NewAccount returns an account of a request that may cost so many request units.
+func NewAccount(m *Memory, maxRUs float64, r *Request) *Account {
+	return &Account{Memory: m, maxRUs: maxRUs, maxSamples: r.Samples, mayGoOn: r.Continue,
+		keys: make(map[sharding.Key]bool), containers: make(map[string]bool)}
+}
+
+// Visit counts a key.
+func (a *Account) Visit(key sharding.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys[key], a.containers[key.Container] = true, true
+}
+
+// Charge counts the charge of a request under way, and fails if the query may not go on.
+func (a *Account) Charge(rus float64) error {
+	a.mu.Lock()
+	a.spent += rus
+	tooMuch := a.spent > a.maxRUs
+	a.mu.Unlock()
+	switch {
+	case tooMuch:
+		return errRUs
+	case a.mayGoOn != nil:
+		return a.mayGoOn()
+	}
+	return nil
+}
+
+// Add adds what a read has found and cost.
+func (a *Account) Add(s Stats) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sum = a.sum.Plus(s)
+}
+
+// Stats returns what was read so far.
+func (a *Account) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.sum
+	out.Keys, out.Containers = len(a.keys), len(a.containers)
+	return out
+}
+
+// decoded counts values that were decoded, and fails if they are too many.
+func (a *Account) decoded(values int) error {
+	if a.maxSamples > 0 && a.samples.Add(int64(values)) > a.maxSamples {
+		return errSamples
+	}
+	return nil
+}
+
+// Pool counts what all queries of a process hold. It is safe for any number of callers.
+type Pool struct {
+	limit int64
+
+	mu   sync.Mutex // guards below
+	used int64
+}
+
+func (p *Pool) take(n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used+n > p.limit {
+		return false
+	}
+	p.used += n
+	return true
+}
+
+func (p *Pool) give(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= n
+}
+
+// Memory counts the bytes that one query holds, of its own and of what all queries may hold together: pieces, and
+// decoded columns that are being merged. It is safe for any number of callers.
+type Memory struct {
+	limit int64
+	pool  *Pool
+
+	mu   sync.Mutex // guards below
+	used int64
+	peak int64
+}
+
+// NewPool returns a pool of so many bytes.
+func NewPool(limit int64) *Pool { return &Pool{limit: limit} }
+
+// Memory returns a counter with a limit of its own. It must be closed.
+func (p *Pool) Memory(limit int64) *Memory { return &Memory{limit: limit, pool: p} }
+
+// Take adds n bytes, or returns an error and adds none. A sink passes that error on.
+func (m *Memory) Take(n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+n > m.limit {
+		return ErrMemory
+	}
+	if !m.pool.take(n) {
+		return ErrBusy
+	}
+	m.used += n
+	m.peak = max(m.peak, m.used)
+	return nil
+}
+
+// Give takes n bytes back.
+func (m *Memory) Give(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= n
+	m.pool.give(n)
+}
+
+// Peak returns the most bytes that were held.
+func (m *Memory) Peak() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.peak
+}
+
+// Close gives back what is still held.
+func (m *Memory) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pool.give(m.used)
+	m.used = 0
+}
+
+// What things take beside their contents, in bytes, rounded up: slices and strings.
+const (
+	overheadBytes = 256 // of a piece, in the lists and heaps that it is in
+	headerBytes   = 128 // of a group or a decoded column
+	columnBytes   = 256 // of a column that is not decoded: its statistics
+)
+
+// GroupBytes returns about how much memory a decoded group takes.
+func GroupBytes(g *chunk.Group) int64 {
+	n := int64(headerBytes + 8*len(g.Times))
+	for i := range g.Columns {
+		col := &g.Columns[i]
+		n += headerBytes + 8*int64(len(col.Present)+len(col.Bits)) + 16*int64(len(col.Texts))
+		for _, s := range col.Texts {
+			n += int64(len(s))
+		}
+	}
+	return n
+}
+
+// FrameBytes returns about how much memory a frame takes as a piece.
+func FrameBytes(f chunk.Frame) int64 {
+	n := int64(overheadBytes)
+	for i := range f.Groups {
+		n += GroupBytes(&f.Groups[i])
+	}
+	return n
+}
+
+// ChunkBytes returns about how much memory an undecoded chunk takes.
+func ChunkBytes(c *chunk.Chunk) int64 {
+	return overheadBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns())
+}

@@ -1,0 +1,406 @@
+package rollups
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read/kept"
+	"binnacle/query/read/piece"
+	"binnacle/sharding"
+)
+
+// manifestsAge is how long a manifest is used again. An older one is as right, but more has to be read from chunks
+// beside it (rule V4).
+const manifestsAge = 2 * time.Minute
+
+// maxBatches is how many batches a scan names; for more it asks for all.
+const maxBatches = 64
+
+// What rollups are cached under.
+type (
+	manifestKey struct {
+		container, shard string
+		day              telemetry.Day
+	}
+	seriesIndexKey struct{ container, shard, id string }
+	rollupKey      struct {
+		seriesIndexKey
+		metrics, families string // metrics of a correction; any other document has one
+		grid              rollup.Grid
+	}
+)
+
+// cachedRollup is a rollup document, decoded.
+type cachedRollup struct {
+	series    []rollup.Series // of a correction
+	documents []*Document
+	short     bool // of a correction: it has a part of the families that are asked for
+	bytes     int64
+}
+
+// manifests returns those of the job's days, nil for a day without one. With anew the cache is not used.
+func (j *job) manifests(ctx context.Context, anew bool) (map[telemetry.Day]*manifest, error) {
+	container := sharding.RollupsContainer(j.target.Container)
+	out := make(map[telemetry.Day]*manifest)
+	lacking := telemetry.Range{From: telemetry.MaxMillis}
+	key := func(day telemetry.Day) manifestKey { return manifestKey{container, j.target.TenantShard, day} }
+	for _, d := range j.days {
+		if l, ok := j.r.cfg.Room.Get(key(d.day), manifestsAge); ok && !anew {
+			out[d.day], _ = l.(*manifest)
+			continue
+		}
+		lacking.From, lacking.To = min(lacking.From, d.day.Start()), d.day.End()
+	}
+	if lacking.Empty() {
+		return out, nil
+	}
+	scan := store.RollupScan{Range: lacking,
+		Key: store.RollupKey{Container: container, TenantShard: j.target.TenantShard, Name: rollup.ManifestKey}}
+	found := make(map[telemetry.Day]*manifest)
+	err := j.scanRollups(ctx, scan, func(doc []byte) error {
+		l, err := rollup.ParseManifest(doc)
+		if err == nil && l.TenantShard != j.target.TenantShard {
+			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
+		}
+		if err != nil { // its day is read from chunks
+			j.r.cfg.Logger.Warn("cannot read a manifest", "key", j.target.TenantShard, "error", err)
+			return nil
+		}
+		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc)), sum: sha256.Sum256(doc)}
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrNoContainer) {
+		return nil, err
+	}
+	for _, d := range j.days {
+		if d.day.Start() < lacking.From || d.day.End() > lacking.To {
+			continue
+		}
+		l, bytes := found[d.day], int64(0)
+		if l != nil {
+			l.date, bytes = j.date, l.bytes
+		}
+		out[d.day] = l
+		j.r.cfg.Room.Put(key(d.day), l, bytes)
+	}
+	return out, nil
+}
+
+// scanRollups scans rollup documents. It returns errors of take as they are, and store.ErrNoContainer.
+func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc []byte) error) error {
+	var own error
+	s.Charge = func(rus float64) error {
+		own = j.Account.Charge(rus)
+		return own
+	}
+	usage, err := j.r.cfg.Rollups.ScanRollups(ctx, s, func(doc []byte) error {
+		own = take(doc)
+		return own
+	})
+	j.date = max(usage.Date.Unix(), 0)
+	j.Account.Add(piece.Stats{RequestUnits: usage.RUs, Rollups: usage.Documents})
+	j.Account.Explain(func(e *piece.Explained) {
+		e.RollupScans = append(e.RollupScans, piece.RollupScanExplained{RollupKey: s.Key,
+			Range: s.Range, Documents: usage.Documents, RequestUnits: usage.RUs})
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil && !errors.Is(err, store.ErrNoContainer):
+		what := fmt.Sprintf("read rollups %q of %q in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container)
+		return piece.Unavailable(ctx, what, err)
+	}
+	return err
+}
+
+// wanted is the documents of one second-level key that a job needs.
+type wanted struct {
+	rollup  string
+	r       telemetry.Range // that they lie in
+	batches []string
+	ids     map[string]bool
+}
+
+func (w *wanted) add(day telemetry.Day, ref rollup.Ref, batch string) {
+	if w.ids == nil {
+		w.ids, w.r = make(map[string]bool), rollup.Range(day, ref.From, ref.To)
+	}
+	of := rollup.Range(day, ref.From, ref.To)
+	w.r.From, w.r.To = min(w.r.From, of.From), max(w.r.To, of.To)
+	w.ids[ref.ID] = true
+	if !slices.Contains(w.batches, batch) {
+		w.batches = append(w.batches, batch)
+	}
+}
+
+// documents reads what the days need. It reports whether some of it is gone.
+func (j *job) documents(ctx context.Context) (gone bool, err error) {
+	kept, found := make(map[string]any), 0
+	rollups := make(map[string]*wanted)
+	var held int64
+	j.refs(func(d *dayRead, ref rollup.Ref, batch string) {
+		if _, ok := kept[ref.ID]; ok {
+			return
+		}
+		if v, ok := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); ok {
+			kept[ref.ID] = v
+			if l, ok := v.(*cachedRollup); ok {
+				held += l.bytes
+			}
+			found++
+			return
+		}
+		if rollups[ref.Key] == nil {
+			rollups[ref.Key] = &wanted{rollup: ref.Key}
+		}
+		rollups[ref.Key].add(d.day, ref, batch)
+	})
+	j.Account.Add(piece.Stats{RollupsCached: found})
+	if err := j.takeMemory(held); err != nil {
+		return false, err
+	}
+	defer func() {
+		if gone {
+			j.Account.Memory.Give(j.decoded)
+			j.decoded = 0
+		}
+	}()
+	for _, w := range rollups {
+		err := j.fetch(ctx, w, kept)
+		switch {
+		case errors.Is(err, rollup.ErrCorrupt):
+			j.r.cfg.Logger.Warn("cannot read rollups", "key", j.target.TenantShard, "rollup", w.rollup, "error", err)
+			return true, nil
+		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+	}
+	j.rollups = nil
+	for _, d := range j.days {
+		if d.hasRollups() {
+			j.rollups = append(j.rollups, j.assemble(d, kept))
+		}
+	}
+	return false, nil
+}
+
+// takeMemory counts memory that rollups take.
+func (j *job) takeMemory(bytes int64) error {
+	err := j.Account.Memory.Take(bytes)
+	if err == nil {
+		j.decoded += bytes
+	}
+	return err
+}
+
+func (j *job) keyOf(ref rollup.Ref) any {
+	k := seriesIndexKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, ref.ID}
+	if ref.Key == rollup.SeriesIndexKey {
+		return k
+	}
+	metrics := ""
+	if ref.Key == rollup.CorrectionsKey {
+		metrics = kept.Names(j.Request.Rollups.Metrics)
+	}
+	return rollupKey{k, metrics, j.Request.Rollups.Families.String(), j.Request.Rollups.Grid}
+}
+
+// fetch reads documents, and takes those that it has found out of w.
+func (j *job) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
+	s := store.RollupScan{
+		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard,
+			Name: w.rollup},
+		Range: w.r, Batches: w.batches,
+	}
+	if len(w.batches) > maxBatches {
+		s.Batches = nil
+	}
+	return j.scanRollups(ctx, s, func(doc []byte) error {
+		d, err := rollup.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if !w.ids[d.ID] {
+			return nil
+		}
+		if d.TenantShard != j.target.TenantShard || d.Key != w.rollup {
+			return fmt.Errorf("%w: document %s is of %q, %q", rollup.ErrCorrupt, d.ID, d.TenantShard, d.Key)
+		}
+		delete(w.ids, d.ID)
+		ref := rollup.Ref{Key: d.Key, ID: d.ID}
+		if d.Key == rollup.SeriesIndexKey {
+			kept[d.ID] = d.SeriesIndex
+			j.r.cfg.Room.Put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)))
+			return nil
+		}
+		// A few bytes may become many: there must be room before.
+		taken := rollupBytes(d, j.Request.Rollups)
+		if err := j.takeMemory(taken); err != nil {
+			return err
+		}
+		l, err := decodeRollup(d, j.Request.Rollups)
+		if err != nil {
+			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
+		}
+		if err := j.takeMemory(l.bytes - taken); err != nil {
+			return err
+		}
+		kept[d.ID] = l
+		j.r.cfg.Room.Put(j.keyOf(ref), l, l.bytes)
+		return nil
+	})
+}
+
+// needs reports whether a request needs a section.
+func needs(ask *piece.RollupsRequest, s *rollup.Section) bool {
+	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Families.Has(s.Family)
+}
+
+// rollupBytes returns what the sections that a request needs take once they are decoded, without counter resets.
+func rollupBytes(d *rollup.Document, ask *piece.RollupsRequest) int64 {
+	n := 64 * int64(len(d.SeriesIndex))
+	for i := range d.Sections {
+		if s := &d.Sections[i]; needs(ask, s) {
+			n += rollup.Bytes(s.Series, s.Buckets, rollup.Families{s.Family}) + 4*int64(s.Series)
+		}
+	}
+	return n
+}
+
+// decodeRollup decodes the sections of a document that a request needs.
+func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup, error) {
+	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]rollup.Families)
+	for i := range d.Sections {
+		s := &d.Sections[i]
+		if !needs(ask, s) {
+			continue
+		}
+		places, err := s.SeriesNumbers()
+		if err != nil {
+			return nil, err
+		}
+		x := &Document{Metric: s.Metric, From: d.From, To: d.To,
+			Table: rollup.NewTable(s.Series, s.Buckets, rollup.Families{s.Family})}
+		for row, place := range places {
+			for len(x.Rows) <= int(place) {
+				x.Rows = append(x.Rows, -1)
+			}
+			x.Rows[place] = int32(row)
+		}
+		if s.Family == rollup.Last && d.From == 0 {
+			x.At0 = make([]rollup.Sample, s.Series)
+		}
+		if err := s.Decode(x.Table, 0, x.Rows, x.At0); err != nil {
+			return nil, err
+		}
+		out.documents = append(out.documents, x)
+		if of := families[s.Metric]; !of.Has(s.Family) {
+			families[s.Metric] = append(of, s.Family)
+		}
+		out.bytes += x.Table.ResetBytes() + 4*int64(len(x.Rows)-s.Series)
+	}
+	for _, of := range families {
+		out.short = out.short || len(of) < len(ask.Families)
+	}
+	return out, nil
+}
+
+// refs calls yield with each document that the days need.
+func (j *job) refs(yield func(d *dayRead, ref rollup.Ref, batch string)) {
+	ask := j.Request.Rollups
+	for _, d := range j.days {
+		for _, c := range d.chosen(ask.Grid) {
+			if c.corrected != nil {
+				yield(d, c.CorrectionDocument(d.day), c.Name)
+			}
+			for _, metric := range ask.Metrics {
+				m := c.Metric(metric)
+				if c.owned == 0 || m == nil {
+					continue
+				}
+				for _, ref := range c.SeriesIndexes(d.day) {
+					if m.Parts == nil || slices.Contains(m.Parts, ref.Part) {
+						yield(d, ref, c.Name)
+					}
+				}
+				for _, ref := range c.documents(ask, d.day, metric) {
+					yield(d, ref, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// assemble returns what rollups have of a day.
+func (j *job) assemble(d *dayRead, kept map[string]any) *Rollups {
+	ask := j.Request.Rollups
+	out := &Rollups{Day: d.day, Grid: ask.Grid, Raw: d.raw}
+	for _, c := range d.chosen(ask.Grid) {
+		if c.corrected != nil {
+			l := kept[c.CorrectionDocument(d.day).ID].(*cachedRollup)
+			out.Parts = append(out.Parts, Part{Series: l.series, Documents: l.documents, Of: c.corrected})
+			for device := range c.corrected {
+				if l.short {
+					d.raw[device] = true
+				}
+			}
+		}
+		if c.owned == 0 {
+			continue
+		}
+		parts := make(map[int]*Part)
+		for _, ref := range c.SeriesIndexes(d.day) {
+			if series, ok := kept[ref.ID].([]rollup.Series); ok {
+				parts[ref.Part] = &Part{Series: series, Hours: c.owned, Of: c.left}
+			}
+		}
+		for _, metric := range ask.Metrics {
+			for _, ref := range c.documents(ask, d.day, metric) {
+				p := parts[ref.Part]
+				p.Documents = append(p.Documents, kept[ref.ID].(*cachedRollup).documents...)
+			}
+		}
+		for part := range c.Parts {
+			if p := parts[part]; p != nil {
+				out.Parts = append(out.Parts, *p)
+			}
+		}
+	}
+	return out
+}
+
+// load decides what rollups cover and reads it. Where an old manifest names documents that are gone, manifests
+// are read again; what is missing then is read from chunks.
+func (j *job) load(ctx context.Context) error {
+	for again := range 2 {
+		manifests, err := j.manifests(ctx, again > 0)
+		if err != nil {
+			return err
+		}
+		for _, d := range j.days {
+			d.from, d.to = 0, 0
+			if l := manifests[d.day]; l != nil {
+				d.cover(l, j.Request.Rollups)
+				j.leaveOutErased(d)
+			}
+		}
+		gone, err := j.documents(ctx)
+		if err != nil || !gone {
+			return err
+		}
+	}
+	for _, d := range j.days {
+		d.from, d.to = 0, 0
+	}
+	j.rollups = nil
+	return nil
+}
