@@ -54,7 +54,7 @@ func TestDevFromStartToStop(t *testing.T) {
 
 	soon(t, time.Until(d.started.Add(time.Minute)), func() bool {
 		fresh := false
-		d.ask("acme", "device=truck-0000&metric=velocity&from=-1s", func(r row, values map[string]any) {
+		d.ask("acme", "device=truck-0000&metric=velocity&from=-1s&strict=true", func(r row, values map[string]any) {
 			require.Equal(t, "truck-0000", r.device)
 			require.Contains(t, values, "velocity")
 			fresh = true

@@ -134,12 +134,13 @@ func (a *answer) json(body io.Reader) stats {
 	var all struct {
 		Readings            []reading `json:"readings"`
 		Truncated, Complete bool
+		Incomplete          []string
 		Stats               stats
 	}
 	d := json.NewDecoder(body)
 	d.UseNumber()
 	require.NoError(a.t, d.Decode(&all), a.query)
-	require.True(a.t, all.Complete && !all.Truncated, "complete %v, truncated %v: %s", all.Complete, all.Truncated,
+	require.True(a.t, all.Complete && !all.Truncated, "incomplete %q, truncated %v: %s", all.Incomplete, all.Truncated,
 		a.query)
 	for _, r := range all.Readings {
 		a.give(r)
