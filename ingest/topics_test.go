@@ -60,7 +60,7 @@ func (r *rig) publishTo(topic string, partition int, messages ...kafkago.Message
 // stored waits until the store has what was published.
 func (r *rig) stored() {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return maps.Equal(r.want, r.Stored()) }, patience, 5*time.Millisecond)
+	require.Eventually(r.t, func() bool { return maps.Equal(r.want, r.Stored()) }, patience, 50*time.Millisecond)
 	r.whole()
 }
 

@@ -3,6 +3,7 @@ package ingesttest
 
 import (
 	"sort"
+	"sync"
 	"testing"
 
 	"binnacle/binning/chunk"
@@ -20,6 +21,10 @@ type Stores struct {
 	Chunks  *storetest.Memory
 	Docs    *controltest.Documents
 	Catalog *controltest.Catalog
+
+	mu       sync.Mutex // guards below
+	stored   map[Series]telemetry.Value
+	storedAt int // Chunks.Writes when stored was made
 }
 
 // NewStores makes empty stores, with containers for the months given.
@@ -38,8 +43,19 @@ type Series struct {
 	Time                   int64
 }
 
-// Stored returns the merge of all chunks: of each series and instant the value with the highest through.
+// Stored returns the merge of all chunks: of each series and instant the value with the highest through. Chunks are
+// decoded only after a write, since tests that wait for something call Stored again and again. Callers must not change
+// the result.
 func (s *Stores) Stored() map[Series]telemetry.Value {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.Chunks.Writes(); s.stored == nil || at != s.storedAt {
+		s.stored, s.storedAt = s.merged(), at
+	}
+	return s.stored
+}
+
+func (s *Stores) merged() map[Series]telemetry.Value {
 	out, from := map[Series]telemetry.Value{}, map[Series]store.Source{}
 	for _, d := range s.Chunks.Documents() {
 		c, err := chunk.Parse(d.Doc)

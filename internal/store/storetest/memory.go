@@ -163,6 +163,13 @@ func (m *Memory) Documents() []Stored {
 	return out
 }
 
+// Writes returns how many writes have changed the documents so far.
+func (m *Memory) Writes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.writes
+}
+
 // Create implements store.Writer.
 func (m *Memory) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	m.check(key, id, doc)
@@ -205,6 +212,7 @@ func (m *Memory) DeleteChunk(ctx context.Context, key sharding.Key, id string) (
 	if f.Err == nil || f.Applied {
 		m.mu.Lock()
 		delete(m.containers[key.Container], place{key.TenantShard, key.Device, id})
+		m.writes++
 		m.mu.Unlock()
 	}
 	return store.Receipt{RUs: 10}, f.Err
@@ -334,8 +342,10 @@ func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 	}
 	var tails []store.Tail
 	for p, doc := range docs {
-		id, err := chunk.ParseID(p.id)
-		if err == nil && p.tenantShard == key.TenantShard && p.device == key.Device && chainOf(id) == chain {
+		if p.tenantShard != key.TenantShard || p.device != key.Device {
+			continue
+		}
+		if id, err := chunk.ParseID(p.id); err == nil && chainOf(id) == chain {
 			last := m.parse(doc)
 			tails = append(tails, store.Tail{Number: id.Number, Through: last.Through, From: last.From, To: last.To,
 				Erased: last.Rows != nil && *last.Rows == 0})
@@ -533,12 +543,15 @@ func (m *Memory) checkChain(key sharding.Key, id chunk.ID, p properties) {
 	}
 	before := id
 	before.Number--
+	wanted := before.String()
 	tenant, _, _ := strings.Cut(key.TenantShard, "~")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for at, doc := range m.containers[key.Container] {
-		owner, _, _ := strings.Cut(at.tenantShard, "~")
-		if owner == tenant && at.device == key.Device && at.id == before.String() {
+		if at.device != key.Device || at.id != wanted {
+			continue
+		}
+		if owner, _, _ := strings.Cut(at.tenantShard, "~"); owner == tenant {
 			if through := m.parse(doc).Through; through != p.After {
 				m.t.Errorf("create %s: after is %d, but %s reaches %d", id, p.After, before, through)
 			}
