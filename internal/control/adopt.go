@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,17 +57,17 @@ func (d *Directory) Adopt(ctx context.Context, tenant Document, last sharding.Ep
 	if err != nil || v.has(tenant.ID) {
 		return v, err
 	}
-	body := make(map[string]any)
-	if err := json.Unmarshal(tenant.Body, &body); err != nil {
+	last.From = 0
+	body, err := changeBody(tenant, []Change{{set: func(b *tenantBody) error {
+		if b.Epoch, b.Period = last, v.Period().Period; b.Period == sharding.Month {
+			b.Period = ""
+		}
+		return nil
+	}}})
+	if err != nil {
 		return nil, fmt.Errorf("tenant %s: %w", tenant.ID, err)
 	}
-	last.From = 0
-	body["epoch"] = last
-	delete(body, "period")
-	if p := v.Period().Period; p != sharding.Month {
-		body["period"] = p
-	}
-	_, err = d.cfg.Documents.Create(ctx, newDocument(KindTenant, tenant.ID, body))
+	_, err = d.cfg.Documents.Create(ctx, Document{Kind: KindTenant, ID: tenant.ID, Body: body})
 	if err != nil && !errors.Is(err, ErrExists) {
 		return nil, fmt.Errorf("register tenant %s: %w", tenant.ID, err)
 	}

@@ -3,13 +3,12 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"binnacle/internal/telemetry"
-	"binnacle/sharding/balance"
+	"binnacle/sharding"
 )
 
 // KindDecision is the kind of documents that say what the balancer has decided.
@@ -18,14 +17,14 @@ const KindDecision = "decision"
 // Decision is what the balancer has decided of a container and a day. It is stored before any of its epochs is, and
 // never changes: a process that finds it goes on with it.
 type Decision struct {
-	Container  string           `json:"container"`
-	Day        telemetry.Day    `json:"day"`     // that the epochs begin on
-	Created    int64            `json:"created"` // ms since 1970
-	Advice     bool             `json:"advice,omitempty"`
-	Partitions int              `json:"partitions"`
-	Before     float64          `json:"hottestBefore"` // hottest physical partition over mean, as forecast for the day
-	After      float64          `json:"hottestAfter"`
-	Changes    []balance.Change `json:"changes,omitempty"`
+	Container  string                 `json:"container"`
+	Day        telemetry.Day          `json:"day"`     // that the epochs begin on
+	Created    int64                  `json:"created"` // ms since 1970
+	Advice     bool                   `json:"advice,omitempty"`
+	Partitions int                    `json:"partitions"`
+	Before     float64                `json:"hottestBefore"` // hottest physical partition over mean, as forecast for the day
+	After      float64                `json:"hottestAfter"`
+	Changes    []sharding.EpochChange `json:"changes,omitempty"`
 }
 
 // id has advice apart: it decides nothing.
@@ -76,7 +75,7 @@ func (s *Decisions) List(ctx context.Context, tenant string, since telemetry.Day
 			return nil, err
 		}
 		if tenant != "" {
-			d.Changes = slices.DeleteFunc(d.Changes, func(c balance.Change) bool { return c.Tenant != tenant })
+			d.Changes = slices.DeleteFunc(d.Changes, func(c sharding.EpochChange) bool { return c.Tenant != tenant })
 		}
 		if d.Day >= since && (tenant == "" || len(d.Changes) > 0) {
 			out = append(out, d)
@@ -86,22 +85,6 @@ func (s *Decisions) List(ctx context.Context, tenant string, since telemetry.Day
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Container, b.Container))
 	})
 	return out, nil
-}
-
-// PinChange sets what an operator has decided of a tenant's placement.
-func PinChange(pin balance.Pin) (Change, error) {
-	c := Change{path: []string{"pin"}, named: "pin"}
-	switch {
-	case pin.Keep && pin.Keys != 0:
-		return c, errors.New("a pin keeps the keys as they are, or sets their number")
-	case pin.Keys < 0 || pin.Keys > 1024:
-		return c, fmt.Errorf("%d keys: 1 to 1024 are allowed", pin.Keys)
-	case pin.Keep:
-		c.value = map[string]any{"keep": true}
-	case pin.Keys > 0:
-		c.value = map[string]any{"keys": pin.Keys}
-	}
-	return c, nil
 }
 
 // Decided returns when it was decided.

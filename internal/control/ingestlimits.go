@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"time"
 
 	"binnacle/internal/text/duration"
@@ -32,8 +31,12 @@ type IngestLimits struct {
 	LabelValues Limit `name:"ingest-label-values" json:"labelValues,omitempty" help:"Values of a label among all devices of the tenant." default:"${tenantlimit=none}"`
 }
 
-// Or returns the limits of a tenant: those of byDefault where l says nothing.
-func (l IngestLimits) Or(byDefault IngestLimits) IngestLimits { return orDefaults(l, byDefault) }
+// Or returns the limits of a tenant: where l says nothing, the limit of byDefault.
+func (l IngestLimits) Or(byDefault IngestLimits) IngestLimits {
+	out := TenantIngest{IngestLimits: l}
+	ingestLimits.fill(&out, &TenantIngest{IngestLimits: byDefault})
+	return out.IngestLimits
+}
 
 // Any reports whether there is a limit to anything.
 func (l IngestLimits) Any() bool {
@@ -49,13 +52,34 @@ type TenantIngest struct {
 	Future Period `name:"ingest-future" json:"futureSeconds,omitempty" help:"Furthest that an event time may lie after the Kafka timestamp of its record; default for --future of the ingesters." default:"${tenantlimit=default}"`
 }
 
-// Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
-func (l TenantIngest) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "ingest") }
+// ingestLimits lists the fields of TenantIngest.
+var ingestLimits = limitTable[TenantIngest]{
+	{"ingest-readings", func(l *TenantIngest) limitField { return &l.Readings }},
+	{"ingest-values", func(l *TenantIngest) limitField { return &l.Values }},
+	{"ingest-device-readings", func(l *TenantIngest) limitField { return &l.DeviceReadings }},
+	{"ingest-device-values", func(l *TenantIngest) limitField { return &l.DeviceValues }},
+	{"ingest-burst", func(l *TenantIngest) limitField { return &l.Burst }},
+	{"ingest-over", func(l *TenantIngest) limitField { return &l.OnExcess }},
+	{"ingest-devices", func(l *TenantIngest) limitField { return &l.Devices }},
+	{"ingest-new-devices", func(l *TenantIngest) limitField { return &l.NewDevices }},
+	{"ingest-series", func(l *TenantIngest) limitField { return &l.Series }},
+	{"ingest-total-series", func(l *TenantIngest) limitField { return &l.TotalSeries }},
+	{"ingest-payload", func(l *TenantIngest) limitField { return &l.Payload }},
+	{"ingest-labels", func(l *TenantIngest) limitField { return &l.Labels }},
+	{"ingest-label-values", func(l *TenantIngest) limitField { return &l.LabelValues }},
+	{"ingest-past", func(l *TenantIngest) limitField { return &l.Past }},
+	{"ingest-future", func(l *TenantIngest) limitField { return &l.Future }},
+}
 
-// Bounds returns what the tenant document bounds, as QueryLimits.Bounds does. The ingesters' own limits are not in it.
-func (l TenantIngest) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l)) }
+// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
+func (l TenantIngest) Changes() []Change {
+	return ingestLimits.changes(&l, func(b *tenantBody) *TenantIngest { return &b.Limits.Ingest })
+}
 
-// Period is a Bound that is a length of time, in seconds.
+// Bounds returns the limits that the tenant document sets, as QueryLimits.Bounds does, without those of the ingesters.
+func (l TenantIngest) Bounds() map[string]any { return ingestLimits.bounds(&l) }
+
+// Period is a Limit to a duration, in seconds.
 type Period Limit
 
 // PeriodOf returns a duration as a Period.
@@ -94,9 +118,11 @@ func (l Period) MarshalJSON() ([]byte, error) { return Limit(l).MarshalJSON() }
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *Period) UnmarshalJSON(text []byte) error { return (*Limit)(l).UnmarshalJSON(text) }
 
-func (l Period) isDefault() bool { return Limit(l).isDefault() }
+func (l *Period) says() Limit { return Limit(*l) }
 
-func (l Period) stored() any { return Limit(l).stored() }
+func (l *Period) value() any { return Limit(*l) }
+
+func (l *Period) take(from limitField) { (*Limit)(l).take((*Limit)(from.(*Period))) }
 
 // Or returns l, or byDefault where l says nothing.
 func (l Period) Or(byDefault Period) Period { return Period(Limit(l).Or(Limit(byDefault))) }
@@ -156,11 +182,20 @@ func (o OnExcess) String() string {
 	return string(o)
 }
 
-func (o OnExcess) isDefault() bool { return o == "" || o == excessUnset }
-
-func (o OnExcess) stored() any {
-	if o == excessUnset {
-		return nil
+func (o *OnExcess) says() Limit {
+	switch *o {
+	case "":
+		return Default
+	case excessUnset:
+		return Unset
 	}
-	return string(o)
+	return 1
+}
+
+func (o *OnExcess) value() any { return string(*o) }
+
+func (o *OnExcess) take(from limitField) {
+	if *o = *from.(*OnExcess); *o == excessUnset {
+		*o = ""
+	}
 }

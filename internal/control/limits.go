@@ -1,26 +1,26 @@
 package control
 
 import (
-	"cmp"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 )
 
 // Limit is how much of something there may be. It is spelt as a number, none, or default; unchanged is a change to
 // nothing.
 type Limit float64
 
-// Bounds that are no numbers.
+// Limits that are no numbers.
 const (
-	Default   Limit = 0  // nothing is said: what the role is set to
-	Unbounded Limit = -1 // none
-	Unset     Limit = -2 // default, said of what may have been something else before: it is to be as if nothing was said
+	// Default leaves the limit as it is: to the role, unless the tenant has one.
+	Default Limit = 0
+	// Unbounded is no limit.
+	Unbounded Limit = -1
+	// Unset leaves the limit to the role, whatever the tenant had before.
+	Unset Limit = -2
 )
 
 var errLimit = errors.New("a number above 0, none, or default is needed")
@@ -77,11 +77,15 @@ func (b *Limit) UnmarshalJSON(text []byte) error {
 
 func (b Limit) isDefault() bool { return b == Default || b == Unset }
 
-func (b Limit) stored() any {
-	if b == Unset {
-		return nil
+func (b *Limit) says() Limit { return *b }
+
+func (b *Limit) value() any { return *b }
+
+// take sets b to another *Limit. Documents do not distinguish Unset from Default.
+func (b *Limit) take(from limitField) {
+	if *b = *from.(*Limit); *b == Unset {
+		*b = Default
 	}
-	return b
 }
 
 // Or returns b, or byDefault where b says nothing.
@@ -105,98 +109,96 @@ type QueryLimits struct {
 	Samples     Limit `name:"query-samples" json:"samples,omitempty" help:"Values that a query of a tenant may read." default:"${tenantlimit=none}"`
 }
 
-// Or returns the limits of a tenant: those of byDefault where l says nothing.
-func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits { return orDefaults(l, byDefault) }
-
-// Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
-func (l QueryLimits) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "query") }
-
-// Bounds returns what is bounded, by the name of its flag: numbers, lengths of time in seconds, and the action above a
-// rate.
-func (l QueryLimits) Bounds() map[string]any { return boundsOf(reflect.ValueOf(l)) }
-
-func boundsOf(limits reflect.Value) map[string]any {
-	into := map[string]any{}
-	for _, f := range limitFields(limits) {
-		stored := f.value.Interface().(limitField).stored()
-		if stored != nil && !f.value.IsZero() && fmt.Sprint(stored) != Unbounded.String() {
-			into[f.Tag.Get("name")] = stored
-		}
-	}
-	return into
+// Or returns the limits of a tenant: where l says nothing, the limit of byDefault.
+func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits {
+	queryLimits.fill(&l, &byDefault)
+	return l
 }
 
-// fieldValue is a field of a struct and its value.
-type fieldValue struct {
-	reflect.StructField
-	value reflect.Value
+// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
+func (l QueryLimits) Changes() []Change {
+	return queryLimits.changes(&l, func(b *tenantBody) *QueryLimits { return &b.Limits.Query })
 }
 
-// limitFields returns the fields of a struct of limits, in their order.
-func limitFields(limits reflect.Value) (out []fieldValue) {
-	for i := range limits.NumField() {
-		field, value := limits.Type().Field(i), limits.Field(i)
-		if field.Anonymous {
-			out = append(out, limitFields(value)...)
-		} else {
-			out = append(out, fieldValue{field, value})
-		}
-	}
-	return out
+// Bounds returns the limits that are set, by the names of their flags: numbers, durations in seconds, and the action
+// above a rate.
+func (l QueryLimits) Bounds() map[string]any { return queryLimits.bounds(&l) }
+
+// queryLimits lists the fields of QueryLimits.
+var queryLimits = limitTable[QueryLimits]{
+	{"query-rate", func(l *QueryLimits) limitField { return &l.Rate }},
+	{"query-concurrency", func(l *QueryLimits) limitField { return &l.Concurrency }},
+	{"query-rus", func(l *QueryLimits) limitField { return &l.RUs }},
+	{"query-rus-day", func(l *QueryLimits) limitField { return &l.RUsOfDay }},
+	{"query-samples", func(l *QueryLimits) limitField { return &l.Samples }},
 }
 
-// limitField is the type of each field of QueryLimits, IngestLimits and TenantIngest. A limit is declared by its field
-// alone: its flag, its help, its property in the tenant document and its default are the field's tags.
+// limitTable lists the limits of a struct by the names of their flags.
+type limitTable[T any] []struct {
+	name  string
+	field func(*T) limitField
+}
+
+// limitField is a field in a limitTable: *Limit, *Period or *OnExcess.
 type limitField interface {
-	// isDefault reports whether the field leaves the limit to the role.
-	isDefault() bool
-	// stored returns the value in the tenant document; nil takes it out.
-	stored() any
+	encoding.TextUnmarshaler
+	fmt.Stringer
+
+	// says returns Default, Unset or Unbounded; for a limit that is set a number above 0.
+	says() Limit
+	// value returns the limit as the tenant document has it.
+	value() any
+	// take sets the field to one of the same type, as the tenant document has it.
+	take(from limitField)
 }
 
-// orDefaults returns limits with each field that says nothing taken from byDefault.
-func orDefaults[T any](limits, byDefault T) T {
-	to, from := reflect.ValueOf(&limits).Elem(), reflect.ValueOf(byDefault)
-	for i := range to.NumField() {
-		if to.Field(i).Interface().(limitField).isDefault() {
-			to.Field(i).Set(from.Field(i))
+// fill sets the limits that say nothing to those of byDefault.
+func (t limitTable[T]) fill(limits, byDefault *T) {
+	for _, l := range t {
+		if to := l.field(limits); to.says().isDefault() {
+			to.take(l.field(byDefault))
 		}
 	}
-	return limits
 }
 
-// changesOf returns a change for each field of a struct of limits that says something.
-func changesOf(limits reflect.Value, path ...string) (out []Change) {
-	for _, f := range limitFields(limits) {
-		if !f.value.IsZero() {
-			property, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			out = append(out, Change{path: append(slices.Clone(path), property), named: f.Tag.Get("name"),
-				value: f.value.Interface().(limitField).stored()})
+// bounds returns the limits that are set, by name.
+func (t limitTable[T]) bounds(limits *T) map[string]any {
+	out := map[string]any{}
+	for _, l := range t {
+		if f := l.field(limits); f.says() > 0 {
+			out[l.name] = f.value()
 		}
 	}
 	return out
 }
 
-// limitsBody is the limits in a tenant document: docs/internals/format/control.md.
-type limitsBody struct {
-	Query  QueryLimits  `json:"query"`
-	Ingest TenantIngest `json:"ingest"`
-}
-
-// Change is something about a tenant that an operator sets.
-type Change struct {
-	path  []string // in the tenant document
-	value any      // nil takes it out
-	named string
-	none  string // how a change that takes something out is shown; empty: default
-
-	update func(body map[string]any) error // in place of setting the value; nil for none
-}
-
-// String returns the property and its new value.
-func (c Change) String() string {
-	if c.value == nil {
-		return c.named + " " + cmp.Or(c.none, Unset.String())
+// changes returns a change for each limit that says something. in returns the limits of a tenant document.
+func (t limitTable[T]) changes(limits *T, in func(*tenantBody) *T) (out []Change) {
+	for _, l := range t {
+		if from := l.field(limits); from.says() != Default {
+			out = append(out, Change{l.name + " " + from.String(), func(b *tenantBody) error {
+				l.field(in(b)).take(from)
+				return nil
+			}})
+		}
 	}
-	return fmt.Sprintf("%s %v", c.named, c.value)
+	return out
+}
+
+// parse sets the limit of a setting's name to its value, if there is such a limit.
+func (t limitTable[T]) parse(limits *T, s Setting) error {
+	for _, l := range t {
+		if l.name == s.Name {
+			return l.field(limits).UnmarshalText([]byte(s.Value))
+		}
+	}
+	return nil
+}
+
+// settings returns the limits as their flags have them.
+func (t limitTable[T]) settings(limits *T) (out []Setting) {
+	for _, l := range t {
+		out = append(out, Setting{l.name, l.field(limits).String()})
+	}
+	return out
 }

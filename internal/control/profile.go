@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,26 +40,19 @@ func checkProfileText(text string) error {
 	return nil
 }
 
-// textChange sets a property of the profile, which has a setting's name; an empty text takes it out.
-func textChange(property, name, text string) (Change, error) {
-	text = strings.TrimSpace(text)
+// textChange sets a text of the profile; an empty one removes it.
+func textChange(s Setting, in func(*Profile) *string) (Change, error) {
+	text := strings.TrimSpace(s.Value)
 	if err := checkProfileText(text); err != nil {
 		return Change{}, err
 	}
-	return profileChange(Change{path: []string{property}, named: name}, text), nil
+	return Change{s.Name + " " + cmp.Or(text, "none"), func(b *tenantBody) error {
+		*in(&b.Profile) = text
+		return nil
+	}}, nil
 }
 
-// profileChange sets the value of a change to a text; an empty one takes the property out.
-func profileChange(c Change, text string) Change {
-	if text == "" {
-		c.none = "none"
-	} else {
-		c.value = text
-	}
-	return c
-}
-
-// TagChanges sets tags of a tenant by their names; an empty value takes one out.
+// TagChanges sets tags of a tenant by their names; an empty value removes one.
 func TagChanges(tags map[string]string) (out []Change, err error) {
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		if !tagName.MatchString(name) {
@@ -68,16 +62,24 @@ func TagChanges(tags map[string]string) (out []Change, err error) {
 		if err := checkProfileText(text); err != nil {
 			return nil, fmt.Errorf("tag %s: %w", name, err)
 		}
-		c := profileChange(Change{path: []string{"tags", name}, named: "tag:" + name}, text)
-		set := c
-		c.update = func(body map[string]any) error {
-			set.apply(body)
-			if all, _ := body["tags"].(map[string]any); len(all) > maxTags {
-				return errTags
-			}
-			return nil
-		}
-		out = append(out, c)
+		out = append(out, Change{"tag:" + name + " " + cmp.Or(text, "none"), func(b *tenantBody) error {
+			return b.setTag(name, text)
+		}})
 	}
 	return out, nil
+}
+
+// setTag sets a tag; an empty text removes it.
+func (b *tenantBody) setTag(name, text string) error {
+	if text == "" {
+		delete(b.Tags, name)
+		return nil
+	}
+	if b.Tags == nil {
+		b.Tags = map[string]string{}
+	}
+	if b.Tags[name] = text; len(b.Tags) > maxTags {
+		return errTags
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -384,7 +383,7 @@ func RetentionChange(text string, now time.Time, found ...Tagged) (Change, error
 	if len(found) > 0 {
 		set.found = found[0]
 	}
-	return Change{path: []string{"retention"}, named: "retention", value: text, update: set.store}, nil
+	return Change{"retention " + text, set.store}, nil
 }
 
 // LongestRetention returns the longest retention that a tenant would have with the text of a RetentionChange; 0 is for
@@ -458,17 +457,9 @@ func parseKeep(text string) (time.Duration, error) {
 }
 
 // store makes the classes the current ones of a tenant document, and those before former ones.
-func (x retentionSetting) store(body map[string]any) error {
+func (x retentionSetting) store(b *tenantBody) error {
 	classes, now := x.classes, x.at
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	var b tenantBody
-	if err := json.Unmarshal(text, &b); err != nil {
-		return err
-	}
-	policies, err := policiesOf(b)
+	policies, err := policiesOf(*b)
 	if err != nil {
 		return err
 	}
@@ -490,10 +481,7 @@ func (x retentionSetting) store(body map[string]any) error {
 	if n := len(policies); n > 1 { // clocks of those who change it may differ
 		begins = max(now, policies[n-2].until)
 	}
-	tagged, err := taggedOf(body)
-	if err != nil {
-		return err
-	}
+	tagged := b.taggedTimes()
 	tagged.takeBack(now)
 	if shortens(before.classes, classes) {
 		begins += retentionLead.Milliseconds()
@@ -523,18 +511,14 @@ func (x retentionSetting) store(body map[string]any) error {
 	if len(policies) > maxRetentionPolicies {
 		return errPolicies
 	}
-	var stored []retentionPolicyBody
+	b.Retention, b.RetentionSeconds = nil, int64(longest/time.Second)
 	for _, p := range policies {
-		b := retentionPolicyBody{Until: p.until}
+		stored := retentionPolicyBody{Until: p.until}
 		for _, c := range p.classes {
-			b.Classes = append(b.Classes, retentionClassBody{c.Devices, int64(c.Keep / time.Second), c.First})
+			stored.Classes = append(stored.Classes, retentionClassBody{c.Devices, int64(c.Keep / time.Second), c.First})
 		}
-		stored = append(stored, b)
+		b.Retention = append(b.Retention, stored)
 	}
-	if len(tagged) > 0 {
-		body["tagged"] = tagged
-	}
-	body["retention"], body["retentionSeconds"] = stored, int64(longest/time.Second)
 	return nil
 }
 

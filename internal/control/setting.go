@@ -1,22 +1,20 @@
 package control
 
 import (
-	"encoding"
+	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
 
 	"binnacle/internal/text/duration"
-	"binnacle/sharding/balance"
+	"binnacle/sharding"
 )
 
-// Setting is one thing that an operator sets of a tenant: the name of its flag of `tenant set`, and its value as the
-// flag has it.
+// Setting is one setting of a tenant: the name of its flag of `tenant set`, and the value that the flag has.
 type Setting struct{ Name, Value string }
 
-// names of settings that are no limits.
+// Names of settings that are not limits.
 const (
 	settingLookback    = "lookback"
 	settingRetention   = "retention"
@@ -43,17 +41,12 @@ func (t Tenant) Settings() []Setting {
 	if t.Ingest != nil {
 		ingest = *t.Ingest
 	}
-	out := []Setting{{settingDisplayName, t.DisplayName}, {settingContact, t.Contact}, {settingLookback, lookback},
-		{settingRetention, t.RetentionText()}, {settingPin, pin}}
-	for _, limits := range []any{t.Queries, ingest} {
-		for _, f := range limitFields(reflect.ValueOf(limits)) {
-			out = append(out, Setting{f.Tag.Get("name"), f.value.Interface().(fmt.Stringer).String()})
-		}
-	}
-	return out
+	return slices.Concat([]Setting{{settingDisplayName, t.DisplayName}, {settingContact, t.Contact},
+		{settingLookback, lookback}, {settingRetention, t.RetentionText()}, {settingPin, pin}},
+		queryLimits.settings(&t.Queries), ingestLimits.settings(&ingest))
 }
 
-// Changes returns what has to be set so that a tenant has the setting.
+// Changes returns the changes that give a tenant the setting.
 func (s Setting) Changes(now time.Time) ([]Change, error) {
 	c, err := Change{}, error(nil)
 	switch s.Name {
@@ -64,9 +57,9 @@ func (s Setting) Changes(now time.Time) ([]Change, error) {
 	case settingPin:
 		c, err = pinChange(s.Value)
 	case settingDisplayName:
-		c, err = textChange("displayName", s.Name, s.Value)
+		c, err = textChange(s, func(p *Profile) *string { return &p.DisplayName })
 	case settingContact:
-		c, err = textChange("contact", s.Name, s.Value)
+		c, err = textChange(s, func(p *Profile) *string { return &p.Contact })
 	default:
 		return s.limitChanges()
 	}
@@ -90,29 +83,23 @@ func lookbackChange(text string) (Change, error) {
 func pinChange(text string) (Change, error) {
 	switch text {
 	case pinKeep:
-		return PinChange(balance.Pin{Keep: true})
+		return PinChange(sharding.Pin{Keep: true})
 	case pinFree:
-		return PinChange(balance.Pin{})
+		return PinChange(sharding.Pin{})
 	}
 	keys, err := strconv.Atoi(text)
 	if err != nil || keys < 1 {
 		return Change{}, fmt.Errorf("%q is neither a number of keys, nor %s, nor %s", text, pinKeep, pinFree)
 	}
-	return PinChange(balance.Pin{Keys: keys})
+	return PinChange(sharding.Pin{Keys: keys})
 }
 
 func (s Setting) limitChanges() ([]Change, error) {
 	var queries QueryLimits
 	var ingest TenantIngest
-	for _, limits := range []any{&queries, &ingest} {
-		for _, f := range limitFields(reflect.ValueOf(limits).Elem()) {
-			if f.Tag.Get("name") != s.Name {
-				continue
-			}
-			if err := f.value.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s.Value)); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.Name, err)
-			}
-		}
+	err := cmp.Or(queryLimits.parse(&queries, s), ingestLimits.parse(&ingest, s))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	changes := slices.Concat(queries.Changes(), ingest.Changes())
 	if len(changes) == 0 {

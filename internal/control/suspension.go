@@ -27,8 +27,16 @@ func SuspendChange(reason string, now time.Time) (Change, error) {
 	if reason == "" || len(reason) > maxReason {
 		return Change{}, errors.New("the reason of a suspension has 1 to 200 bytes: the tenant's users read it")
 	}
-	return Change{path: []string{"suspended"}, named: "suspended", value: suspensionBody{now.UnixMilli(), reason}}, nil
+	return Change{"suspended " + reason, func(b *tenantBody) error {
+		b.Suspended = &suspensionBody{now.UnixMilli(), reason}
+		return nil
+	}}, nil
 }
 
 // ResumeChange ends a suspension, if there is one.
-func ResumeChange() Change { return Change{path: []string{"suspended"}, named: "suspended"} }
+func ResumeChange() Change {
+	return Change{"suspended default", func(b *tenantBody) error {
+		b.Suspended = nil
+		return nil
+	}}
+}

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -266,57 +265,29 @@ func (t Tenant) taggedChange(
 	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at.UnixMilli()) {
 		return c, false
 	}
-	store := func(body map[string]any) error {
-		tagged, err := taggedOf(body)
-		if err != nil {
+	return Change{"tagged updated", func(b *tenantBody) error {
+		tagged := b.taggedTimes()
+		now := &retentionSet{}
+		if policies, err := policiesOf(*b); err != nil {
 			return err
-		}
-		now, err := presentOf(body)
-		if err != nil {
-			return err
+		} else if len(policies) > 0 {
+			now = setOf(policies)
 		}
 		// The clock may be behind the one by which the classes were set: devices come to them after that.
 		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at.UnixMilli(), now.begins+1))
 		if tagged.size() > maxTagged {
 			return ErrTagged
 		}
-		body["tagged"] = tagged
 		return nil
-	}
-	return Change{path: []string{"tagged"}, named: "tagged", value: "updated", update: store}, true
+	}}, true
 }
 
-// presentOf returns the classes of a tenant document that were set last, and since when.
-func presentOf(body map[string]any) (*retentionSet, error) {
-	text, err := json.Marshal(map[string]any{"retention": body["retention"]})
-	if err != nil {
-		return nil, err
+// taggedTimes returns the tags of devices, which may be changed in place.
+func (b *tenantBody) taggedTimes() taggedTimes {
+	if b.Tagged == nil {
+		b.Tagged = taggedTimes{}
 	}
-	var b tenantBody
-	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, err
-	}
-	policies, err := policiesOf(b)
-	if err != nil || len(policies) == 0 {
-		return &retentionSet{}, err
-	}
-	return setOf(policies), nil
-}
-
-// taggedOf returns what a tenant document says of tags.
-func taggedOf(body map[string]any) (taggedTimes, error) {
-	text, err := json.Marshal(body["tagged"])
-	if err != nil {
-		return nil, err
-	}
-	tagged := taggedTimes{}
-	if err := json.Unmarshal(text, &tagged); err != nil {
-		return nil, fmt.Errorf("tagged is damaged: %w", err)
-	}
-	if tagged == nil {
-		tagged = taggedTimes{}
-	}
-	return tagged, nil
+	return b.Tagged
 }
 
 // spell is a time for which a device had one class.

@@ -9,7 +9,6 @@ import (
 
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
-	"binnacle/sharding/balance"
 )
 
 // Tenant is what is stored about one tenant.
@@ -22,7 +21,7 @@ type Tenant struct {
 	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
 	Queries   QueryLimits
 	Ingest    *TenantIngest // nil: nothing is said
-	Pin       balance.Pin   // what an operator has decided of the placement
+	Pin       sharding.Pin  // what an operator has decided of the placement
 	Suspended *Suspension   // nil: it is not
 	Profile
 
@@ -59,13 +58,19 @@ type tenantBody struct {
 	// Period is that of containers on all days before the first period that is stored for all tenants.
 	Period          sharding.Period `json:"period,omitempty"`
 	LookbackSeconds int64           `json:"lookbackSeconds,omitempty"`
-	Limits          *limitsBody     `json:"limits,omitempty"`
-	Pin             balance.Pin     `json:"pin,omitzero"`
+	Limits          limitsBody      `json:"limits,omitzero"`
+	Pin             sharding.Pin    `json:"pin,omitzero"`
 	Suspended       *suspensionBody `json:"suspended,omitempty"`
 	Profile
 
 	Retention []retentionPolicyBody `json:"retention,omitempty"`
 	Tagged    taggedTimes           `json:"tagged,omitempty"`
+}
+
+// limitsBody is the limits in a tenant document.
+type limitsBody struct {
+	Query  QueryLimits  `json:"query,omitzero"`
+	Ingest TenantIngest `json:"ingest,omitzero"`
 }
 
 // epochBody is an epoch document: docs/internals/format/control.md.
@@ -161,11 +166,9 @@ func (x placing) tenantOf(d Document) (tenant Tenant, err error) {
 	if s := b.Suspended; s != nil {
 		tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}
 	}
-	if b.Limits != nil {
-		tenant.Queries = b.Limits.Query
-		if b.Limits.Ingest != (TenantIngest{}) {
-			tenant.Ingest = &b.Limits.Ingest
-		}
+	tenant.Queries = b.Limits.Query
+	if b.Limits.Ingest != (TenantIngest{}) {
+		tenant.Ingest = &b.Limits.Ingest
 	}
 	return tenant, nil
 }

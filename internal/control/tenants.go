@@ -3,12 +3,10 @@ package control
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // ErrNoTenant says that a tenant is not registered.
@@ -41,19 +39,6 @@ func (t *Tenants) List(ctx context.Context) ([]Tenant, error) {
 	}
 	slices.SortFunc(out, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// LookbackChange sets how old a sample PromQL takes for a tenant's current one, in whole seconds; 0 for what the
-// service is set to.
-func LookbackChange(lookback time.Duration) (Change, error) {
-	if lookback < 0 || lookback%time.Second != 0 {
-		return Change{}, fmt.Errorf("a lookback of %s is not a number of seconds", lookback)
-	}
-	c := Change{path: []string{"lookbackSeconds"}, named: "lookback"}
-	if lookback > 0 {
-		c.value = int64(lookback / time.Second)
-	}
-	return c, nil
 }
 
 // Set changes what is stored about a tenant, all in one write. Roles know it when they have read the tenants again.
@@ -110,40 +95,9 @@ func (t *Tenants) changed(ctx context.Context, name string, changes []Change) (w
 	if !found {
 		return was, will, ErrNoTenant
 	}
-	var body map[string]any
-	numbers := json.NewDecoder(strings.NewReader(string(was.Body)))
-	numbers.UseNumber()
-	if err := numbers.Decode(&body); err != nil {
-		return was, will, fmt.Errorf("%s document %q: %w", was.Kind, was.ID, err)
+	body, err := changeBody(was, changes)
+	if err != nil {
+		return was, will, err
 	}
-	for _, c := range changes {
-		if c.update == nil {
-			c.apply(body)
-		} else if err := c.update(body); err != nil {
-			return was, will, err
-		}
-	}
-	will = newDocument(KindTenant, name, body)
-	will.ETag = was.ETag
-	return was, will, nil
-}
-
-// apply makes a change in the body of a tenant document, and takes out what is empty then.
-func (c Change) apply(body map[string]any) {
-	name := c.path[0]
-	switch {
-	case len(c.path) > 1:
-		within, ok := body[name].(map[string]any)
-		if !ok {
-			within = map[string]any{}
-		}
-		Change{path: c.path[1:], value: c.value}.apply(within)
-		if body[name] = within; len(within) == 0 {
-			delete(body, name)
-		}
-	case c.value == nil:
-		delete(body, name)
-	default:
-		body[name] = c.value
-	}
+	return was, Document{Kind: KindTenant, ID: name, Body: body, ETag: was.ETag}, nil
 }

@@ -14,7 +14,6 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
-	"binnacle/sharding/balance"
 )
 
 // Placement is where tenants write to, and why.
@@ -26,7 +25,7 @@ type Placement struct {
 // TenantPlacement is where one tenant writes to.
 type TenantPlacement struct {
 	Tenant string           `json:"tenant"`
-	Pin    *balance.Pin     `json:"pin,omitempty"`
+	Pin    *sharding.Pin    `json:"pin,omitempty"`
 	Epochs []sharding.Epoch `json:"epochs"`
 }
 
@@ -43,7 +42,7 @@ func placementOf(ctx context.Context, client *cosmos.Client, tenant string) (Pla
 	for _, t := range tenants {
 		if tenant == "" || t.Name == tenant {
 			p := TenantPlacement{Tenant: t.Name, Epochs: t.Placement.Epochs()}
-			if t.Pin != (balance.Pin{}) {
+			if t.Pin != (sharding.Pin{}) {
 				p.Pin = &t.Pin
 			}
 			out.Tenants = append(out.Tenants, p)
@@ -128,7 +127,7 @@ func printPlacement(w io.Writer, p Placement) error {
 	return report.List(w, rows)
 }
 
-func pinned(p *balance.Pin) string {
+func pinned(p *sharding.Pin) string {
 	switch {
 	case p == nil:
 		return ""

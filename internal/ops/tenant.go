@@ -14,7 +14,6 @@ import (
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
-	"binnacle/sharding/balance"
 )
 
 // TokenConfig is what most of `binnacle tenant` works with.
@@ -213,7 +212,7 @@ func (cfg PinTenant) Run(ctx context.Context, env Env) error {
 	if cfg.Keys == 0 && !cfg.Keep && !cfg.Free {
 		return errors.New("nothing to pin: give --keys, --keep or --free")
 	}
-	pin, err := control.PinChange(balance.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
+	pin, err := control.PinChange(sharding.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 	"binnacle/sharding/balance"
 )
 
@@ -160,7 +161,7 @@ func (b *Balancer) apply(ctx context.Context, d control.Decision, at placing) er
 }
 
 // add stores an epoch, and has it known as an action.
-func (b *Balancer) add(ctx context.Context, c balance.Change) error {
+func (b *Balancer) add(ctx context.Context, c sharding.EpochChange) error {
 	add := func(*control.Action) error {
 		err := b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
 		if errors.Is(err, control.ErrExists) { // another process was faster

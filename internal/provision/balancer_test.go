@@ -16,7 +16,6 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
-	"binnacle/sharding/balance"
 	"binnacle/sharding/epk"
 
 	"github.com/stretchr/testify/require"
@@ -138,7 +137,7 @@ func TestBalancerDecidesTomorrow(t *testing.T) {
 
 func TestPinnedTenantStays(t *testing.T) {
 	s := newScene(t)
-	pin, err := control.PinChange(balance.Pin{Keep: true})
+	pin, err := control.PinChange(sharding.Pin{Keep: true})
 	require.NoError(t, err)
 	require.NoError(t, control.NewTenants(s.docs).Set(t.Context(), "acme", pin))
 	require.NoError(t, s.balancer("a", false).Round(t.Context()))

@@ -72,8 +72,8 @@ func TestNothingToDo(t *testing.T) {
 
 func TestPins(t *testing.T) {
 	tenants := even(t, 2)
-	tenants[0].Pin = balance.Pin{Keep: true}
-	tenants[1].Pin = balance.Pin{Keys: 7}
+	tenants[0].Pin = sharding.Pin{Keep: true}
+	tenants[1].Pin = sharding.Pin{Keys: 7}
 	d := balance.Decide(balance.Input{Day: start, Measured: start - 1, Ranges: epk.Split(20), Tenants: tenants})
 	require.Len(t, d.Changes, 1)
 	require.Equal(t, "t1", d.Changes[0].Tenant)
@@ -133,7 +133,7 @@ func TestKeysAreTakenAwayAsAPeriodBegins(t *testing.T) {
 	first := telemetry.DayOf((start.Month() + 1).Range().From)
 	for day, want := range map[telemetry.Day]bool{first - 1: false, first: true, first + 1: false} {
 		d := balance.Decide(balance.Input{Day: day, Measured: day - 1, Ranges: epk.Split(5), Tenants: tenants})
-		fewer := slices.ContainsFunc(d.Changes, func(c balance.Change) bool {
+		fewer := slices.ContainsFunc(d.Changes, func(c sharding.EpochChange) bool {
 			return c.Tenant == "t0" && c.KeysAfter < c.KeysBefore
 		})
 		require.Equal(t, want, fewer, "%s", day)

@@ -33,7 +33,7 @@ func (in Input) span(day telemetry.Day) sharding.Span {
 type Tenant struct {
 	Name      string
 	Placement *sharding.Placement
-	Pin       Pin
+	Pin       sharding.Pin
 	// Devices are the RU of chunk writes by device, of the heaviest or of all. None: only Keys are known.
 	Devices []Device
 	// Rest is the RU of the other devices: a device is in bucket sharding.GroupOf(device, len(Rest)).
@@ -62,12 +62,6 @@ type Key struct {
 	Others float64 // RU of queries, rollups, look-ups and backfills
 }
 
-// Pin is what an operator has decided. The zero Pin leaves all to the balancer.
-type Pin struct {
-	Keep bool `json:"keep,omitempty"` // no epochs
-	Keys int  `json:"keys,omitempty"` // so many keys; 0: as the balancer finds right
-}
-
 // FullKey is a full key, first level and device, that may pass the limit of a logical partition.
 type FullKey struct {
 	Tenant, Device string
@@ -77,26 +71,11 @@ type FullKey struct {
 
 // Decision is what should be changed for a day, and what that is expected to gain.
 type Decision struct {
-	Day           telemetry.Day `json:"day"`
-	Partitions    int           `json:"partitions"`
-	Load          float64       `json:"-"` // RU of the day, as forecast
-	Before, After float64       `json:"-"` // hottest physical partition over mean, as forecast
-	Changes       []Change      `json:"changes"`
-}
-
-// Change is the epoch of one tenant, and why.
-type Change struct {
-	Tenant string         `json:"tenant"`
-	Epoch  sharding.Epoch `json:"epoch"`
-	Reason string         `json:"reason"`
-
-	Share      float64 `json:"share"`      // of the load of the container
-	KeysBefore int     `json:"keysBefore"` // first-level keys of groups
-	KeysAfter  int     `json:"keysAfter"`
-	Moved      int     `json:"moved"`         // groups that go to another physical partition
-	Devices    int     `json:"devicesSpread"` // that have several keys for the first time
-	Before     float64 `json:"hottestBefore"` // of the container, over mean, without any change
-	After      float64 `json:"hottestAfter"`  // with all changes
+	Day           telemetry.Day          `json:"day"`
+	Partitions    int                    `json:"partitions"`
+	Load          float64                `json:"-"` // RU of the day, as forecast
+	Before, After float64                `json:"-"` // hottest physical partition over mean, as forecast
+	Changes       []sharding.EpochChange `json:"changes"`
 }
 
 // Bounds of the rule. docs/reference/cost.md says where they come from.

@@ -187,7 +187,7 @@ func (b *balancer) do(s swap) {
 }
 
 // change returns the epoch of a plan; ok is false where it is what is stored already.
-func (p *plan) change(b *balancer) (c Change, ok bool) {
+func (p *plan) change(b *balancer) (c sharding.EpochChange, ok bool) {
 	if !p.free {
 		return c, false
 	}
@@ -212,7 +212,7 @@ func (p *plan) change(b *balancer) (c Change, ok bool) {
 		p.reasons = append(p.reasons, fmt.Sprintf("the hottest of %d physical partitions would take %.2f times the mean",
 			len(b.load), b.before))
 	}
-	return Change{Tenant: p.t.Name, Epoch: e, Reason: strings.Join(p.reasons, "; "), Share: p.rus / b.total,
+	return sharding.EpochChange{Tenant: p.t.Name, Epoch: e, Reason: strings.Join(p.reasons, "; "), Share: p.rus / b.total,
 		KeysBefore: len(p.next.Slots), KeysAfter: len(p.slots), Moved: p.moved, Devices: p.spread}, true
 }
 

@@ -193,7 +193,8 @@ func (b *balancer) halveGroups() bool {
 	var most *plan
 	heaviest := b.mean / 2
 	for _, p := range b.plans {
-		if p.t.Pin != (Pin{}) || p.halved || 2*len(p.slots) > mostKeys*len(b.load) || 2*len(p.slots) > sharding.MaxKeys {
+		if p.t.Pin != (sharding.Pin{}) || p.halved ||
+			2*len(p.slots) > mostKeys*len(b.load) || 2*len(p.slots) > sharding.MaxKeys {
 			continue
 		}
 		for g, w := range p.groups {

@@ -78,11 +78,11 @@ type Keys struct {
 }
 
 // largest returns what a decision makes of the tenant with most of the load, among those that it changes.
-func largest(changes []balance.Change) *Keys {
+func largest(changes []sharding.EpochChange) *Keys {
 	if len(changes) == 0 {
 		return nil
 	}
-	c := slices.MaxFunc(changes, func(x, y balance.Change) int {
+	c := slices.MaxFunc(changes, func(x, y sharding.EpochChange) int {
 		return int(1e6*x.Share) - int(1e6*y.Share)
 	})
 	k := &Keys{c.Tenant, round(c.Share), c.KeysBefore, c.KeysAfter, 0}

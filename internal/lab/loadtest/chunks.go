@@ -176,7 +176,7 @@ func (p pass) through(ctx context.Context, b *ingester, closes time.Time, evenin
 
 // rebalance has the balancer place tenants for the next day by what was written since it was called last.
 func (a *account) rebalance(ctx context.Context, b *ingester, container string,
-	seen map[sharding.Key]*stored) ([]balance.Change, error) {
+	seen map[sharding.Key]*stored) ([]sharding.EpochChange, error) {
 	today := telemetry.DayOf(a.clock.now().UnixMilli())
 	decision, err := a.decide(ctx, balance.Input{Day: today + 1, Measured: today}, container, seen)
 	if err != nil {

@@ -3,7 +3,7 @@ package loadtest
 import (
 	"context"
 
-	"binnacle/sharding/balance"
+	"binnacle/sharding"
 )
 
 // Layout is one way to keep readings in Cosmos DB.
@@ -83,9 +83,9 @@ type pass struct {
 	enough   bool // rus is more than is bought: enough for all readings
 	tick     func()
 
-	ask    reading          // nil: nothing is read
-	placed []balance.Change // what the balancer has decided, for Balanced
-	chunks []writtenChunk   // what Binnacle writes, for the layouts that have it under other keys
+	ask    reading                // nil: nothing is read
+	placed []sharding.EpochChange // what the balancer has decided, for Balanced
+	chunks []writtenChunk         // what Binnacle writes, for the layouts that have it under other keys
 }
 
 // unlimitedRUs is the throughput of a container without budgets.

@@ -9,7 +9,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/text/progress"
-	"binnacle/sharding/balance"
+	"binnacle/sharding"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -126,7 +126,7 @@ func (p pass) fillAll(ctx context.Context, layouts []Layout, results []Result) e
 			changes := append(t.changes, next.placed...)
 			results[i].Epochs = len(changes)
 			if p.scenario == Explodes { // the last epoch of the tenant that grows
-				other := func(c balance.Change) bool { return c.Tenant != largestTenant }
+				other := func(c sharding.EpochChange) bool { return c.Tenant != largestTenant }
 				changes = slices.DeleteFunc(changes, other)
 				changes = changes[max(0, len(changes)-1):]
 			}

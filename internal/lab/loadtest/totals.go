@@ -5,6 +5,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator"
+	"binnacle/sharding"
 	"binnacle/sharding/balance"
 )
 
@@ -31,10 +32,10 @@ type totals struct {
 	needed float64 // RU/s that the load takes
 
 	trace    *Trace
-	written  []writtenChunk   // by Binnacle, from the opening of the window on
-	keys     []int            // of the largest tenant, by day
-	changes  []balance.Change // that the balancer has made while the pass ran
-	decision balance.Decision // of the balancer, by what a pass of Binnacle without budgets has written
+	written  []writtenChunk         // by Binnacle, from the opening of the window on
+	keys     []int                  // of the largest tenant, by day
+	changes  []sharding.EpochChange // that the balancer has made while the pass ran
+	decision balance.Decision       // of the balancer, by what a pass of Binnacle without budgets has written
 }
 
 // charged returns what the layout's containers were charged.

@@ -1,0 +1,65 @@
+package control_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a later version has stored of a tenant stays, at any depth, whatever this one changes beside it.
+func TestChangesKeepUnknownProperties(t *testing.T) {
+	t.Parallel()
+	docs := controltest.NewDocuments(t)
+	const before = `{"created":1795176000000,"epoch":{"slots":[1],"later":[1]},"later":{"a":9007199254740993},` +
+		`"limits":{"query":{"samples":5,"later":7},"later":{}},"tags":{"a":"b"},"suspended":{"since":1,"reason":"x"}}`
+	const after = `{"created":1795176000000,"epoch":{"slots":[1],"later":[1]},"later":{"a":9007199254740993},` +
+		`"limits":{"query":{"rusPerSecond":3,"later":7},"later":{},"ingest":{"burstSeconds":60}}}`
+	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindTenant, ID: "acme", Body: []byte(before)})
+	require.NoError(t, err)
+	changes := control.QueryLimits{Samples: control.Unset, RUs: 3}.Changes()
+	changes = append(changes, control.TenantIngest{IngestLimits: control.IngestLimits{Burst: 60}}.Changes()...)
+	tags, err := control.TagChanges(map[string]string{"a": ""})
+	require.NoError(t, err)
+	changes = append(append(changes, tags...), control.ResumeChange())
+	require.Equal(t, "[query-rus 3 query-samples default ingest-burst 1m tag:a none suspended default]",
+		fmt.Sprint(changes))
+	require.NoError(t, control.NewTenants(docs).Set(t.Context(), "acme", changes...))
+	d, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.JSONEq(t, after, string(d.Body))
+}
+
+// Each field of the limits is a setting with the name of its flag.
+func TestEachLimitIsASetting(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, s := range (control.Tenant{}).Settings() {
+		names[s.Name] = true
+	}
+	for _, limits := range []reflect.Type{reflect.TypeFor[control.QueryLimits](), reflect.TypeFor[control.TenantIngest]()} {
+		for _, f := range reflect.VisibleFields(limits) {
+			if f.Anonymous {
+				continue
+			}
+			name := f.Tag.Get("name")
+			require.True(t, names[name], f.Name)
+			value := "7"
+			switch f.Type {
+			case reflect.TypeFor[control.OnExcess]():
+				value = "refuse"
+			case reflect.TypeFor[control.Period]():
+				value = "7m"
+			}
+			changes, err := control.Setting{Name: name, Value: value}.Changes(time.Now())
+			require.NoError(t, err)
+			require.Equal(t, "["+strings.Join([]string{name, value}, " ")+"]", fmt.Sprint(changes))
+		}
+	}
+}
