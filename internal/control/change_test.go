@@ -43,8 +43,8 @@ func TestEachLimitIsASetting(t *testing.T) {
 	for _, s := range (control.Tenant{}).Settings() {
 		names[s.Name] = true
 	}
-	for _, limits := range []reflect.Type{reflect.TypeFor[control.QueryLimits](), reflect.TypeFor[control.TenantIngest]()} {
-		for _, f := range reflect.VisibleFields(limits) {
+	for _, limits := range []any{control.QueryLimits{}, control.TenantIngest{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(limits)) {
 			if f.Anonymous {
 				continue
 			}
