@@ -35,10 +35,13 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 	return res, err
 }
 
-// Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors
-// are those of Readings.
+// Series calls emit with each series that has values in the range, in the order of device, labels and metric: where
+// r.Rollups says so, and rollups cover it, as buckets. A curve is valid until emit returns. Errors are those of
+// Readings.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
-	return collect(ctx, question{of: q, kind: "series", Request: r}, merge.NewSeries, emit)
+	return collect(ctx, question{of: q, kind: "series", Request: r}, func(cfg merge.Config) *merge.Series {
+		return merge.NewSeries(cfg, distinct(r.Devices))
+	}, emit)
 }
 
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
@@ -73,9 +76,8 @@ func collect[T any, S collector[T]](ctx context.Context, asked question, open fu
 type question struct {
 	of *Querier
 	Request
-	kind    string
-	order   piece.Order
-	rollups *RollupsRequest // for a rollups.Sink; nil for none
+	kind  string
+	order piece.Order
 
 	open   func(context.Context, merge.Config) piece.Sink
 	finish func(context.Context) error // nil for nothing
@@ -85,10 +87,15 @@ type question struct {
 func (q *Querier) answer(ctx context.Context, asked question) (res Result, err error) {
 	r := asked.Request
 	err = q.admitAndObserve(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		if r.Rollups != nil {
+			rollups := *r.Rollups
+			rollups.Metrics = distinct(r.Metrics)
+			r.Rollups = &rollups
+		}
 		reading := q.newQuery(read.Request{Narrow: r.From, Kept: r.Kept, Request: piece.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
-			Clips: asked.kind == "series", Rollups: asked.rollups,
+			Clips: asked.kind == "series", Rollups: r.Rollups,
 		}})
 		defer reading.Close()
 		sink := asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics), Memory: reading.Memory()})
@@ -119,18 +126,6 @@ func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func
 	r.since = since
 	return collect(ctx, question{of: q, kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
 		return merge.NewChanges(cfg, since, r.AsOf)
-	}, emit)
-}
-
-// RollupSeries calls emit with each series of the metrics of a request, which names some, that has values in the range,
-// where rollups cover it as buckets, in the order of device, labels and metric. A curve is valid until emit returns.
-// Errors are those of Readings.
-func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest,
-	emit func(*RollupCurve) error) (Result, error) {
-	rollupsRequest.Metrics = distinct(r.Metrics)
-	asked := question{of: q, kind: "series", Request: r, rollups: &rollupsRequest}
-	return collect(ctx, asked, func(cfg merge.Config) *merge.RollupSeries {
-		return merge.NewRollupSeries(cfg, distinct(r.Devices))
 	}, emit)
 }
 

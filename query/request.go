@@ -65,8 +65,11 @@ type Request struct {
 	Strict     bool  // wait for the log end at the query's start
 	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: the present, with heads
 
+	// Rollups is what rollups may answer of series, of the metrics that the request names; nil for nothing.
+	Rollups *RollupsRequest
+
 	// From is called when all has been read, with what was read; nil if that is not known. It returns the first instant
-	// that is needed: what is before is not answered. Nil for the whole range. It is for Series and RollupSeries.
+	// that is needed: what is before is not answered. Nil for the whole range. It is for Series.
 	From func(*Basis) int64
 	// Kept is what an earlier answer to the same question was made of, for From; nil for none.
 	Kept *Basis
@@ -80,7 +83,6 @@ type (
 	Curve          = merge.Curve
 	Statistic      = merge.Statistic
 	Last           = merge.Last
-	RollupCurve    = merge.RollupCurve
 	RollupsRequest = piece.RollupsRequest
 	Stats          = piece.Stats
 	Basis          = read.Basis

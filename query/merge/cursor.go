@@ -115,18 +115,18 @@ func (c *cursor) appendCells(out []cell) []cell {
 	return out
 }
 
-// metricSet is the wanted metrics, nil for all.
-type metricSet map[string]bool
+// nameSet is the wanted names, nil for all.
+type nameSet map[string]bool
 
-func newMetricSet(metrics []string) metricSet {
-	if metrics == nil {
+func newNameSet(names []string) nameSet {
+	if names == nil {
 		return nil
 	}
-	s := make(metricSet, len(metrics))
-	for _, m := range metrics {
-		s[m] = true
+	s := make(nameSet, len(names))
+	for _, name := range names {
+		s[name] = true
 	}
 	return s
 }
 
-func (s metricSet) has(metric string) bool { return s == nil || s[metric] }
+func (s nameSet) has(name string) bool { return s == nil || s[name] }

@@ -159,7 +159,7 @@ func (g *Grouped) standsFor(p *piece.Piece) bool {
 		!g.ask.Buckets.holds(g.ask.Buckets.of(p.From, 0), p.To) {
 		return false
 	}
-	wanted := newMetricSet(g.cfg.Metrics)
+	wanted := newNameSet(g.cfg.Metrics)
 	var before chunk.ColumnInfo
 	for i, c := range p.Chunk.Columns() {
 		if !wanted.has(c.Metric) {
@@ -191,7 +191,7 @@ type seriesOf struct{ labels, metric string }
 func (d *deviceGroups) takeWhole(pieces []*piece.Piece) error {
 	p := pieces[0]
 	defer p.Release()
-	wanted := newMetricSet(d.cfg.Metrics)
+	wanted := newNameSet(d.cfg.Metrics)
 	at := d.ask.Buckets.of(p.From, 0)
 	for _, c := range p.Chunk.Columns() {
 		if !wanted.has(c.Metric) || c.Stats.Count == 0 {

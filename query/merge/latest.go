@@ -55,7 +55,7 @@ type candidate struct {
 func (l *Latest) device(pieces []*piece.Piece) ([]*candidate, error) {
 	slices.SortStableFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(b.To, a.To) })
 	found := make(map[seriesOf]*candidate)
-	wanted := newMetricSet(l.cfg.Metrics)
+	wanted := newNameSet(l.cfg.Metrics)
 	for _, p := range pieces {
 		if l.olderThan(p, found, wanted) {
 			p.Release()
@@ -73,7 +73,7 @@ func (l *Latest) device(pieces []*piece.Piece) ([]*candidate, error) {
 }
 
 // olderThan reports whether all that a chunk may have was found already at a later instant.
-func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted metricSet) bool {
+func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted nameSet) bool {
 	if p.Chunk == nil {
 		return false
 	}
@@ -88,7 +88,7 @@ func (l *Latest) olderThan(p *piece.Piece, found map[seriesOf]*candidate, wanted
 	return true
 }
 
-func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted metricSet) error {
+func (l *Latest) take(p *piece.Piece, found map[seriesOf]*candidate, wanted nameSet) error {
 	source := p.Source
 	f, bytes, err := l.cfg.decode(p)
 	if err != nil {

@@ -22,7 +22,7 @@ type Row struct {
 type Rows struct {
 	RowsConfig
 	emit   func(Row) error
-	wanted metricSet
+	wanted nameSet
 
 	waiting pieceHeap  // pieces by where their rows may begin
 	open    cursorHeap // cursors by their row
@@ -44,7 +44,7 @@ type RowsConfig struct {
 
 // NewRows makes rows and calls emit with each. An error of emit is returned as it is.
 func NewRows(cfg RowsConfig, emit func(Row) error) *Rows {
-	return &Rows{RowsConfig: cfg, emit: emit, wanted: newMetricSet(cfg.Metrics)}
+	return &Rows{RowsConfig: cfg, emit: emit, wanted: newNameSet(cfg.Metrics)}
 }
 
 // behind reports whether a row comes behind the one that the answer begins after.

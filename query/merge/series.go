@@ -10,14 +10,17 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
+	"binnacle/query/read/rollups"
 )
 
-// Curve is one series within the range: all values of a device, label set and metric.
+// Curve is one series within the range: the hours that rollups cover, and all other values of a device, label set and
+// metric.
 type Curve struct {
 	Device    string
 	Labels    telemetry.Labels
 	Metric    string
-	Stretches []Stretch // in the order of time, no instant in two of them
+	Stretches []Stretch   // in the order of time, no instant in two of them
+	Rollups   []RollupRow // in no order, nothing in two of them
 }
 
 // Stretch is consecutive values of a series that are of one kind. It may share memory with others: it must not be
@@ -37,30 +40,45 @@ func (s *Stretch) Value(i int) telemetry.Value {
 	return telemetry.BitsValue(s.Kind, s.Bits[i])
 }
 
-// Series makes curves of the pieces of a request without order. It is owned by one goroutine.
+// Series makes curves of the pieces and rollups of a request without order. It is owned by one goroutine.
 type Series struct {
 	collected
-	cfg Config
+	cfg     Config
+	wanted  nameSet // devices
+	read    []*rollups.Rollups
+	rollups map[string][]labelledRow // of read, by device; filled in by Each
 }
 
-// NewSeries collects pieces, encoded, until Each is called.
-func NewSeries(cfg Config) *Series { return &Series{cfg: cfg} }
+// NewSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
+func NewSeries(cfg Config, devices []string) *Series {
+	return &Series{cfg: cfg, wanted: newNameSet(devices), rollups: make(map[string][]labelledRow)}
+}
 
 // Begin leaves out what is before an instant. It is called before Each.
 func (s *Series) Begin(at int64) { s.cfg.begin(at) }
 
-// Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until
-// yield returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
+// Each calls yield with every series that has values or rollups, in the order of device, labels and metric. A curve is
+// valid until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *Series) Each(yield func(Curve) error) error {
 	if s.cfg.Range.Empty() {
 		return nil
+	}
+	for _, l := range s.read {
+		if err := s.fill(l); err != nil {
+			return err
+		}
+	}
+	for device := range s.rollups {
+		if _, ok := s.devices[device]; !ok {
+			s.add(device)
+		}
 	}
 	return s.each(func(device string, pieces []*piece.Piece) error {
 		curves, bytes, err := s.cfg.curves(device, pieces)
 		if err != nil {
 			return err
 		}
-		for _, c := range curves {
+		for _, c := range s.join(curves, device) {
 			if err := yield(c); err != nil {
 				return err
 			}
@@ -82,7 +100,7 @@ type strand struct {
 func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, bytes int64, err error) {
 	strands := make(map[seriesOf][]strand)
 	sets := make(map[string]telemetry.Labels)
-	wanted := newMetricSet(c.Metrics)
+	wanted := newNameSet(c.Metrics)
 	var key []byte
 	for _, p := range pieces {
 		if p.To < c.Range.From {

@@ -94,7 +94,7 @@ func (s *Statistics) bucket(time int64) int64 {
 
 func (s *Statistics) take(sums sums, p *piece.Piece) {
 	defer p.Release()
-	wanted := newMetricSet(s.cfg.Metrics)
+	wanted := newNameSet(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
 		if wanted.has(c.Metric) {
 			sums.of(c.Labels, sumOf{metric: c.Metric, kind: c.Kind, start: s.bucket(p.From)}).add(c.Stats)

@@ -57,8 +57,8 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	var named labels.ScratchBuilder
 	device, from := "", 0    // the device's series in out
 	var seen []labels.Labels // of the device
-	wanted := query.RollupsRequest{Grid: grid, Families: b.needs.families()}
-	res, err := e.querier.RollupSeries(ctx, r, wanted, func(s *query.RollupCurve) error {
+	r.Rollups = &query.RollupsRequest{Grid: grid, Families: b.needs.families()}
+	res, err := e.querier.Series(ctx, r, func(s query.Curve) error {
 		if s.Device != device {
 			device, from, seen = s.Device, len(e.out), seen[:0]
 		}
@@ -110,7 +110,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	if len(again) == 0 {
 		return nil
 	}
-	e.pushdown.again, r.From, r.Kept = true, nil, nil
+	e.pushdown.again, r.Rollups, r.From, r.Kept = true, nil, nil, nil
 	if len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {
@@ -147,7 +147,7 @@ type bucketFiller struct {
 
 // fill replaces the buckets by those of a series. It reports whether they equal those of its samples: not where values
 // were rounded: PromQL must warn of that.
-func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
+func (f *bucketFiller) fill(s query.Curve) (certain bool) {
 	f.reset()
 	for i := range s.Rollups {
 		c := &s.Rollups[i]

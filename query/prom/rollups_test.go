@@ -531,9 +531,10 @@ func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
 		Limits: control.QueryLimits{Samples: 20}, Now: func() time.Time { return s.world.Now }})
 	require.NoError(t, err)
 	var found []string
-	_, err = with.RollupSeries(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
-		Range: telemetry.Range{From: noon.Add(-2 * time.Hour).UnixMilli(), To: noon.UnixMilli()}},
-		query.RollupsRequest{Grid: rollup.Minute, Families: rollup.Families{rollup.Last}}, func(s *query.RollupCurve) error {
+	_, err = with.Series(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
+		Range:   telemetry.Range{From: noon.Add(-2 * time.Hour).UnixMilli(), To: noon.UnixMilli()},
+		Rollups: &query.RollupsRequest{Grid: rollup.Minute, Families: rollup.Families{rollup.Last}}},
+		func(s query.Curve) error {
 			found = append(found, s.Device)
 			return nil
 		})

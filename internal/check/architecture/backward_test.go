@@ -231,7 +231,6 @@ var largeTypes = map[string][2]int{
 	"internal/lab/emulator.exchange":         {51, 6},
 	"internal/lab/emulator/engine.Account":   {46, 9},
 	"internal/lab/emulator/engine.Container": {45, 12},
-	"query.Querier":                          {41, 8},
 }
 
 // LargeTypes returns the types with too many methods or fields, with how many they have.
