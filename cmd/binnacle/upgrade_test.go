@@ -263,7 +263,7 @@ func TestUpgradeOfDev(t *testing.T) {
 			require.Positive(t, round)
 			require.Contains(t, refusal, dir)
 			require.Contains(t, refusal, "--data-dir")
-			d, refusal = devOf(t, []string{before, after}[round%2], dir) // the release that wrote it
+			d, refusal = devOf(t, []string{before, after}[(round+1)%2], dir) // the release that wrote it
 			require.Empty(t, refusal)
 			d.answers("acme", want, everything)
 			return

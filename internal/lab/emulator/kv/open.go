@@ -19,9 +19,13 @@ import (
 
 // ErrFormer is the error of a directory that an earlier release has written, by Pebble.
 var ErrFormer = errors.New("it was written by an earlier release, in a format that this one does not read: " +
-	"serve it with that release's `binnacle emulator`, or name an empty directory")
+	"serve it with that release's `binnacle emulator`, or give --data-dir an empty directory")
 
 const suffix = ".kv"
+
+// notPebble is a file by which releases with Pebble refuse the directory, as one of a format that they do not know.
+// Without it, they would begin an empty store beside the log.
+const notPebble = "marker.format-version.000001.999"
 
 // Open opens a store. A directory that another process holds is an error.
 func Open(opts Options) (*Store, error) {
@@ -71,10 +75,13 @@ func (s *Store) load() error {
 		}
 	}
 	s.forget(floor)
-	if len(s.segments) == 0 {
-		return s.begin(1)
+	if len(s.segments) > 0 {
+		return nil
 	}
-	return nil
+	if err := os.WriteFile(filepath.Join(s.opts.Dir, notPebble), nil, 0o644); err != nil {
+		return err
+	}
+	return s.begin(1)
 }
 
 // forget drops the segments below the floor: they were compacted, and not all of their deletions are known.
