@@ -1,12 +1,11 @@
 package ingest
 
 import (
+	"binnacle/ingest/bins"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"binnacle/ingest/worker"
 )
 
 // ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. The process needs
@@ -23,13 +22,13 @@ type accessWatch struct {
 	since time.Time  // of the first denial since somebody was let in
 }
 
-func (d *accessWatch) record(f worker.Fault, err error) {
+func (d *accessWatch) record(f bins.Fault, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case f == worker.None, f == worker.KeyFull:
+	case f == bins.None, f == bins.KeyFull:
 		d.since = time.Time{}
-	case f != worker.Denied:
+	case f != bins.Denied:
 	case d.since.IsZero():
 		d.since = d.now()
 	case d.stop != nil && d.now().Sub(d.since) >= d.after:

@@ -16,6 +16,7 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafka/kafkatest"
@@ -136,7 +137,7 @@ func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *in
 // nobody is ingest.DeadLetterWriter where nothing is refused.
 type nobody struct{ t *testing.T }
 
-func (n nobody) Publish(_ context.Context, deadLetters []worker.DeadLetter) error {
+func (n nobody) Publish(_ context.Context, deadLetters []write.DeadLetter) error {
 	n.t.Errorf("%d records were refused", len(deadLetters))
 	return nil
 }

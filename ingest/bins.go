@@ -1,14 +1,13 @@
 package ingest
 
 import (
+	"binnacle/ingest/bins"
 	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"binnacle/ingest/worker"
 )
 
 // BinsRequest selects what Bins lists.
@@ -98,7 +97,7 @@ type BinsSummary struct {
 	Behind int64 `json:"records_behind"`
 }
 
-func (b *BinsSummary) add(h worker.Holding, position int64) {
+func (b *BinsSummary) add(h bins.Holding, position int64) {
 	from, to := time.UnixMilli(h.From).UTC(), time.UnixMilli(h.To).UTC()
 	if b.Bins == 0 || from.Before(b.From) {
 		b.From = from
@@ -130,7 +129,7 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 		}
 		out.Partitions = append(out.Partitions, p.bins())
 		position := p.worker.Position()
-		p.worker.Holdings(req.Tenant, func(h worker.Holding) {
+		p.worker.Bins().Holdings(req.Tenant, func(h bins.Holding) {
 			t := tenants[h.Tenant]
 			if t == nil {
 				t = &BinsSummary{Tenant: h.Tenant}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 )
@@ -17,7 +17,7 @@ const catalogCopyAge = time.Minute
 
 // updateCatalog writes to the catalog what was seen and is missing there, in as few pages as possible. Other ingesters
 // may write of the same devices at the same time: readers merge pages.
-func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) error {
+func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
 	now := e.now()
 	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince()
 	known, err := e.devices.Get(ctx, j.Tenant, erased) // an older copy has what is to be written again
@@ -58,7 +58,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 // missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later
 // than all that the copy has.
 func missingEntries(
-	known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time,
+	known *control.CatalogCopy, j *write.CatalogUpdate, now time.Time,
 ) (news []catalog.Entry, updated int64) {
 	known.Use(func(x *catalog.Index) {
 		updated = max(now.UnixMilli(), x.Updated()+1)

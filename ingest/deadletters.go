@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"binnacle/ingest/admit"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/kafka"
 	"binnacle/internal/stream/deadletter"
 )
@@ -27,12 +27,12 @@ const (
 )
 
 // Publish implements DeadLetterWriter.
-func (u *TopicDeadLetterWriter) Publish(ctx context.Context, deadLetters []worker.DeadLetter) error {
+func (u *TopicDeadLetterWriter) Publish(ctx context.Context, deadLetters []write.DeadLetter) error {
 	partitions, err := u.topic.Partitions(ctx)
 	if err != nil {
 		return fmt.Errorf("publish %d dead letters: %w", len(deadLetters), err)
 	}
-	byPartition := map[int][]*worker.DeadLetter{}
+	byPartition := map[int][]*write.DeadLetter{}
 	for i := range deadLetters {
 		p := kafka.PartitionOf(deadLetters[i].Record.Key, partitions)
 		byPartition[p] = append(byPartition[p], &deadLetters[i])
@@ -46,7 +46,7 @@ func (u *TopicDeadLetterWriter) Publish(ctx context.Context, deadLetters []worke
 }
 
 // publish publishes the dead letters of one partition. One that is too large for the broker is truncated.
-func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, deadLetters []*worker.DeadLetter) error {
+func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, deadLetters []*write.DeadLetter) error {
 	messages := make([]kafka.Message, len(deadLetters))
 	for i, l := range deadLetters {
 		messages[i] = message(l)
@@ -65,7 +65,7 @@ func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, dead
 	return nil
 }
 
-func message(l *worker.DeadLetter) kafka.Message {
+func message(l *write.DeadLetter) kafka.Message {
 	if l.Bare {
 		m := truncated(l)
 		m.Value = nil
@@ -76,7 +76,7 @@ func message(l *worker.DeadLetter) kafka.Message {
 
 // truncated returns a message that any broker accepts: the begin of the record's key and payload, and none of its own
 // headers.
-func truncated(l *worker.DeadLetter) kafka.Message {
+func truncated(l *write.DeadLetter) kafka.Message {
 	return kafka.Message{
 		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
 		Value:   l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
@@ -84,7 +84,7 @@ func truncated(l *worker.DeadLetter) kafka.Message {
 	}
 }
 
-func truncatedFrom(l *worker.DeadLetter) kafka.Header {
+func truncatedFrom(l *write.DeadLetter) kafka.Header {
 	return kafka.Header{Key: deadletter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
 }
 

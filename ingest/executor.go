@@ -10,8 +10,9 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
@@ -32,7 +33,7 @@ type Directory interface {
 type DeadLetterWriter interface {
 	// Publish returns nil when the broker has acknowledged all of them. After an error some may have been published: they
 	// are published again.
-	Publish(ctx context.Context, deadLetters []worker.DeadLetter) error
+	Publish(ctx context.Context, deadLetters []write.DeadLetter) error
 }
 
 // Journal takes blocks.
@@ -91,14 +92,14 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 // Try makes one attempt at a job and records its result in the job: bad infrastructure slows, it loses nothing, and the
 // Worker decides when to try again (rule W11). It returns an error only when the context has ended; the job may then
 // have been done or not.
-func (e *Executor) Try(ctx context.Context, job worker.Job) error {
+func (e *Executor) Try(ctx context.Context, job write.Job) error {
 	attempt, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
 	what, err := e.do(attempt, job)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r := worker.ResultOf(err)
+	r := write.ResultOf(err)
 	job.Failed(r)
 	e.access.record(r.Fault, err)
 	if err == nil {
@@ -113,23 +114,23 @@ func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	return nil
 }
 
-func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err error) {
+func (e *Executor) do(ctx context.Context, job write.Job) (what string, err error) {
 	switch j := job.(type) {
-	case *worker.Lookup:
+	case *write.Lookup:
 		return "lookup", e.lookup(ctx, j)
-	case *worker.Create:
+	case *write.Create:
 		return "create", e.create(ctx, j)
-	case *worker.Publish:
+	case *write.Publish:
 		return "publish", e.stores.DeadLetters.Publish(ctx, j.DeadLetters)
-	case *worker.CatalogUpdate:
+	case *write.CatalogUpdate:
 		return "update catalog", e.updateCatalog(ctx, j)
-	case *worker.LabelLookup:
+	case *write.LabelLookup:
 		return "read labels", e.labelValues(ctx, j)
-	case *worker.Register:
+	case *write.Register:
 		return "register", e.registerTenant(ctx, j.Tenant)
-	case *worker.Stamp:
+	case *write.Stamp:
 		return "write mark", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
-	case *worker.Append:
+	case *write.Append:
 		j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
 		return "append", err
 	}
@@ -137,12 +138,12 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 }
 
 // Run repeats one job until it is done. It returns an error only when the context has ended.
-func (e *Executor) Run(ctx context.Context, job worker.Job) error {
+func (e *Executor) Run(ctx context.Context, job write.Job) error {
 	return e.persist(ctx, "job", func() error {
 		if err := e.Try(ctx, job); err != nil {
 			return err
 		}
-		if r := job.Outcome(); r.Fault != worker.None && r.Fault != worker.Rejected {
+		if r := job.Outcome(); r.Fault != bins.None && r.Fault != bins.Rejected {
 			return fmt.Errorf("the attempt failed: %s", r.Fault)
 		}
 		return nil
@@ -150,7 +151,7 @@ func (e *Executor) Run(ctx context.Context, job worker.Job) error {
 }
 
 // lookup reads the newest chunk under any of the chain's keys.
-func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
+func (e *Executor) lookup(ctx context.Context, j *write.Lookup) error {
 	j.Found = false
 	for _, key := range j.Keys {
 		tail, _, err := e.stores.Chunks.Last(ctx, key, j.Chain)
@@ -171,7 +172,7 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 }
 
 // create writes a document, or finds out which one has its id (rule W6).
-func (e *Executor) create(ctx context.Context, j *worker.Create) error {
+func (e *Executor) create(ctx context.Context, j *write.Create) error {
 	// Nothing is stored in a container that this process's snapshot lacks: heads list all of them (rule R1). One that
 	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
 	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {

@@ -15,7 +15,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/kafka"
@@ -310,14 +310,14 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
-	var letters []worker.DeadLetter
+	var letters []write.DeadLetter
 	for i := range 500 {
 		value := ingesttest.Random(16<<10, int64(i))
 		if i%100 == 7 {
 			value = ingesttest.Random(1_200_000, int64(i))
 		}
 		key := fmt.Appendf(nil, "acme/d%d", i)
-		letters = append(letters, worker.DeadLetter{Topic: topic, Record: admit.Record{Offset: int64(i), Key: key,
+		letters = append(letters, write.DeadLetter{Topic: topic, Record: admit.Record{Offset: int64(i), Key: key,
 			Value: value}})
 	}
 	ctx := ingesttest.Deadline(t)

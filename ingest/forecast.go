@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"binnacle/binning"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/bins"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
@@ -35,16 +35,16 @@ const chunkTerms = 5 * ru.Scalar
 // was written since the last forecast, by tenant. It is called by one goroutine, at equal times. With holds below
 // worker.LongHold there is no forecast: the next hours do not follow from open bins then.
 func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expected {
-	if in.cfg.Config.WithDefaults().Hold < worker.LongHold {
+	if in.cfg.Config.WithDefaults().Hold < bins.LongHold {
 		return nil
 	}
 	held := in.held()
 	open := map[string]float64{}
-	bins := map[string][]heat.OpenBin{}
+	byKey := map[string][]heat.OpenBin{}
 	snapshot := in.stores.Directory.Snapshot()
 	for _, p := range held {
-		p.worker.VisitOpenBins(func(all []worker.OpenBin) {
-			var yesterday worker.OpenBin
+		p.worker.Bins().VisitOpenBins(func(all []bins.OpenBin) {
+			var yesterday bins.OpenBin
 			for _, b := range all {
 				open[b.Tenant] += b.Bytes
 				if b.Day.End() <= now.UnixMilli() && b.Day > yesterday.Day {
@@ -60,7 +60,7 @@ func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expe
 				if o.Before.To == 0 && b.Day == yesterday.Day+1 {
 					o.Before, o.BeforeBytes = heat.Span{From: yesterday.From, To: yesterday.Day.End()}, yesterday.Bytes
 				}
-				bins[b.Tenant] = append(bins[b.Tenant], o)
+				byKey[b.Tenant] = append(byKey[b.Tenant], o)
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expe
 	f := heat.NewForecaster(now.UnixMilli(), func(bytes float64) float64 {
 		return ru.Stepped.Write(int(bytes), chunkTerms)
 	})
-	for tenant, all := range bins {
+	for tenant, all := range byKey {
 		shape := in.expected.shape(tenant, now)
 		for i := range all {
 			f.Add(&all[i], &shape)
@@ -78,7 +78,7 @@ func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expe
 }
 
 // openBin returns an open bin with the keys of its chunks.
-func (in *Ingester) openBin(b worker.OpenBin, tenant control.Tenant, now time.Time) heat.OpenBin {
+func (in *Ingester) openBin(b bins.OpenBin, tenant control.Tenant, now time.Time) heat.OpenBin {
 	o := heat.OpenBin{DayEnd: b.Day.End(), Began: b.From, Bytes: b.Bytes, Cutting: b.Cutting}
 	if b.Before.To > b.Before.From {
 		o.Before, o.BeforeBytes = b.Before, b.Cutting.Target

@@ -315,7 +315,7 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, p.worker.Devices(req)...)
+		out = append(out, p.worker.Bins().Devices(req)...)
 	}
 	return out, nil
 }
@@ -327,7 +327,7 @@ func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.He
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		n := p.worker.CatalogPending(tenant)
+		n := p.worker.Bins().CatalogPending(tenant)
 		out.Devices = append(out.Devices, n.Devices...)
 		out.Version += n.Version
 	}

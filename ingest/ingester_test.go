@@ -18,6 +18,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/kafka"
@@ -532,7 +533,7 @@ func TestOversizedDeadLettersAreTruncated(t *testing.T) {
 	r := newRig(t, 1)
 	u := ingest.NewTopicDeadLetterWriter(r.cluster.Topic(letter))
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
-	letters := []worker.DeadLetter{
+	letters := []write.DeadLetter{
 		{Topic: topic, Record: admit.Record{Offset: 1, Headers: []admit.Header{{Key: "h",
 			Value: ingesttest.Random(large, 1)}}}},
 		{Topic: topic, Record: admit.Record{Offset: 2, Key: ingesttest.Random(large, 1), Value: []byte("bad")}},

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 )
@@ -13,7 +13,7 @@ import (
 // labelCopyAge is the greatest age of the copy of a tenant's catalog that a Worker gets label values from.
 const labelCopyAge = 15 * time.Second
 
-func (e *Executor) labelValues(ctx context.Context, j *worker.LabelLookup) error {
+func (e *Executor) labelValues(ctx context.Context, j *write.LabelLookup) error {
 	now := e.now()
 	known, err := e.devices.Get(ctx, j.Tenant, now.Add(-labelCopyAge))
 	if err != nil {

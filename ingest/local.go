@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 )
 
@@ -111,15 +112,15 @@ func (l *Local) feed(ctx context.Context, rec admit.Record,
 }
 
 // Due returns the jobs that are to be done now. Each is returned once: the caller does it with Do.
-func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.Snapshot()) }
+func (l *Local) Due() []write.Job { return l.Jobs(l.cfg.Now(), l.dir.Snapshot()) }
 
 // Attempt makes one attempt at a job, beside others if need be, without passing its result to the Worker. It fails only
 // when the context ends.
-func (l *Local) Attempt(ctx context.Context, j worker.Job) error { return l.executor.Try(ctx, j) }
+func (l *Local) Attempt(ctx context.Context, j write.Job) error { return l.executor.Try(ctx, j) }
 
 // Try makes one attempt at a job and passes its result to the Worker, which returns another job later if it failed. It
 // fails only when the context ends.
-func (l *Local) Try(ctx context.Context, j worker.Job) error {
+func (l *Local) Try(ctx context.Context, j write.Job) error {
 	if err := l.Attempt(ctx, j); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (l *Local) Try(ctx context.Context, j worker.Job) error {
 
 // Do does one job, in as many attempts as that takes, and passes its result to the Worker. It fails only when the
 // context ends; the job may then have been done or not, and may be done again.
-func (l *Local) Do(ctx context.Context, j worker.Job) error {
+func (l *Local) Do(ctx context.Context, j write.Job) error {
 	if err := l.executor.Run(ctx, j); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"binnacle/binning"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal/spill"
 	"binnacle/ingest/worker"
@@ -137,7 +138,7 @@ func (m *metrics) Taken(readings int) {
 	m.readings.Add(float64(readings))
 }
 
-func (m *metrics) Replayed() { m.replayed.Inc() }
+func (m *metrics) Replayed(readings int) { m.replayed.Add(float64(readings)) }
 
 func (m *metrics) Refused(why decode.Reason, elements int) {
 	m.refused.WithLabelValues(string(why)).Add(float64(elements))
@@ -157,7 +158,7 @@ func (m *metrics) KeyFull(key sharding.Key) {
 		"container", key.Container, "tenant_shard", key.TenantShard, "device", key.Device)
 }
 
-func (m *metrics) Stored(why worker.Reason, bytes, values int) {
+func (m *metrics) Stored(why bins.Reason, bytes, values int) {
 	m.chunks.WithLabelValues(why.String()).Inc()
 	m.values.Add(float64(values))
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)

@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/ingest/bins"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
@@ -34,7 +36,7 @@ type partition struct {
 	log    *slog.Logger
 
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
-	done chan worker.Job
+	done chan write.Job
 
 	loading    atomic.Int64             // records of the journal that are still to be loaded
 	refreshing atomic.Bool              // the snapshot is being read for chains that wait for it
@@ -81,7 +83,7 @@ func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partiti
 		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
 		log:      log,
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
-		done:     make(chan worker.Job, in.cfg.MaxJobs()),
+		done:     make(chan write.Job, in.cfg.MaxJobs()),
 		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 		learned:  make(chan learnt, 2),
 		ends: retry.Trouble{Log: log, Failing: "cannot read the end of the log: committing nothing until then",
@@ -424,7 +426,7 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) launch(job worker.Job) {
+func (p *partition) launch(job write.Job) {
 	p.in.jobs.Go(func() {
 		if p.in.executor.Try(p.in.working, job) == nil { // else the process is ending
 			p.done <- job
@@ -479,7 +481,7 @@ func (p *partition) gauge(floor int64) {
 	labels, position := p.at.labels(), p.worker.Position()
 	p.in.metrics.uncommitted.WithLabelValues(labels...).Set(float64(position - floor))
 	p.in.metrics.unjournaled.WithLabelValues(labels...).Set(float64(position - p.worker.JournalFloor()))
-	p.worker.Stalled(func(f worker.Fault, chains int) {
+	p.worker.Stalled(func(f bins.Fault, chains int) {
 		p.in.metrics.stalled.WithLabelValues(p.at.topic, labels[1], string(f)).Set(float64(chains))
 	})
 	p.in.metrics.bins.WithLabelValues(labels...).Set(float64(p.worker.OpenBins()))

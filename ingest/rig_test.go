@@ -11,6 +11,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
@@ -70,7 +71,7 @@ func (r *rig) open(addr, dir string) *broker.Broker {
 }
 
 // Publish is ingest.DeadLetterWriter for what no test looks at.
-func (r *rig) Publish(context.Context, []worker.DeadLetter) error { return nil }
+func (r *rig) Publish(context.Context, []write.DeadLetter) error { return nil }
 
 // connect makes a client of the rig's broker.
 func (r *rig) connect(cfg kafka.Config) *kafka.Client {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
@@ -209,7 +209,7 @@ func TestMissingTopicDoesNotStopOthers(t *testing.T) {
 func TestTopicBoundToATenant(t *testing.T) {
 	r := newRig(t, 1)
 	r.make("line-acme", 1)
-	letters := make(chan worker.DeadLetter, 10)
+	letters := make(chan write.DeadLetter, 10)
 	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
 		several(topic, "/line-(.+)/=$1")(c, s)
 		s.DeadLetters = buried(letters)
@@ -236,10 +236,10 @@ func TestTopicBoundToATenant(t *testing.T) {
 }
 
 // buried is an ingest.DeadLetterWriter that keeps the dead letters.
-type buried chan worker.DeadLetter
+type buried chan write.DeadLetter
 
 // Publish is ingest.DeadLetterWriter.
-func (b buried) Publish(_ context.Context, letters []worker.DeadLetter) error {
+func (b buried) Publish(_ context.Context, letters []write.DeadLetter) error {
 	for _, l := range letters {
 		b <- l
 	}

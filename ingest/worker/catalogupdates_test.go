@@ -184,31 +184,31 @@ func TestFailedCatalogUpdateRetriesWithoutWait(t *testing.T) {
 func TestHeadListsPendingUpdates(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.CommitEvery = time.Hour, time.Second })
-	empty := l.CatalogPending("acme")
+	empty := l.Bins().CatalogPending("acme")
 	require.Empty(t, empty.Devices)
 	at := w.now.UnixMilli()
 	value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1},"tags":{"site":"x"},"labels":{"axis":"y"}}`, at)
 	require.NoError(t, l.Take(t.Context(), admit.Record{Time: at, Value: []byte(value)}))
-	news := l.CatalogPending("acme")
+	news := l.Bins().CatalogPending("acme")
 	require.Len(t, news.Devices, 1)
 	require.Equal(t, "x", news.Devices[0].Tags[0].Value)
 	require.Equal(t, "y", news.Devices[0].Labels[0].Value)
 	require.NotEqual(t, empty.Version, news.Version)
-	require.Empty(t, l.CatalogPending("globex").Devices)
+	require.Empty(t, l.Bins().CatalogPending("globex").Devices)
 
 	attempt(t, l)
 	require.True(t, w.Catalog.Index("acme").Has("d0"))
-	told := l.CatalogPending("acme")
+	told := l.Bins().CatalogPending("acme")
 	require.Len(t, told.Devices, 1, "a reader that is behind may not see it yet")
 	require.NotEqual(t, news.Version, told.Version)
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Take(t.Context(), of(1, "acme", "d1", w.now.UnixMilli())))
 	attempt(t, l)
-	after := l.CatalogPending("acme")
+	after := l.Bins().CatalogPending("acme")
 	require.NotEqual(t, told.Version, after.Version)
 	require.Len(t, after.Devices, 1)
 	require.Equal(t, "d1", after.Devices[0].Device)
-	require.Equal(t, after.Version, l.CatalogPending("acme").Version)
+	require.Equal(t, after.Version, l.Bins().CatalogPending("acme").Version)
 }
 
 // Units are in the catalog as soon as a device has sent one, also one that was known before it.
@@ -271,9 +271,9 @@ func TestCatalogTimesOfReplayedRows(t *testing.T) {
 func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.CommitEvery, c.Hold = time.Hour, time.Second, time.Minute })
-	versions := map[uint64]string{l.CatalogPending("acme").Version: "before"}
+	versions := map[uint64]string{l.Bins().CatalogPending("acme").Version: "before"}
 	changed := func(when string) {
-		v := l.CatalogPending("acme").Version
+		v := l.Bins().CatalogPending("acme").Version
 		require.Empty(t, versions[v], when)
 		versions[v] = when
 	}
@@ -288,7 +288,7 @@ func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	changed("d0 written")
 	w.now = w.now.Add(10 * time.Second)
 	attempt(t, l)
-	require.Empty(t, l.CatalogPending("acme").Devices)
+	require.Empty(t, l.Bins().CatalogPending("acme").Devices)
 	changed("d0 shown")
 
 	for range 50 { // until nothing is known of the tenant here

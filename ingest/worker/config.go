@@ -1,19 +1,19 @@
 package worker
 
 import (
+	"binnacle/binning"
+	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
+	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/write"
+	"binnacle/internal/control"
+	"binnacle/internal/settings"
 	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"time"
-
-	"binnacle/binning"
-	"binnacle/ingest/admit"
-	"binnacle/ingest/catalogupdates"
-	"binnacle/ingest/decode"
-	"binnacle/internal/control"
-	"binnacle/internal/retry"
-	"binnacle/internal/settings"
 )
 
 // Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has
@@ -72,21 +72,17 @@ func (c Config) WithDefaults() Config {
 	settings.Defaults(&c)
 	hold, behind := 30*time.Minute, int64(10_000_000)
 	if c.Journal {
-		hold, behind = LongHold, math.MaxInt64/4 // sums with offsets must not overflow
+		hold, behind = bins.LongHold, math.MaxInt64/4 // sums with offsets must not overflow
 	}
 	c.Hold, c.MaxBehind = cmp.Or(c.Hold, hold), cmp.Or(c.MaxBehind, behind)
 	return c
 }
 
-// retry returns the pauses between attempts at a job.
-func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
-	return retry.Schedule{First: c.RetryBackoff, Longest: maxRetry * c.RetryBackoff, Least: least, Spread: s.Float64()}
-}
-
 // MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
 // kinds, registrations, a lookup of label values, a stamp, an append.
 func (c Config) MaxJobs() int {
-	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + publicationsAtOnce + 1 + admit.MaxRegistering + 3
+	return c.MaxWrites + catalogupdates.MaxRunning + write.MaxPublications + write.PublicationsAtOnce + 1 +
+		admit.MaxRegistering + 3
 }
 
 // Validate reports every fault at once.

@@ -1,10 +1,9 @@
 package worker
 
 import (
-	"time"
-
 	"binnacle/ingest/admit"
 	"binnacle/internal/control"
+	"time"
 )
 
 // Deferred is the readings of a partition that are deferred: they stay in the log, which is read again for them.
@@ -16,7 +15,7 @@ func (w *Worker) Deferred() Deferred { return Deferred{w} }
 // Next returns the offset from which the log is to be read again now; ok is false if nothing may be taken yet. The
 // caller feeds each record from there, in order, calls SkipTo where there is none, and asks again.
 func (d Deferred) Next(now time.Time) (offset int64, ok bool) {
-	return d.w.admission.Limits.Next(d.w.log.Log, now)
+	return d.w.admission.Limits.Next(d.w.bins.Log.Log, now)
 }
 
 // DueAt returns when Next is to be asked again; ok is false while there is no need to.
@@ -24,7 +23,7 @@ func (d Deferred) DueAt() (at time.Time, ok bool) { return d.w.admission.Limits.
 
 // SkipTo says that nothing is deferred below an offset any more.
 func (d Deferred) SkipTo(next int64, now time.Time) {
-	d.w.admission.Limits.SkipTo(next, d.w.log.Log, now)
+	d.w.admission.Limits.SkipTo(next, d.w.bins.Log.Log, now)
 }
 
 // Truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
@@ -50,39 +49,23 @@ func (d Deferred) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Ti
 	if !w.admission.Limits.Pass(rec.Offset) {
 		return nil
 	}
-	if rec.Offset >= w.log.Position {
+	if rec.Offset >= w.bins.Log.Position {
 		d.SkipTo(rec.Offset, now)
 		return nil
 	}
 	defer w.taking.end()
-	out, ok, err := w.admission.AdmitAgain(&rec, admit.Moment{Snapshot: snapshot, Now: now, Log: w.log.Log})
+	out, ok, err := w.admission.AdmitAgain(&rec, admit.Moment{Snapshot: snapshot, Now: now, Log: w.bins.Log.Log})
 	if err != nil {
 		return err
 	}
 	if ok {
 		for i := range out.Refused {
-			w.publisher.refuseDeferred(&rec, &out.Refused[i])
+			w.writer.Publisher.RefuseDeferred(&rec, &out.Refused[i])
 		}
-		w.takeAll(rec.Offset, out.Take, now)
-		w.countMemory()
+		w.take(rec.Offset, out.Take, now)
+		w.settle()
 		w.observer.Resumed(len(out.Take))
 	}
 	d.SkipTo(rec.Offset+1, now)
 	return nil
-}
-
-// releaseDecided queues chains again when all dead letters of their deferred readings are acknowledged.
-func (w *Worker) releaseDecided(now time.Time) {
-	for n := w.awaiting.deferred.Len(); n > 0; n-- {
-		c := w.awaiting.deferred.Pop()
-		switch {
-		case c.phase != sealed:
-		case w.publisher.awaitsDeferred(c):
-			w.awaiting.deferred.Push(c)
-		default:
-			c.release()
-			w.enqueue(c, now)
-			w.file(c)
-		}
-	}
 }

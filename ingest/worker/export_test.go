@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/queue"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
@@ -16,27 +18,28 @@ import (
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
 	sets := map[uintptr]bool{}
-	for _, t := range w.registry.tenants {
-		for _, d := range t.byID {
-			known += int64(d.bytes())
+	for _, t := range w.bins.Tenants {
+		for _, d := range t.ByID {
+			known += int64(d.Bytes())
 			// The columns of a device: the list, and what else a set takes.
 			if c := inside(d.Device, "seen", "columns"); !c.IsNil() && !sets[c.Pointer()] {
 				sets[c.Pointer()] = true
 				known += 96 + 24*int64(c.Elem().FieldByName("list").Cap())
 			}
-			for _, c := range d.chains {
-				rows += int64(c.bytes())
-				known += chainBytes
+			for _, c := range d.Chains {
+				rows += int64(c.Bytes())
+				known += bins.ChainBytes
 			}
 		}
 	}
-	for _, l := range append(slices.Clone(w.publisher.refused.queued.All()), w.publisher.deferred.queued.All()...) {
-		rows += int64(l.bytes)
+	p := &w.writer.Publisher
+	for _, l := range append(slices.Clone(p.Refused.Queued.All()), p.Deferred.Queued.All()...) {
+		rows += int64(l.Bytes)
 	}
 	known += limitsByParts(w.admission.Limits)
-	known += int64(w.names.metrics.Bytes() + w.names.schemas.Bytes())
-	for _, o := range w.names.outdated {
-		known += int64(o.names.Bytes())
+	known += int64(w.bins.Names.Metrics.Bytes() + w.bins.Names.Schemas.Bytes())
+	for _, o := range w.bins.Names.Outdated {
+		known += int64(o.Names.Bytes())
 	}
 	return rows, known
 }
@@ -69,8 +72,8 @@ func inside(x any, names ...string) reflect.Value {
 
 // Devices returns how many devices a Worker remembers.
 func Devices(w *Worker) (n int) {
-	for _, t := range w.registry.tenants {
-		n += len(t.byID)
+	for _, t := range w.bins.Tenants {
+		n += len(t.ByID)
 	}
 	return n
 }
@@ -78,15 +81,15 @@ func Devices(w *Worker) (n int) {
 // CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
 func CountWork(w *Worker) (count func() int) {
 	n := 0
-	for _, o := range []*queue.Heap[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
-		&w.index.idle} {
+	x := &w.bins.Index
+	for _, o := range []*queue.Heap[*bins.Chain]{&x.Wakes, &x.Filling, &x.Lagging, &x.Acting, &x.Idle} {
 		countComparisons(o, &n)
 	}
 	for _, name := range []string{"lookups", "holding"} {
-		countComparisons((*queue.Heap[*catalogupdates.Device])(inside(&w.updates, name).Addr().UnsafePointer()), &n)
+		countComparisons((*queue.Heap[*catalogupdates.Device])(inside(&w.bins.Updates, name).Addr().UnsafePointer()), &n)
 	}
-	looks := w.registry.visited
-	return func() int { return n + w.registry.visited - looks }
+	looks := w.bins.Visited
+	return func() int { return n + w.bins.Visited - looks }
 }
 
 func countComparisons[T any](h *queue.Heap[T], n *int) {
@@ -100,16 +103,16 @@ func countComparisons[T any](h *queue.Heap[T], n *int) {
 
 // Loose reports whether something is on its way to the journal, or should be, and can go there now.
 func (w *Worker) Loose() bool {
-	j := &w.journal
-	if !j.on {
+	j := &w.bins.Journaled
+	if !j.On {
 		return false
 	}
-	if j.inFlight != nil {
+	if w.appends.InFlight != nil {
 		return true
 	}
-	limit, loose := w.publisher.firstRefused(), false
-	j.loose.UpTo(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
-		loose = loose || !c.journaled.bulky
+	limit, loose := w.writer.Publisher.FirstRefused(), false
+	j.Loose.UpTo(func(c *bins.Chain) bool { return !loose && c.Journaled.Loose < limit }, func(c *bins.Chain) {
+		loose = loose || !c.Journaled.Bulky
 	})
 	return loose
 }
@@ -139,17 +142,17 @@ func CountedLabels(w *Worker) (n int) {
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
 	w := New(Config{Register: true, Registrations: admit.NewRegistrations(1000)}, Assignment{},
-		Process{Memory: NewMemory(1 << 30), Observer: struct{ Observer }{}, Now: now})
+		Process{Memory: NewMemory(1 << 30), Observer: struct{ write.Observer }{}, Now: now})
 	published := 0
-	for i := range 2 * publicationsAtOnce {
-		w.publisher.refused.add(DeadLetter{Record: admit.Record{Offset: int64(i)}})
-		published += len(w.publications(nil, now))
+	for i := range 2 * write.PublicationsAtOnce {
+		w.writer.Publisher.Refused.Add(write.DeadLetter{Record: admit.Record{Offset: int64(i)}})
+		published += len(w.writer.Publications(nil, now))
 	}
-	w.publisher.deferred.add(DeadLetter{})
-	for i := range 2 * maxPublications {
-		c := w.open(w.registry.device("acme", fmt.Sprint(i)), 0, now)
-		c.flight = &flight{}
-		w.rejectFlight(c, "never", now)
+	w.writer.Publisher.Deferred.Add(write.DeadLetter{})
+	for i := range 2 * write.MaxPublications {
+		c := w.bins.Open(w.bins.Device("acme", fmt.Sprint(i)), 0, now)
+		c.Flight = &bins.Flight{}
+		w.writer.RejectFlight(c, "never", now)
 	}
 	snapshot := new(control.Snapshot)
 	for i := range int64(2 * admit.MaxRegistering) {
@@ -160,8 +163,9 @@ func MostOtherJobs() int {
 	}
 	registrations := len(w.admission.Limits.NextRegistrations("", now, snapshot))
 	const lookup, stamp, journal = 1, 1, 1
-	return published + registrations + len(w.publications(nil, now)) + catalogupdates.MaxRunning + lookup + stamp + journal
+	published += len(w.writer.Publications(nil, now))
+	return published + registrations + catalogupdates.MaxRunning + lookup + stamp + journal
 }
 
 // ObserverOf returns what counts for a Worker.
-func ObserverOf(w *Worker) Observer { return w.observer }
+func ObserverOf(w *Worker) write.Observer { return w.observer }

@@ -17,6 +17,7 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store/storetest"
@@ -31,7 +32,7 @@ type world struct {
 	t           testing.TB
 	now         time.Time
 	log         []admit.Record
-	deadLetters []worker.DeadLetter
+	deadLetters []write.DeadLetter
 	commit      int64
 	meta        journal.Commit
 	blocks      *blockLog // nil: there is no journal
@@ -127,7 +128,7 @@ func (w *world) op() (applied bool, err error) {
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (w *world) Publish(_ context.Context, all []worker.DeadLetter) error {
+func (w *world) Publish(_ context.Context, all []write.DeadLetter) error {
 	applied, err := w.op()
 	if applied {
 		w.deadLetters = append(w.deadLetters, all...)

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
 
 // holdings returns what a worker holds, by device, and in all.
-func holdings(l *ingest.Local, tenant string) (by map[string]worker.Holding, readings int) {
-	by = map[string]worker.Holding{}
-	l.Holdings(tenant, func(h worker.Holding) {
+func holdings(l *ingest.Local, tenant string) (by map[string]bins.Holding, readings int) {
+	by = map[string]bins.Holding{}
+	l.Bins().Holdings(tenant, func(h bins.Holding) {
 		by[h.Tenant+"/"+h.Device] = h
 		readings += h.Readings
 	})
@@ -39,7 +39,7 @@ func TestHoldings(t *testing.T) {
 	require.Len(t, by, devices)
 	require.Equal(t, devices*rows, readings)
 	h := by["acme/d007"]
-	require.Equal(t, worker.Holding{
+	require.Equal(t, bins.Holding{
 		Tenant: "acme", Device: "d007", Bins: 1, Readings: rows, Values: rows, Bytes: h.Bytes, First: 7,
 		From: start + 7, To: start + 7 + (rows-1)*devices,
 	}, h)

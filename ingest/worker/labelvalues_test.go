@@ -11,6 +11,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
@@ -112,7 +113,7 @@ func TestLabelValuesLimitWithoutCatalog(t *testing.T) {
 		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(text)}))
 		w.now = w.now.Add(time.Second)
 		for _, j := range l.Due() {
-			if _, ok := j.(*worker.Publish); ok {
+			if _, ok := j.(*write.Publish); ok {
 				require.NoError(t, l.Do(t.Context(), j))
 				continue
 			}

@@ -9,9 +9,11 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 
 	"github.com/stretchr/testify/require"
@@ -55,7 +57,7 @@ func (w *world) takeDeferred(l *ingest.Local) {
 
 // has returns how many readings a process holds of a tenant.
 func has(l *ingest.Local, tenant string) (n int) {
-	l.Holdings(tenant, func(h worker.Holding) { n += h.Readings })
+	l.Bins().Holdings(tenant, func(h bins.Holding) { n += h.Readings })
 	return n
 }
 
@@ -250,15 +252,15 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	require.NoError(t, l.Take(ctx, w.at(401)))
 	require.Empty(t, l.Deferred().Deferrals(""))
 	l.Drain()
-	var deadLetters []worker.Job
+	var deadLetters []write.Job
 	chunk := func() (created bool) {
 		for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 			for _, j := range jobs {
-				switch c, ok := j.(*worker.Create); {
+				switch c, ok := j.(*write.Create); {
 				case ok:
 					created = created || c.Key.Device == "d1005"
 				default:
-					if b, ok := j.(*worker.Publish); ok && len(deadLetters) == 0 {
+					if b, ok := j.(*write.Publish); ok && len(deadLetters) == 0 {
 						require.NotEmpty(t, b.DeadLetters)
 						deadLetters = append(deadLetters, b)
 						continue
@@ -325,16 +327,16 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 	w.takeDeferred(l)
 	require.Empty(t, l.Deferred().Deferrals(""))
 	w.now = w.now.Add(time.Hour) // all bins are due
-	var publish *worker.Publish
+	var publish *write.Publish
 	stored := map[string]bool{}
 	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 		for _, j := range jobs {
 			switch j := j.(type) {
-			case *worker.Publish:
+			case *write.Publish:
 				require.Nil(t, publish)
 				publish = j
 				continue
-			case *worker.Create:
+			case *write.Create:
 				stored[j.Key.Device] = true
 			}
 			require.NoError(t, l.Do(ctx, j))
@@ -343,7 +345,7 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 	require.NotNil(t, publish)
 	require.Equal(t, map[string]bool{"q": true}, stored)
 	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
-	publish.Failed(worker.Result{Fault: worker.Unknown})
+	publish.Failed(write.Result{Fault: bins.Unknown})
 	l.Done(publish, w.now)
 	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
 	w.now = w.now.Add(time.Second)

@@ -1,13 +1,13 @@
 package worker
 
 import (
+	"binnacle/binning"
+	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
+	"binnacle/ingest/journal"
 	"fmt"
 	"math"
 	"time"
-
-	"binnacle/binning"
-	"binnacle/ingest/admit"
-	"binnacle/ingest/journal"
 )
 
 // Loading is what a Worker has loaded of the journal so far. Nothing of it counts before all is there (rule J4).
@@ -25,7 +25,7 @@ type Loading struct {
 // loadedChain is the blocks of a chain, and the most that one of their writers knew of its tail.
 type loadedChain struct {
 	blocks   []binning.Block
-	appended []appended
+	appended []bins.Appended
 	tail     journal.Tail
 
 	inMemory int // bytes of the blocks that are not on a shelf
@@ -45,8 +45,8 @@ const loadedBytes = 300
 // Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
 // with the floor as its position: until Done it is asked for nothing but heads.
 func (w *Worker) Load(c journal.Commit, floor int64) *Loading {
-	w.journal.loading = &Loading{w: w, commit: c, floor: floor, chains: map[admit.Chain]*loadedChain{}}
-	return w.journal.loading
+	w.loading = &Loading{w: w, commit: c, floor: floor, chains: map[admit.Chain]*loadedChain{}}
+	return w.loading
 }
 
 // Take takes a record of the journal; counts is set if its rows are to be loaded. It fails with
@@ -74,18 +74,18 @@ func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if !counts {
 		return nil
 	}
-	b, err := l.w.names.schemas.Block(binning.Block{
+	b, err := l.w.bins.Names.Schemas.Block(binning.Block{
 		Rows: r.Rows, Values: r.Values, First: r.First, Through: r.Through, From: r.From, To: r.To,
 	}, r.Data)
 	if err != nil {
 		return fmt.Errorf("%w: the block at %d: %w", journal.ErrNotWhole, at, err)
 	}
 	c.blocks = append(c.blocks, b)
-	c.appended = append(c.appended, appended{at, r.Through})
+	c.appended = append(c.appended, bins.Appended{At: at, Through: r.Through})
 	c.inMemory += b.Bytes()
-	l.bytes += int64(b.Bytes()) + appendedBytes
+	l.bytes += int64(b.Bytes()) + bins.AppendedBytes
 	if l.blocks++; l.blocks%countEvery == 0 {
-		l.w.countMemory()
+		l.w.settle()
 	}
 	if shelf := l.w.cfg.Shelf; shelf != nil && c.inMemory >= 2*leastShelved && l.w.memory.short() {
 		// What the shelf does not take stays in memory.
@@ -104,22 +104,22 @@ const countEvery = 32
 // use.
 func (l *Loading) Done(last journal.Link, now time.Time) error {
 	w := l.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.bins.Mu.Lock()
+	defer w.bins.Mu.Unlock()
 	for _, key := range l.order {
 		if err := l.restore(key, l.chains[key], now); err != nil {
 			return err
 		}
 		delete(l.chains, key)
 	}
-	w.journal.blocks.Resume(last)
-	w.journal.times.end = l.commit.To
+	w.bins.Journaled.Blocks.Resume(last)
+	w.bins.Journaled.Times.End = l.commit.To
 	for i := range l.times {
 		x := &l.times[i]
 		w.loadTimes(x.at, &x.record, l.commit.From+(l.commit.To-l.commit.From)/2)
 	}
-	w.journal.loading, w.erasing.unapplied = nil, true
-	w.log.Position = max(w.log.Position, l.commit.F)
+	w.loading, w.erasing.unapplied = nil, true
+	w.bins.Log.Position = max(w.bins.Log.Position, l.commit.F)
 	return nil
 }
 
@@ -129,36 +129,53 @@ func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error 
 	if x.tail.Known && x.tail.Chunks > 0 {
 		from = max(from, x.tail.Through+1)
 	}
-	blocks, err := w.names.schemas.Merge(x.blocks, from, l.commit.F)
+	blocks, err := w.bins.Names.Schemas.Merge(x.blocks, from, l.commit.F)
 	if err != nil {
 		return err
 	}
 	if len(blocks) == 0 && (!x.tail.Known || x.tail.Chunks == 0 || x.tail.Chunks > math.MaxUint32) {
 		return nil
 	}
-	d := w.registry.device(key.Tenant, key.Device)
-	c := w.open(d, key.Day, now)
+	d := w.bins.Device(key.Tenant, key.Device)
+	c := w.bins.Open(d, key.Day, now)
 	if x.tail.Known {
-		c.hint(&x.tail)
-		c.generation = w.generation
-		w.log.suspect = max(w.log.suspect, c.tail)
+		c.Hint(&x.tail)
+		c.Generation = w.bins.Generation
+		w.bins.Log.Suspect = max(w.bins.Log.Suspect, c.Tail)
 	}
 	for i := range blocks {
-		w.updates.ObserveBlock(&d.Device, &blocks[i], i > 0 && blocks[i].SameSchema(&blocks[i-1]))
+		w.bins.Updates.ObserveBlock(&d.Device, &blocks[i], i > 0 && blocks[i].SameSchema(&blocks[i-1]))
 	}
-	w.registry.countDevice(d)
+	w.bins.CountDevice(d)
 	if len(blocks) > 0 {
-		due, budget := w.cfg.due(c, now), w.cfg.budget(c)
-		c.restore(binning.BinOf(w.names.metrics, blocks), due)
-		c.budget = budget
-		c.journaled.through, c.journaled.under = c.bin.Through(), c.bin.Through()
+		due, budget := w.bins.Cfg.Due(c, now), w.bins.Cfg.Budget(c)
+		c.Restore(binning.BinOf(w.bins.Names.Metrics, blocks), due)
+		c.Budget = budget
+		c.Journaled.Through, c.Journaled.Under = c.Bin.Through(), c.Bin.Through()
 		for _, b := range x.appended {
-			if b.through >= from {
-				c.journaled.blocks = append(c.journaled.blocks, appended{b.at, min(b.through, c.bin.Through())})
-				w.journal.blocks.Loaded(b.at)
+			if b.Through >= from {
+				c.Journaled.Blocks = append(c.Journaled.Blocks, bins.Appended{At: b.At, Through: min(b.Through, c.Bin.Through())})
+				w.bins.Journaled.Blocks.Loaded(b.At)
 			}
 		}
 	}
-	w.file(c)
+	w.bins.File(c)
 	return nil
+}
+
+// LoadTimes takes a record of the journal that another process has appended while the partition was away.
+func (w *Worker) LoadTimes(at int64, r *journal.Record) {
+	if r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
+		return
+	}
+	w.bins.Mu.Lock()
+	defer w.bins.Mu.Unlock()
+	w.loadTimes(at, r, 0)
+}
+
+func (w *Worker) loadTimes(at int64, r *journal.Record, old int64) {
+	d := w.bins.Device(r.Tenant, r.Device)
+	d.Spans(r.From, r.To)
+	w.bins.Journaled.Times.Load(d, bins.TimesRecord{Times: bins.Span{From: r.From, To: r.To}, At: at}, old)
+	w.bins.ForgetUnused(d)
 }

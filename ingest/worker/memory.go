@@ -1,10 +1,9 @@
 package worker
 
 import (
+	"binnacle/ingest/decode"
 	"sync"
 	"sync/atomic"
-
-	"binnacle/ingest/decode"
 )
 
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is

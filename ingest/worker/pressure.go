@@ -1,9 +1,9 @@
 package worker
 
 import (
-	"time"
-
+	"binnacle/ingest/bins"
 	"binnacle/internal/retry"
+	"time"
 )
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
@@ -11,32 +11,32 @@ import (
 // more can be taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory
 // for good.
 func (w *Worker) relieve(now time.Time) {
-	w.countMemory()
+	w.settle()
 	over := w.memory.mustGo(w.memory.counted)
 	if over == 0 {
 		return
 	}
 	full := w.memory.Full()
-	over -= int64(w.publisher.refused.bytes) + w.index.going
+	over -= int64(w.writer.Publisher.Refused.Bytes) + w.bins.Index.Going
 	if full {
 		// Chains that wait for dead letters will go soon, as a rule; when nothing more can be taken, others must.
-		over += w.index.stuck
+		over += w.bins.Index.Stuck
 	}
-	over -= w.forgetUntil(over, func(c *chain) bool { return full || now.Sub(time.UnixMilli(c.used)) >= w.cfg.Hold })
+	over -= w.forgetUntil(over, func(c *bins.Chain) bool { return full || now.Sub(time.UnixMilli(c.Used)) >= w.cfg.Hold })
 	over -= w.shelve(over, now)
 	for over > 0 {
-		c := w.index.size.largest()
+		c := w.bins.Index.Size.Largest()
 		if c == nil {
 			if full {
-				w.abandon(over, now)
+				w.writer.Abandon(over, now)
 			}
 			return
 		}
-		w.ask(c, CutMemory, now)
-		if at, ok := w.publisher.refused.first(); c.phase == stalled {
+		w.writer.Ask(c, bins.CutMemory, now)
+		if at, ok := w.writer.Publisher.Refused.First(); c.Phase == bins.Stalled {
 			continue
-		} else if !full || !ok || at > c.bin.Through() {
-			over -= int64(size(&c.bin))
+		} else if !full || !ok || at > c.Bin.Through() {
+			over -= int64(bins.Size(&c.Bin))
 		}
 	}
 }
@@ -44,26 +44,26 @@ func (w *Worker) relieve(now time.Time) {
 // shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
 // returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
 func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
-	if w.cfg.Shelf == nil || !w.shelfRetry.Open(now) {
+	if w.cfg.Shelf == nil || !w.shelved.Open(now) {
 		return 0
 	}
 	for made < wanted {
-		c := w.index.shelvable.largest()
-		if c == nil || c.bin.Shelvable() < leastShelved {
+		c := w.bins.Index.Shelvable.Largest()
+		if c == nil || c.Bin.Shelvable() < leastShelved {
 			return made
 		}
-		w.mu.Lock()
-		freed, err := c.bin.Shelve(w.cfg.Shelf)
-		w.mu.Unlock()
+		w.bins.Mu.Lock()
+		freed, err := c.Bin.Shelve(w.cfg.Shelf)
+		w.bins.Mu.Unlock()
 		made += int64(freed)
-		w.index.count(c)
+		w.bins.Index.Count(c)
 		if err != nil {
-			w.shelfRetry.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.spreads.Float64()})
+			w.shelved.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.writer.Cfg.Spreads.Float64()})
 			w.observer.ShelfFailed(err)
 			return made
 		}
 	}
-	w.shelfRetry = retry.Backoff{}
+	w.shelved = retry.Backoff{}
 	return made
 }
 
@@ -72,13 +72,14 @@ const leastShelved = 1 << 10
 
 // forgetUntil returns up what is known of idle chains, those that would be forgotten next, as long as one may go and
 // room is wanted. It returns how much room that has made.
-func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (w *Worker) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made int64) {
+	w.bins.Mu.Lock()
+	defer w.bins.Mu.Unlock()
 	before := w.Held()
-	for made < wanted && w.index.idle.Len() > 0 && may(w.index.idle.First()) {
-		w.forget(w.index.idle.First())
+	for made < wanted && w.bins.Index.Idle.Len() > 0 && may(w.bins.Index.Idle.First()) {
+		w.bins.Forget(w.bins.Index.Idle.First())
 		w.observer.ChainForgotten()
+		w.forgetGone()
 		made = before - w.Held()
 	}
 	return made
@@ -86,9 +87,9 @@ func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 
 // forgetIdle gives up what is known of chains that have been idle for so long that it is hardly worth its memory.
 func (w *Worker) forgetIdle(now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for w.index.idle.Len() > 0 && now.After(w.index.idle.First().forgetAt()) {
-		w.forget(w.index.idle.First())
+	w.bins.Mu.Lock()
+	defer w.bins.Mu.Unlock()
+	for w.bins.Index.Idle.Len() > 0 && now.After(w.bins.Index.Idle.First().ForgetAt()) {
+		w.bins.Forget(w.bins.Index.Idle.First())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 
@@ -29,7 +30,7 @@ func one(offset int64, device string) admit.Record {
 }
 
 // do does those of the jobs that are wanted and answers the others.
-func do(t *testing.T, l *ingest.Local, jobs []worker.Job, wanted func(worker.Job) bool) (left []worker.Job) {
+func do(t *testing.T, l *ingest.Local, jobs []write.Job, wanted func(write.Job) bool) (left []write.Job) {
 	for _, j := range jobs {
 		if !wanted(j) {
 			left = append(left, j)
@@ -40,11 +41,11 @@ func do(t *testing.T, l *ingest.Local, jobs []worker.Job, wanted func(worker.Job
 	return left
 }
 
-func isPublish(j worker.Job) bool       { _, ok := j.(*worker.Publish); return ok }
-func isCatalogUpdate(j worker.Job) bool { _, ok := j.(*worker.CatalogUpdate); return ok }
+func isPublish(j write.Job) bool       { _, ok := j.(*write.Publish); return ok }
+func isCatalogUpdate(j write.Job) bool { _, ok := j.(*write.CatalogUpdate); return ok }
 
-func not(f func(worker.Job) bool) func(worker.Job) bool {
-	return func(j worker.Job) bool { return !f(j) }
+func not(f func(write.Job) bool) func(write.Job) bool {
+	return func(j write.Job) bool { return !f(j) }
 }
 
 // A producer that keeps sending bad records must not put off the chunks of a device that reports all the time: there is
@@ -53,7 +54,7 @@ func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Second })
 	ctx := ingesttest.Deadline(t)
-	var left []worker.Job
+	var left []write.Job
 	offset := int64(0)
 	for range 100 {
 		for range 5 {
@@ -65,7 +66,7 @@ func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 		w.now = w.now.Add(100 * time.Millisecond)
 		// A dead letter is acknowledged only when the next ones are waiting.
 		burials := do(t, l, l.Due(), not(isPublish))
-		left = do(t, l, left, func(worker.Job) bool { return true })
+		left = do(t, l, left, func(write.Job) bool { return true })
 		left = append(left, burials...)
 	}
 	n := len(w.Chunks.Documents())
@@ -128,12 +129,12 @@ func TestMemoryCountsHeldBytes(t *testing.T) {
 		l := w.worker(func(c *ingest.Config) { c.Registerer, c.MemoryBytes = registry, 20<<10 })
 		rival := w.worker(nil)
 		ctx := ingesttest.Deadline(t)
-		var left []worker.Job
+		var left []write.Job
 		for _, r := range w.log {
 			require.NoError(t, l.Take(ctx, r))
 			if rnd.IntN(3) == 0 {
 				w.now = w.now.Add(time.Duration(rnd.IntN(1500)) * time.Millisecond)
-				left = do(t, l, append(left, l.Due()...), func(worker.Job) bool { return rnd.IntN(2) == 0 })
+				left = do(t, l, append(left, l.Due()...), func(write.Job) bool { return rnd.IntN(2) == 0 })
 				require.GreaterOrEqual(t, l.Held(), int64(0))
 			}
 			if rnd.IntN(20) == 0 { // somebody else is further: creates conflict
@@ -144,7 +145,7 @@ func TestMemoryCountsHeldBytes(t *testing.T) {
 			}
 			heldRows(t, l)
 		}
-		do(t, l, left, func(worker.Job) bool { return true })
+		do(t, l, left, func(write.Job) bool { return true })
 		require.NoError(t, l.Finish(ctx))
 		w.now = w.now.Add(time.Minute)
 		require.NoError(t, l.Step(ctx))
@@ -256,7 +257,7 @@ func TestRecordOfBadElements(t *testing.T) {
 func TestFloodOfRefusedRecords(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Deadline(t)
-	var jobs []worker.Job
+	var jobs []write.Job
 	offset := int64(0)
 	for ; !l.IsRefusing(); offset++ {
 		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start, Value: make([]byte, 10_000)}))
@@ -267,7 +268,7 @@ func TestFloodOfRefusedRecords(t *testing.T) {
 	floors := []int64{}
 	for len(jobs) > 0 {
 		last := jobs[len(jobs)-1]
-		do(t, l, []worker.Job{last}, isPublish)
+		do(t, l, []write.Job{last}, isPublish)
 		jobs = append(jobs[:len(jobs)-1], do(t, l, l.Due(), not(isPublish))...)
 		floors = append(floors, l.Floor())
 		require.Equal(t, int64(0), floors[0])
@@ -285,7 +286,7 @@ func TestCatalogUpdatesInFlightAreBounded(t *testing.T) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
 	}
 	l.Drain()
-	var left []worker.Job
+	var left []write.Job
 	for range 100 {
 		w.now = w.now.Add(time.Second)
 		left = append(left, do(t, l, l.Due(), not(isCatalogUpdate))...)
@@ -293,7 +294,7 @@ func TestCatalogUpdatesInFlightAreBounded(t *testing.T) {
 	require.NotEmpty(t, left)
 	require.LessOrEqual(t, len(left), 100)
 	for len(left) > 0 {
-		do(t, l, left, func(worker.Job) bool { return true })
+		do(t, l, left, func(write.Job) bool { return true })
 		left = l.Due()
 	}
 	require.False(t, l.Busy())

@@ -13,9 +13,11 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -48,13 +50,13 @@ type walk struct {
 // owner is a process that believes it owns the partition, with what it has under way.
 type owner struct {
 	*ingest.Local
-	jobs []worker.Job
+	jobs []write.Job
 	dir  *control.Directory
 }
 
 // orphan is a create, or an append to the journal, that nobody waits for any more.
 type orphan struct {
-	create *worker.Create
+	create *write.Create
 	values [][]byte
 }
 
@@ -221,9 +223,9 @@ func (k *walk) handOn() {
 	o := k.last
 	o.Flush()
 	o.jobs = append(o.jobs, o.Due()...)
-	o.jobs = slices.DeleteFunc(o.jobs, func(j worker.Job) bool {
+	o.jobs = slices.DeleteFunc(o.jobs, func(j write.Job) bool {
 		switch j.(type) {
-		case *worker.Lookup, *worker.Create:
+		case *write.Lookup, *write.Create:
 			return false
 		}
 		require.NoError(k.t, o.Do(context.Background(), j))
@@ -267,12 +269,12 @@ func (k *walk) job(o *owner, i int) string {
 	defer giveUp()
 	name := "done"
 	switch j := j.(type) {
-	case *worker.Lookup:
+	case *write.Lookup:
 		if k.rnd.IntN(2) == 0 {
 			name = "stale lookup"
 			k.fault = &storetest.Fault{Hide: 1 + k.rnd.IntN(2)}
 		}
-	case *worker.Create:
+	case *write.Create:
 		switch k.rnd.IntN(4) {
 		case 0:
 			name = "answer lost"
@@ -284,13 +286,13 @@ func (k *walk) job(o *owner, i int) string {
 				giveUp() // the job stays, and is sent again later
 			}
 		}
-	case *worker.Append:
+	case *write.Append:
 		switch k.rnd.IntN(5) {
 		case 0:
 			name = "answer of an append lost"
 			_, err := k.blocks.Append(ctx, "", 0, j.Values)
 			require.NoError(k.t, err)
-			j.Failed(worker.Result{Fault: worker.Unknown})
+			j.Failed(write.Result{Fault: bins.Unknown})
 			o.Done(j, k.now)
 			o.jobs = slices.Delete(o.jobs, i, i+1)
 			return name
@@ -299,13 +301,13 @@ func (k *walk) job(o *owner, i int) string {
 			if len(k.orphans) < 3 {
 				k.orphans = append(k.orphans, orphan{values: j.Values})
 			}
-			j.Failed(worker.Result{Fault: worker.Unknown})
+			j.Failed(write.Result{Fault: bins.Unknown})
 			o.Done(j, k.now)
 			o.jobs = slices.Delete(o.jobs, i, i+1)
 			return name
 		}
 		name = "appended"
-	case *worker.Publish:
+	case *write.Publish:
 		if k.rnd.IntN(4) == 0 {
 			k.deadLetters = append(k.deadLetters, j.DeadLetters...)
 			return "acknowledgement lost"

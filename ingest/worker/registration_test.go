@@ -10,9 +10,10 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 
 	"github.com/stretchr/testify/require"
 )
@@ -106,7 +107,7 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 	jobs := l.Due()
 	require.Len(t, jobs, 1)
 	require.NoError(t, l.Take(ctx, w.log[1]))
-	jobs[0].Failed(worker.Result{Fault: worker.Unknown})
+	jobs[0].Failed(write.Result{Fault: bins.Unknown})
 	l.Done(jobs[0], w.now)
 	require.Empty(t, l.Due())
 	w.now = w.now.Add(time.Minute)

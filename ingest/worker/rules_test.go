@@ -13,6 +13,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -29,7 +30,7 @@ func noise(offset int64, device string) admit.Record {
 		ingesttest.Random(16_000, offset))}
 }
 
-func all(worker.Job) bool { return true }
+func all(write.Job) bool { return true }
 
 // rowsOf returns how many rows a head shows.
 func rowsOf(l *ingest.Local) (n int) {
@@ -81,7 +82,7 @@ func TestRecordIsNotDivided(t *testing.T) {
 // The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
 func TestFloorWaits(t *testing.T) {
 	bad := admit.Record{Offset: 0, Time: start, Value: []byte("bad")}
-	for name, waits := range map[string]func(worker.Job) bool{"dead letter": isPublish, "catalog": isCatalogUpdate} {
+	for name, waits := range map[string]func(write.Job) bool{"dead letter": isPublish, "catalog": isCatalogUpdate} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			l, ctx := w.worker(nil), ingesttest.Deadline(t)
@@ -91,7 +92,7 @@ func TestFloorWaits(t *testing.T) {
 			}
 			require.NoError(t, l.Take(ctx, first))
 			require.NoError(t, l.Take(ctx, one(1, "d1")))
-			var left []worker.Job
+			var left []write.Job
 			for range 5 {
 				w.now = w.now.Add(20 * time.Second)
 				left = append(left, do(t, l, l.Due(), not(waits))...)
@@ -310,7 +311,7 @@ func TestExpiredContainer(t *testing.T) {
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(20 * time.Second)
 	for _, j := range l.Due() {
-		if _, ok := j.(*worker.Lookup); ok {
+		if _, ok := j.(*write.Lookup); ok {
 			require.NoError(t, l.Do(ctx, j))
 		}
 	}
@@ -516,7 +517,7 @@ func TestNoChunkPassesDeadLetter(t *testing.T) {
 			require.NoError(t, l.Take(ctx, r))
 		}
 	}
-	var burials []worker.Job
+	var burials []write.Job
 	settle := func() {
 		w.now = w.now.Add(20 * time.Second)
 		for range 4 {

@@ -19,7 +19,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/bins"
 
 	"github.com/stretchr/testify/require"
 )
@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 		spread(s.cpu), s.making)
 	t.Logf("creates per minute, min / median / max: %s before midnight, %s in the hold after it, %s then; %.0f are even",
 		spread(before), spread(after), spread(later), each)
-	if *soak.hold >= worker.LongHold {
+	if *soak.hold >= bins.LongHold {
 		return // what is cut before midnight is full, and the others wait for it
 	}
 	require.Less(t, slices.Max(before), 2*each+10)

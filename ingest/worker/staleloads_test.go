@@ -12,6 +12,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 
@@ -46,12 +47,12 @@ func (w *world) checkAnswer(l *ingest.Local) {
 }
 
 // jobOf wants the look-ups and creates of a device.
-func jobOf(device string) func(worker.Job) bool {
-	return func(j worker.Job) bool {
+func jobOf(device string) func(write.Job) bool {
+	return func(j write.Job) bool {
 		switch j := j.(type) {
-		case *worker.Lookup:
+		case *write.Lookup:
 			return j.Keys[0].Device == device
-		case *worker.Create:
+		case *write.Create:
 			return j.Key.Device == device
 		}
 		return false
@@ -135,7 +136,7 @@ func TestCreateOutlivesItsGeneration(t *testing.T) {
 		require.NoError(t, first.Take(ctx, r))
 	}
 	w.now = w.now.Add(20 * time.Second)
-	isCreate := func(j worker.Job) bool { _, ok := j.(*worker.Create); return ok }
+	isCreate := func(j write.Job) bool { _, ok := j.(*write.Create); return ok }
 	create := do(t, first, first.Due(), not(isCreate))
 	create = do(t, first, append(create, first.Due()...), not(isCreate))
 	require.Len(t, create, 1)

@@ -12,9 +12,11 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -139,7 +141,7 @@ func TestFailingTenantDoesNotBlockOthers(t *testing.T) {
 			require.LessOrEqual(t, attempts, c.most)
 			require.Zero(t, l.Floor(), "what is not stored is not committed")
 			waiting := 0
-			l.Stalled(func(f worker.Fault, chains int) { waiting += chains })
+			l.Stalled(func(f bins.Fault, chains int) { waiting += chains })
 			require.Equal(t, stuck, waiting, "all of them are shown to wait")
 
 			over = true
@@ -148,7 +150,7 @@ func TestFailingTenantDoesNotBlockOthers(t *testing.T) {
 			attempt(t, l)
 			require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 			require.Equal(t, offset, l.Floor())
-			l.Stalled(func(f worker.Fault, chains int) { require.Zero(t, chains, f) })
+			l.Stalled(func(f bins.Fault, chains int) { require.Zero(t, chains, f) })
 			w.CheckChains()
 		})
 	}
@@ -210,7 +212,7 @@ func TestHangingCreatesLeaveSlots(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	hung := 0
 	for _, j := range l.Due() {
-		if _, ok := j.(*worker.Lookup); ok {
+		if _, ok := j.(*write.Lookup); ok {
 			hung++
 			continue
 		}
@@ -305,11 +307,11 @@ func TestRejectedChunkBecomesDeadLetter(t *testing.T) {
 // letterbox takes dead letters, unless it is down.
 type deadLetterSink struct {
 	down *bool
-	got  []worker.DeadLetter
+	got  []write.DeadLetter
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (b *deadLetterSink) Publish(_ context.Context, deadLetters []worker.DeadLetter) error {
+func (b *deadLetterSink) Publish(_ context.Context, deadLetters []write.DeadLetter) error {
 	if *b.down {
 		return errors.New("the broker is away")
 	}
@@ -377,7 +379,7 @@ type flaky struct {
 }
 
 // Publish returns ingest.DeadLetterWriter.
-func (f flaky) Publish(ctx context.Context, deadLetters []worker.DeadLetter) error {
+func (f flaky) Publish(ctx context.Context, deadLetters []write.DeadLetter) error {
 	if err := f.fails(); err != nil {
 		return err
 	}

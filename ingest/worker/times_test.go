@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -59,7 +60,7 @@ func (w *world) checkTimes(l *ingest.Local) {
 			known[device] = firstLast{e.First, e.Last}
 		}
 	}
-	for _, d := range l.Devices(store.ListRequest{Tenant: "acme"}) {
+	for _, d := range l.Bins().Devices(store.ListRequest{Tenant: "acme"}) {
 		x, ok := known[d.Device]
 		if !ok {
 			x = firstLast{d.First, d.Last}
@@ -219,7 +220,7 @@ func TestTimesOfChunksBeforeTheTail(t *testing.T) {
 		for range 3 {
 			for _, job := range dies.Due() {
 				switch job.(type) {
-				case *worker.Append: // the process dies before it
+				case *write.Append: // the process dies before it
 				default:
 					require.NoError(t, dies.Do(t.Context(), job))
 				}
@@ -259,15 +260,15 @@ func TestWrittenTimesChangeTheVersion(t *testing.T) {
 	take("busy")
 	take("busy")
 	listed, _ := w.Catalog.Entry("acme", "idle")
-	read := l.CatalogPending("acme").Version // a querier reads the catalog here
+	read := l.Bins().CatalogPending("acme").Version // a querier reads the catalog here
 	for range 60 {
 		w.now = w.now.Add(time.Hour)
 		take("busy")
 		if now, _ := w.Catalog.Entry("acme", "idle"); now.Last != listed.Last {
-			require.NotEqual(t, read, l.CatalogPending("acme").Version)
+			require.NotEqual(t, read, l.Bins().CatalogPending("acme").Version)
 			return
 		}
-		require.Equal(t, read, l.CatalogPending("acme").Version)
+		require.Equal(t, read, l.Bins().CatalogPending("acme").Version)
 	}
 	t.Fatal("the times of an idle device are never written")
 }

@@ -11,8 +11,10 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
@@ -42,7 +44,7 @@ type paced struct {
 }
 
 type attempt struct {
-	job  worker.Job
+	job  write.Job
 	ends time.Time
 }
 
@@ -142,7 +144,7 @@ func (p *paced) until(end time.Time) {
 				under = append(under, a)
 				continue
 			}
-			if c, ok := a.job.(*worker.Create); ok && c.Outcome().Fault == worker.None {
+			if c, ok := a.job.(*write.Create); ok && c.Outcome().Fault == bins.None {
 				p.stored[c.Key.Device]++
 				p.delays[c.Key.Container] = append(p.delays[c.Key.Container], p.now.Sub(p.fed[c.Key.Device]))
 				delete(p.fed, c.Key.Device)

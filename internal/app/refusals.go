@@ -12,7 +12,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 )
 
 // refusalsEvery is the shortest time between two log lines about refused messages.
@@ -32,7 +32,7 @@ type Refusals struct {
 }
 
 // Publish implements ingest.DeadLetterWriter.
-func (r *Refusals) Publish(ctx context.Context, letters []worker.DeadLetter) error {
+func (r *Refusals) Publish(ctx context.Context, letters []write.DeadLetter) error {
 	err := r.DeadLetterWriter.Publish(ctx, letters)
 	if err == nil && len(letters) > 0 {
 		r.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/app"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +19,7 @@ import (
 
 type publisher struct{ err error }
 
-func (p publisher) Publish(context.Context, []worker.DeadLetter) error { return p.err }
+func (p publisher) Publish(context.Context, []write.DeadLetter) error { return p.err }
 
 // lines is what a logger wrote, for any goroutine.
 type lines struct {
@@ -47,7 +47,7 @@ func TestRefusedMessagesAreLogged(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		refuse := func(n int, reason decode.Reason, detail string) {
-			letters := make([]worker.DeadLetter, n)
+			letters := make([]write.DeadLetter, n)
 			for i := range letters {
 				letters[i].Bad = decode.Bad{Reason: reason, Detail: detail}
 			}
@@ -68,7 +68,7 @@ func TestRefusedMessagesAreLogged(t *testing.T) {
 		require.Equal(t, 2, strings.Count(out.String(), "\n"))
 		require.Contains(t, out.String(), `reasons="device 50, time 5" last="ts -6 is not a time"`)
 		r.DeadLetterWriter = publisher{errors.New("not published")}
-		require.Error(t, r.Publish(ctx, make([]worker.DeadLetter, 1)))
+		require.Error(t, r.Publish(ctx, make([]write.DeadLetter, 1)))
 		time.Sleep(time.Minute)
 		require.Equal(t, 2, strings.Count(out.String(), "\n"), "what was not published will be tried again")
 		stop()

@@ -10,6 +10,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
@@ -66,8 +67,8 @@ func TestPartitionKeyFull(t *testing.T) {
 		}
 	}
 	full := 0
-	l.Stalled(func(f worker.Fault, chains int) {
-		if f == worker.KeyFull {
+	l.Stalled(func(f bins.Fault, chains int) {
+		if f == bins.KeyFull {
 			full = chains
 		}
 	})

@@ -34,7 +34,8 @@ var layers = []layer{
 	{"adapters", false, false, []string{"internal/cosmos", "internal/headhttp", "internal/schemaregistry",
 		"internal/lab/emulator", "internal/lab/broker", "internal/ops/queryclient"}},
 	// It speaks of what the contract defines.
-	{"protocol", true, true, []string{"ingest/worker", "ingest/catalogupdates", "ingest/admit"}},
+	{"protocol", true, true, []string{"ingest/worker", "ingest/admit", "ingest/bins", "ingest/write",
+		"ingest/catalogupdates"}},
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/text/progress",
 		"internal/retry", "internal/access", "internal/heat/heatlog", "ingest/journal/spill"}},
 	{"domain", true, true, []string{

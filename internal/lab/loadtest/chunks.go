@@ -12,6 +12,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/lab/emulator"
@@ -390,6 +391,6 @@ func (w *recording) Create(ctx context.Context, key sharding.Key, id string, doc
 type noLetters struct{}
 
 // Publish implements ingest.DeadLetterWriter.
-func (noLetters) Publish(_ context.Context, letters []worker.DeadLetter) error {
+func (noLetters) Publish(_ context.Context, letters []write.DeadLetter) error {
 	panic(fmt.Sprintf("loadtest: a reading of the fleet was refused: %s", letters[0].Bad.Detail))
 }

@@ -10,6 +10,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -248,7 +249,7 @@ func (s *floodRun) commit() error {
 }
 
 // Publish implements ingest.DeadLetterWriter.
-func (s *floodRun) Publish(_ context.Context, letters []worker.DeadLetter) error {
+func (s *floodRun) Publish(_ context.Context, letters []write.DeadLetter) error {
 	for i := range letters {
 		if s.log.loud[letters[i].Record.Offset] {
 			s.r.Refused++

@@ -259,12 +259,12 @@ func (h openBins) Heads(ctx context.Context, r store.HeadRequest) ([]store.Parti
 
 // Devices implements store.Heads.
 func (h openBins) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
-	return h.Worker.Devices(r), ctx.Err()
+	return h.Bins().Devices(r), ctx.Err()
 }
 
 // CatalogUpdates implements store.Heads.
 func (h openBins) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
-	return h.CatalogPending(tenant), ctx.Err()
+	return h.Bins().CatalogPending(tenant), ctx.Err()
 }
 
 // keysFor returns the partition keys, or their first levels, under which a layout has what a question asks for; an

@@ -15,7 +15,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/bins"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/heat"
 	"binnacle/internal/telemetry"
@@ -214,7 +214,7 @@ func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
 			byDevice[w.key.Device] = s
 		}
 		at := w.at.UnixMilli() - of.Start()
-		s.chunks = append(s.chunks, simChunk{at: at, due: cfg.Hold < worker.LongHold || at >= telemetry.DayMillis,
+		s.chunks = append(s.chunks, simChunk{at: at, due: cfg.Hold < bins.LongHold || at >= telemetry.DayMillis,
 			rus: float32(w.rus), bytes: int32(len(w.doc))})
 		s.rus, s.bytes, s.values = s.rus+w.rus, s.bytes+float64(len(w.doc)), s.values+float64(w.readings*metrics)
 	}

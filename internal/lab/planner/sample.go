@@ -15,8 +15,8 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/fleet"
 	"binnacle/internal/telemetry"
@@ -343,7 +343,7 @@ func (s *sampler) take(r telemetry.Reading, counted bool) {
 	}
 	if s.bin.Readings() == 0 {
 		s.due = math.MaxInt64
-		if s.hold < worker.LongHold {
+		if s.hold < bins.LongHold {
 			hold := s.hold
 			if !s.begun { // as in the first bin of each day's chain
 				hold = binning.FirstHold(r.Device, s.hold)
@@ -361,7 +361,7 @@ func (s *sampler) take(r telemetry.Reading, counted bool) {
 	if values < s.trial || !s.sizer.Full(values, width) {
 		return
 	}
-	if from, to := s.bin.Span(); s.hold >= worker.LongHold && to > from {
+	if from, to := s.bin.Span(); s.hold >= bins.LongHold && to > from {
 		grown := float64(s.day.End()-from) / float64(to-from)
 		if s.sizer.FitsOne(int(grown*float64(values)), width) {
 			s.trial = values + values/16

@@ -13,7 +13,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
@@ -46,7 +46,7 @@ func newDeadLetterRig(t *testing.T) *deadLetterRig {
 }
 
 // publishDeadLetters writes dead letters as an ingester does.
-func (o *deadLetterRig) publishDeadLetters(letters ...worker.DeadLetter) {
+func (o *deadLetterRig) publishDeadLetters(letters ...write.DeadLetter) {
 	o.t.Helper()
 	for i := range letters {
 		if letters[i].Topic == "" {
@@ -122,25 +122,25 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 	timeless := admit.Header{Key: "content-type", Value: []byte("text/plain; format=influx")}
 	nowhen := at(30, "m,device=m1 v=3", timeless)
 	nowhen.Time = -1
-	bare := worker.DeadLetter{Partition: 1, Record: there, Bad: bad(1, decode.Past), Bare: true}
-	gone := worker.DeadLetter{Partition: 1, Record: at(900, "x"), Bad: bad(0, decode.Past), Bare: true}
-	stretch := worker.DeadLetter{Partition: 1, Record: admit.Record{Offset: 50, Time: -1},
+	bare := write.DeadLetter{Partition: 1, Record: there, Bad: bad(1, decode.Past), Bare: true}
+	gone := write.DeadLetter{Partition: 1, Record: at(900, "x"), Bad: bad(0, decode.Past), Bare: true}
+	stretch := write.DeadLetter{Partition: 1, Record: admit.Record{Offset: 50, Time: -1},
 		Bad: bad(whole, decode.Unreadable), Bare: true, Unreadable: &admit.Unreadable{First: 50, Through: 60}}
-	entire := worker.DeadLetter{Partition: 1, Record: at(10, one, kept), Bad: bad(0, decode.UnknownTenant)}
-	unstored := func(value string) worker.DeadLetter {
+	entire := write.DeadLetter{Partition: 1, Record: at(10, one, kept), Bad: bad(0, decode.UnknownTenant)}
+	unstored := func(value string) write.DeadLetter {
 		r := admit.Record{Offset: 70, Time: -1, Key: []byte("acme/m1"), Value: []byte("[" + value + "]")}
-		return worker.DeadLetter{Record: r, Bad: bad(whole, decode.Unstorable)}
+		return write.DeadLetter{Record: r, Bad: bad(whole, decode.Unstorable)}
 	}
 	o.publishDeadLetters(entire, entire,
-		worker.DeadLetter{Partition: 1, Record: at(11, array, kept), Bad: bad(1, decode.Future)},
-		worker.DeadLetter{Partition: 0, Record: at(12, "{", kept), Bad: bad(whole, decode.Undecodable)},
-		worker.DeadLetter{Partition: 1, Record: at(13, "m,device=m1 v=3", timeless), Bad: bad(0, decode.Limit)},
-		worker.DeadLetter{Partition: 1, Record: nowhen, Bad: bad(0, decode.Limit)},
-		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(0, decode.Limit)},
-		worker.DeadLetter{Partition: 0, Record: at(32, one), Bad: bad(0, decode.Limit)}, // another worker's, between
-		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(whole, decode.Limit)},
+		write.DeadLetter{Partition: 1, Record: at(11, array, kept), Bad: bad(1, decode.Future)},
+		write.DeadLetter{Partition: 0, Record: at(12, "{", kept), Bad: bad(whole, decode.Undecodable)},
+		write.DeadLetter{Partition: 1, Record: at(13, "m,device=m1 v=3", timeless), Bad: bad(0, decode.Limit)},
+		write.DeadLetter{Partition: 1, Record: nowhen, Bad: bad(0, decode.Limit)},
+		write.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(0, decode.Limit)},
+		write.DeadLetter{Partition: 0, Record: at(32, one), Bad: bad(0, decode.Limit)}, // another worker's, between
+		write.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(whole, decode.Limit)},
 		bare, gone, stretch, unstored(one), unstored(two),
-		worker.DeadLetter{Topic: "other", Record: at(14, one), Bad: bad(0, decode.Past)},
+		write.DeadLetter{Topic: "other", Record: at(14, one), Bad: bad(0, decode.Past)},
 	)
 	o.cfg.Messages.DeviceTag, o.cfg.Messages.Tenant = "device", "acme"
 	dry := o.cfg
@@ -205,11 +205,11 @@ func TestDeadLetterWithReceiptHeaders(t *testing.T) {
 		for _, kind := range []string{"done", "claim", "release"} {
 			o := newDeadLetterRig(t)
 			o.publishDeadLetters(
-				worker.DeadLetter{Partition: 1, Bad: bad(0, decode.UnknownTenant),
+				write.DeadLetter{Partition: 1, Bad: bad(0, decode.UnknownTenant),
 					Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`)},
-				worker.DeadLetter{Partition: 1, Record: at(11, forged,
+				write.DeadLetter{Partition: 1, Record: at(11, forged,
 					admit.Header{Key: "binnacle-receipt", Value: []byte(kind)}), Bad: bad(whole, decode.Undecodable)},
-				worker.DeadLetter{Partition: 1, Record: at(12, `{"tenant":"acme","device":"m1","ts":2,"values":{"v":1}}`,
+				write.DeadLetter{Partition: 1, Record: at(12, `{"tenant":"acme","device":"m1","ts":2,"values":{"v":1}}`,
 					admit.Header{Key: "binnacle-through", Value: []byte("999")}), Bad: bad(0, decode.UnknownTenant)},
 			)
 			s, err := replay.RunDeadLetters(t.Context(), o.cfg)
@@ -230,7 +230,7 @@ func TestForgedCopyDoesNotCount(t *testing.T) {
 			"with an empty MAC": id + " ",
 		} {
 			o := newDeadLetterRig(t)
-			o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+			o.publishDeadLetters(write.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
 				Bad: bad(0, decode.UnknownTenant)})
 			ctx, cancel := context.WithCancel(t.Context())
 			failed := false
@@ -264,7 +264,7 @@ func TestForgedCopyDoesNotCount(t *testing.T) {
 // A copy that is refused again is a dead letter of its own, and may be published again.
 func TestCopyRefusedAgain(t *testing.T) {
 	o := newDeadLetterRig(t)
-	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+	o.publishDeadLetters(write.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
 		Bad: bad(0, decode.UnknownTenant)})
 	_, err := replay.RunDeadLetters(t.Context(), o.cfg)
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestCopyRefusedAgain(t *testing.T) {
 	for _, h := range again.Headers {
 		r.Headers = append(r.Headers, admit.Header(h))
 	}
-	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: r, Bad: bad(0, decode.UnknownTenant)})
+	o.publishDeadLetters(write.DeadLetter{Partition: 1, Record: r, Bad: bad(0, decode.UnknownTenant)})
 	s, err := replay.RunDeadLetters(t.Context(), o.cfg)
 	require.NoError(t, err)
 	require.Equal(t, &replay.DeadLetterCounts{Before: 1, Published: 1}, s.ByReason[decode.UnknownTenant])
@@ -285,7 +285,7 @@ func TestCopyRefusedAgain(t *testing.T) {
 func TestDeadLettersAreRepaired(t *testing.T) {
 	o := newDeadLetterRig(t)
 	refused := func(offset int64, value string, index int, reason decode.Reason) {
-		o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(offset, value), Bad: bad(index, reason)})
+		o.publishDeadLetters(write.DeadLetter{Partition: 1, Record: at(offset, value), Bad: bad(index, reason)})
 	}
 	refused(10, `{"tenant":"ACME!","device":"m1","ts":1763640001000,"values":{"v":1}}`, 0, decode.Tenant)
 	refused(11, `[{"device":"m2","ts":1763640003000,"values":{"v":1}},{"device":"m3","ts":1763640002000,"values":{"v":1}}]`, 1, decode.Tenant)
@@ -318,7 +318,7 @@ func TestDeadLettersAreRepaired(t *testing.T) {
 
 func TestDeadLetterSelection(t *testing.T) {
 	o := newDeadLetterRig(t)
-	o.publishDeadLetters(worker.DeadLetter{Record: at(1, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+	o.publishDeadLetters(write.DeadLetter{Record: at(1, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
 		Bad: bad(0, decode.Past)})
 	refused := time.UnixMilli(o.records("telemetry.dlq", kafka.PartitionOf([]byte("acme/m1"), []int{0, 1}))[0].Time)
 	for since, n := range map[string]int{
@@ -355,11 +355,11 @@ func TestDeadLetterSelection(t *testing.T) {
 
 // many buries dead letters of several devices, in both partitions.
 func (o *deadLetterRig) many(n int) {
-	var letters []worker.DeadLetter
+	var letters []write.DeadLetter
 	for i := range n {
 		r := at(int64(i), fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":%d,"values":{"v":1}}`, i%5, i))
 		r.Key = fmt.Appendf(nil, "acme/m%d", i%5)
-		letters = append(letters, worker.DeadLetter{Partition: int32(i % 2), Record: r,
+		letters = append(letters, write.DeadLetter{Partition: int32(i % 2), Record: r,
 			Bad: bad(0, decode.UnknownTenant)})
 	}
 	o.publishDeadLetters(letters...)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	cfg := config(write(t, "x.csv", "\ufeffid;Time;b;a;\n"+
+	cfg := config(writeFile(t, "x.csv", "\ufeffid;Time;b;a;\n"+
 		"d1;2026-01-01 00:00:00;1;true;\n"+ // line 2
 		"\n"+
 		"d2;2026-01-01T00:00:00.5Z; 2.50 ;\"a \"\"b\"\";\nc\";x\r\n"+ // lines 4 and 5
@@ -53,11 +53,11 @@ func TestTableSaysWhatIsWrong(t *testing.T) {
 		"2026-01-01;1;2":         "it has 3 cells",
 		"2026-01-01 24:00:00;0 ": "is not a time",
 	} {
-		s, _, _ := run(t, config(write(t, "x.csv", "time;a\n"+row+"\n")))
+		s, _, _ := run(t, config(writeFile(t, "x.csv", "time;a\n"+row+"\n")))
 		require.Equal(t, 1, s.BadLines, row)
 		require.Contains(t, s.FirstBad, why, row)
 	}
-	s, _, _ := run(t, config(write(t, "x.csv",
+	s, _, _ := run(t, config(writeFile(t, "x.csv",
 		"time;a;b\n2026-01-01;1;x\n2026-01-02;21,5;-1.234,5\n2026-01-03;5 V;none\n2026-01-04;-;+\n")))
 	require.Equal(t, 3, s.Texts)
 	require.Equal(t, `"21,5" in column a of line 3: a decimal comma? Numbers have a point`, s.FirstText)
@@ -65,7 +65,7 @@ func TestTableSaysWhatIsWrong(t *testing.T) {
 
 // All bytes of a quoted cell are its text, and a file of Binnacle's own says by quotes what is text.
 func TestTableOfOurOwn(t *testing.T) {
-	cfg := config(write(t, "x.csv", "time,device,metric:time,\"no\"\"te\",metric:device\r\n"+
+	cfg := config(writeFile(t, "x.csv", "time,device,metric:time,\"no\"\"te\",metric:device\r\n"+
 		"2026-01-01T00:00:00.000Z,d1,5,\"241408E4\",\"\"\r\n"+
 		"2026-01-01t00:00:01z,d1,\"5\",\"a\r\nb\n\rc\"\"\",\"true\"\n"+
 		"2016-12-31T23:59:60Z,\"d2\",NaN,=1+1,\n"))
@@ -78,10 +78,10 @@ func TestTableOfOurOwn(t *testing.T) {
 		`{"tenant":"acme","device":"d2","ts":1483228800000,"values":{"no\"te":"=1+1","time":{"float":"NaN"}}}`,
 	}, values)
 
-	_, _, values = run(t, config(write(t, "x.csv", "time,note,n\n2026-01-01T00:00:00Z,\"a\r\nb\",\"241408E4\"\n")))
+	_, _, values = run(t, config(writeFile(t, "x.csv", "time,note,n\n2026-01-01T00:00:00Z,\"a\r\nb\",\"241408E4\"\n")))
 	require.Equal(t, []string{
 		`{"tenant":"acme","device":"m1","ts":1767225600000,"values":{"n":2414080000,"note":"a\u000d\u000ab"}}`}, values)
-	s, _, _ := run(t, config(write(t, "x.csv", "time,n\n2026-11-27T8:00:00Z,1\n2026-11-27T08:00:00+24:00,1\n")))
+	s, _, _ := run(t, config(writeFile(t, "x.csv", "time,n\n2026-11-27T8:00:00Z,1\n2026-11-27T08:00:00+24:00,1\n")))
 	require.Equal(t, 2, s.BadLines)
 }
 
@@ -95,7 +95,7 @@ func TestDelimiters(t *testing.T) {
 		"time;a;b\n2026-01-01;1;2\n2026-01-01;\"x,y,z,w\";2\n2026-01-01;1;2\n",
 		"time;a;b\n2026-01-01;1,5,7;2\n2026-01-01;1;2\n",
 	} {
-		_, _, values := run(t, config(write(t, "x.csv", text)))
+		_, _, values := run(t, config(writeFile(t, "x.csv", text)))
 		require.Contains(t, values[0], `"b":2`, text)
 	}
 }
@@ -195,7 +195,7 @@ func TestTimes(t *testing.T) {
 func TestMessages(t *testing.T) {
 	good := `{"tenant":"acme","device":"m1","ts":0,"values":{"a":1}, "more": 5}`
 	other := `{"tenant":"globex","device":"m2","ts":0,"values":{"a":1,"b":2}}`
-	cfg := config(write(t, "x.ndjson", "  "+good+" \r\n"+
+	cfg := config(writeFile(t, "x.ndjson", "  "+good+" \r\n"+
 		"\n"+
 		`{"tenant":"acme"`+"\n"+ // line 3
 		`{"tenant":"acme","ts":0,"values":{"a":1}}`+"\n"+
@@ -217,14 +217,14 @@ func TestMessages(t *testing.T) {
 		BadLines:          7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11},
 		FirstBad: "not JSON: no comma or brace at byte 16"}, s)
 
-	cfg = config(write(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))
+	cfg = config(writeFile(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))
 	_, keys, values = run(t, cfg)
 	require.Equal(t, []string{"acme/m1"}, keys)
 	require.Equal(t, []string{`{"tenant":"acme","device":"m1","ts":1,"values":{"a":1}}`}, values)
 }
 
 func TestInflux(t *testing.T) {
-	cfg := config(write(t, "x.lp", "# a comment\n"+
+	cfg := config(writeFile(t, "x.lp", "# a comment\n"+
 		"m,name=d1,site=x,axle=rear a=1i,b=\"x\ny\" 1763640000001000000\n"+ // lines 2 and 3
 		"\n"+
 		"m,site=x a=1 1763640000001000000\n"+ // no device
@@ -248,7 +248,7 @@ func TestInflux(t *testing.T) {
 		BadLines: 4, BadLineNumbers: []int{6, 7, 9, 10},
 		FirstBad: "not line protocol: at line 1:9: expected tag key or field but found '\\n' instead"}, s)
 
-	cfg = config(write(t, "x.lp", "m,tenant=globex a=1 0\nm a=2 0"))
+	cfg = config(writeFile(t, "x.lp", "m,tenant=globex a=1 0\nm a=2 0"))
 	cfg.Tenant, cfg.Messages.TenantTag, cfg.Messages.Metric = "", "tenant", "field"
 	s, keys, values = run(t, cfg)
 	require.Equal(t, []string{"globex/m1", ""}, keys)
@@ -261,12 +261,13 @@ func TestInflux(t *testing.T) {
 
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
-	_, _, values := run(t, config(write(t, "x.csv", "time,a\n2026-01-01,"+long+"\n2026-01-02,\""+long+"\"\n2026-01-03,1")))
+	_, _, values := run(t, config(writeFile(t, "x.csv",
+		"time,a\n2026-01-01,"+long+"\n2026-01-02,\""+long+"\"\n2026-01-03,1")))
 	require.Len(t, values, 3)
 	require.Contains(t, values[0], long)
-	_, _, values = run(t, config(write(t, "x.lp", "m a=\""+long+"\" 1\nm a=1 2")))
+	_, _, values = run(t, config(writeFile(t, "x.lp", "m a=\""+long+"\" 1\nm a=1 2")))
 	require.Len(t, values, 2)
-	s, _, values := run(t, config(write(t, "x.csv", "time,a\n2026-01-01,"+strings.Repeat(long, 20)+"\n2026-01-03,1")))
+	s, _, values := run(t, config(writeFile(t, "x.csv", "time,a\n2026-01-01,"+strings.Repeat(long, 20)+"\n2026-01-03,1")))
 	require.Len(t, values, 1)
 	require.Equal(t, []int{2}, s.BadLineNumbers)
 }

@@ -19,7 +19,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/journal"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	kafkaclient "binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/ops/replay"
@@ -76,7 +76,7 @@ func TestThroughKafka(t *testing.T) {
 		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + ",d" + strconv.Itoa(i%devices) + "," +
 			strconv.Itoa(i) + "\n")
 	}
-	cfg := config(write(t, "x.csv.gz", text.String()))
+	cfg := config(writeFile(t, "x.csv.gz", text.String()))
 	cfg.DeviceColumn, cfg.Kafka.Brokers = "id", []string{embedded.Addr()}
 	s, err := replay.Run(t.Context(), cfg)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 	decided := make(chan error)
 	go func() { // an ingester
 		decided <- func() error {
-			var all []worker.DeadLetter
+			var all []write.DeadLetter
 			for p := range 2 {
 				for end := int64(0); end < 10; {
 					var err error
@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 					if r.Offset%3 > 0 {
 						continue
 					}
-					l := worker.DeadLetter{Topic: "telemetry", Partition: int32(p),
+					l := write.DeadLetter{Topic: "telemetry", Partition: int32(p),
 						Record: admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value},
 						Bad:    decode.Bad{Index: whole, Reason: decode.Past, Detail: "event time lies too far back"}}
 					all = append(all, l, l)
@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 	for i := range 40 {
 		text += fmt.Sprintf("%d,d%d,1\n", 1767225600+i, i)
 	}
-	cfg := config(write(t, "x.csv", text))
+	cfg := config(writeFile(t, "x.csv", text))
 	cfg.DeviceColumn, cfg.Kafka, cfg.Group = "id", o.cfg.Kafka, "binnacle"
 	s, err := replay.Run(t.Context(), cfg)
 	require.NoError(t, <-decided)
@@ -178,7 +178,7 @@ func TestRefusals(t *testing.T) {
 		"The first: event time lies too far back; readings of long ago are accepted with --backfill", want))
 	require.ErrorContains(t, err, "--allow-refused")
 	cfg.AllowRefused = true
-	cfg.File = write(t, "y.csv", "time,n\n2026-01-01,1\nyesterday,1\n")
+	cfg.File = writeFile(t, "y.csv", "time,n\n2026-01-01,1\nyesterday,1\n")
 	cfg.Device, cfg.DeviceColumn, cfg.Group = "m1", "", ""
 	s, err = replay.Run(t.Context(), cfg)
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestBrokerRestart(t *testing.T) {
 	for i := range rows {
 		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + "," + strconv.Itoa(i) + "\n")
 	}
-	cfg := config(write(t, "x.csv", text.String()))
+	cfg := config(writeFile(t, "x.csv", text.String()))
 	cfg.Kafka.Brokers = []string{addr}
 	var attempts atomic.Int64
 	cfg.Now = func() time.Time { // the publisher asks before every attempt to produce a batch
@@ -232,7 +232,7 @@ func TestBrokerRestart(t *testing.T) {
 func TestNoBroker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	cfg := config(write(t, "x.csv", "time,a\n2026-01-01,1\n"))
+	cfg := config(writeFile(t, "x.csv", "time,a\n2026-01-01,1\n"))
 	cfg.Kafka.Brokers = []string{l.Addr().String()}
 	require.NoError(t, l.Close())
 	_, err = replay.Run(t.Context(), cfg)

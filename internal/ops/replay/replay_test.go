@@ -92,7 +92,7 @@ func (k *topic) all() (keys, values []string) {
 	return keys, values
 }
 
-func write(t *testing.T, name, text string) string {
+func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	data := []byte(text)
@@ -150,7 +150,7 @@ func TestFormatDetection(t *testing.T) {
 		{"x.lp", message, "jsonl", replay.NDJSON},
 		{"x", "[" + strings.TrimSpace(message) + "]", "", replay.NDJSON},
 	} {
-		cfg := config(write(t, c.name, c.text))
+		cfg := config(writeFile(t, c.name, c.text))
 		cfg.Format = c.format
 		s, keys, _ := run(t, cfg)
 		require.Equal(t, c.want, s.Format, c)
@@ -161,8 +161,8 @@ func TestFormatDetection(t *testing.T) {
 }
 
 func TestErrorsNameTheCause(t *testing.T) {
-	csv := write(t, "x.csv", "when,a\n2026-01-01,1\n")
-	lp := write(t, "x.lp", "m a=1\n")
+	csv := writeFile(t, "x.csv", "when,a\n2026-01-01,1\n")
+	lp := writeFile(t, "x.lp", "m a=1\n")
 	for _, c := range []struct {
 		change func(*replay.Config)
 		want   string
@@ -180,9 +180,9 @@ func TestErrorsNameTheCause(t *testing.T) {
 		{func(c *replay.Config) { c.TimeColumn, c.DeviceColumn = "when", "id" }, `--device-column "id"`},
 		{func(c *replay.Config) { c.File, c.Device = lp, "" }, "--device or --lp-device-tag"},
 		{func(c *replay.Config) { c.File, c.Tenant = lp, "" }, "--tenant or --lp-tenant-tag"},
-		{func(c *replay.Config) { c.File = write(t, "e.csv", "") }, "is empty"},
-		{func(c *replay.Config) { c.File = write(t, "e.csv", "time,a,a\n") }, "two columns"},
-		{func(c *replay.Config) { c.File = write(t, "e.csv", "time\n") }, "nothing to publish"},
+		{func(c *replay.Config) { c.File = writeFile(t, "e.csv", "") }, "is empty"},
+		{func(c *replay.Config) { c.File = writeFile(t, "e.csv", "time,a,a\n") }, "two columns"},
+		{func(c *replay.Config) { c.File = writeFile(t, "e.csv", "time\n") }, "nothing to publish"},
 		{func(c *replay.Config) { c.File = csv + ".gz"; _ = os.WriteFile(csv+".gz", []byte("plain"), 0o600) }, csv + ".gz"},
 	} {
 		cfg := config(csv)
@@ -199,7 +199,7 @@ func TestTruncatedGzipIsAnErrorAfterItsWholeLines(t *testing.T) {
 	for i := range 20_000 {
 		text.WriteString(time.UnixMilli(int64(i)*60_000).UTC().Format(time.RFC3339) + ",1.25\n")
 	}
-	whole := write(t, "x.csv.gz", text.String())
+	whole := writeFile(t, "x.csv.gz", text.String())
 	data, err := os.ReadFile(whole)
 	require.NoError(t, err)
 	cut := filepath.Join(t.TempDir(), "cut.csv.gz")
@@ -226,7 +226,7 @@ func TestOrderAndPartitions(t *testing.T) {
 			",")
 		text.WriteString(strings.Repeat("1", 1+i%3) + "," + pad + "\n")
 	}
-	cfg := config(write(t, "x.csv", text.String()))
+	cfg := config(writeFile(t, "x.csv", text.String()))
 	cfg.DeviceColumn = "id"
 	k := newTopic(t, 4)
 	batches := 0
@@ -255,7 +255,7 @@ func TestOrderAndPartitions(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	file := write(t, "x.csv", "time,a\n2026-01-01,1\n2026-01-02,2\n")
+	file := writeFile(t, "x.csv", "time,a\n2026-01-01,1\n2026-01-02,2\n")
 	synctest.Test(t, func(t *testing.T) {
 		k := newTopic(t, 1)
 		k.lost = true
@@ -300,7 +300,7 @@ func TestOnePartitionGivesUp(t *testing.T) {
 	for i := range 20_000 {
 		text.WriteString("2026-01-01,d" + string(rune('A'+i%20)) + "," + strings.Repeat("x", 200) + "\n")
 	}
-	cfg := config(write(t, "x.csv", text.String()))
+	cfg := config(writeFile(t, "x.csv", text.String()))
 	cfg.DeviceColumn = "id"
 	k := newTopic(t, 4)
 	k.fail = func(partition, attempt int) error {
@@ -314,7 +314,7 @@ func TestOnePartitionGivesUp(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	file := write(t, "x.csv", "time,a\n2026-01-01,1\n2026-01-02,2\n")
+	file := writeFile(t, "x.csv", "time,a\n2026-01-01,1\n2026-01-02,2\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := replay.RunTo(ctx, config(file), newTopic(t, 1))
@@ -322,7 +322,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	file := write(t, "x.csv", "time,a\n"+strings.Repeat("2026-01-01,1\n", 101))
+	file := writeFile(t, "x.csv", "time,a\n"+strings.Repeat("2026-01-01,1\n", 101))
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(file)
 		cfg.Rate, cfg.Now = 10, time.Now
@@ -347,7 +347,7 @@ func TestShiftToNow(t *testing.T) {
 			`{"tenant":"acme","device":"m1","ts":1577836800000,"values":{"a":3}}`},
 		{"x.lp", "m a=1 1577836805000000000\nbad\nm a=2 1577836810500000000\nm a=3 1577836800000999999"},
 	} {
-		cfg := config(write(t, c.name, c.text))
+		cfg := config(writeFile(t, c.name, c.text))
 		cfg.ShiftTo = "now"
 		s, _, values := run(t, cfg)
 		var got []int64
@@ -362,7 +362,7 @@ func TestShiftToNow(t *testing.T) {
 }
 
 func TestDuplicateInstants(t *testing.T) {
-	s, _, _ := run(t, config(write(t, "x.csv",
+	s, _, _ := run(t, config(writeFile(t, "x.csv",
 		"time,a,b\n2026-01-01,1,\n2026-01-01,,1\n2026-01-01,2,\n2026-01-02,1,1\n2026-01-01,,1\n")))
 	require.Equal(t, 2, s.DuplicateInstants)
 	require.Zero(t, s.DuplicatesWithin)
@@ -404,7 +404,7 @@ dead letters        1   of the records: they lack what a reading must have
 
 func TestProgressBar(t *testing.T) {
 	var screen bytes.Buffer
-	cfg := config(write(t, "x.csv", "time,a\n"+strings.Repeat("2026-01-01,1\n", 5000)))
+	cfg := config(writeFile(t, "x.csv", "time,a\n"+strings.Repeat("2026-01-01,1\n", 5000)))
 	cfg.Progress = &screen
 	run(t, cfg)
 	require.Contains(t, screen.String(), "publishing")
@@ -449,7 +449,7 @@ func TestBackfillResumes(t *testing.T) {
 	for i := range lines {
 		text.WriteString(`{"tenant":"acme","device":"d` + strconv.Itoa(i%7) + `","ts":` + strconv.Itoa(i) + `,"values":{"x":1}}` + "\n")
 	}
-	cfg := config(write(t, "old.ndjson", text.String()))
+	cfg := config(writeFile(t, "old.ndjson", text.String()))
 	cfg.Grant = func(context.Context, control.BackfillWork) (string, error) { return "leave", nil }
 	k := newTopic(t, 3)
 	ctx, stop := context.WithCancel(t.Context())
@@ -489,7 +489,7 @@ func TestBackfillSaysWhatItTakes(t *testing.T) {
 	for i := range 3 * 1440 {
 		text.WriteString(`{"tenant":"acme","device":"d","ts":` + strconv.Itoa(i*60) + `,"values":{"x":` + strconv.Itoa(i%97) + `}}` + "\n")
 	}
-	cfg := config(write(t, "old.ndjson", text.String()))
+	cfg := config(writeFile(t, "old.ndjson", text.String()))
 	var work control.BackfillWork
 	cfg.Grant = func(_ context.Context, w control.BackfillWork) (string, error) { work = w; return "", nil }
 	cfg.DeadLetters.DryRun = true

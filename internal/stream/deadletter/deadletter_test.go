@@ -6,7 +6,7 @@ import (
 
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/stream/deadletter"
 
 	"github.com/stretchr/testify/require"
@@ -22,31 +22,31 @@ func TestParseRoundTrip(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		letter worker.DeadLetter
+		letter write.DeadLetter
 		want   deadletter.DeadLetter
 		id     string
 	}{
 		{"an element",
-			worker.DeadLetter{Topic: "telemetry", Partition: 3,
+			write.DeadLetter{Topic: "telemetry", Partition: 3,
 				Record: admit.Record{Offset: 812, Time: 1795183200123, Headers: own},
 				Bad:    decode.Bad{Index: 2, Reason: decode.Future, Detail: "why"}},
 			deadletter.DeadLetter{Topic: "telemetry", Partition: 3, Offset: 812, Index: 2, Published: 1795183200123, Through: -1,
 				Elements: deadletter.Elements{{First: 2, Last: 2}}, Reason: decode.Future, Detail: "why"},
 			"3/812/2@1795183200123"},
 		{"elements",
-			worker.DeadLetter{Topic: "telemetry", Record: admit.Record{Offset: 812, Headers: own},
+			write.DeadLetter{Topic: "telemetry", Record: admit.Record{Offset: 812, Headers: own},
 				Bad:      decode.Bad{Index: 2, Reason: decode.Future, Detail: "why"},
 				Elements: deadletter.Elements{{First: 2, Last: 4}, {First: 7, Last: 7}}},
 			deadletter.DeadLetter{Topic: "telemetry", Offset: 812, Index: 2, Through: -1,
 				Elements: deadletter.Elements{{First: 2, Last: 4}, {First: 7, Last: 7}}, Reason: decode.Future, Detail: "why"},
 			"0/812/2@0#3152348d"},
 		{"a record",
-			worker.DeadLetter{Topic: "t", Record: admit.Record{Offset: 0, Time: -1, Headers: own},
+			write.DeadLetter{Topic: "t", Record: admit.Record{Offset: 0, Time: -1, Headers: own},
 				Bad: decode.Bad{Index: decode.Whole, Reason: decode.Undecodable}},
 			deadletter.DeadLetter{Topic: "t", Index: decode.Whole, Published: -1, Through: -1, Reason: decode.Undecodable},
 			"0/0/-1"},
 		{"a stretch",
-			worker.DeadLetter{Topic: "t", Record: admit.Record{Offset: 5, Time: 7, Headers: own},
+			write.DeadLetter{Topic: "t", Record: admit.Record{Offset: 5, Time: 7, Headers: own},
 				Bad:        decode.Bad{Index: decode.Whole, Reason: decode.Unreadable},
 				Unreadable: &admit.Unreadable{First: 5, Through: 9}},
 			deadletter.DeadLetter{Topic: "t", Offset: 5, Index: decode.Whole, Published: 7, Through: 9,

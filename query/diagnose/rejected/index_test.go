@@ -10,7 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
+	"binnacle/ingest/write"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
@@ -37,7 +37,7 @@ func topicsOf(texts ...string) topics.Set {
 
 // record is a letter as it lies in its topic, refused at a time.
 func record(at int64, offset int64, index int, reason decode.Reason, value string, own ...admit.Header) *kafka.Record {
-	l := worker.DeadLetter{Topic: "telemetry", Partition: 3, Record: admit.Record{Offset: offset, Time: at - 1,
+	l := write.DeadLetter{Topic: "telemetry", Partition: 3, Record: admit.Record{Offset: offset, Time: at - 1,
 		Key: []byte("victim/v1"), Value: []byte(value), Headers: own}, Bad: decode.Bad{Index: index, Reason: reason}}
 	r := &kafka.Record{Time: at, Key: l.Record.Key, Value: l.Record.Value}
 	for _, h := range l.Headers() {
@@ -353,9 +353,9 @@ func TestIndexFollowsTopic(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	bury := func(from, to int64) {
-		var all []worker.DeadLetter
+		var all []write.DeadLetter
 		for i := from; i < to; i++ {
-			all = append(all, worker.DeadLetter{Topic: "telemetry", Record: admit.Record{Offset: i, Time: i,
+			all = append(all, write.DeadLetter{Topic: "telemetry", Record: admit.Record{Offset: i, Time: i,
 				Key:   fmt.Appendf(nil, "%d", i),
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"m1","ts":%d,"values":{"v":1}}`, i)},
 				Bad: decode.Bad{Reason: decode.Past}})

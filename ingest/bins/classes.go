@@ -1,12 +1,12 @@
-package worker
+package bins
 
 import "math/bits"
 
 // sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ
 // by a quarter at most. All takes constant time.
 type sizeClasses struct {
-	lists   [mostClasses][]*chain
-	classOf func(*chain) *sizeClass
+	lists   [mostClasses][]*Chain
+	classOf func(*Chain) *sizeClass
 }
 
 const mostClasses = 4 * 48
@@ -26,7 +26,7 @@ func classOf(bytes int) uint8 {
 }
 
 // put keeps a chain in the class of some bytes, and in none with 0.
-func (x *sizeClasses) put(c *chain, bytes int) {
+func (x *sizeClasses) put(c *Chain, bytes int) {
 	k, number := x.classOf(c), classOf(bytes)
 	if k.slot > 0 && k.number == number && bytes > 0 {
 		return
@@ -50,8 +50,8 @@ func (x *sizeClasses) remove(k *sizeClass) {
 	k.slot = 0
 }
 
-// largest returns a chain of the highest class, nil when there is none.
-func (x *sizeClasses) largest() *chain {
+// Largest returns a chain of the highest class, nil when there is none.
+func (x *sizeClasses) Largest() *Chain {
 	for i := len(x.lists) - 1; i >= 0; i-- {
 		if n := len(x.lists[i]); n > 0 {
 			return x.lists[i][n-1]

@@ -1,13 +1,13 @@
-package worker
+package write
 
 import (
-	"time"
-
+	"binnacle/ingest/bins"
 	"binnacle/ingest/queue"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
+	"time"
 )
 
 // queueKey names chains that share their fate: the chunks of a tenant's period go to one container, as a rule.
@@ -19,17 +19,17 @@ type queueKey struct {
 // tenantQueue is the chains of a tenant and period that are to go on, in the order in which they asked.
 type tenantQueue struct {
 	key     queueKey
-	waiting queue.FIFO[*chain]
-	probe   *chain        // goes before those that wait: it was refused for want of the container
+	waiting queue.FIFO[*bins.Chain]
+	probe   *bins.Chain   // goes before those that wait: it was refused for want of the container
 	busy    int           // writes under way
-	failing Fault         // of the last attempt, None after a success
+	failing bins.Fault    // of the last attempt, None after a success
 	since   time.Time     // when the container was found missing
 	retry   retry.Backoff // while the container is missing one chain asks for all
 	ringed  bool          // stands in the ring
 }
 
 // parked reports whether the queue's container is missing.
-func (l *tenantQueue) parked() bool { return l.failing == NoContainer }
+func (l *tenantQueue) parked() bool { return l.failing == bins.NoContainer }
 
 func (l *tenantQueue) len() int {
 	if l.probe != nil {
@@ -38,7 +38,7 @@ func (l *tenantQueue) len() int {
 	return l.waiting.Len()
 }
 
-func (l *tenantQueue) pop() *chain {
+func (l *tenantQueue) pop() *bins.Chain {
 	if c := l.probe; c != nil {
 		l.probe = nil
 		return c
@@ -51,13 +51,13 @@ func (l *tenantQueue) pop() *chain {
 // now and then. So what can't be written never delays what can.
 type writeQueue struct {
 	max     int
-	busy    int // writes under way
+	Busy    int // writes under way
 	queues  map[queueKey]*tenantQueue
 	ring    queue.FIFO[*tenantQueue] // those with chains that wait, in the order of their turns
 	tenants map[string]int
 	periods map[telemetry.Day]int
 
-	snapshot *control.Snapshot // the newest one that the Worker was given
+	Snapshot *control.Snapshot // the newest one that the Worker was given
 	success  time.Time         // of the last lookup or create
 	searched time.Time         // when chains were last searched for hopeless ones
 }
@@ -68,11 +68,11 @@ func newWriteQueue(max int) writeQueue {
 }
 
 // queueOf returns that of a chain.
-func (q *writeQueue) queueOf(c *chain) *tenantQueue {
-	if !c.queued {
-		c.period, c.queued = q.periodOf(c), true
+func (q *writeQueue) queueOf(c *bins.Chain) *tenantQueue {
+	if !c.Queued {
+		c.Period, c.Queued = q.periodOf(c), true
 	}
-	k := queueKey{c.device.tenant.Name, c.period}
+	k := queueKey{c.Device.Tenant.Name, c.Period}
 	l := q.queues[k]
 	if l == nil {
 		l = &tenantQueue{key: k}
@@ -82,18 +82,18 @@ func (q *writeQueue) queueOf(c *chain) *tenantQueue {
 }
 
 // periodOf returns the first day of the period that a chain's container is for.
-func (q *writeQueue) periodOf(c *chain) telemetry.Day {
-	if q.snapshot != nil {
-		if t, ok := q.snapshot.Tenant(c.device.tenant.Name); ok {
-			return t.Placement.SpanOn(c.day).First
+func (q *writeQueue) periodOf(c *bins.Chain) telemetry.Day {
+	if q.Snapshot != nil {
+		if t, ok := q.Snapshot.Tenant(c.Device.Tenant.Name); ok {
+			return t.Placement.SpanOn(c.Day).First
 		}
 	}
-	return sharding.Month.Of(c.day).First
+	return sharding.Month.Of(c.Day).First
 }
 
-// push appends a chain to its tenant's queue, which it returns. A chain that does not want to go on any more may still
+// Push appends a chain to its tenant's queue, which it returns. A chain that does not want to go on any more may still
 // be in it.
-func (q *writeQueue) push(c *chain) *tenantQueue {
+func (q *writeQueue) Push(c *bins.Chain) *tenantQueue {
 	l := q.queueOf(c)
 	l.waiting.Push(c)
 	q.addToRing(l)
@@ -101,7 +101,7 @@ func (q *writeQueue) push(c *chain) *tenantQueue {
 }
 
 // pushFront puts a chain before all others of its queue.
-func (q *writeQueue) pushFront(c *chain) {
+func (q *writeQueue) pushFront(c *bins.Chain) {
 	l := q.queueOf(c)
 	if l.probe != nil {
 		l.waiting.Push(l.probe)
@@ -118,13 +118,13 @@ func (q *writeQueue) addToRing(l *tenantQueue) {
 }
 
 // pop returns the next chain in turn; nil when none may go on now.
-func (q *writeQueue) pop(now time.Time) *chain {
-	if q.busy >= q.max {
+func (q *writeQueue) pop(now time.Time) *bins.Chain {
+	if q.Busy >= q.max {
 		return nil
 	}
 	for range q.ring.Len() {
 		l := q.ring.Pop()
-		var c *chain
+		var c *bins.Chain
 		if q.mayWrite(l, now) {
 			c = l.pop()
 		}
@@ -142,7 +142,7 @@ func (q *writeQueue) pop(now time.Time) *chain {
 
 // tidy forgets an empty queue.
 func (q *writeQueue) tidy(l *tenantQueue) {
-	if l.busy == 0 && l.len() == 0 && l.failing == None {
+	if l.busy == 0 && l.len() == 0 && l.failing == bins.None {
 		delete(q.queues, l.key)
 	}
 }
@@ -154,7 +154,7 @@ func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 	switch {
 	case l.parked():
 		most = 1
-	case l.failing != None:
+	case l.failing != bins.None:
 		most = share(1, 4)
 	}
 	return l.retry.Open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) &&
@@ -162,17 +162,17 @@ func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 }
 
 // began counts a write of a chain.
-func (q *writeQueue) began(c *chain) { q.count(q.queueOf(c), 1) }
+func (q *writeQueue) began(c *bins.Chain) { q.count(q.queueOf(c), 1) }
 
 // ended takes a write back that began counted.
-func (q *writeQueue) ended(c *chain) {
+func (q *writeQueue) ended(c *bins.Chain) {
 	l := q.queueOf(c)
 	q.count(l, -1)
 	q.tidy(l)
 }
 
 func (q *writeQueue) count(l *tenantQueue, n int) {
-	q.busy += n
+	q.Busy += n
 	l.busy += n
 	if q.tenants[l.key.tenant] += n; q.tenants[l.key.tenant] == 0 {
 		delete(q.tenants, l.key.tenant)
@@ -185,15 +185,15 @@ func (q *writeQueue) count(l *tenantQueue, n int) {
 // troubled reports whether a queue fails for another reason than its container.
 func (q *writeQueue) troubled() bool {
 	for _, l := range q.queues {
-		if l.failing != None && !l.parked() {
+		if l.failing != bins.None && !l.parked() {
 			return true
 		}
 	}
 	return false
 }
 
-// next returns when a queue that is parked tries again; ok is false when none is.
-func (q *writeQueue) next(now time.Time) (at time.Time, ok bool) {
+// Next returns when a queue that is parked tries again; ok is false when none is.
+func (q *writeQueue) Next(now time.Time) (at time.Time, ok bool) {
 	for _, l := range q.ring.All() {
 		if !l.retry.Open(now) && (!ok || l.retry.At.Before(at)) {
 			at, ok = l.retry.At, true

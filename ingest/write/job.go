@@ -1,7 +1,8 @@
-package worker
+package write
 
 import (
 	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/journal"
 	"binnacle/internal/control"
@@ -24,7 +25,7 @@ type Lookup struct {
 	Result
 	Keys  []sharding.Key // every key under which the chain's chunks may live
 	Chain store.Chain
-	chain *chain
+	chain *bins.Chain
 
 	Found bool // the answer
 	Tail  store.Tail
@@ -36,7 +37,7 @@ type Create struct {
 	Key   sharding.Key
 	ID    string
 	Doc   []byte
-	chain *chain
+	chain *bins.Chain
 
 	Existing *store.Tail // the answer when another document has the id: what it holds
 }
@@ -45,8 +46,8 @@ type Create struct {
 type Publish struct {
 	Result
 	DeadLetters []DeadLetter
-	chain       *chain // of a chunk that the store will never take; nil for records that were refused
-	deferred    bool   // of readings that had been deferred
+	chain       *bins.Chain // of a chunk that the store will never take; nil for records that were refused
+	deferred    bool        // of readings that had been deferred
 	part        *publication
 }
 
@@ -93,16 +94,23 @@ type Append struct {
 
 // sentBlock is a record of an Append: a block, or times.
 type sentBlock struct {
-	chain   *chain
+	chain   *bins.Chain
 	through int64
-	times   *owedTimes
+	times   *bins.OwedTimes
 }
 
-func (*Lookup) job()        {}
-func (*Create) job()        {}
-func (*Publish) job()       {}
+func (*Lookup) job() {}
+
+func (*Create) job() {}
+
+func (*Publish) job() {}
+
 func (*CatalogUpdate) job() {}
-func (*LabelLookup) job()   {}
-func (*Register) job()      {}
-func (*Stamp) job()         {}
-func (*Append) job()        {}
+
+func (*LabelLookup) job() {}
+
+func (*Register) job() {}
+
+func (*Stamp) job() {}
+
+func (*Append) job() {}

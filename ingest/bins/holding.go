@@ -1,9 +1,8 @@
-package worker
+package bins
 
 import (
-	"slices"
-
 	"binnacle/binning"
+	"slices"
 )
 
 // Holding is what a Worker holds of a device and does not know to be stored: open bins, and chunks on their way.
@@ -19,9 +18,9 @@ type Holding struct {
 // Holdings visits the devices that rows are held of, of one tenant or, with "", of all. It may be called by anyone at
 // any time. It looks at some devices at a time, as HeadRead does: visit is called while the worker waits, and must not
 // call it.
-func (w *Worker) Holdings(tenant string, visit func(Holding)) {
-	for _, devices := range w.registry.devicesOf(tenant) {
-		w.registry.visitDevices(devices, func(d *device) {
+func (b *Bins) Holdings(tenant string, visit func(Holding)) {
+	for _, devices := range b.devicesOf(tenant) {
+		b.visitDevices(devices, func(d *Device) {
 			if h, ok := d.rows(); ok {
 				visit(h)
 			}
@@ -30,26 +29,26 @@ func (w *Worker) Holdings(tenant string, visit func(Holding)) {
 }
 
 // devicesOf returns the devices of a tenant, or of each.
-func (g *registry) devicesOf(tenant string) (all [][]*device) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for name, t := range g.tenants {
+func (b *Bins) devicesOf(tenant string) (all [][]*Device) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	for name, t := range b.Tenants {
 		if tenant == "" || tenant == name {
-			all = append(all, slices.Clip(t.devices))
+			all = append(all, slices.Clip(t.Devices))
 		}
 	}
 	return all
 }
 
 // rows returns what is held of the device; ok is false for nothing. The caller holds the lock.
-func (d *device) rows() (h Holding, ok bool) {
-	h = Holding{Tenant: d.tenant.Name, Device: d.ID}
-	for _, c := range d.chains {
-		if c.flight != nil {
-			h.add(&c.flight.rows)
+func (d *Device) rows() (h Holding, ok bool) {
+	h = Holding{Tenant: d.Tenant.Name, Device: d.ID}
+	for _, c := range d.Chains {
+		if c.Flight != nil {
+			h.add(&c.Flight.Rows)
 		}
-		if c.bin.Readings() > 0 {
-			h.add(&c.bin)
+		if c.Bin.Readings() > 0 {
+			h.add(&c.Bin)
 		}
 	}
 	return h, h.Bins > 0

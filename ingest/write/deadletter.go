@@ -1,13 +1,12 @@
-package worker
+package write
 
 import (
-	"slices"
-	"strconv"
-
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/queue"
 	"binnacle/internal/stream/deadletter"
+	"slices"
+	"strconv"
 )
 
 // DeadLetter is a record, or elements of it, that were refused for one reason. docs/reference/payloads.md has its form.
@@ -25,7 +24,7 @@ type DeadLetter struct {
 	// Unreadable is set when the dead letter stands for a part of the log; the record's offset is then its first one.
 	Unreadable *admit.Unreadable
 
-	bytes int                  // of memory
+	Bytes int                  // of memory
 	chain admit.Chain          // of a reading that had been deferred
 	also  map[admit.Chain]bool // others for which it stands
 }
@@ -72,8 +71,8 @@ func (d *DeadLetter) PayloadBytes() int {
 
 // deadLetters wait to be acknowledged, in the order in which they came.
 type deadLetters struct {
-	queued queue.FIFO[DeadLetter]
-	bytes  int // memory of all of them
+	Queued queue.FIFO[DeadLetter]
+	Bytes  int // memory of all of them
 
 	atOnce    int            // publications that may be under way
 	published []*publication // of the first ones, in their order, until all before are acknowledged
@@ -94,9 +93,9 @@ const (
 	maxPublish      = 2000
 	maxPublishBytes = 8 << 20
 
-	// publicationsAtOnce bounds the publications of refused records that are under way. Beyond maxUnpublished bytes of
+	// PublicationsAtOnce bounds the publications of refused records that are under way. Beyond maxUnpublished bytes of
 	// dead letters that are not acknowledged the partition is not read on: the memory is for what is accepted.
-	publicationsAtOnce = 4
+	PublicationsAtOnce = 4
 	maxUnpublished     = 32 << 20
 
 	// What is refused of a record for one reason is one dead letter, unless it has more runs of elements than a header
@@ -109,21 +108,21 @@ const (
 	alsoBytes       = 160 // and of a chain for which it stands
 )
 
-// len returns how many dead letters are not acknowledged.
-func (d *deadLetters) len() int { return d.queued.Len() }
+// Len returns how many dead letters are not acknowledged.
+func (d *deadLetters) Len() int { return d.Queued.Len() }
 
-// isFull reports whether more wait to be published than should.
-func (d *deadLetters) isFull() bool { return d.bytes > maxUnpublished }
+// IsFull reports whether more wait to be published than should.
+func (d *deadLetters) IsFull() bool { return d.Bytes > maxUnpublished }
 
-// add queues a dead letter, or has one that is there stand for its elements too, and returns which one. What is refused
+// Add queues a dead letter, or has one that is there stand for its elements too, and returns which one. What is refused
 // of a record must come together, its elements in their order for each reason.
-func (d *deadLetters) add(l DeadLetter) (at *DeadLetter, isNew bool) {
-	all := d.queued.All()
+func (d *deadLetters) Add(l DeadLetter) (at *DeadLetter, isNew bool) {
+	all := d.Queued.All()
 	n := len(all)
 	if n == d.taken || d.ofRecord == 0 || all[n-1].Record.Offset != l.Record.Offset { // those in flight stand for no more
 		d.ofRecord, d.payloads = 0, 0
 		l.Record = l.Record.Clone() // what was fetched with it goes
-		l.bytes = l.Record.Bytes()
+		l.Bytes = l.Record.Bytes()
 	} else {
 		l.Record = all[n-1].Record
 		if l.Unreadable == nil && l.Bad.Index >= 0 {
@@ -138,13 +137,13 @@ func (d *deadLetters) add(l DeadLetter) (at *DeadLetter, isNew bool) {
 	if l.Bare = l.Unreadable != nil || d.payloads == maxPayloads; !l.Bare {
 		d.payloads++
 	}
-	l.bytes += deadLetterBytes
+	l.Bytes += deadLetterBytes
 	if l.Bad.Index >= 0 {
 		l.Elements = deadletter.Elements{{First: l.Bad.Index, Last: l.Bad.Index + l.Bad.More}}
 	}
-	d.queued.Push(l)
-	d.bytes += l.bytes
-	return &d.queued.All()[d.len()-1], true
+	d.Queued.Push(l)
+	d.Bytes += l.Bytes
+	return &d.Queued.All()[d.Len()-1], true
 }
 
 // join has a dead letter stand for what else is refused of its record, and reports whether it can.
@@ -158,8 +157,8 @@ func (d *deadLetters) join(x *DeadLetter, bad decode.Bad) bool {
 	}
 	x.Elements.Add(deadletter.Run{First: bad.Index, Last: bad.Index + bad.More})
 	more := runBytes * (len(x.Elements) - runs)
-	x.bytes += more
-	d.bytes += more
+	x.Bytes += more
+	d.Bytes += more
 	return true
 }
 
@@ -172,22 +171,22 @@ func (d *deadLetters) also(l *DeadLetter, c admit.Chain) bool {
 		return false
 	}
 	l.also[c] = true
-	l.bytes += alsoBytes
-	d.bytes += alsoBytes
+	l.Bytes += alsoBytes
+	d.Bytes += alsoBytes
 	return true
 }
 
-// first returns the lowest offset that is not acknowledged, of dead letters that came in the order of offsets.
-func (d *deadLetters) first() (offset int64, ok bool) {
-	if d.len() == 0 {
+// First returns the lowest offset that is not acknowledged, of dead letters that came in the order of offsets.
+func (d *deadLetters) First() (offset int64, ok bool) {
+	if d.Len() == 0 {
 		return 0, false
 	}
-	return d.queued.All()[0].Record.Offset, true
+	return d.Queued.All()[0].Record.Offset, true
 }
 
 // job returns the next publication, nil while as many are under way as may be, or there is nothing to publish.
 func (d *deadLetters) job() *Publish {
-	all, from, running := d.queued.All(), 0, 0
+	all, from, running := d.Queued.All(), 0, 0
 	for _, p := range d.published {
 		if p.running {
 			running++
@@ -227,10 +226,10 @@ func (d *deadLetters) done(p *publication) {
 	p.running, p.confirmed = false, true
 	for len(d.published) > 0 && d.published[0].confirmed {
 		n := d.published[0].letters
-		for i := range d.queued.All()[:n] {
-			d.bytes -= d.queued.All()[i].bytes
+		for i := range d.Queued.All()[:n] {
+			d.Bytes -= d.Queued.All()[i].Bytes
 		}
-		d.queued.Drop(n)
+		d.Queued.Drop(n)
 		d.published, d.taken = d.published[1:], d.taken-n
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package bins
 
 import (
 	"binnacle/internal/heat"
@@ -18,13 +18,13 @@ type OpenBin struct {
 
 // VisitOpenBins visits the devices that have open bins, each with all of them. It may be called by anyone at any time,
 // and visits as Holdings does. The bins are the caller's until visit returns.
-func (w *Worker) VisitOpenBins(visit func([]OpenBin)) {
+func (b *Bins) VisitOpenBins(visit func([]OpenBin)) {
 	var bins []OpenBin
-	for _, devices := range w.registry.devicesOf("") {
-		w.registry.visitDevices(devices, func(d *device) {
+	for _, devices := range b.devicesOf("") {
+		b.visitDevices(devices, func(d *Device) {
 			bins = bins[:0]
-			for _, c := range d.chains {
-				if c.bin.Readings() > 0 {
+			for _, c := range d.Chains {
+				if c.Bin.Readings() > 0 {
 					bins = append(bins, c.openBin())
 				}
 			}
@@ -36,16 +36,16 @@ func (w *Worker) VisitOpenBins(visit func([]OpenBin)) {
 }
 
 // openBin returns the chain's open bin, which has readings. The caller holds the lock.
-func (c *chain) openBin() OpenBin {
-	d := c.device
-	b := OpenBin{Tenant: d.tenant.Name, Device: d.ID, Day: c.day, Number: c.number}
-	b.From, _ = c.bin.Span()
-	b.Cutting.Target, b.Cutting.Alone, b.Cutting.Fixed = d.sizer.Bounds(c.bin.Width())
-	b.Bytes = d.sizer.Estimate(c.bin.Values(), c.bin.Width()) - b.Cutting.Fixed
-	if c.number > 0 && c.span.to > c.span.from {
-		b.Before = heat.Span{From: c.span.from, To: c.span.to}
+func (c *Chain) openBin() OpenBin {
+	d := c.Device
+	b := OpenBin{Tenant: d.Tenant.Name, Device: d.ID, Day: c.Day, Number: c.Number}
+	b.From, _ = c.Bin.Span()
+	b.Cutting.Target, b.Cutting.Alone, b.Cutting.Fixed = d.Sizer.Bounds(c.Bin.Width())
+	b.Bytes = d.Sizer.Estimate(c.Bin.Values(), c.Bin.Width()) - b.Cutting.Fixed
+	if c.Number > 0 && c.span.To > c.span.From {
+		b.Before = heat.Span{From: c.span.From, To: c.span.To}
 	}
-	if c.flight != nil {
+	if c.Flight != nil {
 		b.Number++ // its chunk is on the way
 	}
 	return b

@@ -1,0 +1,150 @@
+package bins
+
+import (
+	"binnacle/ingest/admit"
+	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/decode"
+	"binnacle/internal/retry"
+	"binnacle/internal/telemetry"
+	"sync"
+	"time"
+)
+
+// BinsConfig is how Bins works.
+type Config struct {
+	Topic     string
+	Partition int32
+	Stream    uint32
+	// Owner names this stay of the partition in this process among all of them. 0: heads do not number bins.
+	Owner uint64
+	// Hold is the longest time that a reading waits in a bin, and MaxBehind how many records a bin may hold back.
+	Hold      time.Duration
+	MaxBehind int64
+	// Linger is how long a chunk stays in the head after it was acknowledged.
+	Linger time.Duration
+	// Journal says that rows of open bins go to a journal.
+	Journal bool
+	// CatalogEvery is how often times are written to the catalog, negative: with every chunk. CatalogWait is the time
+	// between two updates.
+	CatalogEvery, CatalogWait time.Duration
+	// Retry returns the pauses between attempts at an update of the catalog.
+	Retry func(least time.Duration) retry.Schedule
+}
+
+// Bins is the open bins of one partition, by tenant, device and day, and what is known of the chunks before them. It
+// decides nothing: a bin grows, is cut, and is forgotten when its owner says so. What the journal and the catalog have
+// of the rows is counted here, since both hold back offsets for them.
+//
+// One goroutine owns it. Other goroutines may only call methods with a comment that says so.
+type Bins struct {
+	Cfg Config
+
+	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
+	// stored, and the tenants with their devices.
+	Mu       sync.Mutex
+	Log      Log
+	Tenants  map[string]*tenant
+	versions uint64 // where those of the next tenant begin
+	Stored   storedCounts
+
+	recent  *tenant // of the last reading
+	Bytes   int64   // memory of what is known of devices
+	Visited int     // devices that heads have visited
+
+	Index      index
+	Names      names
+	Journaled  JournalIndex
+	Updates    catalogupdates.Updates
+	Generation uint32        // of assignments: tails that were read in an earlier one may be out of date
+	forgotten  telemetry.Day // the last day with a forgotten chain: chains up to it may have chunks
+	gone       []Gone
+	full       []*Chain
+	lost       error // why the worker must stop
+}
+
+// Gone is a device that was forgotten, and with all its tenant, which has no other one.
+type Gone struct {
+	Tenant, Device string
+	All            bool
+}
+
+// New returns Bins without readings. The log is known and read so far.
+func New(cfg Config, log admit.Log) *Bins {
+	b := &Bins{
+		Cfg: cfg, Log: Log{Suspect: -1, Log: log}, Tenants: map[string]*tenant{}, Generation: 1, forgotten: noDay,
+		Stored: storedCounts{Count: 1, exact: 1}, Index: newIndex(), Names: newNames(), Journaled: newJournalIndex(&cfg),
+	}
+	b.Updates = catalogupdates.New(catalogupdates.Config{
+		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &b.Mu, Retry: cfg.Retry,
+	})
+	return b
+}
+
+// logState is how far the log is known and read.
+type Log struct {
+	admit.Log
+	StoredBelow int64 // below it all was stored or refused when the partition came back
+	Suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
+}
+
+// File puts a chain where it belongs after a transition, and gives up blocks of the journal that it does not need any
+// more.
+func (b *Bins) File(c *Chain) {
+	if b.Journaled.On {
+		b.Journaled.Track(c)
+	}
+	b.Index.file(c)
+}
+
+// EraseRows drops the rows of a chain up to an offset, but for those in flight: their document lies below the order's
+// position, and the sweep finds it. The caller holds the lock.
+func (b *Bins) EraseRows(c *Chain, through int64) {
+	b.Lose(c.eraseUpTo(through, b.Names.Schemas))
+	b.File(c)
+}
+
+// Lose records the first non-nil err as the reason why the worker must stop: rows that it held are lost here, though
+// neither in the log nor in the journal.
+func (b *Bins) Lose(err error) {
+	if err != nil && b.lost == nil {
+		b.lost = err
+	}
+}
+
+// TakeGone returns the devices that were forgotten since it was called last.
+func (b *Bins) TakeGone() []Gone {
+	gone := b.gone
+	b.gone = b.gone[:0]
+	return gone
+}
+
+// Lost returns why the worker must stop, nil as a rule. Then the partition is to be taken over anew.
+func (b *Bins) Lost() error { return b.lost }
+
+// SetUnits records units that a record gives. One of the tenant's devices with such a metric has the catalog updated.
+func (b *Bins) SetUnits(offset int64, units []decode.Unit) {
+	if len(units) == 0 {
+		return
+	}
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	for _, u := range units {
+		t := b.Tenants[u.Tenant]
+		if t == nil || !t.SetUnit(u.Metric, u.Unit) {
+			continue
+		}
+		for _, d := range t.Devices {
+			if d != nil && d.Reports(u.Metric) {
+				b.Updates.Require(&d.Device, offset)
+				break
+			}
+		}
+	}
+}
+
+// Skip moves the position past offsets that hold no record, such as a transaction's markers.
+func (b *Bins) Skip(next int64) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Log.Position = max(b.Log.Position, next)
+}

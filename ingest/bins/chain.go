@@ -1,0 +1,518 @@
+package bins
+
+import (
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/ingest/admit"
+	"binnacle/ingest/journal"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+	"math"
+	"time"
+)
+
+// Reason says why a bin was cut. The zero Reason is none.
+type Reason uint8
+
+// The reasons for a cut.
+const (
+	CutSize   Reason = iota + 1 // the document has reached its target
+	CutHold                     // the oldest reading has waited long enough
+	CutMemory                   // memory is short, and this was among the fullest bins
+	CutBehind                   // the bin held back the committed offset for too long
+	CutDrain                    // shutdown
+	CutBulky                    // the journal has no room for one of the readings
+)
+
+// String returns the word for a reason.
+func (r Reason) String() string {
+	return [...]string{"", "size", "hold", "memory", "behind", "drain", "bulky"}[r]
+}
+
+// nanos is a time of the wall clock in ns since 1970: a third of a time.Time, of which each chain would have several.
+// Times that stand in the index are all nanos: time.Time compares by the monotonic clock where both times have it, and
+// the two clocks are some milliseconds apart where a thread was preempted between its looks at them.
+type nanos int64
+
+// NanosOf returns a time in ns.
+func NanosOf(t time.Time) nanos { return nanos(t.UnixNano()) }
+
+// Time returns the time.
+func (n nanos) Time() time.Time { return time.Unix(0, int64(n)) }
+
+// Chain is the open bin of a device and day, and what is known of the chunks before it. It goes from phase to phase by
+// the methods below and by nothing else. The Worker decides which is called when, and files the chain anew afterwards.
+//
+//	       take             ask              look
+//	idle ────────▶ filling ──────▶ asked ─────────────▶ looking
+//	 ▲              ▲  ▲           │ │ ▲ │                │
+//	 │              │  └── spare ──┘ │ │ │ seal           │
+//	 │              │                │ │ ▼                │
+//	 │              │            cut │ │ sealed           │
+//	 │              │                │ │ │ release        │
+//	 │              │                ▼ └─┘                │
+//	 │              │             creating                │
+//	 │              │                │ ▲                  │
+//	 │              │           fail │ │ resume           │
+//	 │              │                ▼ │                  │
+//	 │              │     publishing ◀▶ stalled ◀─────────┘ fail; resume: asked
+//	 │              │           │  published
+//	 │              │                │                    │
+//	 │ no rows      │ rows           │ stored, conflict   │ found
+//	 └──────────────┴── (settle) ────┴────────────────────┘
+//	                     └▶ asked: rows that are to be cut
+//
+// A chunk that the store will never take goes from stalled to publishing: its rows become dead letters, and the number
+// stays free. Readings are taken in every phase. A reason to cut that comes while something is under way counts when
+// that has settled.
+type Chain struct {
+	Device     *Device
+	Day        telemetry.Day
+	Generation uint32 // of the Worker's, in which number and tail were learnt: only there they are known
+	Period     telemetry.Day
+	trial      int32 // values from which on the next trial encoding is worth while
+	Phase      phase
+	Want       Reason // why the bin is to be cut, 0 if it is not
+	Full       bool   // its partition key was found full, which has been said
+	begun      bool   // a bin has been opened since the chain is known here
+	Queued     bool   // period is set: it stays the same for as long as the chain is known here
+
+	// What the head shows: these change under the Worker's lock.
+	Number uint32 // of the next chunk
+	every  int32  // ms between two readings of the last chunk that was stored; 0 where that is not known
+	Bin    binning.Bin
+	Flight *Flight // while creating or publishing, and what is to be created or published again when stalled
+	Linger []lingering
+	Tail   int64  // through of the last one, -1 none
+	span   Span   // of the last one
+	Stored uint64 // the worker's count when the last one became known
+
+	Due    nanos  // when the bin is cut at the latest, or the last one was to be
+	Budget int64  // records that the bin may hold back the committed offset (rule W7)
+	First  int64  // lowest offset that the chain holds back from being committed, while it has rows that are not stored
+	Stall  *stall // after an attempt to look up, to create or to publish has failed
+	Used   int64  // ms since 1970
+
+	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each
+	// block of them by itself, or they would look newer than what was stored after them (rule R5).
+	loaded int64
+
+	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
+	// for ever.
+	Seal int64
+
+	// A cut that waits for a newer snapshot takes the rows below this offset.
+	Fresh int64
+
+	// The time of the wall clock, in ms, when the first of Seal and Fresh was set for these rows: rows that such a cut
+	// leaves in the bin came later.
+	ChosenAt int64
+
+	Filing    filing
+	Journaled journaled
+}
+
+// Span is the first and last instant of a chunk, both inclusive.
+type Span struct{ From, To int64 }
+
+// phase is where a chain stands on the way from readings to a chunk.
+type phase uint8
+
+const (
+	idle       phase = iota // no rows that are not stored; what is known of the tail
+	filling                 // rows, and no reason yet to cut them
+	Asked                   // rows that are to be cut, as soon as nothing stands in the way
+	Sealed                  // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
+	looking                 // as asked, and the tail is being looked up (rule W3)
+	creating                // a chunk is being created (rule W6)
+	Stalled                 // an attempt has failed, or would: it is to be made again later
+	publishing              // rows of a chunk that the store will never take are on their way to the dead letters
+)
+
+// Flight is a chunk that is being created.
+type Flight struct {
+	Rows     binning.Bin
+	Id       chunk.ID
+	Key      sharding.Key
+	Doc      []byte
+	Reason   Reason
+	Rejected string // why it goes to the dead letters, empty while it may be created
+}
+
+// lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
+type lingering struct {
+	rows   binning.Bin
+	Until  nanos
+	others bool // another process has stored them, as far as is known
+}
+
+// Lingers is how rows linger: from now until later, with the schemas of their blocks.
+type Lingers struct {
+	Now, Until time.Time
+	Schemas    *binning.Schemas
+}
+
+const Unsealed = -1
+
+func newChain(d *Device, day telemetry.Day) *Chain {
+	unknown := journaled{Through: -1, Under: -1, Loose: noOffset}
+	return &Chain{Device: d, Day: day, Tail: -1, Seal: Unsealed, loaded: -1, Journaled: unknown}
+}
+
+// Key names the chain.
+func (c *Chain) Key() admit.Chain {
+	return admit.Chain{Tenant: c.Device.Tenant.Name, Device: c.Device.ID, Day: c.Day}
+}
+
+// take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.
+// It reports whether the bin has a reading with the same columns and labels already.
+func (c *Chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats bool) {
+	if c.Bin.Readings() == 0 {
+		c.Due, c.trial, c.begun = NanosOf(due), 0, true
+	}
+	repeats = c.Bin.Append(offset, *r)
+	if c.Phase == idle {
+		c.Phase, c.First = filling, offset
+	}
+	return repeats
+}
+
+// ripe returns how many open rows of the bin become a block.
+func (c *Chain) ripe() int {
+	if len(c.Bin.Blocks()) == 0 {
+		return binning.FirstBlock(c.Device.ID)
+	}
+	return binning.BlockRows
+}
+
+// Ask returns a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
+// be cut from now on.
+func (c *Chain) Ask(why Reason) bool {
+	if c.Want == 0 && c.Bin.Readings() > 0 {
+		c.Want = why
+	}
+	if c.Phase != filling || c.Want == 0 {
+		return false
+	}
+	c.Phase = Asked
+	return true
+}
+
+// Reopen leaves the rows in the bin, which was thought full and is not, until it has trial values.
+func (c *Chain) Reopen(trial int) {
+	c.Phase, c.Want, c.trial, c.Seal = filling, 0, int32(trial), Unsealed
+}
+
+// SealUpto lets the cut wait for dead letters, with no rows above an offset.
+func (c *Chain) SealUpto(offset int64, now time.Time) {
+	if c.Seal == Unsealed {
+		if c.Fresh <= c.Bin.First() { // else the cut has waited for a snapshot
+			c.ChosenAt = now.UnixMilli()
+		}
+		c.Seal = offset
+	}
+	c.Phase = Sealed
+}
+
+// Release ends the wait for dead letters.
+func (c *Chain) Release() { c.Phase = Asked }
+
+// Look has the tail looked up.
+func (c *Chain) Look() { c.Phase = looking }
+
+// Cut takes rows out of the bin to be created as a chunk; rest is what the bin has then. The caller holds the lock.
+func (c *Chain) Cut(f *Flight, rest binning.Bin) {
+	c.Phase, c.Flight, c.Bin = creating, f, rest
+	c.Want, c.trial = 0, 0
+	if c.Bin.Readings() == 0 {
+		c.Seal = Unsealed
+	}
+}
+
+// Fail records that the attempt in flight has failed, or that one would fail. The caller holds the lock.
+func (c *Chain) Fail(f Fault, now time.Time) {
+	if c.Stall == nil {
+		c.Stall = &stall{Since: NanosOf(now)}
+	}
+	c.Phase, c.Stall.Fault, c.Stall.Ready = Stalled, f, false
+}
+
+// RejectFlight records why the rows in flight will never be stored. The caller holds the lock.
+func (c *Chain) RejectFlight(why string, now time.Time) {
+	c.Flight.Rejected = why
+	c.Fail(Rejected, now)
+	c.Stall.Ready = true
+}
+
+// Doomed reports whether the rows in flight wait for their dead letters.
+func (c *Chain) Doomed() bool { return c.Flight != nil && c.Flight.Rejected != "" }
+
+// Resumes reports whether the chain has stalled and its time has come.
+func (c *Chain) Resumes() bool { return c.Phase == Stalled && c.Stall.Ready && !c.Doomed() }
+
+// Abandon takes rows out of the bin that are to become dead letters; rest is what stays. The caller holds the lock.
+func (c *Chain) Abandon(rows, rest binning.Bin) {
+	c.Flight, c.Bin = &Flight{Rows: rows}, rest
+	if c.Bin.Readings() == 0 {
+		c.Want, c.Seal = 0, Unsealed
+	}
+}
+
+// Resume goes on where the chain has stalled.
+func (c *Chain) Resume() {
+	c.Stall.Ready = false
+	switch {
+	case c.Flight == nil:
+		c.Phase = Asked
+	case c.Doomed():
+		c.Phase = publishing
+	default:
+		c.Phase = creating
+	}
+}
+
+// Published ends the flight: its dead letters are acknowledged. The caller holds the lock.
+func (c *Chain) Published(now time.Time) {
+	c.Flight, c.Used = nil, now.UnixMilli()
+	c.unseal()
+	c.finish()
+}
+
+// Created ends the flight: its chunk is in the store, and its rows linger. The caller holds the lock.
+func (c *Chain) Created(now, until time.Time) {
+	rows := c.Flight.Rows
+	c.Linger = append(c.Linger, lingering{rows: rows, Until: NanosOf(until)})
+	c.Number, c.Tail, c.Used = c.Number+1, rows.Through(), now.UnixMilli()
+	c.span.From, c.span.To = rows.Span()
+	c.every = int32((c.span.To - c.span.From) / int64(max(1, rows.Readings()-1)))
+	c.Flight = nil
+	c.finish()
+}
+
+// Conflict ends the flight: another process has stored a chunk with its number. Rows of that chunk linger, and so do
+// others below settled, where all are stored. The rest go back to the bin, which is to be cut. It fails when a shelf
+// has lost rows. The caller holds the lock.
+func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
+	f := c.Flight
+	c.Flight = nil
+	c.adoptTail(tail)
+	rest, err := c.lingerUpTo(&f.Rows, max(c.Tail, settled-1), l)
+	if err != nil {
+		return err
+	}
+	if c.Bin, err = c.lingerUpTo(&c.Bin, c.Tail, l); err != nil {
+		return err
+	}
+	if rest.Readings() > 0 {
+		if rest.First() <= c.loaded {
+			rest.Seal(l.Schemas) // what was loaded is known by its blocks
+		}
+		if c.Bin, err = rest.Concat(&c.Bin, l.Schemas); err != nil {
+			return err
+		}
+		c.Due = NanosOf(l.Now)
+		c.Want = f.Reason
+	}
+	c.unseal()
+	c.finish()
+	return nil
+}
+
+// Found adopts the tail that a lookup has read, nil for none (rules W3, W4). It fails when a shelf has lost rows. The
+// caller holds the lock.
+func (c *Chain) Found(tail *store.Tail, until time.Time, s *binning.Schemas) (err error) {
+	if tail != nil {
+		c.adoptTail(*tail)
+	}
+	if c.Bin, err = c.lingerUpTo(&c.Bin, c.Tail, Lingers{Until: until, Schemas: s}); err != nil {
+		return err
+	}
+	c.unseal()
+	c.finish()
+	return nil
+}
+
+// Hint takes what the writer of a block knew of the tail: as a lookup does, it may miss the newest chunks.
+func (c *Chain) Hint(t *journal.Tail) {
+	if t.Chunks > 0 && t.Chunks <= math.MaxUint32 {
+		c.adoptTail(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
+	}
+}
+
+// Restore begins with a bin that another process had open. The caller holds the lock.
+func (c *Chain) Restore(bin binning.Bin, due time.Time) {
+	c.Bin, c.Due, c.trial, c.begun = bin, NanosOf(due), 0, true
+	c.Phase, c.First, c.loaded = filling, bin.First(), bin.Through()
+}
+
+// adoptTail adopts a tail that was read from the store, unless a later one is known: a lookup may miss the newest
+// chunks.
+func (c *Chain) adoptTail(tail store.Tail) {
+	if tail.Number >= c.Number {
+		c.Number, c.Tail, c.span = tail.Number+1, tail.Through, Span{tail.From, tail.To}
+	}
+}
+
+// last returns the chain's last chunk; there must be one.
+func (c *Chain) last() store.Tail {
+	return store.Tail{Number: c.Number - 1, Through: c.Tail, From: c.span.From, To: c.span.To}
+}
+
+// KnownIn reports whether number and tail are known in a generation. They may be out of date: a create finds out.
+func (c *Chain) KnownIn(generation uint32) bool { return c.Generation == generation }
+
+// touches reports whether a range has instants of the chain's day. An empty one has none.
+func (c *Chain) touches(r telemetry.Range) bool {
+	return !r.Empty() && c.Day.End() > r.From && c.Day.Start() < r.To
+}
+
+// unseal forgets a seal that has no rows below it.
+func (c *Chain) unseal() {
+	if c.Bin.Readings() == 0 || c.Bin.First() > c.Seal {
+		c.Seal = Unsealed
+	}
+}
+
+// finish ends what was in flight.
+func (c *Chain) finish() {
+	c.Stall = nil
+	switch {
+	case c.Bin.Readings() == 0:
+		c.Phase, c.Want = idle, 0
+		return
+	case c.Want != 0:
+		c.Phase = Asked
+	default:
+		c.Phase = filling
+	}
+	c.First = c.Bin.First()
+}
+
+// lingerUpTo has the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has
+// lost rows.
+func (c *Chain) lingerUpTo(rows *binning.Bin, through int64, l Lingers) (rest binning.Bin, err error) {
+	if rows.Readings() == 0 || rows.First() > through {
+		return *rows, nil
+	}
+	head := *rows
+	if rows.Through() > through {
+		if head, rest, err = rows.UpTo(through, l.Schemas); err != nil {
+			return rest, err
+		}
+	}
+	c.Linger = append(c.Linger, lingering{head, NanosOf(l.Until), true})
+	return rest, nil
+}
+
+// DropBelow has the rows below a position linger: another process has stored them. It fails when a shelf has lost rows.
+// The caller holds the lock.
+func (c *Chain) DropBelow(position int64, until time.Time, s *binning.Schemas) (err error) {
+	if c.Bin.Readings() == 0 || c.Bin.First() >= position {
+		return nil
+	}
+	if c.Bin, err = c.lingerUpTo(&c.Bin, position-1, Lingers{Until: until, Schemas: s}); err != nil {
+		return err
+	}
+	c.shortened()
+	return nil
+}
+
+// shortened takes note that the first rows of the bin are gone.
+func (c *Chain) shortened() {
+	c.unseal()
+	switch {
+	case c.Bin.Readings() == 0:
+		c.Want = 0
+		if c.Flight == nil && c.Phase != looking {
+			c.Phase, c.Stall = idle, nil
+		}
+	case c.Flight == nil:
+		c.First = c.Bin.First()
+	}
+}
+
+// LetGo drops the rows that have lingered, and reports whether others have stored some of them. The caller holds the
+// lock.
+func (c *Chain) LetGo(now time.Time) (others bool) {
+	n := 0
+	for n < len(c.Linger) && c.Linger[n].Until <= NanosOf(now) {
+		others = others || c.Linger[n].others
+		n++
+	}
+	if n == len(c.Linger) {
+		c.Linger = nil
+		return others
+	}
+	c.Linger = append([]lingering(nil), c.Linger[n:]...)
+	return others
+}
+
+// acting reports whether the chain is on its way to be cut, or a chunk of it is being created.
+func (c *Chain) acting() bool { return c.Phase >= Asked }
+
+// Bytes returns how much memory the chain takes.
+func (c *Chain) Bytes() int {
+	return Size(&c.Bin) + c.leaving() + cap(c.Journaled.Blocks)*AppendedBytes
+}
+
+// leaving returns the memory of rows on their way out: being created, or stored already.
+func (c *Chain) leaving() (n int) {
+	if c.Flight != nil {
+		n = Size(&c.Flight.Rows) + len(c.Flight.Doc)
+	}
+	return n + c.lingering()
+}
+
+// lingering returns the memory of rows that are stored.
+func (c *Chain) lingering() (n int) {
+	for i := range c.Linger {
+		n += Size(&c.Linger[i].rows)
+	}
+	return n
+}
+
+// Size returns the memory of rows.
+func Size(rows *binning.Bin) int {
+	if rows.Readings() == 0 {
+		return 0
+	}
+	return rows.Bytes()
+}
+
+// held returns the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are
+// none.
+func (c *Chain) held() (first, through int64, ok bool) {
+	if c.Flight != nil {
+		first, through, ok = c.Flight.Rows.First(), c.Flight.Rows.Through(), true
+	}
+	if c.Bin.Readings() > 0 {
+		if !ok {
+			first = c.Bin.First()
+		}
+		through, ok = c.Bin.Through(), true
+	}
+	return first, through, ok
+}
+
+// eraseUpTo drops the rows up to an offset that are not in flight, without a trace. It fails when a shelf has lost
+// rows. The caller holds the lock.
+func (c *Chain) eraseUpTo(through int64, s *binning.Schemas) (err error) {
+	rest := c.Linger[:0:0]
+	for _, l := range c.Linger {
+		if l.rows.First() > through {
+			rest = append(rest, l)
+		}
+	}
+	c.Linger = rest
+	if c.Bin.Readings() == 0 || c.Bin.First() > through {
+		return nil
+	}
+	if c.Bin.Through() <= through {
+		c.Bin = binning.Bin{}
+	} else if _, c.Bin, err = c.Bin.UpTo(through, s); err != nil {
+		return err
+	}
+	c.shortened()
+	return nil
+}

@@ -1,0 +1,45 @@
+package bins
+
+import (
+	"binnacle/binning"
+	"binnacle/ingest/catalogupdates"
+	"binnacle/internal/telemetry"
+)
+
+// Device is what a Worker knows of one device, on all days: its chains, how dense its chunks are, and what the catalog
+// lacks of it.
+type Device struct {
+	catalogupdates.Device
+	Tenant  *tenant
+	slot    int32    // among its tenant's
+	counted int32    // bytes that the Worker has of it
+	Chains  []*Chain // under the Worker's lock
+	Sizer   binning.Sizer
+
+	carried      Span  // times that a record of the journal has
+	carriedAt    int64 // its offset in the journal, noOffset for none
+	carriedPlace int32
+	owed         *OwedTimes // nil: all that is stored is in the catalog or in a record
+}
+
+// chain returns the device's chain of a day, nil if there is none.
+func (d *Device) chain(day telemetry.Day) *Chain {
+	for _, c := range d.Chains {
+		if c.Day == day {
+			return c
+		}
+	}
+	return nil
+}
+
+const noOffset = -1
+
+// What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
+// lists.
+const (
+	deviceBytes = 400
+	ChainBytes  = 494
+)
+
+// Bytes returns how much memory the device takes without its chains.
+func (d *Device) Bytes() int { return deviceBytes + (len(d.ID)+15)&^15 + d.Device.Bytes() }

@@ -1,0 +1,107 @@
+package bins
+
+import (
+	"binnacle/ingest/journal"
+	"binnacle/ingest/queue"
+)
+
+// JournalIndex is what the journal has, and lacks, of the rows of open bins (rules J1 to J3). Of each chain a prefix is
+// in the journal: rows up to an offset. What lies above is loose. With on false there is no journal.
+type JournalIndex struct {
+	On     bool
+	Blocks *journal.BlockIndex // those that count
+	Times  carriedTimes
+	Loose  queue.Heap[*Chain] // those with loose rows, by the lowest offset of them
+	Ready  queue.FIFO[*Chain] // those with blocks that are not in the journal
+}
+
+func newJournalIndex(cfg *Config) JournalIndex {
+	blocks := new(journal.BlockIndex)
+	return JournalIndex{
+		On: cfg.Journal, Blocks: blocks, Times: newCarriedTimes(cfg, blocks),
+		Loose: queue.NewHeap(func(c *Chain) *int32 { return &c.Journaled.place },
+			func(a, b *Chain) bool { return a.Journaled.Loose < b.Journaled.Loose }),
+	}
+}
+
+// journaled is what is known of a chain's rows in the journal.
+type journaled struct {
+	Through int64      // rows up to here are there, as far as they are not stored; -1 none
+	Loose   int64      // offset that is not above any row that is not there; noOffset when all are
+	Under   int64      // rows up to here are there or on their way
+	Blocks  []Appended // its blocks that are still needed
+	place   int32      // among those with loose rows
+	Ready   bool       // stands among those with blocks that are not there
+	Bulky   bool       // a row is too large for the journal: it must be stored first
+}
+
+// Appended is a block in the journal.
+type Appended struct{ At, Through int64 }
+
+const AppendedBytes = 16
+
+// Track brings up to date what the journal is to have of a chain.
+func (j *JournalIndex) Track(c *Chain) {
+	x := &c.Journaled
+	first, through, ok := c.held()
+	kept := x.Blocks[:0]
+	for _, l := range x.Blocks {
+		if ok && l.Through >= first {
+			kept = append(kept, l)
+		} else {
+			j.release(c.Device, l.At)
+		}
+	}
+	if x.Blocks = kept; len(kept) == 0 {
+		x.Blocks = nil
+	}
+	switch {
+	case !ok || through <= x.Through:
+		x.Loose, x.Bulky = noOffset, false
+		j.Loose.Remove(c)
+		return
+	case x.Loose == noOffset || x.Loose < first || x.Loose <= x.Through:
+		x.Loose = max(first, x.Through+1)
+	}
+	j.Loose.Put(c)
+}
+
+// release lets a block go that is not needed for its rows any more, unless it is kept for their times.
+func (j *JournalIndex) release(d *Device, block int64) {
+	if !j.Times.keep(d, block) {
+		j.Blocks.Remove(block)
+	}
+}
+
+// Offer queues a chain with blocks that are to go to the journal.
+func (j *JournalIndex) Offer(c *Chain) {
+	if x := &c.Journaled; j.On && !x.Ready {
+		x.Ready = true
+		j.Ready.Push(c)
+	}
+}
+
+// Floor returns the lowest offset of a row that is not in the journal; ok is false for none.
+func (j *JournalIndex) Floor() (offset int64, ok bool) {
+	if j.Loose.Len() == 0 {
+		return 0, false
+	}
+	return j.Loose.First().Journaled.Loose, true
+}
+
+// BlocksBeyond reports whether the bin has a block with rows above an offset.
+func (c *Chain) BlocksBeyond(offset int64) bool {
+	blocks := c.Bin.Blocks()
+	return len(blocks) > 0 && blocks[len(blocks)-1].Through > offset
+}
+
+// JournalTail returns what is known of the chain's tail in a generation.
+func (c *Chain) JournalTail(generation uint32) (t journal.Tail) {
+	if c.KnownIn(generation) {
+		t = journal.Tail{Known: true, Chunks: int64(c.Number)}
+		if c.Number > 0 {
+			t.Through, t.From, t.To = c.Tail, c.span.From, c.span.To
+		}
+	}
+	return t
+}

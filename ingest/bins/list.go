@@ -1,0 +1,97 @@
+package bins
+
+import (
+	"binnacle/binning"
+	"binnacle/internal/store"
+	"slices"
+	"strings"
+)
+
+// Devices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack; the
+// first ones by id if there is a limit. Anyone may call it at any time.
+func (b *Bins) Devices(req store.ListRequest) []store.HeadDevice {
+	_, all := b.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices}, nil)
+	listed := b.listed(all, req)
+	out := make([]store.HeadDevice, len(listed))
+	for i, x := range listed {
+		d := store.HeadDevice{Device: x.id}
+		seen := make(map[store.HeadColumn]bool)
+		for k := range x.rows {
+			x.widen(TimesOfRows(&x.rows[k]))
+			for metric, kind := range x.rows[k].Columns() {
+				if c := (store.HeadColumn{Metric: metric, Kind: kind}); !seen[c] {
+					seen[c] = true
+					d.Columns = append(d.Columns, c)
+				}
+			}
+		}
+		d.First, d.Last = x.times.From, x.times.To
+		out[i] = d
+	}
+	return out
+}
+
+// listedDevice is a device as a list has it.
+type listedDevice struct {
+	id    string
+	rows  []binning.Bin
+	times Span
+	timed bool
+}
+
+// widen has the device's times span others.
+func (x *listedDevice) widen(times Span) {
+	if x.timed {
+		times = times.with(x.times)
+	}
+	x.times, x.timed = times, true
+}
+
+// listed returns those of all devices that a list has.
+func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
+	var found []*Device
+	b.visitDevices(all, func(d *Device) {
+		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesPending()) {
+			found = append(found, d)
+		}
+	})
+	if req.Limit > 0 && len(found) > req.Limit {
+		slices.SortFunc(found, func(a, b *Device) int { return strings.Compare(a.ID, b.ID) })
+		found = found[:req.Limit]
+	}
+	out := make([]*listedDevice, 0, len(found))
+	b.visitDevices(found, func(d *Device) {
+		x := &listedDevice{id: d.ID}
+		for _, p := range d.pieces(nil, binning.All) {
+			x.rows = append(x.rows, p.rows)
+		}
+		if d.TimesPending() {
+			first, last, _ := d.Times()
+			x.widen(Span{first, last})
+		}
+		if x.timed || len(x.rows) > 0 {
+			out = append(out, x)
+		}
+	})
+	return out
+}
+
+func (d *Device) holdsRows() bool {
+	return slices.ContainsFunc(d.Chains, func(c *Chain) bool {
+		return len(c.Linger) > 0 || c.Flight != nil || c.Bin.Readings() > 0
+	})
+}
+
+// CatalogPending returns what the catalog may not show yet of a tenant's devices. Anyone may call it at any time.
+func (b *Bins) CatalogPending(tenantName string) store.HeadUpdates {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	var n store.HeadUpdates
+	t, turns := b.Tenants[tenantName], uint64(0)
+	if t != nil {
+		turns = t.Version
+		n.Devices = t.Unseen()
+	}
+	n.Add(b.Cfg.Partition, uint64(b.Cfg.Stream), uint64(b.Log.Assigned), uint64(b.Generation), turns)
+	return n
+}

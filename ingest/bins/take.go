@@ -1,0 +1,64 @@
+package bins
+
+import (
+	"binnacle/binning"
+	"binnacle/ingest/catalogupdates"
+	"binnacle/internal/telemetry"
+	"time"
+)
+
+// Take puts readings of the record at an offset into their bins, but for those that the store has (rule W4). It returns
+// the chains with a bin that is full, valid until the next call, and how many readings the store has.
+func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (full []*Chain, replayed int) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.full = b.full[:0]
+	for i := range readings {
+		if !b.take(offset, &readings[i], now) {
+			replayed++
+		}
+	}
+	return b.full, replayed
+}
+
+// take puts a reading into its bin, unless the store has it (rule W4), and reports whether it does. The caller holds
+// the lock.
+func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bool) {
+	d := b.Device(r.Tenant, r.Device)
+	day := telemetry.DayOf(r.Time)
+	c := d.chain(day)
+	if c == nil {
+		c = b.Open(d, day, now)
+	}
+	if c.KnownIn(b.Generation) && offset <= c.Tail {
+		b.observe(d, catalogupdates.Shown{Reading: r, Offset: offset})
+		b.Updates.ObserveStored(&d.Device, offset)
+		b.Journaled.Times.Stored(c, StoredRows{offset, offset, Span{r.Time, r.Time}})
+		return false
+	}
+	before := c.Phase
+	if c.Bin.Readings() == 0 {
+		c.Bin, c.Budget = binning.NewBin(b.Names.Metrics), b.Cfg.Budget(c)
+	} else if c.Bin.Ripe(offset, c.ripe()) && c.Bin.Seal(b.Names.Schemas) {
+		b.Journaled.Offer(c)
+	}
+	repeats := c.take(offset, r, b.Cfg.Due(c, now))
+	b.observe(d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})
+	c.Used = now.UnixMilli()
+	if c.Phase != before || c.Bin.Readings() == 1 || b.Journaled.On && c.Journaled.Loose == noOffset {
+		b.File(c)
+	} else {
+		b.Index.Count(c)
+	}
+	if b.Cfg.isFull(c, now) {
+		b.full = append(b.full, c)
+	}
+	return true
+}
+
+// observe records for the catalog what a reading shows of its device. The caller holds the lock.
+func (b *Bins) observe(d *Device, x catalogupdates.Shown) {
+	if b.Updates.Observe(&d.Device, x) {
+		b.CountDevice(d)
+	}
+}

@@ -1,0 +1,43 @@
+package worker
+
+import "binnacle/ingest/journal"
+
+// Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
+// the catalog (rule W7).
+func (w *Worker) Floor() int64 {
+	return lowest(w.bins.Log.Position, w.bins.Index.Floor, w.admission.Limits.Floor, w.writer.Publisher.Floor,
+		w.bins.Updates.Floor,
+		w.bins.Journaled.Times.Floor)
+}
+
+// lowest returns the least of a position and the offsets that owners hold back.
+func lowest(position int64, owners ...func() (offset int64, ok bool)) int64 {
+	for _, floor := range owners {
+		if at, ok := floor(); ok {
+			position = min(position, at)
+		}
+	}
+	return position
+}
+
+// JournalFloor returns the offset below which everything is stored, in an acknowledged block, or refused, and in the
+// catalog (rule J1).
+func (w *Worker) JournalFloor() int64 {
+	if !w.bins.Journaled.On {
+		return w.Floor()
+	}
+	return lowest(w.bins.Log.Position, w.bins.Journaled.Floor, w.bins.Journaled.Times.JournalFloor,
+		w.admission.Limits.Floor,
+		w.writer.Publisher.Floor, w.bins.Updates.Floor)
+}
+
+// JournalCommit returns what a commit of Floor carries beside it.
+func (w *Worker) JournalCommit() journal.Commit {
+	if !w.bins.Journaled.On {
+		return journal.Commit{}
+	}
+	return w.bins.Journaled.Blocks.Commit(w.writer.Cfg.Stream, w.JournalFloor())
+}
+
+// Flush has everything that is loose go to the journal, until Resume. JournalFloor shows how far that is.
+func (w *Worker) Flush() { w.appends.Flush = w.bins.Journaled.On }

@@ -1,0 +1,253 @@
+package write
+
+import (
+	"binnacle/ingest/admit"
+	"binnacle/ingest/bins"
+	"binnacle/ingest/journal"
+	"binnacle/internal/retry"
+	"binnacle/internal/telemetry"
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Appends appends the rows of open bins to the journal (rules J1 to J6), so that a takeover loads them where it would
+// read hours of the source again. A block goes there once it is made. Loose rows that have not become one in time go as
+// they are.
+//
+// One goroutine owns it.
+type Appends struct {
+	w            *Writer
+	limits       *admit.Limits
+	index        *bins.JournalIndex
+	InFlight     *Append // on its way
+	retry        retry.Backoff
+	Flush        bool          // everything is to go there now
+	maxBytes     int           // bytes of an append
+	marks        []bins.Marked // where the position was, the oldest first
+	deferredNext time.Time     // until then rows of those that wait for a limit don't go there before they are a block
+}
+
+// NewAppends returns the Appends of a Writer's bins.
+func NewAppends(w *Writer, limits *admit.Limits) *Appends {
+	return &Appends{w: w, limits: limits, index: &w.bins.Journaled, maxBytes: maxAppend}
+}
+
+// Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
+const (
+	maxAppend  = 850_000
+	enough     = 128 << 10 // from here on it goes out at once
+	blockGuess = 640       // what a block takes, about
+)
+
+// Next returns the next append to the journal, nil when nothing is to go there now; ticked says that some time
+// has passed since it was asked for the last time.
+func (j *Appends) Next(now time.Time, ticked bool) *Append {
+	if !j.index.On || j.InFlight != nil || !j.retry.Open(now) {
+		return nil
+	}
+	if ticked {
+		j.mark(now)
+		j.index.Times.Renew(now)
+	}
+	due := j.overdue(now)
+	if !ticked && !j.Flush && j.index.Ready.Len()*blockGuess < enough {
+		return nil
+	}
+	a := &Append{Topic: j.w.Cfg.Topic, Partition: j.w.Cfg.Partition, nonce: journal.Nonce(j.w.Cfg.Nonce())}
+	limit := j.w.Publisher.FirstRefused()
+	if j.Flush {
+		due = limit
+	}
+	due = min(due, limit)
+	var chains []*bins.Chain
+	slow := j.Flush || !now.Before(j.deferredNext)
+	wanted := func(c *bins.Chain) bool { return c.Journaled.Loose < due && len(chains) < bins.MaxAppendBlocks }
+	j.index.Loose.UpTo(wanted, func(c *bins.Chain) {
+		if slow || !j.limits.Defers(c.Device.Tenant.Name, c.Device.ID) {
+			chains = append(chains, c)
+		}
+	})
+	if slow {
+		j.deferredNext = now.Add(j.w.Cfg.JournalEvery / 32)
+	}
+	// Times go first: a process that loads a block with a tail leaves out rows up to it, and must have their times.
+	j.addTimes(a)
+	for _, c := range chains {
+		if b := (blocksOf{j: j, now: now, a: a, c: c, limit: limit}); len(a.sent) >= bins.MaxAppendBlocks || !b.add(true) {
+			break
+		}
+	}
+	var later []*bins.Chain
+	for j.index.Ready.Len() > 0 && a.bytes < j.maxBytes && len(a.sent) < bins.MaxAppendBlocks {
+		c := j.index.Ready.Pop()
+		c.Journaled.Ready = false
+		if b := (blocksOf{j: j, now: now, a: a, c: c, limit: limit}); !b.add(false) {
+			later = append(later, c)
+		} else if c.BlocksBeyond(c.Journaled.Under) {
+			later = append(later, c) // they wait for dead letters, or for room
+		}
+		if len(later) >= bins.MaxAppendBlocks {
+			break
+		}
+	}
+	for _, c := range later {
+		j.index.Offer(c)
+	}
+	if len(a.Values) == 0 || j.w.bins.Lost() != nil {
+		return nil
+	}
+	j.InFlight = a
+	return a
+}
+
+// mark records where the position is, now and then, and drops marks that are too old to matter.
+func (j *Appends) mark(now time.Time) {
+	every := j.w.Cfg.JournalEvery
+	if n := len(j.marks); n == 0 || now.Sub(j.marks[n-1].At) >= every/32 {
+		j.marks = append(j.marks, bins.Marked{At: now, Position: j.w.bins.Log.Position})
+	}
+	for len(j.marks) > 1 && now.Sub(j.marks[1].At) >= every {
+		j.marks = j.marks[1:]
+	}
+}
+
+// overdue returns the offset below which rows have been loose for too long.
+func (j *Appends) overdue(now time.Time) int64 {
+	if m := j.marks; len(m) > 0 && now.Sub(m[0].At) >= j.w.Cfg.JournalEvery {
+		return m[0].Position
+	}
+	return 0
+}
+
+// addTimes adds records with times of devices to an append.
+func (j *Appends) addTimes(a *Append) {
+	for _, o := range j.index.Times.Take(bins.MaxAppendBlocks - len(a.sent)) {
+		r := journal.Record{
+			Stream: j.w.Cfg.Stream, Tenant: o.Device.Tenant.Name, Device: o.Device.ID, Day: telemetry.DayOf(o.Times.To),
+			From: o.Times.From, To: o.Times.To,
+		}
+		if chains := o.Device.Chains; len(chains) > 0 { // a process that loads it need not look up the tail
+			c := slices.MaxFunc(chains, func(a, b *bins.Chain) int { return cmp.Compare(a.Day, b.Day) })
+			r.Day, r.Tail = c.Day, c.JournalTail(j.w.bins.Generation)
+		}
+		if j.add(a, &r, sentBlock{times: o}) != added {
+			j.index.Times.Failed(o)
+		}
+	}
+}
+
+// room is whether a record finds room in an append.
+type room uint8
+
+const (
+	added    room = iota
+	noRoom        // in this one
+	tooLarge      // for any
+)
+
+// add adds a record to an append, if there is room.
+func (j *Appends) add(a *Append, r *journal.Record, as sentBlock) room {
+	if r.Nonce = a.nonce; len(a.sent) == 0 {
+		r.Before, r.Linked = j.index.Blocks.Before()
+	}
+	value := r.Append(nil)
+	switch {
+	case len(value) > j.maxBytes:
+		return tooLarge
+	case a.bytes+len(value) > j.maxBytes:
+		return noRoom
+	}
+	a.Values = append(a.Values, value)
+	a.sent = append(a.sent, as)
+	a.bytes += len(value) + recordBytes
+	return added
+}
+
+// recordBytes is what a record of the log takes beside its value.
+const recordBytes = 16
+
+// journalOutage is how many appends must fail in a row before times that wait for the journal go to the catalog.
+const journalOutage = 8
+
+// Done takes an Append back.
+func (j *Appends) Done(a *Append, now time.Time) {
+	j.InFlight = nil
+	switch r := a.Outcome(); r.Fault {
+	case bins.None:
+		j.retry = retry.Backoff{}
+	case bins.Rejected: // the broker takes less at once
+		j.appendFailed(a)
+		if c := a.sent[0].chain; len(a.Values) > 1 {
+			j.maxBytes = max(a.bytes/2, recordBytes)
+		} else if c != nil {
+			c.Journaled.Bulky = true
+			j.w.Ask(c, bins.CutBulky, now)
+		}
+		return
+	default:
+		j.appendFailed(a)
+		if j.retry.Fails >= journalOutage {
+			j.index.Times.Each(func(d *bins.Device) { j.w.bins.Updates.Urge(&d.Device) })
+		}
+		j.retry.Fail(now, j.w.Cfg.Retry(r.After))
+		return
+	}
+	if j.index.Blocks.Appended(a.Base, len(a.Values), a.nonce) {
+		j.w.observer.JournalLost()
+		j.appendFailed(a)
+		j.again()
+		return
+	}
+	j.index.Times.End = a.Base + int64(len(a.Values))
+	for i, s := range a.sent {
+		if s.times != nil {
+			j.index.Times.Carry(s.times, a.Base+int64(i))
+			continue
+		}
+		x := &s.chain.Journaled
+		x.Blocks = append(x.Blocks, bins.Appended{At: a.Base + int64(i), Through: s.through})
+		x.Through = max(x.Through, s.through)
+	}
+	for _, s := range a.sent {
+		if s.chain == nil {
+			continue
+		}
+		j.index.Track(s.chain)
+		if s.chain.Filing.Counted { // else it was stored and forgotten meanwhile
+			j.w.bins.Index.Count(s.chain)
+		}
+	}
+}
+
+// appendFailed has what an append held go out again.
+func (j *Appends) appendFailed(a *Append) {
+	for _, s := range a.sent {
+		if s.times != nil {
+			j.index.Times.Failed(s.times)
+			continue
+		}
+		s.chain.Journaled.Under = s.chain.Journaled.Through
+		if len(s.chain.Bin.Blocks()) > 0 {
+			j.index.Offer(s.chain)
+		}
+	}
+}
+
+// again has all rows go out again: the journal has lost its end (rule J6).
+func (j *Appends) again() {
+	for _, t := range j.w.bins.Tenants {
+		for _, d := range t.Devices {
+			if d == nil {
+				continue
+			}
+			j.index.Times.Lost(d)
+			for _, c := range d.Chains {
+				c.Journaled.Through, c.Journaled.Under, c.Journaled.Blocks = -1, -1, nil
+				j.index.Track(c)
+				j.w.bins.Index.Count(c)
+				j.index.Offer(c)
+			}
+		}
+	}
+}
