@@ -2,37 +2,25 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
 
-	"binnacle/internal/kafka"
 	"binnacle/internal/lab/loadtest"
-	"binnacle/internal/ops"
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; burst: tenfold for a minute; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; backfill: a year; analysts: dashboards beside ingest; reads: what questions cost in each layout; paces: fast and slow devices for a day; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,burst,month-roll,tenant-explodes,reconnect,backfill,analysts,reads,paces,flood,placements,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; analysts: dashboards beside ingest; reads: what questions cost in each layout; flood: a loud tenant; placements: a loud tenant in shared containers and in its own; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,month-roll,tenant-explodes,reconnect,analysts,reads,flood,placements,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, curves and prices to FILE." placeholder:"FILE"`
 	Check    bool            `help:"Exit with 1 unless Binnacle keeps its promises: hottest physical partition at most 1.2 times the mean with the balancer, 0.5 % of answers 429, a minute of waiting, 1/200 of the RU of other layouts."`
-	Details  bool            `help:"Print charges by both models, physical partitions and what follows for each layout, too."`
 	JSON     bool            `name:"json" help:"Print JSON."`
 
 	Simulate   bool                `help:"Simulate up to 50,000,000 devices, chunk by chunk."`
 	Simulation loadtest.Simulation `kong:"embed,group='Simulation'"`
-
-	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first and confirmed." group:"Real servers"`
-	OnKafka  bool              `name:"target-kafka" help:"Publish the readings to a topic of the cluster of --kafka, which is made and deleted again, and read them; alone or with --target." group:"Real servers"`
-	Yes      bool              `help:"Use the servers without asking." group:"Real servers"`
-	Target   loadtest.Target   `kong:"embed,group='Real servers'"`
-	Account  ops.AccountConfig `kong:"embed,group='Real servers'"`
-	Kafka    kafka.Config      `kong:"embed,group='Real servers'"`
 }
 
 func (c *loadtestCommand) Run(e *env) error {
@@ -41,17 +29,12 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.Simulate {
 		return c.simulate(e, cfg)
 	}
-	if c.OnTarget || c.OnKafka {
-		return c.target(e, cfg)
-	}
 	switch c.Scenario {
 	case "main":
-		cfg.Scenarios, cfg.Usual = loadtest.MainScenarios(), true
+		cfg.Scenarios = loadtest.MainScenarios()
 	case "all":
-		cfg.Scenarios, cfg.Paces = loadtest.AllScenarios(), loadtest.AllPaces()
+		cfg.Scenarios = loadtest.AllScenarios()
 		cfg.Floods, cfg.Reads, cfg.Placements = true, true, true
-	case "paces":
-		cfg.Paces = loadtest.AllPaces()
 	case "reads":
 		cfg.Reads = true
 	case "flood":
@@ -81,7 +64,7 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.JSON {
 		err = printJSON(e.stdout, report)
 	} else {
-		err = loadtest.Print(e.stdout, report, c.Details)
+		err = loadtest.Print(e.stdout, report)
 	}
 	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
@@ -91,8 +74,8 @@ func (c *loadtestCommand) Run(e *env) error {
 
 // simulate simulates a large fleet.
 func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
-	if c.HTML != "" || c.Check || c.OnTarget || c.OnKafka {
-		return errors.New("--html, --check, --target and --target-kafka are not for --simulate")
+	if c.HTML != "" || c.Check {
+		return errors.New("--html and --check are not for --simulate")
 	}
 	if c.Scenario == "main" {
 		c.Scenario = string(loadtest.Zipf)
@@ -107,68 +90,6 @@ func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 	return loadtest.PrintSimulation(e.stdout, report)
 }
 
-// target measures layouts on a real account, after its price was confirmed.
-func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
-	cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
-	if c.Scenario == "main" {
-		cfg.Scenarios[0] = loadtest.Whale
-	}
-	if c.HTML != "" || c.Check {
-		return errors.New("--html and --check are not for --target and --target-kafka")
-	}
-	if err := cfg.ValidateTarget(c.Target); err != nil {
-		return err
-	}
-	if c.OnKafka {
-		fmt.Fprintf(e.stderr, "On Kafka at %s the load test makes the topic %s…, publishes up to %d readings of some 0.3 KB "+
-			"to it for at most %s, reads them, and deletes it. What that costs is not known here.\n",
-			strings.Join(c.Kafka.Brokers, ","), loadtest.TargetPrefix, cfg.WindowReadings(), c.Target.Time)
-	}
-	if c.OnTarget {
-		fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
-			"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
-			c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
-	}
-	switch {
-	case c.Yes:
-	case !isTerminal(os.Stdin):
-		return errors.New("real servers are not used without --yes where nobody can be asked")
-	default:
-		if err := e.confirm("Go on?"); err != nil {
-			return err
-		}
-	}
-	on, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	defer on.Close()
-	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, on)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(e.stdout, report)
-	}
-	return loadtest.PrintTarget(e.stdout, report)
-}
-
-// connect returns clients of the servers that are named.
-func (c *loadtestCommand) connect(e *env) (on loadtest.Servers, err error) {
-	if c.OnKafka {
-		if on.Kafka, err = kafka.New(c.Kafka); err != nil {
-			return on, err
-		}
-	}
-	if c.OnTarget {
-		on.Cosmos, err = c.Account.Connect(e.log)
-	}
-	if err != nil {
-		on.Close()
-	}
-	return on, err
-}
-
 // writePage writes the page of a report into a file.
 func writePage(name string, report loadtest.Report) error {
 	var page bytes.Buffer
@@ -179,10 +100,4 @@ func writePage(name string, report loadtest.Report) error {
 		return fmt.Errorf("write the page of the load test: %w", err)
 	}
 	return nil
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

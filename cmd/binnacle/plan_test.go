@@ -26,31 +26,32 @@ func TestPlanBesideALoadTest(t *testing.T) {
 	}
 	for i := range n {
 		hold := []time.Duration{12 * time.Hour, time.Hour, 6 * time.Hour}[i%3]
-		p := loadtest.Pace{Devices: 5 + r.IntN(10), Metrics: 1 + r.IntN(10)}
-		p.Interval = time.Duration(60+r.IntN(240)) * time.Second
-		if i >= 2 {
-			p.Interval /= 6
-		}
 		cfg := loadtest.DefaultConfig()
-		cfg.Scenarios, cfg.Reads, cfg.Floods, cfg.Hold, cfg.Paces = nil, false, false, hold, []loadtest.Pace{p}
+		cfg.Scenarios, cfg.Layouts = []loadtest.Scenario{loadtest.Uniform}, []loadtest.Layout{loadtest.Binnacle}
+		cfg.Reads, cfg.Floods, cfg.Hold, cfg.Window = false, false, hold, 24*time.Hour
+		cfg.Devices, cfg.Interval = 100+r.IntN(20), time.Duration(120+r.IntN(240))*time.Second
+		if i >= 2 {
+			cfg.Interval /= 6
+		}
+		cfg.Sample = cfg.Interval
 		report, err := loadtest.Run(t.Context(), cfg)
 		require.NoError(t, err)
-		measured := report.Paces[0]
+		measured := report.Outcomes[0].Results[0]
 
 		w, err := planner.Parse(fmt.Appendf(nil, "name: trucks\nhold: %s\nfleets: "+
-			"[{name: trucks, devices: %d, interval: %s, metrics: {truck: %d}}]", hold, p.Devices, p.Interval, p.Metrics), nil)
+			"[{name: trucks, devices: %d, interval: %s, metrics: {truck: 10}}]", hold, cfg.Devices, cfg.Interval), nil)
 		require.NoError(t, err)
 		plan, err := planner.New(w, 1, 20)
 		require.NoError(t, err)
 		for name, want := range map[string]float64{
 			"RU per million values":     measured.PerMillion,
 			"bytes of a chunk document": measured.DocumentBytes,
-			"chunks written":            measured.PerDay * float64(p.Devices) / 86400,
+			"chunks written":            measured.Chunks,
 		} {
 			for _, f := range plan.Figures {
 				if f.Name == name {
-					t.Logf("%v hold %s: %s: planned %g, measured %g", p, hold, name, f.P50, want)
-					assert.InEpsilon(t, want, f.P50, 0.1, "%s of %v with a hold of %s, seed %d", name, p, hold, seed)
+					t.Logf("every %s, hold %s: %s: planned %g, measured %g", cfg.Interval, hold, name, f.P50, want)
+					assert.InEpsilon(t, want, f.P50, 0.1, "%s every %s with a hold of %s, seed %d", name, cfg.Interval, hold, seed)
 				}
 			}
 		}

@@ -83,7 +83,6 @@ func (a *account) aligned(containers []string) (out []emulator.PartitionStats, e
 		}
 		for i, p := range parts {
 			out[i].RUs += p.RUs
-			out[i].Interval = out[i].Interval.Plus(p.Interval)
 			out[i].Requests += p.Requests
 			out[i].Throttled += p.Throttled
 			out[i].Peak = max(out[i].Peak, p.Peak)

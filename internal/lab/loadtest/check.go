@@ -12,7 +12,6 @@ const (
 	overForeseen  = 1.2   // times what a foreseen placement has answered 429, in scenarios that are not steady
 	mostWaited    = 60    // seconds
 	leastSaved    = 200   // times what a value takes in a document per reading, at ten seconds or less
-	leastSavedOne = 1000  // the same at a second
 	checkedPace   = 10    // seconds
 	checkedHold   = 3600  // seconds
 )
@@ -48,20 +47,23 @@ func (r Report) Check() (faults []string) {
 			if x.Layout == Balanced {
 				faults = append(faults, follow(of, x.Days)...)
 			}
-			full := o.Scenario != MonthRoll && o.Scenario != Backfill // else chunks are short
+			full := o.Scenario != MonthRoll // else chunks are short
 			if full && r.IntervalSeconds <= checkedPace && r.HoldSeconds >= checkedHold && least < leastSaved*x.PerMillion {
 				fault("%s: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d", of,
 					least/x.PerMillion, leastSaved)
 			}
 		}
 	}
-	for _, p := range r.Paces {
-		if p.IntervalSeconds <= 1 && r.HoldSeconds >= checkedHold && least > 0 && least < leastSavedOne*p.PerMillion {
-			fault("%d metrics every second: a value takes 1/%.0f of what it takes in a document per reading, more than 1/%d",
-				p.Metrics, least/p.PerMillion, leastSavedOne)
+	if r.Reads == nil {
+		return faults
+	}
+	most := own(r.Reads).Day.RUs
+	for _, x := range r.Reads.Layouts {
+		if x.Layout.sampled() && x.Day.RUs <= most {
+			fault("reads: a day of a device costs %s RU, no less than in a document per %s", number(most), x.Layout.about())
 		}
 	}
-	return append(faults, r.untrue()...)
+	return faults
 }
 
 // mostThrottled returns the share of Binnacle's requests that may be answered 429. Where more comes than is foreseen,

@@ -1,11 +1,9 @@
 package loadtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"binnacle/binning/chunk"
@@ -34,20 +32,11 @@ const commitEvery = 10 * time.Second
 // containers returns the containers of chunks that the readings of a scenario go to. The last one is that of the day on
 // which the window closes.
 func (p pass) containers() (out []string) {
-	first := p.cfg.starts()
-	if p.scenario == Backfill {
-		first = p.cfg.opens().Add(-past)
-	}
 	day := func(at time.Time) telemetry.Day { return telemetry.DayOf(at.UnixMilli()) }
-	for s := sharding.Month.Of(day(first)); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
+	for s := sharding.Month.Of(day(p.cfg.starts())); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
 		out = append(out, sharding.Container("", s))
 	}
 	return out
-}
-
-// past returns which readings a backfill has.
-func (p pass) past() telemetry.Range {
-	return telemetry.Range{From: p.cfg.opens().Add(-past).UnixMilli(), To: p.cfg.opens().UnixMilli()}
 }
 
 // write takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its Executor writes
@@ -89,7 +78,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	a.server.ResetStats()
 	window = stored{}
 	clear(seen)
-	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now() // later where writes have waited
 	closes := opened.Add(p.cfg.Window)
 	var t totals
@@ -100,7 +88,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	recorded.recorder.offered(b.load)
-	recorded.recorder.split = p.splitting(a, live)
 	b.recorder, b.panels = recorded.recorder, p.dashboards(a, b)
 	if err := p.through(ctx, b, closes, func() error {
 		changes, err := a.rebalance(ctx, b, live, seen)
@@ -148,11 +135,7 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	if p.cfg.sliced {
 		t.keys = keysByDay(b.dir, p.cfg.firstDay(), p.cfg.firstDay()+explodingDays-1)
 	}
-	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.aligned(p.containers()); err != nil {
-		return err
-	}
-	if t.retired, err = a.retired(p.containers()[0]); err != nil {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
@@ -213,36 +196,19 @@ type ingester struct {
 	load  *load
 	local *ingest.Local
 	dir   *control.Directory
-	tick  func()
 
-	journal   *journal
-	grant     string // the id of the backfill that old readings name
-	published int    // bytes of keys and messages, since the window opened
-	recorder  *recorder
-	querier   *query.Querier
-	panels    *dashboards // nil: nothing is asked
+	recorder *recorder
+	querier  *query.Querier
+	panels   *dashboards // nil: nothing is asked
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
-	blocks := &journal{}
 	local, dir, err := a.ingest(ctx, worker.Config{Hold: p.cfg.Hold, CommitEvery: commitEvery},
-		ingest.Stores{Chunks: w, DeadLetters: noLetters{}, Journal: blocks})
+		ingest.Stores{Chunks: w, DeadLetters: noLetters{}})
 	if err != nil {
 		return nil, err
 	}
-	var grant control.Backfill
-	if p.scenario == Backfill {
-		if grant, err = dir.GrantBackfill(ctx, largestTenant, p.past(), day+p.cfg.Window); err != nil {
-			return nil, err
-		}
-		if _, err := dir.Refresh(ctx); err != nil {
-			return nil, err
-		}
-	}
-	b := &ingester{
-		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick, local: local,
-		dir: dir, grant: grant.ID,
-	}
+	b := &ingester{clock: a.clock, load: newLoad(p.cfg, p.scenario), local: local, dir: dir}
 	return b, b.newQuerier(a, p.scenario == Analysts)
 }
 
@@ -281,10 +247,6 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 			m := b.load.take()
 			b.clock.reach(m.due)
 			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
-			if b.grant != "" && m.due.Sub(m.at) > day {
-				rec.Headers = []admit.Header{{Key: control.BackfillHeader, Value: []byte(b.grant)}}
-			}
-			b.published += len(rec.Key) + len(rec.Value)
 			if err := b.local.Take(ctx, rec); err != nil {
 				return err
 			}
@@ -296,7 +258,6 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		if err := b.panels.at(ctx, b.clock.now()); err != nil {
 			return err
 		}
-		b.tick()
 	}
 	return nil
 }
@@ -348,19 +309,6 @@ type writtenChunk struct {
 	doc      []byte
 	readings int
 	rus      float64
-}
-
-// under returns the chunk as a layout keeps it under another key.
-func (c writtenChunk) under(l Layout) document {
-	if l.chunked() {
-		return document{key: []string{c.key.TenantShard, c.key.Device}, id: c.id, body: c.doc, due: c.at,
-			readings: c.readings}
-	}
-	tenant, _, _ := strings.Cut(c.key.TenantShard, "~")
-	key := l.keyOf(keyed{tenant: tenant, device: c.key.Device, id: c.id})
-	body := bytes.Replace(c.doc, []byte(`"tenantShard":"`+c.key.TenantShard+`"`), []byte(`"tenantShard":"`+key[0]+`"`), 1)
-	body = bytes.Replace(body, []byte(`"device":"`+c.key.Device+`"`), []byte(`"device":"`+key[1]+`"`), 1)
-	return document{key: key, id: c.id, body: body, due: c.at, readings: c.readings}
 }
 
 // Create implements store.Writer.

@@ -23,7 +23,6 @@ func (c Config) Command(scenario string) string {
 		{"hold", c.Hold, d.Hold},
 		{"seed", c.Seed, d.Seed},
 		{"ru-model", c.Model, d.Model},
-		{"split", c.Split, false},
 	} {
 		if flag.value == true {
 			out = append(out, "--"+flag.name)

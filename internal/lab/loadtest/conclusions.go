@@ -13,9 +13,8 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// conclusions says what follows from one scenario's figures.
-func conclusions(r Report, o Outcome) []string {
-	var out []string
+// conclusions says what follows from one scenario's figures, for each layout.
+func conclusions(o Outcome) (out []string) {
 	for _, x := range o.Results {
 		more := ""
 		if x.Panels != nil {
@@ -26,11 +25,11 @@ func conclusions(r Report, o Outcome) []string {
 		}
 		switch x.Layout {
 		case Binnacle:
-			out = append(out, x.binnacle(o)+more, x.journal())
+			out = append(out, x.binnacle(o)+more)
 		case Balanced:
 			out = append(out, x.balanced()+more)
 		default:
-			out = append(out, x.hot()+x.split()+more)
+			out = append(out, x.hot()+more)
 		}
 	}
 	return out
@@ -138,35 +137,6 @@ func (r Result) balanced() string {
 		r.Hottest, r.accepted()) + r.spare()
 }
 
-// journal says what the journal costs in Kafka: bytes that are written there, and kept for as long as bins are open.
-func (r Result) journal() string {
-	const mega = 1e6
-	daily := func(perValue float64) string { return number(perValue * r.Offered * metrics * day.Seconds() / mega) }
-	return fmt.Sprintf("The journal: Kafka takes %.2f bytes a value for it, %s MB a day, beside %.1f for the readings "+
-		"themselves, %s MB a day: %s more. Each is stored as often as the topic has replicas.",
-		r.Journaled, daily(r.Journaled), r.Published, daily(r.Published), percent(r.Journaled/r.Published))
-}
-
-// paceConclusions returns what the journal costs devices that report alike.
-func paceConclusions(all []PaceResult) []string {
-	least, most := all[0], all[0]
-	for _, p := range all {
-		if p.Journaled < least.Journaled {
-			least = p
-		}
-		if p.Journaled > most.Journaled {
-			most = p
-		}
-	}
-	if least == most {
-		return []string{fmt.Sprintf("The journal: %.2f bytes a value in Kafka, %s more than the readings themselves.",
-			most.Journaled, percent(most.Journaled/most.Published))}
-	}
-	return []string{fmt.Sprintf("The journal: %.2f to %.2f bytes a value in Kafka, %s to %s more than the readings "+
-		"themselves. The more rarely a device reports, the fewer of its readings share a block.",
-		least.Journaled, most.Journaled, percent(least.Journaled/least.Published), percent(most.Journaled/most.Published))}
-}
-
 // digits rounds f to its first n digits.
 func digits(f float64, n int) float64 {
 	if f <= 0 {
@@ -177,7 +147,7 @@ func digits(f float64, n int) float64 {
 }
 
 // footnotes writes what the table leaves out.
-func footnotes(b *bytes.Buffer, r Report, details bool) {
+func footnotes(b *bytes.Buffer, r Report) {
 	b.WriteByte('\n')
 	if len(r.Outcomes) > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
@@ -191,10 +161,6 @@ func footnotes(b *bytes.Buffer, r Report, details bool) {
 	if grainy {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
-	}
-	if details && len(r.Outcomes) > 0 || len(r.Paces) > 0 {
-		report.Paragraph(b, "", "possible: between the least and the most that the assumptions allow which no "+
-			"recording of an account settles. binnacle doctor --measure settles most of them.")
 	}
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
 }

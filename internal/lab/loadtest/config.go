@@ -17,7 +17,6 @@ import (
 type Config struct {
 	Scenarios []Scenario `kong:"-"`
 	Layouts   []Layout   `kong:"-"` // that are compared, Balanced last and after Binnacle; none: those of each scenario
-	Paces     []Pace     `kong:"-"`
 	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
 	// Partitions are those of every container.
 	Partitions int           `help:"Physical partitions of each container, 2 to 100." default:"5"`
@@ -31,9 +30,7 @@ type Config struct {
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
-	Split bool `help:"Split hottest physical partitions halfway."`
 	Reads bool `kong:"-"` // what questions cost is measured
-	Usual bool `kong:"-"` // the devices are also measured with the hold that ingesters have by default
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
@@ -49,7 +46,7 @@ type Config struct {
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	c := Config{Scenarios: MainScenarios(), Paces: AllPaces(), Reads: true, Floods: true}
+	c := Config{Scenarios: MainScenarios(), Reads: true, Floods: true}
 	settings.Defaults(&c)
 	return c
 }
@@ -84,9 +81,6 @@ func (c Config) Validate() error {
 		if !slices.Contains(AllScenarios(), s) {
 			fault("scenario %q: %q are known", s, AllScenarios())
 		}
-		if c.Split && !s.splits() {
-			fault("scenario %q: a split is for scenarios with one container and a window without gaps", s)
-		}
 	}
 	if c.Devices < minDevices || c.Devices > maxDevices {
 		fault("%d devices: %d to %d are allowed", c.Devices, minDevices, maxDevices)
@@ -114,11 +108,6 @@ func (c Config) Validate() error {
 	}
 	if c.Hold+c.Window > maxRun {
 		fault("a measured time of %s: with the hold, %s are the most", c.Window, maxRun)
-	}
-	for _, p := range c.Paces {
-		if err := p.validate(); err != nil {
-			faults = append(faults, err)
-		}
 	}
 	return errors.Join(faults...)
 }
@@ -190,33 +179,13 @@ func (c Config) column() time.Duration {
 	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
-// seconds returns the fleet time of all passes together.
-func (c Config) seconds() int64 {
-	seconds := 0.0
+// steps returns how many layouts, and cases of the flood, are measured.
+func (c Config) steps() (n int) {
 	for _, s := range c.Scenarios {
-		of := c.of(s)
-		for _, l := range c.layouts(s) {
-			for _, x := range of.spans(l) {
-				seconds += 2 * x.to.Sub(x.from).Seconds()
-			}
-			if l.chunked() {
-				seconds += 2 * of.settles().Seconds()
-			}
-		}
-	}
-	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
-	if c.Usual && c.Hold < longHold {
-		seconds += (longHold + day).Seconds()
-	}
-	if c.Reads {
-		for _, l := range allLayouts() {
-			for _, x := range c.ofReads().spans(l) {
-				seconds += x.to.Sub(x.from).Seconds()
-			}
-		}
+		n += len(c.layouts(s))
 	}
 	if c.Floods {
-		seconds += c.Flood.window().Seconds() * float64(len(floodCases))
+		n += len(floodCases)
 	}
-	return int64(seconds)
+	return n
 }

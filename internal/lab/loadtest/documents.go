@@ -20,22 +20,19 @@ import (
 // Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
 	out := cosmos.Layout{Name: "readings", Key: l.kind().key, Indexed: []string{"/tenant", "/device", "/ts"}}
-	if l.ofChunks() {
-		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
-	}
 	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
 		out.Indexed = slices.Concat(out.Key, out.Indexed)
 	}
 	return out
 }
 
-// document is what is to be stored: a message itself, with an id, or several, or a chunk.
+// document is what is to be stored: a message itself, with an id, or several.
 type document struct {
 	key  []string
 	id   string
 	body []byte
 
-	due      time.Time // when the newest reading was published, or the chunk was written
+	due      time.Time // when the newest reading was published
 	readings int
 	epk      string // effective partition key
 	marks    [2]int // of its readings: from the first until before the second
@@ -55,7 +52,7 @@ func (l Layout) document(m message) document {
 	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
 		id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10), due: m.due, readings: 1}
 	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
-	if path := l.kind().key; len(path) == 1 && path[0] != "/device" && path[0] != "/tenant" {
+	if path := l.kind().key; len(path) == 1 && path[0] != "/device" {
 		d.body = append(d.body, `"`+path[0][1:]+`":"`+d.key[0]+`",`...)
 	}
 	d.body = append(d.body, m.json[1:]...)
@@ -67,17 +64,11 @@ type source struct {
 	layout Layout
 	load   *load
 	bins   jsonBins
-	chunks []writtenChunk // that are left
 }
 
 // until calls yield with each document that is due before an instant.
 func (s *source) until(end time.Time, yield func(document) error) error {
-	for ; s.layout.ofChunks() && len(s.chunks) > 0 && s.chunks[0].at.Before(end); s.chunks = s.chunks[1:] {
-		if err := yield(s.chunks[0].under(s.layout)); err != nil {
-			return err
-		}
-	}
-	for !s.layout.ofChunks() && s.load.due().Before(end) {
+	for s.load.due().Before(end) {
 		m := s.load.take()
 		if s.layout != Hundred {
 			if err := yield(s.layout.document(m)); err != nil {
@@ -94,7 +85,7 @@ func (s *source) until(end time.Time, yield func(document) error) error {
 
 // settle leaves out what comes before an instant, but for bins, which have to settle.
 func (s *source) settle(until time.Time, jump bool) error {
-	if s.layout == Hundred || s.layout.ofChunks() {
+	if s.layout == Hundred {
 		return s.until(until, func(document) error { return nil })
 	}
 	for !jump && s.load.due().Before(until) {
@@ -112,7 +103,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return totals{}, err
 	}
 	spans := p.cfg.spans(p.layout)
-	l := newLoad(p.cfg, p.scenario, p.metrics)
+	l := newLoad(p.cfg, p.scenario)
 	for _, s := range spans {
 		t.seconds += s.to.Sub(s.from).Seconds()
 		t.offered += l.between(s.from, s.to)
@@ -122,9 +113,8 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return totals{}, err
 	}
 	rec.offered(l)
-	rec.split = p.splitting(a, layout.Name)
 	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec, panels: p.dashboards(a, nil)}
-	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg), chunks: p.chunks}
+	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg)}
 	for _, s := range spans {
 		if err := from.settle(s.from, p.cfg.sliced); err != nil {
 			return totals{}, err
@@ -139,9 +129,6 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return t, err
 	}
 	if t.partitions, err = a.partitions(layout.Name); err != nil {
-		return t, err
-	}
-	if t.retired, err = a.retired(layout.Name); err != nil {
 		return t, err
 	}
 	t.calm = a.calm(t.partitions)
@@ -175,7 +162,6 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 		if err := w.panels.at(ctx, at.Add(time.Second)); err != nil {
 			return err
 		}
-		p.tick()
 	}
 	return nil
 }

@@ -56,29 +56,20 @@ var floodCases = []string{floodQuiet, floodFree, floodDelay, floodRefuse, floodF
 // window returns the fleet time in which readings are reported: until all that waits must have been taken or refused.
 func (f Flood) window() time.Duration { return 2*floodCalm + f.For + f.HeldFor }
 
-// FloodResult is what one case of the flood has come to. Times are of the fleet's clock, request units are modelled.
+// FloodResult is what one case of the flood has come to. Times are of the fleet's clock.
 type FloodResult struct {
 	Case string `json:"case"`
 
 	// Of the neighbours, while the other one is loud:
-	Neighbours int     `json:"neighbours_readings"`
-	P50        float64 `json:"neighbours_p50_seconds"` // from when a reading is in the log until a query shows it
-	P99        float64 `json:"neighbours_p99_seconds"`
-	Longest    float64 `json:"neighbours_longest_seconds"`
+	P50 float64 `json:"neighbours_p50_seconds"` // from when a reading is in the log until a query shows it
+	P99 float64 `json:"neighbours_p99_seconds"`
 
 	// Of the neighbours, in all:
-	DeadLetters int     `json:"neighbours_dead_letters"`
-	PerMillion  float64 `json:"neighbours_ru_per_million_values"`
-
-	Lag   int     `json:"lag_readings"`         // in the log and not looked at, at most
-	Until float64 `json:"lag_lasts_seconds"`    // after the flood, until a turn has looked at all there is
-	Floor float64 `json:"floor_behind_seconds"` // the age of the oldest record that is not committed, at most
+	DeadLetters int `json:"neighbours_dead_letters"`
 
 	// Of the loud one:
-	Sent            float64 `json:"loud_per_second"`          // while it is loud
-	Admitted        float64 `json:"loud_admitted_per_second"` // without its burst, from when it is loud until nothing waits
-	Deferred        int     `json:"loud_waited_readings"`     // that were deferred
-	DeferredSeconds float64 `json:"loud_waited_seconds"`      // for which one of them has waited, at most
+	Deferred        int     `json:"loud_waited_readings"` // that were deferred
+	DeferredSeconds float64 `json:"loud_waited_seconds"`  // for which one of them has waited, at most
 	Refused         int     `json:"loud_refused_readings"`
 	Stored          int     `json:"loud_stored_readings"`
 }
@@ -104,7 +95,7 @@ type FloodReport struct {
 }
 
 // measureFlood runs one case.
-func measureFlood(ctx context.Context, cfg Config, of string, tick func()) (FloodResult, error) {
+func measureFlood(ctx context.Context, cfg Config, of string) (FloodResult, error) {
 	a, err := open(ctx, cfg, true)
 	if err != nil {
 		return FloodResult{}, err
@@ -114,7 +105,6 @@ func measureFlood(ctx context.Context, cfg Config, of string, tick func()) (Floo
 	if err != nil {
 		return FloodResult{}, err
 	}
-	s.tick = tick
 	if err := s.run(ctx); err != nil {
 		return FloodResult{}, err
 	}

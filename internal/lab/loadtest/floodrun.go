@@ -24,11 +24,8 @@ type floodRun struct {
 	log   *floodLog
 	clock *clock
 	local *ingest.Local
-	tick  func()
 
 	arrived, taken int       // records in the log, and those of them that were taken or deferred
-	neighbours     int       // of those
-	takenBefore    int       // of the loud tenant's, before it was loud
 	second         time.Time // when the floor is committed next
 
 	floor  int64
@@ -98,7 +95,6 @@ func (s *floodRun) run(ctx context.Context) error {
 			if err := s.commit(); err != nil {
 				return err
 			}
-			s.tick()
 		}
 	}
 	return s.finish(ctx)
@@ -129,11 +125,8 @@ func (s *floodRun) takeArrived(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 		s.spend(before)
-		if due := s.log.due[s.taken]; !s.log.loud[s.taken] {
-			s.neighbours++
-			if s.loud(due) {
-				s.visible = append(s.visible, s.clock.now().UnixNano()-due)
-			}
+		if due := s.log.due[s.taken]; !s.log.loud[s.taken] && s.loud(due) {
+			s.visible = append(s.visible, s.clock.now().UnixNano()-due)
 		}
 		s.taken++
 	}
@@ -168,25 +161,13 @@ func (s *floodRun) spend(before ingest.Counts) {
 	s.clock.reach(s.clock.now().Add(time.Duration(share / s.cfg.Flood.Takes * float64(time.Second))))
 }
 
-// observe records how far the partition is, and reports whether anything is deferred.
+// observe records for how long readings wait, and reports whether any is deferred.
 func (s *floodRun) observe() bool {
 	now := s.clock.now()
 	s.arrive(now)
-	end := midnight.Add(floodCalm + s.cfg.Flood.For)
-	lag := s.arrived - s.taken
-	if s.r.Lag = max(s.r.Lag, lag); lag > ingest.FeedAtOnce && now.After(end) {
-		s.r.Until = now.Sub(end).Seconds()
-	}
 	waiting := s.local.Deferred().Deferrals("")
 	for _, x := range waiting {
 		s.r.DeferredSeconds = max(s.r.DeferredSeconds, now.Sub(x.Since).Seconds())
-	}
-	taken := s.local.Counts.Taken + s.local.Counts.Resumed - s.neighbours
-	if begin := midnight.Add(floodCalm); now.Before(begin) {
-		s.takenBefore = taken
-	} else if now.Before(end) || len(waiting) > 0 {
-		s.r.Admitted = float64(taken-s.takenBefore) - s.burst()
-		s.r.Admitted /= now.Sub(begin).Seconds()
 	}
 	return len(waiting) > 0
 }
@@ -197,14 +178,6 @@ func (s *floodRun) arrive(now time.Time) {
 		s.arrived++
 	}
 	s.local.SetLogEnd(int64(s.arrived))
-}
-
-// burst returns how many readings the loud tenant may send beside its rate.
-func (s *floodRun) burst() float64 {
-	if !s.cfg.Flood.limits(s.of).Any() {
-		return 0
-	}
-	return s.cfg.Flood.Limit * floodBurst.Seconds()
 }
 
 // loud reports whether the flood is on.
@@ -240,10 +213,6 @@ func (s *floodRun) commit() error {
 		return fmt.Errorf("flood, %s: the floor went back from %d to %d", s.of, s.floor, floor)
 	}
 	s.floor = floor
-	if floor < int64(s.arrived) {
-		behind := s.clock.now().Sub(time.UnixMilli(s.log.records[floor].Time))
-		s.r.Floor = max(s.r.Floor, behind.Seconds())
-	}
 	s.local.Committed(floor, s.clock.now())
 	return nil
 }
@@ -269,11 +238,7 @@ func (s *floodRun) result() FloodResult {
 		return float64(s.visible[int(math.Ceil(share*float64(len(s.visible))))-1]) / float64(time.Second)
 	}
 	r := s.r
-	r.Neighbours, r.P50, r.P99, r.Longest = len(s.visible), at(0.5), at(0.99), at(1)
-	r.PerMillion = s.stored[0].rus / float64(s.stored[0].readings*floodValues) * 1e6
+	r.P50, r.P99 = at(0.5), at(0.99)
 	r.Deferred, r.Stored = s.local.Counts.Deferred, s.stored[1].readings
-	if slices.Contains(s.log.loud, true) {
-		r.Sent = s.cfg.Flood.Rate
-	}
 	return r
 }

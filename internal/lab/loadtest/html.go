@@ -31,7 +31,6 @@ type page struct {
 	Script                 template.JS
 	Outcomes               []pageOutcome
 	Evenings               bool // the balancer decides as the days pass
-	Splits                 bool // the hottest physical partitions were split
 	Reads                  *pageReads
 }
 
@@ -50,7 +49,6 @@ type pageOutcome struct {
 	Verdict []string   `json:"-"`
 	Panels  []panel    `json:"panels"`
 	Costs   []costLine `json:"costs"`
-	Rates   []float64  `json:"rates"` // readings/s of the cost lines
 	Offered float64    `json:"offered"`
 	Days    bool       `json:"-"` // it lasts several
 }
@@ -70,18 +68,17 @@ type part struct {
 	Days    []float64 `json:"days,omitempty"` // hottest over mean of each
 }
 
-// costLine is what a layout costs by the readings it is to accept.
+// costLine is what a layout costs, in dollars a month.
 type costLine struct {
-	Name    string     `json:"name"`
-	Bought  float64    `json:"bought"`  // dollars a month, of the run
-	Enough  *float64   `json:"enough"`  // to accept all of the run's readings; none: nothing that is sold does
-	Dollars []*float64 `json:"dollars"` // by Rates
+	Name   string   `json:"name"`
+	Bought float64  `json:"bought"` // of the run
+	Enough *float64 `json:"enough"` // to accept all of the run's readings; none: nothing that is sold does
 }
 
 // HTML writes a report of traced scenarios as one page that needs nothing else. The same report gives the same page.
 func HTML(w io.Writer, r Report) error {
 	var text bytes.Buffer
-	if err := Print(&text, r, true); err != nil {
+	if err := Print(&text, r); err != nil {
 		return err
 	}
 	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}
@@ -90,11 +87,8 @@ func HTML(w io.Writer, r Report) error {
 		p.Reads = &pageReads{r.Reads.about(), rows[2:], r.Reads.conclusions()}
 	}
 	for _, o := range r.Outcomes {
-		p.Outcomes = append(p.Outcomes, newPageOutcome(r, o))
+		p.Outcomes = append(p.Outcomes, newPageOutcome(o))
 		p.Evenings = p.Evenings || o.Scenario == Explodes
-		for _, x := range o.Results {
-			p.Splits = p.Splits || len(x.Trace.Splits) > 0
-		}
 	}
 	var err error
 	if p.Style, p.Script, err = pageAssets(p.Outcomes); err != nil {
@@ -140,8 +134,8 @@ func pageAssets(data []pageOutcome) (template.CSS, template.JS, error) {
 	return template.CSS(css.String()), template.JS(js.String()), nil
 }
 
-func newPageOutcome(r Report, o Outcome) pageOutcome {
-	out := pageOutcome{Name: o.Scenario, About: o.Scenario.about(), Lead: lead(o), Verdict: verdict(r, o)}
+func newPageOutcome(o Outcome) pageOutcome {
+	out := pageOutcome{Name: o.Scenario, About: o.Scenario.about(), Lead: lead(o), Verdict: conclusions(o)}
 	for _, x := range o.Results {
 		out.Offered = max(out.Offered, x.Offered)
 		y := part{Name: x.Layout.about(), Budget: x.Bought / float64(len(x.Spread)), Hottest: x.Hottest,
@@ -164,16 +158,10 @@ func newPageOutcome(r Report, o Outcome) pageOutcome {
 		}
 		out.Panels = append(out.Panels, panel{name, []part{y}})
 	}
-	for rate := 10.0; rate <= 1e6; rate *= math.Sqrt2 {
-		out.Rates = append(out.Rates, digits(rate, 3))
-	}
 	for _, x := range o.Results {
 		line := costLine{Name: x.Layout.about(), Bought: x.Dollars, Enough: x.priceOf(x.Offered)}
 		if x.Enough != nil {
 			line.Enough = &x.Enough.Dollars
-		}
-		for _, rate := range out.Rates {
-			line.Dollars = append(line.Dollars, x.priceOf(rate))
 		}
 		out.Costs = append(out.Costs, line)
 	}
@@ -226,11 +214,4 @@ func lead(o Outcome) string {
 	return fmt.Sprintf("%d of %d other layouts do not accept all readings: %s are refused, because one physical "+
 		"partition is asked for %s of the load and has %s of the throughput. %s", len(refusing), others, of(Result.lost),
 		of(hottest), percent(1/float64(len(refusing[0].Spread))), binnacle)
-}
-
-// verdict returns what a scenario shows, first what matters most.
-func verdict(r Report, o Outcome) []string {
-	all := conclusions(r, o)
-	// The journal's line is about Kafka.
-	return slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "The journal:") })
 }

@@ -11,21 +11,12 @@ type Layout string
 
 // The layouts that are compared.
 const (
-	ByDate     Layout = "date"
-	BySuffix   Layout = "date-suffix"
-	Tenant     Layout = "tenant"
-	ByDevice   Layout = "tenant-device"
-	Device     Layout = "device"
-	DeviceHour Layout = "device-hour"
-	KeyHash    Layout = "key-hash"
-	KeyHour    Layout = "key-hour"
-	Hundred    Layout = "hundred" // 100 readings of a device in a document
-	Chunks     Layout = "chunks"  // Binnacle's chunks under other keys
-	ChunksIn2  Layout = "chunks-random-2"
-	ChunksIn1  Layout = "chunks-random-1"
-	Chunks16   Layout = "chunks-16"
-	Chunks20   Layout = "chunks-20"
-	Binnacle   Layout = "binnacle" // chunks under slot-placed keys, four a tenant
+	ByDate   Layout = "date"
+	ByDevice Layout = "tenant-device"
+	Device   Layout = "device"
+	KeyHash  Layout = "key-hash"
+	Hundred  Layout = "hundred"  // 100 readings of a device in a document
+	Binnacle Layout = "binnacle" // chunks under slot-placed keys, four a tenant
 	// Balanced is Binnacle after the balancer has seen a day of the load.
 	Balanced Layout = "binnacle-balanced"
 )
@@ -34,14 +25,13 @@ const (
 type kind struct {
 	about string
 	key   []string // paths
-	// keyOf returns the key of a reading or chunk; nil: its tenant and device.
+	// keyOf returns the key of a reading; nil: its tenant and device.
 	keyOf func(k keyed) []string
 }
 
 // allLayouts returns the layouts in the order in which they are shown.
 func allLayouts() []Layout {
-	return []Layout{ByDate, BySuffix, Tenant, ByDevice, Device, DeviceHour, KeyHash, KeyHour, Hundred, Chunks, ChunksIn2,
-		ChunksIn1, Chunks16, Chunks20, Binnacle, Balanced}
+	return []Layout{ByDate, ByDevice, Device, KeyHash, Hundred, Binnacle, Balanced}
 }
 
 // layouts returns what a scenario compares.
@@ -60,15 +50,9 @@ func (c Config) layouts(s Scenario) []Layout {
 // chunked reports whether a layout is Binnacle's.
 func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 
-// rekeyed reports whether a layout has Binnacle's chunks under other keys.
-func (l Layout) rekeyed() bool { return len(l) >= len(Chunks) && l[:len(Chunks)] == Chunks }
-
-// ofChunks reports whether a layout has a document per chunk.
-func (l Layout) ofChunks() bool { return l.chunked() || l.rekeyed() }
-
 // sampled reports whether a layout has a document per reading. One that keeps nothing back does the same in every
 // interval of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
-func (l Layout) sampled() bool { return !l.ofChunks() && l != Hundred }
+func (l Layout) sampled() bool { return !l.chunked() && l != Hundred }
 
 // about says what a layout has a document for.
 func (l Layout) about() string { return l.kind().about }
@@ -78,14 +62,10 @@ type pass struct {
 	cfg      Config
 	scenario Scenario
 	layout   Layout
-	metrics  int  // in a reading
-	rus      int  // what each container gets, in RU/s; 0: as much as it asks for
-	enough   bool // rus is more than is bought: enough for all readings
-	tick     func()
+	rus      int // what each container gets, in RU/s; 0: as much as it asks for
 
 	ask    reading                // nil: nothing is read
 	placed []sharding.EpochChange // what the balancer has decided, for Balanced
-	chunks []writtenChunk         // what Binnacle writes, for the layouts that have it under other keys
 }
 
 // unlimitedRUs is the throughput of a container without budgets.

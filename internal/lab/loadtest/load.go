@@ -9,12 +9,11 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// metrics is how many values a reading of a truck has, at most.
+// metrics is how many values a reading of a truck has.
 const metrics = 10
 
 // load is the readings of the fleet, in the order in which they are published. It is the same for every layout.
 type load struct {
-	metrics int // that are reported, the first by name
 	streams []*stream
 	next    int // number of the next reading
 
@@ -22,9 +21,7 @@ type load struct {
 	at   time.Time
 }
 
-func newLoad(cfg Config, s Scenario, metrics int) *load {
-	return &load{metrics: metrics, streams: s.streams(cfg)}
-}
+func newLoad(cfg Config, s Scenario) *load { return &load{streams: s.streams(cfg)} }
 
 // stream is the readings of some trucks: they report in turn, evenly spread over the interval.
 type stream struct {
@@ -33,7 +30,6 @@ type stream struct {
 	trucks   []*fleet.Truck // by turn
 	tenants  []string       // of each truck
 	next     int            // number of the next reading
-	end      int            // how many readings there are; 0: without end
 	warps    []warp         // in the order of time; none: time goes as fast as it is measured
 	late     bool           // a reading has the time of its turn, not that at which it is published
 }
@@ -80,15 +76,8 @@ func (s *stream) due(n int) time.Time {
 
 // before returns how many readings are published before an instant.
 func (s *stream) before(at time.Time) int {
-	most := s.end
-	if most == 0 {
-		most = 1 << 32
-	}
-	return sort.Search(most, func(n int) bool { return !s.due(n).Before(at) })
+	return sort.Search(1<<32, func(n int) bool { return !s.due(n).Before(at) })
 }
-
-// over reports whether the stream has no further readings.
-func (s *stream) over() bool { return s.end > 0 && s.next == s.end }
 
 // current returns the stream that has the next reading, and when that is published.
 func (l *load) current() (next *stream, due time.Time) {
@@ -96,9 +85,6 @@ func (l *load) current() (next *stream, due time.Time) {
 		return l.turn, l.at
 	}
 	for _, s := range l.streams {
-		if s.over() {
-			continue
-		}
 		if at := s.due(s.next); next == nil || at.Before(due) {
 			next, due = s, at
 		}
@@ -158,7 +144,7 @@ func (l *load) jump(at time.Time) {
 func (l *load) measure() (telemetry.Reading, time.Time) {
 	s, i, at, due := l.step()
 	return telemetry.Reading{Tenant: s.tenants[i], Device: s.trucks[i].ID(), Time: at.UnixMilli(),
-		Fields: s.trucks[i].Next(at)[:l.metrics]}, due
+		Fields: s.trucks[i].Next(at)}, due
 }
 
 // step passes the next reading, and returns its truck, its time and when it is published.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/loadtest"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +49,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Paces, cfg.Floods, cfg.Reads = []loadtest.Scenario{loadtest.Whale}, nil, false, false
+	cfg.Scenarios, cfg.Floods, cfg.Reads = []loadtest.Scenario{loadtest.Whale}, false, false
 	cfg.Layouts = three
 	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	report := run(t, cfg)
@@ -99,12 +98,12 @@ func TestUniform(t *testing.T) {
 	require.Less(t, results[2].Hottest, 1.6)
 }
 
-// What else people do: a suffix of few values is as uneven as those fall, a key by device is even and as dear as any
+// What else people do: a suffix is as uneven as its values fall, a key by device is even and as dear as any
 // document per reading, and 100 readings of JSON in a document are cheaper, and as hot as their tenant.
 func TestOtherLayouts(t *testing.T) {
 	cfg := small(func(c *loadtest.Config) {
 		c.Scenarios, c.Devices, c.Sample = []loadtest.Scenario{loadtest.Whale}, 200, 5*time.Second
-		c.Layouts = []loadtest.Layout{loadtest.BySuffix, loadtest.ByDevice, loadtest.Device, loadtest.Hundred}
+		c.Layouts = []loadtest.Layout{loadtest.KeyHash, loadtest.ByDevice, loadtest.Device, loadtest.Hundred}
 		c.Interval, c.Hold, c.Window = time.Second, 100*time.Second, 100*time.Second
 	})
 	results := run(t, cfg).Outcomes[0].Results
@@ -139,64 +138,6 @@ func TestZipfAndHotDevice(t *testing.T) {
 	}
 }
 
-// With the hold that is the default a fast device's documents are full, and a slow one has one a day. A document of
-// 1.2 KB with what it has in the index is charged 8.38 RU: with 864 values a day that is 9,700 per million.
-func TestPaces(t *testing.T) {
-	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios, c.Hold, c.Window, c.Seed = nil, 12*time.Hour, 0, 1
-		c.Paces = []loadtest.Pace{
-			{1, 10, time.Second}, {8, 10, 10 * time.Second}, {20, 10, time.Minute}, {60, 3, 5 * time.Minute},
-		}
-	})
-	paces := run(t, cfg).Paces
-	require.Len(t, paces, len(cfg.Paces))
-	for i, bar := range []float64{360, 450, 820, 9800} {
-		p := paces[i]
-		t.Logf("%+v", p)
-		require.InDelta(t, cfg.Paces[i].Interval.Seconds(), p.IntervalSeconds, 0)
-		require.LessOrEqual(t, p.PerMillion, bar)
-		require.InEpsilon(t, 86400/p.IntervalSeconds, p.PerDay*p.Readings, 0.02, "a day's readings in a day's chunks")
-		if i != 1 { // its two chunks a day lie on both sides of a row of the table of sizes
-			require.InEpsilon(t, ru.Stepped.Write(int(p.DocumentBytes), 5*ru.Scalar)/p.Readings/float64(p.Metrics)*1e6,
-				p.PerMillion, 0.05,
-				"nothing is charged beside the creates")
-		}
-	}
-	for _, p := range paces[:2] {
-		require.LessOrEqual(t, p.Journaled, 1.3)
-		require.Greater(t, p.Journaled, 0.5)
-	}
-	require.Greater(t, paces[3].Journaled, 2*paces[2].Journaled, "blocks of slow devices have few readings")
-	require.InDelta(t, 2, paces[1].PerDay, 0.01)
-	require.InDelta(t, 1, paces[2].PerDay, 0.01)
-	require.InDelta(t, 1, paces[3].PerDay, 0.01)
-}
-
-// A run by either model says what the other would charge, and what is possible holds both.
-func TestBothModelsAreShown(t *testing.T) {
-	of := func(m ru.Model) loadtest.Report {
-		return run(t, small(func(c *loadtest.Config) {
-			c.Scenarios, c.Sample, c.Model = []loadtest.Scenario{loadtest.Uniform}, 10*time.Second, m
-		}))
-	}
-	step, slope := of(ru.Stepped), of(ru.Sloped)
-	require.Equal(t, "slope", step.OtherModel)
-	var pairs [][2]ru.Interval
-	for i, r := range step.Outcomes[0].Results {
-		pairs = append(pairs, [2]ru.Interval{r.ByModel, slope.Outcomes[0].Results[i].ByModel},
-			[2]ru.Interval{r.DollarsByModel, slope.Outcomes[0].Results[i].DollarsByModel})
-	}
-	for _, p := range pairs {
-		require.InEpsilon(t, p[0].Likely, p[1].Other, 1e-9)
-		require.InEpsilon(t, p[0].Other, p[1].Likely, 1e-9)
-		require.LessOrEqual(t, p[0].Low, min(p[0].Likely, p[0].Other))
-		require.GreaterOrEqual(t, p[0].High, max(p[0].Likely, p[0].Other))
-	}
-	chunks := step.Outcomes[0].Results[2].ByModel
-	require.Less(t, chunks.Low, chunks.Other)
-	require.Less(t, chunks.Other, chunks.Likely)
-}
-
 // What the layouts with a document per reading do is the same in every interval of the fleet.
 func TestSampleAgreesWithWholeWindow(t *testing.T) {
 	whale := []loadtest.Scenario{loadtest.Whale}
@@ -220,9 +161,6 @@ func TestSampleAgreesWithWholeWindow(t *testing.T) {
 func TestReportIsDeterministic(t *testing.T) {
 	first := run(t, small(nil))
 	require.Equal(t, first, run(t, small(nil)))
-	other := run(t, small(func(c *loadtest.Config) { c.Seed = 4 }))
-	require.NotEqual(t, first.Outcomes[0].Results[2], other.Outcomes[0].Results[2],
-		"chunks of other values have other sizes")
 }
 
 // Chunks that come too fast for the budget wait, and nothing is lost.
@@ -249,7 +187,6 @@ func TestConfigIsChecked(t *testing.T) {
 		"a measured time of 1h0m0s":                 func(c *loadtest.Config) { c.Hold, c.Window = day/2, day/24 },
 		"a hold of 25h0m0s: a day is the longest":   func(c *loadtest.Config) { c.Hold, c.Window = 25*time.Hour, 0 },
 		"240h0m0s are the most":                     func(c *loadtest.Config) { c.Window = 240 * time.Hour },
-		"1 to 10 metrics and a second":              func(c *loadtest.Config) { c.Paces = []loadtest.Pace{{1, 11, day}} },
 	} {
 		_, err := loadtest.Run(t.Context(), small(change))
 		require.ErrorContains(t, err, want)
@@ -280,10 +217,10 @@ func TestBalancerEvensTheWhale(t *testing.T) {
 	}
 }
 
-// Throughput is bought for other times than those in which something happens. Binnacle stores each reading, a year's
-// and those of a month's end too.
+// Throughput is bought for other times than those in which a fleet comes back. Binnacle stores each reading, those of a
+// month's end too.
 func TestEvents(t *testing.T) {
-	for _, s := range []loadtest.Scenario{loadtest.Burst, loadtest.MonthRoll} {
+	for _, s := range []loadtest.Scenario{loadtest.Reconnect, loadtest.MonthRoll} {
 		cfg := small(func(c *loadtest.Config) {
 			c.Scenarios, c.Layouts = []loadtest.Scenario{s}, []loadtest.Layout{loadtest.Device, loadtest.Binnacle}
 			c.Devices, c.Interval, c.Sample, c.Window = 100, 2*time.Minute, 2*time.Minute, 2*time.Minute
@@ -297,26 +234,6 @@ func TestEvents(t *testing.T) {
 		}
 		require.Positive(t, binnacle.Accepted, s)
 		require.Zero(t, binnacle.Throttled, s)
-	}
-}
-
-// Chunks without a suffix, or with one on the second level, are as hot as their tenant; random ones on the first level
-// are not.
-func TestChunksUnderOtherKeys(t *testing.T) {
-	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios = []loadtest.Scenario{loadtest.Whale}
-		c.Layouts = []loadtest.Layout{loadtest.Chunks, loadtest.ChunksIn2, loadtest.ChunksIn1, loadtest.Chunks16,
-			loadtest.Binnacle}
-		c.Interval, c.Hold, c.Window = 20*time.Second, time.Minute, time.Minute
-	})
-	r := run(t, cfg).Outcomes[0].Results
-	require.Greater(t, r[0].Hottest, 4.0)
-	require.InDelta(t, r[0].Hottest, r[1].Hottest, 1e-9)
-	require.Less(t, r[2].Hottest, 3.0)
-	require.Less(t, r[3].Hottest, 3.0)
-	for _, x := range r[:4] {
-		require.InEpsilon(t, r[4].PerMillion, x.PerMillion, 0.01)
-		require.InDelta(t, r[4].Accepted, x.Accepted, 0.01)
 	}
 }
 

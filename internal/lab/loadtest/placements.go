@@ -117,7 +117,7 @@ type placementRun struct {
 // comparePlacements runs all cases, with a chunk that Binnacle has written.
 func comparePlacements(ctx context.Context, cfg Config) ([]PlacementResult, error) {
 	cfg.Devices, cfg.Interval, cfg.Window, cfg.Hold, cfg.Partitions = tenants, placedInterval, time.Hour, time.Hour, 1
-	run := pass{cfg: cfg, scenario: Uniform, layout: Binnacle, metrics: metrics, tick: func() {}}
+	run := pass{cfg: cfg, scenario: Uniform, layout: Binnacle}
 	t, err := run.run(ctx)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestPlacementsAreComparedAsTheGuideSays(t *testing.T) {
 	}
 
 	var printed bytes.Buffer
-	require.NoError(t, loadtest.Print(&printed, r, true))
+	require.NoError(t, loadtest.Print(&printed, r))
 	_, table, ok := strings.Cut(printed.String(), "All is modelled.\n\n")
 	require.True(t, ok, printed.String())
 	table, _, ok = strings.Cut(table, "\n\n")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// Print writes a report as text: for each scenario what it shows and a table; with details also charges by both models,
-// where the request units go, and what follows for each layout.
-func Print(w io.Writer, r Report, details bool) error {
+// Print writes a report as text: for each scenario what it shows, a table, and what follows for each layout.
+func Print(w io.Writer, r Report) error {
 	var b bytes.Buffer
 	report.Paragraph(&b, "", heading(r))
 	for _, o := range r.Outcomes {
@@ -24,27 +22,10 @@ func Print(w io.Writer, r Report, details bool) error {
 		report.Paragraph(&b, "", lead(o))
 		b.WriteByte('\n')
 		table(&b, o)
-		if !details {
-			continue
-		}
 		b.WriteByte('\n')
-		charges(&b, r, o)
-		b.WriteByte('\n')
-		partitionBars(&b, o)
-		for _, s := range conclusions(r, o) {
+		for _, s := range conclusions(o) {
 			report.Paragraph(&b, "  - ", s)
 		}
-	}
-	if l := r.Usual; l != nil {
-		b.WriteByte('\n')
-		report.Paragraph(&b, "", fmt.Sprintf("A chunk holds what a device reports in %s here (--hold). Ingesters hold "+
-			"%s by default: then a million values of these trucks take %s RU (modelled), in chunks of %s KB.",
-			seconds(r.HoldSeconds), seconds(longHold.Seconds()), number(l.PerMillion), number(l.DocumentBytes/1024)))
-	}
-	if len(r.Paces) > 0 {
-		fmt.Fprintf(&b, "\nPACES: what a hold of %s makes of devices that report alike, by the day\n\n",
-			seconds(r.HoldSeconds))
-		paces(&b, r)
 	}
 	if r.Reads != nil {
 		b.WriteByte('\n')
@@ -56,11 +37,7 @@ func Print(w io.Writer, r Report, details bool) error {
 	if len(r.Placements) > 0 {
 		printPlacements(&b, r.Placements)
 	}
-	footnotes(&b, r, details)
-	if len(r.Outcomes) > 0 && !details {
-		report.Paragraph(&b, "", "--details prints charges by both models, physical partitions and what follows for each "+
-			"layout; --html writes a page.")
-	}
+	footnotes(&b, r)
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -116,52 +93,6 @@ func table(b *bytes.Buffer, o Outcome) {
 		})
 	}
 	report.Grid(b, rows)
-}
-
-// charges writes what the layouts are charged by each model, and what the assumptions leave open.
-func charges(b *bytes.Buffer, r Report, o Outcome) {
-	rows := [][]string{
-		{"", "RU per million values, modelled", "", "", "dollars a month"},
-		{"a document per", r.Model, r.OtherModel, "possible", "possible"},
-	}
-	for _, x := range o.Results {
-		rows = append(rows, append(append([]string{x.Layout.about()}, byModel(x.ByModel)...),
-			span(x.DollarsByModel, report.Dollars)))
-	}
-	report.Grid(b, rows)
-}
-
-// byModel returns a charge by the model, by the other one, and what is possible.
-func byModel(i ru.Interval) []string {
-	return []string{number(i.Likely), number(i.Other), span(i, number)}
-}
-
-// span returns the bounds of an interval, or its one value.
-func span(i ru.Interval, show func(float64) string) string {
-	low, high := show(i.Low), show(i.High)
-	if low == high {
-		return low
-	}
-	return low + " to " + high
-}
-
-// paces writes a line for each pace.
-func paces(b *bytes.Buffer, r Report) {
-	rows := [][]string{
-		{"", "chunks", "readings", "KB", "RU per million values, modelled", "", "", "bytes a value in Kafka", ""},
-		{"a device reports", "a day", "a chunk", "a chunk", r.Model, r.OtherModel, "possible", "readings", "journal"},
-	}
-	for _, p := range r.Paces {
-		rows = append(rows, slices.Concat([]string{
-			fmt.Sprintf("%d metrics every %s", p.Metrics, one(seconds(p.IntervalSeconds))),
-			fmt.Sprintf("%.1f", p.PerDay), number(p.Readings), number(p.DocumentBytes / 1024),
-		}, byModel(p.ByModel), []string{fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled)}))
-	}
-	report.Grid(b, rows)
-	b.WriteByte('\n')
-	for _, s := range paceConclusions(r.Paces) {
-		report.Paragraph(b, "  - ", s)
-	}
 }
 
 // number returns a figure with as many decimals as mean something, and separated thousands.

@@ -61,7 +61,7 @@ const (
 type reading func(ctx context.Context, a *account, b *ingester) error
 
 // measureReads runs a day of a small fleet through each layout, without budgets, and asks.
-func measureReads(ctx context.Context, cfg Config, tick func()) (*ReadsReport, error) {
+func measureReads(ctx context.Context, cfg Config) (*ReadsReport, error) {
 	cfg = cfg.ofReads()
 	all := cfg.Layouts
 	if len(all) == 0 {
@@ -70,7 +70,7 @@ func measureReads(ctx context.Context, cfg Config, tick func()) (*ReadsReport, e
 	out := &ReadsReport{Devices: cfg.Devices, OfTenant: readDevicesOfTenant, IntervalSeconds: cfg.Interval.Seconds(),
 		Layouts: make([]ReadResult, len(all))}
 	of := func(i int) pass {
-		p := pass{cfg: cfg, scenario: Whale, layout: all[i], metrics: metrics, tick: tick}
+		p := pass{cfg: cfg, scenario: Whale, layout: all[i]}
 		out.Layouts[i].Layout = all[i]
 		p.ask = func(ctx context.Context, a *account, b *ingester) error {
 			return p.read(ctx, a, b, &out.Layouts[i])
@@ -89,7 +89,7 @@ func measureReads(ctx context.Context, cfg Config, tick func()) (*ReadsReport, e
 		}
 		work.Go(func() error {
 			p := of(i)
-			p.placed, p.chunks = own.decision.Changes, own.written
+			p.placed = own.decision.Changes
 			_, err := p.run(ctx)
 			return err
 		})
@@ -161,10 +161,8 @@ type question struct {
 func (p pass) answer(ctx context.Context, a *account, q question, cost *ReadCost) (rounds int, err error) {
 	items := a.client.Items(p.layout.container().Name)
 	params := map[string]any{"@from": q.from.UnixMilli(), "@to": q.to.UnixMilli()}
-	what, where, order := "*", "c.tenant = @tenant AND c.ts >= @from AND c.ts < @to", "c.ts"
+	what, where := "*", "c.tenant = @tenant AND c.ts >= @from AND c.ts < @to"
 	switch {
-	case p.layout.rekeyed():
-		where, order = `c.tenantShard = @tenant AND c["from"] < @to AND c["to"] >= @from`, `c["from"]`
 	case p.layout == Hundred: // a document has the time of its first reading
 		params["@from"] = q.from.Add(-hundred * p.cfg.Interval).UnixMilli()
 	case q.device == "":
@@ -176,14 +174,11 @@ func (p pass) answer(ctx context.Context, a *account, q question, cost *ReadCost
 	}
 	sql := "SELECT " + what + " FROM c WHERE " + where
 	if q.latest {
-		sql = "SELECT TOP 1 " + what + " FROM c WHERE " + where + " ORDER BY " + order + " DESC"
+		sql = "SELECT TOP 1 " + what + " FROM c WHERE " + where + " ORDER BY c.ts DESC"
 	}
 	keys, pages := p.keysFor(q), 0
 	for _, key := range keys {
 		params["@tenant"] = q.tenant
-		if p.layout.rekeyed() {
-			params["@tenant"], params["@device"] = key[0], key[len(key)-1]
-		}
 		if len(key) < len(p.layout.container().Key) {
 			key = nil // the filter names the prefix
 		}
@@ -270,36 +265,16 @@ func (h openBins) CatalogUpdates(ctx context.Context, tenant string) (store.Head
 // keysFor returns the partition keys, or their first levels, under which a layout has what a question asks for; an
 // empty one stands for all.
 func (p pass) keysFor(q question) (keys [][]string) {
-	shards := map[Layout]int{BySuffix: dateSuffixes, KeyHash: keySuffixes, ChunksIn1: randomSuffix, Chunks16: 16,
-		Chunks20: keySuffixes}
-	n, random := shards[p.layout], p.layout == ChunksIn1 || p.layout == ChunksIn2
 	switch {
-	case q.device == "" && (p.layout == Device || p.layout == DeviceHour):
+	case q.device == "" && p.layout == Device:
 		return [][]string{{}}
-	case q.device == "" && n > 0:
-		of := q.tenant
-		if p.layout == BySuffix {
-			of = q.from.Format(time.DateOnly)
-		}
-		for i := range n {
-			keys = append(keys, []string{of + "_" + strconv.Itoa(i)})
+	case q.device == "" && p.layout == KeyHash:
+		for i := range keySuffixes {
+			keys = append(keys, []string{q.tenant + "_" + strconv.Itoa(i)})
 		}
 		return keys
 	case q.device == "" && len(p.layout.container().Key) > 1:
 		return [][]string{{q.tenant}}
 	}
-	for at := q.to.Add(-time.Second); !at.Before(q.from); at = at.Add(-time.Hour) {
-		key := p.layout.keyOf(keyed{tenant: q.tenant, device: q.device, at: at})
-		if len(keys) == 0 || !slices.Equal(key, keys[len(keys)-1]) {
-			keys = append(keys, key)
-		}
-	}
-	for i := 0; random && i < randomSuffix; i++ {
-		key := []string{q.tenant, q.device + "_" + strconv.Itoa(i)}
-		if p.layout == ChunksIn1 {
-			key = []string{q.tenant + "_" + strconv.Itoa(i), q.device}
-		}
-		keys = append(keys[:i], key)
-	}
-	return keys
+	return [][]string{p.layout.keyOf(keyed{tenant: q.tenant, device: q.device, at: q.from})}
 }

@@ -14,8 +14,8 @@ import (
 func TestReads(t *testing.T) {
 	cfg := small(func(c *loadtest.Config) {
 		c.Scenarios, c.Reads, c.Hold = nil, true, time.Hour
-		c.Layouts = []loadtest.Layout{loadtest.ByDevice, loadtest.Binnacle, loadtest.Chunks16, loadtest.Balanced,
-			loadtest.DeviceHour, loadtest.KeyHash}
+		c.Layouts = []loadtest.Layout{loadtest.ByDevice, loadtest.Binnacle, loadtest.Balanced,
+			loadtest.KeyHash}
 	})
 	r := map[loadtest.Layout]loadtest.ReadResult{}
 	for _, x := range run(t, cfg).Reads.Layouts {
@@ -28,9 +28,7 @@ func TestReads(t *testing.T) {
 	}
 	keys := func(x loadtest.ReadResult) [2]int { return [2]int{x.Day.Keys, x.Panel.Keys} }
 	require.Equal(t, [2]int{1, 1}, keys(r[loadtest.ByDevice]))
-	require.Equal(t, [2]int{24, 1}, keys(r[loadtest.DeviceHour]))
 	require.Equal(t, [2]int{1, 20}, keys(r[loadtest.KeyHash]))
-	require.Equal(t, [2]int{1, 16}, keys(r[loadtest.Chunks16]))
 	require.Equal(t, [2]int{1, 4}, keys(r[loadtest.Binnacle]))
 	require.Equal(t, [2]int{1, 10}, keys(r[loadtest.Balanced]))
 

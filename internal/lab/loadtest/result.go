@@ -16,17 +16,13 @@ type Report struct {
 	SampleSeconds      float64    `json:"sample_seconds"`
 	Seed               uint64     `json:"seed"`
 	Model              string     `json:"ru_model"`
-	OtherModel         string     `json:"other_ru_model"`
 	Factors            ru.Factors `json:"ru_factors"`
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
 
 	Command string `json:"-"` // that makes the report again
 
-	Paces []PaceResult `json:"paces,omitempty"`
 	Reads *ReadsReport `json:"reads,omitempty"`
-	// Usual is what the same devices take with the hold that ingesters have by default.
-	Usual *PaceResult  `json:"usual_hold,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
 
 	Placements []PlacementResult `json:"placements,omitempty"`
@@ -62,11 +58,8 @@ type Result struct {
 	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
 	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
 
-	ByModel        ru.Interval `json:"ru_per_million_values_by_model"`
-	DollarsByModel ru.Interval `json:"dollars_per_month_by_model"`
-
-	Journaled float64 `json:"journal_bytes_per_value,omitempty"` // in Kafka, without copies
-	Published float64 `json:"message_bytes_per_value,omitempty"` // the readings themselves, with their keys
+	Chunks        float64 `json:"chunks_per_second,omitempty"` // that Binnacle writes
+	DocumentBytes float64 `json:"bytes_per_chunk,omitempty"`
 
 	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
 	Enough *Enough `json:"with_enough,omitempty"`
@@ -113,37 +106,34 @@ func buy(needed float64) float64 {
 
 // newResult combines both passes: free without budgets, bound with what is bought.
 func newResult(l Layout, free, bound totals) Result {
-	rus, requests, _ := free.sum()
-	_, admitted, throttled := bound.sum()
-	writes, reads := rus, 0.0
+	rus := free.charged()
+	requests, _ := free.requests()
+	admitted, throttled := bound.requests()
+	writes := rus
 	if free.panels != nil {
-		reads = free.panels.Share
-		writes = rus.Times(1 - reads)
+		writes *= 1 - free.panels.Share
 	}
-	byModel := writes.Times(1e6 / float64(free.stored*metrics)).Each(round)
 	r := Result{
 		Panels:     bound.panels,
 		Layout:     l,
 		Offered:    round(float64(bound.offered) / bound.seconds),
 		Accepted:   round(float64(bound.stored) / bound.seconds),
-		PerMillion: byModel.Likely,
-		ByModel:    byModel,
+		PerMillion: round(writes * 1e6 / float64(free.stored*metrics)),
 		Needed:     round(free.needed),
-		Journaled:  round(float64(free.journaled) / float64(free.offered*metrics)),
-		Published:  round(float64(free.published) / float64(free.offered*metrics)),
 		Trace:      bound.trace,
+	}
+	if free.chunks > 0 {
+		r.Chunks = round(float64(free.chunks) / free.seconds)
+		r.DocumentBytes = round(float64(free.bytes) / float64(free.chunks))
 	}
 	if n := admitted + throttled; n > 0 {
 		r.Throttled = round(float64(throttled) / float64(n))
 	}
 	r.Bought = buy(r.Needed)
-	r.DollarsByModel = rus.Times(free.needed / rus.Likely).Each(func(needed float64) float64 {
-		return round(ru.Price(ru.Priced{RUs: buy(round(needed))}).Most)
-	})
-	r.Dollars = r.DollarsByModel.Likely
-	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus.Likely / float64(requests)))
+	r.Dollars = round(ru.Price(ru.Priced{RUs: r.Bought}).Most)
+	r.SecondHolds = round(r.Bought / float64(len(free.partitions)) / (rus / float64(requests)))
 	for _, p := range free.partitions {
-		share := round(p.RUs / rus.Likely)
+		share := round(p.RUs / rus)
 		r.Spread = append(r.Spread, share)
 		r.Hottest = max(r.Hottest, round(share*float64(len(free.partitions))))
 	}

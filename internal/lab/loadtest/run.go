@@ -14,11 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// usualDevices is how many devices are measured with the usual hold: what one costs does not depend on their number.
-const usualDevices = 20
-
-// Run puts the load on every layout, in every scenario, has Binnacle take each pace, and floods it. It returns
-// when that is done, or ctx has ended.
+// Run puts the load on every layout, in every scenario, asks the questions of reads, floods Binnacle and compares
+// placements, each where Config wants it. It returns when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
@@ -28,57 +25,39 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
 		WindowSeconds: cfg.Window.Seconds(),
 		SampleSeconds: min(cfg.Sample, cfg.Window).Seconds(),
-		Seed:          cfg.Seed, Model: cfg.Model.String(), OtherModel: cfg.Model.Other().String(),
+		Seed:          cfg.Seed, Model: cfg.Model.String(),
 		Factors: cfg.Factors, PhysicalPartitions: cfg.Partitions,
-		Paces: make([]PaceResult, len(cfg.Paces)),
 	}
-	bar := progress.New(cfg.Progress, "seconds of fleet time", cfg.seconds())
-	tick := func() { bar.Add(1) }
+	bar := progress.New(cfg.Progress, "layouts", int64(cfg.steps()))
 	defer bar.Clear()
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other, nor do paces
+	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other
 	for _, s := range cfg.Scenarios {
 		layouts := cfg.layouts(s)
 		results := make([]Result, len(layouts))
 		report.Outcomes = append(report.Outcomes, cfg.outcome(s, results))
 		for i, l := range layouts {
-			if l == Balanced || l.rekeyed() {
+			if l == Balanced {
 				continue // it follows from what Binnacle has done
 			}
 			work.Go(func() (err error) {
-				p := pass{cfg: cfg.of(s), scenario: s, layout: l, metrics: metrics, tick: tick}
+				p := pass{cfg: cfg.of(s), scenario: s, layout: l}
 				if l == Binnacle {
-					err = p.fillAll(ctx, layouts, results)
+					err = p.fillBoth(ctx, layouts, results, bar)
 				} else {
 					_, err = p.fill(ctx, &results[i])
 				}
 				if err != nil {
 					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
 				}
+				bar.Add(1)
 				return nil
 			})
 		}
 	}
-	for i, p := range cfg.Paces {
-		work.Go(func() (err error) {
-			if report.Paces[i], err = measurePace(ctx, cfg, p, tick); err != nil {
-				return fmt.Errorf("%d metrics every %s: %w", p.Metrics, p.Interval, err)
-			}
-			return nil
-		})
-	}
-	if cfg.Usual && cfg.Hold < longHold {
-		work.Go(func() error {
-			usual := cfg
-			usual.Hold = longHold
-			found, err := measurePace(ctx, usual, Pace{usualDevices, metrics, cfg.Interval}, tick)
-			report.Usual = &found
-			return err
-		})
-	}
 	if cfg.Reads {
 		work.Go(func() (err error) {
-			report.Reads, err = measureReads(ctx, cfg, tick)
+			report.Reads, err = measureReads(ctx, cfg)
 			return err
 		})
 	}
@@ -86,7 +65,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
 		for i, of := range floodCases {
 			work.Go(func() (err error) {
-				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of, tick)
+				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of)
+				bar.Add(1)
 				return err
 			})
 		}
@@ -103,39 +83,30 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// fillAll measures Binnacle, the layouts that have its chunks under other keys, and Balanced, as the balancer then
-// places its tenants.
-func (p pass) fillAll(ctx context.Context, layouts []Layout, results []Result) error {
+// fillBoth measures Binnacle, and Balanced where it is among the layouts, as the balancer then places its tenants.
+func (p pass) fillBoth(ctx context.Context, layouts []Layout, results []Result, bar progress.Bar) error {
 	free, err := p.fill(ctx, &results[slices.Index(layouts, Binnacle)])
+	i := slices.Index(layouts, Balanced)
+	if err != nil || i < 0 {
+		return err
+	}
+	p.layout = Balanced
+	if p.scenario != Explodes { // there it decides as the days pass
+		p.placed = free.decision.Changes
+	}
+	t, err := p.fill(ctx, &results[i])
 	if err != nil {
 		return err
 	}
-	for i, l := range layouts {
-		next := p
-		next.layout = l
-		switch {
-		case l.rekeyed():
-			next.chunks = free.written
-			_, err = next.fill(ctx, &results[i])
-		case l == Balanced:
-			if p.scenario != Explodes { // there it decides as the days pass
-				next.placed = free.decision.Changes
-			}
-			var t totals
-			t, err = next.fill(ctx, &results[i])
-			changes := append(t.changes, next.placed...)
-			results[i].Epochs = len(changes)
-			if p.scenario == Explodes { // the last epoch of the tenant that grows
-				other := func(c sharding.EpochChange) bool { return c.Tenant != largestTenant }
-				changes = slices.DeleteFunc(changes, other)
-				changes = changes[max(0, len(changes)-1):]
-			}
-			results[i].Keys = largest(changes)
-		}
-		if err != nil {
-			return err
-		}
+	bar.Add(1)
+	changes := append(t.changes, p.placed...)
+	results[i].Epochs = len(changes)
+	if p.scenario == Explodes { // the last epoch of the tenant that grows
+		other := func(c sharding.EpochChange) bool { return c.Tenant != largestTenant }
+		changes = slices.DeleteFunc(changes, other)
+		changes = changes[max(0, len(changes)-1):]
 	}
+	results[i].Keys = largest(changes)
 	return nil
 }
 
@@ -151,7 +122,7 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	free.needed = p.need(free)
 	p.rus = int(buy(free.needed))
 	bound := free
-	if p.cfg.Split || free.calm == 0 || free.calm > float64(p.rus) {
+	if free.calm == 0 || free.calm > float64(p.rus) {
 		if bound, err = p.run(ctx); err == nil {
 			err = bound.whole()
 		}
@@ -170,7 +141,6 @@ func (p pass) tryEnough(ctx context.Context, r *Result) error {
 	if p.layout.chunked() || r.lost() < hardlyAny {
 		return nil
 	}
-	p.enough = true
 	for rus, tries := r.enough(r.Offered), 0; tries < 5 && rus/float64(len(r.Spread)) <= ru.PartitionRUs; tries++ {
 		p.rus = int(rus)
 		t, err := p.run(ctx)
@@ -189,8 +159,7 @@ func (p pass) tryEnough(ctx context.Context, r *Result) error {
 // need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
 // foreseen is left out.
 func (p pass) need(t totals) float64 {
-	rus, _, _ := t.sum()
-	return rus.Likely / float64(t.stored) * p.foreseen(t) / utilisation
+	return t.charged() / float64(t.stored) * p.foreseen(t) / utilisation
 }
 
 // foreseen returns how many readings a second throughput is bought for.

@@ -17,11 +17,9 @@ const (
 	Whale     Scenario = "whale"           // one of ten has 80 % of the devices
 	Zipf      Scenario = "zipf"            // a thousand tenants, the nth with a share of 1/n of the first one's
 	HotDevice Scenario = "hot-device"      // ten of the same size, and one device reports half of the readings
-	Burst     Scenario = "burst"           // ten of the same size, and all devices report tenfold for a minute
 	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
-	Backfill  Scenario = "backfill"        // ten of the same size, and some devices of one send a year
 	Analysts  Scenario = "analysts"        // ten of the same size, and dashboards ask for the last minutes
 )
 
@@ -30,7 +28,7 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), Zipf, HotDevice, Burst, MonthRoll, Explodes, Reconnect, Backfill, Analysts)
+	return append(MainScenarios(), Zipf, HotDevice, MonthRoll, Explodes, Reconnect, Analysts)
 }
 
 const (
@@ -42,16 +40,10 @@ const (
 
 // What happens in a scenario, and when.
 const (
-	eventAfter = 30 * time.Second // since the window opened: a burst begins, a fleet returns
-	burstFor   = time.Minute
-	burstTimes = 10
+	eventAfter = 30 * time.Second // since the window opened: a fleet returns
 	// A fleet was away for absence before it returns, and has sent what it has by caughtUp after it.
 	absence  = 2 * time.Hour
 	caughtUp = 30 * time.Minute
-	// A backfill is of a year, ends when the window does, and has a reading of each device every pastInterval.
-	past         = 365 * day
-	pastInterval = 15 * time.Minute
-	pastShare    = 80 // one of so many devices as the fleet has sends its past
 	// A tenant explodes in as many steps a day, and has explodes times as many devices after each day.
 	explodingDays  = 3
 	explodingSteps = 8
@@ -113,26 +105,12 @@ func (s Scenario) streams(cfg Config) []*stream {
 	live := newStream(cfg, s, turns)
 	event := cfg.opens().Add(eventAfter).Sub(live.from)
 	switch s {
-	case Burst:
-		live.warps = []warp{{event, event, burstTimes, 1},
-			{event + burstTimes*burstFor, event + burstFor, 1, 1}}
 	case Reconnect:
 		back := newStream(cfg, s, others)
 		away, until := event-absence, event+caughtUp
 		back.late = true
 		back.warps = []warp{{away, event, int64(until-away) / int64(time.Second), int64(until-event) / int64(time.Second)},
 			{until, until, 1, 1}}
-		return []*stream{live, back}
-	case Backfill:
-		var devices []int
-		for i := range max(1, cfg.Devices/pastShare) {
-			devices = append(devices, (cfg.Devices/tenants+i)*tenants) // of the first tenant
-		}
-		old := cfg
-		old.starting, old.Interval = cfg.opens().Add(-past), pastInterval
-		back := newStream(old, s, devices)
-		back.late, back.end = true, int(past/pastInterval)*len(devices)
-		back.warps = []warp{{0, past, int64(past / time.Second), int64(cfg.Window / time.Second)}}
 		return []*stream{live, back}
 	case Explodes:
 		return append([]*stream{live}, joining(cfg, s, others)...)
@@ -162,10 +140,10 @@ func joining(cfg Config, s Scenario, turns []int) (out []*stream) {
 
 // surges reports whether more is reported for a time than is foreseen: throughput is bought for what the fleet reports
 // at other times.
-func (s Scenario) surges() bool { return s == Burst || s == Reconnect || s == Backfill }
+func (s Scenario) surges() bool { return s == Reconnect }
 
-// placed reports whether the balancer has seen before what the scenario does: not a backfill, nor a tenant that grows.
-func (s Scenario) placed() bool { return s != Backfill && s != Explodes }
+// placed reports whether the balancer has seen before what the scenario does: not a tenant that grows.
+func (s Scenario) placed() bool { return s != Explodes }
 
 // largestTenant is the tenant that a scenario is about.
 const largestTenant = "tenant-0"
@@ -235,16 +213,12 @@ func (s Scenario) about() string {
 		return "tenants have devices by Zipf's law, the largest of a thousand 13 %"
 	case HotDevice:
 		return "one device reports half of all readings"
-	case Burst:
-		return "all devices report tenfold for a minute"
 	case MonthRoll:
 		return "a month ends in the middle of the measured time"
 	case Explodes:
 		return "in three days one of 25 tenants grows from 4 % to 76 % of half as many trucks, on twice the partitions"
 	case Reconnect:
 		return "a tenant with half of the devices sends two hours of late readings within half an hour"
-	case Backfill:
-		return "devices of one tenant send the readings of a year beside those of all"
 	case Analysts:
 		return fmt.Sprintf("every %s the last %s of a tenant are asked for, while ten tenants of the same size report",
 			seconds(dashboardEvery.Seconds()), seconds(dashboardRange.Seconds()))

@@ -193,7 +193,7 @@ func (m *simulation) simulate(ctx context.Context, s Scenario) (SimulationReport
 // sampleDay takes the readings of some devices through ingest, without budgets, and returns the chunks of a day.
 func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
 	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = simSamples, minPartitions, 2*day, nil
-	p := pass{cfg: cfg, scenario: Uniform, layout: Binnacle, metrics: metrics, tick: func() {}}
+	p := pass{cfg: cfg, scenario: Uniform, layout: Binnacle}
 	t, err := p.run(ctx)
 	if err != nil {
 		return nil, err

@@ -25,26 +25,23 @@ func TestSimulationIsTheLoadTest(t *testing.T) {
 	require.Equal(t, sim, simulated())
 
 	run := func(l Layout, placed totals) totals {
-		p := pass{cfg: cfg.of(Whale), scenario: Whale, layout: l, metrics: metrics, tick: func() {},
-			placed: placed.decision.Changes}
+		p := pass{cfg: cfg.of(Whale), scenario: Whale, layout: l, placed: placed.decision.Changes}
 		got, err := p.run(t.Context())
 		require.NoError(t, err)
 		return got
 	}
 	hottest := func(of totals) (hottest float64) {
-		rus, _, _ := of.sum()
 		for _, p := range of.partitions {
-			hottest = max(hottest, p.RUs/rus.Likely*float64(len(of.partitions)))
+			hottest = max(hottest, p.RUs/of.charged()*float64(len(of.partitions)))
 		}
 		return hottest
 	}
 	free := run(Binnacle, totals{})
-	rus, _, _ := free.sum()
 	near := func(want, got float64, what string) {
 		t.Helper()
 		require.InEpsilon(t, want, got, 0.05, what)
 	}
-	near(rus.Likely*1e6/float64(free.stored*metrics), sim.PerMillion, "RU per million values")
+	near(free.charged()*1e6/float64(free.stored*metrics), sim.PerMillion, "RU per million values")
 	near(float64(free.chunks), sim.Chunks, "chunks a day")
 	near(float64(free.bytes)/float64(free.stored*metrics), sim.PerValue, "bytes a value")
 	near(float64(cfg.Devices)*metrics/cfg.Interval.Seconds(), sim.Values, "values")
@@ -57,9 +54,9 @@ func TestSimulationIsTheLoadTest(t *testing.T) {
 func TestSimulationIsRefused(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Devices, cfg.Partitions = 1, 1000
-	_, err := Simulate(t.Context(), cfg, Simulation{Tenants: 0, Days: 1000}, Burst)
+	_, err := Simulate(t.Context(), cfg, Simulation{Tenants: 0, Days: 1000}, Reconnect)
 	for _, want := range []string{"1 devices: 100 to 50000000", "0 tenants", "1000 physical partitions: 2 to 200",
-		"1000 days", "scenario burst: uniform, whale and zipf"} {
+		"1000 days", "scenario reconnect: uniform, whale and zipf"} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,9 +1,6 @@
 package loadtest
 
 import (
-	"slices"
-
-	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
@@ -15,11 +12,8 @@ type totals struct {
 	offered    int     // readings that are due in it
 	stored     int     // readings
 	partitions []emulator.PartitionStats
-	retired    []emulator.PartitionStats // that were split
-	chunks     int                       // written
-	bytes      int                       // of their documents
-	published  int                       // bytes of messages, with their keys
-	journaled  int                       // bytes
+	chunks     int // written
+	bytes      int // of their documents
 
 	drained int // readings in the store after the last bin was cut, those before the window included
 	taken   int // readings offered until then
@@ -38,20 +32,19 @@ type totals struct {
 	decision balance.Decision       // of the balancer, by what a pass of Binnacle without budgets has written
 }
 
-// charged returns what the layout's containers were charged.
+// charged returns what the layout's containers were charged, in RU.
 func (t totals) charged() (rus float64) {
-	for _, p := range slices.Concat(t.partitions, t.retired) {
+	for _, p := range t.partitions {
 		rus += p.RUs
 	}
 	return rus
 }
 
-// sum adds up what the physical partitions were charged and asked.
-func (t totals) sum() (rus ru.Interval, writes, throttled int64) {
-	for _, p := range slices.Concat(t.partitions, t.retired) {
-		rus = rus.Plus(p.Interval)
-		writes += p.Requests
+// requests adds up what the physical partitions have served and refused.
+func (t totals) requests() (served, throttled int64) {
+	for _, p := range t.partitions {
+		served += p.Requests
 		throttled += p.Throttled
 	}
-	return rus, writes, throttled
+	return served, throttled
 }

@@ -19,7 +19,6 @@ type Trace struct {
 	Waited      []float64         `json:"waited"`  // longest time that a write waited for throughput, in seconds
 	Marks       []Mark            `json:"marks"`
 	Epochs      []float64         `json:"epochs,omitempty"` // when the balancer's epochs begin, in seconds
-	Splits      []Split           `json:"splits,omitempty"`
 }
 
 // TracedPartition is one physical partition by column.
@@ -67,7 +66,6 @@ type recorder struct {
 	ranges []epk.Range
 	keys   map[keyAt]*TracedKey
 	stats  func() ([]emulator.PartitionStats, error)
-	split  func(partition int) error // nil: none is split
 
 	last  []emulator.PartitionStats
 	at    int // the column that is being recorded
@@ -167,7 +165,7 @@ func (r *recorder) advance(now time.Time) error {
 		return err
 	}
 	r.at = r.column(now)
-	return r.halve()
+	return nil
 }
 
 // read adds what partitions have done since it was called last to the column.
@@ -252,7 +250,6 @@ func (r *recorder) end() (*Trace, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
-	r.compareSplits()
 	for at, k := range r.keys {
 		p := &r.trace.Partitions[at.partition]
 		p.Keys = append(p.Keys, *k)

@@ -24,8 +24,6 @@ const between = 16; // pixels between the parts of a picture
 const most = Math.max(1e-9, ...outcomes.flatMap((o) => o.panels).flatMap((p) => p.parts)
   .flatMap((p) => p.trace.partitions).flatMap((p) => p.rus));
 
-const splits = outcomes.some((o) => o.panels.some((p) => p.parts.some((part) => part.trace.splits)));
-
 // canvas returns a canvas of a width and height in pixels of the page, and its context.
 function canvas(wide, high) {
   const e = make("canvas");
@@ -45,9 +43,6 @@ function places(panel, wide) {
   const room = (wide - gutter - between * (panel.parts.length - 1)) / panel.parts.length;
   return panel.parts.map((part, i) => ({ part, x: gutter + i * (room + between), w: room, long: part.trace.stored.length * part.trace.step }));
 }
-
-// beginning returns where the band of a physical partition begins: the second half of a split does so when that is done.
-const beginning = (part, p, w, long) => ((part.trace.splits ?? []).find((s) => s.partition + 1 === p)?.at ?? 0) / long * w;
 
 function axes(ctx, all, high, partitions, bandOf) {
   ctx.fillStyle = colour("--muted");
@@ -74,24 +69,6 @@ function axes(ctx, all, high, partitions, bandOf) {
       ctx.lineTo(x + (at / long) * w, high - 16);
       ctx.stroke();
       ctx.setLineDash([]);
-    }
-    for (const split of part.trace.splits ?? []) {
-      const first = bandOf(split.partition);
-      const second = bandOf(split.partition + 1);
-      const at = x + (split.at / long) * w;
-      ctx.strokeStyle = ctx.fillStyle = colour("--text");
-      ctx.lineWidth = 2;
-      ctx.beginPath();
-      ctx.moveTo(at, first.y);
-      ctx.lineTo(at, second.y + second.whole);
-      ctx.moveTo(at, second.y);
-      ctx.lineTo(at - 10, second.y);
-      ctx.stroke();
-      ctx.lineWidth = 1;
-      ctx.textAlign = "right";
-      ctx.textBaseline = "middle";
-      ctx.fillText("split", at - 6, second.y + second.whole / 2);
-      ctx.textBaseline = "bottom";
     }
     if (part.epoch) {
       ctx.strokeStyle = colour("--text");
@@ -140,13 +117,11 @@ function heat(panel, wide) {
     part.trace.partitions.forEach((partition, p) => {
       const { y } = bandOf(p);
       const columns = partition.rus.length;
-      const begins = beginning(part, p, w, long);
       blit(ctx, [partition.rus], columns, x, y, w, own);
       partition.throttled.forEach((v, c) => v > 0 && hatch(ctx, x + (c * w) / columns, y, w / columns, own));
       blit(ctx, (partition.keys ?? []).map((k) => k.rus), columns, x, y + own, w, fine);
-      ctx.clearRect(x, y, begins, own + fine);
       ctx.strokeStyle = colour("--border");
-      ctx.strokeRect(x + begins + 0.5, y + 0.5, w - begins - 1, own + fine - 1);
+      ctx.strokeRect(x + 0.5, y + 0.5, w - 1, own + fine - 1);
     });
   axes(ctx, all, high, n, bandOf);
   e.addEventListener("pointermove", (event) => {
@@ -226,10 +201,7 @@ function fate(panel, wide) {
   const counts = [0, 0, 0];
   for (const { part, x, w, long } of all) {
     ctx.strokeStyle = colour("--border");
-    for (let p = 0; p < n; p++) {
-      const begins = beginning(part, p, w, long);
-      ctx.strokeRect(x + begins + 0.5, bandOf(p).y + 0.5, w - begins - 1, band - 1);
-    }
+    for (let p = 0; p < n; p++) ctx.strokeRect(x + 0.5, bandOf(p).y + 0.5, w - 1, band - 1);
     (part.trace.marks ?? []).forEach(([at, p, f], i) => {
       counts[f]++;
       mark(ctx, f, x + 3 + (Math.min(at / long, 1)) * (w - 6), bandOf(p).y + 4 + ((i * 0.618034) % 1) * (band - 8));
@@ -319,34 +291,6 @@ function waited(panel, wide, o) {
   return over(panel, wide, top, longest > 0 ? `up to ${amount(longest)} s` : "no write waited", [["waited", undefined, 0]]);
 }
 
-// Layouts that cost the same are one line, so that none hides another; a colour comes again with another dash.
-function sameCosts(costs) {
-  const lines = new Map();
-  for (const c of costs) {
-    const key = JSON.stringify(c.dollars);
-    lines.set(key, { dollars: c.dollars, names: [...(lines.get(key)?.names ?? []), c.name] });
-  }
-  return [...lines.values()];
-}
-
-function cost(o, wide) {
-  const holder = make("div");
-  const inks = palette(mode());
-  const lines = sameCosts(o.costs);
-  const dash = (i) => Math.floor(i / inks.series.length) % 3;
-  new uPlot({
-    width: wide, height: 300, padding: [8, 34, 0, 0], cursor: { drag: { x: false, y: false } },
-    legend: { markers: { width: 3, fill: () => "transparent", dash: (_, i) => ["solid", "dashed", "dotted"][dash(i - 1)] } },
-    scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
-    axes: [axis({ values: (_, all) => all.map((v) => (Number.isInteger(Math.log10(v)) ? v.toLocaleString("en-US") : "")) }),
-      axis({ size: 78, values: (_, all) => all.map((v) => (v === null || !Number.isInteger(Math.round(Math.log10(v) * 1e6) / 1e6) ? "" : `$${v.toLocaleString("en-US")}`)) })],
-    series: [{ label: "readings/s", value: (_, v) => (v === null ? "" : amount(v)) },
-      ...lines.map((c, i) => ({ label: c.names.join("; "), stroke: inks.series[i % inks.series.length], width: 2, points: { show: false }, spanGaps: false,
-        dash: [undefined, [7, 4], [2, 3]][dash(i)], value: (_, v, __, at) => (at === null ? "" : v === null ? "not sold" : dollars(v)) }))],
-  }, [o.rates, ...lines.map((c) => c.dollars)], holder);
-  return holder;
-}
-
 function bars(o) {
   const top = Math.max(...o.costs.flatMap((c) => [c.bought, c.enough ?? 0]));
   const row = (name, what, value, kind) => make("tr", {}, ...(name ? [make("th", { scope: "rowgroup", rowSpan: 2 }, name)] : []),
@@ -377,8 +321,7 @@ function scale() {
   over.fillRect(0, 0, 26, 12);
   hatch(over, 0, 0, 26, 12);
   return [make("span", {}, "0", e, `${amount(most)} RU/s, half way ${amount(valueAt(0.5, most, brightness))}`),
-    make("span", {}, h, "answers 429"), make("span", {}, "┆ the balancer's epochs begin"),
-    ...(splits ? [make("span", {}, "┃ a physical partition is split: its second half begins")] : [])];
+    make("span", {}, h, "answers 429"), make("span", {}, "┆ the balancer's epochs begin")];
 }
 
 function fateLegend() {
@@ -406,9 +349,6 @@ function draw() {
       grid.replaceChildren(...o.panels.map((p) => what(p, wide, o)));
     }
     into(".bars", [bars(o)]);
-    const cage = section.querySelector(".cost");
-    cage.replaceChildren();
-    cage.append(cost(o, cage.clientWidth - 10));
   });
 }
 
