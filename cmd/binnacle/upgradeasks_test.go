@@ -43,7 +43,8 @@ func (u *upgrade) questions() (all []question) {
 		"avg by (axle) (avg_over_time(load[2h]))", "topk(2, load)", "quantile(0.9, temp)", `temp{axle="rear"} > 89`} {
 		all = append(all, question{panelTenant, u.panelQuery(promql), "data"})
 	}
-	for _, promql := range []string{"sum by (axle) (eighths)", "last_over_time(x[1m])", "count(eighths > 500)"} {
+	for _, promql := range []string{"sum by (axle) (eighths)", `max by (site) (eighths)`, "last_over_time(x[1m])",
+		"count(eighths > 500)"} {
 		path := fmt.Sprintf("/prometheus/api/v1/query_range?query=%s&start=%d&end=%d&step=1", url.QueryEscape(promql),
 			u.today/1000, u.today/1000+30)
 		all = append(all, question{mixedTenant, path, "data"})

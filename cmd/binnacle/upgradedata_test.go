@@ -33,6 +33,9 @@ const (
 	loudTenant = "loud"
 )
 
+// loudReadings is how many readings of loudTenant are published.
+const loudReadings = 400
+
 // settings registers tenants and sets what may be set, by commands of the earlier release.
 func (u *upgrade) settings() {
 	u.placements()
@@ -67,7 +70,11 @@ func (u *upgrade) placements() {
 	for i, e := range []struct {
 		from  telemetry.Day
 		heavy string
-	}{{last - 31, ""}, {last - 2, `,"heavy":{"m0":[3,77,140]}`}, {last, `,"heavy":{"m0":[1,2,3,200]}`}} {
+	}{
+		{last - 31, ""},
+		{last - 2, `,"heavy":{"m0":[3,77,140]},"dedicated":true`},
+		{last, `,"heavy":{"m0":[1,2,3,200]}`},
+	} {
 		id := mixedTenant + "." + strings.ReplaceAll(e.from.String(), "-", "")
 		documents = append(documents, control.Document{Kind: "epoch", ID: id, Body: fmt.Appendf(nil,
 			`{"tenant":%q,"created":%d,"epoch":%s}`, mixedTenant, created, epoch(e.from, 5*(i+1), e.heavy))})
@@ -98,7 +105,10 @@ func mixed(name string, from int64) table {
 func (u *upgrade) publish(tenant string, all table) {
 	var messages []kafka.Message
 	for r, values := range all {
-		messages = append(messages, message(tenant, r, values))
+		m := message(tenant, r, values)
+		site := []string{"oslo", "rome"}[int(r.device[len(r.device)-1])%2]
+		m.Value = append([]byte(fmt.Sprintf(`{"tags":{"site":%q},`, site)), m.Value[1:]...)
+		messages = append(messages, m)
 	}
 	for some := range slices.Chunk(messages, 500) {
 		u.queriers[before].publish(some...)
@@ -155,7 +165,7 @@ func (u *upgrade) answered(tenants ...string) {
 // exceed publishes readings of a tenant over its limit: most of them wait.
 func (u *upgrade) exceed() {
 	var messages []kafka.Message
-	for i := range int64(400) {
+	for i := range int64(loudReadings) {
 		r := row{device: "l0", ts: u.today + i}
 		u.tables[loudTenant][r] = map[string]any{"v": float64(i)}
 		messages = append(messages, message(loudTenant, r, u.tables[loudTenant][r]))
@@ -163,7 +173,7 @@ func (u *upgrade) exceed() {
 	u.queriers[before].publish(messages...)
 	soon(u.t, time.Minute, func() bool {
 		got, complete := u.queriers[before].everythingOf(loudTenant)
-		require.Less(u.t, len(got), 400)
+		require.Less(u.t, len(got), loudReadings)
 		return !complete && len(got) > 0
 	}, "readings of a tenant over its limit wait")
 }
