@@ -104,6 +104,28 @@ func TestStrictWaitsForRegistration(t *testing.T) {
 	})
 }
 
+// A strict query that finds a tenant's first readings, published since it began, waits for the registration too: its
+// answer is of one moment, and would say that it lacks them.
+func TestStrictWaitsForRegistrationSinceItBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		w.Log.Set(5)
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		waiting := head(0, 1, 6, 0)
+		waiting.Deferrals = []store.HeadDeferral{{From: 5, Limit: store.RegistrationLimit}}
+		w.Heads.SetOnly(waiting)
+		time.AfterFunc(3*time.Second, func() {
+			w.Heads.SetOnly(head(0, 1, 6, 0), record(5, "m1", noon.Add(-time.Minute), float("x", 1)))
+		})
+		n := 0
+		res, err := q.Readings(t.Context(), query.Request{Tenant: "acme", Range: lastHour(), Strict: true},
+			func(query.Row) error { n++; return nil })
+		require.NoError(t, err)
+		require.True(t, res.Complete, res)
+		require.Equal(t, 1, n)
+	})
+}
+
 // An ingester that has gone between the wait and the answer takes what it had with it: the answer waits on.
 func TestAfterWaitsForTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,8 +64,7 @@ type asking struct {
 // complete. Heads that do not answer are no error.
 func (r *Reader) Read(ctx context.Context, q Query) (*Answer, error) {
 	a := &asking{Reader: r, Query: q, Answer: r.NoAnswer(), owners: make(map[uint64]*owned), newFrom: kept.Never}
-	ends := a.awaitEnds(ctx)
-	s, err := r.snapshotIncluding(ctx, a.request())
+	s, ends, err := a.snapshotAfterEnds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +81,23 @@ func (r *Reader) Read(ctx context.Context, q Query) (*Answer, error) {
 		a.keep()
 	}
 	return a.Answer, a.noteTails(&s)
+}
+
+// snapshotAfterEnds asks the heads once they have reached the ends of the log, if the query is strict. The tenant may
+// begin meanwhile: then its registration is waited for too, in the time that there is for waiting.
+func (a *asking) snapshotAfterEnds(ctx context.Context) (s snapshot, ends []store.LogEnd, err error) {
+	bounded, cancel := waiting(ctx)
+	defer cancel()
+	ends = a.awaitEnds(ctx)
+	ask := a.request()
+	s, err = a.snapshotIncluding(ctx, ask)
+	for pauses := polls.Begin(); a.Request.Strict && err == nil && s.isRegistering(); {
+		if pauses.Wait(bounded) != nil {
+			break
+		}
+		s, err = a.snapshotIncluding(ctx, ask)
+	}
+	return s, ends, err
 }
 
 // awaitEnds waits until the heads have reached the ends of the log if the query is strict, and returns them.

@@ -126,6 +126,16 @@ func (s *snapshot) behind(ends []store.LogEnd) (out []string) {
 	return out
 }
 
+// isRegistering reports whether readings wait until their tenant is registered.
+func (s *snapshot) isRegistering() bool {
+	for _, h := range s.furthest {
+		if slices.ContainsFunc(h.Deferrals, func(w store.HeadDeferral) bool { return w.Limit == store.RegistrationLimit }) {
+			return true
+		}
+	}
+	return false
+}
+
 // lacking returns what must come before an answer includes what lies below some ends, a sentence each: also readings
 // that wait until their tenant is registered, which takes a moment, unlike a deferral for another limit.
 func (s *snapshot) lacking(ends []store.LogEnd) []string {
