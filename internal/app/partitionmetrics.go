@@ -50,10 +50,10 @@ func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 // watchPartitions adds the stage that keeps the metrics of physical partitions.
 func (p *process) watchPartitions(s ops.HeatSource) {
 	gauges := newPartitionGauges(p.metrics)
-	trouble := retry.Trouble{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made",
-		Over: "metrics of physical partitions are made again"}
+	loop := retry.Loop{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made", Delayed: true,
+		Over: "metrics of physical partitions are made again", Every: watchPartitionsEvery}
 	p.add("partitions", func(ctx context.Context) error {
-		for retry.Pause(ctx, watchPartitionsEvery) == nil {
+		return loop.Run(ctx, func(ctx context.Context) error {
 			chunks := s.Snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))
 			var faults []error
 			for _, container := range []string{chunks, sharding.RollupsContainer(chunks)} {
@@ -62,11 +62,8 @@ func (p *process) watchPartitions(s ops.HeatSource) {
 					faults = append(faults, err)
 				}
 			}
-			if ctx.Err() == nil {
-				trouble.Report(errors.Join(faults...))
-			}
-		}
-		return nil
+			return errors.Join(faults...)
+		})
 	})
 }
 

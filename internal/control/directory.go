@@ -96,20 +96,17 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 // changes, which costs little, it refreshes often, and more seldom where everything has to be read. A refresh that
 // fails is logged, and the snapshot stays as it is: Snapshot.CanPlace bounds the use of an old one.
 func (d *Directory) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: d.cfg.Logger, Failing: "control documents not read, the old snapshot stays",
-		Over: "control documents are read again"}
-	for {
-		if _, err := d.Refresh(ctx); ctx.Err() == nil {
-			trouble.Report(err, "read_at", d.Snapshot().ReadAt)
-		}
-		pause := d.cfg.Every
-		if d.following.Load() {
-			pause = d.cfg.FeedEvery
-		}
-		if retry.Pause(ctx, pause) != nil {
-			return nil
-		}
-	}
+	loop := retry.Loop{Log: d.cfg.Logger, Failing: "control documents not read, the old snapshot stays",
+		Over: "control documents are read again", Next: func() time.Duration {
+			if d.following.Load() {
+				return d.cfg.FeedEvery
+			}
+			return d.cfg.Every
+		}}
+	return loop.Run(ctx, func(ctx context.Context) error {
+		_, err := d.Refresh(ctx)
+		return err
+	})
 }
 
 // Age returns how long ago the read of a snapshot began.

@@ -52,9 +52,9 @@ const LeaseName = "provision"
 
 // Run does a round now and then, until ctx ends; then it returns nil.
 func (b *Balancer) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: b.cfg.Logger, Failing: "placement of tomorrow not decided in full",
+	loop := retry.Loop{Every: b.cfg.Every, Log: b.cfg.Logger, Failing: "placement of tomorrow not decided in full",
 		Over: "placement of tomorrow is decided"}
-	return trouble.Repeat(ctx, b.cfg.Every, b.Round)
+	return loop.Run(ctx, b.Round)
 }
 
 // Round decides the next day that can be decided now, of each container, and stores the epochs that are missing.

@@ -49,14 +49,9 @@ func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 
 // Run does a round now and then, until the context ends.
 func (k *CatalogMerger) Run(ctx context.Context) error {
-	for {
-		if err := k.Round(ctx); err != nil && ctx.Err() == nil {
-			k.cfg.Logger.Warn("some catalogs were not merged: the next round continues", "error", err)
-		}
-		if retry.Pause(ctx, k.cfg.Every) != nil {
-			return nil
-		}
-	}
+	loop := retry.Loop{Every: k.cfg.Every, Log: k.cfg.Logger, Over: "catalogs are merged again",
+		Failing: "some catalogs were not merged: the next round continues"}
+	return loop.Run(ctx, k.Round)
 }
 
 // Round keeps the catalogs of all tenants once.

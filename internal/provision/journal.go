@@ -17,9 +17,10 @@ type Journal interface {
 // KeepJournal ensures a journal at once and then regularly, until ctx ends; then it returns nil. It logs what fails,
 // and tries again.
 func KeepJournal(ctx context.Context, j Journal, every time.Duration, log *slog.Logger) error {
-	trouble := retry.Trouble{Log: log, Failing: "journal is not as it must be", Over: "journal is as it must be again",
+	loop := retry.Loop{Every: every, Log: log, Failing: "journal is not as it must be",
+		Over:   "journal is as it must be again",
 		Remind: time.Hour}
-	return trouble.Repeat(ctx, every, func(ctx context.Context) error {
+	return loop.Run(ctx, func(ctx context.Context) error {
 		done, err := j.Ensure(ctx)
 		for _, what := range done {
 			log.Info("journal changed", "done", what)

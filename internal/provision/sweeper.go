@@ -70,12 +70,13 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 
 // Run does a round now and then, until the context ends; then it returns nil.
 func (s *Sweeper) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: s.cfg.Logger, Failing: "hidden days are not swept", Over: "hidden days are swept again"}
 	if s.cfg.RUs <= 0 {
 		<-ctx.Done()
 		return nil
 	}
-	return trouble.Repeat(ctx, s.cfg.Every, s.Round)
+	loop := retry.Loop{Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "hidden days are not swept",
+		Over: "hidden days are swept again"}
+	return loop.Run(ctx, s.Round)
 }
 
 // sweepLease is the lease of the process that sweeps. It is as long as another one waits for a process that has died.

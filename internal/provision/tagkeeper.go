@@ -29,9 +29,9 @@ type TagKeeper struct {
 
 // Run does a round now and then, until the context ends; then it returns nil.
 func (k *TagKeeper) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: k.Logger, Failing: "devices of classes by tag are not stored",
+	loop := retry.Loop{Every: k.Every, Log: k.Logger, Failing: "devices of classes by tag are not stored",
 		Over: "devices of classes by tag are stored again"}
-	return trouble.Repeat(ctx, k.Every, k.Round)
+	return loop.Run(ctx, k.Round)
 }
 
 // Round stores what has changed since the last one. An error is about some tenants: the others were done.

@@ -2,32 +2,21 @@ package retry
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"time"
 )
 
 // Trouble logs that something fails, and that it works again. It belongs to one goroutine.
 type Trouble struct {
-	Log           *slog.Logger
-	Failing, Over string        // messages of the two log lines
-	Remind        time.Duration // time until an error that lasts is logged again; 0 is a minute
+	Log *slog.Logger
+	// Failing and Over are the messages of the two log lines.
+	Failing, Over string
+	// Remind is the time after which an error that lasts is logged again, one minute by default.
+	Remind time.Duration
 
+	// since is the time of the first error, logged that of the last log line, and text the error in it.
 	since, logged time.Time
-	text          string // of the error that was logged last
-}
-
-// Repeat calls round at once and then after pauses of that length, and reports what comes of it. It returns nil when
-// the context ends.
-func (t *Trouble) Repeat(ctx context.Context, pause time.Duration, round func(context.Context) error) error {
-	for {
-		if err := round(ctx); ctx.Err() == nil {
-			t.Report(err)
-		}
-		if Pause(ctx, pause) != nil {
-			return nil
-		}
-	}
+	text          string
 }
 
 // Report takes the outcome of an attempt. It logs an error when it is new and again while it lasts, and the

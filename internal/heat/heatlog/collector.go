@@ -110,20 +110,23 @@ func (c *Collector) Count(charge heat.Charge) {
 
 // Run writes what was counted, until ctx ends, and then what is left.
 func (c *Collector) Run(ctx context.Context, docs store.HeatWriter) error {
-	for {
+	var end time.Time
+	loop := retry.Loop{Delayed: true, Next: func() time.Duration {
 		now := c.cfg.Now()
-		next := now.Truncate(frameEvery).Add(frameEvery)
-		if err := retry.Pause(ctx, next.Sub(now)); err != nil {
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-			defer cancel()
-			c.writeFrames(ending, docs, next.UnixMilli(), true)
-			c.writeWeights(ending, docs)
-			return nil
-		}
+		end = now.Truncate(frameEvery).Add(frameEvery)
+		return end.Sub(now)
+	}}
+	_ = loop.Run(ctx, func(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-		c.Round(bounded, docs, next)
-		cancel()
-	}
+		defer cancel()
+		c.Round(bounded, docs, end)
+		return nil
+	})
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	c.writeFrames(ending, docs, end.UnixMilli(), true)
+	c.writeWeights(ending, docs)
+	return nil
 }
 
 // Round writes what is due at the end of a minute. Run calls it.

@@ -48,8 +48,8 @@ func (t *Thinner) Bill(c Containers) *Thinner {
 
 // Run does a round now and then, until ctx ends.
 func (t *Thinner) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: t.log, Failing: "heat is not thinned", Over: "heat is thinned again"}
-	return trouble.Repeat(ctx, thinEvery, t.Round)
+	loop := retry.Loop{Every: thinEvery, Log: t.log, Failing: "heat is not thinned", Over: "heat is thinned again"}
+	return loop.Run(ctx, t.Round)
 }
 
 // Round makes the frames that are missing.

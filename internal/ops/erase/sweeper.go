@@ -68,9 +68,10 @@ func NewSweeper(cfg Config) *Sweeper {
 
 // Run sweeps what is ordered, until the context ends; then it returns nil.
 func (s *Sweeper) Run(ctx context.Context) error {
-	trouble := retry.Trouble{Log: s.cfg.Logger, Failing: "erasures are not swept", Over: "erasures are swept again",
+	loop := retry.Loop{Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "erasures are not swept",
+		Over:   "erasures are swept again",
 		Remind: time.Hour}
-	return trouble.Repeat(ctx, s.cfg.Every, s.Round)
+	return loop.Run(ctx, s.Round)
 }
 
 // voidAfter is the age of an order that is not acknowledged from which on its process has died: workers wait for it.
