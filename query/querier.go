@@ -22,6 +22,7 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
 	"binnacle/query/read"
+	"binnacle/query/read/kept"
 	"binnacle/query/read/piece"
 	"binnacle/query/read/plan"
 
@@ -127,6 +128,7 @@ type Querier struct {
 	reader    *read.Reader
 	admission *admission
 	quotas    *quotas
+	kept      *Kept
 	metrics   *metrics
 	devices   *control.CatalogCache
 	versions  updateVersions // of heads when the catalogs were read
@@ -139,11 +141,12 @@ func New(cfg Config) (*Querier, error) {
 	if err := errors.Join(cfg.missing(), cfg.Validate()); err != nil {
 		return nil, err
 	}
+	room := kept.New(cfg.CacheBytes, cfg.Now, cfg.Registerer)
 	reader := read.New(read.Config{
 		Chunks: cfg.Reader, Heads: cfg.Heads, Log: cfg.Log, Directory: cfg.Directory,
 		Rollups: cfg.Rollups, Topics: cfg.Topics,
 		Fanout: cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
-		CacheBytes: cfg.CacheBytes, CacheAge: cfg.CacheAge, Registerer: cfg.Registerer,
+		Room: room, RoomAge: cfg.CacheAge, Registerer: cfg.Registerer,
 		Now: cfg.Now, Logger: cfg.Logger,
 	})
 	q := &Querier{
@@ -153,6 +156,7 @@ func New(cfg Config) (*Querier, error) {
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
 	}
+	q.kept = &Kept{room, cfg.CacheAge, q.metrics.kept}
 	q.quotas = newQuotas(q.Limits, 1/float64(cfg.Queriers), cfg.Now)
 	q.admission = newAdmission(cfg, q.places)
 	return q, nil
@@ -271,22 +275,33 @@ func (q *Querier) newQuery(r read.Request) *read.Query {
 	return q.reader.Query(r)
 }
 
-// Kept returns what Keep has kept under a key, nil for nothing.
-func (q *Querier) Kept(key any) any {
-	return q.reader.Kept(key)
+// Kept keeps parts of answers in the memory of the cache (Config.CacheBytes), for its age.
+type Kept struct {
+	room    *kept.Room
+	age     time.Duration
+	answers *prometheus.CounterVec
 }
 
-// CountKept counts an answer that used a kept part (hit), or could have.
-func (q *Querier) CountKept(hit bool) {
+// Get returns what Put has kept under a key, nil for nothing.
+func (k *Kept) Get(key any) any {
+	value, _ := k.room.Get(key, k.age)
+	return value
+}
+
+// Put keeps a value. Nobody may change it afterwards.
+func (k *Kept) Put(key, value any, bytes int64) { k.room.Put(key, value, bytes) }
+
+// Count counts an answer that used a kept part (hit), or could have.
+func (k *Kept) Count(hit bool) {
 	result := "miss"
 	if hit {
 		result = "hit"
 	}
-	q.metrics.kept.WithLabelValues(result).Inc()
+	k.answers.WithLabelValues(result).Inc()
 }
 
-// Keep keeps a value in the memory of the cache (Config.CacheBytes), for its age. Nobody may change it afterwards.
-func (q *Querier) Keep(key, value any, bytes int64) { q.reader.Keep(key, value, bytes) }
+// Kept returns what keeps parts of answers.
+func (q *Querier) Kept() *Kept { return q.kept }
 
 // Memory returns a counter of what an answer holds back, up to a limit, as a part of what all queries may hold
 // together. It must be closed.

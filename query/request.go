@@ -22,33 +22,21 @@ var (
 // and is no error of it.
 var ErrEnough = errors.New("the answer has all that was asked for")
 
-// ErrMemory is the error of Memory at its own limit.
-var ErrMemory = piece.ErrMemory
+// Errors of limits, time and positions, and what an answer holds back on its way to the client.
+type (
+	LimitError            = piece.LimitError
+	TimeoutError          = piece.TimeoutError
+	NotYetError           = heads.NotYetError
+	UnknownPartitionError = heads.UnknownPartitionError
+	Memory                = piece.Memory
+)
 
-// Memory counts what an answer holds back on its way to the client.
-type Memory = piece.Memory
-
-// LimitError says that an answer can't be made within the limits of one query, and what to narrow.
-type LimitError = piece.LimitError
-
-// TimeoutError says that a query has taken as long as it may: Config.Timeout, or less if its context says so.
-type TimeoutError = piece.TimeoutError
-
-// WithTimeout returns a context for queries that may take so long, if that is less than Config.Timeout.
-var WithTimeout = piece.WithTimeout
-
-// FailureOf says for a client how the store has failed while a query read it; "" where it has not.
-var FailureOf = piece.FailureOf
-
-// NotYetError says that an answer would not include the records that it was asked to.
-type NotYetError = heads.NotYetError
-
-// UnknownPartitionError says that an answer was asked to include records of partitions that do not exist.
-type UnknownPartitionError = heads.UnknownPartitionError
-
-// WithAfter returns a context for queries that include what lies below some ends of the log, or fail with a
-// *NotYetError in time. ParsePositions parses such ends.
+// Contexts of queries that may take so long or must include what lies below some ends of the log, and what belongs to
+// them: how the store has failed, an error of Memory at its own limit, positions in texts.
 var (
+	WithTimeout    = piece.WithTimeout
+	FailureOf      = piece.FailureOf
+	ErrMemory      = piece.ErrMemory
 	WithAfter      = heads.WithAfter
 	ParsePositions = heads.ParsePositions
 )

@@ -82,7 +82,7 @@ func (a *answers) exec(ctx context.Context, q promql.Query, l pushdowns) *promql
 func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalStmt, l *pushdown) *promql.Result {
 	key := answerKey{a.tenant, a.text, s.LookbackDelta, l.steps.step, l.steps.first % l.steps.step}
 	tags, known := a.tagsSum(ctx)
-	old, _ := a.querier.Kept(key).(*keptAnswer)
+	old, _ := a.querier.Kept().Get(key).(*keptAnswer)
 	if !known || old != nil && old.tags != tags {
 		old = nil
 	}
@@ -112,7 +112,7 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 		}
 		known = false
 	}
-	a.querier.CountKept(reused > 0)
+	a.querier.Kept().Count(reused > 0)
 	fresh.note(l.ready.series, reused)
 	var infos annotations.Annotations
 	if reused > 0 && fresh.copyFrom(old, reused) {
@@ -145,7 +145,7 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	if now, ok := a.tagsSum(ctx); keep && ok && now == tags {
 		fresh.basis = fresh.basis.Kept()
 		if n := fresh.bytes(); n <= maxAnswerBytes {
-			a.querier.Keep(key, fresh, n)
+			a.querier.Kept().Put(key, fresh, n)
 		}
 	}
 	if reused > 0 {

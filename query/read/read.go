@@ -38,8 +38,8 @@ type Config struct {
 	TotalBytes int64   // that all queries may hold together
 	MaxRUs     float64 // that one query may be charged
 
-	CacheBytes int64         // of what was read before, 0 or below for none
-	CacheAge   time.Duration // after which it is read again, whatever is known of it
+	Room       *kept.Room    // for what was read before; nil for none
+	RoomAge    time.Duration // after which it is read again, whatever is known of it
 	Registerer prometheus.Registerer
 
 	Now    func() time.Time
@@ -51,7 +51,6 @@ type Config struct {
 type Reader struct {
 	cfg     Config
 	pool    *piece.Pool
-	room    *kept.Room // nil for none
 	plan    plan.Config
 	heads   *heads.Reader
 	chunks  *chunks.Reader
@@ -60,30 +59,19 @@ type Reader struct {
 
 // New makes a Reader.
 func New(c Config) *Reader {
-	room := kept.New(c.CacheBytes, c.Now, c.Registerer)
 	return &Reader{
-		cfg: c, pool: piece.NewPool(c.TotalBytes), room: room,
+		cfg: c, pool: piece.NewPool(c.TotalBytes),
 		plan: plan.Config{Directory: c.Directory, Fanout: c.Fanout, Now: c.Now},
-		heads: heads.New(heads.Config{Heads: c.Heads, Log: c.Log, Topics: c.Topics, Room: room, RoomAge: c.CacheAge,
+		heads: heads.New(heads.Config{Heads: c.Heads, Log: c.Log, Topics: c.Topics, Room: c.Room, RoomAge: c.RoomAge,
 			Registerer: c.Registerer, Now: c.Now, Logger: c.Logger}),
-		chunks: chunks.New(chunks.Config{Chunks: c.Chunks, Fanout: c.Fanout, Room: room, RoomAge: c.CacheAge,
+		chunks: chunks.New(chunks.Config{Chunks: c.Chunks, Fanout: c.Fanout, Room: c.Room, RoomAge: c.RoomAge,
 			Registerer: c.Registerer, Now: c.Now}),
-		rollups: rollups.New(rollups.Config{Rollups: c.Rollups, Fanout: c.Fanout, Room: room, Now: c.Now, Logger: c.Logger}),
+		rollups: rollups.New(rollups.Config{Rollups: c.Rollups, Fanout: c.Fanout, Room: c.Room, Now: c.Now, Logger: c.Logger}),
 	}
 }
 
 // Memory returns a counter of what a caller holds beside its queries, with a limit of its own. It must be closed.
 func (r *Reader) Memory(limit int64) *piece.Memory { return r.pool.Memory(limit) }
-
-// Kept returns what Keep has kept under a key of a type of its own, nil for nothing, unless it is older than the cache
-// allows.
-func (r *Reader) Kept(key any) any {
-	value, _ := r.room.Get(key, r.cfg.CacheAge)
-	return value
-}
-
-// Keep keeps a value in the room of what was read. Nobody may change it afterwards.
-func (r *Reader) Keep(key, value any, bytes int64) { r.room.Put(key, value, bytes) }
 
 // Await waits until heads have read the records that the context asks for, if any (WithAfter).
 func (r *Reader) Await(ctx context.Context, tenant string) error { return r.heads.Await(ctx, tenant) }
