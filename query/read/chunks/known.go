@@ -55,7 +55,7 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 		if s.load != found.load {
 			reused++
 		}
-		p, err := q.Account.OfChunk(s.chunk, s.decode)
+		p, err := q.Account.OfChunk(s.chunk, s)
 		if err == nil {
 			err = take(p)
 		}
@@ -71,10 +71,7 @@ func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (*kn
 	all := q.r.rangesOf(t, q.Request.Metrics)
 	asked := q.r.loads.Add(1)
 	wide := q.r.widen(r)
-	k := all.find(wide)
-	if k == nil {
-		k = all.add(wide, asked)
-	}
+	k := all.find(wide, asked)
 	if found, ok := q.standing(k, r); ok {
 		return k, found, nil
 	}
@@ -118,7 +115,7 @@ func (r *Reader) windowsFor(t plan.Target, metrics []string, of telemetry.Range)
 	if r.cfg.Room == nil || t.Devices != nil {
 		return []store.Window{{Range: of}}
 	}
-	k := r.rangesOf(t, metrics).find(of)
+	k := r.rangesOf(t, metrics).find(of, 0)
 	switch {
 	case k == nil:
 		return []store.Window{{Range: of}}
@@ -135,7 +132,7 @@ func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
 	if q.r.cfg.Room == nil || t.Devices != nil {
 		return false
 	}
-	k := q.r.rangesOf(t, q.Request.Metrics).find(r)
+	k := q.r.rangesOf(t, q.Request.Metrics).find(r, 0)
 	if k == nil {
 		return false
 	}
@@ -217,11 +214,11 @@ func (q *Query) load(ctx context.Context, k *known, t plan.Target, r telemetry.R
 	}
 	q.r.documents.WithLabelValues("miss").Add(float64(len(found)))
 	k.changes = k.changes.With(k.put(found, !isKnown))
-	k.paid = number
-	if isPart { // of the rest is known what was
+	k.paid, k.date = number, date
+	if isPart { // the rest is known as of an earlier load
 		return nil
 	}
-	k.load, k.date, k.asOf = number, date, 0
+	k.load, k.asOf = number, 0
 	if date > 0 { // else the time is unknown, and the next load reads everything
 		k.asOf = max(date/1000-int64(heads.Margin.Seconds()), 1)
 	}

@@ -77,9 +77,9 @@ type knownChunk struct {
 	removed bool // from its range
 }
 
-// find returns the known range that has all of r, or else at least half of it and can be made longer; nil if there is
-// none.
-func (s *ranges) find(r telemetry.Range) *known {
+// find returns the known range that has all of r, or else at least half of it and can be made longer. Where there is
+// none it adds one of which nothing is known yet, unless the number for it is 0: then it returns nil.
+func (s *ranges) find(r telemetry.Range, number uint64) *known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	best, most := -1, length(r)/2
@@ -89,23 +89,19 @@ func (s *ranges) find(r telemetry.Range) *known {
 			best, most = i, part
 		}
 	}
-	if best < 0 {
+	var k *known
+	switch {
+	case best >= 0:
+		k = s.all[best]
+		s.all = slices.Delete(s.all, best, best+1)
+	case number == 0:
 		return nil
+	default:
+		k = &known{of: s, number: number, r: r, reading: make(chan struct{}, 1), stored: make(map[chunkRef]*knownChunk)}
 	}
-	k := s.all[best]
-	s.all = slices.Insert(slices.Delete(s.all, best, best+1), 0, k)
-	return k
-}
-
-// add returns a range of which nothing is known yet, and drops the one that was used least recently of too many.
-func (s *ranges) add(r telemetry.Range, number uint64) *known {
-	k := &known{of: s, number: number, r: r, reading: make(chan struct{}, 1), stored: make(map[chunkRef]*knownChunk)}
-	s.mu.Lock()
-	s.all = slices.Insert(s.all, 0, k)
-	if n := len(s.all); n > maxRanges {
-		s.drop(s.all[n-1])
+	if s.all = slices.Insert(s.all, 0, k); len(s.all) > maxRanges {
+		s.drop(s.all[maxRanges])
 	}
-	s.mu.Unlock()
 	return k
 }
 
@@ -278,9 +274,9 @@ func (s *knownChunk) remove() int64 {
 	return n
 }
 
-// decode returns the chunk's rows, and keeps them while there is room: decoding a chunk again is cheaper than reading
-// another one again. Nobody may change the frame.
-func (s *knownChunk) decode() (chunk.Frame, error) {
+// Decode implements piece.Decoder. It keeps the rows while there is room: decoding a chunk again is cheaper than reading
+// another one again.
+func (s *knownChunk) Decode() (chunk.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frame != nil {

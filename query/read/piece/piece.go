@@ -29,7 +29,7 @@ type Piece struct {
 
 	account *Account
 	bytes   int64
-	decode  func() (chunk.Frame, error) // of a chunk that other queries may see too; nil for another one
+	shared  Decoder // nil for a chunk that only this query has read
 }
 
 // OfRows returns rows of a head as a piece that takes memory of the account.
@@ -38,12 +38,18 @@ func (a *Account) OfRows(p Piece) (*Piece, error) {
 	return &p, a.Memory.Take(p.bytes)
 }
 
-// OfChunk returns a chunk as a piece that takes memory of the account. A decode that is not nil decodes it.
-func (a *Account) OfChunk(c *chunk.Chunk, decode func() (chunk.Frame, error)) (*Piece, error) {
+// Decoder decodes a chunk that several queries may have at the same time.
+type Decoder interface {
+	// Decode returns the chunk's rows, which nobody may change.
+	Decode() (chunk.Frame, error)
+}
+
+// OfChunk returns a chunk as a piece that takes memory of the account. A decoder that is not nil decodes it.
+func (a *Account) OfChunk(c *chunk.Chunk, shared Decoder) (*Piece, error) {
 	h := &c.Header
 	p := &Piece{
 		Device: h.Device, Source: store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through},
-		From: h.From, To: h.To, Chunk: c, account: a, bytes: ChunkBytes(c), decode: decode,
+		From: h.From, To: h.To, Chunk: c, account: a, bytes: ChunkBytes(c), shared: shared,
 	}
 	return p, a.Memory.Take(p.bytes)
 }
@@ -54,8 +60,8 @@ func (p *Piece) Rows() (f chunk.Frame, err error) {
 	switch {
 	case p.Chunk == nil:
 		f = p.Frame
-	case p.decode != nil:
-		f, err = p.decode()
+	case p.shared != nil:
+		f, err = p.shared.Decode()
 	default:
 		f, err = p.Chunk.Frame(nil)
 	}
