@@ -15,12 +15,12 @@ import (
 // ChangedSince returns from which instant on they may differ (decision record 17). It is small, and has no readings.
 type Basis struct {
 	r       telemetry.Range
-	orders  int          // of erasure
-	rows    kept.Changes // of heads
+	orders  int          // the number of orders of erasure
+	rows    kept.Changes // versions of heads' rows
 	targets map[sharding.Key]bool
 	chunks  chunks.Made
 	days    map[rollups.DayKey]rollups.DaySum
-	note    heads.Note // when the store was asked
+	note    heads.Note // the last question to the store
 }
 
 // Kept returns what has to be kept of a basis for ChangedSince.
@@ -94,7 +94,7 @@ func (q *Query) newBasis() *Basis {
 	return b
 }
 
-// hasBasis reports whether what was read so far leaves a basis.
+// hasBasis reports whether the reads so far leave a basis.
 func (q *Query) hasBasis() bool {
 	return !q.account.IsExplained() && q.req.AsOf == 0 && q.req.Order == piece.Unordered && q.req.Devices == nil &&
 		q.Incomplete() == nil && q.heads.Changes != nil && q.view.Tenant.Placement != nil && !q.view.HidesSome()

@@ -19,8 +19,8 @@ import (
 type Request struct {
 	piece.Request
 
-	// Narrow is called once, with what is read, and returns the first instant that is needed: what is before may be left
-	// out. It gets nil if what is read is not known. Nil for the whole range.
+	// Narrow is called once, with the basis of the answer, nil if that is not known. It returns the first instant that is
+	// needed: earlier readings may be left out. A nil Narrow needs the whole range.
 	Narrow func(*Basis) int64
 	// Kept is what an earlier answer to the same question was made of. Where the store has nothing new since, Narrow is
 	// called before the store is read.
@@ -111,7 +111,7 @@ func (q *Query) run(ctx context.Context, sink piece.Sink) error {
 	if err := q.view.Follow(ctx, q.heads.Seen); err != nil {
 		return err
 	}
-	if q.view.Snapshot.HasCopies() { // of which no head knows
+	if q.view.Snapshot.HasCopies() { // no head knows their chunks
 		q.heads.Stored.Ignore()
 	}
 	if q.req.AsOf > 0 {
@@ -140,10 +140,10 @@ func (q *Query) run(ctx context.Context, sink piece.Sink) error {
 	return q.chunks.Gather(ctx)
 }
 
-// readHeads reads the heads, with what is known of the tenant by then.
+// readHeads reads the heads, and begins the view of the tenant.
 func (q *Query) readHeads(ctx context.Context) (err error) {
 	q.view, err = plan.Begin(ctx, q.r.plan, &q.req.Request)
-	if err != nil || q.req.AsOf > 0 { // what was stored by a moment, heads do not say
+	if err != nil || q.req.AsOf > 0 { // heads do not know the state of an earlier moment
 		return err
 	}
 	answer, err := q.r.heads.Read(ctx, heads.Query{Request: &q.req.Request, Account: q.account, View: q.view})
@@ -177,7 +177,7 @@ func (q *Query) estimate() piece.Estimate {
 	return q.chunks.Estimate()
 }
 
-// confirm notes that what was read lacks nothing, if that is so.
+// confirm notes that the read ranges lack nothing, if the answer is complete.
 func (q *Query) confirm() {
 	if q.Incomplete() == nil && q.view.Tenant.Placement != nil {
 		q.chunks.Confirm()
@@ -199,7 +199,7 @@ func (k cutBySink) Add(p *piece.Piece) error {
 	return k.Sink.Add(p)
 }
 
-// noteExpired notes that what was known at a moment may have expired since; 0 stands for no moment.
+// noteExpired notes that readings may have expired since a moment; 0 is no moment.
 func (q *Query) noteExpired(since int64) {
 	if since == 0 {
 		return

@@ -2,8 +2,8 @@
 // stored chunks that may hold rows, found by the tenant's placement, or rollups in their place. It hands them on as
 // pieces, still encoded, with what they cost and whether any are missing.
 //
-// It keeps rules R1 to R9 of docs/internals/protocol.md, and coordinates packages with a question each: heads (what is
-// in memory, and what is known to be stored), plan (which keys can hold rows), chunks, and rollups. It must not know
+// It keeps rules R1 to R9 of docs/internals/protocol.md, and coordinates packages with a question each: heads (rows
+// in memory, and chunks known to be stored), plan (keys that can hold rows), chunks, and rollups. It must not know
 // what becomes of the pieces: package merge makes answers of them.
 package read
 
@@ -34,11 +34,11 @@ type Config struct {
 	Topics    topics.Set         // with their tenants; none: no topic is bound to a tenant
 
 	Fanout     int     // scans of one query at the same time
-	Bytes      int64   // of memory that one query may hold
-	TotalBytes int64   // that all queries may hold together
-	MaxRUs     float64 // that one query may be charged
+	Bytes      int64   // the most memory of one query
+	TotalBytes int64   // the most memory of all queries together
+	MaxRUs     float64 // the most request units of one query
 
-	Room       *kept.Room    // for what was read before; nil for none
+	Room       *kept.Room    // keeps reads for later queries; nil for none
 	RoomAge    time.Duration // after which it is read again, whatever is known of it
 	Registerer prometheus.Registerer
 
@@ -47,7 +47,7 @@ type Config struct {
 }
 
 // Reader makes queries. It is safe for any number of callers and starts nothing that outlives a call. Between calls it
-// remembers how far it has answered (rule R3), and within a bound what it has read (rules R7, R8).
+// remembers how far it has answered (rule R3), and keeps reads in a room (rules R7, R8).
 type Reader struct {
 	cfg     Config
 	pool    *piece.Pool
@@ -66,11 +66,12 @@ func New(c Config) *Reader {
 			Registerer: c.Registerer, Now: c.Now, Logger: c.Logger}),
 		chunks: chunks.New(chunks.Config{Chunks: c.Chunks, Fanout: c.Fanout, Room: c.Room, RoomAge: c.RoomAge,
 			Registerer: c.Registerer, Now: c.Now}),
-		rollups: rollups.New(rollups.Config{Rollups: c.Rollups, Fanout: c.Fanout, Room: c.Room, Now: c.Now, Logger: c.Logger}),
+		rollups: rollups.New(rollups.Config{Rollups: c.Rollups, Fanout: c.Fanout, Room: c.Room, Now: c.Now,
+			Logger: c.Logger}),
 	}
 }
 
-// Memory returns a counter of what a caller holds beside its queries, with a limit of its own. It must be closed.
+// Memory returns a counter of memory that a caller holds outside queries. It must be closed.
 func (r *Reader) Memory(limit int64) *piece.Memory { return r.pool.Memory(limit) }
 
 // Await waits until heads have read the records that the context asks for, if any (WithAfter).

@@ -39,7 +39,7 @@ func (w *ChainCheck) Add(device string, id chunk.ID) bool {
 		w.seen[id.Day] = day
 	}
 	n := day[of]
-	if l := len(n); l == 0 || n[l-1] < id.Number { // as they come as a rule
+	if l := len(n); l == 0 || n[l-1] < id.Number { // chunks come in this order as a rule
 		day[of] = append(n, id.Number)
 		return true
 	}
@@ -196,7 +196,7 @@ func (q *Query) Check(ctx context.Context, w *ChainCheck, r telemetry.Range, lat
 	return nil
 }
 
-// part names so many chunks of a suspect.
+// part names one chunk or several of a suspect.
 func (s suspect) part(chunks int) string {
 	if chunks == 1 {
 		return fmt.Sprintf("a chunk of device %s, day %s,", s.device, s.day)

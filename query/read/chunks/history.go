@@ -12,20 +12,20 @@ import (
 	"binnacle/sharding"
 )
 
-// finding returns what a scan is modelled to cost for so many small documents that lie apart, as chunks of a device do
-// and of several devices that report at the same time. What loading them costs beside that is learnt.
+// finding returns the modelled cost of a scan that finds a number of small documents that lie apart, as chunks do. The
+// cost of loading them comes on top, and is learnt.
 func finding(seeks int, documents float64) float64 {
 	return ru.Stepped.Query(ru.QueryWork{Seeks: seeks, Scattered: max(0, int(math.Round(documents))-seeks)})
 }
 
-// The seeks of scans: of a first-level key two ends of a range and the key, of a full key the device and the key of the
-// request beside it.
+// The seeks of scans: of a first-level key two ends of a range and the key, of a full key also the device and the key
+// of the request.
 const (
 	prefixSeeks = 3
 	keySeeks    = 5
 )
 
-// seeks returns those of a scan of a target. A list of devices has one more value than devices.
+// seeks returns how many seeks a scan of a target takes. A list of devices has one more value than devices.
 func seeks(t plan.Target) int {
 	switch {
 	case t.Device != "":
@@ -52,11 +52,11 @@ type historyKey struct {
 	tenant string
 	sharding.Key
 	device bool // full keys
-	named  bool // of devices that are named
+	named  bool // the scan names devices
 }
 
 // scanYield is documents that begin in a day (of one device where devices are named), what loading one costs,
-// and how many days it covers: a scan also finds those that begin before its range.
+// and how many days it covers: a scan also finds documents that begin before its range.
 type scanYield struct{ documents, rus, covers float64 }
 
 // maxHistory bounds the memory that the history takes.
@@ -86,7 +86,7 @@ func (p *scanHistory) of(tenant string, t plan.Target) (scanYield, bool) {
 	return f, ok
 }
 
-// yieldOf returns what a scan of a target has found over so many days, in documents that cover so many together.
+// yieldOf returns the yield of a scan over a number of days, with documents that together cover a number of days.
 func yieldOf(t plan.Target, u store.Usage, over, covered float64) (f scanYield) {
 	if u.Documents > 0 {
 		f.rus = max(0, u.RUs-finding(seeks(t), float64(u.Documents))) / float64(u.Documents)
@@ -96,7 +96,7 @@ func yieldOf(t plan.Target, u store.Usage, over, covered float64) (f scanYield) 
 	return f
 }
 
-// over returns how many documents a scan of so many days finds, and what it costs.
+// over returns how many documents a scan over a number of days finds, and its cost.
 func (y scanYield) over(days float64, seeks int) (documents, rus float64) {
 	documents = y.documents * (days + y.covers)
 	return documents, finding(seeks, documents) + documents*y.rus
@@ -135,7 +135,7 @@ func (q *Query) Estimate() (e piece.Estimate) {
 	return e
 }
 
-// EstimateRead adds what a range of a target's chunks is expected to cost, some of which may be known.
+// EstimateRead adds the expected cost of a range of a target's chunks, a part of which may be known.
 func (q *Query) EstimateRead(e *piece.Estimate, t plan.Target, r telemetry.Range) {
 	for _, w := range q.r.windowsFor(t, q.Request.Metrics, r) {
 		if w.Since > 0 {
@@ -146,7 +146,7 @@ func (q *Query) EstimateRead(e *piece.Estimate, t plan.Target, r telemetry.Range
 	}
 }
 
-// EstimateScan adds a scan of so many days of a target's chunks.
+// EstimateScan adds a scan over a number of days of a target's chunks.
 func (q *Query) EstimateScan(e *piece.Estimate, t plan.Target, days float64) {
 	yield, ok := q.r.history.of(q.Request.Tenant, t)
 	documents, rus := yield.over(days, seeks(t))

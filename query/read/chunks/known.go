@@ -17,15 +17,15 @@ import (
 )
 
 // A range begins at a multiple of rangeStep, so that one that moves with the time leaves few of them. One that ends
-// less than recentRange ago goes on to the end of the month: nothing is stored there yet, and the next one will end
+// less than recentRange ago is read to the end of the month: nothing is stored there yet, and the next one will end
 // later.
 const (
 	rangeStep   = 10 * time.Minute
 	recentRange = time.Hour
 )
 
-// Read reads the chunks of a target that may have rows in r, as a scan does, but asks the store only for those that
-// were stored since the last read. It is safe for any number of callers.
+// Read reads the chunks of a target that may have rows in r, as a scan does, but asks the store only for chunks stored
+// since the last read. It is safe for any number of callers.
 func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take func(*piece.Piece) error) error {
 	if q.r.cfg.Room == nil || t.Devices != nil {
 		q.Notes.Inexact()
@@ -250,8 +250,8 @@ func (q *Query) Confirm() {
 	}
 }
 
-// sameMoment is how long queries for different metrics share that a key has nothing new: as long as the panels of a
-// dashboard take to ask.
+// sameMoment is how long queries for different metrics share an empty answer for what is new: about the time in which
+// the panels of a dashboard ask.
 const sameMoment = 15 * time.Second
 
 // nothingKey names that a key had nothing new: in a known range, or in windows by the second of the first one.
@@ -263,7 +263,7 @@ type nothingKey struct {
 // nothing says that a scan of windows found no chunk, of any metric.
 type nothing struct {
 	windows []store.Window
-	date    int64 // of the service
+	date    int64 // the service's date of the scan
 	note    heads.Note
 }
 
@@ -294,7 +294,7 @@ func (q *Query) foundNothing(key nothingKey, windows []store.Window, note *heads
 	return n.date, true
 }
 
-// ScanWindows scans several ranges, each without what was stored before its second.
+// ScanWindows scans several ranges, each for chunks stored since its second.
 func (q *Query) ScanWindows(ctx context.Context, t plan.Target, w []store.Window,
 	take func(*piece.Piece) error) error {
 	_, _, err := q.scanTarget(ctx, t, store.Scan{Windows: w}, take)

@@ -21,10 +21,10 @@ type Notes struct {
 
 // Made is what an answer was made of: known ranges, each as of a version.
 type Made struct {
-	Ranges  map[uint64]kept.Changes // by number
+	Ranges  map[uint64]kept.Changes // their versions, by number
 	Expires int64                   // ms since 1970 UTC: when the first chunk may be gone
 	Date    int64                   // the same: when the last read was answered, by the service's clock
-	Due     time.Time               // when the store is to be asked for one of them; zero for no time
+	Due     time.Time               // the store must be asked for a range again; zero for no time
 }
 
 // Inexact notes a read that leaves no note.

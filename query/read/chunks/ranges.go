@@ -20,7 +20,7 @@ import (
 // maxRanges is how many ranges of a key are known at most.
 const maxRanges = 8
 
-// longer is how many times as long as its own range a read may be that a query waits for.
+// longer bounds the read that a query waits for, as a multiple of the query's own range.
 const longer = 4
 
 // rangesKey names ranges.
@@ -39,28 +39,28 @@ type ranges struct {
 	all []*known   // the one that was used last in front
 }
 
-// known is a range of a key of which all chunks are known that were stored before a moment. It stands by itself: what
-// is known of it says nothing about another one.
+// known is a range of a key with all its chunks that were stored before a moment. What is known of one range says
+// nothing about another range.
 type known struct {
 	of     *ranges
 	number uint64 // no other range has it
 
 	// Guarded by of.mu.
 	r       telemetry.Range
-	queue   []telemetry.Range // of the queries that read it or wait to
+	queue   []telemetry.Range // ranges of the queries that read it or wait to
 	bytes   int64
 	dropped bool
 
 	reading chan struct{} // a lock that a context can end; it guards what follows
 	asOf    int64         // s since 1970 UTC, by the service's clock; 0: nothing is known
-	read    time.Time     // when it was read as a whole
+	read    time.Time     // the start of the last read of the whole range
 	stored  map[chunkRef]*knownChunk
-	changes kept.Changes // of stored
+	changes kept.Changes // versions of stored
 	date    int64        // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
-	expires int64        // when the first of stored does
+	expires int64        // the first expiry of a stored chunk
 	load    uint64       // number of the last load
 	paid    uint64       // the same, also of a load of a part
-	note    heads.Note   // of the last answer that lacked nothing (rule R4)
+	note    heads.Note   // the last complete answer's (rule R4)
 }
 
 type chunkRef struct{ device, id string }
@@ -74,11 +74,11 @@ type knownChunk struct {
 
 	mu      sync.Mutex // guards below
 	frame   *chunk.Frame
-	removed bool // from its range
+	removed bool // its range has dropped it
 }
 
-// find returns the known range that has all of r, or else at least half of it and can be made longer. Where there is
-// none it adds one of which nothing is known yet, unless the number for it is 0: then it returns nil.
+// find returns the known range that has all of r, or else at least half of it and can be made longer. If no range
+// fits, find adds an empty one, unless the number for it is 0: then it returns nil.
 func (s *ranges) find(r telemetry.Range, number uint64) *known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *ranges) find(r telemetry.Range, number uint64) *known {
 	return k
 }
 
-// drop drops a range. A query that is reading it goes on with what it has. The caller holds mu.
+// drop drops a range. A query that is reading it finishes with the chunks that it has. The caller holds mu.
 func (s *ranges) drop(k *known) {
 	i := slices.Index(s.all, k)
 	s.all = slices.Delete(s.all, i, i+1)
@@ -193,8 +193,8 @@ func (k *known) isKnown(now time.Time, age time.Duration) bool {
 	return k.asOf > 0 && now.Sub(k.read) < age
 }
 
-// windows returns the scans after which all of r is known, and the range that is known then: what was stored since asOf
-// in the known range and everything in what it lacks, or everything in r.
+// windows returns the scans after which all of r is known, and the range that is known then. The scans ask for chunks
+// stored since asOf in the known range and for everything outside it, or for everything in r.
 func (k *known) windows(r telemetry.Range, isKnown bool) (out []store.Window, next telemetry.Range) {
 	if !isKnown {
 		return []store.Window{{Range: r}}, r
@@ -274,8 +274,8 @@ func (s *knownChunk) remove() int64 {
 	return n
 }
 
-// Decode implements piece.Decoder. It keeps the rows while there is room: decoding a chunk again is cheaper than reading
-// another one again.
+// Decode implements piece.Decoder. It keeps the rows while there is room: decoding a chunk again is cheaper than
+// reading another one again.
 func (s *knownChunk) Decode() (chunk.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ type foundChunks struct {
 	load    uint64 // 0 if another query has paid for it
 	changes kept.Changes
 	date    int64
-	due     time.Time // when the store is asked again, whatever heads say
+	due     time.Time // the store must be asked again then
 }
 
 // loaded is a range that a query has read, and what heads had counted before.

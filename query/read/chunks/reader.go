@@ -1,6 +1,6 @@
 // Package chunks reads stored chunks: it scans keys, holds what they answer against what must be there (rule R4), and
-// keeps what was read, so that of a range that was read before it asks only for what was stored since (rule R7), or not
-// at all (rule R8).
+// keeps what was read, so that a later read of a known range asks only for newer chunks (rule R7), or for nothing
+// (rule R8).
 //
 // It must not know rollups.
 package chunks
@@ -58,12 +58,12 @@ type Query struct {
 	Sources
 	Notes         Notes
 	Missing       []string        // why the answer is not complete (rule R4), a sentence each
-	MissingChunks []MissingChunks // of these, what the store lacks
+	MissingChunks []MissingChunks // chunks that the store lacks, a part of Missing
 
 	r      *Reader
 	tails  heads.Tails // nil until they are needed
 	reread int         // devices and days that were read again
-	days   int         // of the next window
+	days   int         // days in the next window
 	oneDay bool        // windows of more than a day have turned out too large
 
 	mu     sync.Mutex // guards below
@@ -79,7 +79,7 @@ func (r *Reader) Query(s Sources) *Query {
 	return q
 }
 
-// daysOfMonth is enough days for a window that takes what is left of a month.
+// daysOfMonth is enough days for the rest of any month.
 const daysOfMonth = 31
 
 // Sources is what a query has besides chunks.
@@ -88,7 +88,7 @@ type Sources struct {
 	Account *piece.Account
 	View    *plan.View
 	Heads   *heads.Answer
-	Kept    heads.Note // when the store was asked for an earlier answer to the same question
+	Kept    heads.Note // the note of an earlier answer to the same question
 	Sink    piece.Sink
 }
 
@@ -110,7 +110,7 @@ func (q *Query) Tails() heads.Tails {
 // Deliver hands a piece on, unless it is erased.
 func (q *Query) Deliver(p *piece.Piece) error {
 	erased, hasNew := q.View.IsErased(&p.Chunk.Header)
-	if hasNew { // what was delivered before may have been erased
+	if hasNew { // earlier pieces may have been erased
 		q.Notes.Inexact()
 	}
 	if erased {

@@ -20,8 +20,8 @@ func (q *Query) scan(ctx context.Context, t plan.Target, r telemetry.Range, take
 	return err
 }
 
-// scanSince scans without what was stored before a second, by the service's clock. It reports whether a container is
-// gone in which chunks were found before.
+// scanSince scans for chunks stored since a second of the service's clock. It reports whether a container is gone that
+// had chunks before.
 func (q *Query) scanSince(ctx context.Context, t plan.Target, w store.Window,
 	take func(*piece.Piece) error) (usage store.Usage, gone bool, err error) {
 	covered := int64(0)
@@ -38,7 +38,7 @@ func (q *Query) scanSince(ctx context.Context, t plan.Target, w store.Window,
 // scanTarget makes a scan of a target.
 func (q *Query) scanTarget(ctx context.Context, t plan.Target, s store.Scan,
 	take func(*piece.Piece) error) (usage store.Usage, gone bool, err error) {
-	var own error // of take or charge, which Scan returns as it is
+	var own error // take's or charge's error, which Scan returns unchanged
 	q.Account.Visit(t.Key)
 	s.Key, s.Devices, s.Descending = t.Key, t.Devices, q.Request.Order == piece.Descending
 	s.Charge = func(rus float64) error {

@@ -100,7 +100,7 @@ func begin(feeds []*feed, at int64) {
 	}
 }
 
-// fill takes the next piece of each feed that has begun and has none at hand, and leaves out those that have ended.
+// fill takes the next piece from each feed that has begun and has none at hand, and drops feeds that have ended.
 func fill(feeds []*feed, seen *ChainCheck) ([]*feed, error) {
 	for _, f := range feeds {
 		if f.start == nil && f.next == nil {

@@ -33,11 +33,11 @@ type Answer struct {
 	Deferrals []Deferral // which make the answer incomplete too
 	Pieces    []*piece.Piece
 	Stored    *Stored
-	Changes   kept.Changes // of the rows; nil: these leave no note
-	Expires   int64        // ms since 1970 UTC: when the first chunk does of which the rows are among Pieces
+	Changes   kept.Changes // versions of the rows; nil: the rows leave no note
+	Expires   int64        // ms since 1970 UTC: the first expiry of a chunk with rows among Pieces
 
 	tails []func(add func(chainDay, store.Tail))
-	count int // of tails, at most
+	count int // the most that tails can yield
 }
 
 // NoAnswer returns the answer of heads that were not asked.
@@ -316,7 +316,7 @@ func (a *asking) noteTails(s *snapshot) error {
 	return a.Account.Memory.Take(tailBytes * int64(a.count))
 }
 
-// Tails returns the last chunks of the chains of a request, but those of hidden days.
+// Tails returns the last chunk of each chain of a request, except on hidden days.
 func (a *Answer) Tails(r *piece.Request, view *plan.View) Tails {
 	out := make(Tails)
 	first, last := r.Days()

@@ -18,8 +18,8 @@ import (
 // polls is the pauses between reads of heads while a query waits for positions.
 var polls = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
-// waiting returns a context that ends when a query has waited for heads for as long as it may: half of its time, so
-// that it can still read.
+// waiting returns a context that ends after half of a query's time, so that a query that waits for heads can
+// still read.
 func waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, piece.TimeoutOf(ctx)/2)
 }

@@ -10,8 +10,8 @@ import (
 	"binnacle/query/read/piece"
 )
 
-// Rows of heads are kept: a bin of an owner only grows at its end, so that of the bins that were read before, heads are
-// asked only for what came since. What a bin had is not shown when its head no longer has the bin: then its rows are
+// Rows of heads are kept: a bin of an owner only grows at its end, so heads are asked only for the rows that known
+// bins lack. What a bin had is not shown when its head no longer has the bin: then its rows are
 // stored, or gone.
 
 // deviceDay is a device on a day.
@@ -34,7 +34,7 @@ type part struct {
 	from, to int64 // instants, both inclusive; to is below from if there are no rows
 }
 
-// What a bin and a part take beside their frames.
+// Memory of a bin and of a part without their frames.
 const (
 	binBytes  = 256
 	partBytes = 128
@@ -47,7 +47,7 @@ const (
 	maxParts  = 8 * joinParts
 )
 
-// with returns a bin with the rows that a head answered; nil if they do not follow what is known. The known bin may be
+// with returns a bin with the rows that a head answered; nil if they do not follow the known rows. The known bin may be
 // nil.
 func (b *bin) with(rows *store.HeadRows) *bin {
 	next := part{frame: rows.Frame, source: rows.Source, to: -1}

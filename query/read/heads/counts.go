@@ -27,7 +27,7 @@ type counts struct {
 	count uint64
 	tails map[chainDay]store.Tail
 	later []*Later // since begun, in the order of counts
-	days  days     // that were asked for
+	days  days     // the days of the question
 	begin *int     // the same in all counts that have followed from the same first ones
 }
 
@@ -36,7 +36,7 @@ type Later struct {
 	chainDay
 	Tail store.Tail
 
-	count uint64 // of the head, when it was answered
+	count uint64 // the head's Count at that answer
 	first uint32 // the first number that was not known
 	bins  []*bin // with the rows of the chunk, which need not be read then; nil: not known
 
@@ -44,21 +44,20 @@ type Later struct {
 	expires int64 // ms since 1970 UTC, about: when the chunk does
 }
 
-// laterBytes is what a later tail takes beside the rows of its bins.
+// laterBytes is the memory of a later tail without the rows of its bins.
 const laterBytes = 192
 
 // Numbers returns the first and the last number of the chunks that were not known.
 func (l *Later) Numbers() (first, last uint32) { return l.first, l.Tail.Number }
 
 // IsExplained reports whether the chunks need not be read for a range: they have no rows there, or their rows are known
-// and do not expire for as long as the store may stay unasked after a date of its clock.
+// and do not expire while the store may stay unasked after a date of its clock.
 func (l *Later) IsExplained(r telemetry.Range, date int64) bool {
 	return l.first == l.Tail.Number && (l.Tail.From >= r.To || l.Tail.To < r.From ||
 		l.bins != nil && ExpiresLate(l.expires, date))
 }
 
-// ExpiresLate reports whether nothing expires, by the service's clock, for as long as the store may stay unasked after
-// a date.
+// ExpiresLate reports whether nothing expires, by the service's clock, while the store may stay unasked after a date.
 func ExpiresLate(expires, date int64) bool {
 	return date > 0 && expires > date+(askEvery+2*Margin).Milliseconds()
 }
@@ -76,7 +75,7 @@ func newCounts(h *store.PartitionHead, of days) *counts {
 	return c
 }
 
-// shown is what a head shows beside what it counts.
+// shown is the rows that a head shows, and the question.
 type shown struct {
 	days        days
 	before, now binsOf
@@ -155,7 +154,7 @@ func (c *counts) bytes() int64 {
 // binsOf is bins of an owner.
 type binsOf map[deviceDay][]*bin
 
-// find returns the bin that begins with a record, nil if there is none.
+// find returns the bin that begins with a record, or nil.
 func (m binsOf) find(of deviceDay, first int64) *bin {
 	for _, b := range m[of] {
 		if b.first == first {

@@ -17,7 +17,7 @@ const minKeptRange = time.Hour
 // question names what heads were asked: what they answered to one question says nothing about another one.
 type question struct {
 	tenant, metrics, devices string
-	orders                   int // of erasure, under which rows were asked for: there are only ever more
+	orders                   int // the number of erasure orders in the request; it only grows
 }
 
 // days are the days from first to last.
@@ -38,8 +38,8 @@ func questionOf(r *piece.Request, orders int) (out question, ok bool) {
 // known is what heads have answered to a question. It does not change once others may see it.
 type known struct {
 	owners  map[uint64]*owned
-	changes kept.Changes                // of the rows
-	asked   map[telemetry.Day]time.Time // when a day was asked for last
+	changes kept.Changes                // versions of the rows
+	asked   map[telemetry.Day]time.Time // the last question about each day
 }
 
 // owned is what the head of an owner has answered.
@@ -59,7 +59,7 @@ func (k *known) of(owner uint64) *owned {
 // maxKnownBytes bounds the part of a request that names known bins. Bins beyond it are answered whole.
 const maxKnownBytes = 4 << 20
 
-// ask names in a request what is known of some days.
+// ask names in a request the known bins and counts of some days.
 func (k *known) ask(r *store.HeadRequest, asked days) {
 	left := maxKnownBytes
 	for owner, o := range k.owners {
@@ -124,7 +124,7 @@ func (o *owned) follows(before *owned) bool {
 	return o.counts != nil && before.counts != nil && o.counts.begin == before.counts.begin
 }
 
-// eachStored calls yield with the bins of which the rows are known and stored, but those that heads still show.
+// eachStored calls yield with each bin of known rows that are stored and no longer shown by heads.
 func (o *owned) eachStored(yield func(*Later, *bin)) {
 	if o.counts == nil {
 		return

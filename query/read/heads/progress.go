@@ -26,7 +26,7 @@ type progress struct {
 	mu            sync.Mutex // guards below
 	known         map[partition]bool
 	answered      map[partition]streamPosition
-	next          time.Time // when the log is asked again
+	next          time.Time // the next question to the log
 	hasPartitions bool      // the log has answered
 }
 

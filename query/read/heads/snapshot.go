@@ -24,7 +24,7 @@ func (p partition) compare(q partition) int {
 }
 
 // streamPosition is how far a partition was read. A higher stream is a newer incarnation of the topic: its positions
-// say nothing about those of an older one.
+// are not comparable with positions of an older one.
 type streamPosition struct {
 	stream   uint32
 	position int64
@@ -39,10 +39,10 @@ func positionOf(h store.PartitionHead) streamPosition { return streamPosition{h.
 // snapshot is what the heads answered, the furthest head of each partition and stream (rule R2).
 type snapshot struct {
 	began      time.Time                    // before the heads were asked
-	answered   map[partition]streamPosition // by answers that had ended by then (rule R3)
+	answered   map[partition]streamPosition // the positions that earlier answers have used (rule R3)
 	tenant     string
-	furthest   map[partition]store.PartitionHead // of the newest stream; without partitions of other tenants
-	best       []store.PartitionHead             // those whose rows count
+	furthest   map[partition]store.PartitionHead // the newest stream's; without partitions of other tenants
+	best       []store.PartitionHead             // the heads with rows that count
 	all        []store.PartitionHead
 	containers map[string]bool // where chunks may lie, as the heads know it
 	err        error           // why some heads may be missing

@@ -6,7 +6,7 @@ import "time"
 // counted since the store was asked is explained by rows that are known, the store has nothing that an answer would
 // lack.
 type Stored struct {
-	began  time.Time // by the querier's clock, before the heads were asked
+	began  time.Time // the querier's time before it asked the heads
 	now    func() time.Time
 	owners map[uint64]*counts // nil: not all heads count, or something is stored that they do not know
 }
@@ -14,16 +14,16 @@ type Stored struct {
 // Note says when the store was asked for a range, and what heads had counted before. What it says of one range says
 // nothing of another one.
 type Note struct {
-	heads     map[uint64]uint64 // by owner, the Count of its head; nil: not known
-	at        time.Time         // by the querier's clock, before the heads were asked
-	due       time.Time         // when the store is asked again
+	heads     map[uint64]uint64 // the Count of each owner's head; nil: not known
+	at        time.Time         // the querier's time before it asked the heads
+	due       time.Time         // the store must be asked again then
 	unsettled time.Time         // until when it is asked each time: a process that is gone may have a create under way
 }
 
 // Counts reports whether all heads count what is stored.
 func (s *Stored) Counts() bool { return s.owners != nil }
 
-// Ignore has nothing follow from what heads count, where chunks come that no head knows.
+// Ignore forgets the counts, because chunks come that no head knows.
 func (s *Stored) Ignore() { s.owners = nil }
 
 // Stands reports whether the store has nothing that was not there when a note was made, but chunks that are explained.

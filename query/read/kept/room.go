@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// ItemBytes is what an item takes beside its value.
+// ItemBytes is the memory of an item without its value.
 const ItemBytes = 512
 
 // Room keeps values by key, of types of their own, within a limit of bytes: the one that was used least recently goes
@@ -28,7 +28,7 @@ type Room struct {
 
 	mu     sync.Mutex // guards below
 	items  map[any]*list.Element
-	recent *list.List // of *Item, the last used one in front
+	recent *list.List // *Item values, the last used one in front
 	used   int64      // bytes of all of them
 }
 
@@ -69,7 +69,7 @@ func (r *Room) Get(key any, age time.Duration) (value any, ok bool) {
 	return e.Value.(*Item).value, true
 }
 
-// Put sets the value of a key, which nobody may change afterwards. One that takes more than half of the room is not
+// Put sets the value of a key, which is immutable from then on. One that takes more than half of the room is not
 // kept.
 func (r *Room) Put(key, value any, bytes int64) {
 	if r == nil {
@@ -87,7 +87,7 @@ func (r *Room) Put(key, value any, bytes int64) {
 }
 
 // GetOrMake returns the value of a key, however old it is, and makes it where there is none. Such a value may change,
-// and says by Grow what it takes beside the bytes that it begins with.
+// and reports by Grow how its size changes.
 func (r *Room) GetOrMake(key any, bytes int64, made func(*Item) any) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"binnacle/sharding"
 )
 
-// Stats is what was read, and what it cost.
+// Stats counts reads and their cost.
 type Stats struct {
 	RequestUnits  float64 // charged for scans, all attempts together
 	Documents     int     // chunks read
@@ -16,12 +16,12 @@ type Stats struct {
 	Rollups       int     // rollup documents and manifests read
 	RollupsCached int     // rollup documents that were read before
 	Keys          int     // partition keys and prefixes of them that were scanned
-	Containers    int     // that these keys lie in
+	Containers    int     // the containers of these keys
 	HeadRows      int     // rows that came from memory, before merging
 	Reread        int     // devices and days that were read again because chunks were missing (rule R4)
 }
 
-// Plus returns what two reads have cost. Containers are those of the read that had more: both may have asked the same.
+// Plus returns what two reads have cost. Containers is the greater number: both may have asked the same ones.
 func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
@@ -41,7 +41,7 @@ type Account struct {
 
 	samples     atomic.Int64
 	explanation *Explanation // nil for none; set before the query reads
-	explained   *Explained   // in it
+	explained   *Explained   // the query's read in the explanation
 
 	mu         sync.Mutex // guards below
 	spent      float64    // also by scans under way
@@ -50,7 +50,7 @@ type Account struct {
 	containers map[string]bool
 }
 
-// NewAccount returns an account of a request that may cost so many request units.
+// NewAccount returns an account of a request, with a limit of request units.
 func NewAccount(m *Memory, maxRUs float64, r *Request) *Account {
 	return &Account{Memory: m, maxRUs: maxRUs, maxSamples: r.Samples, mayGoOn: r.Continue,
 		keys: make(map[sharding.Key]bool), containers: make(map[string]bool)}
@@ -85,7 +85,7 @@ func (a *Account) Add(s Stats) {
 	a.sum = a.sum.Plus(s)
 }
 
-// Stats returns what was read so far.
+// Stats returns the counts so far.
 func (a *Account) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Pool) give(n int64) {
 	p.used -= n
 }
 
-// Memory counts the bytes that one query holds, of its own and of what all queries may hold together: pieces, and
+// Memory counts the bytes that one query holds, against its limit and that of all queries together: pieces, and
 // decoded columns that are being merged. It is safe for any number of callers.
 type Memory struct {
 	limit int64
@@ -137,10 +137,10 @@ type Memory struct {
 	peak int64
 }
 
-// NewPool returns a pool of so many bytes.
+// NewPool returns a pool with a limit of bytes.
 func NewPool(limit int64) *Pool { return &Pool{limit: limit} }
 
-// Memory returns a counter with a limit of its own. It must be closed.
+// Memory returns a counter with a limit below the pool's. It must be closed.
 func (p *Pool) Memory(limit int64) *Memory { return &Memory{limit: limit, pool: p} }
 
 // Take adds n bytes, or returns an error and adds none. A sink passes that error on.
@@ -181,11 +181,11 @@ func (m *Memory) Close() {
 	m.used = 0
 }
 
-// What things take beside their contents, in bytes, rounded up: slices and strings.
+// Overheads in bytes, rounded up: slices and strings.
 const (
-	overheadBytes = 256 // of a piece, in the lists and heaps that it is in
-	headerBytes   = 128 // of a group or a decoded column
-	columnBytes   = 256 // of a column that is not decoded: its statistics
+	overheadBytes = 256 // a piece, in the lists and heaps that it is in
+	headerBytes   = 128 // a group or a decoded column
+	columnBytes   = 256 // an undecoded column: its statistics
 )
 
 // GroupBytes returns about how much memory a decoded group takes.

@@ -19,8 +19,8 @@ var (
 
 // LimitError says that an answer can't be made within the limits of one query.
 type LimitError struct {
-	Limit  string   // what the answer needs more than
-	Narrow []string // what the caller may do about it
+	Limit  string   // the limit that the answer exceeds
+	Narrow []string // advice to the caller
 }
 
 // Error returns the limit, and what to narrow.
@@ -72,12 +72,12 @@ func Unavailable(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)
 }
 
-// TimeoutError says that a query has taken as long as it may. The same request may be sent again.
+// TimeoutError says that a query has exceeded its time. The same request may be sent again.
 type TimeoutError struct {
 	After time.Duration
 	Read  string // the read of the store that was not answered; "" for none
 
-	// Failing is how the store has failed meanwhile; nil where it was silent.
+	// Failing is how the store has failed; nil where it was silent.
 	Failing *store.FailingError
 }
 
@@ -106,7 +106,7 @@ func endedWhile(ctx context.Context, reading string, err error) error {
 	return out
 }
 
-// Unwrap returns how the store has failed meanwhile.
+// Unwrap returns how the store has failed.
 func (e *TimeoutError) Unwrap() error {
 	if e.Failing == nil {
 		return nil

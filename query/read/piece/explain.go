@@ -26,7 +26,7 @@ type Explained struct {
 	Range       telemetry.Range
 	Ordered     bool // rows in the order of time; else series or statistics
 	Estimate    Estimate
-	Scans       []ScanExplained       // in the order in which they ended
+	Scans       []ScanExplained       // ordered by their end
 	RollupScans []RollupScanExplained // the same
 	Covered     []CoveredExplained
 	Stats       Stats
@@ -58,7 +58,7 @@ type Estimate struct {
 	Guessed      bool
 }
 
-// Add adds a scan that is expected to find so many documents. Guessed says that no earlier one was alike.
+// Add adds a scan with the documents that it is expected to find. Guessed says that no earlier one was alike.
 func (e *Estimate) Add(documents, rus float64, guessed bool) {
 	e.Scans++
 	e.Documents += documents
@@ -66,12 +66,12 @@ func (e *Estimate) Add(documents, rus float64, guessed bool) {
 	e.Guessed = e.Guessed || guessed
 }
 
-// ScanExplained is one scan: its question, what it has found, and what it has cost.
+// ScanExplained is one scan: its question, its documents and its cost.
 type ScanExplained struct {
 	sharding.Key
 	Named        int // devices named under the first level; 0 for all there, or the key's own
 	Range        telemetry.Range
-	Since        int64 // s since 1970 UTC: what was stored before is known; 0: all was asked for
+	Since        int64 // s since 1970 UTC: earlier chunks are known; 0: all were requested
 	Documents    int
 	RequestUnits float64
 }
@@ -85,7 +85,7 @@ func WithExplanation(ctx context.Context) (context.Context, *Explanation) {
 }
 
 // WithPlan returns a context that collects what its queries would ask, and what that is expected to cost. They read
-// heads, but no document: their answers are empty, and nobody may keep them.
+// heads, but no document: their answers are empty, and must not be kept.
 func WithPlan(ctx context.Context) (context.Context, *Explanation) {
 	e := &Explanation{planned: true}
 	return context.WithValue(ctx, explanationKey{}, e), e

@@ -22,7 +22,7 @@ type Piece struct {
 	// range, and metrics that were not asked for; a head's rows have neither.
 	From, To int64
 	Chunk    *chunk.Chunk // nil for a head
-	Frame    chunk.Frame  // of a head; it must not be changed
+	Frame    chunk.Frame  // a head's rows, which must not be changed
 
 	// Except is the instants that rollups cover of the device: rows in it do not count.
 	Except telemetry.Range
@@ -40,7 +40,7 @@ func (a *Account) OfRows(p Piece) (*Piece, error) {
 
 // Decoder decodes a chunk that several queries may have at the same time.
 type Decoder interface {
-	// Decode returns the chunk's rows, which nobody may change.
+	// Decode returns the chunk's rows, which must not be changed.
 	Decode() (chunk.Frame, error)
 }
 
@@ -54,7 +54,7 @@ func (a *Account) OfChunk(c *chunk.Chunk, shared Decoder) (*Piece, error) {
 	return p, a.Memory.Take(p.bytes)
 }
 
-// Rows returns the piece's rows, of a chunk those of the metrics that were asked for, decoded. They must not be
+// Rows returns the piece's rows, decoded, without metrics that were not asked for. They must not be
 // changed. It fails also when the query has decoded as many values as it may.
 func (p *Piece) Rows() (f chunk.Frame, err error) {
 	switch {
@@ -88,7 +88,7 @@ type Sink interface {
 	Passed(position int64) error
 }
 
-// Stop is the error of a sink that has enough. It ends the read, and is no error of the query: what was read is held
+// Stop is the error of a sink that has enough. It ends the read, and is no error of the query: chunks are held
 // against rule R4 up to At, the time of the last row that counts.
 type Stop struct{ At int64 }
 
@@ -107,8 +107,8 @@ func Ended(err error) error {
 // Request asks for the pieces that may hold rows of one tenant.
 type Request struct {
 	Tenant  string
-	Devices []string // in order, each once; nil: all
-	Metrics []string // in order, each once; nil: all
+	Devices []string // sorted, each once; nil: all
+	Metrics []string // sorted, each once; nil: all
 	Range   telemetry.Range
 	Order   Order
 	Early   bool  // the sink may stop early: little is read at first. For ordered requests.
@@ -119,7 +119,7 @@ type Request struct {
 	// as it is. Nil for none.
 	Continue func() error
 
-	// AsOf asks for what was stored by a moment, ms since 1970 UTC: the chunks that were cut by then, and no heads. 0
+	// AsOf asks for the state of a moment, ms since 1970 UTC: the chunks that were cut by then, and no heads. 0
 	// asks for the present.
 	AsOf int64
 
@@ -127,14 +127,14 @@ type Request struct {
 	// none.
 	Since int64
 
-	// Clips says that the sink leaves out rows of heads outside the range, as it does for those of chunks.
+	// Clips says that the sink leaves out rows of heads outside the range, as it does for rows of chunks.
 	Clips bool
 
 	// Rollups is what rollups may answer; nil for nothing. It is for unordered requests into a sink of rollups.
 	Rollups *RollupsRequest
 }
 
-// RollupsRequest says what rollups may answer instead of samples: the metrics of the request, on a grid.
+// RollupsRequest names what rollups may answer instead of samples: the metrics of the request, on a grid.
 type RollupsRequest struct {
 	Metrics  []string
 	Grid     rollup.Grid
@@ -142,7 +142,7 @@ type RollupsRequest struct {
 }
 
 // FewDevices is the most devices that are always read from their chunks: a day's rollups of one metric cost about as
-// much as a day's chunks of so many devices.
+// much as a day's chunks of sixteen devices.
 const FewDevices = 16
 
 // AsksManyDevices reports whether the request is about all devices, or more than a few.

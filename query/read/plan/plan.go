@@ -1,4 +1,4 @@
-// Package plan says which keys of which containers can hold stored rows of an answer (rule R1), and which of these rows
+// Package plan finds the keys and containers that can hold stored rows of an answer (rule R1), and which of these rows
 // a tenant's retention and orders of erasure leave out (rules X1, E-R9).
 //
 // It must not know heads or the store of chunks.
@@ -23,7 +23,7 @@ type Part struct {
 }
 
 // Target is what one scan asks for: a full key, or with an empty Device the named devices under a first-level key, all
-// if nil. Its range is that of the days on which the key is in use.
+// if nil. Its range spans the days on which the key is in use.
 type Target struct {
 	sharding.Visit
 	Devices []string
@@ -65,7 +65,7 @@ func (v *View) parts() iter.Seq[Part] {
 	}
 }
 
-// grouped returns targets for many devices by their first-level keys: a scan has a price of its own, however little it
+// grouped returns targets for many devices by their first-level keys: a scan costs something however little it
 // finds.
 func grouped(keys []Target) (out []Target) {
 	for _, t := range FirstLevel(keys) {

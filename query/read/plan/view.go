@@ -18,7 +18,7 @@ import (
 type Directory interface {
 	// Snapshot returns the newest snapshot, never nil.
 	Snapshot() *control.Snapshot
-	// Refresh reads the snapshot again; what was stored before the call is in it.
+	// Refresh reads the snapshot again; it includes everything stored before the call.
 	Refresh(ctx context.Context) (*control.Snapshot, error)
 }
 
@@ -45,12 +45,12 @@ type View struct {
 
 	cfg      Config
 	req      *piece.Request
-	now      time.Time // when the query began: what is hidden is the same for all of it
+	now      time.Time // the query's begin: the same days are hidden for all of it
 	soon     int64     // chunks that expire before may vanish while they are read
 	erasures erasures
 }
 
-// Begin returns what is known of the tenant of a request, with orders of erasure that are not older than maxOrdersAge.
+// Begin returns a view of the tenant of a request, with orders of erasure that are not older than maxOrdersAge.
 // Of a tenant that is not known there are none: names that are made up cost nothing.
 func Begin(ctx context.Context, c Config, req *piece.Request) (*View, error) {
 	now := c.Now()
@@ -179,7 +179,7 @@ func (v *View) Acknowledged() int { return v.erasures.acknowledged() }
 func (v *View) ErasedInHeads() []store.HeadErasure { return v.erasures.ask(v.req.Range) }
 
 // IsErased reports whether nothing of a chunk may be answered, by the newest orders that the process knows. HasNew is
-// true where they are not those that the query had: what it has delivered before may have been erased.
+// true if the query had fewer orders before: a piece that it has delivered may have been erased.
 func (v *View) IsErased(h *chunk.Header) (erased, hasNew bool) {
 	if before := v.erasures.acknowledged(); v.erasures.take(v.cfg.Directory.Snapshot(), v.req.Tenant) {
 		hasNew = v.erasures.acknowledged() != before

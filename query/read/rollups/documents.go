@@ -16,8 +16,7 @@ import (
 	"binnacle/sharding"
 )
 
-// manifestsAge is how long a manifest is used again. An older one is as right, but more has to be read from chunks
-// beside it (rule V4).
+// manifestsAge is how long a manifest is used again. An older one is as right, but needs more chunks (rule V4).
 const manifestsAge = 2 * time.Minute
 
 // maxBatches is how many batches a scan names; for more it asks for all.
@@ -39,20 +38,20 @@ type (
 
 // cachedRollup is a rollup document, decoded.
 type cachedRollup struct {
-	series    []rollup.Series // of a correction
+	series    []rollup.Series // a correction's series
 	documents []*Document
-	short     bool // of a correction: it has a part of the families that are asked for
+	short     bool // a correction that lacks some of the requested families
 	bytes     int64
 }
 
-// manifests returns those of the job's days, nil for a day without one. With anew the cache is not used.
-func (j *job) manifests(ctx context.Context, anew bool) (map[telemetry.Day]*manifest, error) {
+// manifests returns the manifests of the job's days, nil for a day without one. With fresh it does not use the cache.
+func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*manifest, error) {
 	container := sharding.RollupsContainer(j.target.Container)
 	out := make(map[telemetry.Day]*manifest)
 	lacking := telemetry.Range{From: telemetry.MaxMillis}
 	key := func(day telemetry.Day) manifestKey { return manifestKey{container, j.target.TenantShard, day} }
 	for _, d := range j.days {
-		if l, ok := j.r.cfg.Room.Get(key(d.day), manifestsAge); ok && !anew {
+		if l, ok := j.r.cfg.Room.Get(key(d.day), manifestsAge); ok && !fresh {
 			out[d.day], _ = l.(*manifest)
 			continue
 		}
@@ -123,7 +122,7 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 // wanted is the documents of one second-level key that a job needs.
 type wanted struct {
 	rollup  string
-	r       telemetry.Range // that they lie in
+	r       telemetry.Range // the range of the documents
 	batches []string
 	ids     map[string]bool
 }
@@ -214,7 +213,7 @@ func (j *job) keyOf(ref rollup.Ref) any {
 	return rollupKey{k, metrics, j.Request.Rollups.Families.String(), j.Request.Rollups.Grid}
 }
 
-// fetch reads documents, and takes those that it has found out of w.
+// fetch reads documents, and removes the found ones from w.
 func (j *job) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
 	s := store.RollupScan{
 		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard,

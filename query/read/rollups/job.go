@@ -41,8 +41,8 @@ type job struct {
 	date    int64             // s since 1970 UTC, by the service's clock: of the last scan of rollups; 0 is not known
 }
 
-// Read reads as chunks.Query.Gather does, but takes from rollups what they cover. The heads were read before; of each
-// key the manifests come next, then the chunks that they do not know.
+// Read reads as chunks.Query.Gather does, but takes from rollups what they cover. The heads were read before; for
+// each key the manifests come next, then the chunks that they do not know.
 func (q *Query) Read(ctx context.Context) error {
 	jobs := q.jobs()
 	g, reading := errgroup.WithContext(ctx)
@@ -98,7 +98,7 @@ func (q *Query) jobs() (jobs []*job) {
 	return jobs
 }
 
-// inHeads returns of which devices and days heads have rows in the range.
+// inHeads returns the devices and days with rows of heads in the range.
 func (q *Query) inHeads() map[deviceDay]bool {
 	out := make(map[deviceDay]bool)
 	for _, p := range q.Heads.Pieces {
@@ -147,7 +147,7 @@ func (j *job) dayOf(day telemetry.Day) *dayRead {
 	return j.days[i]
 }
 
-// read reads manifests, what they name, and chunks. What rollups do not cover is read before what was stored since: a
+// read reads manifests, their documents, and chunks. It reads uncovered ranges before newer chunks of covered ones: a
 // read that sees a chunk there sees those before it in its chain as well.
 func (j *job) read(ctx context.Context) error {
 	if err := j.load(ctx); err != nil {
@@ -211,7 +211,7 @@ func (j *job) take(p *piece.Piece) error {
 	return nil
 }
 
-// readSince reads what was stored after the manifests, and marks its devices raw: one scan for many days.
+// readSince reads the chunks stored after the manifests, and marks its devices raw: one scan for many days.
 func (j *job) readSince(ctx context.Context) error {
 	for some := range slices.Chunk(j.windowsSince(), store.MaxScanWindows) {
 		if err := j.ScanNew(ctx, j.target, some, func(p *piece.Piece) error {
@@ -303,8 +303,8 @@ func (j *job) deliver() error {
 	return nil
 }
 
-// check holds what was read of chunks against rule R4: all of the days of raw devices, and of others what
-// rollups do not cover.
+// check holds the chunks against rule R4: all chunks on days of raw devices, and otherwise the chunks of uncovered
+// ranges.
 func (q *Query) check(ctx context.Context, jobs []*job) error {
 	if q.View.Tenant.Placement == nil {
 		return nil
@@ -380,7 +380,7 @@ func (q *Query) Estimate() (e piece.Estimate) {
 	return e
 }
 
-// maxTenants bounds the tenants of which costs are remembered.
+// maxTenants bounds the tenants with remembered costs.
 const maxTenants = 4096
 
 // learn takes what a read has cost. It counts as much as all reads before it.

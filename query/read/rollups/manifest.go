@@ -17,7 +17,7 @@ import (
 // dayRead is a day of a first-level key that is being read.
 type dayRead struct {
 	day      telemetry.Day
-	asked    telemetry.Range // of the request, within the day
+	asked    telemetry.Range // the request's range within the day
 	manifest *manifest       // nil for none
 	since    []string        // the chunks that were stored after it
 	from     int             // hours that rollups cover, up to and without to; none unless to is greater
@@ -98,7 +98,7 @@ func answers(b *rollup.Batch, ask *piece.RollupsRequest) bool {
 type manifest struct {
 	*rollup.Manifest
 	bytes int64
-	sum   [sha256.Size]byte // of the document
+	sum   [sha256.Size]byte // the document's checksum
 	date  int64             // s since 1970 UTC, by the service's clock: when it was read; 0 is not known
 }
 
@@ -134,15 +134,15 @@ func (l *manifest) later(i int, owners [rollup.HoursOfDay]int) (hours rollup.Hou
 	return hours
 }
 
-// choice is what answers of a batch.
+// choice is the part of a batch that answers.
 type choice struct {
 	*rollup.Batch
-	owned     rollup.Hours            // of all devices
+	owned     rollup.Hours            // the hours of all devices
 	left      map[string]rollup.Hours // the part of owned that no correction answers for, of devices that have one
-	corrected map[string]rollup.Hours // of the batch as a correction, by device; nil for none
+	corrected map[string]rollup.Hours // hours by device, if the batch is a correction; nil for none
 }
 
-// chosen returns what answers of each batch for the hours that rollups cover, by batch.
+// chosen returns the choice of each batch for the covered hours.
 func (d *dayRead) chosen(g rollup.Grid) []choice {
 	if !d.hasRollups() {
 		return nil

@@ -27,7 +27,7 @@ type Reader struct {
 	cfg Config
 
 	mu  sync.Mutex         // guards below
-	rus map[string]float64 // what a day of a key has cost, by tenant
+	rus map[string]float64 // the cost of a day of a key, by tenant
 }
 
 // New makes a Reader.
@@ -36,7 +36,7 @@ func New(cfg Config) *Reader { return &Reader{cfg: cfg, rus: make(map[string]flo
 // Query reads rollups, and what they do not cover, for one query. Its goroutine owns it.
 type Query struct {
 	*chunks.Query
-	// Days is what was read from rollups, by day of a key.
+	// Days has a checksum for each day of a key that rollups covered.
 	Days map[DayKey]DaySum
 
 	r *Reader
@@ -52,13 +52,13 @@ type deviceDay struct {
 }
 
 // Pays reports whether the request is answered from rollups as far as possible: there are some, its sink takes them,
-// and it asks for so many devices that their chunks would cost more.
+// and its devices are so numerous that their chunks would cost more.
 func (q *Query) Pays() bool {
 	_, ok := q.Sink.(Sink)
 	return ok && q.Request.Rollups != nil && q.r.cfg.Rollups != nil && q.Request.AsOf == 0 && q.Request.AsksManyDevices()
 }
 
-// Sink takes rollups beside pieces. What they have of a device and day is the same in both: a piece of a day and
+// Sink takes rollups as well as pieces. What they have of a device and day is the same in both: a piece of a day and
 // device that rollups cover has an Except.
 type Sink interface {
 	piece.Sink
@@ -78,8 +78,8 @@ type Rollups struct {
 type Part struct {
 	Series    []rollup.Series
 	Documents []*Document
-	Hours     rollup.Hours            // that count, unless a device has others
-	Of        map[string]rollup.Hours // of devices that have others
+	Hours     rollup.Hours            // the hours that count, unless a device has others
+	Of        map[string]rollup.Hours // the hours of devices that have others
 }
 
 // Counts returns the hours of a device that count.
@@ -95,8 +95,8 @@ type Document struct {
 	Metric   string
 	From, To int // hours
 	Table    *rollup.Table
-	Rows     []int32         // of the table, by place in the series index; -1 or beyond the end for none
-	At0      []rollup.Sample // by row; nil for none
+	Rows     []int32         // rows of the table by place in the series index; -1 or beyond the end for none
+	At0      []rollup.Sample // the samples at midnight by row; nil for none
 }
 
 // Row returns the row of the table for a place in the series index, -1 for none.
