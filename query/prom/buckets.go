@@ -185,11 +185,9 @@ func (b *buckets) add(t int64, v float64) {
 // at returns the end of a bucket.
 func (b *buckets) at(i int) int64 { return b.begin + int64(i+1)*b.width }
 
-// noteSize widens the bound of the values, and whether all are integers. NaN is further from zero than anything.
+// noteSize widens the bound of the values, and whether all are integers. A NaN makes the bound NaN for good.
 func (b *buckets) noteSize(most float64, whole bool) {
-	if !(most <= b.most) {
-		b.most = most
-	}
+	b.most = max(b.most, most)
 	b.whole = b.whole && whole
 }
 

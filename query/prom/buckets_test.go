@@ -204,6 +204,9 @@ func TestBucketSumsKnowTheirError(t *testing.T) {
 		{"tiny", func(i int) float64 { return math.Ldexp(float64(i)+0.3, -1040) }, false},
 		{"infinite", func(i int) float64 { return math.Inf(1 - i%2*2) }, false},
 		{"not a number", func(i int) float64 { return math.NaN() }, false},
+		{"infinite before none and numbers", func(i int) float64 {
+			return []float64{math.Inf(1), math.NaN(), 0.1}[min(i/60, 2)]
+		}, false},
 		{"overflowing", func(i int) float64 { return math.MaxFloat64 / 2 }, false},
 	} {
 		require.Equal(t, kind.certain, of("sum_over_time", kind.value), fmt.Sprint("sum of ", kind.name))
