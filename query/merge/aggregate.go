@@ -42,7 +42,7 @@ var aggregates = []Aggregate{
 	{name: "count", of: func(b *bucket, _ *Aggregate) float64 { return float64(b.count) }},
 	{name: "min", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.least) }},
 	{name: "max", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.greatest) }},
-	{name: "sum", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.sum + b.lost) }},
+	{name: "sum", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.sum.total()) }},
 	{name: "avg", of: func(b *bucket, _ *Aggregate) float64 { return b.average() }},
 	{name: "first", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.first) }, needs: needs{ends: true}},
 	{name: "last", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.last) }, needs: needs{ends: true}},
@@ -85,8 +85,8 @@ func ParseAggregate(name string) (Aggregate, error) {
 // bucket sums up the values of a group in a bucket.
 type bucket struct {
 	count, numbers        int // count has texts, too
-	least, greatest, sum  float64
-	lost                  float64 // by rounding of the sum (Neumaier)
+	least, greatest       float64
+	sum                   compensated
 	first, last           float64
 	firstAt, lastAt       int64
 	mean, squares         float64 // of the values, and of their distances from it (Welford)
@@ -105,7 +105,7 @@ func (b *bucket) number(f float64) float64 {
 	return f
 }
 
-func (b *bucket) average() float64 { return b.number((b.sum + b.lost) / float64(b.numbers)) }
+func (b *bucket) average() float64 { return b.number(b.sum.total() / float64(b.numbers)) }
 
 func (b *bucket) between(f float64) float64 {
 	if b.pairs == 0 || math.IsInf(f, 0) {
@@ -148,7 +148,7 @@ func (b *bucket) take(at int64, f float64, n needs) (bytes int64) {
 		b.least, b.greatest = f, f
 	}
 	b.least, b.greatest = min(b.least, f), max(b.greatest, f)
-	b.add(f)
+	b.sum.add(f)
 	if n.ends {
 		b.begins(at, f)
 		b.ends(at, f)
@@ -166,15 +166,20 @@ func (b *bucket) take(at int64, f float64, n needs) (bytes int64) {
 	return bytes
 }
 
-func (b *bucket) add(f float64) {
-	next := b.sum + f
-	if math.Abs(b.sum) >= math.Abs(f) {
-		b.lost += b.sum - next + f
+// compensated is a sum, and what rounding has lost of it (Neumaier).
+type compensated struct{ sum, lost float64 }
+
+func (c *compensated) add(f float64) {
+	next := c.sum + f
+	if math.Abs(c.sum) >= math.Abs(f) {
+		c.lost += c.sum - next + f
 	} else {
-		b.lost += f - next + b.sum
+		c.lost += f - next + c.sum
 	}
-	b.sum = next
+	c.sum = next
 }
+
+func (c *compensated) total() float64 { return c.sum + c.lost }
 
 func (b *bucket) begins(at int64, f float64) {
 	if !b.ended || at < b.firstAt {
@@ -207,7 +212,7 @@ func (b *bucket) takeWhole(s *chunk.Stats, from, to int64) {
 	}
 	b.numbers += s.Count
 	b.least, b.greatest = min(b.least, least), max(b.greatest, greatest)
-	b.add(numberOf(s.Sum))
+	b.sum.add(numberOf(s.Sum))
 	b.begins(from, numberOf(s.First))
 	b.ends(to, numberOf(s.Last))
 }

@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
@@ -99,9 +97,7 @@ func (c *Changes) device(device string, pieces []*piece.Piece, yield func(Change
 	}
 	defer c.cfg.Memory.Give(wasBytes + isBytes)
 	for i := range is {
-		k, known := slices.BinarySearchFunc(was, &is[i], func(a Curve, b *Curve) int {
-			return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
-		})
+		k, known := slices.BinarySearchFunc(was, is[i], Curve.compare)
 		var old *Curve
 		if known {
 			old = &was[k]

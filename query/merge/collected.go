@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -40,6 +41,24 @@ func (c *collected) each(visit func(device string, pieces []*piece.Piece) error)
 			return err
 		}
 		delete(c.devices, device)
+	}
+	return nil
+}
+
+// overlapping sorts the pieces of a device by time, and calls visit with those that overlap each other, or with one that
+// no other overlaps. An error of visit ends it.
+func overlapping(pieces []*piece.Piece, visit func(some []*piece.Piece) error) error {
+	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
+	for i := 0; i < len(pieces); {
+		j, end := i+1, pieces[i].To
+		for j < len(pieces) && pieces[j].From <= end {
+			end = max(end, pieces[j].To)
+			j++
+		}
+		if err := visit(pieces[i:j]); err != nil {
+			return err
+		}
+		i = j
 	}
 	return nil
 }

@@ -118,7 +118,6 @@ func (g *Grouped) Each(yield func(Aggregated) error) error {
 
 // device aggregates the pieces of a device in the order of time, those that overlap each other together.
 func (g *Grouped) device(device string, pieces []*piece.Piece) error {
-	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
 	d := &deviceGroups{Grouped: g, device: device, series: make(map[seriesOf]*follower)}
 	if g.ask.By != nil && len(g.ask.By.Tags) > 0 {
 		var err error
@@ -126,20 +125,14 @@ func (g *Grouped) device(device string, pieces []*piece.Piece) error {
 			return err
 		}
 	}
-	for i := 0; i < len(pieces); {
-		j, end := i+1, pieces[i].To
-		for j < len(pieces) && pieces[j].From <= end {
-			end = max(end, pieces[j].To)
-			j++
+	err := overlapping(pieces, func(some []*piece.Piece) error {
+		if len(some) == 1 && g.standsFor(some[0]) {
+			return d.takeWhole(some[0])
 		}
-		take := d.decode
-		if j == i+1 && g.standsFor(pieces[i]) {
-			take = d.takeWhole
-		}
-		if err := take(pieces[i:j]); err != nil {
-			return err
-		}
-		i = j
+		return d.decode(some)
+	})
+	if err != nil {
+		return err
 	}
 	for _, f := range d.series {
 		f.flush()
@@ -188,8 +181,7 @@ type deviceGroups struct {
 // seriesOf names a series of one device.
 type seriesOf struct{ labels, metric string }
 
-func (d *deviceGroups) takeWhole(pieces []*piece.Piece) error {
-	p := pieces[0]
+func (d *deviceGroups) takeWhole(p *piece.Piece) error {
 	defer p.Release()
 	wanted := newNameSet(d.cfg.Metrics)
 	at := d.ask.Buckets.of(p.From, 0)

@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -77,9 +75,7 @@ func (s *Series) join(curves []Curve, device string) []Curve {
 		curves[at].Rollups = append(curves[at].Rollups, c.RollupRow)
 	}
 	if len(curves) > values {
-		slices.SortFunc(curves, func(a, b Curve) int {
-			return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
-		})
+		slices.SortFunc(curves, Curve.compare)
 	}
 	return curves
 }

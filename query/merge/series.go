@@ -23,6 +23,11 @@ type Curve struct {
 	Rollups   []RollupRow // in no order, nothing in two of them
 }
 
+// compare compares series of one device by labels and metric.
+func (c Curve) compare(other Curve) int {
+	return cmp.Or(c.Labels.Compare(other.Labels), strings.Compare(c.Metric, other.Metric))
+}
+
 // Stretch is consecutive values of a series that are of one kind. It may share memory with others: it must not be
 // changed.
 type Stretch struct {
@@ -135,9 +140,7 @@ func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, byte
 	for of, s := range strands {
 		out = append(out, Curve{Device: device, Labels: sets[of.labels], Metric: of.metric, Stretches: joined(s)})
 	}
-	slices.SortFunc(out, func(a, b Curve) int {
-		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
-	})
+	slices.SortFunc(out, Curve.compare)
 	return out, bytes, nil
 }
 

@@ -55,20 +55,16 @@ func (s *Statistics) Each(yield func(Statistic) error) error {
 
 // device sums up the pieces of a device in the order of time, those that overlap each other together.
 func (s *Statistics) device(device string, pieces []*piece.Piece) ([]Statistic, error) {
-	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
 	sums := make(sums)
-	for i := 0; i < len(pieces); {
-		j, end := i+1, pieces[i].To
-		for j < len(pieces) && pieces[j].From <= end {
-			end = max(end, pieces[j].To)
-			j++
+	err := overlapping(pieces, func(some []*piece.Piece) error {
+		if len(some) == 1 && s.standsFor(some[0]) {
+			s.take(sums, some[0])
+			return nil
 		}
-		if j == i+1 && s.standsFor(pieces[i]) {
-			s.take(sums, pieces[i])
-		} else if err := s.decode(sums, pieces[i:j]); err != nil {
-			return nil, err
-		}
-		i = j
+		return s.decode(sums, some)
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := make([]Statistic, 0, len(sums))
 	for of, x := range sums {
@@ -149,10 +145,9 @@ func (m sums) of(labels telemetry.Labels, of sumOf) *sum {
 type sum struct {
 	labels telemetry.Labels
 	total  chunk.Stats
-	none   bool    // one of the sums was none: it overflowed
-	float  float64 // of the sums of floats, with what rounding has lost, as chunk.Stats does
-	lost   float64
-	int    int64
+	none   bool        // one of the sums was none: it overflowed
+	floats compensated // as chunk.Stats adds them
+	ints   int64
 }
 
 // add takes the statistics of later values.
@@ -175,24 +170,14 @@ func (s *sum) add(x chunk.Stats) {
 	t.Last = x.Last
 	switch x.Sum.Kind() {
 	case telemetry.Float:
-		s.addFloat(x.Sum.Float())
+		s.floats.add(x.Sum.Float())
 	case telemetry.Int:
-		next := s.int + x.Sum.Int()
-		s.none = s.none || (next > s.int) != (x.Sum.Int() > 0)
-		s.int = next
+		next := s.ints + x.Sum.Int()
+		s.none = s.none || (next > s.ints) != (x.Sum.Int() > 0)
+		s.ints = next
 	default:
 		s.none = true
 	}
-}
-
-func (s *sum) addFloat(x float64) {
-	next := s.float + x
-	if math.Abs(s.float) >= math.Abs(x) {
-		s.lost += s.float - next + x
-	} else {
-		s.lost += x - next + s.float
-	}
-	s.float = next
 }
 
 // stats returns the sum.
@@ -201,11 +186,11 @@ func (s *sum) stats() chunk.Stats {
 	switch kind := out.First.Kind(); {
 	case out.Count == 0 || kind == 0 || s.none:
 	case kind == telemetry.Float:
-		if x := s.float + s.lost; !math.IsInf(x, 0) && !math.IsNaN(x) {
+		if x := s.floats.total(); !math.IsInf(x, 0) && !math.IsNaN(x) {
 			out.Sum = telemetry.FloatValue(x)
 		}
 	default:
-		out.Sum = telemetry.IntValue(s.int)
+		out.Sum = telemetry.IntValue(s.ints)
 	}
 	return out
 }
