@@ -204,14 +204,31 @@ func TestBucketSumsKnowTheirError(t *testing.T) {
 		{"tiny", func(i int) float64 { return math.Ldexp(float64(i)+0.3, -1040) }, false},
 		{"infinite", func(i int) float64 { return math.Inf(1 - i%2*2) }, false},
 		{"not a number", func(i int) float64 { return math.NaN() }, false},
-		{"infinite before none and numbers", func(i int) float64 {
-			return []float64{math.Inf(1), math.NaN(), 0.1}[min(i/60, 2)]
-		}, false},
 		{"overflowing", func(i int) float64 { return math.MaxFloat64 / 2 }, false},
 	} {
 		require.Equal(t, kind.certain, of("sum_over_time", kind.value), fmt.Sprint("sum of ", kind.name))
 		require.Equal(t, kind.certain, of("avg_over_time", kind.value), fmt.Sprint("average of ", kind.name))
 	}
+}
+
+// What is between windows counts for the bound of their values: a NaN there does not hide the infinities before it.
+func TestBoundKeepsNaN(t *testing.T) {
+	minute := time.Minute.Milliseconds()
+	var times []int64
+	var values []float64
+	for i := range 180 {
+		v := 0.1
+		if i <= 60 {
+			v = math.Inf(1)
+		} else if i == 66 {
+			v = math.NaN()
+		}
+		times, values = append(times, noon.UnixMilli()+int64(i)*10_000), append(values, v)
+	}
+	w := prom.Window{Function: "avg_over_time", First: noon.Add(10 * time.Minute).UnixMilli(), Step: 10 * minute, N: 2,
+		Range: 5 * minute, Grid: minute}
+	_, certain := w.FromBuckets(times, values)
+	require.False(t, certain)
 }
 
 // A window's value does not depend on those beside it, of which the first or the last sample may stand at the same

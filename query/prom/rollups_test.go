@@ -220,7 +220,8 @@ func TestRollupsEqualChunks(t *testing.T) {
 			sums := withRollups.Record()
 			got := describe(t.Context(), over(withRollups), text)
 			plain.Take(sums, func(function string, own, other float64) {
-				require.Equal(t, math.Nextafter(own, other), other, "%s in %s: %x %x", function, text, math.Float64bits(own), math.Float64bits(other))
+				require.Equal(t, math.Nextafter(own, other), other, "%s in %s: %x %x", function, text,
+					math.Float64bits(own), math.Float64bits(other))
 				neighbours++
 			})
 			want := describe(t.Context(), over(plain), text)
