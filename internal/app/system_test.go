@@ -222,24 +222,16 @@ func (s *system) recreate(topic string) {
 
 // settled waits until everything is committed.
 func (s *system) settled(group string) {
-	client := &kafkago.Client{Addr: kafkago.TCP(s.broker.Addr())}
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}})
 	require.NoError(s.t, err)
 	defer cluster.Close()
+	topic := cluster.Topic(ops.Topic)
 	require.Eventually(s.t, func() bool {
-		ends, err := cluster.Topic(ops.Topic).LogEnds(context.Background())
-		require.NoError(s.t, err)
-		res, err := client.OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: group,
-			Topics: map[string][]int{ops.Topic: {0, 1}}})
-		require.NoError(s.t, err)
-		for _, e := range ends {
-			at := slices.IndexFunc(res.Topics[ops.Topic],
-				func(p kafkago.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
-			if e.End > 0 && (at < 0 || res.Topics[ops.Topic][at].CommittedOffset != e.End) {
-				return false
-			}
-		}
-		return true
+		ends, err := topic.LogEnds(context.Background())
+		commits, none := topic.Commits(context.Background(), group)
+		return err == nil && none == nil && !slices.ContainsFunc(ends, func(e store.LogEnd) bool {
+			return e.End > 0 && commits[int(e.Partition)].Offset != e.End
+		})
 	}, time.Minute, 10*time.Millisecond, "not everything is committed")
 }
 
