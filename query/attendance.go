@@ -29,7 +29,7 @@ type Attendee struct {
 	Known   int64  // its first reading, ms; -1 for a device that the catalog lacks
 }
 
-// Attendance returns the devices that have readings in the range or are in the catalog. Errors are those of Readings.
+// Attendance returns the devices that have readings in the range or are in the catalog. It fails as Readings does.
 func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []Attendee, res Result, err error) {
 	err = q.admitAndObserve(ctx, "attendance", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		entries, list, err := q.entries(ctx, Search{Tenant: r.Tenant, Prefix: r.Prefix, Limit: r.Limit})

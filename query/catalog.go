@@ -281,7 +281,7 @@ func (q *Querier) Tags(tenant string) *Tags {
 	return &Tags{querier: q, tenant: tenant, own: make(map[string]telemetry.Labels)}
 }
 
-// Known returns the devices as the whole answer knows them. Errors are those of Querier.Known.
+// Known returns the devices as the whole answer knows them. It fails as Querier.Known does.
 func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	if t.known == nil {
 		k, err := t.querier.Known(ctx, t.tenant)
@@ -293,13 +293,13 @@ func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	return t.known, nil
 }
 
-// Refresh reads what is known of devices again; tags that were asked for stay as they were. Errors are those of Known.
+// Refresh reads what is known of devices again; tags that were asked for stay as they were. It fails as Known does.
 func (t *Tags) Refresh(ctx context.Context) (*Known, error) {
 	t.known = nil
 	return t.Known(ctx)
 }
 
-// Of returns the tags of a device. Errors are those of Known.
+// Of returns the tags of a device. It fails as Known does.
 func (t *Tags) Of(ctx context.Context, device string) (telemetry.Labels, error) {
 	if tags, ok := t.own[device]; ok {
 		return tags, nil

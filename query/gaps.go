@@ -27,7 +27,7 @@ type GapsRequest struct {
 }
 
 // Evidence returns what is known of a device, of whole days, so that chains can be held against themselves. The caller
-// adds what was refused. Errors are those of Readings.
+// adds what was refused. It fails as Readings does.
 func (q *Querier) Evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
 	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
 		c, res, err = q.evidence(ctx, r)

@@ -18,7 +18,7 @@ type Wanted struct {
 }
 
 // Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks the store
-// for nothing that was read within Config.TagsAge. Errors are those of Known.
+// for nothing that was read within Config.TagsAge. It fails as Known does.
 func (q *Querier) Hints(ctx context.Context, r Request) ([]string, error) {
 	if r.Metrics == nil && r.Devices == nil {
 		return nil, nil

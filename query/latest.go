@@ -12,7 +12,7 @@ import (
 )
 
 // Latest calls emit with the newest value of each series in the range, in the order of device, labels and metric.
-// Errors are those of Readings.
+// It fails as Readings does.
 func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
 	return collect(ctx, question{of: q, kind: "latest", Request: r}, merge.NewLatest, emit)
 }

@@ -63,7 +63,7 @@ func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list Lis
 	return out, list, err
 }
 
-// Metrics lists the first metrics with a prefix, by name. Errors are those of Devices.
+// Metrics lists the first metrics with a prefix, by name. It fails as Devices does.
 func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, list List, err error) {
 	err = q.admitAndObserve(ctx, "metrics", tenant, func(ctx context.Context, _ *store.Meter) error {
 		k, err := q.listed(ctx, tenant)
@@ -172,7 +172,7 @@ type Facet struct {
 }
 
 // Facets counts the devices of a search, and by the values of tags: of each tag the first ones, as many as the search's
-// limit. Without tags it counts all that any of the devices has. Errors are those of Devices.
+// limit. Without tags it counts all that any of the devices has. It fails as Devices does.
 func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	out []Facet, devices int, list List, err error) {
 	err = q.admitAndObserve(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
@@ -240,7 +240,7 @@ type Names struct {
 	Labels  int `json:"labels"`
 }
 
-// Cardinality returns the largest of each kind, as many as the limit says. Errors are those of Devices.
+// Cardinality returns the largest of each kind, as many as the limit says. It fails as Devices does.
 func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
 	out.Tenant = s.Tenant
 	err = q.admitAndObserve(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {

@@ -36,8 +36,8 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 }
 
 // Series calls emit with each series that has values in the range, in the order of device, labels and metric: where
-// r.Rollups says so, and rollups cover it, as buckets. A curve is valid until emit returns. Errors are those of
-// Readings.
+// r.Rollups says so, and rollups cover it, as buckets. A curve is valid until emit returns. It fails as Readings
+// does.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
 	return collect(ctx, question{of: q, kind: "series", Request: r}, func(cfg merge.Config) *merge.Series {
 		return merge.NewSeries(cfg, distinct(r.Devices))
@@ -45,8 +45,8 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 }
 
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
-// start on, one bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). Errors
-// are those of Readings.
+// start on, one bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). It
+// fails as Readings does.
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 	emit func(Statistic) error) (Result, error) {
 	return collect(ctx, question{of: q, kind: "statistics", Request: r}, func(cfg merge.Config) *merge.Statistics {
@@ -121,7 +121,7 @@ type Change = merge.Change
 
 // Changes calls emit with each value of the range that was stored between two moments, ms since 1970 UTC, and is new or
 // differs: in the order of device, labels, metric and time. The later moment is r.AsOf; 0 is the present, with heads.
-// Errors are those of Readings.
+// It fails as Readings does.
 func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
 	r.since = since
 	return collect(ctx, question{of: q, kind: "changes", Request: r}, func(cfg merge.Config) *merge.Changes {
@@ -145,8 +145,8 @@ type (
 )
 
 // Aggregates calls emit with the aggregates of each group of series, by buckets, in the order of device, labels, tags,
-// metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. Errors are
-// those of Readings.
+// metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. It fails
+// as Readings does.
 func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 	emit func(Aggregated) error) (Result, error) {
 	if ask.By != nil && len(ask.By.Tags) > 0 {

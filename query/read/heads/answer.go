@@ -36,8 +36,9 @@ type Answer struct {
 	Changes   kept.Changes // versions of the rows; nil: the rows leave no note
 	Expires   int64        // ms since 1970 UTC: the first expiry of a chunk with rows among Pieces
 
-	tails []func(add func(chainDay, store.Tail))
-	count int // the most that tails can yield
+	all   []store.PartitionHead
+	known *known // before; nil for nothing
+	days  days
 }
 
 // NoAnswer returns the answer of heads that were not asked.
@@ -53,8 +54,6 @@ type asking struct {
 	*Answer
 	question question
 	keeps    bool
-	days     days
-	known    *known // nil for nothing
 	owners   map[uint64]*owned
 	newFrom  int64 // the first instant of a row that was not known
 	unnoted  bool  // rows were answered that are in no bin
@@ -80,7 +79,10 @@ func (r *Reader) Read(ctx context.Context, q Query) (*Answer, error) {
 	if a.keeps && !a.unnoted && (len(a.owners) > 0 || len(a.Missing) == a.Positions) {
 		a.keep()
 	}
-	return a.Answer, a.noteTails(&s)
+	tails := int64(0)
+	a.all = s.all
+	a.eachTail(func(chainDay, store.Tail) { tails++ })
+	return a.Answer, a.Account.Memory.Take(tailBytes * tails)
 }
 
 // snapshotAfterEnds asks the heads once they have reached the ends of the log, if the query is strict. The tenant may
@@ -294,39 +296,30 @@ func (a *asking) add(device string, p *part) error {
 	return err
 }
 
-// noteTails notes the tails of chains. They hold whichever head is the furthest.
-func (a *asking) noteTails(s *snapshot) error {
-	for i := range s.all {
-		h := &s.all[i]
-		a.count += len(h.Chains)
-		a.tails = append(a.tails, func(add func(chainDay, store.Tail)) {
-			for i := range h.Chains {
-				add(chainDayOf(h, &h.Chains[i]), h.Chains[i].Tail)
-			}
-		})
+// eachTail calls yield with the tails of chains. They hold whichever head is the furthest.
+func (a *Answer) eachTail(yield func(chainDay, store.Tail)) {
+	for i := range a.all {
+		h := &a.all[i]
 		if c := a.known.of(h.Owner).countsOf(a.days); h.Stored != nil && h.Stored.Above > 0 && c != nil {
-			a.count += len(c.tails) // which the head has left out as known
-			a.tails = append(a.tails, func(add func(chainDay, store.Tail)) {
-				for of, tail := range c.tails {
-					add(of, tail)
-				}
-			})
+			for of, tail := range c.tails { // which the head has left out as known
+				yield(of, tail)
+			}
+		}
+		for i := range h.Chains {
+			yield(chainDayOf(h, &h.Chains[i]), h.Chains[i].Tail)
 		}
 	}
-	return a.Account.Memory.Take(tailBytes * int64(a.count))
 }
 
 // Tails returns the last chunk of each chain of a request, except on hidden days.
 func (a *Answer) Tails(r *piece.Request, view *plan.View) Tails {
 	out := make(Tails)
 	first, last := r.Days()
-	for _, each := range a.tails {
-		each(func(of chainDay, tail store.Tail) {
-			if r.Asks(of.Device) && of.Day >= first && of.Day <= last && !view.Hides(of.Device, of.Day) {
-				out.Add(of.Chain, of.Day, tail)
-			}
-		})
-	}
+	a.eachTail(func(of chainDay, tail store.Tail) {
+		if r.Asks(of.Device) && of.Day >= first && of.Day <= last && !view.Hides(of.Device, of.Day) {
+			out.Add(of.Chain, of.Day, tail)
+		}
+	})
 	return out
 }
 

@@ -47,7 +47,8 @@ type View struct {
 	req      *piece.Request
 	now      time.Time // the query's begin: the same days are hidden for all of it
 	soon     int64     // chunks that expire before may vanish while they are read
-	erasures erasures
+	orders   control.Erasures
+	ordersOf *control.Snapshot // the snapshot of the orders of erasure; nil: the tenant was not known
 }
 
 // Begin returns a view of the tenant of a request, with orders of erasure that are not older than maxOrdersAge.
@@ -68,7 +69,7 @@ func Begin(ctx context.Context, c Config, req *piece.Request) (*View, error) {
 		}
 		v.Tenant, _ = v.Snapshot.Tenant(req.Tenant)
 	}
-	v.erasures.take(v.Snapshot, req.Tenant)
+	v.takeOrders(v.Snapshot)
 	return v, nil
 }
 
@@ -96,9 +97,9 @@ func (v *View) Follow(ctx context.Context, s Seen) error {
 	}
 	v.Tenant, _ = v.Snapshot.Tenant(v.req.Tenant)
 	v.Plan()
-	wasUnknown := v.erasures.snapshot == nil
-	v.erasures.take(v.Snapshot, v.req.Tenant)
-	if wasUnknown && v.erasures.acknowledged() > 0 {
+	wasUnknown := v.ordersOf == nil
+	v.takeOrders(v.Snapshot)
+	if wasUnknown && v.Acknowledged() > 0 {
 		return piece.Unavailable(ctx, "read the orders of erasure", errNewOrders)
 	}
 	return nil
@@ -169,42 +170,23 @@ func (v *View) HasContainer(ctx context.Context, container string) (bool, error)
 	return now.HasContainer(container), nil
 }
 
-// Orders returns the orders of erasure of the tenant that are acknowledged or not, as the query knows them.
-func (v *View) Orders() control.Erasures { return v.erasures.orders }
-
-// Acknowledged returns how many orders of erasure are. There are only ever more.
-func (v *View) Acknowledged() int { return v.erasures.acknowledged() }
-
-// ErasedInHeads returns the orders of erasure for heads that are asked for the request.
-func (v *View) ErasedInHeads() []store.HeadErasure { return v.erasures.ask(v.req.Range) }
-
-// IsErased reports whether nothing of a chunk may be answered, by the newest orders that the process knows. HasNew is
-// true if the query had fewer orders before: a piece that it has delivered may have been erased.
-func (v *View) IsErased(h *chunk.Header) (erased, hasNew bool) {
-	if before := v.erasures.acknowledged(); v.erasures.take(v.cfg.Directory.Snapshot(), v.req.Tenant) {
-		hasNew = v.erasures.acknowledged() != before
-	}
-	return v.erasures.covers(h), hasNew
-}
-
-// erasures are the orders of erasure of a tenant, as of a snapshot (rule E-R9).
-type erasures struct {
-	snapshot *control.Snapshot // nil: the tenant was not known
-	orders   control.Erasures
-}
-
-// take takes the orders of a snapshot, unless those in use are as new. It reports whether it did.
-func (e *erasures) take(v *control.Snapshot, tenant string) bool {
-	if e.snapshot != nil && !v.ReadAt.After(e.snapshot.ReadAt) {
+// takeOrders takes the orders of erasure of a snapshot, unless those in use are as new (rule E-R9). It reports whether
+// more of them are acknowledged.
+func (v *View) takeOrders(s *control.Snapshot) (more bool) {
+	if v.ordersOf != nil && !s.ReadAt.After(v.ordersOf.ReadAt) {
 		return false
 	}
-	e.snapshot, e.orders = v, v.Erasures(tenant)
-	return true
+	before := v.Acknowledged()
+	v.ordersOf, v.orders = s, s.Erasures(v.req.Tenant)
+	return v.Acknowledged() != before
 }
 
-// acknowledged returns how many orders are.
-func (e *erasures) acknowledged() (n int) {
-	for _, o := range e.orders {
+// Orders returns the tenant's orders of erasure, acknowledged or not, as the query knows them.
+func (v *View) Orders() control.Erasures { return v.orders }
+
+// Acknowledged returns how many orders of erasure are acknowledged. There are only ever more.
+func (v *View) Acknowledged() (n int) {
+	for _, o := range v.orders {
 		if o.IsAcknowledged() {
 			n++
 		}
@@ -212,10 +194,10 @@ func (e *erasures) acknowledged() (n int) {
 	return n
 }
 
-// ask returns the orders that may be about rows of a range, for heads.
-func (e *erasures) ask(r telemetry.Range) (out []store.HeadErasure) {
-	for _, o := range e.orders {
-		if !o.IsAcknowledged() || o.From.Start() >= r.To || o.To.Start() <= r.From {
+// ErasedInHeads returns the orders of erasure for heads that are asked for the request.
+func (v *View) ErasedInHeads() (out []store.HeadErasure) {
+	for _, o := range v.orders {
+		if !o.IsAcknowledged() || o.From.Start() >= v.req.Range.To || o.To.Start() <= v.req.Range.From {
 			continue
 		}
 		one := store.HeadErasure{Device: o.Device, From: o.From, To: o.To}
@@ -228,11 +210,14 @@ func (e *erasures) ask(r telemetry.Range) (out []store.HeadErasure) {
 	return out
 }
 
-// covers reports whether nothing of a chunk may be answered: it is erased, or has been.
-func (e *erasures) covers(h *chunk.Header) bool {
-	if h.Readings == 0 || len(e.orders) == 0 {
-		return h.Readings == 0
+// IsErased reports whether nothing of a chunk may be answered, by the newest orders that the process knows: it is
+// erased, or has been. HasNew is true if the query had fewer orders before: a piece that it has delivered may have been
+// erased.
+func (v *View) IsErased(h *chunk.Header) (erased, hasNew bool) {
+	hasNew = v.takeOrders(v.cfg.Directory.Snapshot())
+	if h.Readings == 0 || len(v.orders) == 0 {
+		return h.Readings == 0, hasNew
 	}
 	at := control.ErasurePartition{Stream: h.ID.Stream, Partition: h.ID.Partition}
-	return h.Through <= e.orders.Through(h.Device, h.ID.Day, at)
+	return h.Through <= v.orders.Through(h.Device, h.ID.Day, at), hasNew
 }
