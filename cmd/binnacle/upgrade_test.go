@@ -77,7 +77,8 @@ func TestUpgrade(t *testing.T) {
 	u.launchRole(after, "provision")
 	u.launchQueriers()
 	u.sameAnswers(known)
-	require.Less(t, u.held("binnacle_ingest_records_total"), 2.0*loudReadings, "open bins come from the journal")
+	// Of more than 30,000 records those are read again that wait for a limit.
+	require.Less(t, u.held("binnacle_ingest_records_total"), 10_000.0, "open bins come from the journal")
 	u.sweeps()
 	u.lifts()
 
