@@ -58,7 +58,7 @@ func (t *Topic) make(ctx context.Context, s shape) error {
 	return nil
 }
 
-// Create makes the topic, which must not exist, with as many replicas as the cluster gives by itself.
+// Create creates the topic, which must not exist, with the cluster's default number of replicas.
 func (t *Topic) Create(ctx context.Context, partitions int) error {
 	return t.make(ctx, shape{partitions: partitions, replicas: -1})
 }
@@ -106,9 +106,9 @@ func (t *Topic) configure(ctx context.Context, name, value string) error {
 	return nil
 }
 
-// EnsureCompacted creates the topic, unless it is there: one partition that keeps the last record of each key, with as
-// many replicas as another topic has, or, with nil or one that is gone, as the cluster gives by itself. It fails if
-// brokers delete records of the topic.
+// EnsureCompacted creates the topic, unless it exists: one partition that keeps the last record of each key. It copies
+// the number of replicas from the topic like, or takes the cluster's default if like is nil or does not exist. It fails
+// if brokers delete records of the topic.
 func (t *Topic) EnsureCompacted(ctx context.Context, like *Topic) error {
 	own, err := t.shape(ctx, cleanupPolicy)
 	if err == nil {
@@ -150,7 +150,7 @@ func (t *Topic) EnsureLike(ctx context.Context, like *Topic) error {
 	return t.makeUnlessThere(ctx, s)
 }
 
-// makeUnlessThere creates the topic if no other process has done so meanwhile.
+// makeUnlessThere creates the topic, and accepts that another process was faster.
 func (t *Topic) makeUnlessThere(ctx context.Context, s shape) error {
 	if err := t.make(ctx, s); !errors.Is(err, kafkago.TopicAlreadyExists) {
 		return err

@@ -31,7 +31,7 @@ const (
 	attributeControl       = 0x20
 )
 
-// Memory of a record and of a header beside their bytes.
+// Memory that a record and a header take in addition to their bytes.
 const (
 	recordBytes = int(unsafe.Sizeof(Record{}))
 	headerBytes = int(unsafe.Sizeof(Header{}))
@@ -93,8 +93,8 @@ func (f frame) int16(at int) int16 { return int16(binary.BigEndian.Uint16(f[at:]
 func (f frame) int32(at int) int32 { return int32(binary.BigEndian.Uint32(f[at:])) }
 func (f frame) int64(at int) int64 { return int64(binary.BigEndian.Uint64(f[at:])) }
 
-// records appends the records of a batch to those of the answer, and returns the memory that they take. The count in
-// the batch can't be trusted before it is checked against the bound of memory.
+// records appends the records of a batch to the answer, and returns their memory. It checks the count that the batch
+// declares against the bound of memory before it trusts it.
 func (r *logReader) records(f frame) (int, error) {
 	left := r.unpack.max
 	count := int(f.int32(batchCount))
@@ -156,8 +156,8 @@ func (r *logReader) records(f frame) (int, error) {
 	return r.unpack.max - left, nil
 }
 
-// makeRoom makes room for the records of a batch of so many bytes, and for those of the batches behind it in the answer
-// as if they were alike.
+// makeRoom allocates for the records of a batch of so many bytes, and for the following batches of the answer, which it
+// takes to be alike.
 func (r *logReader) makeRoom(count, bytes int) {
 	if have := r.out.Records; cap(have)-len(have) < count {
 		alike := int(float64(count) * float64(r.left) / float64(bytes))

@@ -17,7 +17,7 @@ import (
 // Client is a client of one cluster. It is safe for any number of callers.
 type Client struct {
 	cfg    Config
-	api    *kafkago.Client // with a timeout for each request; those that go to its Transport have their own
+	api    *kafkago.Client // has a timeout for each request; requests to its Transport set their own
 	dialer *kafkago.Dialer
 	codec  kafkago.Compression
 	unpack *unpacker

@@ -56,7 +56,7 @@ const MaxMetadata = 4096
 // Commit is an offset of one partition that a group commits.
 type Commit struct {
 	Group      string
-	Generation int32  // of the member; NoGeneration without a member
+	Generation int32  // the member's generation; NoGeneration without a member
 	Member     string // empty without a member
 	Partition  int
 	Offset     int64

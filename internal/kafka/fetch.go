@@ -41,7 +41,7 @@ type Batch struct {
 type Refusal struct {
 	First, Through int64  // offsets
 	Time           int64  // greatest timestamp of its records, ms, by the batch; negative: unknown
-	Bytes          int    // of the batch in the log
+	Bytes          int    // size of the batch in the log
 	TooLarge       bool   // false: it is damaged
 	Why            string // for people
 }

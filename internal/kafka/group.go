@@ -10,7 +10,7 @@ import (
 // Member is a process in a consumer group.
 type Member struct {
 	ClientID, Host string
-	Data           []byte // that it joined with
+	Data           []byte // user data of its join request
 }
 
 // Members returns the members of a consumer group. It fails while the group shares out its partitions: then brokers

@@ -104,7 +104,7 @@ func (j Journal) set(name, value string, own shape) JournalChange {
 	return JournalChange{what, func(ctx context.Context) error { return j.Topic.configure(ctx, name, value) }}
 }
 
-// faults returns why the topic can't be a journal: it may belong to somebody else.
+// faults returns an error if the topic can't be a journal; it may belong to another application.
 func (j Journal) faults(own shape) error {
 	if policy := own.configs[cleanupPolicy]; strings.Contains(policy, "compact") {
 		return fmt.Errorf("%w: topic %s has %s=%s, and compaction would delete blocks", ErrJournal, j.Topic.name,
@@ -113,7 +113,7 @@ func (j Journal) faults(own shape) error {
 	return nil
 }
 
-// Ensure applies the plan and returns descriptions of what it has done. Several processes may call it at once.
+// Ensure applies the plan and returns descriptions of its changes. Several processes may call it at once.
 func (j Journal) Ensure(ctx context.Context) (done []string, err error) {
 	changes, err := j.Plan(ctx)
 	if err != nil {

@@ -110,8 +110,8 @@ type transaction struct{ producer, first int64 }
 
 // aborted holds the aborted transactions of an answer until their records have been passed.
 type aborted struct {
-	coming []transaction  // by their first offset
-	open   map[int64]bool // by producer
+	coming []transaction  // sorted by first offset
+	open   map[int64]bool // producers with an open one
 }
 
 func newAborted(all []transaction) aborted {

@@ -9,8 +9,8 @@ import (
 // maxAnswerBytes returns the most memory of one answer: all its batches but the last, and the last.
 func maxAnswerBytes(batch int) int { return maxAnswerBeforeLast + batch }
 
-// Release gives the memory of the records back, for further fetches. It must be called once nobody needs them; a
-// second call does nothing. A Batch with an error needs no call.
+// Release returns the memory of the records to the budget for further fetches. The caller must call it after the last
+// use of the records; a second call does nothing. A Batch with an error needs no call.
 func (b *Batch) Release() {
 	if b.release != nil {
 		b.release()

@@ -20,7 +20,7 @@ var ErrTooLarge = errors.New("the message exceeds the limit of the broker")
 // Kafka's default limit of a batch, 1,048,588 bytes.
 const batchBytes = 1_000_000
 
-// batchOverhead is the most bytes of a request beside its records, names of topics included.
+// batchOverhead bounds the bytes of a request without its records; names of topics count.
 const batchOverhead = 1 << 10
 
 // Produce appends messages to one partition, in their order, and returns nil once all replicas in sync have all of
@@ -94,7 +94,7 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	return 0, t.client.explain(ctx, t.name, err)
 }
 
-// IsPermanent reports whether another attempt can't resolve an error: those of Kafka that it does not call temporary.
+// IsPermanent reports whether retrying can't resolve an error: Kafka's errors that are not marked as temporary.
 // All others come from the network or from a broker that is away.
 func IsPermanent(err error) bool {
 	var k kafkago.Error

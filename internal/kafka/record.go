@@ -16,7 +16,7 @@ type Header struct {
 type Record struct {
 	Offset  int64
 	Time    int64 // Kafka timestamp, milliseconds since 1970; negative when the record has none
-	Epoch   int32 // of the leader that appended it; negative: unknown
+	Epoch   int32 // epoch of the leader that appended it; negative: unknown
 	Key     []byte
 	Value   []byte
 	Headers []Header
@@ -30,7 +30,7 @@ type Message struct {
 	Headers []Header
 }
 
-// The most that a record takes in a batch beside its bytes: lengths, deltas and counts as varints.
+// Upper bounds of the lengths, deltas and counts that a batch adds to a record and a header, as varints.
 const (
 	recordOverhead = 32
 	headerOverhead = 10

@@ -25,8 +25,8 @@ func (c *Client) Sources(set topics.Set) *Sources { return &Sources{c, set} }
 // Layout is the topics of a set in a cluster at one time.
 type Layout struct {
 	Cluster    string            // its id
-	Partitions map[string][]int  // of each topic that is there, ascending
-	Tenants    map[string]string // of each topic that is bound to one
+	Partitions map[string][]int  // ascending, by topic that exists
+	Tenants    map[string]string // tenants of bound topics
 	Faults     []error           // topics that are missing or can't be read, patterns that nothing fits
 	Unclear    []string          // topics that the cluster does not report at the moment, whether they exist or not
 }
@@ -85,7 +85,7 @@ func (s *Sources) layoutOf(reported []kafkago.Topic) Layout {
 }
 
 // LogEnds implements store.Log for all topics of the set, with fresh metadata. A missing topic that the set names is
-// an error: nobody knows how far it was read. Topics that match a pattern, and those of backfills, may come and go.
+// an error, since its end is unknown. Topics that match a pattern, and those of backfills, may come and go.
 func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	reported, err := s.client.freshMetadata(ctx, s.names())
 	if err != nil {

@@ -23,9 +23,9 @@ var errExpands = errors.New("it takes more memory than --kafka-max-batch-mb allo
 type unpacker struct {
 	max   int
 	zstd  *zstd.Decoder
-	gzips sync.Pool     // of *gzip.Reader
-	lz4s  sync.Pool     // of *lz4.Reader
-	ratio atomic.Uint64 // of decompressed to compressed bytes last time, and a little more: the bits of a float64
+	gzips sync.Pool     // holds *gzip.Reader
+	lz4s  sync.Pool     // holds *lz4.Reader
+	ratio atomic.Uint64 // bits of a float64: the last ratio of decompressed to compressed bytes, rounded up
 }
 
 func newUnpacker(max int) *unpacker {
@@ -93,7 +93,7 @@ func (u *unpacker) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
 
 const (
 	leastRoom = 4 << 10
-	roomShare = 1.05 // of the expected bytes
+	roomShare = 1.05 // factor on the expected bytes
 	mostRatio = 16   // the largest ratio that is allocated ahead
 )
 

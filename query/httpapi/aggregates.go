@@ -15,7 +15,7 @@ import (
 // Bounds of the steps of aggregates.
 const (
 	maxStep    = 366 * 24 * time.Hour
-	maxBuckets = 11_000 // of a series
+	maxBuckets = 11_000 // for each series
 )
 
 const aggregatesHead = "start,device,labels,metric,type,count,min,max,sum,avg,first,last,nan,pos_inf,neg_inf"
@@ -93,7 +93,7 @@ func average(s *query.Statistic) telemetry.Value {
 	return telemetry.Value{}
 }
 
-// nonFinites returns how many values are NaN and infinite, of each kind.
+// nonFinites returns the numbers of NaN and of both infinities.
 func nonFinites(s *query.Statistic) [3]struct {
 	name  string
 	count int

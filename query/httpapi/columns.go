@@ -61,7 +61,7 @@ var valueColumns = []column{instants("time"), texts("device", false), texts("lab
 type valueLine struct {
 	ms     int64
 	device string
-	labels string // as JSON
+	labels string // encoded as JSON
 	metric string
 	value  telemetry.Value
 }

@@ -78,7 +78,7 @@ func (a *api) grouped(w *response, p *params, q query.Request) error {
 	})
 }
 
-// aggregation returns the aggregation that is asked for. It turns q.Range into that of the instants that count.
+// aggregation returns the requested aggregation. It narrows q.Range to the instants that the buckets hold.
 func (p *params) aggregation(q *query.Request) (ask query.Aggregation, by []dimension) {
 	ask.Aggregates = p.aggregates()
 	ask.By, by = p.by()
@@ -135,7 +135,7 @@ func (p *params) by() (by *query.By, out []dimension) {
 	if !p.values.Has("by") {
 		return nil, nil
 	}
-	by, out = &query.By{}, []dimension{} // by the metric alone is not by every series
+	by, out = &query.By{}, []dimension{} // grouping by the metric alone differs from no grouping
 	for _, given := range p.list("by", maxBy) {
 		kind, name, named := strings.Cut(given, ":")
 		switch {

@@ -8,8 +8,8 @@ import (
 	"binnacle/query"
 )
 
-// latest answers the newest value of each series. Of devices that are named, and with no beginning given, it looks back
-// only as far as it has to.
+// latest answers the newest value of each series. For named devices without a parameter from it looks back only as far
+// as it has to.
 func (a *api) latest(w *response, r *http.Request, tenant string) error {
 	p := parse(r, latestParameters, "device", "metric")
 	q := a.request(p, tenant)

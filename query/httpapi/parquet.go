@@ -39,7 +39,7 @@ const (
 	// dictionaryBytes is the size of a column's dictionary from which on its values are written as they are.
 	dictionaryBytes = 1 << 20
 
-	// boundBytes is the longest text that stands in the footer as the least or greatest of a row group.
+	// boundBytes is the longest text that the footer lists as the least or greatest of a row group.
 	boundBytes = 256
 )
 
@@ -50,10 +50,10 @@ type parquetFile struct {
 	out  *parquet.GenericWriter[any]
 	body *parquetBody
 
-	pending      [][]parquet.Value // by column, rows that the writers of columns lack
+	pending      [][]parquet.Value // values by column that are not handed to the column writers yet
 	rows         int               // pending
-	bytes        int               // of texts that are pending
-	groupedRows  int               // of the row group, without those that are pending
+	bytes        int               // bytes of pending texts
+	groupedRows  int               // rows of the row group that are not pending
 	groupedBytes int
 	nan          []bool   // which columns of the row group have one
 	nans         [][]bool // the same of the row groups before it
@@ -100,9 +100,9 @@ type parquetRoot struct {
 
 func (r parquetRoot) Fields() []parquet.Field { return r.fields }
 
-// cell appends a value to the column at i, or null if there is none.
+// cell appends a value to the column at i, or null.
 func (f *parquetFile) cell(i int, v parquet.Value, there bool) {
-	level := 0 // of the definition: 1 for a value of a column that may be null
+	level := 0 // definition level: 1 for a value of a column that may be null
 	if !there {
 		v = parquet.NullValue()
 	} else if f.out.Schema().Fields()[i].Optional() {
@@ -114,23 +114,23 @@ func (f *parquetFile) cell(i int, v parquet.Value, there bool) {
 // time appends an instant to the column at i.
 func (f *parquetFile) time(i int, ms int64) { f.cell(i, parquet.Int64Value(ms), true) }
 
-// text appends a text to the column at i, as UTF-8, which readers count on, or null if there is none.
+// text appends a text to the column at i as valid UTF-8, which readers require, or null.
 func (f *parquetFile) text(i int, s string, there bool) {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	f.bytes += len(s)
 	f.cell(i, parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(s), len(s))), there) // writers of columns copy it
 }
 
-// number appends a number to the column at i, or null if there is none.
+// number appends a number to the column at i, or null.
 func (f *parquetFile) number(i int, v float64, there bool) {
 	f.nan[i] = f.nan[i] || there && math.IsNaN(v)
 	f.cell(i, parquet.DoubleValue(v), there)
 }
 
-// integer appends an integer to the column at i, or null if there is none.
+// integer appends an integer to the column at i, or null.
 func (f *parquetFile) integer(i int, v int64, there bool) { f.cell(i, parquet.Int64Value(v), there) }
 
-// bool appends a bool to the column at i, or null if there is none.
+// bool appends a bool to the column at i, or null.
 func (f *parquetFile) bool(i int, v, there bool) { f.cell(i, parquet.BooleanValue(v), there) }
 
 // endRow ends a row.

@@ -10,9 +10,9 @@ import (
 type records struct {
 	w       *response
 	format  string
-	name    string        // of the array
-	head    string        // of the CSV
-	columns []column      // of Parquet; nil where the list has no such format
+	name    string        // member that holds the array
+	head    string        // first line of the CSV
+	columns []column      // columns in Parquet; nil where the list has no such format
 	limit   int           // 0 for none
 	asked   query.Request // for the names of an answer without records
 

@@ -22,19 +22,19 @@ type Aggregate struct {
 // String returns its name.
 func (a Aggregate) String() string { return a.name }
 
-// needs is what a bucket must keep for an aggregate beside count, least, greatest and sum.
+// needs lists the state of a bucket that an aggregate uses beside count, least, greatest and sum.
 type needs struct {
 	ends    bool // the first and the last value
 	moments bool // for the standard deviation
 	values  bool // every value
-	pairs   bool // what lies between a value of a series and the one before
+	pairs   bool // differences between consecutive values of a series
 }
 
 func (n needs) with(m needs) needs {
 	return needs{n.ends || m.ends, n.moments || m.moments, n.values || m.values, n.pairs || m.pairs}
 }
 
-// none stands for no value. Values that are not finite do not count, so no value equals it.
+// none marks an absent value. Aggregates ignore values that are not finite, so no value equals it.
 var none = math.NaN()
 
 // aggregates are those with a name of their own.
@@ -64,7 +64,7 @@ func AggregateNames() string {
 	return strings.Join(names, ", ") + " and p0 to p100, such as p95 or p99.9"
 }
 
-// PlainAggregates returns those that chunks have statistics for.
+// PlainAggregates returns the aggregates that the statistics of chunks answer.
 func PlainAggregates() []Aggregate { return slices.Clone(aggregates[:7]) }
 
 // ParseAggregate returns the aggregate of a name.
@@ -89,7 +89,7 @@ type bucket struct {
 	sum                   compensated
 	first, last           float64
 	firstAt, lastAt       int64
-	mean, squares         float64 // of the values, and of their distances from it (Welford)
+	mean, squares         float64 // Welford's mean, and sum of squared distances from it
 	values                []float64
 	pairs                 int
 	increase, delta, rate float64
@@ -119,7 +119,7 @@ func (b *bucket) deviation(*Aggregate) float64 {
 	return b.number(math.Sqrt(b.squares / float64(b.numbers)))
 }
 
-// percentile interpolates between the two values beside the rank (n-1)q.
+// percentile interpolates linearly at the rank (n-1)q.
 func (b *bucket) percentile(a *Aggregate) float64 {
 	if b.numbers == 0 {
 		return none

@@ -13,7 +13,7 @@ import (
 // edge i+1] where they are closed on the right.
 type Buckets struct {
 	edges []int64 // ms since 1970 UTC, ascending, at least two unless the range is empty
-	shift int64   // of the first instant from its edge
+	shift int64   // 1 where buckets are closed on the right, else 0
 }
 
 // Unit is a step of the calendar.

@@ -31,8 +31,8 @@ type Change struct {
 	Value  telemetry.Value
 }
 
-// Changes finds what was stored between two moments, in the pieces of a request without order. It decodes pieces that
-// were stored then, and those of the same device that overlap them. It is owned by one goroutine.
+// Changes finds the values that were stored between two moments. It decodes the pieces that were stored then, and
+// pieces of the same device that overlap these. It is owned by one goroutine.
 type Changes struct {
 	collected
 	cfg          Config
@@ -65,9 +65,9 @@ func (c *Changes) device(device string, pieces []*piece.Piece, yield func(Change
 			p.Release()
 		}
 	}()
-	var before, after []*piece.Piece // pieces that may overlap what was stored
+	var before, after []*piece.Piece // pieces that may overlap new ones
 	var came telemetry.Range         // its first instant, and behind its last one
-	newest := int64(-1)              // of what was known
+	newest := int64(-1)              // instant that was known
 	for _, p := range pieces {
 		if p.CutBy(c.since) {
 			newest = max(newest, p.To)

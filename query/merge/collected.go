@@ -45,8 +45,8 @@ func (c *collected) each(visit func(device string, pieces []*piece.Piece) error)
 	return nil
 }
 
-// overlapping sorts the pieces of a device by time, and calls visit with those that overlap each other, or with one
-// that no other overlaps. An error of visit ends it.
+// overlapping sorts the pieces of a device by time, and calls visit for each run of overlapping pieces, which may be a
+// single one. An error of visit ends it.
 func overlapping(pieces []*piece.Piece, visit func(some []*piece.Piece) error) error {
 	slices.SortFunc(pieces, func(a, b *piece.Piece) int { return cmp.Compare(a.From, b.From) })
 	for i := 0; i < len(pieces); {

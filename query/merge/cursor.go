@@ -15,9 +15,9 @@ type cursor struct {
 	device string
 	source store.Source
 	group  *chunk.Group
-	place  int // of the group in the piece
+	place  int // index of the group in its piece
 	dir    piece.Order
-	bytes  int64 // of memory, given back when the cursor has ended
+	bytes  int64 // memory to give back at the end
 
 	row     int // now here
 	end     int // the row at which the cursor has ended
@@ -30,7 +30,7 @@ type columnCursor struct {
 	next int // among the present rows, the one at the cursor's row or the next one in its direction
 }
 
-// newCursor returns a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
+// newCursor returns a cursor at the first row in r with a value of a wanted metric, or nil.
 func (m *Rows) newCursor(p *piece.Piece, g *chunk.Group, place int) *cursor {
 	r, dir := m.Range, m.Order
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })

@@ -13,7 +13,7 @@ func (g *Grouped) emitGroup(of *group, yield func(Aggregated) error) error {
 		return nil // no value of it was finite
 	}
 	width := len(g.ask.Aggregates)
-	values := make([]float64, width*len(at)) // by bucket
+	values := make([]float64, width*len(at))
 	bytes := int64(8 * (len(values) + len(at)))
 	if err := g.cfg.Memory.Take(bytes); err != nil {
 		return err
@@ -65,7 +65,7 @@ type filler struct {
 	fill    Fill
 	buckets *Buckets
 	at      []int     // the buckets with values
-	values  []float64 // of them, width apart
+	values  []float64 // one for each bucket in at, width apart
 	width   int
 
 	before int // among at, the last one with a value that lies at or before the bucket; -1 for none

@@ -15,8 +15,8 @@ import (
 // Group is what series have in common that are aggregated together.
 type Group struct {
 	Device string           // "" for all devices together
-	Labels telemetry.Labels // those to group by
-	Tags   telemetry.Labels // of the device, the same
+	Labels telemetry.Labels // labels of By
+	Tags   telemetry.Labels // the device's tags of By
 	Metric string
 }
 
@@ -39,7 +39,7 @@ type By struct {
 	TagsOf       func(device string) (telemetry.Labels, error) // called only if there are Tags
 }
 
-// Fill is what stands for a bucket without values.
+// Fill selects the value of an empty bucket.
 type Fill string
 
 // The ways to fill.
@@ -116,7 +116,7 @@ func (g *Grouped) Each(yield func(Aggregated) error) error {
 	return g.emit(yield)
 }
 
-// device aggregates the pieces of a device in the order of time, those that overlap each other together.
+// device aggregates the pieces of a device in the order of time; overlapping pieces are merged first.
 func (g *Grouped) device(device string, pieces []*piece.Piece) error {
 	d := &deviceGroups{Grouped: g, device: device, series: make(map[seriesOf]*follower)}
 	if g.ask.By != nil && len(g.ask.By.Tags) > 0 {
@@ -322,13 +322,13 @@ type follower struct {
 	group   *group
 	buckets *Buckets
 	at      int     // the bucket of the value that came last, -1 before the first one
-	in      *bucket // that one
+	in      *bucket // the bucket at
 
 	known    bool // it has had a number
 	last     float64
 	lastAt   int64
 	lastIn   *bucket
-	lastEnd  int64 // of that bucket
+	lastEnd  int64 // end of lastIn
 	pairs    int   // with their second one in this bucket
 	since    int64
 	increase float64
@@ -368,7 +368,7 @@ func (f *follower) pair(at int64, v float64) {
 	f.known, f.last, f.lastAt, f.lastIn, f.lastEnd = true, v, at, f.in, f.buckets.End(f.at)
 }
 
-// hold counts the time for which the last number held, in the bucket that it is in and in that of the next one.
+// hold adds the time until the next number, during which the last one held, to the buckets of both.
 func (f *follower) hold(until int64) {
 	from := f.lastAt
 	if f.lastIn != f.in {

@@ -20,9 +20,8 @@ type Last struct {
 	Value  telemetry.Value
 }
 
-// Latest finds the newest value of each series in the pieces of a request without order. Of a device it decodes the
-// newest piece, and older ones only where they may have a newer value of a series, or a series without a value so far.
-// It is owned by one goroutine.
+// Latest finds the newest value of each series. For each device it decodes the newest piece, and older pieces only
+// where they may hold a newer value, or a series without a value so far. It is owned by one goroutine.
 type Latest struct {
 	collected
 	cfg Config
@@ -31,8 +30,8 @@ type Latest struct {
 // NewLatest collects pieces, encoded, until Each is called.
 func NewLatest(cfg Config) *Latest { return &Latest{cfg: cfg} }
 
-// Each calls yield with the newest value of each series, in the order of device, labels and metric. An error of yield
-// ends it and is returned as it is. It is called once, when all pieces are there.
+// Each calls yield with the newest value of each series, sorted by device, labels and metric. An error of yield ends
+// the walk and is returned as it is. The caller calls Each once, after the last piece.
 func (l *Latest) Each(yield func(Last) error) error {
 	return l.each(func(device string, pieces []*piece.Piece) error {
 		all, err := l.device(pieces)

@@ -1,5 +1,5 @@
 // Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series
-// after another (Series), statistics of each series (Statistics), and others. In each of them a series and instant
+// after another (Series), statistics of each series (Statistics), and others. In all of them a series and instant
 // counts once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
 // statistics may stand for its rows (rule R6). Presence leaves out values: it has the instants of readings.
 //
@@ -20,7 +20,7 @@ import (
 // Config is what an answer is made of, whatever its shape.
 type Config struct {
 	Range   telemetry.Range
-	Metrics []string // in order, each once; nil: all
+	Metrics []string // sorted and distinct; nil: all
 	Memory  *piece.Memory
 }
 
@@ -61,10 +61,10 @@ func nonEmptyLabels(groups []chunk.Group) []chunk.Group {
 type cell struct {
 	telemetry.Field
 	source store.Source
-	group  int // of its piece: the first counts
+	group  int // index in its piece; the lowest wins
 }
 
-// newest keeps of each metric the value of the highest source (rule R5), and sorts by metric.
+// newest keeps the value of the highest source for each metric (rule R5), and sorts by metric.
 func newest(rows []cell) []cell {
 	slices.SortFunc(rows, func(a, b cell) int {
 		return cmp.Or(strings.Compare(a.Metric, b.Metric), b.source.Compare(a.source),

@@ -19,7 +19,7 @@ type Presence struct {
 type Present struct {
 	Device string
 	Source store.Source
-	Times  []int64       // of its rows, ascending, each once
+	Times  []int64       // instants of the rows, strictly ascending
 	Header *chunk.Header // nil for what a head holds
 }
 

@@ -12,9 +12,9 @@ import (
 type RollupRow struct {
 	Day   telemetry.Day
 	Grid  rollup.Grid
-	Hours rollup.Hours // that count
+	Hours rollup.Hours // hours to use
 	*rollups.Document
-	Row int // of its table
+	Row int // index of the row in the document's table
 }
 
 type labelledRow struct {

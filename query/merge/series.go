@@ -19,8 +19,8 @@ type Curve struct {
 	Device    string
 	Labels    telemetry.Labels
 	Metric    string
-	Stretches []Stretch   // in the order of time, no instant in two of them
-	Rollups   []RollupRow // in no order, nothing in two of them
+	Stretches []Stretch   // sorted by time, disjoint
+	Rollups   []RollupRow // unsorted, disjoint
 }
 
 // compare compares series of one device by labels and metric.
@@ -51,7 +51,7 @@ type Series struct {
 	cfg     Config
 	wanted  nameSet // devices
 	read    []*rollups.Rollups
-	rollups map[string][]labelledRow // of read, by device; filled in by Each
+	rollups map[string][]labelledRow // rows of read by device; Each fills it
 }
 
 // NewSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
@@ -96,12 +96,11 @@ func (s *Series) Each(yield func(Curve) error) error {
 // strand is the values of one series and kind from one piece.
 type strand struct {
 	source store.Source
-	group  int // of the piece: the first counts
+	group  int // index in its piece; the lowest wins
 	Stretch
 }
 
-// curves decodes all pieces of a device and merges what they hold of each series. The caller gives back the bytes of
-// memory.
+// curves decodes all pieces of a device and merges their values by series. The caller gives back the bytes of memory.
 func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, bytes int64, err error) {
 	strands := make(map[seriesOf][]strand)
 	sets := make(map[string]telemetry.Labels)
@@ -208,7 +207,7 @@ func joined(strands []strand) []Stretch {
 	return out
 }
 
-// braided merges strands that overlap: of each instant the value of the highest source counts (rule R5).
+// braided merges overlapping strands: at each instant the value of the highest source wins (rule R5).
 func braided(strands []strand) (out []Stretch) {
 	type sample struct {
 		time      int64

@@ -18,7 +18,7 @@ type Statistic struct {
 	Labels telemetry.Labels
 	Metric string
 	Kind   telemetry.Kind
-	Start  int64 // of the bucket, ms since 1970 UTC
+	Start  int64 // start of the bucket, ms since 1970 UTC
 	chunk.Stats
 }
 
@@ -53,7 +53,7 @@ func (s *Statistics) Each(yield func(Statistic) error) error {
 	})
 }
 
-// device sums up the pieces of a device in the order of time, those that overlap each other together.
+// device sums up the pieces of a device in the order of time; overlapping pieces are merged first.
 func (s *Statistics) device(device string, pieces []*piece.Piece) ([]Statistic, error) {
 	sums := make(sums)
 	err := overlapping(pieces, func(some []*piece.Piece) error {
@@ -146,7 +146,7 @@ type sum struct {
 	labels telemetry.Labels
 	total  chunk.Stats
 	none   bool        // one of the sums was none: it overflowed
-	floats compensated // as chunk.Stats adds them
+	floats compensated // the same sum as chunk.Stats has
 	ints   int64
 }
 
