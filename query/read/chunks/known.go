@@ -28,14 +28,14 @@ const (
 // since the last read. It is safe for any number of callers.
 func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take func(*piece.Piece) error) error {
 	if q.r.cfg.Room == nil || t.Devices != nil {
-		q.Notes.Inexact()
+		q.Notes.noteInexact()
 		return q.scan(ctx, t, r, take)
 	}
 	q.Account.Visit(t.Key)
 	k, found, err := q.find(ctx, t, r)
 	switch {
 	case errors.Is(err, errLongerRead):
-		q.Notes.Inexact()
+		q.Notes.noteInexact()
 		return q.scan(ctx, t, r, take)
 	case err != nil:
 		return err

@@ -27,8 +27,8 @@ type Made struct {
 	Due     time.Time               // the store must be asked for a range again; zero for no time
 }
 
-// Inexact notes a read that leaves no note.
-func (n *Notes) Inexact() {
+// noteInexact notes a read that leaves no note.
+func (n *Notes) noteInexact() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.inexact = true

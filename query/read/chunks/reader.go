@@ -111,7 +111,7 @@ func (q *Query) Tails() heads.Tails {
 func (q *Query) Deliver(p *piece.Piece) error {
 	erased, hasNew := q.View.IsErased(&p.Chunk.Header)
 	if hasNew { // earlier pieces may have been erased
-		q.Notes.Inexact()
+		q.Notes.noteInexact()
 	}
 	if erased {
 		p.Release()
