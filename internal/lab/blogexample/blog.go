@@ -23,7 +23,6 @@ const database = "blog"
 // Setup is how a Blog is stored.
 type Setup struct {
 	Version            Version
-	Indexing           Indexing
 	PhysicalPartitions int // of every container
 	Model              ru.Model
 }
@@ -79,7 +78,7 @@ func (b *Blog) connect(ctx context.Context) error {
 	clients := map[string]**azcosmos.ContainerClient{"users": &b.users, "posts": &b.posts, "feed": &b.feed}
 	throughput := azcosmos.NewManualThroughputProperties(400)
 	for _, c := range b.version.containers() {
-		if _, err := db.CreateContainer(ctx, c.properties(b.setup.Indexing),
+		if _, err := db.CreateContainer(ctx, c.properties(),
 			&azcosmos.CreateContainerOptions{ThroughputProperties: &throughput}); err != nil {
 			return err
 		}
@@ -98,19 +97,10 @@ func (b *Blog) Close() {
 	_ = b.server.Close() // it is in memory: nothing can be lost
 }
 
-// Cost is what an operation took: modelled request units, and requests made for it.
-type Cost struct {
-	RUs      float64
-	Requests int
-}
+// Cost is what an operation took, in modelled request units.
+type Cost struct{ RUs float64 }
 
-// Add counts another operation's cost.
-func (c *Cost) Add(other Cost) {
-	c.RUs += other.RUs
-	c.Requests += other.Requests
-}
-
-func (c *Cost) count(r azcosmos.Response) { c.Add(Cost{RUs: float64(r.RequestCharge), Requests: 1}) }
+func (c *Cost) count(r azcosmos.Response) { c.RUs += float64(r.RequestCharge) }
 
 func key(value string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(value) }
 

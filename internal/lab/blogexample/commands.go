@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// PutUser creates a user, or changes the name of one (C1).
+// PutUser creates a user (C1).
 func (b *Blog) PutUser(ctx context.Context, u User) (cost Cost, err error) {
 	r, err := b.users.UpsertItem(ctx, key(u.ID), encode(b.version.user(u)), nil)
 	if err != nil {

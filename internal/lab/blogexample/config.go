@@ -12,7 +12,6 @@ import (
 type Config struct {
 	Users              int      `help:"Number of users of the blog, each with 5 to 50 posts. The article has 100,000." default:"40"`
 	PhysicalPartitions int      `help:"Number of physical partitions of every container." default:"5"`
-	Repeats            int      `help:"Number of measurements of each access pattern. Its latency is their median." default:"5"`
 	Seed               uint64   `help:"Seed of the data set." default:"1"`
 	Model              ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 
@@ -33,8 +32,7 @@ func (c Config) Validate() error {
 	for _, f := range []struct {
 		what        string
 		n, min, max int
-	}{{"users", c.Users, minUsers, maxUsers}, {"physical partitions", c.PhysicalPartitions, 1, maxPartitions},
-		{"repeats", c.Repeats, 1, 1000}} {
+	}{{"users", c.Users, minUsers, maxUsers}, {"physical partitions", c.PhysicalPartitions, 1, maxPartitions}} {
 		if f.n < f.min || f.n > f.max {
 			faults = append(faults, fmt.Errorf("%d %s: %d to %d are allowed", f.n, f.what, f.min, f.max))
 		}

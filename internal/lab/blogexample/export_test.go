@@ -2,12 +2,11 @@ package blogexample
 
 import "context"
 
-// Fronted counts what the feed container holds, which Newest would not show beyond the hundredth.
-func (b *Blog) Fronted(ctx context.Context) (int, error) {
-	var cost Cost
-	n, err := ask[int](ctx, query{b.feed, "SELECT VALUE COUNT(1) FROM c", nil, key(typePost)}, &cost)
+// Loaded opens a blog of the data set of a seed.
+func Loaded(ctx context.Context, v Version, users int, seed uint64) (*Blog, error) {
+	b, err := Open(ctx, Setup{Version: v, PhysicalPartitions: 3})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return n[0], nil
+	return b, b.load(ctx, newDataset(users, seed))
 }

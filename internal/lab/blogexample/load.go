@@ -2,21 +2,12 @@ package blogexample
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
-
-// loadUsers stores the users of a data set from the given one on.
-func (b *Blog) loadUsers(ctx context.Context, users []User) error {
-	for _, u := range users {
-		if _, err := b.PutUser(ctx, u); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // maxOperations is the most that one transactional batch takes.
 const maxOperations = 100
@@ -48,12 +39,11 @@ func (b *Blog) loadThread(ctx context.Context, t thread, comments []Comment, lik
 }
 
 // load stores a whole data set, with the copies that the version keeps.
-func (b *Blog) load(ctx context.Context, d *dataset, s *Spreader) error {
-	if err := b.loadUsers(ctx, d.users); err != nil {
-		return err
-	}
-	if _, err := s.CatchUp(ctx); err != nil { // no post has a name yet that could be old
-		return err
+func (b *Blog) load(ctx context.Context, d *dataset) error {
+	for _, u := range d.users {
+		if _, err := b.PutUser(ctx, u); err != nil {
+			return err
+		}
 	}
 	byDate := slices.SortedFunc(slices.Values(d.posts), func(x, y thread) int {
 		return strings.Compare(x.CreationDate, y.CreationDate)
@@ -63,6 +53,29 @@ func (b *Blog) load(ctx context.Context, d *dataset, s *Spreader) error {
 			return err
 		}
 	}
-	_, err := s.CatchUp(ctx)
-	return err
+	if b.version < V3 {
+		return nil
+	}
+	for i, t := range byDate {
+		if err := b.copyPost(ctx, t.Post, len(byDate)-i <= FrontPage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyPost stores the short copy of a post under its author, and in the feed if it is among the newest. The article
+// does so by the change feed and a trigger.
+func (b *Blog) copyPost(ctx context.Context, p Post, newest bool) error {
+	p = b.version.post(p).short()
+	if _, err := b.users.UpsertItem(ctx, key(p.UserID), encode(p), nil); err != nil {
+		return fmt.Errorf("copy %s to its author: %w", p.ID, err)
+	}
+	if !newest {
+		return nil
+	}
+	if _, err := b.feed.UpsertItem(ctx, key(typePost), encode(p), nil); err != nil {
+		return fmt.Errorf("copy %s to the feed: %w", p.ID, err)
+	}
+	return nil
 }

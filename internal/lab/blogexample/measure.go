@@ -3,42 +3,28 @@ package blogexample
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"binnacle/internal/charges/ru"
 )
 
 // measuring takes the patterns one by one against a loaded blog.
 type measuring struct {
-	blog    *Blog
-	data    *dataset
-	repeats int
-	made    int // items that commands have created
+	blog *Blog
+	data *dataset
+	made int // items that commands have created
 }
 
-// pattern measures one pattern. Queries ask for the subject; commands are about new users and posts, and
+// pattern returns the charge of one pattern. Queries ask for the subject; commands are about new users and posts, and
 // the second post, so that they change no query's rows.
-func (m *measuring) pattern(ctx context.Context, name string) (Cell, error) {
-	var c Cell
-	times := make([]time.Duration, m.repeats)
-	for i := range times {
-		do := m.operation(name)
-		start := time.Now()
-		rows, cost, err := do(ctx)
-		times[i] = time.Since(start)
-		if err != nil {
-			return c, err
-		}
-		if want := m.rows(name); rows != want {
-			return c, fmt.Errorf("%d rows, not %d", rows, want)
-		}
-		c.RUs += cost.RUs / float64(m.repeats)
-		c.Requests = cost.Requests
+func (m *measuring) pattern(ctx context.Context, name string) (float64, error) {
+	rows, cost, err := m.operation(name)(ctx)
+	if err != nil {
+		return 0, err
 	}
-	slices.Sort(times)
-	c.Milliseconds = float64(times[len(times)/2].Microseconds()) / 1000
-	return c, nil
+	if want := m.rows(name); rows != want {
+		return 0, fmt.Errorf("%d rows, not %d", rows, want)
+	}
+	return cost.RUs, nil
 }
 
 func (m *measuring) rows(name string) int {
@@ -119,8 +105,8 @@ func (m *measuring) rules(patterns []Pattern, v Version) []ReplaceRule {
 	var out []ReplaceRule
 	for _, p := range patterns {
 		if p.Name == "C3" || p.Name == "C4" {
-			two := p.Measured[IndexAll][v-V1].RUs
-			out = append(out, ReplaceRule{Pattern: p.Name, Version: v.String(), Published: p.Published[v-V1].RUs, Two: two,
+			two := p.Measured[v-V1]
+			out = append(out, ReplaceRule{Pattern: p.Name, Version: v.String(), Published: p.Published[v-V1], Two: two,
 				One: two - saved})
 		}
 	}

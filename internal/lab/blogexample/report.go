@@ -1,6 +1,6 @@
 package blogexample
 
-// Report is what Run found. Request units are modelled, latencies measured on the machine it ran on.
+// Report is what Run found. Request units are modelled.
 type Report struct {
 	Users      int    `json:"users"`
 	Posts      int    `json:"posts"`
@@ -14,8 +14,6 @@ type Report struct {
 
 	Patterns []Pattern     `json:"patterns"`
 	Rules    []ReplaceRule `json:"replace_rules"`
-	FanOut   []FanOut      `json:"fan_out"`
-	Later    []Later       `json:"change_feed"`
 }
 
 // Rows is how many rows the measured queries return.
@@ -34,30 +32,16 @@ type Sizes struct {
 	Like    int `json:"like"`
 }
 
-// Pattern is one access pattern in all versions.
+// Pattern is one access pattern with its charges in V1, V2 and V3, in RU, every property indexed.
 type Pattern struct {
-	Name      string              `json:"name"`
-	What      string              `json:"what"`
-	Published [3]Measured         `json:"published"` // V1, V2, V3, with every property indexed
-	Measured  map[Indexing][]Cell `json:"measured"`  // V1, V2, V3
-}
-
-// Measured is a charge with the time it took.
-type Measured struct {
-	RUs          float64 `json:"ru"`
-	Milliseconds float64 `json:"ms"`
-}
-
-// Cell is a measured pattern: the mean charge, the median time, and the requests that one takes.
-type Cell struct {
-	Measured
-	Requests int `json:"requests"`
+	Name      string     `json:"name"`
+	What      string     `json:"what"`
+	Published [3]float64 `json:"published_ru"`
+	Measured  [3]float64 `json:"measured_ru"`
 }
 
 // Off returns how far a pattern's charge in a version is from the published one, as a share of that.
-func (p Pattern) Off(i Indexing, v Version) float64 {
-	return p.Measured[i][v-V1].RUs/p.Published[v-V1].RUs - 1
-}
+func (p Pattern) Off(v Version) float64 { return p.Measured[v-V1]/p.Published[v-V1] - 1 }
 
 // ReplaceRule is a pattern that replaces a post, by both rules for what a replace costs: delete and insert,
 // which is documented today and what the emulator charges, or one write.
@@ -67,22 +51,4 @@ type ReplaceRule struct {
 	Published float64 `json:"published_ru"`
 	Two       float64 `json:"ru_delete_and_insert"`
 	One       float64 `json:"ru_one_write"`
-}
-
-// FanOut is what V2's queries without a partition key cost for a size and a number of physical partitions.
-type FanOut struct {
-	Partitions int     `json:"physical_partitions"`
-	Posts      int     `json:"posts"`
-	Q3         float64 `json:"q3_ru"`
-	Q6         float64 `json:"q6_ru"`
-}
-
-// Later is what a command costs after it has been answered: the work that follows from the change feed.
-type Later struct {
-	Version string  `json:"version"`
-	After   string  `json:"after"`
-	Items   int     `json:"items"`
-	Read    float64 `json:"ru_reading_the_feeds"`
-	Work    float64 `json:"ru_work"`
-	Does    string  `json:"does"`
 }

@@ -3,10 +3,10 @@ package blogexample
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// Run measures every pattern in every version, with both indexing policies, and what scales the fan-outs.
-// Nothing outside the process is used.
+// Run measures every pattern in every version. Nothing outside the process is used.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, fmt.Errorf("blogexample: %w", err)
@@ -17,17 +17,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			cfg.Users, len(d.posts), FrontPage)
 	}
 	r := describe(cfg, d)
-	for _, indexing := range []Indexing{IndexAll, IndexSelected} {
-		for v := V1; v <= V3; v++ {
-			cfg.progress("%s, %s", v, indexing)
-			if err := cfg.version(ctx, d, v, indexing, &r); err != nil {
-				return Report{}, fmt.Errorf("blogexample: %s with %s indexed: %w", v, indexing, err)
-			}
+	for v := V1; v <= V3; v++ {
+		cfg.progress("%s", v)
+		if err := cfg.version(ctx, d, v, &r); err != nil {
+			return Report{}, fmt.Errorf("blogexample: %s: %w", v, err)
 		}
-	}
-	var err error
-	if r.FanOut, err = cfg.fanOut(ctx); err != nil {
-		return Report{}, fmt.Errorf("blogexample: fan-out: %w", err)
 	}
 	return r, nil
 }
@@ -51,41 +45,29 @@ func describe(cfg Config, d *dataset) Report {
 	subject := d.posts[0]
 	r.Sizes = Sizes{len(encode(V2.post(subject.Post))), len(encode(V2.comment(d.commentsOf(subject)[0]))),
 		len(encode(V2.like(d.likesOf(subject)[0])))}
-	for _, p := range patterns {
-		out := Pattern{Name: p.name, What: p.what, Measured: map[Indexing][]Cell{}}
-		for i, f := range p.published {
-			out.Published[i] = Measured{RUs: f.rus, Milliseconds: f.ms}
-		}
-		r.Patterns = append(r.Patterns, out)
-	}
+	r.Patterns = slices.Clone(published)
 	return r
 }
 
-// version measures one version with one policy.
-func (c Config) version(ctx context.Context, d *dataset, v Version, indexing Indexing, r *Report) error {
-	b, err := Open(ctx, Setup{Version: v, Indexing: indexing, PhysicalPartitions: c.PhysicalPartitions, Model: c.Model})
+// version measures one version.
+func (c Config) version(ctx context.Context, d *dataset, v Version, r *Report) error {
+	b, err := Open(ctx, Setup{Version: v, PhysicalPartitions: c.PhysicalPartitions, Model: c.Model})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	s := b.NewSpreader()
-	if err := b.load(ctx, d, s); err != nil {
+	if err := b.load(ctx, d); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	m := measuring{blog: b, data: d, repeats: c.Repeats}
+	m := measuring{blog: b, data: d}
 	for i := range r.Patterns {
 		p := &r.Patterns[i]
-		cell, err := m.pattern(ctx, p.Name)
-		if err != nil {
+		if p.Measured[v-V1], err = m.pattern(ctx, p.Name); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
-		p.Measured[indexing] = append(p.Measured[indexing], cell)
 	}
-	if indexing != IndexAll || v == V1 {
-		return nil
+	if v > V1 {
+		r.Rules = append(r.Rules, m.rules(r.Patterns, v)...)
 	}
-	r.Rules = append(r.Rules, m.rules(r.Patterns, v)...)
-	later, err := m.later(ctx, s)
-	r.Later = append(r.Later, later...)
-	return err
+	return nil
 }

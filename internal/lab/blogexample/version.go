@@ -17,51 +17,22 @@ const (
 // String returns V1, V2 or V3.
 func (v Version) String() string { return [...]string{V1: "V1", V2: "V2", V3: "V3"}[v] }
 
-// Indexing is what the containers index.
-type Indexing string
-
-const (
-	// IndexAll is the default policy: every property. The article measured with it.
-	IndexAll Indexing = "every property"
-	// IndexSelected indexes what the blog filters or sorts on, and nothing else.
-	IndexSelected Indexing = "selected paths"
-)
-
-// container is how one container is made: its key, and the paths that IndexSelected indexes. A partition
-// key is not indexed by itself, unless it is the id.
-type container struct {
-	name, key string
-	selected  []string
-}
+// container is how one container is made: its name and its key.
+type container struct{ name, key string }
 
 func (v Version) containers() []container {
-	posts := container{"posts", "/postId", []string{"/postId/?", "/type/?", "/userId/?", "/creationDate/?"}}
 	if v < V3 {
-		return []container{{"users", "/id", nil}, posts}
+		return []container{{"users", "/id"}, {"posts", "/postId"}}
 	}
-	posts.selected = posts.selected[:3] // sorted in the feed only
-	return []container{
-		{"users", "/userId", []string{"/userId/?", "/type/?"}},
-		posts,
-		{"feed", "/type", []string{"/type/?", "/creationDate/?"}},
-	}
+	return []container{{"users", "/userId"}, {"posts", "/postId"}, {"feed", "/type"}}
 }
 
-func (c container) properties(indexing Indexing) azcosmos.ContainerProperties {
-	p := azcosmos.ContainerProperties{
+// properties returns the container as the service makes it: it indexes every property, as in the article.
+func (c container) properties() azcosmos.ContainerProperties {
+	return azcosmos.ContainerProperties{
 		ID: c.name,
 		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{
 			Kind: azcosmos.PartitionKeyKindHash, Version: 2, Paths: []string{c.key},
 		},
 	}
-	if indexing == IndexSelected {
-		p.IndexingPolicy = &azcosmos.IndexingPolicy{
-			Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
-			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}},
-		}
-		for _, path := range c.selected {
-			p.IndexingPolicy.IncludedPaths = append(p.IndexingPolicy.IncludedPaths, azcosmos.IncludedPath{Path: path})
-		}
-	}
-	return p
 }

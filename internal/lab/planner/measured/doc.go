@@ -1,5 +1,5 @@
-// Package measured makes the workload of a plan from what is there: a Kafka topic or an account of Binnacle. It reads
-// samples within bounds and writes nothing. docs/start/plan.md is its manual.
+// Package measured makes the workload of a plan from a sample of a Kafka topic. It writes nothing.
+// docs/start/plan.md is its manual.
 package measured
 
 import (
