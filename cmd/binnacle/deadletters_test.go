@@ -110,7 +110,8 @@ func TestRejectedReadingsOfTenant(t *testing.T) {
 	require.Contains(t, seen(d.admin, ""), "no JSON of nobody")
 }
 
-// Kill -9 of a replay somewhere in the middle, again and again: each reading is published once.
+// Kill -9 of a replay somewhere in the middle: the next one publishes the rest, and some records again at most, which
+// are answered once.
 func TestReplayFromDLQAfterAKill(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=300ms")
@@ -128,7 +129,7 @@ func TestReplayFromDLQAfterAKill(t *testing.T) {
 	copies := d.copies()
 	require.Len(t, copies, n)
 	for of, times := range copies {
-		require.Equal(t, 1, times, of)
+		require.LessOrEqual(t, times, 2, of)
 	}
 	d.answersInAllFormats("acme", want)
 }

@@ -28,7 +28,6 @@ var firstFlags = map[string][]string{
 	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},
 	"loadtest": {"scenario", "devices", "partitions", "interval", "minutes", "hold", "html", "check", "json",
 		"simulate"},
-	"plan":  {"out", "set", "json", "from-topic", "kafka", "save"},
 	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
 }
 

@@ -212,16 +212,13 @@ func (p *Plan) figures(all []outcome, best int) {
 	add := func(name, unit string, basis Basis, of func(*load) float64) {
 		p.Figures = append(p.Figures, over(all, named(name, unit, basis), func(o *outcome) float64 { return of(&o.first) }))
 	}
-	given, devices := Given, Given
+	given := Given
 	for _, f := range p.Workload.Fleets {
-		if f.Sample != nil || f.Interval.Basis == Measured {
+		if f.Sample != nil {
 			given = Measured
 		}
-		if f.Devices.Basis == Measured {
-			devices = Measured
-		}
 	}
-	add("devices", "", devices, func(l *load) float64 { return l.devices })
+	add("devices", "", Given, func(l *load) float64 { return l.devices })
 	add("readings", "/s", given, func(l *load) float64 { return l.readings })
 	add("values", "/s", given, func(l *load) float64 { return l.values })
 	add("bytes per value in chunks", "B", Measured, func(l *load) float64 {

@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -14,7 +13,7 @@ import (
 
 // pending calls f with what is to be published, in the order of the dead letters, and counts why others are not.
 func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
-	f func(partition int, m repaired) error) error {
+	f func(m repaired) error) error {
 	seen := map[deadletter.ID]bool{}
 	taken := map[deadletter.ID]deadletter.Elements{} // of each record, those of earlier dead letters
 	for _, p := range slices.Sorted(maps.Keys(r.end)) {
@@ -56,7 +55,7 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 				if m.rest != "" {
 					sum.skip(l.Reason, m.rest)
 				}
-				if err := f(p, r.addressed(m)); err != nil {
+				if err := f(r.addressed(m)); err != nil {
 					return err
 				}
 			}
@@ -102,8 +101,7 @@ func (r *deadLetterReplay) addressed(m repaired) repaired {
 			own = append(own, kafka.Header{Key: control.BackfillHeader, Value: []byte(id)})
 		}
 	}
-	of := fmt.Appendf(nil, "%s %s", m.id, copyKey{r.secret, r.cfg.Topic}.mac(m.id))
-	m.message.Headers = append(own, kafka.Header{Key: deadletter.HeaderReplayOf, Value: of})
+	m.message.Headers = append(own, kafka.Header{Key: deadletter.HeaderReplayOf, Value: []byte(m.id.String())})
 	return m
 }
 

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,30 +11,14 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
-	"binnacle/internal/retry"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/progress"
 )
 
-// Bounds of what is claimed at once.
-const (
-	maxClaim      = 500
-	maxClaimBytes = maxBatchBytes
-)
-
-// inFlightMax is how long a request may still be on its way when nobody waits for its answer any more.
-const inFlightMax = 5 * time.Second
-
-// attempts is how often a batch is published before a broker that fails is given up.
-const attempts = 6
-
-// recent claims may be those of a replay that still runs.
-const recentClaim = time.Hour
-
-// errAnother says that two replays would publish the same dead letters.
-var errAnother = errors.New("another replay of these dead letters is under way")
+// maxDeadLetters bounds what is published at once, beside maxBatchBytes: a replay that dies has recorded all but those.
+const maxDeadLetters = 500
 
 // deadLetterReplay is one replay of dead letters. It belongs to one goroutine.
 type deadLetterReplay struct {
@@ -43,10 +26,7 @@ type deadLetterReplay struct {
 	client  *kafka.Client
 	dead    *kafka.Topic
 	target  *kafka.Topic
-	run     string // identifies this replay
-	secret  string // key of the MACs of this replay's copies
 	produce func(ctx context.Context, t *kafka.Topic, partition int, m []kafka.Message) (int, error)
-	pause   func(ctx context.Context, d time.Duration) error
 
 	since    int64
 	targets  []int // partitions
@@ -60,17 +40,17 @@ type deadLetterReplay struct {
 
 // RunDeadLetters publishes dead letters again: each record where it stood, or, where only elements of it were refused
 // or something is set, the readings that it is about. It returns nil only when each selected dead letter is published,
-// by this replay or an earlier one. Each is published once, whatever dies in between, and however many replays run.
+// by this replay or an earlier one. Where a replay dies or a request fails, the next attempt publishes some records
+// again: readings of the same instants, which are answered once.
 func RunDeadLetters(ctx context.Context, cfg Config) (DeadLetterSummary, error) {
 	produce := func(ctx context.Context, t *kafka.Topic, partition int, m []kafka.Message) (int, error) {
 		return t.Produce(ctx, partition, m)
 	}
-	return runDeadLetters(ctx, cfg, produce, retry.Pause)
+	return runDeadLetters(ctx, cfg, produce)
 }
 
 func runDeadLetters(ctx context.Context, cfg Config,
-	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
-	pause func(context.Context, time.Duration) error) (DeadLetterSummary, error) {
+	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error)) (DeadLetterSummary, error) {
 	if err := cfg.validateDeadLetters(); err != nil {
 		return DeadLetterSummary{}, err
 	}
@@ -92,7 +72,7 @@ func runDeadLetters(ctx context.Context, cfg Config,
 	}
 	sum := DeadLetterSummary{From: set.DeadLetters(), To: namesOf(all), DryRun: cfg.DeadLetters.DryRun}
 	for _, t := range all {
-		own, failed := replayTopic(ctx, cfg.to(t, set.DeadLetters()), client, produce, pause)
+		own, failed := replayTopic(ctx, cfg.to(t, set.DeadLetters()), client, produce)
 		sum.add(own)
 		if err = errors.Join(err, failed); ctx.Err() != nil {
 			break
@@ -137,8 +117,7 @@ func targets(ctx context.Context, client *kafka.Client, set topics.Set) (all []t
 
 // replayTopic replays the dead letters of one topic.
 func replayTopic(ctx context.Context, cfg Config, client *kafka.Client,
-	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
-	pause func(context.Context, time.Duration) error) (DeadLetterSummary, error) {
+	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error)) (DeadLetterSummary, error) {
 	names, err := cfg.DeadLetters.names()
 	if err != nil {
 		return DeadLetterSummary{}, err
@@ -149,8 +128,7 @@ func replayTopic(ctx context.Context, cfg Config, client *kafka.Client,
 	}
 	r := &deadLetterReplay{
 		cfg: cfg, client: client, dead: client.Topic(cfg.DeadLetters.DeadLetters), target: client.Topic(cfg.Topic),
-		run: rand.Text(), secret: rand.Text(), produce: produce, pause: pause,
-		since: since, repairer: newRepairer(cfg.Messages, cfg.Topic, names),
+		produce: produce, since: since, repairer: newRepairer(cfg.Messages, cfg.Topic, names),
 		first: map[int]int64{}, end: map[int]int64{},
 		sum: DeadLetterSummary{DryRun: cfg.DeadLetters.DryRun},
 	}
@@ -164,9 +142,6 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
-	if err := r.recover(ctx); err != nil {
-		return err
-	}
 	if r.cfg.Grant != nil && !r.cfg.DeadLetters.DryRun {
 		if err := r.grant(ctx); err != nil {
 			return err
@@ -176,24 +151,24 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 	bar := progress.New(r.cfg.Progress, "publishing", int64(len(r.log.deadLetters)))
 	defer bar.Clear()
 	var batch []repaired
-	bytes, of := 0, -1
+	bytes := 0
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		all := batch
 		batch, bytes = nil, 0
-		return r.publish(ctx, of, all)
+		return r.publish(ctx, all)
 	}
 	var failed error
-	err = r.pending(ctx, &r.sum, func(partition int, m repaired) error {
+	err = r.pending(ctx, &r.sum, func(m repaired) error {
 		bar.Add(1)
 		if r.cfg.DeadLetters.DryRun {
 			r.sum.at(r.log.deadLetters[m.id].reason).Published++
 			return nil
 		}
 		size := len(m.message.Key) + len(m.message.Value)
-		if partition != of || len(batch) == maxClaim || bytes+size > maxClaimBytes {
+		if len(batch) == maxDeadLetters || bytes+size > maxBatchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -201,7 +176,7 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 		if err := speed.wait(ctx, func() { failed = flush() }); err != nil || failed != nil {
 			return errors.Join(err, failed)
 		}
-		of, bytes = partition, bytes+size
+		bytes += size
 		batch = append(batch, m)
 		return nil
 	})
@@ -236,13 +211,13 @@ func (r *deadLetterReplay) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.first[p], r.end[p], r.log.read[p] = first, end, first
+		r.first[p], r.end[p] = first, end
 		total += end - first
 	}
 	bar := progress.New(r.cfg.Progress, "reading", total)
 	defer bar.Clear()
 	for _, p := range partitions {
-		if err := r.log.follow(ctx, r.dead, p, r.end[p], nil, bar.Add); err != nil {
+		if err := r.log.read(ctx, r.dead, kafka.Span{Partition: p, From: r.first[p], To: r.end[p]}, bar.Add); err != nil {
 			return err
 		}
 	}
@@ -250,112 +225,10 @@ func (r *deadLetterReplay) read(ctx context.Context) error {
 	return nil
 }
 
-// recover finds out what became of dead letters that another replay has claimed without recording an end: they are in
-// the topic, or that replay still runs, or they are free.
-func (r *deadLetterReplay) recover(ctx context.Context) error {
-	open := r.log.open()
-	if len(open) == 0 {
-		return nil
-	}
-	runs, fresh := map[string]bool{}, false
-	for _, claims := range open {
-		for _, c := range claims {
-			runs[c.run] = true
-			age := r.cfg.Now().Sub(time.UnixMilli(c.at))
-			fresh = fresh || age < recentClaim
-		}
-	}
-	if fresh && !r.cfg.DeadLetters.DryRun {
-		if r.cfg.Progress != nil {
-			fmt.Fprintf(r.cfg.Progress, "a replay has ended early: waiting %s, in case it runs still\n", r.lease())
-		}
-		if err := r.pause(ctx, r.lease()); err != nil {
-			return err
-		}
-		alive := func(_ string, c receipt) error {
-			if runs[c.Run] {
-				return errAnother
-			}
-			return nil
-		}
-		if err := r.catchUp(ctx, slices.Sorted(maps.Keys(r.end)), alive); err != nil {
-			return err
-		}
-		open = r.log.open()
-	}
-	found, err := copies(ctx, r.target, from(open), func(id deadletter.ID, mac string) bool {
-		return slices.ContainsFunc(open[id], func(c claim) bool { return copyKey{c.secret, r.cfg.Topic}.proves(id, mac) })
-	})
-	if err != nil {
-		return err
-	}
-	for id := range open {
-		delete(r.log.claims, id) // they are published, or will not be by the run that claimed them
-	}
-	return r.recordDone(ctx, slices.Collect(maps.Keys(found)))
-}
-
-// catchUp reads on what was written among the dead letters of some partitions.
-func (r *deadLetterReplay) catchUp(ctx context.Context, partitions []int, f func(kind string, c receipt) error) error {
-	for _, p := range partitions {
-		_, end, err := r.dead.Bounds(ctx, p)
-		if err != nil {
-			return err
-		}
-		if err := r.log.follow(ctx, r.dead, p, end, f, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// recordDone notes dead letters as published.
-func (r *deadLetterReplay) recordDone(ctx context.Context, ids []deadletter.ID) error {
-	byPartition := map[int][]deadletter.ID{}
-	for _, id := range ids {
-		p := r.log.deadLetters[id].partition
-		byPartition[p] = append(byPartition[p], id)
-		r.log.done[id] = true
-	}
-	if r.cfg.DeadLetters.DryRun {
-		return nil
-	}
-	for p, of := range byPartition {
-		for part := range slices.Chunk(of, maxClaim) {
-			if err := r.appendReceipt(ctx, p, doneKind, part); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// appendReceipt appends a receipt. It does so until it is there: one that stands twice says the same.
-func (r *deadLetterReplay) appendReceipt(ctx context.Context, partition int, kind string, ids []deadletter.ID) error {
-	m := r.receipt(ids).record(kind, r.cfg.Topic)
-	return persist(ctx, patience, func(ctx context.Context) error {
-		_, err := r.produce(ctx, r.dead, partition, []kafka.Message{m})
-		return err
-	})
-}
-
-func (r *deadLetterReplay) receipt(ids []deadletter.ID) receipt {
-	c := receipt{Run: r.run}
-	for _, id := range ids {
-		c.IDs = append(c.IDs, id.String())
-	}
-	return c
-}
-
-// claimTimeout returns how long a run may take from its claim to the end of its publication, and lease how long another
-// one waits for a sign of life.
-func (r *deadLetterReplay) claimTimeout() time.Duration { return r.client.RequestTimeout() }
-func (r *deadLetterReplay) lease() time.Duration        { return r.claimTimeout() + inFlightMax }
-
 // grant gets leave for the readings that will be published.
 func (r *deadLetterReplay) grant(ctx context.Context) error {
 	spans := map[string]telemetry.Range{}
-	err := r.pending(ctx, &DeadLetterSummary{}, func(_ int, m repaired) error {
+	err := r.pending(ctx, &DeadLetterSummary{}, func(m repaired) error {
 		for tenant, span := range m.spans {
 			widen(spans, tenant, span)
 		}

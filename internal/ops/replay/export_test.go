@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"time"
 
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
@@ -34,15 +33,6 @@ var ParseTime = parseTime
 // Cell is how any other cell of a table of others is read.
 func Cell(s string) (telemetry.Value, bool) { return csvCell{text: s}.value(false) }
 
-// NewRecent makes a recent with generations of another size.
-var NewRecent = newInstantFilter
-
-// Repeats and Forgot open recent to the tests.
-var Repeats = (*instantFilter).repeats
-
-// Forgot reports whether a recent has forgotten a value.
-func Forgot(r *instantFilter) bool { return r.forgot }
-
 // Grants are the backfills that the records of a batch belong to.
 func Grants(b *Batch) (out []string) {
 	for _, e := range b.ends {
@@ -51,9 +41,8 @@ func Grants(b *Batch) (out []string) {
 	return out
 }
 
-// RunLettersWith is RunDeadLetters with another way to produce, and to wait.
+// RunLettersWith is RunDeadLetters with another way to produce.
 func RunLettersWith(ctx context.Context, cfg Config,
-	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
-	pause func(context.Context, time.Duration) error) (DeadLetterSummary, error) {
-	return runDeadLetters(ctx, cfg, produce, pause)
+	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error)) (DeadLetterSummary, error) {
+	return runDeadLetters(ctx, cfg, produce)
 }

@@ -213,8 +213,7 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, []string{good, `{"tenant":"acme","ts":0,"values":{"a":1}}`, good, other, `{"a":1}`, other}, values)
 	s.File = ""
 	require.Equal(t, replay.Summary{Format: replay.NDJSON, Records: 6, Readings: 4, Values: 6, DeadLetters: 2,
-		DuplicateInstants: 2,
-		BadLines:          7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11},
+		BadLines: 7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11},
 		FirstBad: "not JSON: no comma or brace at byte 16"}, s)
 
 	cfg = config(writeFile(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))

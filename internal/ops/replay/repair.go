@@ -21,7 +21,6 @@ const (
 	leftTimeless = "their time is their record's, which neither they nor the log tell any more"
 	leftSchema   = "their schema is in a registry: they can only be published as they are"
 	leftLarge    = "they are larger than the broker takes"
-	leftTaken    = "another replay has taken them"
 	leftElements = "some of their elements, which would be refused again: " // and the reason
 	leftRefused  = "they would be refused again: "                          // and the reason
 )

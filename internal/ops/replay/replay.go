@@ -205,7 +205,6 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	s.Skipped = from.Published
 	elements := 0
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
-	seen := newInstantFilter(generation)
 	var key, value []byte
 	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
 		if elements++; elements <= s.Skipped {
@@ -224,9 +223,6 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 		if e.outcome == bad || e.outcome == nothing {
 			return nil
 		}
-		if e.outcome == good && seen.repeats(e.reading) {
-			s.DuplicateInstants++
-		}
 		if err := speed.wait(ctx, func() { p.flush() }); err != nil {
 			return err
 		}
@@ -241,9 +237,6 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	}
 	written := p.close()
 	s.Records = int(p.acked.Load())
-	if seen.forgot {
-		s.DuplicatesWithin = generation
-	}
 	if written == nil && read == nil {
 		return from.end()
 	}

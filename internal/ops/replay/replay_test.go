@@ -361,44 +361,19 @@ func TestShiftToNow(t *testing.T) {
 	}
 }
 
-func TestDuplicateInstants(t *testing.T) {
-	s, _, _ := run(t, config(writeFile(t, "x.csv",
-		"time,a,b\n2026-01-01,1,\n2026-01-01,,1\n2026-01-01,2,\n2026-01-02,1,1\n2026-01-01,,1\n")))
-	require.Equal(t, 2, s.DuplicateInstants)
-	require.Zero(t, s.DuplicatesWithin)
-
-	recent := replay.NewRecent(3)
-	at := func(t int64) telemetry.Reading {
-		return telemetry.Reading{Tenant: "a", Device: "b", Time: t,
-			Fields: []telemetry.Field{{Metric: "m", Value: telemetry.IntValue(t)}}}
-	}
-	for i := range int64(10) {
-		require.False(t, replay.Repeats(recent, at(i)))
-	}
-	for i := int64(9); i > 6; i-- {
-		require.True(t, replay.Repeats(recent, at(i)), i)
-	}
-	require.False(t, replay.Repeats(recent, at(0)), "forgotten")
-	require.True(t, replay.Forgot(recent))
-	other := at(9)
-	other.Labels = telemetry.Labels{{Name: "l", Value: "1"}}
-	require.False(t, replay.Repeats(recent, other))
-}
-
 func TestSummaryIsReadable(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, replay.Summary{
 		File: "x.csv", Format: replay.CSV, Shift: -3_600_000, Records: 8, Readings: 7, Values: 14, DeadLetters: 1,
-		BadLines: 12, BadLineNumbers: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, DuplicateInstants: 3,
+		BadLines: 12, BadLineNumbers: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 	}.Print(&b))
-	require.Equal(t, `x.csv               csv
-times shifted by    -0.042 days
-records             8
-readings            7
-values              14
-bad lines           12  line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …
-duplicate instants  3   the later one wins
-dead letters        1   of the records: they lack what a reading must have
+	require.Equal(t, `x.csv             csv
+times shifted by  -0.042 days
+records           8
+readings          7
+values            14
+bad lines         12  line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …
+dead letters      1   of the records: they lack what a reading must have
 `, b.String())
 }
 

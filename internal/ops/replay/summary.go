@@ -36,13 +36,6 @@ type Summary struct {
 	FirstText string // the first of them, and where it stands
 
 	Refusals Refusals // of the records, by ingesters, as far as they have decided
-
-	// DuplicateInstants are the readings that give a series a value at an instant at which it has one from
-	// earlier in the file. The later one wins.
-	DuplicateInstants int
-	// DuplicatesWithin is 0 if the whole file was searched for them, else the number of values back to
-	// which at least it was.
-	DuplicatesWithin int
 }
 
 func (s *Summary) count(e *element) {
@@ -82,7 +75,6 @@ func (s Summary) Print(w io.Writer) error {
 	row("readings", s.Readings, "")
 	row("values", s.Values, "")
 	row("bad lines", s.BadLines, s.lineNumbers())
-	row("duplicate instants", s.DuplicateInstants, s.within())
 	if s.DeadLetters > 0 {
 		row("dead letters", s.DeadLetters, "of the records: they lack what a reading must have")
 	}
@@ -104,14 +96,4 @@ func (s Summary) lineNumbers() string {
 		more = ", …"
 	}
 	return "line " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.BadLineNumbers), " ", ", "), "[]") + more
-}
-
-func (s Summary) within() string {
-	switch {
-	case s.DuplicatesWithin > 0:
-		return fmt.Sprintf("the later one wins; looked for among the last %d values", s.DuplicatesWithin)
-	case s.DuplicateInstants > 0:
-		return "the later one wins"
-	}
-	return ""
 }

@@ -31,8 +31,8 @@ const (
 	HeaderTruncated = "binnacle-truncated"
 )
 
-// HeaderReplayOf is the header of a record that was published again: the ID of its dead letter, a space, and a MAC that
-// only the replay that published it could compute.
+// HeaderReplayOf is the header of a record that was published again: the ID of its dead letter. Earlier releases append
+// a space and a MAC, which means nothing any more.
 const HeaderReplayOf = "binnacle-replay-of"
 
 // binnacleHeaders are the headers that are Binnacle's, not the record's.
