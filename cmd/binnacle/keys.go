@@ -33,7 +33,6 @@ var keys = []string{
 	"rollup-days", "rollup-every", "rollup-families", "rollup-first", "rollup-late-every", "rollup-metrics",
 	"rollup-without", "balance-*",
 	"consistency", "partition-bytes", "region", "split-takes",
-	"target-time",
 }
 
 // typed lists the keys that are flags of one command all the same: a person types them for one call.
