@@ -59,8 +59,8 @@ func (p Period) Of(day telemetry.Day) Span {
 	return Span{p, telemetry.Day(t.Unix() * 1000 / telemetry.DayMillis)}
 }
 
-// Span is one period of the calendar: the days that the name of a container stands for. While periods change, a
-// container may hold some of its days only.
+// Span is one period of the calendar: the days of a container's name. While periods change, a container may hold some
+// of its days only.
 type Span struct {
 	Period Period
 	First  telemetry.Day // the week of 1970-01-01 begins before it
@@ -92,8 +92,8 @@ func (s Span) Range() telemetry.Range {
 	return telemetry.Range{From: s.First.Start(), To: s.End().Start()}
 }
 
-// String returns the span as it stands in the names of containers: 2026, 2026-Q4, 2026-11, 2026-W48 or 2026-11-23. None
-// ends like another one, so that a name with a tenant in front can be read in one way only.
+// String returns the span as it is part of containers' names: 2026, 2026-Q4, 2026-11, 2026-W48 or 2026-11-23. None ends
+// like another one, so that a name with a tenant in front can be read in one way only.
 func (s Span) String() string {
 	t := s.time()
 	switch s.Period {
@@ -165,12 +165,12 @@ func (p Period) parse(text string) (s Span, ok bool) {
 	return s, s.End() > 0 && s.String() == text
 }
 
-// PeriodEpoch says how long the containers of chunks are, from a day on until the next one begins: those of all
-// tenants. It is a stored fact and never changes. Days before the first one are in containers of a month.
+// PeriodEpoch says how long the containers of chunks are, from a day on until the next one begins: the containers of
+// all tenants. It is a stored fact and never changes. Days before the first one are in containers of a month.
 type PeriodEpoch struct {
 	From   telemetry.Day `json:"from"`
 	Period Period        `json:"period"`
-	// Shared says that containers have no throughput of their own: they share that of the database.
+	// Shared says that containers share the throughput of the database.
 	Shared bool `json:"shared,omitempty"`
 }
 

@@ -19,9 +19,11 @@ type Key struct {
 // Placement is one tenant's epochs, and the periods of containers, ready for use. It is immutable and safe for any
 // number of callers.
 type Placement struct {
-	tenant  string
-	epochs  []compiled    // by From; the first one covers everything before the second
-	periods []PeriodEpoch // by From, from day 0
+	tenant string
+	// epochs are in the order of From; the first one covers everything before the second.
+	epochs []compiled
+	// periods are in the order of From, from day 0.
+	periods []PeriodEpoch
 }
 
 type compiled struct {
@@ -112,7 +114,7 @@ func (p *Placement) Shard(s Slot) string {
 func (p *Placement) Tenant() string { return p.tenant }
 
 // Key returns where the chunk with this number in its chain lives. For any tenant, device, day and number there is one
-// answer as long as the epochs that cover the day are known (rule W1).
+// answer while the epochs that cover the day are known (rule W1).
 func (p *Placement) Key(device string, day telemetry.Day, number uint32) Key {
 	e := p.on(day)
 	slots := e.slotsOf(device)
@@ -141,8 +143,8 @@ func (p *Placement) Spread(day telemetry.Day) (devices []string) {
 	return devices
 }
 
-// Holds reports whether chunks of a device and day may live under a key. A key without a device stands for all that
-// share its first level.
+// Holds reports whether chunks of a device and day may live under a key. A key without a device includes all that share
+// its first level.
 func (p *Placement) Holds(key Key, device string, day telemetry.Day) bool {
 	e := p.on(day)
 	return key.Container == p.containerOf(e, day) &&
@@ -165,7 +167,7 @@ type Visit struct {
 }
 
 // Visits returns every place that can hold a chunk with rows in r: of these devices, or of all when devices is nil.
-// Each key is there once, however many epochs use it. The order is that of the first days.
+// Each key occurs once, however many epochs use it. The order is that of the first days.
 func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	var out []Visit
 	places := make(map[Key]int)
@@ -236,7 +238,7 @@ func (e compiled) slotsOf(device string) []Slot {
 	return e.Slots[GroupOf(device, len(e.Slots)):][:1]
 }
 
-// allSlots returns the tenant's slots and those of its heavy devices, each first-level key once: a slice and a
+// allSlots returns the tenant's slots and the slots of its heavy devices, each first-level key once: a slice and a
 // finer one within it may have the same.
 func (e compiled) allSlots() []Slot {
 	out := slices.Clone(e.Slots)

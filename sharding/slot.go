@@ -114,9 +114,8 @@ func GroupOf(device string, n int) int {
 	return int(mathbits.Rem64(hi%m, lo, m))
 }
 
-// AddBuckets adds loads to those of groups that devices are in by GroupOf. buckets has the loads by
-// GroupOf(device, len(buckets)): a bucket is in one group if the groups divide the buckets, and else spread evenly over
-// those that its devices can be in.
+// AddBuckets adds loads to the groups of devices by GroupOf. buckets has the loads by GroupOf(device, len(buckets)): a
+// bucket is in one group if the groups divide the buckets, and else spread evenly over the groups of its devices.
 func AddBuckets(groups, buckets []float64) {
 	n := len(groups)
 	common, rest := n, len(buckets)

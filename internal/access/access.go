@@ -2,7 +2,7 @@
 // provider (OIDC), or by the header of a proxy that the operator trusts. docs/operate/tenants.md is its manual.
 //
 // What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
-// choose among those that its credential covers. A denial does not show which tenants exist.
+// choose among the tenants that its credential covers. A denial does not show which tenants exist.
 package access
 
 import (
@@ -28,9 +28,10 @@ const TenantHeader = "X-Scope-OrgID"
 
 // Caller is the authenticated sender of a request.
 type Caller struct {
-	Tenant string          // the request is for this one
-	Scopes []control.Scope // what the caller may do
-	Name   string          // for logs: "token 3fk2…", "subject …", "proxy 10.0.0.1"
+	Tenant string // the request is for this one
+	// Scopes are what the caller may do.
+	Scopes []control.Scope
+	Name   string // for logs: "token 3fk2…", "subject …", "proxy 10.0.0.1"
 }
 
 // May reports whether the caller has a scope.
@@ -38,11 +39,13 @@ func (c Caller) May(s control.Scope) bool { return slices.Contains(c.Scopes, s) 
 
 // Denied is why a request is turned away.
 type Denied struct {
-	Status    int    // 400, 401, 403 or 503
-	Detail    string // for the one who asks
-	Header    string // of the request, that is missing or wrong
-	Challenge string // of WWW-Authenticate, with a 401
-	Cause     error  // for logs only, may be nil
+	Status int    // 400, 401, 403 or 503
+	Detail string // for the one who asks
+	// Header is the header of the request that is missing or wrong.
+	Header string
+	// Challenge is the header WWW-Authenticate of a 401.
+	Challenge string
+	Cause     error // for logs only, may be nil
 }
 
 // Error returns Detail and Cause, for logs.
@@ -69,13 +72,14 @@ type Config struct {
 	ProxiesMayWrite bool
 
 	// AllowHost reports whether a caller that is believed for its address may name the Host of a request: a web page in
-	// a browser at such an address can send requests under a name of its own. Nil allows every name.
+	// a browser at such an address can send requests under another name. By default every name is allowed.
 	AllowHost func(*http.Request) bool
 
-	Now        func() time.Time      // time.Now
-	Logger     *slog.Logger          // none
-	Registerer prometheus.Registerer // of metrics; none
-	HTTP       *http.Client          // for issuers; http.DefaultClient
+	Now    func() time.Time // time.Now
+	Logger *slog.Logger     // none
+	// Registerer takes the metrics; none by default.
+	Registerer prometheus.Registerer
+	HTTP       *http.Client // for issuers; http.DefaultClient
 
 	Every time.Duration // how often tokens are read; 30 s
 	Stale time.Duration // how long tokens are good for that can't be read again; 10 min

@@ -27,8 +27,9 @@ type IssuerConfig struct {
 	Audience    string // a token must be for it
 	TenantClaim string // name of the claim with the tenant, or a list of them; dots lead into objects. Default "tenant"
 	// the same for scopes: blank-separated text or a list. Default "scope"; without one a token may read
-	ScopeClaim  string
-	ScopePrefix string // what scopes begin with there, such as "binnacle."
+	ScopeClaim string
+	// ScopePrefix begins scopes of the issuer, such as "binnacle.".
+	ScopePrefix string
 }
 
 // issuer checks the tokens of one identity provider.
@@ -41,8 +42,9 @@ type issuer struct {
 
 	mu       sync.Mutex // guards below
 	verifier *oidc.IDTokenVerifier
-	failed   time.Time // when discovery failed last
-	failure  error
+	// failed is when discovery failed last.
+	failed  time.Time
+	failure error
 }
 
 func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
@@ -79,8 +81,8 @@ const askAgain = 5 * time.Second
 // providerTimeout bounds how long requests wait for an identity provider.
 const providerTimeout = 5 * time.Second
 
-// discovered returns what checks tokens. It discovers the provider unless that has been done; callers that come
-// meanwhile share the discovery, and leave it when their requests end.
+// discovered returns what checks tokens. It discovers the provider unless that has been done; callers that come during
+// a discovery share it, and leave it when their requests end.
 func (i *issuer) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if v, err := i.known(); v != nil || err != nil {
 		return v, err

@@ -29,7 +29,8 @@ type tokenCache struct {
 
 	mu   sync.Mutex // guards below
 	byID map[string]control.Token
-	at   time.Time // when the read began that byID is the answer of
+	// at is when the read of byID began.
+	at time.Time
 }
 
 func newTokens(cfg Config) *tokenCache {
@@ -85,7 +86,7 @@ func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Durat
 // readTimeout bounds how long a request waits for tokens to be read.
 const readTimeout = 5 * time.Second
 
-// read reads all tokens again; callers that come meanwhile share the read.
+// read reads all tokens again; callers that come during a read share it.
 func (s *tokenCache) read(ctx context.Context) error {
 	done := s.reads.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)

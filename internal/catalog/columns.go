@@ -34,11 +34,11 @@ var (
 	})
 )
 
-// columnWriter writes entries column by column. What is alike stands together, in a part of its own, since each part is
-// packed by itself.
+// columnWriter writes entries column by column. Similar values share a part, since each part is packed alone.
 type columnWriter struct {
-	out  []byte
-	ends []int // of parts
+	out []byte
+	// ends are the ends of parts in out.
+	ends []int
 }
 
 func (w *columnWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
@@ -46,7 +46,7 @@ func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) 
 
 func (w *columnWriter) end() { w.ends = append(w.ends, len(w.out)) }
 
-// packed returns the parts: of each the bytes that it has, and takes, and those.
+// packed returns the parts: for each its size, its packed size, and its packed bytes.
 func (w *columnWriter) packed() (out []byte) {
 	w.end()
 	from := 0
@@ -58,7 +58,8 @@ func (w *columnWriter) packed() (out []byte) {
 		packed := packer().EncodeAll(part, nil)
 		out = binary.AppendUvarint(out, uint64(len(part)))
 		if len(packed) >= len(part) {
-			packed = part // as it is
+			// It does not compress.
+			packed = part
 		}
 		out = binary.AppendUvarint(out, uint64(len(packed)))
 		out = append(out, packed...)
@@ -66,7 +67,7 @@ func (w *columnWriter) packed() (out []byte) {
 	return out
 }
 
-// unpack returns what packed has made smaller, of so many bytes.
+// unpack returns the bytes of a part that packed has compressed.
 func unpack(packed []byte, size int) (string, error) {
 	out := make([]byte, 0, min(size, 1<<20))
 	for len(packed) > 0 {
@@ -100,7 +101,7 @@ func unpack(packed []byte, size int) (string, error) {
 	return string(out), nil
 }
 
-// numbers writes a column: how many bytes each takes, then the lowest byte of each, then the next one of each.
+// numbers writes a column: the number of bytes of every value, then all lowest bytes, then all next ones.
 func (w *columnWriter) numbers(column []uint64) {
 	w.end()
 	var most uint64
@@ -132,7 +133,7 @@ func (w *columnWriter) texts(list []string) {
 	w.end()
 }
 
-// sorted writes texts in order: how many bytes each shares with the one before, then the rest of each.
+// sorted writes texts in order: how many bytes each text shares with the one before, then the remaining bytes.
 func (w *columnWriter) sorted(list []string) {
 	rest, shared := make([]string, len(list)), make([]uint64, len(list))
 	before := ""
@@ -148,7 +149,8 @@ func (w *columnWriter) sorted(list []string) {
 }
 
 const (
-	maxTexts = 1 << 20 // of a dictionary
+	// maxTexts bounds a dictionary.
+	maxTexts = 1 << 20
 	maxSpan  = 1 << 60 // ms between two times
 )
 
@@ -183,7 +185,8 @@ func (w *columnWriter) entries(entries []Entry) {
 	w.sorted(ids)
 	w.signed(base)
 	first, span := make([]uint64, len(entries)), make([]uint64, len(entries))
-	for i := range entries { // 0 stands for no times
+	// 0 is no times.
+	for i := range entries {
 		if e := &entries[i]; e.First <= e.Last {
 			first[i], span[i] = uint64(e.First-base)+1, uint64(e.Last-e.First)
 		}
@@ -195,7 +198,7 @@ func (w *columnWriter) entries(entries []Entry) {
 	w.tags(entries)
 }
 
-// sets writes a dictionary of sets of small numbers, and the set of each entry.
+// sets writes a dictionary of sets of small numbers, and every entry's number of a set.
 func (w *columnWriter) sets(n int, of func(i int) []uint64) {
 	var dict dictionary[string]
 	codes := make([]uint64, n)
@@ -256,10 +259,11 @@ func (w *columnWriter) labels(entries []Entry) {
 	})
 }
 
-// tags writes a column for each name: a dictionary, the value of each entry, and when each was set, as the difference
-// to the tag before it of the same device.
+// tags writes a column for each name: a dictionary, every entry's value, and when it was set, as the difference to the
+// tag before it of the same device.
 func (w *columnWriter) tags(entries []Entry) {
-	byName := make(map[string][]int) // places in the list of each entry, -1 for none
+	// byName holds, for every entry, the place of a tag in its list, -1 for none.
+	byName := make(map[string][]int)
 	var names []string
 	for i := range entries {
 		for j, t := range entries[i].Tags {

@@ -14,12 +14,13 @@ type Count struct {
 	Devices int    `json:"devices"`
 }
 
-// MetricCount is a metric and what is known of it.
+// MetricCount is a metric with its unit, kinds and devices.
 type MetricCount struct {
-	Name    string
-	Types   []string // kinds of values, sorted
-	Units   []string // sorted; empty where none is known
-	Devices int      // that have it
+	Name  string
+	Types []string // kinds of values, sorted
+	Units []string // sorted; empty where none is known
+	// Devices counts the devices that have the metric.
+	Devices int
 }
 
 // NameCount is a tag or label, how many devices have it, and how many values it has.
@@ -32,7 +33,8 @@ type NameCount struct {
 // Metrics returns the metrics of a set's devices, by name.
 func (s *Set) Metrics() []MetricCount {
 	x := s.x
-	devices := make([]int, len(x.metricSets.list)) // by set
+	// devices counts by set.
+	devices := make([]int, len(x.metricSets.list))
 	s.codes(&x.metrics, devices)
 	all := make(map[string]*MetricCount)
 	for i, set := range x.metricSets.list {
@@ -142,8 +144,8 @@ func (s *Set) tagCounts(name string) (*tag, []int) {
 	return c, counts[1:]
 }
 
-// TagValues returns the values that a tag has among a set's devices: those of the most devices first, at most limit,
-// and how many there are.
+// TagValues returns the values that a tag has among a set's devices: the most frequent first, at most limit, and how
+// many there are.
 func (s *Set) TagValues(name string, limit int) (top []Count, values int) {
 	c, counts := s.tagCounts(name)
 	var all []Count
@@ -206,7 +208,7 @@ func (c DeviceCount) Compare(o DeviceCount) int {
 	return cmp.Or(o.Metrics-c.Metrics, o.Labels-c.Labels, strings.Compare(c.Device, o.Device))
 }
 
-// Largest returns the largest devices of a set, at most so many.
+// Largest returns the largest devices of a set, at most a number of them.
 func (s *Set) Largest(limit int) (out []DeviceCount) {
 	metrics := make([]int, len(s.x.metricSets.list))
 	for i, set := range s.x.metricSets.list {

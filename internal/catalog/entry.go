@@ -11,10 +11,11 @@ import (
 // Entry is what a page or an index has of one device.
 type Entry struct {
 	Device      string
-	First, Last int64             // least and greatest event time, ms; First above Last: none is known
-	Metrics     []Metric          // sorted, each once
-	Labels      []telemetry.Label // of readings: names with values, sorted, each pair once
-	Tags        []Tag             // sorted by name
+	First, Last int64    // least and greatest event time, ms; First above Last: none is known
+	Metrics     []Metric // sorted, each once
+	// Labels are the labels of readings: names with values, sorted, without repetition.
+	Labels []telemetry.Label
+	Tags   []Tag // sorted by name
 }
 
 // Metric is a metric with a kind of its values and its unit, "" for none.
@@ -99,7 +100,8 @@ func (e *Entry) Merge(o Entry) {
 	}
 	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
 	e.Labels = limitLabelValues(union(e.Labels, o.Labels, compareLabels))
-	own := false // of others the list must not change
+	// own is false while the list belongs to another entry and must not change.
+	own := false
 	for _, t := range o.Tags {
 		i, found := slices.BinarySearchFunc(e.Tags, t, compareTags)
 		if found && !t.supersedes(e.Tags[i].Value, e.Tags[i].Updated) {
@@ -144,7 +146,7 @@ func union[T comparable](a, b []T, compare func(T, T) int) []T {
 	return slices.Compact(out)
 }
 
-// limitLabelValues keeps the first MaxLabelValues values of each name.
+// limitLabelValues keeps the first MaxLabelValues values for every name.
 func limitLabelValues(labels []telemetry.Label) []telemetry.Label {
 	if len(labels) <= MaxLabelValues {
 		return labels

@@ -12,18 +12,20 @@ import (
 // Index is a catalog in memory: a number for each device, and columns of codes by that number, in blocks, so that what
 // few devices have takes little. Tags and names stand in dictionaries, each value once. A matcher looks at each value
 // of a dictionary, and then at the codes: a million of them are read in about a millisecond, which is why there are no
-// inverted lists beside them.
+// inverted lists.
 //
 // Many may read it at a time, or one change it.
 type Index struct {
-	devices     words           // ids, by number
-	first       blocks[int64]   // times; first above last: none is known
-	last        blocks[int64]   //
-	metrics     blocks[uint32]  // sets, by device
-	labels      blocks[uint32]  //
-	firstTagged blocks[int64]   // when the first tag was set
-	tags        map[string]*tag // by name
-	names       []string        // of tags, in order
+	devices words          // ids, by number
+	first   blocks[int64]  // times; first above last: none is known
+	last    blocks[int64]  //
+	metrics blocks[uint32] // sets, by device
+	labels  blocks[uint32] //
+	// firstTagged is when the first tag was set.
+	firstTagged blocks[int64]
+	// tags is keyed by name, and names lists the names in order.
+	tags  map[string]*tag
+	names []string
 
 	metricSets sets[Metric]
 	labelSets  sets[telemetry.Label]
@@ -194,7 +196,7 @@ func labelHash(l telemetry.Label, h *maphash.Hash) {
 
 func labelBytes(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }
 
-// Digest returns what stands for a device that was forgotten.
+// Digest returns the digest by which a device is forgotten.
 func Digest(device string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)
@@ -205,7 +207,7 @@ func Digest(device string) uint64 {
 }
 
 // Add makes what a page says part of the index. It returns false, and has added nothing but what is forgotten, when the
-// page takes out devices that may have been added before: then all pages are to be added again to what Anew returns.
+// page forgets devices that may have been added before: then all pages must be added again, to what Anew returns.
 func (x *Index) Add(p Page) bool {
 	whole := true
 	for _, f := range p.Forget {
@@ -229,14 +231,14 @@ func (x *Index) Add(p Page) bool {
 	return true
 }
 
-// Emptied returns an index of no device that knows what is to be forgotten.
+// Emptied returns an index of no device that knows which devices to forget.
 func (x *Index) Emptied() *Index {
 	out := NewIndex()
 	maps.Copy(out.forgotten, x.forgotten)
 	return out
 }
 
-// Forgotten returns the devices that are to be forgotten, in order.
+// Forgotten returns the devices to forget, in order.
 func (x *Index) Forgotten() []Forgotten {
 	out := make([]Forgotten, 0, len(x.forgotten))
 	for _, device := range slices.Sorted(maps.Keys(x.forgotten)) {
@@ -300,7 +302,7 @@ func (x *Index) Has(device string) bool {
 	return i >= 0
 }
 
-// Entry returns what is known of a device.
+// Entry returns the entry of a device.
 func (x *Index) Entry(device string) (Entry, bool) {
 	i, _ := x.devices.find(device)
 	if i < 0 {

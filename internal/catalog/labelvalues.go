@@ -2,13 +2,12 @@ package catalog
 
 import "hash/maphash"
 
-// LabelValues is which values labels have, each by a number that stands for it in this process. It is never changed.
+// LabelValues has the values of labels, as numbers of this process. It never changes.
 type LabelValues struct {
 	names map[string]map[uint64]struct{}
 }
 
-// ValueHash stands for a value of a label in this process: two values have the same number by chance only, one pair
-// in 2^64.
+// ValueHash hashes a value of a label: two values have the same number by chance only, one pair in 2^64.
 func ValueHash(value string) uint64 { return maphash.String(seed, value) }
 
 // Has reports whether a label has a value, which is given by its number.

@@ -10,9 +10,10 @@ import (
 
 // Matcher is a condition on one property of a device.
 type Matcher struct {
-	Of   Property
-	Name string // of the tag, or of the name that a tag or a label has in PromQL
-	// Match reports whether a value does; "" stands for what a device does not have. It is asked once for each value
+	Of Property
+	// Name is the name of a tag, or the name of a tag or label in PromQL.
+	Name string
+	// Match reports whether a value matches; "" is the value of a device without one. It is called once for each value
 	// there is, not once for each device.
 	Match func(value string) bool
 	// Values are all that match, where that is known; else nil.
@@ -30,7 +31,7 @@ const (
 	OfName                   // a name of PromQL: a tag, or any value of a label; a device that may match does
 )
 
-// Set is a set of devices of an index, by number. It stands for those that the index had when it was made.
+// Set is a set of devices of an index, by number. It has devices that the index had when the set was made.
 type Set struct {
 	x     *Index
 	words []uint64
@@ -82,7 +83,7 @@ func (a *Selector) Select(from, to int) *Set {
 	return s
 }
 
-// cost ranks matchers: those that look at each device come last, when others have left few.
+// cost ranks matchers: matchers that look at every device come last, when few devices are left.
 func cost(m Matcher) int {
 	switch {
 	case m.Of == OfDevice && m.Values != nil:
@@ -323,7 +324,7 @@ func (s *Set) Devices() []string {
 	return out
 }
 
-// After returns the first devices of a set by id that come after one, at most so many: a page of a list.
+// After returns the first devices of a set by id that come after an id, at most a number of them: a page of a list.
 func (s *Set) After(device string, limit int) []Entry {
 	var ids []int
 	before := func(i, j int) int { return strings.Compare(s.x.devices.list[i], s.x.devices.list[j]) }

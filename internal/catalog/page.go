@@ -29,20 +29,21 @@ var ErrCorrupt = errors.New("catalog: not a page of a catalog")
 
 // Page is what one document says.
 type Page struct {
-	ID      string // of its content
+	// ID is a digest of the content.
+	ID      string
 	Entries []Entry
 
 	// Updated is the time of the newest thing in the page, ms. A device is forgotten as it was before that.
 	Updated int64
-	// Forget lists devices; what was known of each up to an instant does not count.
+	// Forget lists devices; what pages say of such a device up to an instant does not count.
 	Forget []Forgotten
-	// Applied says that the pages beside this one are without what it has forgotten.
+	// Applied says that the other pages no longer have the forgotten devices.
 	Applied bool
 	// Replaces lists pages that earlier pages repeat in full.
 	Replaces []string
 }
 
-// Forgotten is a device, by a digest of its id, and the instant up to which what was known of it does not count.
+// Forgotten is a device, by a digest of its id, and the instant up to which pages about it do not count.
 type Forgotten struct {
 	Device uint64
 	Until  int64 // ms
@@ -173,7 +174,7 @@ func Pages(entries []Entry, updated int64) ([]EncodedPage, error) {
 	return out, nil
 }
 
-// EncodedPage is a page as it is to be stored, and what it says.
+// EncodedPage is a page and its document.
 type EncodedPage struct {
 	ID      string
 	Doc     []byte

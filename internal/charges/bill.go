@@ -11,7 +11,8 @@ import (
 // BillInput is what a bill is made of.
 type BillInput struct {
 	Month Month
-	Sum   *Sum // of the month
+	// Sum is the sum of the month.
+	Sum   *Sum
 	Hours []Hour
 	// Present are the containers as they are. They are paid for PresentHours, which are in no Hour yet.
 	Present      []Container
@@ -23,17 +24,20 @@ type BillInput struct {
 	Charged *float64
 }
 
-// Bill is what a month costs, by tenant. Dollars are by list prices; their sum over tenants and nobody is Dollars.
+// Bill is what a month costs, by tenant. Dollars are by list prices; their sum over all tenants and Nobody is Dollars.
 type Bill struct {
-	Month    string        `json:"month"`
-	Through  time.Time     `json:"through"` // up to when counters count
-	Hours    float64       `json:"hours"`   // of throughput and storage that are in the bill
-	Dollars  float64       `json:"dollars"`
-	Tenants  []TenantBill  `json:"tenants"` // the dearest first
-	Nobody   TenantBill    `json:"nobody"`
-	Store    *StoreCharges `json:"store,omitempty"` // where the store says what it has charged
-	Billed   []BilledBy    `json:"containers"`
-	Counters int           `json:"processes"` // that have counted
+	Month   string    `json:"month"`
+	Through time.Time `json:"through"` // up to when counters count
+	// Hours counts the hours of throughput and storage in the bill.
+	Hours   float64      `json:"hours"`
+	Dollars float64      `json:"dollars"`
+	Tenants []TenantBill `json:"tenants"` // the dearest first
+	Nobody  TenantBill   `json:"nobody"`
+	// Store is present where the store says what it has charged.
+	Store  *StoreCharges `json:"store,omitempty"`
+	Billed []BilledBy    `json:"containers"`
+	// Counters counts the processes that have counted.
+	Counters int `json:"processes"`
 }
 
 // TenantBill is what a month costs for a tenant.
@@ -48,14 +52,16 @@ type TenantBill struct {
 
 // Dollars is the parts of a bill.
 type Dollars struct {
-	Usage   float64 `json:"usage"`   // throughput that was used
-	Idle    float64 `json:"idle"`    // throughput of containers with the tenant's requests that nobody used
-	Floors  float64 `json:"floors"`  // of containers that serve all tenants alike
+	Usage float64 `json:"usage"` // throughput that was used
+	// Idle is for unused throughput of containers with requests of the tenant.
+	Idle float64 `json:"idle"`
+	// Floors is for containers that serve all tenants alike.
+	Floors  float64 `json:"floors"`
 	Storage float64 `json:"storage"` // data and index
 	Total   float64 `json:"total"`
 }
 
-// StoreCharges compares what was counted with what the store says.
+// StoreCharges compares the counted charges with those that the store reports.
 type StoreCharges struct {
 	Charged      float64 `json:"chargedRUs"`
 	Counted      float64 `json:"countedRUs"`
@@ -69,19 +75,21 @@ type BilledBy struct {
 	Hours      float64 `json:"hours"`
 	Throughput float64 `json:"throughputDollars"`
 	Storage    float64 `json:"storageDollars"`
-	Used       float64 `json:"usedDollars"` // of throughput
-	GBMonths   float64 `json:"gbMonths"`
-	RUs        float64 `json:"rus"` // that were counted
+	// Used is for throughput.
+	Used     float64 `json:"usedDollars"`
+	GBMonths float64 `json:"gbMonths"`
+	// RUs are the counted request units.
+	RUs float64 `json:"rus"`
 }
 
 // NewBill makes a bill. The rules:
 //
 //   - A container costs what its throughput and its storage cost, hour by hour.
 //   - A request unit costs what one costs where all that is provisioned is used: that is the usage of the tenant that
-//     it was charged for, or of nobody. What is left of the throughput is idle.
-//   - Idle throughput of a container is shared by those that had requests there, by RU; where only nobody had, by those
+//     it was charged for, or of none. The rest of the throughput is idle.
+//   - Idle throughput of a container is shared by the tenants with requests there, by RU; without such tenants by those
 //     that have stored there, by bytes; else it is a floor.
-//   - Storage is shared by the bytes that tenants have stored in the container; where nobody has, it is a floor.
+//   - Storage is shared by the bytes that tenants have stored in the container; without any, it is a floor.
 //   - Floors are shared by all tenants, by all their RU.
 func NewBill(in BillInput) *Bill {
 	m := biller{tenants: map[string]*TenantBill{"": {}}, monthHours: in.Month.End().Sub(in.Month.Begin()).Hours()}
@@ -130,7 +138,7 @@ func NewBill(in BillInput) *Bill {
 	return out
 }
 
-// biller shares the bills of containers among tenants; nobody is "".
+// biller shares the bills of containers among tenants; "" is no tenant.
 type biller struct {
 	tenants    map[string]*TenantBill
 	floors     float64
@@ -216,7 +224,7 @@ func (m *biller) container(c containerCost, rus map[string]float64, bytes map[st
 	return c.BilledBy
 }
 
-// share adds dollars to tenants by weight, and returns them where nobody has any.
+// share adds dollars to tenants by weight, and returns them if the weights are zero.
 func (m *biller) share(dollars float64, weights map[string]float64, part func(d *Dollars) *float64) (left float64) {
 	all := total(weights)
 	if all == 0 {
@@ -267,14 +275,16 @@ type TenantCost struct {
 	TenantBill
 	Month   string    `json:"month"`
 	Through time.Time `json:"through"` // up to when counters count
-	Hours   float64   `json:"hours"`   // of throughput and storage that are in the bill
+	// Hours counts the hours of throughput and storage in the bill.
+	Hours   float64   `json:"hours"`
 	Devices []Dearest `json:"devices,omitempty"`
-	Metrics []Dearest `json:"metrics,omitempty"` // of what was written
+	// Metrics are the dearest by written bytes.
+	Metrics []Dearest `json:"metrics,omitempty"`
 	Queries Breakdown `json:"queries"`
 }
 
-// Of returns the bill of a tenant, zero for one without requests, with its dearest queries: so many of each kind.
-// Devices and metrics are left out.
+// Of returns the bill of a tenant, zero for one without requests, with its dearest queries, at most a number of every
+// kind. Devices and metrics are left out.
 func (b *Bill) Of(tenant string, sum *Sum, most int) TenantCost {
 	out := TenantCost{Month: b.Month, Through: b.Through, Hours: b.Hours, Queries: sum.Breakdown(tenant, most),
 		TenantBill: TenantBill{Tenant: tenant, ByKind: map[Kind]float64{}}}
@@ -301,10 +311,10 @@ type Breakdown struct {
 	Queries    []Dearest `json:"queries"`
 }
 
-// Other names what has no name of its own in a list.
+// Other names the sum of the elements that a list leaves out.
 const Other = "(other)"
 
-// Breakdown returns the dearest parts of a tenant's queries, most of each kind.
+// Breakdown returns the dearest parts of a tenant's queries, at most a number of every kind.
 func (s *Sum) Breakdown(tenant string, most int) Breakdown {
 	rows := s.Sources[tenant]
 	by := func(name func(r SourceRow) string) []Dearest {
@@ -338,7 +348,7 @@ func (s *Sum) Breakdown(tenant string, most int) Breakdown {
 	}
 }
 
-// TopDearest returns the dearest of some, the dearest first; those that are left out are summed up as Other.
+// TopDearest returns the dearest elements, the dearest first; the sum of the others is Other.
 func TopDearest(sums map[string]*Dearest, most int) []Dearest {
 	rest := Dearest{Name: Other}
 	if o := sums[Other]; o != nil {

@@ -9,13 +9,16 @@ import (
 
 // Bounds of what a process keeps in memory.
 const (
-	rowsPerPage = 100     // of a document: about 14 KB
-	maxRows     = 100_000 // by tenant; further tenants are counted as one
-	maxSources  = 1000    // of a tenant; the least of them is counted among the others
-	maxText     = 200     // bytes of a source's text
+	// rowsPerPage bounds a document: about 14 KB.
+	rowsPerPage = 100
+	// maxRows bounds the rows by tenant; further tenants are counted as one.
+	maxRows = 100_000
+	// maxSources bounds the sources of a tenant; the least of them is counted among the others.
+	maxSources = 1000
+	maxText    = 200 // bytes of a source's text
 )
 
-// Rest is the tenant that stands for those that have no row of their own. No tenant can be called so.
+// Rest is the name of all tenants without a row. No tenant can have it.
 const Rest = "(other tenants)"
 
 // Key names a row.
@@ -24,11 +27,12 @@ type Key struct {
 	Kind              Kind
 }
 
-// Amount is what was counted of a row in a month.
+// Amount counts the requests of a row in a month.
 type Amount struct {
 	RUs      float64
 	Requests int64
-	Bytes    int64 // of documents that were stored
+	// Bytes counts the bytes of stored documents.
+	Bytes int64
 }
 
 // add adds another amount.
@@ -48,11 +52,12 @@ type Counter struct {
 	rus    float64          // guarded by mu: all that was counted
 }
 
-// month is what was counted in a month.
+// month holds the counts of a month.
 type month struct {
-	rows    map[Key]*row
-	pages   []*page // the first one has the rows of nobody
-	fill    int     // rows of the last page
+	rows map[Key]*row
+	// pages begin with the rows without a tenant.
+	pages   []*page
+	fill    int // rows of the last page
 	queries map[string]*queries
 }
 
@@ -73,7 +78,7 @@ func NewCounter(writer string) *Counter {
 	return &Counter{writer: writer, months: map[Month]*month{}}
 }
 
-// at returns what is counted of a month. The caller holds mu.
+// at returns the counts of a month. The caller holds mu.
 func (c *Counter) at(now time.Time) *month {
 	key := MonthOf(now)
 	m := c.months[key]
@@ -107,7 +112,7 @@ func (c *Counter) Count(now time.Time, x Charge) {
 	q.count(*x.Source, x.RUs)
 }
 
-// RUs returns what was counted since the Counter was made.
+// RUs returns the RU counted since the Counter was made.
 func (c *Counter) RUs() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +148,7 @@ type spent struct {
 	requests int64
 }
 
-// queries are those of a tenant, by source.
+// queries are a tenant's queries, by source.
 type queries struct {
 	sources map[Source]*spent
 	others  spent

@@ -1,7 +1,7 @@
 // Package charges counts what the store charges, by tenant, container and kind of work, and makes bills of it.
 //
-// Each process counts in a Counter of its own. Counters only grow, and are stored in full, so that a document that is
-// written twice, or late, counts once. docs/internals/format/charges.md describes the documents.
+// Each process counts in one Counter. Counters only grow, and are stored in full, so that a document that is written
+// twice, or late, counts once. docs/internals/format/charges.md describes the documents.
 package charges
 
 import (
@@ -9,20 +9,22 @@ import (
 	"time"
 )
 
-// Kind says for what kind of work the store was asked. Its text stands in documents and bills.
+// Kind is the kind of work that a request served. Its text is part of documents and bills.
 type Kind string
 
 // The kinds.
 const (
 	Chunks   Kind = "chunks"   // creates of chunks
 	Backfill Kind = "backfill" // creates of chunks of days long past
-	LookUps  Kind = "lookups"  // of ingesters: tails of chains, chunks that exist
-	Rollups  Kind = "rollups"  // reads and writes of the role that makes them
-	Catalog  Kind = "catalog"  // names of devices and metrics, written by ingesters and merged
-	Queries  Kind = "queries"  // whatever a query reads
-	Erase    Kind = "erase"    // sweeps, and their certificates
-	Reads    Kind = "reads"    // reads of commands and roles that are none of the above
-	Control  Kind = "control"  // settings, leases, metadata, heat: nobody's
+	// LookUps are requests of ingesters for tails of chains, and for chunks that exist.
+	LookUps Kind = "lookups"
+	Rollups Kind = "rollups" // reads and writes of the role that makes them
+	Catalog Kind = "catalog" // names of devices and metrics, written by ingesters and merged
+	Queries Kind = "queries" // whatever a query reads
+	Erase   Kind = "erase"   // sweeps, and their certificates
+	Reads   Kind = "reads"   // reads of commands and roles that are none of the above
+	// Control is for settings, leases, metadata and heat, which have no tenant.
+	Control Kind = "control"
 )
 
 // Kinds are all kinds, in the order of bills.
@@ -30,12 +32,15 @@ var Kinds = []Kind{Chunks, Backfill, LookUps, Rollups, Catalog, Queries, Erase, 
 
 // Charge is what one answer of the store cost, and for what.
 type Charge struct {
-	Tenant    string // "" for nobody
+	// Tenant is "" for a request without one.
+	Tenant    string
 	Container string // "" for the account's own
 	Kind      Kind
 	RUs       float64
-	Bytes     int     // of the document that was stored; 0 if none was
-	Source    *Source // of a query; nil for none
+	// Bytes is the size of the stored document; 0 if none was stored.
+	Bytes int
+	// Source is the source of a query; nil for other requests.
+	Source *Source
 }
 
 // Source says where a query came from.

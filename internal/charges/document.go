@@ -21,10 +21,12 @@ type Document struct {
 	ID      string
 	Month   Month
 	Queries bool // sources of queries, which are kept for less long
-	Nobody  bool // nobody's rows, the last document of a month
-	Body    []byte
+	// Nobody marks the rows without a tenant, the last document of a month.
+	Nobody bool
+	Body   []byte
 
-	dirty *bool // of what it was made of
+	// dirty belongs to the page or queries that the document was made of.
+	dirty *bool
 }
 
 // rowsBody is the JSON of a document of rows.
@@ -72,9 +74,10 @@ type SourceRow struct {
 
 const version = 1
 
-// Take returns the documents that have changed since they were taken last; nobody's rows are in the last one of a
-// month. own estimates what storing that one will cost, by the bytes of its body, in RU: this counts beforehand, as
-// nobody counts it in this month when the process ends with it. Months that are over and stored are forgotten.
+// Take returns the documents that have changed since they were taken last; the rows without a tenant are in the last
+// one of a month. own estimates what storing that one will cost, by the bytes of its body, in RU: this counts
+// beforehand, as it is counted in this month when the process ends with it. Months that are over and stored are
+// forgotten.
 func (c *Counter) Take(now time.Time, own func(bytes int) float64) (out []Document, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +152,7 @@ func (b *rowsBody) countItself(own func(bytes int) float64) error {
 // heatContainer is where documents are stored.
 const heatContainer = "heat"
 
-// PutBack has documents taken again that could not be stored.
+// PutBack makes Take return documents again that could not be stored.
 func (c *Counter) PutBack(docs []Document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,10 +197,11 @@ func hundredths(rus float64) float64 { return math.Round(rus*100) / 100 }
 
 // Sum is what all processes have counted of a month.
 type Sum struct {
-	Rows    map[Key]Amount
-	Sources map[string][]SourceRow // by tenant; one without any text is the sum of others
-	Writers int                    // processes that have counted
-	Through time.Time              // up to when the newest document of a process that is no command counts
+	Rows map[Key]Amount
+	// Sources are by tenant; a source without any text is the sum of others.
+	Sources map[string][]SourceRow
+	Writers int       // processes that have counted
+	Through time.Time // up to when the newest document of a process that is no command counts
 
 	commands []counted
 }
@@ -208,11 +212,11 @@ type counted struct {
 	rus float64
 }
 
-// CommandRole is the role of processes that are commands. Such a process counts for as long as it runs, so that its
-// documents say nothing of up to when others have counted.
+// CommandRole is the role of processes that are commands. Such a process counts until it ends, so that its documents
+// say nothing of up to when others have counted.
 const CommandRole = "command"
 
-// RUs returns what was counted up to Through.
+// RUs returns the RU counted up to Through.
 func (s *Sum) RUs() (sum float64) {
 	for _, a := range s.Rows {
 		sum += a.RUs

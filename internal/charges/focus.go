@@ -12,7 +12,7 @@ import (
 )
 
 // focusColumns are columns of FOCUS 1.2, the FinOps Open Cost and Usage Specification (focus.finops.org): all that must
-// be there, and those that showback by tenant needs. A tenant is a sub account.
+// be there, and the columns for showback by tenant. A tenant is a sub account.
 var focusColumns = []string{
 	"BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType", "BillingCurrency",
 	"BillingPeriodEnd", "BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency",
@@ -43,7 +43,7 @@ const (
 	unitStorage    = "GB-Months"
 )
 
-// WriteFOCUS writes a bill as CSV: four rows for each tenant and for nobody, without those that are zero.
+// WriteFOCUS writes a bill as CSV: four rows for each tenant and for requests without a tenant, but none that are zero.
 func WriteFOCUS(w io.Writer, b *Bill, m Month) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(focusColumns); err != nil {

@@ -17,8 +17,9 @@ type Hour struct {
 
 // Container is what is paid for a container, or for the throughput that containers share, under the database's name.
 type Container struct {
-	Name      string  `json:"name"`
-	RUs       float64 `json:"rus"` // RU/s of its own; with Autoscale the maximum
+	Name string `json:"name"`
+	// RUs is the RU/s of the container; with Autoscale the maximum.
+	RUs       float64 `json:"rus"`
 	Autoscale bool    `json:"autoscale,omitempty"`
 	Busiest   float64 `json:"busiest,omitempty"` // RU/s that were charged in the busiest minute
 	GB        float64 `json:"gb,omitempty"`      // data and index
@@ -26,7 +27,7 @@ type Container struct {
 }
 
 // Throughput returns the dollars for an hour of throughput. Autoscale is billed by the highest RU/s that it has scaled
-// to in the hour, at least a tenth of its maximum; the busiest minute stands for it, which is a lower bound.
+// to in the hour, at least a tenth of its maximum; the busiest minute takes its place, which is a lower bound.
 func (c Container) Throughput() float64 {
 	if !c.Autoscale {
 		return c.RUs / 100 * ru.ManualPer100
@@ -42,7 +43,7 @@ func (c Container) perRU() float64 {
 	return ru.ManualPer100 / 100 / 3600
 }
 
-// Storage returns the dollars for an hour of what is stored.
+// Storage returns the dollars for an hour of the stored data.
 func (c Container) Storage() float64 {
 	if c.Database {
 		return 0

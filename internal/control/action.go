@@ -18,11 +18,14 @@ const KindAction = "action"
 
 // Action is one thing that was done, or tried: a token made, a container scaled or dropped.
 type Action struct {
-	ID      string            `json:"id"`
-	At      time.Time         `json:"at"`               // when it began
-	Who     string            `json:"who"`              // as far as the process knows
-	Verb    string            `json:"verb"`             // such as "token add"
-	Object  string            `json:"object,omitempty"` // what it was done to: a token's id, a container
+	ID string `json:"id"`
+	// At is when the action began.
+	At time.Time `json:"at"`
+	// Who names the person, if the process knows.
+	Who  string `json:"who"`
+	Verb string `json:"verb"` // such as "token add"
+	// Object is the id of the token, or the container, that the action changed.
+	Object  string            `json:"object,omitempty"`
 	Tenant  string            `json:"tenant,omitempty"` // the tenant that it is about, if it is one
 	Detail  map[string]string `json:"detail,omitempty"` // nothing secret
 	Outcome string            `json:"outcome"`          // OutcomeBegun, OutcomeDone, or why it was not done
@@ -30,7 +33,8 @@ type Action struct {
 
 // Outcomes of an action.
 const (
-	OutcomeBegun = "begun" // and nobody has said how it ended: its process may have
+	// OutcomeBegun is the outcome until the process stores another one; a process that died stores none.
+	OutcomeBegun = "begun"
 	OutcomeDone  = "done"
 )
 
@@ -59,8 +63,8 @@ func NewActions(docs Documents, who string, log *slog.Logger, now func() time.Ti
 	return &Actions{docs, who, log, now}
 }
 
-// Do does something that is to be known: act may add to the action what it learns, such as the id of what it makes.
-// Where the action can't be stored it is not begun.
+// Do runs act, which is an action that operators list: act may add to the action what it learns, such as the id of what
+// it makes. Where the action can't be stored it is not begun.
 func (s *Actions) Do(ctx context.Context, a Action, act func(a *Action) error) error {
 	begun, err := s.Begin(ctx, a)
 	if err != nil {

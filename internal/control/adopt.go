@@ -21,7 +21,7 @@ type accountBody struct {
 }
 
 // AccountName returns the name of a database, by which others know what was copied from it (rule T1). It stores a
-// random one where there is none.
+// random one if the database has no name yet.
 func AccountName(ctx context.Context, docs Documents) (string, error) {
 	_, err := docs.Create(ctx, newDocument(KindAccount, accountID, accountBody{rand.Text()}))
 	if err != nil && !errors.Is(err, ErrExists) {
@@ -50,8 +50,8 @@ func KnownAccountName(ctx context.Context, docs Documents) (name string, found b
 }
 
 // Adopt makes a tenant of another database known, with its settings and the placement that it has there last, unless it
-// is known already (rule T2). The document is that of the other database. All is stored in one document, so that nobody
-// places readings of the tenant otherwise. It returns a snapshot that has the tenant.
+// is known already (rule T2). The document is that of the other database. All is stored in one document, so that no
+// ingester places readings of the tenant otherwise. It returns a snapshot that has the tenant.
 func (d *Directory) Adopt(ctx context.Context, tenant Document, last sharding.Epoch) (*Snapshot, error) {
 	v, err := d.Refresh(ctx)
 	if err != nil || v.has(tenant.ID) {
@@ -87,7 +87,7 @@ func (s *Streams) CopiedStream(ctx context.Context, account string, number uint3
 	return copied.Number, err
 }
 
-// CopiedStreams returns the streams that those of another database were copied as so far, by their numbers there.
+// CopiedStreams returns the streams that streams of another database were copied as, by the numbers of the originals.
 func CopiedStreams(all []Stream, account string) map[uint32]uint32 {
 	out := make(map[uint32]uint32)
 	for _, s := range all {

@@ -42,10 +42,11 @@ type Annotation struct {
 // Last returns the last instant of an annotation, in ms since 1970 UTC.
 func (a Annotation) Last() int64 { return max(a.Time, a.End) }
 
-// Check returns the first fault of an annotation that is to be made, with the member that has it.
+// Check returns the first fault of a new annotation, with the member that has it.
 func (a Annotation) Check() (member string, err error) {
 	const (
-		firstTime = 100_000_000_000     // in 1973; what is less are seconds
+		// Times before firstTime, in 1973, are seconds.
+		firstTime = 100_000_000_000
 		lastTime  = 253_402_300_800_000 // the year 10000
 	)
 	switch {
@@ -74,8 +75,9 @@ type annotationsBody struct {
 // annotationBody is a document of one annotation: docs/internals/format/heat.md.
 type annotationBody struct {
 	Annotation Annotation `json:"annotation"`
-	TTL        int64      `json:"ttl"`            // seconds until the store deletes it; -1: never
-	Gone       bool       `json:"gone,omitempty"` // removed: what is left is the id, for a while
+	TTL        int64      `json:"ttl"` // seconds until the store deletes it; -1: never
+	// Gone marks a removed annotation, of which only the id is kept for a while.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // Annotations keeps the annotations of tenants. It is safe for any number of callers.
@@ -84,19 +86,20 @@ type Annotations struct {
 	docs     Documents
 	erasures func(tenant string) Erasures
 
-	mu  sync.Mutex                // guards below
-	old map[string]oldAnnotations // by tenant, as read a moment ago
+	mu sync.Mutex // guards below
+	// old holds the annotations of older versions by tenant.
+	old map[string]oldAnnotations
 }
 
-// oldAnnotations are those that are still in control.
+// oldAnnotations are annotations that are still in the container control.
 type oldAnnotations struct {
 	all  []Annotation
 	etag string
 	at   time.Time
 }
 
-// NewAnnotations makes Annotations over documents of their own, and those of control that older versions have written.
-// What it lists is without what the orders of erasure that are known hide.
+// NewAnnotations makes Annotations over their documents, and those of control that older versions have written. What it
+// lists is without what the orders of erasure that are known hide.
 func NewAnnotations(control, docs Documents, erasures func(tenant string) Erasures) *Annotations {
 	return &Annotations{control: control, docs: docs, erasures: erasures, old: map[string]oldAnnotations{}}
 }
@@ -116,7 +119,7 @@ func (s *Annotations) List(ctx context.Context, tenant string) ([]Annotation, er
 	return out, err
 }
 
-// Add adds an annotation, with an id of its own, and removes those that end before an instant.
+// Add adds an annotation, with a new id, and removes annotations that end before an instant.
 func (s *Annotations) Add(ctx context.Context, tenant string, a Annotation, before int64) (Annotation, error) {
 	a.ID = strings.ToLower(rand.Text()[:12])
 	if err := s.move(ctx, tenant); err != nil {
@@ -193,7 +196,7 @@ type stored struct {
 	etag string
 }
 
-// all returns what is stored of a tenant, by time.
+// all returns the annotations of a tenant, by time.
 func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err error) {
 	old, err := s.inControl(ctx, tenant)
 	if err != nil {
@@ -233,14 +236,15 @@ func documentOf(tenant string, body annotationBody) Document {
 
 func (s *Annotations) create(ctx context.Context, tenant string, a Annotation) error {
 	_, err := s.docs.Create(ctx, documentOf(tenant, annotationBody{Annotation: a, TTL: -1}))
-	if err != nil && !errors.Is(err, ErrExists) { // an id stands for one content
+	// An id is a digest of its content.
+	if err != nil && !errors.Is(err, ErrExists) {
 		return fmt.Errorf("store annotations of %s: %w", tenant, err)
 	}
 	return nil
 }
 
 // goneFor is for how many seconds an annotation that was removed stays in the store, so that one that is moved out of
-// control meanwhile does not come back.
+// control during the move does not come back.
 const goneFor = 24 * 60 * 60
 
 // remove removes annotations that match, and returns how many are left and how many it has removed.
@@ -272,7 +276,7 @@ func (s *Annotations) remove(ctx context.Context, tenant string, match func(Anno
 // oldKept is for how long what control has of a tenant is known: no question of a tenant reads control each time.
 const oldKept = time.Minute
 
-// mostOld bounds the tenants of which that is known.
+// mostOld bounds the number of tenants in old.
 const mostOld = 10_000
 
 // inControl returns the annotations of a tenant that are in control, as they were a moment ago.

@@ -18,13 +18,14 @@ const BackfillHeader = "binnacle-backfill"
 // to them.
 //
 // The id is a secret with too many bits to guess, and making one takes write access to the control documents. So a
-// producer can't lift the limits, and a grant lets in the records of the backfill but not those of a device with a
+// producer can't lift the limits, and a grant lets in the records of the backfill but not records of a device with a
 // wrong clock.
 type Backfill struct {
 	ID     string
 	Tenant string
-	Range  telemetry.Range // of event times
-	Until  time.Time
+	// Range bounds event times.
+	Range telemetry.Range
+	Until time.Time
 }
 
 // Covers reports whether the grant lets in a reading of a tenant and event time at now.
@@ -35,13 +36,15 @@ func (b Backfill) Covers(tenant string, eventTime int64, now time.Time) bool {
 // BackfillWork is what of a file belongs to one tenant, and about what writing it takes, as if all readings of a device
 // and day came within the hold.
 type BackfillWork struct {
-	Tenant   string
-	Range    telemetry.Range // of event times
+	Tenant string
+	// Range bounds event times.
+	Range    telemetry.Range
 	Readings int
 	Days     map[telemetry.Day]int64 // readings by day
 	Chunks   int
-	Bytes    int     // of the chunks
-	RUs      float64 // of their writes, modelled
+	// Bytes and RUs are those of the chunks, RUs as modelled.
+	Bytes int
+	RUs   float64
 }
 
 // backfillBody is a backfill document: docs/internals/format/control.md.

@@ -23,19 +23,20 @@ type CatalogCache struct {
 	clock  int64
 }
 
-// CatalogCopy is a tenant's catalog as it was when it was read last. It goes on changing while others read it anew.
+// CatalogCopy is a tenant's catalog as it was when it was read last. It changes while other callers read it again.
 type CatalogCopy struct {
 	reading semaphore // one read of the store at a time
 
 	mu    sync.RWMutex // guards below; only the holder of reading changes them
 	index *catalog.Index
-	at    time.Time // when the last read began that came to its end; zero before the first one
+	// at is when the last complete read began; zero before the first one.
+	at time.Time
 
 	version uint64 // changes with index
 
-	// Owned by the holder of reading, and not guarded by mu.
-	pages  map[string]bool // that the index has
-	stored int64           // the newest second at which a page was stored, by the store's clock
+	// Owned by the holder of reading, and not guarded by mu. pages holds the ids of the pages in the index.
+	pages  map[string]bool
+	stored int64 // the newest second at which a page was stored, by the store's clock
 
 	// Devices guards these.
 	lastUsed int64
@@ -45,8 +46,9 @@ type CatalogCopy struct {
 // CatalogCacheConfig is what Devices needs. Catalog has no default.
 type CatalogCacheConfig struct {
 	Catalog Catalog
-	Bytes   int64 // that all copies may take, but for the one that was used last; 256 MiB
-	Now     func() time.Time
+	// Bytes bounds the memory of all copies except the one that was used last, 256 MiB by default.
+	Bytes int64
+	Now   func() time.Time
 }
 
 // NewCatalogCache makes a Devices that has read nothing.
@@ -59,8 +61,8 @@ func NewCatalogCache(cfg CatalogCacheConfig) *CatalogCache {
 }
 
 const (
-	// pageMargin is what is read again before the newest page, in seconds: what was stored earlier may have been seen
-	// later, where a replica lags or the clocks of the service differ.
+	// pageMargin is the time before the newest page from which on pages are read again, in seconds: what was stored
+	// earlier may have been seen later, where a replica lags or the clocks of the service differ.
 	pageMargin = 5 * 60
 	// pagesPerRead is how many pages are asked for in one query.
 	pagesPerRead = 100
@@ -137,8 +139,8 @@ func (d *CatalogCache) entry(tenant string) *CatalogCopy {
 	return c
 }
 
-// evict records how much memory a copy holds, and drops the least recently used other copies as long as all of them
-// hold too much. Callers that have one may go on with it.
+// evict records how much memory a copy holds, and drops the least recently used other copies while all of them hold too
+// much. Callers that have one may go on with it.
 func (d *CatalogCache) evict(c *CatalogCopy) {
 	var held int64
 	c.Use(func(x *catalog.Index) { held = x.Bytes() })
@@ -183,7 +185,7 @@ func (d *CatalogCache) refresh(ctx context.Context, tenant string, c *CatalogCop
 	return nil
 }
 
-// read makes the pages part of a copy that it has not yet. A read that fails goes on where it was when it is tried
+// read makes the pages part of a copy that it has not yet. A read that fails continues where it was when it is tried
 // again.
 func (d *CatalogCache) read(ctx context.Context, tenant string, c *CatalogCopy) error {
 	for {
@@ -211,7 +213,7 @@ func (d *CatalogCache) read(ctx context.Context, tenant string, c *CatalogCopy) 
 // errForgets says that a page takes out something that was read before it.
 var errForgets = errors.New("a page forgets")
 
-// readPages reads those pages that the copy lacks; whole is false when all have to be read anew.
+// readPages reads the pages that the copy lacks; whole is false when all must be read again.
 func (d *CatalogCache) readPages(ctx context.Context, tenant string, c *CatalogCopy, infos []PageInfo) (whole bool,
 	err error) {
 	var missing []string

@@ -12,11 +12,12 @@ import (
 // DamagedError says that a control document can't be understood.
 type DamagedError struct {
 	Kind, ID string
-	Tenant   string // that is left out because of it; "" for none
-	Cause    error
+	// Tenant is left out of snapshots because of the document; "" for none.
+	Tenant string
+	Cause  error
 }
 
-// Error names the document, and says what is wrong with it.
+// Error names the document, and its fault.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("a control document is damaged: %v", e.Cause)
 }
@@ -26,7 +27,7 @@ func (e *DamagedError) Unwrap() error { return e.Cause }
 
 // Damaged returns why a tenant is left out of the snapshot, nil where it is not: one of its documents can't be
 // understood. Its queries fail, its rows wait, and new readings of it are refused; without the document they would be
-// answered in part, or stored where nobody looks.
+// answered in part, or stored where no query looks.
 func (v *Snapshot) Damaged(tenant string) error {
 	for _, d := range v.damage {
 		if d.Tenant == tenant {

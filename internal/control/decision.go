@@ -15,10 +15,11 @@ import (
 const KindDecision = "decision"
 
 // Decision is what the balancer has decided of a container and a day. It is stored before any of its epochs is, and
-// never changes: a process that finds it goes on with it.
+// never changes: a process that finds it carries it out.
 type Decision struct {
-	Container  string                 `json:"container"`
-	Day        telemetry.Day          `json:"day"`     // that the epochs begin on
+	Container string `json:"container"`
+	// Day is the first day of the epochs.
+	Day        telemetry.Day          `json:"day"`
 	Created    int64                  `json:"created"` // ms since 1970
 	Advice     bool                   `json:"advice,omitempty"`
 	Partitions int                    `json:"partitions"`

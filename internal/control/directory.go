@@ -29,7 +29,8 @@ type DirectoryConfig struct {
 	// Margin is what a copy may be older than Lead allows for, 15 min: clocks that differ, a create that
 	// takes its time, a replica that lags.
 	Margin time.Duration `kong:"-"`
-	Slots  int           `kong:"-"` // of new tenants, sharding.DefaultSlots
+	// Slots is the number of slots of new tenants, sharding.DefaultSlots by default.
+	Slots int `kong:"-"`
 
 	Retention time.Duration `help:"Retention of new tenants, such as 30d. Default: unlimited."`
 	MaxMonths int           `help:"Most months of containers that readings of a tenant may request in 30 days." default:"12"`
@@ -46,16 +47,19 @@ type Directory struct {
 	asking  semaphore // one AskMonth at a time
 	reading semaphore // one read at a time
 
-	docs      *documentsOf // what the snapshot was made of, nil before the first read; reading guards it
-	following atomic.Bool  // the feed works, or was not tried yet
+	// docs holds the documents of the snapshot, nil before the first read; reading guards it.
+	docs      *documentsOf
+	following atomic.Bool // the feed works, or was not tried yet
 
-	feedAt      time.Time // when the feed is tried again after a failure; reading guards both
+	// feedAt is when a feed that failed is tried again; reading guards both.
+	feedAt      time.Time
 	feedTrouble retry.Trouble
 
 	damageTrouble retry.Trouble // with documents that can't be understood; reading guards it
 
-	mu   sync.Mutex
-	next *pendingRead // the read that has not begun yet, if somebody waits for one; guarded by mu
+	mu sync.Mutex
+	// next is the read that has not begun yet and that callers wait for; nil if there is none; guarded by mu.
+	next *pendingRead
 }
 
 // pendingRead is one read that callers share.
@@ -118,9 +122,9 @@ func (d *Directory) CheckClock() error { return d.cfg.Check() }
 // Snapshot returns the newest snapshot, never nil; it is empty before the first refresh. It takes no lock.
 func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
 
-// Refresh reads everything again and returns the new copy. Callers that come while a read is under way
-// share the next one, which begins when that one has ended: what was stored before the call is in the answer,
-// as far as the store's replicas are up to date.
+// Refresh reads everything again and returns the new copy. Callers that come while a read is under way share the next
+// one, which begins when that one has ended: the answer has the documents that were stored before the call, as far as
+// the store's replicas are up to date.
 func (d *Directory) Refresh(ctx context.Context) (*Snapshot, error) {
 	for {
 		f, mine := d.join()

@@ -33,7 +33,8 @@ const (
 type Document struct {
 	Kind string
 	ID   string
-	ETag string // as read or written last; the store's own
+	// ETag is the version that was last read or written, chosen by the store.
+	ETag string
 	Body json.RawMessage
 }
 
@@ -44,7 +45,7 @@ type Documents interface {
 	Create(ctx context.Context, d Document) (etag string, err error)
 	// Replace stores d over the document with d.ETag, else ErrChanged.
 	Replace(ctx context.Context, d Document) (etag string, err error)
-	// Read returns a document; found is false when there is none.
+	// Read returns a document; found reports whether it exists.
 	Read(ctx context.Context, kind, id string) (d Document, found bool, err error)
 	// List returns all documents of a kind, in the order of their ids.
 	List(ctx context.Context, kind string) ([]Document, error)

@@ -16,7 +16,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Erasure is an order to erase readings (rules E-R1 and E-R2): those of the devices and days that it matches, if
+// Erasure is an order to erase readings (rules E-R1 and E-R2): the readings of the devices and days that it matches, if
 // their record lies at or below its position. It never changes.
 type Erasure struct {
 	ID     string
@@ -24,16 +24,19 @@ type Erasure struct {
 	Device string // empty: all devices of the tenant
 	// From is the first day of event times, To the one after the last; a reading of any other day stays.
 	From, To telemetry.Day
-	By       string    // the person or process that asked for it
-	At       time.Time // when it was announced
+	By       string // the person or process that asked for it
+	// At is when the order was announced.
+	At time.Time
 
 	positions    map[ErasurePartition]int64 // nil until it is acknowledged
 	acknowledged time.Time
-	progress     *SweepProgress // of the first sweep, nil before it has swept anything
-	swept        time.Time      // zero before the sweep has ended
-	places       []SweptPlace   // that the sweep has left, once it has ended
-	cleared      time.Time      // zero before rollups are clear
-	removed      []ClearedPlace // rollups that were deleted, once they are clear
+	// progress is that of the first sweep, nil before it has swept anything.
+	progress *SweepProgress
+	swept    time.Time // zero before the sweep has ended
+	// places are those that the sweep has left, once it has ended.
+	places  []SweptPlace
+	cleared time.Time      // zero before rollups are clear
+	removed []ClearedPlace // rollups that were deleted, once they are clear
 }
 
 // ErasurePartition is a partition of the log of a topic, as it is read as a stream.
@@ -214,8 +217,8 @@ func (list Erasures) CatalogSince() (since time.Time) {
 	return since
 }
 
-// Times returns the event times of a device in a range that acknowledged orders cover: of each order those before it
-// was given. They are in order, and do not overlap.
+// Times returns the event times of a device in a range that acknowledged orders cover: from each order the times before
+// it was given. They are in order, and do not overlap.
 func (list Erasures) Times(device string, r telemetry.Range) (out []telemetry.Range) {
 	var all []telemetry.Range
 	for _, e := range list {
@@ -422,9 +425,9 @@ func (o *ErasureOrders) Restore(ctx context.Context, e *Erasure) error {
 	return nil
 }
 
-// Acknowledge stores the positions of an order that was announced before they were read: the last offset of each
-// partition of each stream. From then on what the order erases is gone. It fails with ErrErasureVoid where Void came
-// first. Positions that are stored already stay.
+// Acknowledge stores the positions of an order that was announced before they were read: the last offset of every
+// partition of each stream. From then on the readings of the order are gone. It fails with ErrErasureVoid where Void
+// came first. Positions that are stored already stay.
 func (o *ErasureOrders) Acknowledge(ctx context.Context, id string, positions []ErasurePosition) error {
 	return o.decide(ctx, id, erasurePositionsBody{At: o.now().UnixMilli(), Positions: positions})
 }
@@ -444,18 +447,22 @@ type SweptPlace struct {
 	Container   string `json:"container"`
 	TenantShard string `json:"tenantShard"`
 	Chunks      int    `json:"chunks"` // with rows that were erased
-	Rows        int    `json:"rows"`   // that they had
-	Fences      int    `json:"fences"`
-	Digest      string `json:"digest"` // of the digests of the documents that were erased, in the order of device and id
+	// Rows counts the rows of those chunks.
+	Rows   int `json:"rows"`
+	Fences int `json:"fences"`
+	// Digest is over the digests of the erased documents, in the order of device and id.
+	Digest string `json:"digest"`
 }
 
 // SweepProgress is how far the first sweep of an order is.
 type SweepProgress struct {
-	At         int64 `json:"at"`         // ms since 1970 UTC
-	Containers int   `json:"containers"` // in which nothing is left
-	Of         int   `json:"of"`         // containers that the order touches
-	Chunks     int   `json:"chunks"`     // with rows that were erased
-	Rows       int   `json:"rows"`       // that they had
+	At int64 `json:"at"` // ms since 1970 UTC
+	// Containers counts the containers in which nothing is left.
+	Containers int `json:"containers"`
+	Of         int `json:"of"`     // containers that the order touches
+	Chunks     int `json:"chunks"` // with rows that were erased
+	// Rows counts the rows of the erased chunks.
+	Rows int `json:"rows"`
 }
 
 // StoreProgress stores how far the first sweep of an order is. Where another process stores it at the same moment, that

@@ -10,8 +10,8 @@ import (
 // Feed lists which control documents were created or replaced. It is safe for any number of callers.
 type Feed interface {
 	// Changes returns the documents that have changed since a mark, each as it is now, and the mark to go on from. With
-	// an empty mark it is those that have changed since an instant of the store's clock. One document may come more
-	// than once, also one that has not changed; none is left out. After an error nothing is known.
+	// an empty mark it returns the documents that have changed since an instant of the store's clock. One document may
+	// come more than once, also one that has not changed; none is left out. After an error nothing is known.
 	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
 }
 
@@ -21,8 +21,10 @@ var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill, Kin
 // documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
 	byKind map[string]map[string]Document
-	from   time.Time // when the whole was read
-	mark   string    // of the feed, "" before the first look
+	// from is when all documents were read.
+	from time.Time
+	// mark is the position in the feed, "" before the first request.
+	mark string
 }
 
 // take makes a document part of the copy, and reports whether that changes it.

@@ -10,9 +10,8 @@ import (
 	"binnacle/internal/text/duration"
 )
 
-// IngestLimits are what the readings of one tenant may take. Its tags are package settings's, and those of the tenant
-// document. A rate that is passed delays readings, or refuses them where Over says so; a number or a size that is
-// passed refuses them.
+// IngestLimits are the limits of one tenant's readings. The tags serve package settings and the tenant document. A rate
+// that is passed delays readings, or refuses them where Over says so; a number or a size that is passed refuses them.
 type IngestLimits struct {
 	Readings       Limit    `name:"ingest-readings" json:"readingsPerSecond,omitempty" help:"Readings a second of a tenant." default:"${tenantlimit=none}"`
 	Values         Limit    `name:"ingest-values" json:"valuesPerSecond,omitempty" help:"Values a second of a tenant." default:"${tenantlimit=none}"`

@@ -99,8 +99,7 @@ func (b Limit) Or(byDefault Limit) Limit {
 // Of returns the number, and whether there is one.
 func (b Limit) Of() (n float64, bounded bool) { return float64(b), b > 0 }
 
-// QueryLimits are what the queries of one tenant may take. Its tags are package settings's, and those of the tenant
-// document.
+// QueryLimits are the limits of one tenant's queries. The tags serve package settings and the tenant document.
 type QueryLimits struct {
 	Rate        Limit `name:"query-rate" json:"requestsPerSecond,omitempty" help:"Queries a second of a tenant, averaged over ten seconds." default:"${tenantlimit=none}"`
 	Concurrency Limit `name:"query-concurrency" json:"concurrent,omitempty" help:"Queries of a tenant that run at the same time; others wait in the queue. At most half of --max-queries." default:"${tenantlimit=none}"`

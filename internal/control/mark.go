@@ -7,9 +7,10 @@ import (
 
 // Mark is one record of a partition, by which a worker recognises its stream (rule W9).
 type Mark struct {
-	Offset    int64  `json:"offset"`
-	Timestamp int64  `json:"timestamp"` // the record's Kafka timestamp, ms since 1970
-	CRC       uint32 `json:"crc"`       // of the record's value
+	Offset    int64 `json:"offset"`
+	Timestamp int64 `json:"timestamp"` // the record's Kafka timestamp, ms since 1970
+	// CRC is the checksum of the record's value.
+	CRC uint32 `json:"crc"`
 
 	// Begins says that the stream begins with this record in this partition, and that nothing was committed in it
 	// yet: what the group has committed is of an older one.
@@ -22,9 +23,9 @@ func (m Mark) IsSameRecord(other Mark) bool {
 	return m == other
 }
 
-// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is none.
+// Of returns the stream that a partition of a topic is read as, and its mark there; marked reports whether it has one.
 // It is the newest stream that has a mark of the partition, whatever became of other partitions since then. Without a
-// mark it is the newest stream of the topic, which Of makes where there is none.
+// mark it is the newest stream of the topic, which Of makes if the topic has no stream.
 //
 // The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one
 // instant the one of the newer stream counts. So there all partitions follow when one of them begins a stream.

@@ -15,7 +15,7 @@ type MonthState string
 // The states of a container (rule X4): asked for; then expired, so that writers keep off before it is dropped; then
 // dropping, while it is deleted; then dropped. An expired one may go back to asked, when a tenant that needs it came in
 // the meantime, and a dropped one when it is asked for again. From dropping there is no way back: a delete may be under
-// way that nobody can call off.
+// way that no process can call off.
 const (
 	MonthAsked    MonthState = "asked"
 	MonthExpired  MonthState = "expired"
@@ -27,8 +27,8 @@ const (
 const (
 	// DropAfter is how long a container is expired, before the control documents are read that decide that it is dropped.
 	DropAfter = 2 * time.Hour
-	// SnapshotLife is the age from which on nobody stores under a snapshot: so no writer knows less than that a container
-	// is expired when it is deleted. The rest of DropAfter is for requests under way and replicas that lag.
+	// SnapshotLife is the age from which on no writer uses a snapshot: so no writer knows less than that a container is
+	// expired when it is deleted. The rest of DropAfter is for requests under way and replicas that lag.
 	SnapshotLife = DropAfter - 15*time.Minute
 	// DropTime is how long one attempt to delete a container may take.
 	DropTime = 5 * time.Minute
@@ -40,14 +40,17 @@ const (
 // as it is: it may be in any state.
 const monthDamaged MonthState = "damaged"
 
-// Month is a container of one month that somebody asked for.
+// Month is a container of one month that a process has requested.
 type Month struct {
 	Container string
 	State     MonthState
-	Asked     time.Time // when it was asked for last; zero when nobody ever did
-	Since     time.Time // when it got into its state
-	By        string    // the tenant for which readings asked last; empty when it was an operator's or provision's wish
-	Dropped   time.Time // when it was dropped last; zero if it never was
+	// Asked is when the container was last requested; zero if it never was.
+	Asked time.Time
+	// Since is when the container got into its state.
+	Since time.Time
+	By    string // the tenant for which readings asked last; empty when it was an operator's or provision's wish
+	// Dropped is when the container was last dropped; zero if it never was.
+	Dropped time.Time
 
 	etag string
 }
@@ -146,7 +149,7 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 	return nil
 }
 
-// MonthLimitWindow is the time in which a tenant's readings may ask for so many months by themselves.
+// MonthLimitWindow is the time in which a tenant's readings may request MaxMonths months.
 const MonthLimitWindow = 30 * 24 * time.Hour
 
 // MayAsk reports whether a tenant's readings may ask for one more month at now.
@@ -166,8 +169,8 @@ func (d *Directory) mayWrite(container string) bool {
 	return v.HasContainer(container) && d.Age(v) < SnapshotLife
 }
 
-// Mark takes a container to a state, and returns what is stored then. It fails with ErrChanged if the container is not
-// as m says any more: what was decided by m is to be decided again (rule X4).
+// Mark takes a container to a state, and returns the stored month. It fails with ErrChanged if the container is not as
+// m says any more: decisions that were made by m must be made again (rule X4).
 func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month, error) {
 	if m.State == monthDamaged {
 		return m, fmt.Errorf("%s document %q is damaged", KindMonth, m.Container)

@@ -57,8 +57,8 @@ func (v *Snapshot) Period() sharding.PeriodEpoch {
 	return v.periods[len(v.periods)-1]
 }
 
-// SharedOn returns the container that tenants share on a day: that of the first tenant that has no containers of its
-// own then, else the one that a new tenant would have.
+// SharedOn returns the container that tenants share on a day: the container of the first tenant without a dedicated
+// one, else the one that a new tenant would have.
 func (v *Snapshot) SharedOn(day telemetry.Day) string {
 	for _, t := range v.Tenants() {
 		if !t.Placement.EpochOn(day).Dedicated {
@@ -103,7 +103,7 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 		if err := d.addPeriod(ctx, e, now); err != nil && !errors.Is(err, ErrExists) {
 			return fmt.Errorf("set the period of containers to %s from %s: %w", e.Period, e.From, err)
 		}
-		// What another process has stored meanwhile counts, as soon as this one can read it.
+		// A period that another process has stored counts as soon as this one can read it.
 		v, err = d.refreshUntil(ctx, func(v *Snapshot) bool {
 			return slices.ContainsFunc(v.periods, func(o sharding.PeriodEpoch) bool { return o.From == e.From })
 		})

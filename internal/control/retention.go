@@ -14,9 +14,10 @@ import (
 
 // RetentionClass is how long the readings of some devices are kept.
 type RetentionClass struct {
-	// Devices is a pattern of ids, in which * stands for any text, or a tag, {name=value}.
+	// Devices is a pattern of ids, in which * matches any text, or a tag, {name=value}.
 	Devices string
-	Keep    time.Duration // from the end of a reading's day; 0 keeps for ever
+	// Keep counts from the end of a reading's day; 0 never ends.
+	Keep time.Duration
 	// First is the first visible day as it was stored: earlier days are refused and not answered, and it never goes back.
 	First telemetry.Day
 }
@@ -39,7 +40,8 @@ type retentionPolicyBody struct {
 type retentionPolicy struct {
 	until   int64 // ms since 1970 UTC: when the next one was set; 0 for the current one
 	classes []RetentionClass
-	tagged  taggedTimes // of the tenant
+	// tagged holds the tags of the tenant's devices.
+	tagged taggedTimes
 }
 
 // RetentionNotice is how long before it comes into force a change is known that hides days (rule X5).
@@ -78,11 +80,11 @@ func classOf(classes []RetentionClass, device string, has func(class string) boo
 	return RetentionClass{Devices: allDevices}
 }
 
-// keepsLonger reports whether a retention keeps longer than another; 0 is for ever.
+// keepsLonger reports whether a retention keeps longer than another; 0 never ends.
 func keepsLonger(a, b time.Duration) bool { return a != b && (a == 0 || b != 0 && a > b) }
 
-// shortens reports whether some device may be kept for less with classes than with those before: of each new class
-// those before count that its devices may have had.
+// shortens reports whether some device may be kept for less with classes than with the classes before: a new class is
+// compared with every class that its devices may have had.
 func shortens(before, classes []RetentionClass) bool {
 	for i, c := range classes {
 		for _, was := range before {
@@ -180,7 +182,7 @@ func (p retentionPolicy) firstVisible(c RetentionClass, now int64) telemetry.Day
 	return first
 }
 
-// longest returns the longest retention of any class; 0 is for ever.
+// longest returns the longest retention of any class; 0 never ends.
 func (p retentionPolicy) longest() (longest time.Duration) {
 	for _, c := range p.classes {
 		if c.Keep <= 0 {
@@ -244,7 +246,7 @@ func (t Tenant) HidesAny(day telemetry.Day, now int64) bool {
 func (t Tenant) HidesSome() bool { return t.policies != nil }
 
 // RetentionOf returns how long a day of a device is kept after its end: the shortest retention that the device has had
-// since the day began, as its chunks may have been written with it. 0 is for ever.
+// since the day began, as its chunks may have been written with it. 0 never ends.
 func (t Tenant) RetentionOf(device string, day telemetry.Day) (keep time.Duration) {
 	if t.policies == nil {
 		return t.Retention
@@ -393,7 +395,7 @@ func (t Tenant) LongestRetention(text string) (time.Duration, error) {
 	return retentionPolicy{classes: classes}.longest(), err
 }
 
-// retentionSetting is classes that are to be the current ones from a moment on, in ms since 1970 UTC.
+// retentionSetting is the classes that become the current ones at a time, in ms since 1970 UTC.
 type retentionSetting struct {
 	classes    []RetentionClass
 	hasDefault bool
@@ -522,8 +524,8 @@ func (x retentionSetting) store(b *tenantBody) error {
 	return nil
 }
 
-// tag adds the devices that have the tags of the classes from a time on. If the tags of a device have changed, and
-// nobody has confirmed that, what keeps the device longer counts.
+// tag adds the devices that have the tags of the classes from a time on. If the tags of a device have changed, and no
+// operator has confirmed that, the class that keeps the device longer counts.
 func (x retentionSetting) tag(tagged taggedTimes, before, classes []RetentionClass, from int64) error {
 	for _, g := range tagsOf(x.classes) {
 		if _, known := x.found[g]; !known {

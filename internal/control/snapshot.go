@@ -12,7 +12,8 @@ import (
 // Snapshot is a copy of the control documents: which tenants there are, where they are placed, and which
 // containers were asked for. It never changes and is safe for any number of callers.
 type Snapshot struct {
-	// ReadAt is when the read began: what was stored before is in the snapshot. Zero before the first read.
+	// ReadAt is when the read began: the snapshot has all documents that were stored before. Zero before the first
+	// read.
 	ReadAt time.Time
 
 	placeable time.Duration // how far after ReadAt event times may be placed
@@ -28,10 +29,10 @@ type Snapshot struct {
 	copied    bool // chunks were copied from another database, or may be
 }
 
-// HasCopies reports whether chunks may come that no ingester knows: those of `tenant copy` (rule T1).
+// HasCopies reports whether `tenant copy` may create chunks that no ingester knows (rule T1).
 func (v *Snapshot) HasCopies() bool { return v.copied }
 
-// Tenant returns what is stored about a tenant, and whether it is known.
+// Tenant returns a tenant, and whether it is registered.
 func (v *Snapshot) Tenant(name string) (Tenant, bool) {
 	t, ok := v.tenants[name]
 	return t.asOf(v.ReadAt.UnixMilli()), ok
@@ -49,7 +50,7 @@ func (v *Snapshot) Tenants() []Tenant {
 	return out
 }
 
-// Month returns what is stored of a container; one without a state if nothing is.
+// Month returns the month of a container, without a state if none is stored.
 func (v *Snapshot) Month(name string) Month {
 	m := v.months[name]
 	m.Container = name
@@ -85,8 +86,8 @@ func (v *Snapshot) Containers() []Month {
 	return out
 }
 
-// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, in no order: of those that
-// HasContainer reports. None if the tenant is not known.
+// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, in no order: of containers
+// that HasContainer reports. None if the tenant is not known.
 func (v *Snapshot) ContainersOf(tenant string, r telemetry.Range) []string {
 	if _, known := v.tenants[tenant]; !known {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// Stream is one life of a topic: what was published under (cluster id, topic) since the topic, or the
-// broker's data, was made anew. Its number stands in chunk ids and orders streams by age.
+// Stream is one life of a topic: what was published under (cluster id, topic) since the topic, or the broker's data,
+// was made again. Its number is part of chunk ids and orders streams by age.
 type Stream struct {
-	Number      uint32
-	Cluster     string
-	Topic       string
-	Incarnation int // from 1
+	Number  uint32
+	Cluster string
+	Topic   string
+	// Incarnation counts from 1.
+	Incarnation int
 
 	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
 	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
@@ -36,13 +37,14 @@ type Streams struct{ docs Documents }
 // NewStreams makes Streams over the control documents.
 func NewStreams(docs Documents) *Streams { return &Streams{docs: docs} }
 
-// Find returns the newest incarnation of a topic, which has so many partitions. When there is none it makes the first.
+// Find returns the newest incarnation of a topic, with its number of partitions. If there is no incarnation, it makes
+// the first.
 func (s *Streams) Find(ctx context.Context, cluster, topic string, partitions int) (Stream, error) {
 	return first(s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions))
 }
 
-// Next returns the incarnation after old: the newest one when somebody has begun one already, else one
-// that it makes. Of callers that race, all get the same.
+// Next returns the incarnation after old: the newest one when another process has begun one already, else one that it
+// makes. Of callers that race, all get the same.
 func (s *Streams) Next(ctx context.Context, old Stream, partitions int) (Stream, error) {
 	return first(s.newest(ctx, old, partitions))
 }
@@ -96,7 +98,7 @@ func (s *Streams) All(ctx context.Context) ([]Stream, error) {
 	return all, err
 }
 
-// Incarnations returns the streams of a topic, the newest first, and with them those that may be of it: their document
+// Incarnations returns the streams of a topic, the newest first, and the streams that may belong to it: their document
 // is damaged.
 func Incarnations(all []Stream, cluster, topic string) (of []Stream) {
 	for _, x := range slices.Backward(all) {

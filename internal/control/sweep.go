@@ -15,20 +15,23 @@ const KindSweep = "sweep"
 // Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/internals/format/control.md. Times are ms
 // since 1970 UTC.
 type Sweep struct {
-	Change int64         `json:"change"`         // when the retention was set that it is about
-	Done   int64         `json:"done"`           // what was hidden then is deleted
+	// Change is when the retention was set that the sweep is about.
+	Change int64 `json:"change"`
+	// Done is the time whose hidden days are deleted.
+	Done   int64         `json:"done"`
 	UpTo   int64         `json:"upTo,omitempty"` // a pass is under way, and deletes what was hidden then
 	Next   telemetry.Day `json:"next,omitempty"` // the first day that the pass has not deleted
 	Chunks int64         `json:"chunks"`         // deleted since the change
 
-	tenant, etag string // of its document
+	// tenant and etag are those of the document.
+	tenant, etag string
 }
 
 // SweepAfter is how long a day must have been hidden before its chunks are deleted: by then every reader hides it.
 const SweepAfter = retentionLead
 
-// Sweep returns the pass that is to be made at now after what was done, and its days, none before from. Days that only
-// the current retention covers are left to their time to live.
+// Sweep returns the next pass at now, given the last one, and its days, none before from. Days that only the current
+// retention covers are left to their time to live.
 func (t Tenant) Sweep(was Sweep, from telemetry.Day, now int64) (pass Sweep, due []telemetry.Day) {
 	if len(t.policies) < 2 {
 		return was, nil

@@ -155,8 +155,10 @@ func (g taggedTimes) takeBack(at int64) {
 // Retagged is a device that would be in another class than the stored one by its tags in the catalog.
 type Retagged struct {
 	Device string
-	Stored RetentionClass // as it stays until an operator confirms another one
-	Found  RetentionClass // as its tags say
+	// Stored is the class until an operator confirms another one.
+	Stored RetentionClass
+	// Found is the class that the tags of the catalog give.
+	Found RetentionClass
 }
 
 // Shortens reports whether readings of the device would be kept for less.
@@ -166,10 +168,11 @@ func (r Retagged) Shortens() bool { return keepsLonger(r.Stored.Keep, r.Found.Ke
 // alone (rule X6).
 func lengthens(r Retagged) bool { return keepsLonger(r.Found.Keep, r.Stored.Keep) }
 
-// chosen returns what is to be stored of what was found: of devices that are accepted as it was found, of others as it
-// is stored. Tags that no class before names are as they were found: what is stored of them is old.
+// chosen returns the tags to store: the found tags of devices that are accepted, the stored tags of other devices. Of
+// tags that no class named before, the found ones count.
 func (g taggedTimes) chosen(before, classes []RetentionClass, found Tagged, accept func(Retagged) bool) Tagged {
-	foundOf := map[string]map[string]bool{} // by device the classes that were found
+	// foundOf holds the found classes by device.
+	foundOf := map[string]map[string]bool{}
 	out := Tagged{}
 	for tag, devices := range found {
 		out[tag] = []string{}
@@ -246,7 +249,7 @@ func (t Tenant) Retagged(found Tagged) (out []Retagged) {
 }
 
 // TaggedChange stores which devices have the tags of classes of retention, as it was found at now, and reports whether
-// that differs from what is stored. Devices that would be kept for less stay as they are (rule X6).
+// that differs from the stored tags. Devices that would be kept for less stay as they are (rule X6).
 func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs bool) {
 	return t.taggedChange(found, now, 0, lengthens)
 }

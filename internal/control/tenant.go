@@ -11,24 +11,26 @@ import (
 	"binnacle/sharding"
 )
 
-// Tenant is what is stored about one tenant.
+// Tenant is one tenant: its settings and its placement.
 type Tenant struct {
 	Name string
-	// Retention is the longest of any device, from the end of a reading's day; 0 keeps for ever.
+	// Retention is the longest of any device, from the end of a reading's day; 0 never ends.
 	Retention time.Duration
 	Placement *sharding.Placement
 	Created   time.Time
 	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
 	Queries   QueryLimits
 	Ingest    *TenantIngest // nil: nothing is said
-	Pin       sharding.Pin  // what an operator has decided of the placement
-	Suspended *Suspension   // nil: it is not
+	// Pin is the operator's decision on the placement.
+	Pin       sharding.Pin
+	Suspended *Suspension // nil: it is not
 	Profile
 
 	tagged   taggedTimes
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
-	set      *retentionSet     // what was set last; nil if nothing was
-	known    int64             // ms since 1970 UTC: when the document was read; 0: all that it says counts
+	// set is the retention that was set last; nil if none was.
+	set   *retentionSet
+	known int64 // ms since 1970 UTC: when the document was read; 0: all that it says counts
 }
 
 // Expired reports whether the retention of a day's readings is over at now for all devices, in ms since 1970.
@@ -36,9 +38,9 @@ func (t Tenant) Expired(day telemetry.Day, now int64) bool {
 	return t.Retention > 0 && now >= t.end(day)
 }
 
-// TTL returns the longest time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds
-// as Cosmos DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that nothing vanishes
-// before its time.
+// TTL returns the longest time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds as
+// Cosmos DB takes them: at least 1, 0 if the retention never ends. It is rounded up, so that nothing vanishes before
+// its time.
 func (t Tenant) TTL(day telemetry.Day, now int64) int {
 	if t.Retention <= 0 {
 		return 0
@@ -122,7 +124,7 @@ func tenantsOf(tenants, epochs []Document, before map[string]Tenant) (_ map[stri
 	return out, broken, nil
 }
 
-// placing is what places a tenant beside its own document.
+// placing is the placement of a tenant from other documents.
 type placing struct {
 	later   []sharding.Epoch
 	periods []sharding.PeriodEpoch

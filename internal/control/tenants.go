@@ -41,8 +41,8 @@ func (t *Tenants) List(ctx context.Context) ([]Tenant, error) {
 	return out, nil
 }
 
-// Set changes what is stored about a tenant, all in one write. Roles know it when they have read the tenants again.
-// Properties that this version does not know stay as they are. It fails with ErrNoTenant if there is no such tenant.
+// Set changes a tenant, all in one write. Roles know it when they have read the tenants again. Properties that this
+// version does not know stay as they are. It fails with ErrNoTenant if there is no such tenant.
 func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error {
 	err := contend(ctx, func() error { return t.set(ctx, name, changes) })
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error
 	return nil
 }
 
-// set tries Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.
+// set tries Set once. It fails with ErrChanged if another process has changed the tenant since it was read.
 func (t *Tenants) set(ctx context.Context, name string, changes []Change) error {
 	_, changed, err := t.changed(ctx, name, changes)
 	if err == nil {
@@ -60,7 +60,7 @@ func (t *Tenants) set(ctx context.Context, name string, changes []Change) error 
 	return err
 }
 
-// Preview returns a tenant as it is now, and as it would be with changes, of which all are in force. It stores nothing.
+// Preview returns a tenant now, and with changes that are all in force. It stores nothing.
 func (t *Tenants) Preview(ctx context.Context, name string, changes ...Change) (now, then Tenant, err error) {
 	was, will, err := t.changed(ctx, name, changes)
 	if err != nil {

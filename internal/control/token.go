@@ -37,8 +37,8 @@ func ParseScope(name string) (Scope, error) {
 	return s, nil
 }
 
-// Token is what is stored of a bearer token: its holder acts for the tenant, as far as its scopes go. The secret is not
-// stored, only its hash.
+// Token is a bearer token without its secret: the holder acts for the tenant, as far as its scopes go. The secret is
+// not stored, only its hash.
 type Token struct {
 	ID      string
 	Tenant  string
@@ -47,7 +47,8 @@ type Token struct {
 	Created time.Time
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: it is not
-	Damage  error     // why its document can't be read; nobody can use such a token
+	// Damage is why the document can't be read; such a token admits no caller.
+	Damage error
 
 	hash [sha256.Size]byte
 	etag string
@@ -104,7 +105,7 @@ type Tokens struct{ docs Documents }
 // NewTokens makes Tokens over the control documents.
 func NewTokens(docs Documents) *Tokens { return &Tokens{docs} }
 
-// Check returns the first fault of a token that is to be made, or nil.
+// Check returns the first fault of a new token, or nil.
 func (t Token) Check() error {
 	if err := telemetry.CheckTenant(t.Tenant); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
 	return nil
 }
 
-// List returns all tokens, by id, also those that have ended. Of one whose document can't be read (it may be of a later
+// List returns all tokens, by id, also the expired ones. Of a token whose document can't be read (it may be of a later
 // release) it returns the ID and Damage.
 func (s *Tokens) List(ctx context.Context) ([]Token, error) {
 	docs, err := s.docs.List(ctx, KindToken)

@@ -25,7 +25,7 @@ func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
 // lagging are the pauses between two looks at a replica that lags behind, or at a document that others change too.
 var lagging = retry.Policy{First: 5 * time.Millisecond, Max: time.Second}
 
-// contend calls try until it does not fail with ErrExists or ErrChanged: somebody else was faster, or a read lagged.
+// contend calls try until it does not fail with ErrExists or ErrChanged: another process was faster, or a read lagged.
 func contend(ctx context.Context, try func() error) error {
 	for pauses := lagging.Begin(); ; {
 		err := try()

@@ -28,9 +28,10 @@ type Targets func(ctx context.Context) ([]string, error)
 // ClientConfig is what a Client needs.
 type ClientConfig struct {
 	Targets Targets
-	HTTP    *http.Client  // with its TLS; without a timeout of its own. Default: http.DefaultClient's transport
-	Secret  func() string // bearer token, read at each request; nil or empty for none
-	// Timeout bounds the time until a process has answered its positions; the rows may take as long as the context of the
+	// HTTP has the TLS, and no timeout. Default: http.DefaultClient's transport.
+	HTTP   *http.Client
+	Secret func() string // bearer token, read at each request; nil or empty for none
+	// Timeout bounds the time until a process has answered its positions; the rows are bounded by the context of the
 	// call allows. Default 2 s.
 	Timeout time.Duration
 }
@@ -39,14 +40,16 @@ const defaultTimeout = 2 * time.Second
 
 // Client is store.Heads over all processes that serve heads.
 type Client struct {
-	cfg    ClientConfig
-	owners sync.Map // by target, the owners of its last answer
+	cfg ClientConfig
+	// owners has, by target, the owners of its last answer.
+	owners sync.Map
 }
 
-// owners are those of the bins at a target.
+// owners are the owners of the bins at a target.
 type owners struct {
-	all    []uint64
-	stored bool // it counts what is stored
+	all []uint64
+	// stored reports whether the process counts stored chunks.
+	stored bool
 }
 
 var _ store.Heads = (*Client)(nil)
@@ -142,7 +145,7 @@ func (c *Client) heads(ctx context.Context, target string,
 		case k == deferralsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
 			h.Deferrals = append(h.Deferrals, m.deferrals()...)
-		case k == faultKind: // some partitions are missing, those that came are right
+		case k == faultKind:
 			s.missing = errors.Join(s.missing, fault(m))
 		case k == sentKind:
 			in.timer.Stop()
@@ -152,7 +155,7 @@ func (c *Client) heads(ctx context.Context, target string,
 				c.setOwners(target, heads)
 			}
 			if q.Range.From >= q.Range.To {
-				s.read() // there are no rows, and nobody will ask for them
+				s.read()
 			}
 			return heads, errors.Join(s.missing, s.err)
 		default:
@@ -168,8 +171,8 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 }
 
-// knownAt returns what is known of the owners at a target. A process that does not answer bins would not understand it,
-// nor counts one that does not answer them.
+// knownAt returns the known bins of the owners at a target. A process that does not answer bins would not understand
+// it, nor counts one that does not answer them.
 func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.HeadKnown) {
 	if v, ok := c.owners.Load(target); ok {
 		here := v.(owners)
@@ -373,9 +376,10 @@ func (a *answer) close() {
 
 // rowStream has the rows of all partitions of one answer, one partition after another.
 type rowStream struct {
-	in         *answer
-	ctx        context.Context
-	span       telemetry.Range // that was asked for
+	in  *answer
+	ctx context.Context
+	// span is the requested range.
+	span       telemetry.Range
 	partitions int
 	missing    error
 

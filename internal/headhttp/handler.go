@@ -36,7 +36,7 @@ const defaultStall = 10 * time.Second
 // maxRequest bounds a request's body: some ten thousand device ids and as many metrics.
 const maxRequest = 8 << 20
 
-// Handler serves the heads of a process. It belongs on a port of its own, which only queriers reach.
+// Handler serves the heads of a process. It belongs on a port that only queriers reach.
 func Handler(cfg HandlerConfig) http.Handler {
 	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, defaultStall)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -107,7 +107,7 @@ func (x *exchange) begin() {
 // deadlined gives the other side a while for each part.
 type deadlined struct{ x *exchange }
 
-// Write implements io.Writer: each part has as long as the other side may stall.
+// Write implements io.Writer: each part must be taken before the other side counts as stalled.
 func (d deadlined) Write(p []byte) (int, error) {
 	err := d.x.control.SetWriteDeadline(time.Now().Add(d.x.stall))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -225,7 +225,7 @@ func (cfg HandlerConfig) updates(x *exchange) error {
 	return x.finish(missing)
 }
 
-// drain reads what is left of a body, so that its connection can be used again, unless that is much.
+// drain reads the rest of a body, so that its connection can be used again, unless that is much.
 func drain(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 4<<10)
 	_ = body.Close()

@@ -14,10 +14,11 @@ import (
 
 // sender writes messages into a zstd stream.
 type sender struct {
-	out      io.Writer
-	zip      *zstd.Encoder // of the first frame
-	flush    func() error  // of what is below the stream
-	err      error         // the first one; nothing is written after it
+	out io.Writer
+	// zip compresses the first frame, and flush flushes the writer below the stream.
+	zip      *zstd.Encoder
+	flush    func() error
+	err      error // the first one; nothing is written after it
 	buf      message
 	raw      bool   // the first frame has ended, the rest is not compressed
 	rawBlock []byte // and not written yet

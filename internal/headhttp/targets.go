@@ -23,7 +23,7 @@ type Resolver interface {
 // TargetsConfig is how ingesters are found.
 type TargetsConfig struct {
 	// Names are host:port, where every address of the host is one process (a headless service), or
-	// srv+_service._proto.name, where every record is one. A literal address stands for itself.
+	// srv+_service._proto.name, where every record is one. A literal address is one target.
 	Names  []string
 	Scheme string        // http or https
 	Every  time.Duration // how often names are looked up; default 5 s
@@ -86,12 +86,13 @@ type targetFinder struct {
 	cfg   TargetsConfig
 	names []targetName
 
-	mu    sync.Mutex // guards below
-	at    time.Time  // of the last successful look-up
+	mu sync.Mutex // guards below
+	// at is when the last successful look-up ended.
+	at    time.Time
 	found []string
 }
 
-// targets implements Targets. A name that can't be looked up is an error, beside what was found before.
+// targets implements Targets. A name that can't be looked up is an error, with the addresses that were found before.
 func (f *targetFinder) targets(ctx context.Context) ([]string, error) {
 	now := f.cfg.Now()
 	f.mu.Lock()

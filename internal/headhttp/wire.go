@@ -33,7 +33,7 @@ const binsHeader = "Binnacle-Heads-Bins"
 // blocksHeader says that the sender takes rows as blocks of this layout. A process that has another one answers groups.
 var blocksHeader = "Binnacle-Heads-Blocks-" + strconv.Itoa(chunk.BlockVersion)
 
-// storedHeader asks for counts of what is stored. An older process answers without.
+// storedHeader asks for counts of stored chunks. An older process answers without.
 const storedHeader = "Binnacle-Heads-Stored"
 
 // contentType is the media type of answers, with the version.
@@ -48,15 +48,17 @@ const (
 	deferralsKind kind = 'w' // the deferrals of the partition before, if any
 	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
 	storedKind    kind = 't' // the store.HeadStored of the partition before, where it was asked for
-	binKind       kind = 'b' // as rows, with their bin and the offset that they are above
-	blocksKind    kind = 'k' // as bin, with blocks in place of groups, where they were asked for
-	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
-	deviceKind    kind = 'd' // a store.HeadDevice
-	updatesKind   kind = 'n' // devices of a store.HeadUpdates, as a page of the catalog
-	versionKind   kind = 'v' // the version of a store.HeadUpdates
-	sentKind      kind = 's' // all partitions are sent, rows follow
-	faultKind     kind = 'f' // text: some heads or rows are missing
-	endKind       kind = 'e' // the answer is whole
+	// binKind is rows with their bin and the offset that they are above.
+	binKind kind = 'b'
+	// blocksKind is binKind with blocks in place of groups, on request.
+	blocksKind  kind = 'k'
+	rowsKind    kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
+	deviceKind  kind = 'd' // a store.HeadDevice
+	updatesKind kind = 'n' // devices of a store.HeadUpdates, as a page of the catalog
+	versionKind kind = 'v' // the version of a store.HeadUpdates
+	sentKind    kind = 's' // all partitions are sent, rows follow
+	faultKind   kind = 'f' // text: some heads or rows are missing
+	endKind     kind = 'e' // the answer is whole
 )
 
 // maxMessage bounds a message: rows of one bin are the longest ones, and a bin has at most chunk.MaxValues values, with
@@ -225,7 +227,7 @@ func (r *reader) words() []uint64 {
 	return out
 }
 
-// list reads a list with elements of at least so many bytes each; nil when it is empty.
+// list reads a list whose elements have a least size in bytes; nil when it is empty.
 func list[T any](r *reader, least int, one func() T) []T {
 	n := r.Count(least)
 	if n == 0 {
@@ -340,7 +342,7 @@ func (r *reader) group() chunk.Group {
 	return g
 }
 
-// column reads a column of a group of so many rows, and holds it to that.
+// column reads a column of a group, and fails unless it has the group's number of rows.
 func (r *reader) column(rows int) chunk.Column {
 	c := chunk.Column{Metric: r.Text(), Kind: r.kind()}
 	c.Present = r.words()

@@ -1,6 +1,6 @@
 package heat
 
-// Kind says what request units were charged for.
+// Kind is the kind of work that request units were charged for.
 type Kind uint8
 
 // The kinds. Their numbers stand in documents.
@@ -10,7 +10,8 @@ const (
 	RollupReads
 	RollupWrites
 	Catalog
-	LookUps   // of ingesters: tails of chains, chunks that exist
+	// LookUps are requests of ingesters for tails of chains, and for chunks that exist.
+	LookUps
 	Backfills // chunks of days long past
 	Kinds     = int(iota)
 )
@@ -26,10 +27,11 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Amount is what was counted of a key in some time.
+// Amount counts the requests of a key in some time.
 type Amount struct {
-	RUs       [Kinds]float64
-	Bytes     int64 // of documents that were stored
+	RUs [Kinds]float64
+	// Bytes counts the bytes of stored documents.
+	Bytes     int64
 	Throttled int64 // answers 429
 }
 

@@ -12,17 +12,18 @@ import (
 // Key is a first-level key of a container. With an empty Shard it is all keys of a slot that are not listed by name.
 type Key struct {
 	Container string
-	Shard     string        // first-level key, such as acme~1q
-	Slot      sharding.Slot // of Shard
+	Shard     string // first-level key, such as acme~1q
+	// Slot is the slot of Shard.
+	Slot sharding.Slot
 }
 
 // KeyOf returns the Key of a first-level key.
 func KeyOf(container, shard string) Key { return Key{container, shard, sharding.SlotOf(shard)} }
 
-// Rest returns the key that stands for those of k's slot that are not listed by name.
+// Rest returns the key of all keys in k's slot that have no cell.
 func (k Key) Rest() Key { return Key{Container: k.Container, Slot: k.Slot} }
 
-// Tenant returns the tenant of the key, "" if it stands for several.
+// Tenant returns the tenant of the key, "" for a key of several tenants.
 func (k Key) Tenant() string {
 	if i := strings.IndexAny(k.Shard, "~#"); i >= 0 {
 		return k.Shard[:i]
@@ -36,7 +37,7 @@ func (k Key) Compare(o Key) int {
 		cmp.Compare(k.Slot, o.Slot))
 }
 
-// Cell is what was counted of a key in the last minutes of a frame.
+// Cell counts the requests of a key in the last minutes of a frame.
 type Cell struct {
 	Key
 	// Minutes is how many minutes before the frame's end the cell covers, evenly as far as is known; 0 is the whole frame.
@@ -69,8 +70,8 @@ func sortCells(cells []Cell) {
 	})
 }
 
-// Fold returns at most about most cells by name: of the others those of the same slot are one cell without a name, of
-// the last minute. It returns how many names it has left out. The sums by slot stay what they were.
+// Fold returns at most about most cells by name: the others of a slot become one cell without a name, of the last
+// minute. It returns how many names it has left out. The sums by slot stay what they were.
 func Fold(cells []Cell, most int) (kept []Cell, folded int) {
 	if len(cells) <= most {
 		return cells, 0

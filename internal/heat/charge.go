@@ -7,6 +7,7 @@ type Charge struct {
 	Device    string // "" where it is none's alone
 	Kind      Kind
 	RUs       float64
-	Bytes     int // of the document that was stored; 0 if none was
+	// Bytes is the size of the stored document; 0 if none was stored.
+	Bytes     int
 	Throttled bool
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Version is that of the documents.
+// Version is the version of the documents.
 const Version = 1
 
 // TargetBytes is what a document aims at, at most: charges for a KB are the least just below 32 KB.
@@ -29,7 +29,7 @@ const (
 // ErrCorrupt says that a document is not what this version writes.
 var ErrCorrupt = errors.New("heat: not a document of heat")
 
-// packers are compressors to use again. DEFLATE, as zstd of so few bytes packs no better and has goroutines of its own.
+// packers are compressors to use again. DEFLATE, as zstd packs few bytes no better and starts goroutines.
 var packers = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(nil, flate.DefaultCompression)
 	if err != nil {

@@ -18,7 +18,8 @@ type Expected struct {
 
 // Forecast is the RU that a process, or with an empty Writer all, expect to take by writing chunks.
 type Forecast struct {
-	At     int64 // when it was made, ms
+	// At is when the forecast was made, ms.
+	At     int64
 	Writer string
 	Cells  []Expected
 	Folded int // keys that lie in cells without a name
@@ -130,9 +131,9 @@ func DecodeForecast(doc []byte) (Forecast, error) {
 	return f, r.end()
 }
 
-// MergeForecasts returns what is expected at an instant: of each writer its newest forecast that is at most maxAge ms
-// old, all by the hours that count from now. What was expected of hours that have passed is left out, and of the hour
-// that has begun its part that is left.
+// MergeForecasts returns the load that is expected at an instant: every writer's newest forecast that is at most maxAge
+// ms old, all by the hours that count from now. What was expected of hours that have passed is left out, and of the
+// hour that has begun its part that is left.
 func MergeForecasts(all []Forecast, now, maxAge int64) Forecast {
 	newest := map[string]Forecast{}
 	for _, f := range all {

@@ -10,7 +10,7 @@ const piece = Day / Pieces // ms
 // Shape is how a tenant's readings are spread over a UTC day: what each half hour has, the mean being 1.
 type Shape [Pieces]float64
 
-// leastShape keeps a half hour in which nothing came yesterday from standing for never.
+// leastShape keeps a half hour that was empty yesterday from being expected to be empty.
 const leastShape = 0.01
 
 // NewShape returns the shape of what came in the half hours of a day; an even one if nothing came.
@@ -41,19 +41,25 @@ func (s *Shape) Weight(from, to int64) (sum float64) {
 // Cutting says how bins become chunks. All are bytes of a document.
 type Cutting struct {
 	Target float64 // at which a bin is cut
-	Alone  float64 // up to which what is left of a day stays in one document
-	Fixed  float64 // that do not grow with readings; the others are without them
+	// Alone is the size up to which the remaining rows of a day stay in one document.
+	Alone float64
+	// Fixed are the bytes that do not grow with readings; the other sizes are without them.
+	Fixed float64
 }
 
 // OpenBin is a bin as its ingester has it.
 type OpenBin struct {
-	Keys     []Key   // of its next chunk, and of those that follow, in turn
-	Tomorrow []Key   // of the device's chunks of the next day; nil to expect none
-	DayEnd   int64   // ms, of its readings' day
-	Due      int64   // ms, when what is left of the day is cut: a function of the device and the day
-	Began    int64   // ms, of its first reading
-	Bytes    float64 // of its document, without those that are fixed
-	Cutting  Cutting
+	// Keys are those of its next chunk and of the following ones, in turn.
+	Keys []Key
+	// Tomorrow are the keys of the device's chunks of the next day; nil to expect none.
+	Tomorrow []Key
+	DayEnd   int64 // ms, of its readings' day
+	// Due is when the remaining rows of the day are cut, in ms: a function of the device and the day.
+	Due   int64
+	Began int64 // ms, of its first reading
+	// Bytes is the size of its document without the fixed bytes.
+	Bytes   float64
+	Cutting Cutting
 	// Before is when what the device sent before this bin came, a chunk or a bin of the day before, and BeforeBytes its
 	// bytes. Empty if nothing is known.
 	Before      Span
@@ -86,7 +92,7 @@ type Forecaster struct {
 	sums   map[Key]*Expected
 }
 
-// NewForecaster returns a Forecaster as of an instant, in ms. charge returns the RU of a document of so many bytes.
+// NewForecaster returns a Forecaster as of an instant, in ms. charge returns the RU of a document of a size.
 func NewForecaster(now int64, charge func(bytes float64) float64) *Forecaster {
 	return &Forecaster{charge, Forecast{At: now}, map[Key]*Expected{}}
 }

@@ -42,7 +42,7 @@ func (l Layer) Step() int64 {
 // MaxMinutes bounds the minutes of a cell: so much later than it happened a steady load is written.
 const MaxMinutes = 5
 
-// Frame is what was counted from From to To, both ms since 1970 UTC, To not included: by one process in the layer of
+// Frame counts requests from From to To, both ms since 1970 UTC, To not included: by one process in the layer of
 // minutes, by all in the others.
 type Frame struct {
 	Layer    Layer
@@ -126,7 +126,7 @@ func (c *columns) cells(cells []Cell) {
 	}
 }
 
-// What a mask has beside a bit for each kind.
+// The bits of a mask after those for kinds.
 const (
 	hasBytes     = 1 << Kinds
 	hasThrottled = 1 << (Kinds + 1)

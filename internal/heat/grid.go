@@ -8,15 +8,17 @@ type Grid struct {
 	From      int64 // ms, of the first column
 	Step      int64 // ms
 	Columns   int
-	Rows      []Row   // in the order of keys
-	Folded    int     // keys, at most in any frame, that lie in rows without a name
-	Lost      float64 // RU that no row has
+	// Rows are in the order of keys.
+	Rows   []Row
+	Folded int     // keys, at most in any frame, that lie in rows without a name
+	Lost   float64 // RU that no row has
 }
 
 // Row is the heat of a key.
 type Row struct {
 	Key
-	Amounts []Amount // by column
+	// Amounts has one element for each column.
+	Amounts []Amount
 }
 
 // Span is an interval of time and the steps in it, in ms. From is a multiple of Step.

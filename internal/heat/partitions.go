@@ -77,7 +77,7 @@ func Needed(g Grid, ranges []epk.Range) []float64 {
 	return out
 }
 
-// ByPartition returns the RU of each range by column of a grid.
+// ByPartition returns the RU of every range by column of a grid.
 func ByPartition(g Grid, ranges []epk.Range) [][]float64 {
 	out := make([][]float64, len(ranges))
 	for p := range out {
@@ -135,7 +135,8 @@ func point(key string) float64 {
 	if key == epk.Max {
 		return 1
 	}
-	const digits = 13 // what a float64 holds
+	// digits is the precision of a float64.
+	const digits = 13
 	head := (key + "0000000000000")[:digits]
 	n, err := strconv.ParseUint(head, 16, 64)
 	if err != nil {

@@ -13,33 +13,38 @@ import (
 
 // Report says how hot the physical partitions of a container are, and why. It is what the API answers.
 type Report struct {
-	Container    string    `json:"container"`
-	From         time.Time `json:"from"`
-	To           time.Time `json:"to"`
-	Diagnosis    string    `json:"diagnosis"`
-	BoughtRUs    int       `json:"bought_rus"` // RU/s of the container; with autoscale the most
-	Autoscale    bool      `json:"autoscale,omitempty"`
-	PartitionRUs float64   `json:"partition_rus"` // RU/s of each partition
+	Container string    `json:"container"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	Diagnosis string    `json:"diagnosis"`
+	BoughtRUs int       `json:"bought_rus"` // RU/s of the container; with autoscale the most
+	Autoscale bool      `json:"autoscale,omitempty"`
+	// PartitionRUs are the RU/s of one partition.
+	PartitionRUs float64 `json:"partition_rus"`
 
 	Partitions []PartitionReport `json:"partitions"`
 	Tenants    []Share           `json:"tenants"` // the hottest first
 	Devices    []Share           `json:"devices,omitempty"`
 
-	FoldedKeys int     `json:"folded_keys,omitempty"` // keys that are in sums by slot alone
-	LostRUs    float64 `json:"lost_rus,omitempty"`    // that were not written, and are nowhere in it
+	FoldedKeys int `json:"folded_keys,omitempty"` // keys that are in sums by slot alone
+	// LostRUs were not written, and are missing in all other figures.
+	LostRUs float64 `json:"lost_rus,omitempty"`
 }
 
 // PartitionReport is one physical partition, by its place in the key space.
 type PartitionReport struct {
-	Partition   int       `json:"partition"`
-	Min         string    `json:"min"` // effective partition keys
-	Max         string    `json:"max"`
-	Share       float64   `json:"share"`        // of the RU of the container
-	RUs         float64   `json:"rus"`          // RU/s on average
-	BusiestRUs  float64   `json:"busiest_rus"`  // RU/s in the busiest minute, or hour where steps are hours
-	BusiestUsed float64   `json:"busiest_used"` // of what is bought for the partition
-	Throttled   int64     `json:"throttled"`    // answers 429
-	Bytes       int64     `json:"bytes"`        // that were stored
+	Partition int    `json:"partition"`
+	Min       string `json:"min"` // effective partition keys
+	Max       string `json:"max"`
+	// Share is the part of the container's RU.
+	Share      float64 `json:"share"`
+	RUs        float64 `json:"rus"`         // RU/s on average
+	BusiestRUs float64 `json:"busiest_rus"` // RU/s in the busiest minute, or hour where steps are hours
+	// BusiestUsed is the part of the partition's throughput.
+	BusiestUsed float64 `json:"busiest_used"`
+	Throttled   int64   `json:"throttled"` // answers 429
+	// Bytes counts the stored bytes.
+	Bytes       int64     `json:"bytes"`
 	ExpectedRUs []float64 `json:"expected_rus"` // RU/s by clock hour: the rest of this one, and twelve more
 	Keys        []Share   `json:"keys"`         // the hottest
 }

@@ -30,9 +30,10 @@ type Weights struct {
 	Day      telemetry.Day
 	From, To int64 // ms
 	Writer   string
-	Devices  []Weight  // by name
-	Rest     []float64 // RU of the devices that are not listed, by bucket; nil for none
-	Others   int       // devices in Rest
+	// Devices are sorted by name.
+	Devices []Weight
+	Rest    []float64 // RU of the devices that are not listed, by bucket; nil for none
+	Others  int       // devices in Rest
 }
 
 // Trim puts all devices but the most heaviest into buckets.

@@ -24,7 +24,8 @@ type Schedule struct {
 
 // Fail begins the next pause.
 func (b *Backoff) Fail(now time.Time, s Schedule) {
-	if !b.Open(now) { // of jobs that failed together one counts
+	// Jobs that failed together count as one.
+	if !b.Open(now) {
 		if least := now.Add(s.Least); least.After(b.At) {
 			b.At = least
 		}

@@ -30,7 +30,7 @@ func (p Policy) Begin() *Pauses {
 	return &Pauses{next: b}
 }
 
-// Pause returns the length of the pause after so many others, for callers that bring the chance: a number in [0, 1).
+// Pause returns the length of the pause after a number of others, for callers with a random number in [0, 1).
 func (p Policy) Pause(others int, chance float64) time.Duration {
 	pause := min(p.First<<min(others, maxDoublings), max(p.First, p.Max))
 	return time.Duration((1 - spread + 2*spread*chance) * float64(pause))
@@ -42,7 +42,7 @@ type Pauses struct {
 	count int
 }
 
-// Next returns the length of the next pause, for callers that do something else meanwhile.
+// Next returns the length of the next pause, for callers that use it otherwise.
 func (p *Pauses) Next() time.Duration {
 	p.count++
 	return p.next.NextBackOff()

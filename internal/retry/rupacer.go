@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// RUPacer keeps requests at an average rate of request units: the caller waits after each request for as long as its
+// RUPacer keeps requests at an average rate of request units: the caller waits after each request for the time that its
 // charge takes at that rate. It is safe for any number of callers.
 type RUPacer struct {
 	Rate  float64 // RU/s; 0 is no limit
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error // Pause
 
-	mu   sync.Mutex
-	free time.Time // when all that was charged is paid
+	mu sync.Mutex
+	// free is when all charges are paid.
+	free time.Time
 }
 
 // Wait waits until a charge is paid. It returns the context's error when that ends first.

@@ -1,8 +1,8 @@
 // Package store is the contract between the services and what keeps chunks: how a chunk is written,
 // how chunks are read, what the errors mean, and what the head of an ingester answers.
 //
-// It has no implementation. Package storetest beside it holds the conformance suite that every
-// implementation runs. It knows neither Cosmos DB nor Kafka.
+// It has no implementation. Package storetest has the conformance suite that every implementation runs. It knows
+// neither Cosmos DB nor Kafka.
 package store
 
 import (
@@ -19,8 +19,8 @@ type Receipt struct {
 	Throttled int     // answers 429 on the way
 }
 
-// Chain names a sequence of chunks: those of one device and day that came from one partition of one
-// stream. The device is part of the Key that goes with it.
+// Chain names a sequence of chunks: the chunks of one device and day that came from one partition of one stream. The
+// device is part of the Key that goes with it.
 type Chain struct {
 	Day       telemetry.Day
 	Stream    uint32
@@ -33,7 +33,8 @@ type Tail struct {
 	Number   uint32
 	Through  int64
 	From, To int64
-	Erased   bool // it has no rows: From and To are nobody's times
+	// Erased chunks have no rows, and From and To mean nothing.
+	Erased bool
 }
 
 // Writer keeps chunks. It is safe for any number of callers. An operation that is throttled is tried again inside for a
@@ -45,13 +46,12 @@ type Writer interface {
 	// never taken, or an error of unknown outcome.
 	Create(ctx context.Context, key sharding.Key, id string, doc []byte) (Receipt, error)
 
-	// Read returns the document as it was created; properties that the store adds may stand beside its own. With the
-	// Session of an ExistsError it does not answer ErrNotFound for that document, except for a while on a lagging replica:
-	// the caller asks again.
+	// Read returns the document as it was created; the store may add properties. With the Session of an ExistsError it
+	// does not answer ErrNotFound for that document, except for a while on a lagging replica: the caller asks again.
 	Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, Receipt, error)
 
-	// Last returns the chunk of the chain with the highest number under this key. Any consistency will do: the answer may
-	// lag. It fails with ErrNotFound when there is none, ErrNoContainer when there is no container.
+	// Last returns the chunk of the chain with the highest number under this key. Any consistency will do: the answer
+	// may lag. It fails with ErrNotFound when the chain has no chunk, ErrNoContainer when there is no container.
 	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
 }
 
@@ -78,26 +78,28 @@ type Version struct {
 // Scan asks for the chunks of one key with rows that may lie in Range, that is from < Range.To and to >= Range.From.
 // With an empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
 type Scan struct {
-	Key        sharding.Key
-	Devices    []string // only without Key.Device, at most MaxScanDevices
-	Range      telemetry.Range
-	Descending bool // by from, newest first; else oldest first. Without Key.Device the order is none.
+	Key     sharding.Key
+	Devices []string // only without Key.Device, at most MaxScanDevices
+	Range   telemetry.Range
+	// Descending orders by from, the newest first, instead of the oldest. Without Key.Device there is no order.
+	Descending bool
 
-	// Since leaves out what was stored before a second since 1970 UTC, by the store's clock; 0 leaves out nothing.
+	// Since leaves out documents that were stored before a second since 1970 UTC, by the store's clock; 0 leaves out
+	// nothing.
 	Since int64
-	// Before leaves out what was stored at that second or later; 0 leaves out nothing.
+	// Before leaves out documents that were stored at that second or later; 0 leaves out nothing.
 	Before int64
 
 	// Windows take the place of Range and Since where there are any, at most MaxScanWindows: asked for is what one of
 	// them asks for, once.
 	Windows []Window
 
-	// Charge gets the cost of each request before its documents are yielded; nil for none. An error of it ends
-	// the scan and is returned as it is.
+	// Charge gets the cost of each request before its documents are yielded; by default it is not called. An error of
+	// Charge ends the scan and is returned as it is.
 	Charge func(rus float64) error
 }
 
-// Window is a range of a Scan, for what was stored since then.
+// Window is a range of a Scan, for documents that were stored since a time.
 type Window struct {
 	telemetry.Range
 	Since int64
@@ -130,7 +132,7 @@ type Usage struct {
 type Reader interface {
 	// Scan calls yield with each document in turn; the bytes are yield's until it returns. An error of yield ends the
 	// scan and is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it
-	// is dropped meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were. The
-	// Usage is right also when an error is returned.
+	// is dropped during the scan, after some documents were yielded; a scan that returns nil has yielded all there
+	// were. The Usage is right also when an error is returned.
 	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
 }

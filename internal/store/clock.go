@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// MaxClockOffset is how far the clock of a machine and that of the service may differ. Beyond it nothing is decided
-// that cannot be undone (rule W12): drops, epochs, retention, erasures, copies, leases.
+// MaxClockOffset is how far the clock of a machine and that of the service may differ. Beyond it a process decides
+// nothing that cannot be undone (rule W12): drops, epochs, retention, erasures, copies, leases.
 const MaxClockOffset = time.Minute
 
 // ErrClockUnknown says that no answer of the service had its time.
 var ErrClockUnknown = errors.New("the service has not said what time it is: its answers have no Date")
 
-// ClockError says that the clock of this machine differs from that of the service by more than MaxClockOffset.
+// ClockError says that the clock of this machine differs from the service's by more than MaxClockOffset.
 type ClockError struct {
 	Own, Service time.Time // at one moment
 }
@@ -27,17 +27,18 @@ func (e *ClockError) Error() string {
 }
 
 // Clock is the clock of the service as a process knows it: that of its machine, corrected by the Date of the service's
-// answers. Between two answers it goes by the time that has passed, whatever somebody sets the machine's clock to. It
-// is as exact as answers are, to a second and the time of a request; where the machine's clock may be right by that, it
+// answers. Between two answers it goes by the time that has passed, whatever the machine's clock is set to. It is as
+// exact as answers are, to a second and the time of a request; where the machine's clock may be right by that, it
 // counts. It is safe for any number of callers.
 type Clock struct {
 	own   func() time.Time
 	known atomic.Pointer[clockReading]
 }
 
-// clockReading is what is known at one moment.
+// clockReading relates the two clocks at one moment.
 type clockReading struct {
-	own time.Time // of the machine, with the time that passes
+	// own is the machine's clock, with its monotonic part.
+	own time.Time
 	// least and most are by how much the service's clock is ahead of own.
 	least, most time.Duration
 }
@@ -52,14 +53,14 @@ func NewClock(own func() time.Time) *Clock { return &Clock{own: own} }
 func (c *Clock) Answered(sent, received, date time.Time) {
 	passed, shown := received.Sub(sent), received.Round(0).Sub(sent.Round(0))
 	if (passed - shown).Abs() > time.Second {
-		return // the machine's clock was set meanwhile, or the machine slept
+		return
 	}
 	next := &clockReading{received, date.Sub(received.Round(0)), date.Add(time.Second).Sub(sent.Round(0))}
 	for {
 		old := c.known.Load()
 		merged := *next
 		if old != nil {
-			// The service's clock now, by what was known before.
+			// The service's clock now, by the last reading.
 			passed, shown := received.Sub(old.own), received.Round(0).Sub(old.own.Round(0))
 			shift, drift := passed-shown, passed.Abs()/clockDrift
 			least, most := max(next.least, old.least+shift-drift), min(next.most, old.most+shift+drift)
@@ -73,7 +74,7 @@ func (c *Clock) Answered(sent, received, date time.Time) {
 	}
 }
 
-// Now returns the time of the service, and that of the machine while no answer has come.
+// Now returns the time of the service, and the time of the machine before the first answer.
 func (c *Clock) Now() time.Time {
 	r := c.known.Load()
 	own := c.own()

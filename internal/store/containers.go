@@ -17,14 +17,15 @@ const (
 	HeatContainer    = "heat"
 )
 
-// BaseContainers returns those that every database of Binnacle has.
+// BaseContainers returns the containers that every database of Binnacle has.
 func BaseContainers() []string { return []string{ControlContainer, CatalogContainer, HeatContainer} }
 
 // Throughput is what is provisioned for a container.
 type Throughput struct {
 	RUs       int  // RU/s; with Autoscale the maximum
 	Autoscale bool // chosen at creation, never changed
-	Shared    bool // the container has none of its own, and shares that of the database; chosen at creation as well
+	// Shared says that the container shares the throughput of the database; chosen at creation as well.
+	Shared bool
 }
 
 // ContainerState is a container as it is found, or under the name Database what the containers share.

@@ -19,18 +19,18 @@ var (
 var (
 	// ErrBusy: nothing happened, and it may be asked again later; a *BusyError says when.
 	ErrBusy = errors.New("the store is busy")
-	// ErrKeyFull: nothing happened, and will not as long as the partition key holds what it holds.
+	// ErrKeyFull: nothing happened, and nothing will until the partition key holds less.
 	ErrKeyFull = errors.New("the partition key holds as much as the store allows")
 	// ErrRejected: nothing happened, and never will: the store takes no such request. The caller has a bug.
 	ErrRejected = errors.New("the store rejects the request")
-	// ErrDenied: nothing happened, and won't before somebody gives this process the right credentials or rights.
+	// ErrDenied: nothing happened, and won't before this process gets the right credentials or rights.
 	ErrDenied = errors.New("the store denies access")
 )
 
 // BusyError is ErrBusy with the time that the store asks to be left alone for.
 type BusyError struct{ RetryAfter time.Duration }
 
-// Error says what ErrBusy says, and for how long.
+// Error implements error.
 func (e *BusyError) Error() string { return fmt.Sprintf("%v: again in %s", ErrBusy, e.RetryAfter) }
 
 // Is makes errors.Is(err, ErrBusy) true.
@@ -39,18 +39,20 @@ func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 // ExistsError is ErrExists with what is needed to read the stored document on any replica.
 type ExistsError struct{ Session string }
 
-// Error says what ErrExists says.
+// Error implements error.
 func (e *ExistsError) Error() string { return ErrExists.Error() }
 
 // Is makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Is(target error) bool { return target == ErrExists }
 
-// FailingError says that the store has failed at each attempt, for as long as the request might be sent again. The
-// outcome is unknown.
+// FailingError says that the store has failed at each attempt, until the request could not be sent again. The outcome
+// is unknown.
 type FailingError struct {
 	Attempts int
-	Status   string // of the last answer, such as 503 or 410/1007; "" without one
-	Last     error  // of the last attempt
+	// Status is that of the last answer, such as 503 or 410/1007; "" without one.
+	Status string
+	// Last is the error of the last attempt.
+	Last error
 }
 
 // Error says how the last attempt failed, and how many there were.
@@ -59,7 +61,7 @@ func (e *FailingError) Error() string { return fmt.Sprintf("%v (attempt %d)", e.
 // Unwrap returns the error of the last attempt.
 func (e *FailingError) Unwrap() error { return e.Last }
 
-// Answer says what the store has answered last, without anything that is its own.
+// Answer returns the last answer of the store, in words for users.
 func (e *FailingError) Answer() string {
 	if e.Status == "" {
 		return "the connection is lost"

@@ -47,8 +47,8 @@ type HeadRequest struct {
 	Range   telemetry.Range
 	Metrics []string // nil: all
 
-	// Bins asks for rows by bin, and of those that are known only what came since. The range must be of whole days. Not
-	// every head does so: the Owner of those that do not is 0.
+	// Bins asks for rows by bin, and of known bins for newer rows only. The range must be of whole days. A head that
+	// can't answer so has Owner 0.
 	Bins  bool        `json:"-"`
 	Known []HeadKnown `json:",omitempty"`
 
@@ -58,12 +58,12 @@ type HeadRequest struct {
 	// Blocks says that the head may send rows as blocks, which costs it less.
 	Blocks bool `json:"-"`
 
-	// Stored asks for counts of what is stored. Not every head has them.
+	// Stored asks for counts of stored chunks. Not every head has them.
 	Stored bool `json:"-"`
 }
 
 // HeadErasure is an order of erasure: of a device, empty for all, on days from From to before To, it covers the rows up
-// to an offset of each partition.
+// to an offset in every partition.
 type HeadErasure struct {
 	Device    string `json:",omitempty"`
 	From, To  telemetry.Day
@@ -175,8 +175,8 @@ type PartitionHead struct {
 	// reads it again (rule R1).
 	Containers []string
 
-	// Chains are those of the asked devices and days that have stored chunks, as far as the head remembers; if Stored
-	// has an Above, those of them with a later tail since.
+	// Chains are the chains of the asked devices and days with stored chunks, as far as the head remembers; if Stored
+	// has an Above, only chains with a later tail since.
 	Chains []HeadChain
 
 	// Stored counts what became known to be stored (rule R8). Nil where counts were not requested or are not known.
@@ -215,11 +215,13 @@ const RegistrationLimit = "registration"
 type HeadDeferral struct {
 	Device string // empty: any of the tenant's may
 	From   int64  // offset below which none does
-	Since  int64  // when the record there was published, ms; negative is not known
-	Limit  string // as flags name it
+	// Since is when the record at From was published, ms; negative if unknown.
+	Since int64
+	// Limit is the name of the limit's flag.
+	Limit string
 }
 
-// String says what waits.
+// String describes the readings that wait.
 func (w HeadDeferral) String() string {
 	of := "the tenant's readings"
 	if w.Device != "" {
@@ -230,8 +232,9 @@ func (w HeadDeferral) String() string {
 
 // ListRequest asks for the devices of a tenant that have rows in memory, the first ones by id.
 type ListRequest struct {
-	Tenant  string
-	Prefix  string   // of the id
+	Tenant string
+	// Prefix selects devices by the beginning of their id.
+	Prefix  string
 	Devices []string `json:",omitempty"` // only these; nil: all
 	Limit   int      // 0: all
 }
@@ -249,10 +252,11 @@ type HeadColumn struct {
 	Kind   telemetry.Kind
 }
 
-// HeadUpdates is what heads know of a tenant's devices that the catalog may not show yet: of each device all that was
-// acknowledged before the call began to be known of it is in the catalog for a reader, or in Devices.
+// HeadUpdates has the properties of a tenant's devices that the catalog may not show yet: whatever was known of a
+// device before the call began is in the catalog for a reader, or in Devices.
 type HeadUpdates struct {
-	Devices []catalog.Entry // in no order; one may stand more than once
+	// Devices has no order; a device may occur more than once.
+	Devices []catalog.Entry
 	// Version changes when Devices does, and when other processes answer. Between two answers of one version nothing was
 	// learnt of any device.
 	Version uint64
@@ -269,13 +273,13 @@ func (n *HeadUpdates) Add(partition int32, counts ...uint64) {
 
 // Heads answers from memory what is not stored yet. It is safe for any number of callers.
 type Heads interface {
-	// Heads takes a snapshot of every partition that this head serves; each is atomic by itself. Every row that
-	// was acknowledged by the store before the call began is in the store for a Reader, or still in the answer. With
-	// an error some heads may be missing; those that are answered are right.
+	// Heads takes a snapshot of every partition that this head serves; each is atomic. Every row that was acknowledged
+	// by the store before the call began is in the store for a Reader, or still in the answer. With an error some heads
+	// may be missing; the answered ones are right.
 	Heads(ctx context.Context, r HeadRequest) ([]PartitionHead, error)
 
 	// Devices lists devices, in no order; one may stand more than once, with different rows. With a limit each of the
-	// first ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
+	// first Limit ones by id is in the answer. It makes no rows. With an error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
 
 	// CatalogUpdates returns what the catalog may not show yet. With an error some may be missing.

@@ -8,7 +8,7 @@ import (
 
 // Meter adds up what the requests of a context cost. It is safe for any number of callers.
 type Meter struct {
-	// Charged, unless it is nil, is called with the cost of each request as soon as that is known, by any goroutine.
+	// Charged, unless it is nil, is called with the cost of each request by any goroutine.
 	Charged func(rus float64)
 
 	mu   sync.Mutex
@@ -17,9 +17,10 @@ type Meter struct {
 
 // Reading is what a Meter has counted.
 type Reading struct {
-	RUs       float64
-	Requests  int
-	Throttled int // of the requests, those that were answered 429
+	RUs      float64
+	Requests int
+	// Throttled counts the requests that were answered 429.
+	Throttled int
 }
 
 type metersKey struct{}
@@ -39,7 +40,7 @@ func Charge(ctx context.Context, rus float64, throttled bool) {
 	}
 }
 
-// Read returns what was counted so far.
+// Read returns the counts so far.
 func (m *Meter) Read() Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,9 +9,11 @@ import (
 // Purpose says for which tenant and what requests of the store are sent, as far as they do not say it themselves. Bills
 // are made of it.
 type Purpose struct {
-	Tenant string          // of requests that are about no one tenant; "" for nobody
-	Kind   charges.Kind    // "" for what each request is
-	Source *charges.Source // of a query
+	// Tenant is the tenant that the requests are about; "" for none.
+	Tenant string
+	Kind   charges.Kind // "" for what each request is
+	// Source is the source of a query.
+	Source *charges.Source
 }
 
 type purposeKey struct{}

@@ -13,8 +13,9 @@ var ErrChanged = errors.New("the document has changed")
 
 // RollupKey is where a document of rollups lives.
 type RollupKey struct {
-	Container   string
-	TenantShard string // first level, that of the chunks
+	Container string
+	// TenantShard is the first level, the same as that of the chunks.
+	TenantShard string
 	Name        string // second level: a rollup, or one of the keys of package rollup
 }
 
@@ -42,8 +43,8 @@ type RollupReader interface {
 	// write that was acknowledged before has a higher _ts, but for what clocks of the service differ.
 	ReadRollup(ctx context.Context, key RollupKey, id string) (v Rollup, now time.Time, r Receipt, err error)
 
-	// ScanRollups calls yield with each document in turn, in no order; its bytes are yield's until it returns. Errors are
-	// those of Reader.Scan. A caller that knows which documents exist checks that all of them came.
+	// ScanRollups calls yield with each document in turn, in no order; its bytes are yield's until it returns. Errors
+	// are the errors of Reader.Scan. A caller that knows which documents exist checks that all of them came.
 	ScanRollups(ctx context.Context, s RollupScan, yield func(doc []byte) error) (Usage, error)
 }
 

@@ -12,9 +12,10 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// Input is what is known of one container and of the tenants that will write to it on a day.
+// Input is one container and the tenants that will write to it on a day.
 type Input struct {
-	Day      telemetry.Day // that the epochs begin on
+	// Day is the day that the epochs begin on.
+	Day      telemetry.Day
 	Measured telemetry.Day // the day of the load
 	Ranges   []epk.Range   // physical partitions of the container of Day
 	Tenants  []Tenant
@@ -82,20 +83,27 @@ type Decision struct {
 const (
 	mostTrigger  = 1.10 // hottest over mean of the forecast above which groups move, until half of it is gone
 	leastTrigger = 1.05 // where many devices make the load, so that the forecast is good
-	gainPart     = 0.02 // of the mean, that a further tenant's change must gain
+	// gainPart is the part of the mean that a further tenant's change must gain.
+	gainPart = 0.02
 
-	smallShare = 0.01 // of the load, below which a tenant keeps few keys
-	midShare   = 0.10 // from which on a tenant has a key for each physical partition
+	// smallShare is the share of the load below which a tenant keeps few keys.
+	smallShare = 0.01
+	// midShare is the share from which on a tenant has a key for each physical partition.
+	midShare   = 0.10
 	halfShare  = 0.50 // above which it has two
 	fewKeys    = sharding.DefaultSlots
 	mostKeys   = 4 // for each physical partition
 	growth     = 10.0
 	growthRoom = 0.3
-	keyRoom    = 1.3 // of its share, for which a tenant gets keys when it gets others
+	// keyRoom times its share is what a tenant gets keys for when it gets others.
+	keyRoom = 1.3
 
-	spreadPart  = 0.10 // of a partition's share, that one key of a spread device has at most
-	spreadAbove = 0.20 // of a partition's share, above which a device is spread although all is even
+	// spreadPart is the part of a partition's share that one key of a spread device has at most.
+	spreadPart = 0.10
+	// spreadAbove is the part of a partition's share above which a device is spread although the load is even.
+	spreadAbove = 0.20
 	shrinkBelow = 1.0 / 16
 
-	fullBytes = 10e9 // of a full key: half of what the service takes
+	// fullBytes is the size of a full key: half of the service's limit.
+	fullBytes = 10e9
 )

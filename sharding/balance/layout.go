@@ -94,7 +94,7 @@ func (l layout) besides(at int, keys []string) []sharding.Slot {
 // fewCandidates is how many slots a partition has at least, unless it is a sliver.
 const fewCandidates = 4
 
-// fine returns slices of the space that lie within a range as a whole, some of each size: the first of at most a
+// fine returns slices of the space that lie within a range as a whole, some of every size: the first of at most a
 // quarter of it. Their keys lie there for any tenant.
 func (l layout) fine(at, most int) (out []sharding.Slot) {
 	from, to := firstLevel(l.ranges[at].Min), 1.0

@@ -87,7 +87,7 @@ type swap struct {
 	gain       float64
 }
 
-// even moves and swaps groups of tenants that change anyway, away from the hottest partition, as long as that gains
+// even moves and swaps groups of tenants that change anyway, away from the hottest partition, while that gains
 // something.
 func (b *balancer) even() {
 	for range 50 * len(b.load) {
@@ -186,7 +186,7 @@ func (b *balancer) do(s swap) {
 	b.put(s.one, s.to)
 }
 
-// change returns the epoch of a plan; ok is false where it is what is stored already.
+// change returns the epoch of a plan; ok is false where it equals the stored one.
 func (p *plan) change(b *balancer) (c sharding.EpochChange, ok bool) {
 	if !p.free {
 		return c, false
@@ -216,8 +216,8 @@ func (p *plan) change(b *balancer) (c sharding.EpochChange, ok bool) {
 		KeysBefore: len(p.next.Slots), KeysAfter: len(p.slots), Moved: p.moved, Devices: p.spread}, true
 }
 
-// choose gives slots to groups that have moved: those of earlier epochs before others, since a key that is visited
-// once is visited for all its days.
+// choose gives slots to groups that have moved: slots of earlier epochs before others, since a key that is visited once
+// is visited for all its days.
 func (p *plan) choose(l layout) {
 	c := chooser{p, make(map[string]bool), make(map[sharding.Slot]bool)}
 	for _, s := range p.slots {
@@ -254,7 +254,8 @@ func (p *plan) choose(l layout) {
 }
 
 const (
-	slotBits       = 8 // of the 256 equal slots
+	// slotBits counts the bits of the 256 equal slots.
+	slotBits       = 8
 	manyCandidates = 256
 )
 
@@ -271,7 +272,7 @@ func (c chooser) prefer(slots []sharding.Slot) {
 	}
 }
 
-// next returns the first slot with a key that is not taken, of those that are preferred if old is set, and takes it.
+// next returns the first slot with a key that is not taken, among the preferred ones if old is set, and takes it.
 func (c chooser) next(slots []sharding.Slot, old bool) sharding.Slot {
 	for _, s := range slots {
 		if old && !c.old[s] {

@@ -9,30 +9,37 @@ import (
 
 // plan is what is to become of one tenant: its groups, their load, and where they are.
 type plan struct {
-	t        *Tenant
-	measured sharding.Epoch // of the measured day
-	next     sharding.Epoch // that covers the day as things stand
-	factor   float64        // of the day's load to the measured one
-	rus      float64        // of the day, as forecast
-	devices  []float64      // RU by device as expected, if the day is as the measured one
-	fixed    []Key          // keys that belong to no group of the measured epoch: they stay where they are
+	t *Tenant
+	// measured is the epoch of the measured day.
+	measured sharding.Epoch
+	// next is the epoch that covers the day now.
+	next sharding.Epoch
+	// factor is the day's load over the measured one.
+	factor float64
+	// rus is the forecast of the day's RU.
+	rus     float64
+	devices []float64 // RU by device as expected, if the day is as the measured one
+	fixed   []Key     // keys that belong to no group of the measured epoch: they stay where they are
 
 	groups []float64
-	slots  []sharding.Slot // of groups; none where a group has no place yet, or has moved
-	spots  [][]spot
+	// slots are those of groups; none where a group has no place yet, or has moved.
+	slots []sharding.Slot
+	spots [][]spot
 
 	heavy  map[string][]sharding.Slot
 	pieces []piece
 	used   []int // keys by partition
 
-	fresh   bool // all groups are to be placed anew
+	// fresh says that all groups must be placed again.
+	fresh   bool
 	free    bool // an epoch is made anyway, so that its groups may move
 	halved  bool // its keys were doubled in this decision
 	moved   int
 	spread  int
 	reasons []string
 
-	candidates [][]sharding.Slot // by partition; made when they are needed
+	// candidates are by partition, made when they are needed.
+	candidates [][]sharding.Slot
 }
 
 // none is the slot of a group that has to get one.
@@ -44,8 +51,8 @@ type piece struct {
 	spots []spot
 }
 
-// forecast returns the load of the day over that of the measured one: 1, unless a week ago the tenant's load changed
-// between the same days of the week.
+// forecast returns the load of the day over the load of the measured day: 1, unless a week ago the tenant's load
+// changed between the same days of the week.
 func (t *Tenant) forecast() float64 {
 	const week = 7
 	if len(t.Days) <= week || t.Days[week] <= 0 || t.Days[week-1] <= 0 {
@@ -59,7 +66,7 @@ func (t *Tenant) forecast() float64 {
 
 func (t *Tenant) knowsDevices() bool { return len(t.Devices) > 0 || len(t.Rest) > 0 }
 
-// expected returns the load of each device: the measured day's of all, divided as usual. One day says little of a
+// expected returns the load of each device: the measured day's total, divided as usual. One day says little of a
 // device, and much of its tenant.
 func (t *Tenant) expected() []float64 {
 	out := make([]float64, len(t.Devices))
@@ -181,7 +188,7 @@ func spreadOthers(others, writes []float64, whole float64) {
 	}
 }
 
-// deviceLoads returns the RU of chunk writes by hash mod n, without those of spread devices.
+// deviceLoads returns the RU of chunk writes by hash mod n, without spread devices.
 func (p *plan) deviceLoads(n int) []float64 {
 	out := make([]float64, n)
 	for i, d := range p.t.Devices {

@@ -101,8 +101,8 @@ func (b *balancer) hottest() float64 {
 	return slices.Max(b.load) / b.mean
 }
 
-// wanted returns how many keys a tenant should have: so many that partitions stay about even if its load grows tenfold
-// within a day, and one or two in each partition for those that are a large part of the load themselves.
+// wanted returns how many keys a tenant should have: enough that partitions stay about even if its load grows tenfold
+// within a day, and one or two in each partition for tenants with a large part of the load.
 func (b *balancer) wanted(p *plan, share float64) int {
 	n := float64(len(b.load))
 	grown := growth * share / (1 + (growth-1)*share)

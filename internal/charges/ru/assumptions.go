@@ -2,18 +2,21 @@ package ru
 
 // Assumption is a part of the model that no recording shows.
 type Assumption struct {
-	Name    string // what is charged
-	Default string // what the model takes
+	// Name names the charge, and Default what the model takes.
+	Name    string
+	Default string
 	Low     string // the least that it may be
 	High    string // the most that it may be
 	Source  string // why the default
 	Settles string // the operation of `binnacle doctor --measure` that would settle it
 
-	Unit   string  // of the bounds; "" where it is no number
-	bounds assumed // what Interval goes by
+	// Unit is the unit of the bounds; "" where there is no number.
+	Unit string
+	// bounds are used by Interval.
+	bounds assumed
 }
 
-// Weigh says how a measured value stands to the assumption.
+// Weigh compares a measured value with the assumption.
 func (a Assumption) Weigh(n float64) string {
 	const off = 0.015 // headers have two places
 	switch {

@@ -10,7 +10,7 @@ type Interval struct {
 }
 
 // Interval returns what a charge is by the model, by the other one, and at least and at most. Every charge grows with
-// every assumption, so the bounds are those of the models that take the least, or the most, of each.
+// every assumption, so the bounds come from the models with the least, or the most, of every assumption.
 func (m Model) Interval(charge func(Model) float64) Interval {
 	low, high := m, m
 	low.sloped, low.end = true, least

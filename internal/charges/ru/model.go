@@ -1,7 +1,6 @@
-// Package ru holds the request unit model of Binnacle in one place: what an operation is modelled to
-// cost, how many physical partitions a throughput buys, how low it may be set, and what it is priced
-// at. The charges of items up to 1 KB are those of a recorded account; Assumptions lists what no recording
-// shows. None is a promise of the service.
+// Package ru holds the request unit model of Binnacle in one place: what an operation is modelled to cost, how many
+// physical partitions a throughput buys, how low it may be set, and its price. The charges of items up to 1 KB were
+// recorded on an account; Assumptions lists what no recording shows. None is a promise of the service.
 //
 // It is pure arithmetic: no I/O, no clock, and it knows nothing of items, containers or telemetry.
 // Sources, measurements and errors are listed in docs/reference/cost.md.
@@ -19,14 +18,15 @@ const Unit = 4.0 / 21
 // Model is how operations are charged. The zero value is Stepped. Models differ in what items are charged that are
 // larger than one row of the official table of sizes and smaller than the next.
 type Model struct {
-	sloped  bool
-	end     int // of the assumptions: least, likely or most
+	sloped bool
+	// end selects the end of the assumptions: least, likely or most.
+	end     int
 	factors Factors
 }
 
 var (
 	// Stepped charges an item as the next larger row of the table. It is the default: the published charges of items
-	// between two rows, 7.05 RU for a write and 1.05 and 4.76 RU for reads, are those of rows.
+	// between two rows, 7.05 RU for a write and 1.05 and 4.76 RU for reads, come from rows.
 	Stepped = Model{}
 	// Sloped draws straight lines between the rows, rounded up to whole units.
 	Sloped = Model{sloped: true}
@@ -98,7 +98,7 @@ func (m Model) Replace(oldBytes, newBytes, index int) float64 {
 // Delete returns the charge of a delete of an item: that of its create.
 func (m Model) Delete(bytes, index int) float64 { return m.Write(bytes, index) }
 
-// Patch returns the charge of a patch of n operations beside the replace that it amounts to.
+// Patch returns the charge of a patch of n operations in addition to the replace that it amounts to.
 func (m Model) Patch(n int) float64 { return patchOperation * float64(n) * factor(m.factors.Write) }
 
 // patchOperation is recorded with all its digits in the answer to a batch.
@@ -126,7 +126,7 @@ const (
 
 func (m Model) writes(units float64) float64 { return units * Unit * factor(m.factors.Write) }
 
-// whole returns the units of a write with its index, which takes one more by itself.
+// whole returns the units of a write with its index, which takes one more.
 func (m Model) whole(bytes, index int) float64 {
 	units := m.size(tableWrite, bytes)
 	if index >= 0 {
@@ -135,7 +135,7 @@ func (m Model) whole(bytes, index int) float64 {
 	return units
 }
 
-// size reads a column of the table; beyond the last row it goes on in proportion.
+// size reads a column of the table; beyond the last row it grows in proportion.
 func (m Model) size(column []float64, bytes int) float64 {
 	kb := kilobytes(bytes + int(systemBytes.of(m)))
 	last := len(tableKB) - 1

@@ -19,7 +19,8 @@ const (
 
 // Priced is what an account pays for: a container, or the throughput that the containers of a database share.
 type Priced struct {
-	RUs       float64 // that it has of its own, with Autoscale the maximum; 0 for none
+	// RUs is the throughput of the container, with Autoscale the maximum; 0 for none.
+	RUs       float64
 	Autoscale bool
 	Container bool    // its storage is billed, of LeastGB at least
 	GB        float64 // data and index of a container

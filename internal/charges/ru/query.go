@@ -5,11 +5,12 @@ type QueryWork struct {
 	// Seeks counts the places of the index that the conditions of the query go to: one for each value or range that a
 	// property is held against, one for a partition key, one for each property or array that must be there.
 	Seeks int
-	// Columns counts the columns of a row; 0 stands for whole items.
+	// Columns counts the columns of a row; 0 is whole items.
 	Columns int
-	// Docs counts the items that were loaded: those that the index could not rule out.
+	// Docs counts the items that were loaded: the ones that the index could not rule out.
 	Docs int
-	// Scattered counts those of them that were not made right after the one loaded before, beyond one for each seek.
+	// Scattered counts those of them that were not made right after the one loaded before, apart from one for each
+	// seek.
 	Scattered int
 	// ExtraKB is the sum over the loaded items of max(0, size in KB - 1).
 	ExtraKB float64

@@ -8,7 +8,7 @@ const (
 	PartitionRUs = 10_000
 	// PartitionGB is the most data and index, in GB, that one physical partition holds.
 	PartitionGB = 50
-	// manualPerPartition is what one physical partition of a new manual container stands for.
+	// manualPerPartition is what one physical partition of a new manual container has.
 	manualPerPartition = 6_000
 )
 

@@ -23,7 +23,8 @@ type Catalog struct {
 	// Fault is asked before each operation, with the tenant and the page's id, if it is about one; nil, or an answer of
 	// nil, lets it happen. It is called without a lock.
 	Fault func(op, tenant, id string) *Fault
-	Now   func() time.Time // the store's clock; nil stands still
+	// Now is the store's clock; nil is a clock that does not move.
+	Now func() time.Time
 
 	t testing.TB
 

@@ -1,6 +1,6 @@
 // Package controltest holds strict fakes of control.Documents, control.Feed and control.Catalog for tests. Its tests
 // are the conformance suites of these contracts: they run over the fakes and, through internal/cosmos, over the
-// emulator. An implementation that passes a suite may stand wherever the contract is asked for.
+// emulator. An implementation that passes a suite may be used wherever the contract is asked for.
 package controltest
 
 import (
@@ -32,7 +32,7 @@ const (
 	OpChanges = "changes"
 )
 
-// Fault is that of the store's fakes, so that one table of faults serves all of them.
+// Fault is the fault of the store's fakes: one table of faults serves all.
 type Fault = storetest.Fault
 
 // Documents is control.Documents and control.Feed in memory. It fails the test when a caller breaks a rule of the
@@ -159,7 +159,7 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]co
 	return out, strconv.Itoa(m.version), nil
 }
 
-// version returns the number of the write that has made a document what it is.
+// version returns the number of the write that a document was last changed by.
 func version(d control.Document) int {
 	n, _ := strconv.Atoi(strings.Trim(d.ETag, `"`)) // it is ours
 	return n

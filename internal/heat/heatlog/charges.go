@@ -16,7 +16,7 @@ import (
 	"binnacle/internal/store"
 )
 
-// How long counters of charges are kept: bills of thirteen months, and what queries asked for as long as weights.
+// How long counters of charges are kept: bills of thirteen months, and sources of queries as long as weights.
 const (
 	KeepCharges = 400 * 24 * time.Hour
 	KeepSources = 45 * 24 * time.Hour
@@ -25,9 +25,9 @@ const (
 // chargesKey returns the key of the counters of a month.
 func chargesKey(m charges.Month) string { return "charges." + m.String() }
 
-// When counters are stored: every minute, or, by a process that counts for so many tenants that this would take more
-// than chargesBudget, in RU/s, less often; and as soon as what is not stored is chargesShare times what storing takes,
-// so that a process that is killed loses no more than that. Counters are cumulative: what is stored late is not wrong.
+// When counters are stored: every minute, or, by a process for which this would take more than chargesBudget, in RU/s,
+// less often; and as soon as what is not stored is chargesShare times what storing takes, so that a process that is
+// killed loses no more. Counters are cumulative: a late write is not wrong.
 const (
 	chargesEvery  = time.Minute
 	chargesBudget = 0.8
@@ -42,9 +42,10 @@ type ChargesWriter struct {
 	docs    store.HeatWriter
 	trouble retry.Trouble
 	own     ownCharge
-	cost    float64   // RU of storing, the last time
-	stored  float64   // RU that the counter had then
-	next    time.Time // when to store at the latest
+	cost    float64 // RU of storing, the last time
+	stored  float64 // RU that the counter had then
+	// next is the latest time to store.
+	next time.Time
 }
 
 // NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
@@ -72,13 +73,13 @@ func (w *ChargesWriter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ownCharge estimates what storing nobody's rows costs before they are stored.
+// ownCharge estimates what storing the rows without a tenant costs, before they are stored.
 type ownCharge struct {
 	stored int     // bytes of the body that is stored; 0: none
 	factor float64 // between what was charged the last time and the model
 }
 
-// Of a heat document: bytes beside its body, and index units.
+// Of a heat document: the bytes around its body, and its index units.
 const (
 	envelopeBytes = 100
 	indexUnits    = 3 * ru.Scalar
@@ -93,7 +94,7 @@ func (o *ownCharge) modelled(bytes int) float64 {
 
 func (o *ownCharge) estimate(bytes int) float64 { return o.factor * o.modelled(bytes) }
 
-// learn takes over what storing so many bytes was charged.
+// learn takes over the charge for storing a body.
 func (o *ownCharge) learn(bytes int, rus float64) {
 	o.factor, o.stored = rus/o.modelled(bytes), bytes
 }
@@ -103,8 +104,8 @@ func (w *ChargesWriter) due(now time.Time) bool {
 	return !now.Before(w.next) || w.cost > 0 && w.counter.RUs()-w.stored > chargesShare*w.cost
 }
 
-// Store stores what has changed since the last time: tenants' documents first, and then nobody's rows, which count what
-// storing the others took. Where it fails, the next call stores it.
+// Store stores what has changed since the last time: tenants' documents first, and then the rows without a tenant,
+// which count what storing the others took. Where it fails, the next call stores it.
 func (w *ChargesWriter) Store(ctx context.Context) error {
 	w.stored, w.next = w.counter.RUs(), time.Now().Add(chargesEvery)
 	spent := 0.0
@@ -121,7 +122,8 @@ func (w *ChargesWriter) Store(ctx context.Context) error {
 	return nil
 }
 
-// store stores the documents that have changed, either tenants' or nobody's, and returns what this was charged.
+// store stores the documents that have changed, either those of tenants or the last one, and returns what this was
+// charged.
 func (w *ChargesWriter) store(ctx context.Context, nobody bool) (spent float64, err error) {
 	docs, err := w.counter.Take(time.Now(), w.own.estimate)
 	if err != nil {
@@ -238,7 +240,7 @@ func ReadContainers(ctx context.Context, c Containers) ([]charges.Container, err
 	return out, err
 }
 
-// busiestMinutes returns the RU/s of the busiest minute of each container in an hour.
+// busiestMinutes returns the RU/s of the busiest minute of every container in an hour.
 func busiestMinutes(from int64, frames []heat.Frame) map[string]float64 {
 	all := map[string]*[60]float64{}
 	for _, f := range frames {

@@ -40,7 +40,8 @@ const defaultBudget = 0.4
 
 // What writing takes at most, and how long it may take.
 const (
-	documentRUs   = 12.0 // of heat.TargetBytes, modelled
+	// documentRUs is the modelled charge of a document of heat.TargetBytes.
+	documentRUs   = 12.0
 	burstMinutes  = 4
 	writeTimeout  = 10 * time.Second
 	finishTimeout = 3 * time.Second
@@ -108,7 +109,7 @@ func (c *Collector) Count(charge heat.Charge) {
 	}
 }
 
-// Run writes what was counted, until ctx ends, and then what is left.
+// Run writes the counts every minute until ctx ends, and then the rest.
 func (c *Collector) Run(ctx context.Context, docs store.HeatWriter) error {
 	var end time.Time
 	loop := retry.Loop{Delayed: true, Next: func() time.Duration {
@@ -141,7 +142,7 @@ func (c *Collector) Round(ctx context.Context, docs store.HeatWriter, now time.T
 	}
 }
 
-// writeFrames writes what was counted up to the end of a minute; at the end of an hour, or of the process, all.
+// writeFrames writes the counts up to the end of a minute; at the end of an hour, or of the process, all.
 func (c *Collector) writeFrames(ctx context.Context, docs store.HeatWriter, end int64, all bool) {
 	most := int(c.budget / documentRUs)
 	all = all || end%heat.Hour == 0
@@ -163,7 +164,7 @@ func (c *Collector) writeFrames(ctx context.Context, docs store.HeatWriter, end 
 }
 
 // write writes a frame. Where the store has taken nothing, what it had is pending again; where that is not known, it is
-// lost, as what is counted twice is worse.
+// lost, as counting twice is worse.
 func (c *Collector) write(ctx context.Context, docs store.HeatWriter, f heat.Frame, most int) error {
 	bodies, err := f.Documents(most)
 	if err != nil {

@@ -8,12 +8,15 @@ import (
 
 // Bounds of what a process keeps in memory of the load.
 const (
-	maxKeys    = 50_000  // by name; the charges of others are counted by slot
-	maxDevices = 200_000 // by name, of all tenants
-	maxBuckets = 64      // tenants that have sums by hash beside
+	// maxKeys bounds the keys by name; other charges are counted by slot.
+	maxKeys = 50_000
+	// maxDevices bounds the devices by name, of all tenants.
+	maxDevices = 200_000
+	// maxBuckets bounds the tenants that also have sums by hash.
+	maxBuckets = 64
 )
 
-// counts is what was counted by key and is not written yet. Its owner guards it.
+// counts holds the counts by key that are not written yet. Its owner guards it.
 type counts struct {
 	keys map[shardKey]*counter
 }
@@ -60,7 +63,7 @@ func (c *counts) add(charge *heat.Charge, minute int64) {
 // changeShare is the part by which a key's RU must differ from its pace to be written before heat.MaxMinutes are over.
 const changeShare = 0.1
 
-// take returns the cells that are to be written at the end of a minute, and takes them out. all has every key written.
+// take returns the cells to write at the end of a minute, and removes them. With all it returns every key.
 func (c *counts) take(end int64, all bool) (cells []heat.Cell) {
 	for at, k := range c.keys {
 		minutes := int((end - k.since) / heat.Minute)
@@ -82,7 +85,7 @@ func (c *counts) take(end int64, all bool) (cells []heat.Cell) {
 	return cells
 }
 
-// changed reports whether a key differs from what its pace makes of so many minutes.
+// changed reports whether a key differs from what its pace makes of some minutes.
 func (k *counter) changed(minutes int) bool {
 	expected := k.pace * float64(minutes)
 	return k.pending.Throttled > 0 || math.Abs(k.pending.Total()-expected) > changeShare*expected

@@ -29,7 +29,7 @@ const forecastKey = "forecast"
 // weightsKey returns the key of the weights of a UTC day.
 func weightsKey(day telemetry.Day) string { return "weights." + day.String() }
 
-// Reader reads what is known of the load. It is safe for any number of callers, and keeps nothing.
+// Reader reads documents of the load. It is safe for any number of callers, and keeps nothing.
 type Reader struct{ docs store.HeatReader }
 
 // NewReader returns a Reader of a store.
@@ -126,7 +126,7 @@ func complete(all []heat.Frame) []heat.Frame {
 	})
 }
 
-// Weights returns what the devices of each tenant took on a UTC day, by tenant: of tenants from about 1 % of the load
+// Weights returns what the devices of every tenant took on a UTC day, by tenant: of tenants from about 1 % of the load
 // on. The day need not be over.
 func (r *Reader) Weights(ctx context.Context, day telemetry.Day) ([]heat.Weights, error) {
 	parts := map[string][]heat.Weights{}

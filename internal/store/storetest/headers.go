@@ -64,7 +64,7 @@ func header(doc []byte) []byte {
 	return out
 }
 
-// Damage puts a document where one is or none is, whatever it says; nil takes away what is there.
+// Damage stores any document under a key and id; nil removes the document.
 func (m *Memory) Damage(key sharding.Key, id string, doc []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

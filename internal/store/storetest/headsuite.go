@@ -27,7 +27,7 @@ type HeadFixture struct {
 	// Store has all that was taken stored as chunks, and returns when that is acknowledged. Rows may stay in the head
 	// for a while.
 	Store func()
-	// Documents is what is stored.
+	// Documents are the stored chunks.
 	Documents func() [][]byte
 }
 
@@ -58,7 +58,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 // headDay is the day of the readings that heads take. It lies in the past, whatever the clock says.
 const headDay = telemetry.Day(20023) // 2024-10-27
 
-// reading returns a reading of a device at so many ms of the day; the fields are metrics with different floats.
+// reading returns a reading of a device at a time in ms of the day; the fields are metrics with different floats.
 func reading(device string, at int64, value float64, metrics ...string) telemetry.Reading {
 	r := telemetry.Reading{Tenant: "acme", Device: device, Time: headDay.Start() + at}
 	for _, m := range metrics {
@@ -291,7 +291,8 @@ func headBins(t *testing.T, f HeadFixture) {
 // headMany holds that of bins with many readings, late ones, corrected ones and such without the metric, those are
 // answered that are asked for.
 func headMany(t *testing.T, f HeadFixture) {
-	want := make(map[int64]map[string]float64) // by ms of the day, then metric
+	// want has the values by ms of the day, then metric.
+	want := make(map[int64]map[string]float64)
 	for i := range int64(500) {
 		at, metrics := 10*i, []string{"a", "b", "c"}
 		switch {
@@ -365,7 +366,7 @@ func headStored(t *testing.T, f HeadFixture) {
 	require.Empty(t, one(t, f, r).Chains)
 }
 
-// headCounts requires that a head that counts what is stored answers each later tail once, above a known count.
+// headCounts requires that a head that counts stored chunks answers each later tail once, above a known count.
 func headCounts(t *testing.T, f HeadFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis), Metrics: []string{"a"}, Bins: true}
 	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))

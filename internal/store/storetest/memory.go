@@ -1,7 +1,7 @@
 // Package storetest holds strict fakes of the contracts in package store for tests, and the conformance suites of Heads
 // and Log, which many packages implement. Its tests are the suites of the other contracts: they run over the fakes and,
-// through internal/cosmos, over the emulator. An implementation that passes a suite may stand wherever the contract is
-// asked for.
+// through internal/cosmos, over the emulator. An implementation that passes a suite may be used wherever the contract
+// is asked for.
 package storetest
 
 import (
@@ -49,11 +49,13 @@ const (
 
 // Op is one call of a store, as a Fault is asked for.
 type Op struct {
-	Kind  Kind
-	Key   sharding.Key
-	ID    string      // of create and read
-	Chain store.Chain // of last
-	Call  int         // counts the calls of this kind from 1
+	Kind Kind
+	Key  sharding.Key
+	// ID belongs to create and read.
+	ID string
+	// Chain belongs to last.
+	Chain store.Chain
+	Call  int // counts the calls of this kind from 1
 }
 
 // Fault is an outcome that a test wants instead of the true one: of the store here, and of the control documents and
@@ -61,18 +63,19 @@ type Op struct {
 type Fault struct {
 	Applied bool  // the write happens all the same
 	Err     error // the answer to the caller; nil leaves the true answer
-	Hide    int   // last does not see so many of the newest chunks: a replica that lags
+	// Hide is how many of the newest chunks last does not see, as on a replica that lags.
+	Hide int
 }
 
 // Memory is store.Writer and store.Reader in memory. It fails the test when a caller breaks a rule of
 // the contract: a document that is no JSON object, or says something else than its key and id, or a
 // chunk that does not follow the one before it in its chain. Set Fault before others use it.
 type Memory struct {
-	// Now is the store's clock; nil stands still.
+	// Now is the store's clock; nil is a clock that does not move.
 	Now func() time.Time
 
-	// Behind is how far a replica lags that answers a scan, Skew how much earlier than Now a document is stamped: clocks
-	// differ, and step back. Nil stands for no lag. With Expiry, documents vanish when their ttl is over.
+	// Behind is how far a replica lags that answers a scan, Skew how much earlier than Now a document is stamped:
+	// clocks differ, and step back. Nil is no lag. With Expiry, documents vanish when their ttl is over.
 	Behind, Skew func() time.Duration
 	Expiry       bool
 
@@ -86,7 +89,8 @@ type Memory struct {
 	containers map[string]map[place][]byte
 	writes     int
 	stamps     map[stamped]stamp
-	parsed     map[*byte]properties // by the first byte of the stored document
+	// parsed is keyed by the first byte of the stored document.
+	parsed map[*byte]properties
 }
 
 // stamped is a document of a container.
@@ -97,9 +101,10 @@ type stamped struct {
 
 // stamp is what the store adds to a document.
 type stamp struct {
-	write int       // its number
-	at    int64     // s since 1970 UTC
-	done  time.Time // when it was written
+	write int   // its number
+	at    int64 // s since 1970 UTC
+	// done is when the document was written.
+	done time.Time
 }
 
 // place is where a document is in its container.
@@ -437,7 +442,7 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	slices.SortFunc(all, func(a, b found) int {
 		order := cmp.Compare(a.from, b.from)
 		switch {
-		case s.Key.Device == "": // in no order that a caller may count on
+		case s.Key.Device == "":
 			order = 0
 		case s.Descending:
 			order = -order
@@ -451,7 +456,7 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	return out, true
 }
 
-// call counts a call and returns its fault, an empty one if there is none.
+// call counts a call and returns its fault, an empty one by default.
 func (m *Memory) call(ctx context.Context, op Op) Fault {
 	m.mu.Lock()
 	m.calls[op.Kind]++
@@ -494,7 +499,7 @@ func (m *Memory) parse(doc []byte) properties {
 	key := unsafe.SliceData(doc)
 	p, ok := m.parsed[key]
 	if !ok {
-		_ = json.Unmarshal(doc, &p) // what does not parse was reported when it was created
+		_ = json.Unmarshal(doc, &p)
 		m.parsed[key] = p
 	}
 	return p

@@ -37,7 +37,8 @@ type RollupOp struct {
 // that says something else than its key and id, that is neither rollup, series index nor manifest, or a rollup that is
 // replaced. Set its fields before others use it.
 type Rollups struct {
-	Now func() time.Time // the store's clock; nil stands still
+	// Now is the store's clock; nil is a clock that does not move.
+	Now func() time.Time
 	// Behind is how far the replica lags that answers a read; nil for not at all.
 	Behind func() time.Duration
 	// Fault is asked before each call; nil, or an answer of nil, lets it happen. It is called without a lock.

@@ -17,7 +17,7 @@ func New(w io.Writer, what string, n int64) Bar {
 	return newBar(w, what, max(n, 1), progressbar.OptionShowCount())
 }
 
-// NewBytes returns a bar of so many bytes, -1 for an unknown number; without a terminal one that shows nothing.
+// NewBytes returns a bar of a number of bytes, -1 if unknown; without a terminal one that shows nothing.
 func NewBytes(w io.Writer, what string, size int64) Bar {
 	return newBar(w, what, size, progressbar.OptionShowBytes(true))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// gap stands between two columns.
+// gap separates two columns.
 const gap = "  "
 
 // Grid writes rows of figures with an indent: the first column aligned to the left, all others to the right. Rows may

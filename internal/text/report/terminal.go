@@ -15,9 +15,10 @@ import (
 func Terminal(w io.Writer) io.Writer { return &terminal{w: w} }
 
 type terminal struct {
-	mu   sync.Mutex // guards below
-	w    io.Writer
-	rest []byte // of a character that has more bytes
+	mu sync.Mutex // guards below
+	w  io.Writer
+	// rest begins a character that has more bytes.
+	rest []byte
 }
 
 // Write implements io.Writer.

@@ -10,7 +10,8 @@ import (
 
 // Reader reads from the front of Rest. After the first error all reads return zeros, so that callers check Err once.
 type Reader struct {
-	Rest []byte // what is not read yet; nil after an error
+	// Rest is not read yet; nil after an error.
+	Rest []byte
 	Err  error
 }
 
@@ -27,7 +28,7 @@ func (r *Reader) Fail(err error) {
 // Failf records an error that fmt.Errorf makes.
 func (r *Reader) Failf(format string, args ...any) { r.Fail(fmt.Errorf(format, args...)) }
 
-// Take returns the next n bytes, nil when there are fewer. They alias what is read.
+// Take returns the next n bytes, or nil when fewer are left. They alias what is read.
 func (r *Reader) Take(n int) []byte {
 	if n < 0 || n > len(r.Rest) {
 		r.Fail(errShort)
@@ -80,8 +81,8 @@ func (r *Reader) Varint() int64 {
 	return n
 }
 
-// Count reads the length of a list with elements of at least so many bytes each, so that a length can't demand more
-// memory than there are bytes.
+// Count reads the length of a list with elements of a least size in bytes, so that a length can't demand more memory
+// than there are bytes.
 func (r *Reader) Count(least int) int {
 	n := r.Uvarint(1<<63 - 1)
 	if n > uint64(len(r.Rest)/least) {
@@ -91,7 +92,7 @@ func (r *Reader) Count(least int) int {
 	return int(n)
 }
 
-// Bytes reads a length and as many bytes, which alias what is read.
+// Bytes reads a length and that number of bytes, which alias Rest.
 func (r *Reader) Bytes() []byte { return r.Take(r.Count(1)) }
 
 // Text reads a length and a text.

@@ -7,10 +7,11 @@ import (
 
 // Number is a JSON number as it was written, and what was learnt while reading it.
 type Number struct {
-	Text     []byte
-	Mantissa uint64 // of all digits; meaningless when Digits > 19
-	Digits   int    // significant digits, without leading zeros
-	Exp      int    // the value is Mantissa * 10^Exp, sign aside
+	Text []byte
+	// Mantissa has all digits; meaningless when Digits > 19.
+	Mantissa uint64
+	Digits   int // significant digits, without leading zeros
+	Exp      int // the value is Mantissa * 10^Exp, sign aside
 	Negative bool
 	Integer  bool // no fraction and no exponent was written
 }
@@ -96,7 +97,7 @@ func (s *Scanner) exponent() (int, error) {
 	return e, nil
 }
 
-// Float returns the nearest float64. A mantissa below 2^53 times or over an exact power of ten is rounded once, hence
+// Float returns the nearest float64. A mantissa below 2^53 times or over an exact power of ten is rounded once, and so
 // right (Clinger 1990); the rest is strconv's.
 func (n Number) Float() (float64, error) {
 	if n.Digits <= 15 && n.Exp >= -22 && n.Exp <= 22 {
@@ -120,7 +121,7 @@ var powers = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// Floor returns the number rounded down to an int64, exactly: no float64 stands between. ok is false beyond int64.
+// Floor returns the number rounded down to an int64, exactly, not by a float64. ok is false beyond int64.
 func (n Number) Floor() (i int64, ok bool) {
 	if n.Exp == 0 && n.Digits <= 18 {
 		i = int64(n.Mantissa)

@@ -25,7 +25,7 @@ type Scanner struct {
 	own   []byte // strings that had escapes; a slice of it stays valid when it grows
 }
 
-// maxKept bounds the buffer that outlives a text: one with huge strings shall not cost memory for ever.
+// maxKept bounds the buffer that outlives a text: one with huge strings does not keep its memory.
 const maxKept = 1 << 14
 
 // MaxDepth is how many objects and arrays may stand in each other, the outermost counted. It bounds the stack. Value,
@@ -51,7 +51,7 @@ func (s *Scanner) Reset(text []byte) {
 	}
 }
 
-// Allow lets so many more objects and arrays than MaxDepth stand in each other in the text.
+// Allow adds to MaxDepth, the number of objects and arrays that may nest.
 func (s *Scanner) Allow(more int) { s.depth -= more }
 
 // Blank reports whether c may stand between tokens.
@@ -89,7 +89,7 @@ func (s *Scanner) Next() byte {
 	return 0
 }
 
-// Begins reports whether the text goes on with an object that has a first property of that name.
+// Begins reports whether the text continues with an object that has a first property of that name.
 func (s *Scanner) Begins(name string) bool {
 	at := s.at
 	defer func() { s.at = at }()
@@ -208,7 +208,7 @@ func (s *Scanner) Skip() error {
 	return err
 }
 
-// SkipInside consumes any value that stands inside so many objects and arrays more than the scanner went through to it.
+// SkipInside consumes any value inside more objects and arrays than the scanner went through to it.
 func (s *Scanner) SkipInside(more int) error {
 	s.depth += more
 	err := s.Skip()
@@ -233,8 +233,8 @@ func (s *Scanner) Pass() error {
 	return s.Skip()
 }
 
-// Value consumes any value and gives its text, for callers that read it by itself: it looks only for the end, and may
-// take for a value what is none. The result stays valid as long as the text.
+// Value consumes any value and gives its text, for callers that parse it: Value looks only for the end, and may accept
+// text that is no value. The result stays valid as long as the text.
 func (s *Scanner) Value() ([]byte, error) {
 	c := s.Next()
 	from := s.at
@@ -345,7 +345,7 @@ func ordinary(w uint64) bool {
 	return (quote-ones)&^quote&tops|(backslash-ones)&^backslash&tops|(w-ones*' ')&^w&tops == 0
 }
 
-// escaped goes on with a string that began at from and has its first escape here.
+// escaped continues a string that began at from and has its first escape here.
 func (s *Scanner) escaped(from int) ([]byte, error) {
 	begin := len(s.own)
 	s.own = append(s.own, s.text[from:s.at]...)

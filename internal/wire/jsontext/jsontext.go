@@ -19,8 +19,8 @@ var plain = func() (out [256]bool) {
 }()
 
 // AppendString appends s as a JSON string. Quotes and backslashes have a backslash in front; control characters of
-// ASCII, the delete character too, are \u00xx; everything else stands as it is. Bytes that are no UTF-8 become
-// U+FFFD, each.
+// ASCII, the delete character too, are \u00xx; everything else is unchanged. Bytes that are no UTF-8 become U+FFFD,
+// each.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
