@@ -21,7 +21,7 @@ type Action struct {
 	ID string `json:"id"`
 	// At is when the action began.
 	At time.Time `json:"at"`
-	// Who names the person, if the process knows.
+	// The person, such as anna@desk, as far as the process knows.
 	Who  string `json:"who"`
 	Verb string `json:"verb"` // such as "token add"
 	// Object is the id of the token, or the container, that the action changed.

@@ -17,7 +17,7 @@ const KindSweep = "sweep"
 type Sweep struct {
 	// Change is when the retention was set that the sweep is about.
 	Change int64 `json:"change"`
-	// Done is the time whose hidden days are deleted.
+	// Done is a time; the days that were hidden then are deleted.
 	Done   int64         `json:"done"`
 	UpTo   int64         `json:"upTo,omitempty"` // a pass is under way, and deletes what was hidden then
 	Next   telemetry.Day `json:"next,omitempty"` // the first day that the pass has not deleted

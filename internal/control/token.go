@@ -166,7 +166,7 @@ func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
 	return nil
 }
 
-// List returns all tokens, by id, also the expired ones. Of a token whose document can't be read (it may be of a later
+// List returns all tokens, by id, also the expired ones. If the document of a token can't be read (it may be of a later
 // release) it returns the ID and Damage.
 func (s *Tokens) List(ctx context.Context) ([]Token, error) {
 	docs, err := s.docs.List(ctx, KindToken)

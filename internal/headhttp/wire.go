@@ -227,7 +227,7 @@ func (r *reader) words() []uint64 {
 	return out
 }
 
-// list reads a list whose elements have a least size in bytes; nil when it is empty.
+// list reads a list with elements of a least size in bytes; nil when it is empty.
 func list[T any](r *reader, least int, one func() T) []T {
 	n := r.Count(least)
 	if n == 0 {
