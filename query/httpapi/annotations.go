@@ -64,7 +64,7 @@ const annotationChanges = 60
 // changeLimits holds tenants to how often they change annotations. It is safe for any number of callers.
 type changeLimits struct {
 	mu      sync.Mutex
-	tenants map[string]*rate.Limiter // that are registered; guarded by mu
+	tenants map[string]*rate.Limiter // registered tenants; guarded by mu
 }
 
 // take returns an error if a tenant has made as many changes as it may.

@@ -35,9 +35,9 @@ const DefaultWriteTimeout = 30 * time.Second
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
 	Querier   *query.Querier
-	Rejected  Rejected    // what was refused; nil leaves /api/v1/rejected and gaps out
-	Cost      Coster      // of what a month costs a tenant; nil leaves /api/v1/cost out
-	Publish   *Publishing // what /api/v1/tenant names; nil: nothing
+	Rejected  Rejected    // lists dead letters; nil leaves /api/v1/rejected and gaps out
+	Cost      Coster      // bills of tenants; nil leaves /api/v1/cost out
+	Publish   *Publishing // shown by /api/v1/tenant; nil: not shown
 	Operators string      // address of the page of operators that /api/v1/tenant names; empty: none
 	Sequence  string      // metric that has the numbers of devices' messages; empty: none
 	// Annotations of tenants; nil leaves /api/v1/annotations out.
@@ -45,7 +45,7 @@ type Config struct {
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
-	WriteTimeout time.Duration    // of each 64 KB of an answer, so that no client holds it for ever; DefaultWriteTimeout
+	WriteTimeout time.Duration    // for each 64 KB of an answer; DefaultWriteTimeout
 	Logger       *slog.Logger     // none
 }
 
@@ -130,7 +130,7 @@ func (a *api) serve(to route) http.HandlerFunc {
 			}
 		}
 		if err == nil || r.Context().Err() != nil {
-			return // answered, or nobody is there to read it
+			return // answered, or the client has gone
 		}
 		p := problemOf(err)
 		if w.broken != nil {

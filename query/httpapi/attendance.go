@@ -19,7 +19,7 @@ const (
 	maxSteps         = 24 * 31
 )
 
-// What stands for a step.
+// The letters of steps.
 const (
 	there    = '1'
 	notThere = '0'
@@ -65,7 +65,7 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
-	// A large fleet is written device by device: all of it as text would take several times what is counted.
+	// A large fleet is written device by device: its whole text would exceed the counted memory several times.
 	b := fmt.Appendf(nil, `{"from":%d,"step_ms":%d,"devices":[`, q.Range.From, step)
 	var line []byte
 	for i, d := range found {

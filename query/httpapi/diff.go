@@ -65,7 +65,7 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 			err := list.record(func(b []byte) []byte { return appendChange(b, &c) },
 				func(b []byte) []byte { return appendChangeCells(b, &c) }, nil)
 			if errors.Is(err, query.ErrEnough) {
-				return nil // what is not listed is counted
+				return nil // changes beyond the limit are only counted
 			}
 			return err
 		})

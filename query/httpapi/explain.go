@@ -62,7 +62,7 @@ func without(r *http.Request, values url.Values) *http.Request {
 	values.Del(ExplainParameter)
 	r = r.Clone(r.Context())
 	r.URL.RawQuery = values.Encode()
-	r.Header.Del("Accept-Encoding") // nobody reads it
+	r.Header.Del("Accept-Encoding") // the answer is dropped
 	return r
 }
 
@@ -126,7 +126,7 @@ type estimated struct {
 }
 
 type explainScan struct {
-	Operation    string  `json:"operation"` // as metrics name its requests, and docs/reference/access-patterns.md
+	Operation    string  `json:"operation"` // named as in metrics and in docs/reference/access-patterns.md
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
 	Device       string  `json:"device,omitempty"`

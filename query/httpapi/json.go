@@ -10,12 +10,12 @@ import (
 	"binnacle/query"
 )
 
-// jsonRows writes readings as the elements of an array in one object, or each on a line of its own.
+// jsonRows writes readings as the elements of an array in an object, or one object a line.
 type jsonRows struct {
 	w     *response
 	lines bool
-	start []byte // of a row, up to its device
-	typed bool   // as messages: decoding them gives the values back, also those that are not finite
+	start []byte // a row up to its device
+	typed bool   // writes messages, which decode to the same values, finite or not
 	rows  int
 	buf   []byte
 	next  func(query.Row) string // the cursor behind a row

@@ -146,7 +146,7 @@ func (a *api) metrics(w *response, r *http.Request, tenant string) error {
 	}{orEmpty(found), list.Truncated, list.Incomplete})
 }
 
-// defaultTop is how many values, or names, are listed of each without a limit.
+// defaultTop is the default number of values or names in each list.
 const defaultTop = 10
 
 func (a *api) facets(w *response, r *http.Request, tenant string) error {

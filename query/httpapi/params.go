@@ -17,12 +17,12 @@ import (
 	"binnacle/query"
 )
 
-// parameterError says what is wrong with a parameter and what is allowed.
+// parameterError describes a fault of a parameter and the allowed values.
 type parameterError struct{ name, problem string }
 
 func (e *parameterError) Error() string { return fmt.Sprintf("parameter %s: %s", e.name, e.problem) }
 
-// params is the parameters of a request. The first error is kept; what is asked for after it is empty.
+// params is the parameters of a request. It keeps the first error, and returns zero values after it.
 type params struct {
 	request *http.Request
 	values  url.Values

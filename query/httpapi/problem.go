@@ -21,7 +21,7 @@ type problem struct {
 	Status    int
 	Detail    string
 	Parameter string
-	challenge string // of WWW-Authenticate
+	challenge string // value of WWW-Authenticate
 	retry     time.Duration
 }
 
@@ -63,8 +63,8 @@ func Refuse(w http.ResponseWriter, status int, detail string) {
 // LogFailure logs why a request has failed: as an error where the service is at fault, as a warning where the store or
 // the load is. It does not log mistakes of the caller.
 func LogFailure(log *slog.Logger, status int, err error) {
-	var notYet *query.NotYetError // more often than not of records that nobody has published
-	var late *query.TimeoutError  // of a store that does not answer package query logs it
+	var notYet *query.NotYetError // mostly names records that were never published
+	var late *query.TimeoutError  // package query logs a store that does not answer
 	switch {
 	case errors.As(err, &notYet) || errors.As(err, &late):
 	case status == http.StatusInternalServerError:

@@ -26,7 +26,7 @@ type readingsQuery struct {
 	query.Request
 	format, layout string
 	columns        []string        // metrics in the order of the request, each once; nil for all
-	whole          telemetry.Range // of all pages
+	whole          telemetry.Range // range of all pages
 }
 
 func (a *api) readings(w *response, r *http.Request, tenant string) error {

@@ -45,7 +45,7 @@ type sample struct {
 	TS        *int64 `json:"ts,omitempty"`
 	Detail    string `json:"detail,omitempty"`
 	Payload   string `json:"payload"`
-	Base64    bool   `json:"base64,omitempty"` // that is how the payload is written: it is no text
+	Base64    bool   `json:"base64,omitempty"` // the payload is no text, and base64 here
 	Cut       bool   `json:"cut,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func sampleOf(s *rejected.Sample, named bool) sample {
 	return out
 }
 
-// AllRejected answers for all tenants, and what is nobody's. Only operators may reach it.
+// AllRejected answers for all tenants, and for dead letters without a tenant. Only operators may reach it.
 func AllRejected(cfg Config) http.HandlerFunc {
 	a := &api{cfg: cfg}
 	return func(rw http.ResponseWriter, r *http.Request) {

@@ -18,10 +18,10 @@ type response struct {
 	control *http.ResponseController
 	timeout time.Duration
 	buf     *bufio.Writer // over sender
-	spent   *store.Meter  // what the answer costs; nil where it is nothing
+	spent   *store.Meter  // counts the cost of the answer; nil: it costs nothing
 	sent    bool
 	unsent  bool  // only an error of it is sent, for which it is never too late
-	broken  error // of the client
+	broken  error // why the client can't be written to
 }
 
 func newResponse(w http.ResponseWriter, timeout time.Duration) *response {
@@ -77,7 +77,7 @@ func (w *response) beginJSON(p *params) (done bool, err error) {
 // trailer sets the value of a trailer. It goes out behind the body, whether the body was sent already or not.
 func (w *response) trailer(name, value string) { w.client.Header().Set(http.TrailerPrefix+name, value) }
 
-// finish sends what is left of the answer, with what it has cost: in a header, or behind what is out already.
+// finish sends the rest of the answer with its cost, in a header or, once the body has begun, in a trailer.
 func (w *response) finish() error {
 	if w.sent {
 		w.trailer(query.SpentHeader, query.Spent(w.spent))

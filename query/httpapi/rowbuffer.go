@@ -14,7 +14,7 @@ import (
 // blockBytes is how much of a spool is compressed at a time. A spool that stays below it is never compressed.
 const blockBytes = 256 << 10
 
-// nameBytes is about what a new device, metric or label set takes beside its characters.
+// nameBytes estimates the memory of a new device, metric or label set without its characters.
 const nameBytes = 100
 
 // packer compresses blocks. It is safe for any number of callers.
@@ -38,7 +38,7 @@ type rowBuffer struct {
 	packer packer
 	limit  int64         // bytes of full blocks and of names
 	memory *query.Memory // counts them
-	err    error         // of the memory
+	err    error         // first error of memory
 	blocks [][]byte
 	open   []byte
 	last   int64 // the time of the row before
@@ -46,7 +46,7 @@ type rowBuffer struct {
 	devices dictionary
 	metrics dictionary
 	sets    dictionary         // label sets, as keys
-	labels  []telemetry.Labels // of sets
+	labels  []telemetry.Labels // label sets by number
 	key     []byte
 }
 

@@ -12,7 +12,7 @@ import (
 // known only when the last row is, so rows wait in a spool until then.
 type wideRows struct {
 	w       *response
-	metrics []string // of the request, nil for those of the answer
+	metrics []string // metrics of the request; nil: those of the answer
 	spool   *rowBuffer
 }
 
@@ -48,8 +48,8 @@ type table struct {
 
 	labelColumn  map[string]int
 	metricColumn map[string]int
-	cells        []telemetry.Value // of the current line's metrics
-	texts        []*string         // of the current line's labels
+	cells        []telemetry.Value // values of the current line by metric column
+	texts        []*string         // labels of the current line by label column
 }
 
 func (c *wideRows) table() *table {

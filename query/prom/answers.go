@@ -30,13 +30,13 @@ type answers struct {
 type answerKey struct {
 	tenant, text    string
 	lookback        time.Duration
-	step, remainder int64 // of a step's instant
+	step, remainder int64 // every instant of a step is a multiple of step plus remainder
 }
 
 // keptAnswer is the answer of a query. It does not change.
 type keptAnswer struct {
 	steps    stepGrid
-	hasValue []bool        // by step, whether the selector has a value
+	hasValue []bool        // whether the selector has a value at a step
 	matrix   promql.Matrix // sorted, without histograms
 	infos    annotations.Annotations
 	basis    *query.Basis

@@ -113,11 +113,11 @@ type call struct {
 // answer is the data of a response, and its warnings and statistics.
 type answer struct {
 	data     any
-	kind     parser.ValueType // of the result of a query; "" for all else
-	result   [][]byte         // of a query, as JSON, in place of data
+	kind     parser.ValueType // type of a query's result; "" for other endpoints
+	result   [][]byte         // JSON of a query's result, in place of data
 	stats    any
 	warnings annotations.Annotations
-	query    string // that warnings point into
+	query    string // text that warnings point into
 	protobuf []byte // the whole body instead, as snappy
 }
 
@@ -136,7 +136,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := a.handle(w, r, e)
 		if err == nil || r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-			return // answered, or nobody is there to read it
+			return // answered, or the client has gone
 		}
 		shown := errorOf(err)
 		httpapi.LogFailure(a.cfg.Logger.With("path", r.URL.Path), shown.status, err)
@@ -215,7 +215,7 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if err != nil {
 		return err
 	}
-	c.cost.RequestUnits = spent.Read().RUs // what was read of the catalog too
+	c.cost.RequestUnits = spent.Read().RUs // reads of the catalog count
 	cost, err := httpapi.StatsJSON(c.cost)
 	if err != nil {
 		return fmt.Errorf("encode stats: %w", err)

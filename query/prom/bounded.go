@@ -16,14 +16,14 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// bound has one evaluation by the engine begin only if all that it may hold is taken from the query's memory: the
+// bound takes all that an evaluation by the engine may hold from the query's memory before it begins: the
 // engine counts samples, and neither what it reserves nor labels. The engine asks for all selectors before it
 // evaluates anything, and what they find is found out then.
 type bound struct {
 	*tenantStorage
 	statement *parser.EvalStmt
-	selectors int    // of the statement
-	sets      []*set // of those that the engine has asked for
+	selectors int    // number of selectors in the statement
+	sets      []*set // sets of the selectors that the engine has asked for
 	end       context.CancelFunc
 	taken     int64
 	err       error
@@ -75,7 +75,7 @@ func (t *tenantStorage) holding(res *promql.Result) *promql.Result {
 	return res
 }
 
-// saidBytes returns about how much memory warnings and infos take, but for those that are known.
+// saidBytes estimates the memory of warnings and infos that are not in known.
 func saidBytes(all, known annotations.Annotations) (n int64) {
 	for text := range all {
 		if known[text] == nil {
@@ -223,7 +223,7 @@ func (b *bound) inParts(ctx context.Context, more func() (promql.Query, error), 
 	return &promql.Result{Value: out.matrix, Warnings: out.said}
 }
 
-// joined is a result that is put together from those of consecutive steps. What it holds is taken.
+// joined is a result that is joined from results of consecutive steps. It takes its memory.
 type joined struct {
 	memory *query.Memory
 	matrix promql.Matrix
@@ -279,7 +279,7 @@ type read struct {
 	*outcome
 }
 
-// find returns what was read for matchers and a range, nil for nothing.
+// find returns the outcome for matchers and a range, or nil.
 func (r reads) find(matchers []*labels.Matcher, of telemetry.Range) *outcome {
 	key := fmt.Sprintf("%q", matchers)
 	for i := range r {

@@ -9,10 +9,10 @@ import (
 // stack that overflows ends the process, and some of their work grows with the square of the depth, where no timeout
 // is checked. So texts are measured before they are parsed.
 const (
-	maxTextBytes   = 256 << 10 // of a query, or of all selectors of a request
+	maxTextBytes   = 256 << 10 // for a query, or for all selectors of a request together
 	maxNesting     = 200       // open brackets and signs in a row
 	maxOperators   = 500       // each is one level deeper: a + b + c is (a + b) + c
-	maxFormatBytes = 10 << 10  // of a query to be formatted, which takes the square of the depth for each byte
+	maxFormatBytes = 10 << 10  // for format_query: formatting takes the square of the depth for each byte
 	maxPatterns    = 1 << 20   // instructions of all regular expressions, of some 40 bytes
 )
 

@@ -26,7 +26,7 @@ type buckets struct {
 	first         []float64
 	counterResets []counterReset // within buckets
 
-	hi, lo []float64 // what kahansum has added up, sample by sample unless the width is more than a minute
+	hi, lo []float64 // the two parts of kahansum, added sample by sample unless the width is more than a minute
 	most   float64   // no value is further from zero than this
 	whole  bool      // all values are integers
 
@@ -40,7 +40,7 @@ type buckets struct {
 	behind, apart, length int
 }
 
-// parts are columns of buckets, beside those of the last sample, which all pushdowns need.
+// parts lists optional columns of buckets. All pushdowns use the columns of the last sample.
 type parts struct{ firsts, sums, extremes bool }
 
 // families returns the rollup families that have the columns.
@@ -132,7 +132,7 @@ func newBuckets(l *pushdown, width int64) *buckets {
 	end := func(k int) int { return int((l.steps.at(k) - l.offset - b.begin) / width) }
 	b.behind, b.length = end(0), int(l.window/width)
 	if l.steps.n > 1 {
-		b.apart = end(1) - b.behind // of more than two, the step is whole buckets
+		b.apart = end(1) - b.behind // with more than two steps, a step is whole buckets
 	}
 	return b
 }
@@ -191,8 +191,8 @@ func (b *buckets) noteSize(most float64, whole bool) {
 	b.whole = b.whole && whole
 }
 
-// compute sets out to the value of each step. It reports whether there is any, and whether all are certain to be what
-// the samples would give, as fromBuckets says.
+// compute sets out to the value of each step. It reports whether any step has a value, and whether all values are
+// certain to agree with the samples, as fromBuckets says.
 func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 	for k := range out {
 		out[k] = stale
@@ -259,7 +259,7 @@ func (b *buckets) window(k int) (of span, n int) {
 	return of, n
 }
 
-// each sets out to what of makes of the buckets of each window that has n samples, n > 0.
+// each sets out to the result of a function for each window with n samples, n > 0.
 func (b *buckets) each(out []float64, of func(s span, n int) float64) (certain bool) {
 	b.count()
 	for k := range out {
@@ -404,7 +404,7 @@ func (b *buckets) isPrecise(n int, whole float64) bool {
 	return of*b.most < math.MaxFloat64/4 && of*of*of/cancelled*b.most <= size && size > smallest
 }
 
-// sums sets out to what finish makes of the two parts of the sum of each window with n samples, n > 0.
+// sums sets out to the result of finish for the two parts of the sum of each window with n samples, n > 0.
 func (b *buckets) sums(out []float64, finish func(sum, rest, n float64) float64) (certain bool) {
 	b.count()
 	for k := range out {

@@ -160,7 +160,7 @@ func (l *catalogLists) metrics() (list []string) {
 	return slices.Compact(list)
 }
 
-// seriesBytes is about what a series takes in a list, beside what its labels spell.
+// seriesBytes estimates the memory of a series in a list without the text of its labels.
 const seriesBytes = 64
 
 // series returns the labels of all series, sorted, if no readings have labels; of more than first of them, unless that
@@ -181,7 +181,7 @@ func (l *catalogLists) series(memory *query.Memory, first int) (list []labels.La
 	}
 	l.found.All(func(e catalog.Entry) bool {
 		last := ""
-		for _, m := range e.Metrics { // by name, one of several kinds several times
+		for _, m := range e.Metrics { // sorted by name; a metric of several kinds occurs several times
 			if m.Name == last || !l.counts(m) {
 				continue
 			}

@@ -10,7 +10,8 @@ import (
 // reservedPoints is how many points the engine reserves for a series that has one, if the query has as many steps.
 const reservedPoints = 5000
 
-// What the engine holds of a series beside its points and labels, in its lists and maps, and what a point takes.
+// engineSeriesBytes estimates the engine's memory of a series in lists and maps, without points and labels; pointBytes
+// is the size of a point.
 const (
 	engineSeriesBytes = 512
 	pointBytes        = 16
@@ -22,7 +23,7 @@ type footprint struct {
 	labels labelSizes
 	held   float64 // bytes of its result
 	peak   float64 // the most bytes while it is computed, with its result
-	points float64 // of the longest one, in a range of time
+	points float64 // points of the longest series in a range of time
 	work   float64 // the most points that the engine looks at without a look at the time
 }
 
@@ -78,7 +79,7 @@ type grid struct{ steps, span float64 }
 // series of its own.
 type meter struct {
 	leaf    func([]*labels.Matcher) leafSize
-	samples float64 // that the engine holds at most
+	samples float64 // limit of the engine
 }
 
 // result returns the footprint of a result with the series and labels of one, which is computed while that one's bytes
@@ -199,7 +200,7 @@ func (m *meter) call(e *parser.Call, g grid) footprint {
 			size += sizes.of(textOf(arg))
 		}
 		sizes.make(textOf(e.Args[1]), size)
-	case "absent", "absent_over_time": // its labels are those that the matchers spell
+	case "absent", "absent_over_time": // the matchers spell its labels
 		for _, matchers := range parser.ExtractSelectors(e.Args[0]) {
 			for _, matcher := range matchers {
 				sizes.make(matcher.Name, float64(len(matcher.Value)))
@@ -208,7 +209,7 @@ func (m *meter) call(e *parser.Call, g grid) footprint {
 	default:
 		sizes.read += float64(texts)
 	}
-	beside := held + series*2*sizes.all() // texts that identify series
+	beside := held + series*2*sizes.all() // keys of series
 	return m.result(footprint{series: max(series, 1), labels: sizes, held: beside, peak: peak, work: work}, g)
 }
 

@@ -44,13 +44,13 @@ func (i *iterator) Next() chunkenc.ValueType {
 	return i.kind()
 }
 
-// millis is int64 by a name of its own: vet takes a Seek of an int64 for io.Seeker's.
+// millis is int64 under another name: vet takes a Seek of an int64 for io.Seeker's.
 type millis = int64
 
 // Seek implements chunkenc.Iterator.
 func (i *iterator) Seek(t millis) chunkenc.ValueType {
 	i.at = max(i.at, 0)
-	for range 2 { // as steps have it
+	for range 2 { // steps are often one sample apart
 		if i.at == len(i.times) || i.times[i.at] >= t {
 			return i.kind()
 		}

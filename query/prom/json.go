@@ -111,7 +111,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// What a byte of a text takes at most, a point, and a series beside its labels.
+// Bounds of the JSON of a byte of text, of a point, and of a series without its labels.
 const (
 	jsonByteBytes   = 6
 	jsonPointBytes  = 64
@@ -157,7 +157,7 @@ func (p *pieces) value(v parser.Value) error {
 	return p.end(0)
 }
 
-// end appends the end of a list of so many series.
+// end appends the end of a list of n series.
 func (p *pieces) end(n int) error {
 	if err := p.room(len("[]")); err != nil {
 		return err

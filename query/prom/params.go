@@ -36,7 +36,7 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// asOf returns the parameter as_of in ms since 1970 UTC: only what was stored by then counts. 0 is now.
+// asOf returns the parameter as_of in ms since 1970 UTC, the latest time of storage to consider; 0 is now.
 func (a *api) asOf(r *http.Request) (int64, error) {
 	const name = "as_of"
 	switch given := r.Form[name]; {

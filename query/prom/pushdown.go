@@ -24,27 +24,27 @@ import (
 // one or of a subquery. The engine finds a selector in its place, which Select answers with a finished value for each
 // step. Equal parts of a query are one pushdown.
 type pushdown struct {
-	function string // of functions; "" for the selector itself
+	function string // key of functions; "" for the selector itself
 	window   int64  // before an instant, what counts there: the range, or the lookback
 	offset   int64
 	steps    stepGrid
 
-	back    int64   // from a step to its window's begin, as rates take it: not always window and offset
-	seconds float64 // of the range
+	back    int64   // from a step to the begin of its window as rates compute it; may differ from window + offset
+	seconds float64 // length of the range
 
 	matchers []*labels.Matcher
 	metric   string // "" if the matchers name none or several
-	inner    *term  // of the subquery that the range is of, in place of matchers; nil for none
+	inner    *term  // expression of a subquery, in place of matchers; nil for a selector
 	argument posrange.PositionRange
 
-	uses     int      // of its values, by the engine or by terms, that have not ended
+	uses     int      // running uses of its values by the engine or by terms
 	found    *outcome // nil before the first use
-	together *readSet // that it is of; nil for none
+	together *readSet // its read set; nil for none
 
 	// narrow is called when all has been read, may change steps, and returns the first instant that is needed; nil for all
 	// steps.
 	narrow func(*query.Basis) int64
-	kept   *query.Basis // what an earlier answer was made of, for narrow; nil for none
+	kept   *query.Basis // basis of an earlier answer, for narrow; nil for none
 	again  bool         // something was read once more, which narrow has not seen
 	ready  *outcome     // nil until it is computed
 }
@@ -89,7 +89,7 @@ func (g stepGrid) at(k int) int64 { return g.first + int64(k)*g.step }
 // errEngineOnly says that the engine must evaluate all of a query itself.
 var errEngineOnly = errors.New("the engine must evaluate the whole query")
 
-// pushdowns are those of a request, by the matcher that marks them in the engine's tree.
+// pushdowns holds the pushdowns of a request by the matcher that marks each in the engine's tree.
 type pushdowns map[*labels.Matcher]*pushdown
 
 // rewrittenQuery is a query with pushdowns. It is evaluated once.
@@ -97,7 +97,7 @@ type rewrittenQuery struct {
 	promql.Query
 	pushdowns pushdowns
 	restart   func() (promql.Query, error) // the same once more
-	answers   *answers                     // that are kept; nil for none
+	answers   *answers                     // kept answers; nil for none
 }
 
 // Exec implements promql.Query.
@@ -130,8 +130,8 @@ type rewriter struct {
 	steps     stepGrid
 	lookback  time.Duration
 	pushdowns pushdowns
-	known     map[string]*pushdown // by what is computed
-	reads     map[string]*readSet  // by what is read but for the metric
+	known     map[string]*pushdown // by pushdown.key
+	reads     map[string]*readSet  // by range and matchers without the metric
 }
 
 // rewriter returns what replaces what it can in a query that the engine has prepared, and in others of the same text
@@ -159,7 +159,7 @@ func (l pushdowns) rewriter(statement parser.Statement) func(parser.Statement) {
 // millisOf returns an instant as the engine counts it.
 func millisOf(t time.Time) int64 { return t.UnixNano() / int64(time.Millisecond) }
 
-// usesSelector lists functions that use the selector in their argument, beside its values.
+// usesSelector lists functions that use the selector of their argument in addition to its values.
 var usesSelector = map[string]bool{
 	"timestamp": true, "start_timestamp": true, "absent": true, "info": true,
 }
@@ -277,7 +277,7 @@ func (p *rewriter) add(l pushdown) *pushdown {
 	return p.known[key]
 }
 
-// count counts a use, and with the first one those of all that the pushdown is computed from.
+// count counts a use. The first use counts one for each pushdown in the subquery, too.
 func (l *pushdown) count() {
 	if l.uses++; l.uses == 1 && l.inner != nil {
 		l.inner.count()
@@ -387,7 +387,7 @@ type evaluation struct {
 	instants []int64
 	out      []*series
 	warnings annotations.Annotations
-	spare    []float64 // of one series, not used yet
+	spare    []float64 // values of the next series
 	windows  *windows  // nil before the first series
 }
 
@@ -479,7 +479,7 @@ func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) er
 // keepsName lists the functions with results that have the names of their series.
 var keepsName = map[string]bool{"last_over_time": true, "first_over_time": true}
 
-// namedLikeCounter reports whether a metric's name ends as those of counters do.
+// namedLikeCounter reports whether a metric's name has a suffix of counters.
 func namedLikeCounter(metric string) bool {
 	return slices.ContainsFunc([]string{"_total", "_sum", "_count", "_bucket"}, func(end string) bool {
 		return strings.HasSuffix(metric, end)

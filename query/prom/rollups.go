@@ -56,7 +56,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	again := make(map[string]bool)
 	var named labels.ScratchBuilder
 	device, from := "", 0    // the device's series in out
-	var seen []labels.Labels // of the device
+	var seen []labels.Labels // label sets of the device
 	r.Rollups = &query.RollupsRequest{Grid: grid, Families: b.needs.families()}
 	res, err := e.querier.Series(ctx, r, func(s query.Curve) error {
 		if s.Device != device {

@@ -29,20 +29,20 @@ var (
 type tenantStorage struct {
 	querier *query.Querier
 	tenant  string
-	asOf    int64 // only what was stored by then counts, ms since 1970 UTC; 0: now
+	asOf    int64 // latest time of storage to consider, ms since 1970 UTC; 0: now
 	memory  *query.Memory
 
 	tags      *query.Tags
 	pushdowns pushdowns
-	cost      query.Stats // of all reads so far
+	cost      query.Stats // sum over all reads so far
 	hints     []string    // why selectors found nothing
 
 	memoryBytes int64  // the limit of memory
-	maxSamples  int    // of the engine
-	bound       *bound // of the evaluation under way; nil for none
-	reads       reads  // of evaluations by the engine
+	maxSamples  int    // the engine's limit
+	bound       *bound // bound of the running evaluation; nil for none
+	reads       reads  // reads for selectors without a pushdown
 
-	// check is called with a pushdown that was computed, and may change what was found; nil is nobody. It is for tests.
+	// check gets each computed pushdown, and may change its outcome. Tests set it; nil otherwise.
 	check func(*pushdown)
 }
 
@@ -59,7 +59,7 @@ type selector struct {
 	first      int  // of a list of series no more than this many are needed, and one to know that there are more; 0: all
 }
 
-// Close implements storage.Querier. What was read lives as long as the request.
+// Close implements storage.Querier. Series live as long as the request.
 func (*selector) Close() error { return nil }
 
 // Select implements storage.Querier. The series are always sorted.
@@ -314,7 +314,7 @@ func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	return out, said, err
 }
 
-// listError says what to narrow where a list of series needs too much memory.
+// listError returns an error that names what to narrow if a list of series needs too much memory.
 func listError(err error) error {
 	if errors.Is(err, query.ErrMemory) {
 		return &query.LimitError{Limit: "the memory that a query may use", Narrow: []string{

@@ -190,10 +190,10 @@ var arithmetic = map[parser.ItemType]func(l, r float64) float64{
 // columns are the series of a term: a value at each step, a stale marker for none. Two never have the same labels.
 type columns struct {
 	series []*series
-	of     *pushdown // that they are of, and maybe not of one user alone; nil for none
+	of     *pushdown // their pushdown, which others may use as well; nil for none
 }
 
-// columns returns those of a term. They must be released.
+// columns returns the columns of a term, which the caller must release.
 func (s *selector) columns(ctx context.Context, t *term) (c columns, warnings annotations.Annotations, err error) {
 	if t.pushdown != nil {
 		found := s.outcome(ctx, t.pushdown)
@@ -215,7 +215,7 @@ func (s *selector) columns(ctx context.Context, t *term) (c columns, warnings an
 	return c, warnings, err
 }
 
-// owned reports whether nobody else uses the values.
+// owned reports whether the values have a single user.
 func (c *columns) owned() bool { return c.of == nil || c.of.uses == 1 }
 
 // release ends a use of the values.

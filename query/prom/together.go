@@ -14,7 +14,7 @@ import (
 // readSet is pushdowns that one read can serve: of the same range, with matchers that differ in the metric's name only.
 type readSet struct {
 	all   []*pushdown
-	early map[*pushdown]*evaluation // what was computed along with another
+	early map[*pushdown]*evaluation // computed along with another pushdown
 }
 
 // read puts a pushdown into its set.

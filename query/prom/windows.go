@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 )
 
-// stale is what stands for no value at an instant: the engine does not look behind it.
+// stale marks an instant without a value: the engine does not look behind it.
 var stale = math.Float64frombits(value.StaleNaN)
 
 // windows computes a pushdown, one series at a time. Operations and their order are those of the engine's functions,
 // so that results are the same in all bits. It is owned by one goroutine.
 type windows struct {
 	*pushdown
-	spans  []span // of the steps
+	spans  []span // samples of each step's window
 	times  []int64
 	values []float64
 	marks  []int // positions in values, ascending
@@ -41,7 +41,7 @@ func newWindows(l *pushdown) *windows {
 	return &windows{pushdown: l, spans: make([]span, l.steps.n)}
 }
 
-// compute fills in the value of each step, and reports whether there is any. It may change the samples.
+// compute sets out to the value of each step, and reports whether any step has a value. It may change the samples.
 func (w *windows) compute(s *series, out []float64) bool {
 	w.times, w.values = s.times, s.values
 	if w.function != "" {
@@ -64,7 +64,7 @@ func hasValue(values []float64) bool {
 	return slices.ContainsFunc(values, func(v float64) bool { return !value.IsStaleNaN(v) })
 }
 
-// overlay sets values to those of another series at the steps at which that has some.
+// overlay copies the values of another series, but for its stale markers.
 func overlay(values, other []float64) {
 	for k, v := range other {
 		if !value.IsStaleNaN(v) {
@@ -99,7 +99,7 @@ type edge struct{ at, stride int }
 
 // move returns how many samples are up to an instant, which is not before that of the last call.
 func (e *edge) move(times []int64, t int64) int {
-	next := e.at + e.stride // as regular samples have it
+	next := e.at + e.stride // right for regular samples
 	if next > len(times) || next > 0 && times[next-1] > t || next < len(times) && times[next] <= t {
 		more, _ := slices.BinarySearch(times[e.at:], t+1)
 		next = e.at + more
@@ -120,7 +120,7 @@ func (w *windows) lasts(out []float64) {
 	}
 }
 
-// each sets out to what of makes of each window with samples.
+// each sets out to the result of a function for each window with samples.
 func (w *windows) each(out []float64, of func(span) float64) {
 	for k, s := range w.spans {
 		if s.len() > 0 {
@@ -241,7 +241,7 @@ func (c *coverage) extrapolation(of *ends, increase float64) float64 {
 	return c.factor
 }
 
-// measure makes seconds of what is known, and of the time between the samples at the ends.
+// measure computes start, end and length in seconds; covered is the time between the first and the last sample.
 func (c *coverage) measure(covered int64) {
 	c.start, c.end, c.length = float64(c.toStart)/1000, float64(c.toEnd)/1000, float64(covered)/1000
 	apart := c.length / float64(c.n-1)
@@ -328,7 +328,7 @@ func sum(values []float64) float64 {
 	return sum + rest
 }
 
-// average returns the mean, from a sum as long as that is finite.
+// average returns the mean, computed from the sum unless that overflows.
 func average(values []float64) float64 {
 	var rest float64
 	sum := values[0]
