@@ -315,7 +315,7 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, p.worker.Bins().Devices(req)...)
+		out = append(out, p.worker.Bins().ListDevices(req)...)
 	}
 	return out, nil
 }

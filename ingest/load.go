@@ -43,7 +43,7 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 	if err != nil {
 		return err
 	}
-	loaded := w.Load(c, floor)
+	loaded := w.BeginLoad(c, floor)
 	for !loader.Done() {
 		before := loader.Next()
 		err := log.Each(ctx, before, c.To, func(offset int64, value []byte) error {

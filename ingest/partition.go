@@ -214,7 +214,7 @@ const flushBudget = 2 * time.Second
 
 func (p *partition) receive(b kafka.Batch) {
 	p.pending = b
-	p.worker.SetLogEnd(b.End)
+	p.worker.Bins().SetLogEnd(b.End)
 	p.end = b.End
 	if b.First > p.first {
 		p.first, p.trimmed = b.First, true
@@ -409,7 +409,7 @@ const (
 // verifyLogEnd ends the run when the store knows of records that the log does not have (rule W9). Until that is clear
 // nothing is committed.
 func (p *partition) verifyLogEnd(ctx context.Context) error {
-	tail, ok := p.worker.Suspect()
+	tail, ok := p.worker.Bins().Suspect()
 	if !ok || ctx.Err() != nil || !p.verifies.AllowN(p.in.cfg.Now(), 1) {
 		return nil
 	}
@@ -422,7 +422,7 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	if end <= tail {
 		return fmt.Errorf("%w: a chunk goes through offset %d, but the log ends at %d", errRetake, tail, end)
 	}
-	p.worker.SetLogEnd(end)
+	p.worker.Bins().SetLogEnd(end)
 	return nil
 }
 
@@ -437,7 +437,8 @@ func (p *partition) launch(job write.Job) {
 // commit commits the floor, and what of the journal it counts on, when it is time, or now with force (rules W7, J1).
 func (p *partition) commit(force bool) {
 	now := p.in.cfg.Now()
-	if _, suspect := p.worker.Suspect(); p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
+	_, suspect := p.worker.Bins().Suspect()
+	if p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
 		return
 	}
 	p.lastCommit = now

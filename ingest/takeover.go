@@ -33,7 +33,7 @@ func (in *Ingester) runPartition(ctx context.Context, as *generation, at topicPa
 		in.log.Warn("taking the partition over again", "topic", at.topic, "partition", at.partition, "error", err)
 		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
 		reached = p.worker.Position()
-		if tail, ok := p.worker.Suspect(); ok {
+		if tail, ok := p.worker.Bins().Suspect(); ok {
 			reached = tail + 1
 		}
 	}

@@ -10,76 +10,8 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
-	"binnacle/internal/retry"
-	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 )
-
-// Config is how an Admission decides.
-type Config struct {
-	Stream    uint32
-	Partition int32
-	// Begin is the first offset that is read. Unmarked says that no record of the stream is known to be stored.
-	Begin    int64
-	Unmarked bool
-
-	Decode decode.Options
-	// Register has unknown tenants registered; else their readings are dead letters.
-	Register bool
-	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
-	// nil: Admit fails with *UnknownTenant, and the caller registers.
-	Registrations *Registrations
-	RegisterRate  int
-
-	// Limits apply to tenants without limits of their own.
-	Limits control.IngestLimits
-	// HeldFor is the longest time that readings above a rate are deferred.
-	HeldFor time.Duration
-	// FairAfter is the lag from which on a noisy tenant is deferred; not above 0: never.
-	FairAfter time.Duration
-	// Future is how far an event time may lie after its record's Kafka timestamp, and Past how far before: 0 is the
-	// tenant's retention, or 400 days where it keeps for ever, and negative any age.
-	Future, Past time.Duration
-
-	// Retry returns the pauses between attempts at a lookup or a registration, of at least so long.
-	Retry func(least time.Duration) retry.Schedule
-	// Partitions is how many the topic has: they share a tenant's limits.
-	Partitions int
-	Devices    Devices
-}
-
-// Devices knows which devices of the partition have readings that were taken.
-type Devices interface {
-	// Seen returns what is known of a device and of its chain of a day.
-	Seen(tenant, device string, day telemetry.Day) Seen
-}
-
-// Seen is what is known of a device, and of its chain of a day.
-type Seen struct {
-	// Devices is how many devices of the tenant are known.
-	Devices int
-	// Known says that the device is one of them, and Chains that it has chains.
-	Known, Chains bool
-	// Chain says that there is a chain of the day, and Cutting that rows of it are about to be cut.
-	Chain, Cutting bool
-}
-
-// Log is how far the log is known and read.
-type Log struct {
-	// Position is the offset of the next record.
-	Position int64
-	// CaughtUp is the end of the log at the assignment, End the highest end that was seen.
-	CaughtUp, End int64
-	// Assigned is when the partition was assigned, ms: chains of earlier days may have chunks (W3).
-	Assigned int64
-}
-
-// Moment is by what a record is decided, beside itself.
-type Moment struct {
-	Snapshot *control.Snapshot
-	Now      time.Time
-	Log      Log
-}
 
 // Decision is what becomes of a record. It is valid until the next call.
 type Decision struct {
@@ -135,25 +67,6 @@ func (a *Admission) SetHorizon(offset int64) { a.erasures.horizon, a.erasures.bo
 // have, there is not.
 func (a *Admission) SnapshotRead(s *control.Snapshot, now time.Time) { a.places.snapshotRead(s, now) }
 
-// feed is a record that is being decided on.
-type feed struct {
-	Record
-	Moment
-	readings []telemetry.Reading
-	// index has the place of each reading in the record.
-	index []int
-	// again says that the record was read again: readings are those that are deferred and may go on.
-	again bool
-
-	// grant is the backfill that the record names, and replayed the dead letter that it was first, nil for none.
-	grant    control.Backfill
-	replayed *deadletter.ID
-	// oversize has the chains with more readings than fit a document.
-	oversize map[Chain]bool
-	// limited says that limits count.
-	limited bool
-}
-
 // Admit decides on the next record of the log. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill,
 // *StaleSnapshot, *PendingErasure or *decode.UnknownSchema before it has counted anything of the record; then the
 // caller reads a newer snapshot, for which it calls SnapshotRead, or fetches the schema, and asks again.
@@ -188,7 +101,7 @@ func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err
 	*f = feed{Record: *rec, Moment: m, again: true, readings: result.Readings[:0], index: result.Index[:0]}
 	defer a.release()
 	for i := range result.Readings {
-		if r := &result.Readings[i]; a.Limits.resumes(r, rec.Offset) {
+		if r := &result.Readings[i]; a.Limits.tenants.resumes(r, rec.Offset) {
 			f.readings, f.index = append(f.readings, *r), append(f.index, result.Index[i])
 		}
 	}
@@ -256,13 +169,13 @@ func (a *Admission) decide(f *feed, out *Decision) *Decision {
 func (a *Admission) refusal(f *feed, r *telemetry.Reading) *decode.Bad {
 	l := a.Limits
 	if bad := a.places.refusal(f, r); bad != nil {
-		if f.limited && bad.Reason != decode.Limit {
-			l.chargeRefused(f, r)
+		if t := l.tenants.get(r.Tenant); f.limited && bad.Reason != decode.Limit && t != nil && t.limits != nil {
+			t.meter.charge(&t.limits.tenant, published(f), len(r.Fields)) // it makes work, too
 		}
 		return bad
 	}
 	if !f.limited {
-		l.keep(r.Tenant)
+		l.tenants.keep(r.Tenant)
 		return nil
 	}
 	if bad := l.refuses(f, r); bad != nil {

@@ -5,19 +5,13 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
-
-// limited reports whether anything has a limit, or is deferred.
-func (l *Limits) limited(snapshot *control.Snapshot) bool {
-	return len(l.deferrals.all) > 0 || l.anyLimit || snapshot.LimitsIngest()
-}
 
 // checkRates decides which readings of a record are over a rate, before anything of it is taken: what becomes of one of
 // its readings becomes of all that a device has in it, since a cut falls between records (rule W2).
 func (l *Limits) checkRates(f *feed) {
-	if f.limited = l.limited(f.Snapshot); !f.limited {
+	if f.limited = len(l.deferrals.all) > 0 || l.anyLimit || f.Snapshot.LimitsIngest(); !f.limited {
 		return
 	}
 	for i := range f.readings {
@@ -31,12 +25,12 @@ func (l *Limits) checkRates(f *feed) {
 
 // checkRate defers or refuses the record's readings of a tenant, or of a device, from this one on if it is over a rate.
 func (l *Limits) checkRate(f *feed, r *telemetry.Reading) {
-	t := l.tenant(r.Tenant)
+	t := l.tenants.get(r.Tenant)
 	if t == nil {
 		if _, ok := f.Snapshot.Tenant(r.Tenant); !ok {
 			return
 		}
-		t = l.keep(r.Tenant)
+		t = l.tenants.keep(r.Tenant)
 	}
 	l.refresh(t, f.Snapshot)
 	if t.limits == nil {
@@ -75,7 +69,7 @@ func (l *Limits) exceed(f *feed, x deferral) {
 // checkDeferred decides whether a reading of a record that was read again may be taken: by the clock, since it has
 // waited for what was paid for meanwhile.
 func (l *Limits) checkDeferred(f *feed, r *telemetry.Reading) {
-	t, at := l.tenant(r.Tenant), f.Now.UnixNano()
+	t, at := l.tenants.get(r.Tenant), f.Now.UnixNano()
 	l.refresh(t, f.Snapshot)
 	d := t.device(r.Device)
 	if _, blocked := t.deferredAt(d, f.Offset); t.limits == nil || blocked || f.Offset < l.deferrals.urgentBelow {
@@ -128,7 +122,7 @@ func (l *Limits) deny(f *feed, r *telemetry.Reading, x denied) {
 
 // defers reports whether a reading can't be taken, and whether it was not deferred before.
 func (l *Limits) defers(f *feed, r *telemetry.Reading) (waits, isNew bool) {
-	t := l.tenant(r.Tenant)
+	t := l.tenants.get(r.Tenant)
 	if t == nil {
 		return false, false
 	}
@@ -150,7 +144,7 @@ func (l *Limits) defers(f *feed, r *telemetry.Reading) (waits, isNew bool) {
 
 // refuses returns why a reading is refused for a limit of its tenant, nil if it is not.
 func (l *Limits) refuses(f *feed, r *telemetry.Reading) *decode.Bad {
-	t := l.tenant(r.Tenant)
+	t := l.tenants.get(r.Tenant)
 	if t == nil || t.limits == nil {
 		return nil
 	}

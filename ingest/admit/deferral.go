@@ -101,7 +101,7 @@ func (l *Limits) settle() {
 			x.device.deferral = nil
 			t.deferredDevices--
 			if !l.cfg.Devices.Seen(t.name, x.device.id, 0).Known {
-				l.forgetDevice(t, x.device)
+				l.tenants.forgetDevice(t, x.device)
 			}
 		}
 		l.forgetTenant(t)
@@ -133,7 +133,7 @@ func (d *device) waits() *deferral {
 // Defers reports whether readings of a device are deferred: what is taken of them was published long ago, and
 // comes slowly.
 func (l *Limits) Defers(tenant, id string) bool {
-	t := l.tenants[tenant]
+	t := l.tenants.all[tenant]
 	return t != nil && (t.deferral != nil || t.deferredDevices > 0 && t.devices[id].waits() != nil)
 }
 
@@ -211,8 +211,8 @@ func (l *Limits) Hurry(below int64) { l.deferrals.urgentBelow = max(l.deferrals.
 func (l *Limits) Pass(offset int64) bool { return l.deferrals.running && offset >= l.deferrals.cursor }
 
 // resumes reports whether a reading of a record that was read again is deferred, and may be taken in this pass.
-func (l *Limits) resumes(r *telemetry.Reading, offset int64) bool {
-	t := l.tenant(r.Tenant)
+func (x *tenants) resumes(r *telemetry.Reading, offset int64) bool {
+	t := x.get(r.Tenant)
 	if t == nil || t.deferral == nil && t.deferredDevices == 0 {
 		return false
 	}

@@ -84,10 +84,6 @@ func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
 	return false
 }
 
-// isOlder reports whether a record was published before an order was announced, as far as its timestamp shows it. It
-// decides where a stream began after the order: the log was made anew, or is read again from its start.
-func (f *feed) isOlder(o *control.Erasure) bool { return f.Time >= 0 && f.Time <= o.At.UnixMilli() }
-
 // coversReplayed reports whether an order covers the record that a dead letter was first. Its position is one of this
 // log; if the log is another one than it was, the record's timestamp decides as well.
 func (e *erasures) coversReplayed(o *control.Erasure, id *deadletter.ID) bool {

@@ -73,7 +73,7 @@ type Excess struct {
 func (l *Limits) Excesses(tenant string) (out []Excess) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for name, t := range l.tenants {
+	for name, t := range l.tenants.all {
 		if tenant != "" && tenant != name {
 			continue
 		}

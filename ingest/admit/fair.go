@@ -6,9 +6,6 @@ import (
 	"binnacle/ingest/queue"
 )
 
-// limitShare is the reason when a noisy tenant is deferred for the sake of the others in its partition.
-const limitShare limitName = "share"
-
 // fairness keeps a noisy tenant from delaying the others in its partition. When more comes than is taken, all would be
 // late alike. So once the partition has been behind for a while, each tenant that has sent more than one and a half
 // times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
@@ -80,16 +77,16 @@ func (l *Limits) deferNoisy(x *feed) {
 		f.newRound(now)
 	case since >= fairRound:
 		// A tenant that sends now and then is in few rounds, but late in all of them.
-		n := len(l.tenants) - len(l.registering.waiting)
+		n := len(l.tenants.all) - len(l.registering.waiting)
 		for _, t := range f.tenants {
-			if t.deferral == nil && 2*n*t.came > 3*f.came && l.tenants[t.name] == t {
+			if t.deferral == nil && 2*n*t.came > 3*f.came && l.tenants.all[t.name] == t {
 				l.deferFrom(deferral{tenant: t, limit: limitShare, from: x.Offset, published: x.Time}, false)
 			}
 		}
 		f.newRound(now)
 	}
 	for i := range x.readings {
-		if t := l.tenant(x.readings[i].Tenant); t != nil {
+		if t := l.tenants.get(x.readings[i].Tenant); t != nil {
 			f.count(t, len(x.readings[i].Fields))
 		}
 	}

@@ -127,24 +127,24 @@ func (l *Limits) countLabels(t *tenant, labels telemetry.Labels) {
 		}
 		if v.own[x.Name] == nil {
 			v.own[strings.Clone(x.Name)] = map[uint64]struct{}{}
-			l.growLabels(v, labelNameBytes)
+			l.tenants.growLabels(v, labelNameBytes)
 		}
 		v.own[x.Name][n] = struct{}{}
-		l.growLabels(v, labelValueBytes)
+		l.tenants.growLabels(v, labelValueBytes)
 		l.labels.push(t)
 	}
 }
 
 // growLabels counts the memory of some more, or less, of labels.
-func (l *Limits) growLabels(v *labelValues, bytes int64) {
+func (x *tenants) growLabels(v *labelValues, bytes int64) {
 	v.bytes += bytes
-	l.bytes += bytes
+	x.bytes += bytes
 }
 
 // dropLabels drops what is known of a tenant's labels.
-func (l *Limits) dropLabels(t *tenant) {
+func (x *tenants) dropLabels(t *tenant) {
 	if t.values != nil {
-		l.growLabels(t.values, -t.values.bytes)
+		x.growLabels(t.values, -t.values.bytes)
 		t.values = nil
 	}
 }
@@ -170,9 +170,9 @@ func (l *Limits) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLoo
 			l.refresh(t, snapshot) // nobody else looks where nobody has limits any more
 		}
 		switch v := t.values; {
-		case v == nil || l.tenants[t.name] != t: // it is gone
+		case v == nil || l.tenants.all[t.name] != t: // it is gone
 		case t.limits == nil || t.limits.labelValues == 0:
-			l.dropLabels(t)
+			l.tenants.dropLabels(t)
 		case now.Sub(v.asked) < labelLookupEvery:
 			q.queue.Push(t)
 		default:
@@ -208,12 +208,12 @@ func (l *Limits) LookedUp(j *LabelLookup) {
 		for value := range own {
 			if v.listed.Has(name, value) {
 				delete(own, value)
-				l.growLabels(v, -labelValueBytes)
+				l.tenants.growLabels(v, -labelValueBytes)
 			}
 		}
 		if len(own) == 0 {
 			delete(v.own, name)
-			l.growLabels(v, -labelNameBytes)
+			l.tenants.growLabels(v, -labelNameBytes)
 		}
 		full = full || t.limits != nil && v.count(name) >= t.limits.labelValues
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/store"
 )
 
 // meter reckons what somebody has taken against rates, as a bucket does that fills with time and may be overdrawn by
@@ -149,3 +150,9 @@ func limitsOf(l control.IngestLimits, partitions int) *limits {
 
 // counts reports whether series are counted.
 func (l *limits) counts() bool { return l.series > 0 || l.allSeries > 0 }
+
+// limitShare is the reason when a noisy tenant is deferred for the sake of the others in its partition.
+const limitShare limitName = "share"
+
+// limitRegistration is the reason when readings wait until their tenant is registered.
+const limitRegistration limitName = store.RegistrationLimit

@@ -2,7 +2,6 @@ package admit
 
 import (
 	"fmt"
-	"time"
 
 	"binnacle/internal/telemetry"
 )
@@ -75,10 +74,6 @@ func (l *Limits) overDevices(t *tenant, f *feed, r *telemetry.Reading) (limitNam
 	return limitNewDevices, "too many devices reported for the first time"
 }
 
-// knownFrom returns from when on a device that nothing is known of counts as new, in ns: which ones were there before
-// is not known in the hour after the partition came here.
-func knownFrom(f *feed) int64 { return f.Log.Assigned*int64(time.Millisecond) + int64(time.Hour) }
-
 // overNumber returns the limit of a number or a size that a reading passes, empty for none, and how.
 func (l *Limits) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName, string) {
 	switch x := t.limits; {
@@ -96,14 +91,14 @@ func (l *Limits) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName
 		}
 	}
 	if t.limits.counts() {
-		return l.overSeries(t, r)
+		return l.tenants.overSeries(t, r)
 	}
 	return "", ""
 }
 
 // overSeries returns the limit of a number of series that a reading passes, empty for none, and how.
-func (l *Limits) overSeries(t *tenant, r *telemetry.Reading) (limitName, string) {
-	n, more := l.countSeries(t, t.device(r.Device), r)
+func (x *tenants) overSeries(t *tenant, r *telemetry.Reading) (limitName, string) {
+	n, more := x.countSeries(t, t.device(r.Device), r)
 	if more == 0 {
 		return "", ""
 	}

@@ -8,11 +8,7 @@ import (
 	"binnacle/ingest/queue"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
-	"binnacle/internal/store"
 )
-
-// limitRegistration is the reason when readings wait until their tenant is registered.
-const limitRegistration limitName = store.RegistrationLimit
 
 const (
 	maxUnregistered   = 1024 // tenants of a partition with readings that wait for a registration
@@ -94,12 +90,12 @@ func (g *registering) enlist(x *deferral, now int64) {
 func (l *Limits) await(f *feed, tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, t, now := &l.registering, l.tenant(tenant), f.Now.UnixMilli()
+	g, t, now := &l.registering, l.tenants.get(tenant), f.Now.UnixMilli()
 	if waits := t != nil && t.deferral != nil && f.Offset >= t.deferral.from; !waits {
 		if f.again || len(g.waiting) >= maxUnregistered {
 			return
 		}
-		t = l.addTenant(tenant)
+		t = l.tenants.add(tenant)
 		l.deferFrom(deferral{tenant: t, limit: limitRegistration, from: f.Offset, through: f.Offset, published: f.Time,
 			since: now, until: math.MaxInt64}, false)
 	}

@@ -63,25 +63,25 @@ func (x *deviceSeries) of(day telemetry.Day) *series {
 
 // countSeries returns how many more series a reading has than its device on that day, as far as they are counted, and
 // if there are some, how many the device has. d may be nil.
-func (l *Limits) countSeries(t *tenant, d *device, r *telemetry.Reading) (have, more int) {
+func (x *tenants) countSeries(t *tenant, d *device, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
 	t.series.checked = outline{}
 	if d == nil {
 		t.series.checked = outline{t.series.metricsOf(r.Fields), labels}
 		return 0, len(r.Fields)
 	}
-	x := &d.series
-	if x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
+	own := &d.series
+	if own.ofDay == day && own.latest.labels == labels && own.latest.metrics.of(r.Fields) {
 		return 0, 0 // however many: there is no more
 	}
-	s := x.of(day)
+	s := own.of(day)
 	if s == nil {
 		t.series.checked = outline{t.series.metricsOf(r.Fields), labels}
 		return 0, len(r.Fields)
 	}
 	for i := range s.outlines {
 		if one := &s.outlines[i]; one.labels == labels && one.metrics.of(r.Fields) {
-			x.latest, x.ofDay = *one, day
+			own.latest, own.ofDay = *one, day
 			return 0, 0
 		}
 	}
@@ -91,7 +91,7 @@ func (l *Limits) countSeries(t *tenant, d *device, r *telemetry.Reading) (have, 
 		for _, one := range s.outlines {
 			one.each(func(n uint64) { s.all[n] = struct{}{} })
 		}
-		l.grow(d, len(s.all)*seriesBytes)
+		x.grow(d, len(s.all)*seriesBytes)
 	}
 	t.series.checked.each(func(n uint64) {
 		if _, ok := s.all[n]; !ok {
@@ -115,7 +115,7 @@ func (l *Limits) addSeries(t *tenant, d *device, r *telemetry.Reading) {
 			known := l.cfg.Devices.Seen(t.name, d.id, old.day).Chain
 			if !known {
 				t.series.remove(d, &old)
-				l.grow(d, -old.bytes())
+				l.tenants.grow(d, -old.bytes())
 				if x.ofDay == old.day {
 					x.latest = outline{}
 				}
@@ -124,7 +124,7 @@ func (l *Limits) addSeries(t *tenant, d *device, r *telemetry.Reading) {
 		})
 		x.days = append(x.days, series{day: day})
 		s = &x.days[len(x.days)-1]
-		l.grow(d, dayBytes)
+		l.tenants.grow(d, dayBytes)
 	}
 	x.latest, x.ofDay = checked, day
 	before := s.n
@@ -132,12 +132,12 @@ func (l *Limits) addSeries(t *tenant, d *device, r *telemetry.Reading) {
 		s.n = len(r.Fields)
 	} else {
 		checked.each(func(n uint64) { s.all[n] = struct{}{} })
-		l.grow(d, (len(s.all)-s.n)*seriesBytes)
+		l.tenants.grow(d, (len(s.all)-s.n)*seriesBytes)
 		s.n = len(s.all)
 	}
 	if len(s.outlines) < mostOutlines {
 		s.outlines = append(s.outlines, checked)
-		l.grow(d, outlineBytes)
+		l.tenants.grow(d, outlineBytes)
 	} else {
 		s.outlines[s.next] = checked
 		s.next = (s.next + 1) % mostOutlines

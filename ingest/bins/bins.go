@@ -4,32 +4,9 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
-	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
 	"sync"
-	"time"
 )
-
-// BinsConfig is how Bins works.
-type Config struct {
-	Topic     string
-	Partition int32
-	Stream    uint32
-	// Owner names this stay of the partition in this process among all of them. 0: heads do not number bins.
-	Owner uint64
-	// Hold is the longest time that a reading waits in a bin, and MaxBehind how many records a bin may hold back.
-	Hold      time.Duration
-	MaxBehind int64
-	// Linger is how long a chunk stays in the head after it was acknowledged.
-	Linger time.Duration
-	// Journal says that rows of open bins go to a journal.
-	Journal bool
-	// CatalogEvery is how often times are written to the catalog, negative: with every chunk. CatalogWait is the time
-	// between two updates.
-	CatalogEvery, CatalogWait time.Duration
-	// Retry returns the pauses between attempts at an update of the catalog.
-	Retry func(least time.Duration) retry.Schedule
-}
 
 // Bins is the open bins of one partition, by tenant, device and day, and what is known of the chunks before them. It
 // decides nothing: a bin grows, is cut, and is forgotten when its owner says so. What the journal and the catalog have
@@ -62,12 +39,6 @@ type Bins struct {
 	lost       error // why the worker must stop
 }
 
-// Gone is a device that was forgotten, and with all its tenant, which has no other one.
-type Gone struct {
-	Tenant, Device string
-	All            bool
-}
-
 // New returns Bins without readings. The log is known and read so far.
 func New(cfg Config, log admit.Log) *Bins {
 	b := &Bins{
@@ -78,13 +49,6 @@ func New(cfg Config, log admit.Log) *Bins {
 		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &b.Mu, Retry: cfg.Retry,
 	})
 	return b
-}
-
-// logState is how far the log is known and read.
-type Log struct {
-	admit.Log
-	StoredBelow int64 // below it all was stored or refused when the partition came back
-	Suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
 }
 
 // File puts a chain where it belongs after a transition, and gives up blocks of the journal that it does not need any
@@ -148,3 +112,19 @@ func (b *Bins) Skip(next int64) {
 	defer b.Mu.Unlock()
 	b.Log.Position = max(b.Log.Position, next)
 }
+
+// Suspect returns the highest tail read from the store that lies at or above both the position and every end of the log
+// seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is
+// none.
+func (b *Bins) Suspect() (tail int64, ok bool) {
+	if b.Log.Suspect < max(b.Log.Position, b.Log.End) {
+		return 0, false
+	}
+	return b.Log.Suspect, true
+}
+
+// LogEnd returns the highest end of the log seen.
+func (b *Bins) LogEnd() int64 { return b.Log.End }
+
+// SetLogEnd records an end of the log: the offset after its last record.
+func (b *Bins) SetLogEnd(end int64) { b.Log.End = max(b.Log.End, end) }

@@ -2,6 +2,7 @@ package bins
 
 import (
 	"binnacle/binning"
+	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/telemetry"
 )
@@ -43,3 +44,26 @@ const (
 
 // Bytes returns how much memory the device takes without its chains.
 func (d *Device) Bytes() int { return deviceBytes + (len(d.ID)+15)&^15 + d.Device.Bytes() }
+
+// tenant is the devices of one tenant. It changes under the Worker's lock.
+type tenant struct {
+	catalogupdates.Tenant
+	ByID    map[string]*Device
+	Devices []*Device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
+	gone    int
+
+	last *Device // that was looked for last
+}
+
+// logState is how far the log is known and read.
+type Log struct {
+	admit.Log
+	StoredBelow int64 // below it all was stored or refused when the partition came back
+	Suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
+}
+
+// Gone is a device that was forgotten, and with all its tenant, which has no other one.
+type Gone struct {
+	Tenant, Device string
+	All            bool
+}

@@ -21,7 +21,7 @@ type Holding struct {
 func (b *Bins) Holdings(tenant string, visit func(Holding)) {
 	for _, devices := range b.devicesOf(tenant) {
 		b.visitDevices(devices, func(d *Device) {
-			if h, ok := d.rows(); ok {
+			if h, ok := d.holding(); ok {
 				visit(h)
 			}
 		})
@@ -40,8 +40,8 @@ func (b *Bins) devicesOf(tenant string) (all [][]*Device) {
 	return all
 }
 
-// rows returns what is held of the device; ok is false for nothing. The caller holds the lock.
-func (d *Device) rows() (h Holding, ok bool) {
+// holding returns what is held of the device; ok is false for nothing. The caller holds the lock.
+func (d *Device) holding() (h Holding, ok bool) {
 	h = Holding{Tenant: d.Tenant.Name, Device: d.ID}
 	for _, c := range d.Chains {
 		if c.Flight != nil {

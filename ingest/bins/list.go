@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Devices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack; the
-// first ones by id if there is a limit. Anyone may call it at any time.
-func (b *Bins) Devices(req store.ListRequest) []store.HeadDevice {
+// ListDevices returns the devices of a tenant with rows that the worker holds, or with times that the catalog may lack;
+// the first ones by id if there is a limit. Anyone may call it at any time.
+func (b *Bins) ListDevices(req store.ListRequest) []store.HeadDevice {
 	_, all := b.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices}, nil)
 	listed := b.listed(all, req)
 	out := make([]store.HeadDevice, len(listed))

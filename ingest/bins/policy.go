@@ -3,8 +3,30 @@ package bins
 import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/internal/retry"
 	"time"
 )
+
+// BinsConfig is how Bins works.
+type Config struct {
+	Topic     string
+	Partition int32
+	Stream    uint32
+	// Owner names this stay of the partition in this process among all of them. 0: heads do not number bins.
+	Owner uint64
+	// Hold is the longest time that a reading waits in a bin, and MaxBehind how many records a bin may hold back.
+	Hold      time.Duration
+	MaxBehind int64
+	// Linger is how long a chunk stays in the head after it was acknowledged.
+	Linger time.Duration
+	// Journal says that rows of open bins go to a journal.
+	Journal bool
+	// CatalogEvery is how often times are written to the catalog, negative: with every chunk. CatalogWait is the time
+	// between two updates.
+	CatalogEvery, CatalogWait time.Duration
+	// Retry returns the pauses between attempts at an update of the catalog.
+	Retry func(least time.Duration) retry.Schedule
+}
 
 // Due returns when a bin that gets its first reading now is cut at the latest.
 //

@@ -8,16 +8,6 @@ import (
 	"time"
 )
 
-// tenant is the devices of one tenant. It changes under the Worker's lock.
-type tenant struct {
-	catalogupdates.Tenant
-	ByID    map[string]*Device
-	Devices []*Device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
-	gone    int
-
-	last *Device // that was looked for last
-}
-
 // Seen implements admit.Devices, for the goroutine that owns the registry.
 func (b *Bins) Seen(tenant, device string, day telemetry.Day) (seen admit.Seen) {
 	t := b.known(tenant)
@@ -62,8 +52,8 @@ func (t *tenant) find(id string) *Device {
 	return t.last
 }
 
-// Device returns a device's state, made when it is not there. The caller holds the lock.
-func (b *Bins) Device(tenantName, id string) *Device {
+// AddDevice returns a device's state, made when it is not there. The caller holds the lock.
+func (b *Bins) AddDevice(tenantName, id string) *Device {
 	t := b.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {

@@ -46,7 +46,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 
 // limitsByParts adds up what Limits holds.
 func limitsByParts(l *admit.Limits) (known int64) {
-	for _, t := range inside(l, "tenants").Seq2() {
+	for _, t := range inside(l, "tenants", "all").Seq2() {
 		// Labels: each takes 128 bytes, and each of its values 24.
 		if v := t.Elem().FieldByName("values"); !v.IsNil() {
 			for _, own := range v.Elem().FieldByName("own").Seq2() {
@@ -120,7 +120,7 @@ func (w *Worker) Loose() bool {
 // SeriesByDay returns how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
-	t := inside(w.admission.Limits, "tenants").MapIndex(reflect.ValueOf(tenant))
+	t := inside(w.admission.Limits, "tenants", "all").MapIndex(reflect.ValueOf(tenant))
 	for day, n := range t.Elem().FieldByName("series").FieldByName("days").Seq2() {
 		out[telemetry.Day(day.Int()).String()] = int(n.Int())
 	}
@@ -129,7 +129,7 @@ func SeriesByDay(w *Worker, tenant string) map[string]int {
 
 // CountedLabels returns of how many tenants a Worker counts the values of labels.
 func CountedLabels(w *Worker) (n int) {
-	for _, t := range inside(w.admission.Limits, "tenants").Seq2() {
+	for _, t := range inside(w.admission.Limits, "tenants", "all").Seq2() {
 		if !t.Elem().FieldByName("values").IsNil() {
 			n++
 		}
@@ -150,7 +150,7 @@ func MostOtherJobs() int {
 	}
 	w.writer.Publisher.Deferred.Add(write.DeadLetter{})
 	for i := range 2 * write.MaxPublications {
-		c := w.bins.Open(w.bins.Device("acme", fmt.Sprint(i)), 0, now)
+		c := w.bins.Open(w.bins.AddDevice("acme", fmt.Sprint(i)), 0, now)
 		c.Flight = &bins.Flight{}
 		w.writer.RejectFlight(c, "never", now)
 	}

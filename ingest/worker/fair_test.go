@@ -16,7 +16,7 @@ import (
 
 // late has a process take the rest of the log, a millisecond for each record, all of which has been there since now.
 func (w *world) late(l *ingest.Local) {
-	l.SetLogEnd(int64(len(w.log)))
+	l.Bins().SetLogEnd(int64(len(w.log)))
 	for at := l.Position(); at < int64(len(w.log)); at++ {
 		require.NoError(w.t, l.Take(w.t.Context(), w.log[at]))
 		w.now = w.now.Add(time.Millisecond)
@@ -109,7 +109,7 @@ func TestDeferredNoisyTenantYields(t *testing.T) {
 	w.late(l)
 	since := l.Deferred().Deferrals("")[0].Since
 	w.crowd(200, map[string]int{"two": 1, "three": 1})
-	l.SetLogEnd(int64(len(w.log)))
+	l.Bins().SetLogEnd(int64(len(w.log)))
 	take := func(n int) {
 		for range n {
 			require.NoError(t, l.Take(t.Context(), w.log[l.Position()]))

@@ -117,7 +117,7 @@ func TestTenantBelowShareIsServedSoon(t *testing.T) {
 			for end < int64(len(w.log)) && !came(end).After(w.now) {
 				end++
 			}
-			l.SetLogEnd(end)
+			l.Bins().SetLogEnd(end)
 			idle := true
 			for k := 0; k < turn && l.Position() < end; k++ {
 				at, aside := l.Position(), l.Counts.Deferred

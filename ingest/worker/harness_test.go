@@ -208,7 +208,7 @@ func (w *world) live(seed uint64) bool {
 	}
 	if w.fair {
 		l.Resume(worker.Assignment{Stream: 1, Position: w.commit})
-		l.SetLogEnd(int64(len(w.log)))
+		l.Bins().SetLogEnd(int64(len(w.log)))
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	for l.Position() < int64(len(w.log)) || len(l.Deferred().Deferrals("")) > 0 {

@@ -25,7 +25,7 @@ func (l localHeads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Par
 }
 
 func (l localHeads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
-	return l.Local.Bins().Devices(r), ctx.Err()
+	return l.Local.Bins().ListDevices(r), ctx.Err()
 }
 
 func (l localHeads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
@@ -75,12 +75,12 @@ func TestDeviceListMakesNoRows(t *testing.T) {
 		}
 	}
 	request := store.ListRequest{Tenant: "acme", Prefix: "d", Limit: 2}
-	held := l.Bins().Devices(request)
+	held := l.Bins().ListDevices(request)
 	require.Len(t, held, 2)
 	for _, h := range held {
 		require.Contains(t, []string{"d000", "d001"}, h.Device)
 	}
-	require.Less(t, testing.AllocsPerRun(10, func() { l.Bins().Devices(request) }), 60.0)
-	many := testing.AllocsPerRun(3, func() { l.Bins().Devices(store.ListRequest{Tenant: "acme"}) })
+	require.Less(t, testing.AllocsPerRun(10, func() { l.Bins().ListDevices(request) }), 60.0)
+	many := testing.AllocsPerRun(3, func() { l.Bins().ListDevices(store.ListRequest{Tenant: "acme"}) })
 	require.Less(t, many, 12.0*devices, "whatever the readings")
 }

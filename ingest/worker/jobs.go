@@ -12,14 +12,14 @@ import (
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 	w.writer.Queue.Snapshot = snapshot
-	w.applyErasures(snapshot)
+	w.erasing.apply(snapshot)
 	w.wake(now)
-	w.relieve(now)
+	w.pressure.relieve(now)
 	ticked := now.Sub(w.ticked) >= w.cfg.CommitEvery
 	if ticked {
 		w.ticked = now
 		w.catchUp(now)
-		w.forgetIdle(now)
+		w.pressure.forgetIdle(now)
 		w.bins.Names.Renew(w.Held(), now, w.cfg.Hold+w.cfg.Linger)
 	}
 	var jobs []write.Job

@@ -42,9 +42,9 @@ const loadedTimesBytes = 240
 // loadedBytes is the memory of a chain while it is loaded, beside its blocks.
 const loadedBytes = 300
 
-// Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
-// with the floor as its position: until Done it is asked for nothing but heads.
-func (w *Worker) Load(c journal.Commit, floor int64) *Loading {
+// BeginLoad begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new
+// one with the floor as its position: until Done it is asked for nothing but heads.
+func (w *Worker) BeginLoad(c journal.Commit, floor int64) *Loading {
 	w.loading = &Loading{w: w, commit: c, floor: floor, chains: map[admit.Chain]*loadedChain{}}
 	return w.loading
 }
@@ -87,7 +87,7 @@ func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if l.blocks++; l.blocks%countEvery == 0 {
 		l.w.settle()
 	}
-	if shelf := l.w.cfg.Shelf; shelf != nil && c.inMemory >= 2*leastShelved && l.w.memory.short() {
+	if shelf := l.w.cfg.Shelf; shelf != nil && c.inMemory >= 2*leastShelved && l.w.pressure.memory.short() {
 		// What the shelf does not take stays in memory.
 		freed, _ := binning.Shelve(c.blocks, shelf)
 		l.bytes -= int64(freed)
@@ -136,7 +136,7 @@ func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error 
 	if len(blocks) == 0 && (!x.tail.Known || x.tail.Chunks == 0 || x.tail.Chunks > math.MaxUint32) {
 		return nil
 	}
-	d := w.bins.Device(key.Tenant, key.Device)
+	d := w.bins.AddDevice(key.Tenant, key.Device)
 	c := w.bins.Open(d, key.Day, now)
 	if x.tail.Known {
 		c.Hint(&x.tail)
@@ -174,7 +174,7 @@ func (w *Worker) LoadTimes(at int64, r *journal.Record) {
 }
 
 func (w *Worker) loadTimes(at int64, r *journal.Record, old int64) {
-	d := w.bins.Device(r.Tenant, r.Device)
+	d := w.bins.AddDevice(r.Tenant, r.Device)
 	d.Spans(r.From, r.To)
 	w.bins.Journaled.Times.Load(d, bins.TimesRecord{Times: bins.Span{From: r.From, To: r.To}, At: at}, old)
 	w.bins.ForgetUnused(d)

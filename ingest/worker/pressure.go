@@ -6,34 +6,43 @@ import (
 	"time"
 )
 
+// pressure makes room in a Worker while memory is short (rule W11).
+type pressure struct {
+	w       *Worker
+	memory  memoryUse
+	shelved retry.Backoff // of the shelf, which has failed
+}
+
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
 // What is known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing
 // more can be taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory
 // for good.
-func (w *Worker) relieve(now time.Time) {
-	w.settle()
-	over := w.memory.mustGo(w.memory.counted)
+func (p *pressure) relieve(now time.Time) {
+	p.w.settle()
+	over := p.memory.mustGo(p.memory.counted)
 	if over == 0 {
 		return
 	}
-	full := w.memory.Full()
-	over -= int64(w.writer.Publisher.Refused.Bytes) + w.bins.Index.Going
+	full := p.memory.Full()
+	over -= int64(p.w.writer.Publisher.Refused.Bytes) + p.w.bins.Index.Going
 	if full {
 		// Chains that wait for dead letters will go soon, as a rule; when nothing more can be taken, others must.
-		over += w.bins.Index.Stuck
+		over += p.w.bins.Index.Stuck
 	}
-	over -= w.forgetUntil(over, func(c *bins.Chain) bool { return full || now.Sub(time.UnixMilli(c.Used)) >= w.cfg.Hold })
-	over -= w.shelve(over, now)
+	over -= p.forgetUntil(over, func(c *bins.Chain) bool {
+		return full || now.Sub(time.UnixMilli(c.Used)) >= p.w.cfg.Hold
+	})
+	over -= p.shelve(over, now)
 	for over > 0 {
-		c := w.bins.Index.Size.Largest()
+		c := p.w.bins.Index.Size.Largest()
 		if c == nil {
 			if full {
-				w.writer.Abandon(over, now)
+				p.w.writer.Abandon(over, now)
 			}
 			return
 		}
-		w.writer.Ask(c, bins.CutMemory, now)
-		if at, ok := w.writer.Publisher.Refused.First(); c.Phase == bins.Stalled {
+		p.w.writer.Ask(c, bins.CutMemory, now)
+		if at, ok := p.w.writer.Publisher.Refused.First(); c.Phase == bins.Stalled {
 			continue
 		} else if !full || !ok || at > c.Bin.Through() {
 			over -= int64(bins.Size(&c.Bin))
@@ -43,27 +52,27 @@ func (w *Worker) relieve(now time.Time) {
 
 // shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
 // returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
-func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
-	if w.cfg.Shelf == nil || !w.shelved.Open(now) {
+func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
+	if p.w.cfg.Shelf == nil || !p.shelved.Open(now) {
 		return 0
 	}
 	for made < wanted {
-		c := w.bins.Index.Shelvable.Largest()
+		c := p.w.bins.Index.Shelvable.Largest()
 		if c == nil || c.Bin.Shelvable() < leastShelved {
 			return made
 		}
-		w.bins.Mu.Lock()
-		freed, err := c.Bin.Shelve(w.cfg.Shelf)
-		w.bins.Mu.Unlock()
+		p.w.bins.Mu.Lock()
+		freed, err := c.Bin.Shelve(p.w.cfg.Shelf)
+		p.w.bins.Mu.Unlock()
 		made += int64(freed)
-		w.bins.Index.Count(c)
+		p.w.bins.Index.Count(c)
 		if err != nil {
-			w.shelved.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.writer.Cfg.Spreads.Float64()})
-			w.observer.ShelfFailed(err)
+			p.shelved.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: p.w.writer.Cfg.Spreads.Float64()})
+			p.w.observer.ShelfFailed(err)
 			return made
 		}
 	}
-	w.shelved = retry.Backoff{}
+	p.shelved = retry.Backoff{}
 	return made
 }
 
@@ -72,24 +81,24 @@ const leastShelved = 1 << 10
 
 // forgetUntil returns up what is known of idle chains, those that would be forgotten next, as long as one may go and
 // room is wanted. It returns how much room that has made.
-func (w *Worker) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made int64) {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
-	before := w.Held()
-	for made < wanted && w.bins.Index.Idle.Len() > 0 && may(w.bins.Index.Idle.First()) {
-		w.bins.Forget(w.bins.Index.Idle.First())
-		w.observer.ChainForgotten()
-		w.forgetGone()
-		made = before - w.Held()
+func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made int64) {
+	p.w.bins.Mu.Lock()
+	defer p.w.bins.Mu.Unlock()
+	before := p.w.Held()
+	for made < wanted && p.w.bins.Index.Idle.Len() > 0 && may(p.w.bins.Index.Idle.First()) {
+		p.w.bins.Forget(p.w.bins.Index.Idle.First())
+		p.w.observer.ChainForgotten()
+		p.w.forgetGone()
+		made = before - p.w.Held()
 	}
 	return made
 }
 
 // forgetIdle gives up what is known of chains that have been idle for so long that it is hardly worth its memory.
-func (w *Worker) forgetIdle(now time.Time) {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
-	for w.bins.Index.Idle.Len() > 0 && now.After(w.bins.Index.Idle.First().ForgetAt()) {
-		w.bins.Forget(w.bins.Index.Idle.First())
+func (p *pressure) forgetIdle(now time.Time) {
+	p.w.bins.Mu.Lock()
+	defer p.w.bins.Mu.Unlock()
+	for p.w.bins.Index.Idle.Len() > 0 && now.After(p.w.bins.Index.Idle.First().ForgetAt()) {
+		p.w.bins.Forget(p.w.bins.Index.Idle.First())
 	}
 }

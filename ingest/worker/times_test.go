@@ -60,7 +60,7 @@ func (w *world) checkTimes(l *ingest.Local) {
 			known[device] = firstLast{e.First, e.Last}
 		}
 	}
-	for _, d := range l.Bins().Devices(store.ListRequest{Tenant: "acme"}) {
+	for _, d := range l.Bins().ListDevices(store.ListRequest{Tenant: "acme"}) {
 		x, ok := known[d.Device]
 		if !ok {
 			x = firstLast{d.First, d.Last}

@@ -31,8 +31,7 @@ type Worker struct {
 	writer    *write.Writer
 	appends   *write.Appends
 	erasing   erasing
-	memory    memoryUse
-	shelved   retry.Backoff // of the shelf, which has failed
+	pressure  pressure
 	taking    recordUse
 	loading   *Loading // while the journal is being loaded
 	ticked    time.Time
@@ -70,8 +69,9 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		Spreads: retry.NewSpreads(uint64(a.Stream), uint64(a.Partition)), Nonce: cfg.Nonce,
 	}
 	log := admit.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: p.Now.UnixMilli()}
-	w := &Worker{cfg: cfg, observer: p.Observer, erasing: erasing{applied: map[string]bool{}},
-		memory: memoryUse{Memory: p.Memory}}
+	w := &Worker{cfg: cfg, observer: p.Observer, erasing: erasing{applied: map[string]bool{},
+		at: control.ErasurePartition{Stream: a.Stream, Partition: a.Partition}}}
+	w.pressure = pressure{w: w, memory: memoryUse{Memory: p.Memory}}
 	w.bins = bins.New(bins.Config{
 		Topic: cfg.Topic, Partition: a.Partition, Stream: a.Stream, Owner: a.Owner,
 		Hold: cfg.Hold, MaxBehind: cfg.MaxBehind, Linger: cfg.Linger, Journal: cfg.Journal,
@@ -88,6 +88,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		Retry: out.Retry, Devices: w.bins,
 	})
 	w.taking.decoder = w.admission.Decoder()
+	w.erasing.bins = w.bins
 	w.appends = write.NewAppends(w.writer, w.admission.Limits)
 	return w
 }
@@ -162,31 +163,6 @@ func (w *Worker) FeedUnreadable(s admit.Unreadable) {
 	w.Skip(s.Through + 1)
 }
 
-// settle brings what others count of this worker up to date, after each step.
-func (w *Worker) settle() {
-	w.forgetGone()
-	w.memory.set(w.Held())
-}
-
-// forgetGone drops what limits know of devices that were forgotten.
-func (w *Worker) forgetGone() {
-	for _, d := range w.bins.TakeGone() {
-		w.admission.Limits.Forget(d.Tenant, d.Device, d.All)
-	}
-}
-
-// Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
-// lingering, what is known of devices and chains, names, and dead letters.
-func (w *Worker) Held() int64 {
-	n := w.bins.Index.Held + w.bins.Bytes + w.bins.Names.Bytes()
-	n += int64(w.writer.Publisher.Refused.Bytes + w.bins.Updates.Bytes())
-	n += int64(w.writer.Publisher.Deferred.Bytes) + w.admission.Limits.Bytes()
-	if w.loading != nil {
-		n += w.loading.bytes
-	}
-	return n
-}
-
 // IsRefusing reports whether more dead letters wait to be published than should: no record is to be fed until they are.
 func (w *Worker) IsRefusing() bool { return w.writer.Publisher.Refused.IsFull() }
 
@@ -225,24 +201,44 @@ func (w *Worker) SnapshotRead(s *control.Snapshot, now time.Time) { w.admission.
 // Stream returns the number of the stream that the partition is read as.
 func (w *Worker) Stream() uint32 { return w.writer.Cfg.Stream }
 
-// Suspect returns the highest tail read from the store that lies at or above both the position and every end of the log
-// seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is
-// none.
-func (w *Worker) Suspect() (tail int64, ok bool) {
-	if w.bins.Log.Suspect < max(w.bins.Log.Position, w.bins.Log.End) {
-		return 0, false
-	}
-	return w.bins.Log.Suspect, true
-}
-
-// LogEnd returns the highest end of the log seen.
-func (w *Worker) LogEnd() int64 { return w.bins.Log.End }
-
-// SetLogEnd records an end of the log: the offset after its last record.
-func (w *Worker) SetLogEnd(end int64) { w.bins.Log.End = max(w.bins.Log.End, end) }
-
 // OpenBins returns how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.bins.Index.Open() }
 
 // Release gives back the memory of a worker that is dropped.
-func (w *Worker) Release() { w.memory.set(0) }
+func (w *Worker) Release() { w.pressure.memory.set(0) }
+
+// SetHorizon says that all records below an offset were fetched before the read of the snapshot began that Jobs and
+// Feed get from now on. Only rows of such records are cut, so that no chunk reaches beyond an order that its writer
+// does not know (rule E-R3). Without a call all rows may be cut: then there must be no orders.
+func (w *Worker) SetHorizon(offset int64) {
+	w.writer.Horizon.Offset, w.writer.Horizon.Bounded = offset, true
+	w.admission.SetHorizon(offset)
+}
+
+// AwaitsSnapshot reports whether chains wait for a newer snapshot.
+func (w *Worker) AwaitsSnapshot() bool { return w.writer.Awaiting.Tenant.Len() > 0 }
+
+// settle brings what others count of this worker up to date, after each step.
+func (w *Worker) settle() {
+	w.forgetGone()
+	w.pressure.memory.set(w.Held())
+}
+
+// forgetGone drops what limits know of devices that were forgotten.
+func (w *Worker) forgetGone() {
+	for _, d := range w.bins.TakeGone() {
+		w.admission.Limits.Forget(d.Tenant, d.Device, d.All)
+	}
+}
+
+// Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
+// lingering, what is known of devices and chains, names, and dead letters.
+func (w *Worker) Held() int64 {
+	n := w.bins.Index.Held + w.bins.Bytes + w.bins.Names.Bytes()
+	n += int64(w.writer.Publisher.Refused.Bytes + w.bins.Updates.Bytes())
+	n += int64(w.writer.Publisher.Deferred.Bytes) + w.admission.Limits.Bytes()
+	if w.loading != nil {
+		n += w.loading.bytes
+	}
+	return n
+}

@@ -177,7 +177,7 @@ func (s *floodRun) arrive(now time.Time) {
 	for s.arrived < len(s.log.due) && s.log.due[s.arrived] <= now.UnixNano() {
 		s.arrived++
 	}
-	s.local.SetLogEnd(int64(s.arrived))
+	s.local.Bins().SetLogEnd(int64(s.arrived))
 }
 
 // loud reports whether the flood is on.

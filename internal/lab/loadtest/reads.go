@@ -254,7 +254,7 @@ func (h openBins) Heads(ctx context.Context, r store.HeadRequest) ([]store.Parti
 
 // Devices implements store.Heads.
 func (h openBins) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
-	return h.Bins().Devices(r), ctx.Err()
+	return h.Bins().ListDevices(r), ctx.Err()
 }
 
 // CatalogUpdates implements store.Heads.

@@ -1,0 +1,126 @@
+package admit
+
+import (
+	"strings"
+
+	"binnacle/internal/control"
+)
+
+// tenants has what Limits knows of tenants, by their names.
+type tenants struct {
+	all    map[string]*tenant
+	recent *tenant // of the last reading
+	bytes  int64   // memory of what is known of devices and labels
+}
+
+// tenant is what Limits knows of a tenant.
+type tenant struct {
+	name string
+	// kept says that the tenant has devices; else it goes with its deferrals.
+	kept    bool
+	devices map[string]*device // for which something is known
+	last    *device            // that was looked for last
+
+	snapshot   *control.Snapshot // by which its limits are
+	configured control.IngestLimits
+	limits     *limits // nil: none
+	meter      meter
+
+	deferral        *deferral // nil: it does not wait as a whole
+	deferredDevices int       // devices that wait by themselves
+	excesses        map[limitName]*excess
+
+	came, round int // values, and in which round of fairness
+	fresh       newDevices
+	series      tenantSeries
+	values      *labelValues // nil: they are not counted
+}
+
+// device is what is known of a device for the limits of its tenant.
+type device struct {
+	id       string
+	deferral *deferral // nil: it is not deferred by itself
+	meter    meter
+	series   deviceSeries
+	bytes    int64
+}
+
+// deviceBytes is what a device takes in memory, beside its name and its series.
+const deviceBytes = 256
+
+// get returns a tenant's state, nil if it is not there.
+func (x *tenants) get(name string) *tenant {
+	if t := x.recent; t != nil && t.name == name {
+		return t
+	}
+	t := x.all[name]
+	if t != nil {
+		x.recent = t
+	}
+	return t
+}
+
+// add returns a tenant's state, made when it is not there.
+func (x *tenants) add(name string) *tenant {
+	t := x.get(name)
+	if t == nil {
+		t = &tenant{name: strings.Clone(name)}
+		x.all[t.name], x.recent = t, t
+	}
+	return t
+}
+
+// keep keeps a tenant of which a reading is taken.
+func (x *tenants) keep(name string) *tenant {
+	t := x.recent
+	if t == nil || t.name != name {
+		t = x.add(name)
+	}
+	t.kept = true
+	return t
+}
+
+// device returns what is known of a device for its limits, nil for nothing.
+func (t *tenant) device(id string) *device {
+	if d := t.last; d != nil && d.id == id {
+		return d
+	}
+	d := t.devices[id]
+	if d != nil {
+		t.last = d
+	}
+	return d
+}
+
+// addDevice returns what is known of a device, made when it is not there.
+func (x *tenants) addDevice(t *tenant, id string) *device {
+	d := t.device(id)
+	if d == nil {
+		if t.devices == nil {
+			t.devices = map[string]*device{}
+		}
+		d = &device{id: strings.Clone(id)}
+		t.devices[d.id], t.last = d, d
+		x.grow(d, deviceBytes+len(id))
+	}
+	return d
+}
+
+// grow counts some more memory, or less, of a device.
+func (x *tenants) grow(d *device, bytes int) {
+	d.bytes += int64(bytes)
+	x.bytes += int64(bytes)
+}
+
+// forgetDevice drops what is known of a device, unless it is deferred by itself.
+func (x *tenants) forgetDevice(t *tenant, d *device) {
+	if d == nil || d.deferral != nil {
+		return
+	}
+	for i := range d.series.days {
+		t.series.remove(d, &d.series.days[i])
+	}
+	x.bytes -= d.bytes
+	delete(t.devices, d.id)
+	t.last = nil
+}
