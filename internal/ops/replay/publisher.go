@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
-	"binnacle/internal/retry"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -38,9 +37,8 @@ type publisher struct {
 	queues []chan *batch // a queue per partition, from add and flush to its goroutine; closed by close
 	group  *errgroup.Group
 	failed <-chan struct{} // closed when a partition has given up, or the context is done
-	added  int64
-	acked  atomic.Int64 // records
-	next   int          // partition of the next message without a key
+	acked  atomic.Int64    // records
+	next   int             // partition of the next message without a key
 }
 
 func newPublisher(ctx context.Context, to producer) (*publisher, error) {
@@ -98,7 +96,6 @@ func (p *publisher) add(m message) bool {
 		return false
 	}
 	p.open[i].add(m)
-	p.added++
 	return true
 }
 
@@ -106,21 +103,6 @@ func (p *publisher) add(m message) bool {
 func (p *publisher) flush() bool {
 	for i, b := range p.open {
 		if len(b.ends) > 0 && !p.send(i) {
-			return false
-		}
-	}
-	return true
-}
-
-// wait waits until all that was flushed is acknowledged. It returns false when a partition has given up.
-func (p *publisher) wait(ctx context.Context) bool {
-	for p.acked.Load() < p.added {
-		select {
-		case <-p.failed:
-			return false
-		default:
-		}
-		if retry.Pause(ctx, time.Millisecond) != nil {
 			return false
 		}
 	}

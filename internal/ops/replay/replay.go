@@ -198,23 +198,9 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	if err != nil {
 		return err
 	}
-	from, err := checkpointOf(cfg)
-	if err != nil {
-		return errors.Join(err, p.close())
-	}
-	s.Skipped = from.Published
-	elements := 0
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
 	var key, value []byte
 	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
-		if elements++; elements <= s.Skipped {
-			return nil
-		}
-		if from.path != "" && elements%checkpointEvery == 0 && p.flush() && p.wait(ctx) {
-			if err := from.store(elements - 1); err != nil {
-				return err
-			}
-		}
 		e.reading.Time += s.Shift
 		if value = e.message(value[:0]); len(value) > maxMessage {
 			e.refuse("its message takes more than %d bytes", maxMessage)
@@ -237,9 +223,6 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	}
 	written := p.close()
 	s.Records = int(p.acked.Load())
-	if written == nil && read == nil {
-		return from.end()
-	}
 	if written == nil && !errors.Is(read, errGivenUp) {
 		return read
 	}

@@ -417,47 +417,6 @@ func TestBackfill(t *testing.T) {
 	require.Empty(t, k.values[0])
 }
 
-// A backfill that was stopped goes on behind what is known to be acknowledged, and in the end nothing is missing.
-func TestBackfillResumes(t *testing.T) {
-	const lines = 50_000
-	var text strings.Builder
-	for i := range lines {
-		text.WriteString(`{"tenant":"acme","device":"d` + strconv.Itoa(i%7) + `","ts":` + strconv.Itoa(i) + `,"values":{"x":1}}` + "\n")
-	}
-	cfg := config(writeFile(t, "old.ndjson", text.String()))
-	cfg.Grant = func(context.Context, control.BackfillWork) (string, error) { return "leave", nil }
-	k := newTopic(t, 3)
-	ctx, stop := context.WithCancel(t.Context())
-	sent := 0
-	k.onSend = func(n int) {
-		if sent += n; sent > 30_000 {
-			stop()
-		}
-	}
-	_, err := replay.RunTo(ctx, cfg, k)
-	require.ErrorIs(t, err, context.Canceled)
-	before, _ := k.all()
-	require.Less(t, len(before), lines)
-
-	k.onSend = nil
-	s, err := replay.RunTo(t.Context(), cfg, k)
-	require.NoError(t, err)
-	require.Positive(t, s.Skipped)
-	require.Equal(t, lines, s.Skipped+s.Records)
-	require.LessOrEqual(t, s.Skipped, len(before))
-	_, values := k.all()
-	seen := map[string]bool{}
-	for _, v := range values {
-		seen[v] = true
-	}
-	require.Len(t, seen, lines)
-
-	s, err = replay.RunTo(t.Context(), cfg, k)
-	require.NoError(t, err)
-	require.Zero(t, s.Skipped, "it had ended")
-	require.Equal(t, lines, s.Records)
-}
-
 // What a backfill takes is said by chunks that are made as an ingester makes them.
 func TestBackfillSaysWhatItTakes(t *testing.T) {
 	var text strings.Builder

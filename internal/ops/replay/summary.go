@@ -21,8 +21,6 @@ type Summary struct {
 	Format Format
 	Shift  int64 // milliseconds that were added to every time
 
-	Skipped int // elements of the file that an earlier replay has published
-
 	Records     int // acknowledged Kafka records
 	Readings    int // good readings among them
 	Values      int // of those
@@ -67,9 +65,6 @@ func (s Summary) Print(w io.Writer) error {
 	row := func(name string, n int, note string) { rows = append(rows, []string{name, strconv.Itoa(n), note}) }
 	if s.Shift != 0 {
 		rows = append(rows, []string{"times shifted by", fmt.Sprintf("%+.3f days", float64(s.Shift)/telemetry.DayMillis)})
-	}
-	if s.Skipped > 0 {
-		row("published before", s.Skipped, "by a replay that was stopped; they are not in the counts below")
 	}
 	row("records", s.Records, "")
 	row("readings", s.Readings, "")
