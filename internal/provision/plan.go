@@ -18,22 +18,26 @@ type Found struct {
 	// ReadAt is when the read of Months and Tenants began; zero: now.
 	ReadAt     time.Time
 	Containers []store.ContainerState // that the account has
-	Months     []control.Month        // that were asked for
-	Tenants    []control.Tenant
-	Comes      *control.Tenant        // a tenant as it will be registered; nil where that is not known
-	Periods    []sharding.PeriodEpoch // of containers, in the order of their days
-	Base       []store.ContainerState // that every account has
-	New        []string               // of what the account has, what this process has just made
+	// Months are the requested ones.
+	Months  []control.Month
+	Tenants []control.Tenant
+	Comes   *control.Tenant // a tenant as it will be registered; nil where that is not known
+	// Periods are in the order of their days.
+	Periods []sharding.PeriodEpoch
+	Base    []store.ContainerState // that every account has
+	New     []string               // of what the account has, what this process has just made
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
-	Loads      map[string]Load      // of hot containers, by name
-	Moving     map[string]Load      // of tenants that leave the shared containers, by name: their parts of these
-	Changed    map[string]time.Time // when throughput was last changed; since the process runs at the latest
+	// Loads are those of hot containers, by name.
+	Loads  map[string]Load
+	Moving map[string]Load // of tenants that leave the shared containers, by name: their parts of these
+	// Changed is when throughput was last changed, or when the process started.
+	Changed map[string]time.Time
 }
 
-// Plan returns what to do with every container: those that are there, those that were asked for, and those that
-// the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
-// which order they are done, and which must wait, is Limit's.
+// Plan returns what to do with every container: the existing ones, the requested ones, and those that the tenants will
+// need soon. It is a pure function. The steps are in the order of months and names; in which order they are done, and
+// which must wait, is Limit's.
 func (p Policy) Plan(now time.Time, of Found) []Step {
 	pl := planner{now: now, policy: p, tenants: of.Tenants, of: of, seen: make(map[string]store.ContainerState),
 		months: make(map[string]control.Month)}
@@ -205,7 +209,7 @@ func (pl *planner) until(at time.Time) string {
 // nobodyKeeps is why a container goes.
 const nobodyKeeps = "no tenant's retention covers it"
 
-// age says what a container's tier follows from.
+// age returns the reason of a container's tier.
 func (pl *planner) age(t Tier, of sharding.Span) string {
 	switch t {
 	case Next:
@@ -260,7 +264,8 @@ func (pl *planner) rus(owner string, t Tier, seen store.ContainerState) (rus int
 	return seen.Throughput.RUs, ""
 }
 
-// hotRUs returns the throughput with which a container of an owner becomes hot: that of the one that is hot now.
+// hotRUs returns the throughput with which a container of an owner becomes hot: the throughput of the one that is hot
+// now.
 func (pl *planner) hotRUs(owner string) int {
 	hot := 0
 	for name, seen := range pl.seen {
@@ -303,11 +308,11 @@ func (pl *planner) stays(chunks string, soon bool) bool {
 	return ok && s.Action != Expire && s.Action != Drop
 }
 
-// over reports whether a container is nobody's any more: the retention of all tenants with an epoch in it is
-// over, for its last day and the grace. Where no tenant has one the answer is no: a container is
-// dropped for what is known, not for what is not. A tenant's own container is that tenant's alone: its retention
-// decides even without an epoch, as when the container was made ahead and the tenant went back to the shared ones. One
-// that was asked for lately is kept as well.
+// over reports whether a container belongs to no tenant any more: the retention of all tenants with an epoch in it is
+// over, for its last day and the grace. Where no tenant has one the answer is no: a container is dropped for what is
+// known, not for what is not. A tenant's own container is that tenant's alone: its retention decides even without an
+// epoch, as when the container was made ahead and the tenant went back to the shared ones. One that was asked for
+// lately is kept as well.
 func (pl *planner) over(owner string, of sharding.Span, month control.Month) bool {
 	grace := pl.policy.Grace
 	if pl.now.Before(month.Asked.Add(grace)) {

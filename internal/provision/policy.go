@@ -1,5 +1,5 @@
-// Package provision keeps the containers of chunks in the shape that their age asks for: made before
-// they are needed, with the throughput of their tier, dropped when nobody's retention covers them.
+// Package provision keeps the containers of chunks in the shape that their age asks for: made before they are needed,
+// with the throughput of their tier, dropped when no retention covers them.
 //
 // Plan is a pure function of time, policy and what was observed; Provisioner observes, plans and applies in a
 // loop. The package knows nothing of Cosmos DB's protocol: it is given what manages containers. The tiers are
@@ -46,7 +46,7 @@ type Policy struct {
 	// PerPartition says that autoscale is billed by physical partition, as in accounts made after 2024-09-25 (Azure
 	// Cosmos DB docs, provision-throughput-autoscale).
 	PerPartition bool
-	// RollupsRUs is the autoscale maximum of the containers of rollups, one beside each of chunks; 0 makes none.
+	// RollupsRUs is the autoscale maximum of the containers of rollups, one for each container of chunks; 0 makes none.
 	RollupsRUs int
 
 	Ahead       time.Duration // how long before its first day a container is made

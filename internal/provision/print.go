@@ -56,12 +56,14 @@ func Print(w io.Writer, steps []Step) error {
 
 // Printed is a plan as JSON.
 type Printed struct {
-	Steps    []PrintedStep `json:"steps"`
-	Now      ru.Bill       `json:"dollars_now"`   // a month, list price
-	After    ru.Bill       `json:"dollars_after"` // when all steps are done that need not wait
-	Profiles *Comparison   `json:"profiles,omitempty"`
-	Period   *NewPeriod    `json:"period,omitempty"`
-	MaxRUs   int           `json:"max_rus"` // of all containers together
+	Steps []PrintedStep `json:"steps"`
+	Now   ru.Bill       `json:"dollars_now"` // a month, list price
+	// After is the bill when all steps are done that need not wait.
+	After    ru.Bill     `json:"dollars_after"`
+	Profiles *Comparison `json:"profiles,omitempty"`
+	Period   *NewPeriod  `json:"period,omitempty"`
+	// MaxRUs bounds all containers together.
+	MaxRUs int `json:"max_rus"`
 }
 
 // PrintedStep is a step as JSON.

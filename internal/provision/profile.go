@@ -43,7 +43,8 @@ const (
 type sharedLoad struct {
 	none bool // the database has none, and never will
 	peak float64
-	at   time.Time // when peak was read
+	// at is when peak was read.
+	at time.Time
 }
 
 // isShared reports whether containers of a database can share its throughput.
@@ -154,9 +155,11 @@ func (pl *planner) boundShared(steps []Step) {
 
 // Comparison is what profiles cost in a month, by list prices, with the least storage that is billed.
 type Comparison struct {
-	PeakRUs      float64 `json:"peak_rus"`       // RU/s of the busiest minute of the last day; 0: not known
-	SharedRUs    int     `json:"shared_rus"`     // what is needed to share
-	BreakEvenRUs float64 `json:"break_even_rus"` // what would be shared when Auto changes to Large
+	PeakRUs float64 `json:"peak_rus"` // RU/s of the busiest minute of the last day; 0: not known
+	// SharedRUs is the throughput that sharing needs.
+	SharedRUs int `json:"shared_rus"`
+	// BreakEvenRUs is the shared throughput at which Auto changes to Large.
+	BreakEvenRUs float64 `json:"break_even_rus"`
 	Small        ru.Bill `json:"dollars_small"`
 	Large        ru.Bill `json:"dollars_large"`
 }

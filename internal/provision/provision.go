@@ -49,9 +49,9 @@ type Config struct {
 	Base []store.ContainerState
 	// New are those of them, and the database, that were made a moment ago. The first round records that.
 	New []string
-	// Heat is what is known of the load; nil for nothing.
+	// Heat reads the load; by default the load is unknown.
 	Heat Heat
-	// Fresh says that there is no database yet, and that the profile decides of it: a plan is to be seen.
+	// Fresh says that there is no database yet, and that the profile decides on it: only a plan is shown.
 	Fresh bool
 
 	Now func() time.Time // time.Now
@@ -84,16 +84,19 @@ type Provisioner struct {
 	wake    chan struct{} // of size 1: a wish that was not heard yet covers later ones
 
 	// Owned by Run, or the caller of Once.
-	known  map[string]known
-	scaled map[string]time.Time // when the throughput of hot containers was last changed
+	known map[string]known
+	// scaled is when the throughput of hot containers was last changed.
+	scaled map[string]time.Time
 	// hasReadActions reports whether scaled has the changes of the time before this process.
 	hasReadActions bool
-	isBound        bool                              // the last round wanted more than the ceiling lets it buy
-	changed        []time.Time                       // when throughput was changed, within Policy.ChangesWithin
-	started        map[string]*control.StartedAction // what has failed and is tried again, by action and container
-	served         map[string]bool                   // containers that the last round saw or made, or has no room for
-	shared         sharedLoad
-	fresh          []string // Config.New, until they are recorded
+	isBound        bool // the last round wanted more than the ceiling lets it buy
+	// changed is when throughput was changed, within Policy.ChangesWithin.
+	changed []time.Time
+	// started holds the failed actions that are tried again, by action and container.
+	started map[string]*control.StartedAction
+	served  map[string]bool // containers that the last round saw or made, or has no room for
+	shared  sharedLoad
+	fresh   []string // Config.New, until they are recorded
 }
 
 type known struct {
@@ -186,7 +189,7 @@ func (p *Provisioner) wait(ctx context.Context, round, poll <-chan time.Time) bo
 	}
 }
 
-// asked reports whether somebody asked for a container that the last round has not dealt with.
+// asked reports whether a process has requested a container that the last round has not dealt with.
 func (p *Provisioner) asked(ctx context.Context) bool {
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {

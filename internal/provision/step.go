@@ -26,11 +26,12 @@ type Step struct {
 	Tier      Tier
 	Action    Action
 	Now       store.Throughput // zero when the container is not there
-	Wanted    store.Throughput // zero when it is to be gone
-	GB        float64          // data and index, as far as they are known
-	Waits     string           // why the action is not done now; empty when it is
-	Why       string           // why something is done; empty when nothing is
-	Beyond    int              // RU/s that are wanted beyond Policy.MaxRUs, and not bought
+	// Wanted is zero for a container that must go.
+	Wanted store.Throughput
+	GB     float64 // data and index, as far as they are known
+	Waits  string  // why the action is not done now; empty when it is
+	Why    string  // why something is done; empty when nothing is
+	Beyond int     // RU/s that are wanted beyond Policy.MaxRUs, and not bought
 
 	month control.Month // what was stored of the container, or of the chunks that it is beside, when this was decided
 }

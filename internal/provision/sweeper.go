@@ -79,7 +79,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	return loop.Run(ctx, s.Round)
 }
 
-// sweepLease is the lease of the process that sweeps. It is as long as another one waits for a process that has died.
+// sweepLease is the lease of the process that sweeps. Another process waits for its length when the holder has died.
 const sweepLease = "sweep"
 
 // Round deletes of all tenants what is due. What fails is tried again in the next round, from the day on that failed.

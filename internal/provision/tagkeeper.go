@@ -24,7 +24,8 @@ type TagKeeper struct {
 	Every    time.Duration // between two rounds
 	Logger   *slog.Logger
 
-	warned map[string]string // by tenant, of the devices that wait for an operator; Round owns it
+	// warned holds, by tenant, the devices that wait for an operator; Round owns it.
+	warned map[string]string
 }
 
 // Run does a round now and then, until the context ends; then it returns nil.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// documentBytes is how full documents are to be: request units for a byte are least at 32 KB.
+	// documentBytes is the size of full documents: request units for a byte are least at 32 KB.
 	documentBytes = 28 << 10
 	// tableBytes bounds the tables that are filled at a time.
 	tableBytes = 96 << 20
@@ -29,14 +29,15 @@ type batchBuilder struct {
 	batch   rollup.Batch
 	metrics map[string]*rollup.Metric
 	without map[string]bool
-	until   int64 // of all hours, 0 for never
+	// until is the expiry of all hours, 0 for never.
+	until   int64
 	series  []rollup.Series
 	part    int
 	widest  int // how many series a part may have, 0 if there is one part
 	builder rollup.Builder
 }
 
-// buildBatch makes rollups of hours, of all devices, in place of what was there.
+// buildBatch makes rollups of hours, of all devices, in place of the former ones.
 func (r *round) buildBatch(ctx context.Context, from, to int, grids []rollup.Grid) error {
 	g, err := r.readChunks(ctx, from, to)
 	if err != nil {
@@ -143,8 +144,9 @@ func (s *batchBuilder) storePart(ctx context.Context, devices []string, chunks m
 // metricTable is one metric of a part.
 type metricTable struct {
 	table *rollup.Table
-	rows  []int32 // those that have samples
-	at0   []rollup.Sample
+	// rows are the rows with samples.
+	rows []int32
+	at0  []rollup.Sample
 
 	resets        int
 	tooManyResets bool // resets for any document: they are forgotten, since tables have no bound for them

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// choose splits metrics into those that get rollups and the others, both sorted. Where there are more metrics than
-// --rollup-metrics, those of --rollup-first come first, in its order, then the others by name.
+// choose splits metrics into the ones that get rollups and the others, both sorted. Where there are more metrics than
+// --rollup-metrics, the metrics of --rollup-first come first, in its order, then the others by name.
 func (r *round) choose(metrics map[string]bool) (chosen, others []string) {
 	all := slices.SortedFunc(maps.Keys(metrics), func(a, b string) int {
 		return cmp.Or(r.rank(a)-r.rank(b), cmp.Compare(a, b))

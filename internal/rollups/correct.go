@@ -28,7 +28,7 @@ type deviceRows struct {
 	tables map[string]*metricTable
 }
 
-// correct computes the devices anew that are marked, from all their chunks, and only in the hours that are marked.
+// correct computes the marked devices again, from all their chunks, and only in the hours that are marked.
 func (r *round) correct(ctx context.Context) error {
 	before := r.ReadRUs + r.WriteRUs
 	corrections := r.corrections()

@@ -39,12 +39,13 @@ type Report struct {
 	Corrected   int          // devices that were recomputed
 	Raw         int          // devices that are read raw, now
 	Due         rollup.Hours // hours that were due and had no rollups when the round began
-	Open        rollup.Hours // those of them that have none still
-	Documents   int          // rollups, series indexes and corrections written
-	Bytes       int
-	Read        int // chunks read
-	ReadRUs     float64
-	WriteRUs    float64
+	// Open are the hours of Due that still have no rollups.
+	Open      rollup.Hours
+	Documents int // rollups, series indexes and corrections written
+	Bytes     int
+	Read      int // chunks read
+	ReadRUs   float64
+	WriteRUs  float64
 	// CorrectionRUs is the part of both that devices cost which were recomputed.
 	CorrectionRUs float64
 	Lost          bool // another writer was faster: nothing of it counts
@@ -56,8 +57,10 @@ type round struct {
 	Target
 	Report
 
-	old        *rollup.Manifest // as read; empty if there was none
-	manifest   *rollup.Manifest // as it is going to be
+	// old is the manifest as it was read; empty if there was none.
+	old *rollup.Manifest
+	// manifest is the next manifest.
+	manifest   *rollup.Manifest
 	etag       string
 	stored     []storedDocument // documents of this round
 	commitSent bool             // the manifest may name them
@@ -70,7 +73,7 @@ type storedDocument struct {
 	id  string
 }
 
-// errLost says that the manifest was replaced by somebody else.
+// errLost says that another process has replaced the manifest.
 var errLost = errors.New("the manifest has changed meanwhile")
 
 // Round does one round. With an error nothing of it counts, or all: it may be done again.
@@ -78,7 +81,7 @@ func (w *Writer) Round(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, false)
 }
 
-// Rebuild makes the rollups of a day's built and due hours anew.
+// Rebuild makes the rollups of a day's built and due hours again.
 func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, true)
 }
@@ -190,7 +193,7 @@ func (r *round) due(rebuild bool) (due rollup.Hours) {
 	return due
 }
 
-// crowdedHours returns the hours to be rebuilt because so many devices are raw in them, none if they are few.
+// crowdedHours returns the hours to be rebuilt because many devices are raw in them, none if few are.
 func (r *round) crowdedHours() (hours rollup.Hours) {
 	raw, size := 0, 0
 	for _, marked := range r.manifest.Raw {

@@ -13,8 +13,10 @@ import (
 
 // Status is what rollups a key and day has.
 type Status struct {
-	Manifest    *rollup.Manifest // nil if there is none
-	Metrics     []MetricStatus   // by metric
+	// Manifest is nil if there is none.
+	Manifest *rollup.Manifest
+	// Metrics are sorted by name.
+	Metrics     []MetricStatus
 	Corrections int
 	Without     []string // metrics that have samples and no rollups
 }
@@ -25,9 +27,10 @@ type MetricStatus struct {
 	Families  string
 	Hours     rollup.Hours
 	Documents int
-	Bytes     int     // as stored
-	WriteRUs  float64 // modelled, of storing them once
-	ReadRUs   float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
+	// Bytes is the stored size.
+	Bytes    int
+	WriteRUs float64 // modelled, of storing them once
+	ReadRUs  float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
 }
 
 // Status reads what rollups a key and day has, and how much they take. It reads the rollups themselves: what that costs

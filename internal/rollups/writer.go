@@ -27,12 +27,13 @@ type Writer struct {
 	pacer    retry.RUPacer
 	metrics  *metrics
 
-	// Owned by Run.
-	next     map[targetID]time.Time // when a key and day is looked at again
-	failures map[targetID]int       // how often in a row its rounds have failed
+	// Owned by Run. next is when a key and day is checked again.
+	next     map[targetID]time.Time
+	failures map[targetID]int // how often in a row its rounds have failed
 	// uncorrectable has the hours of devices that have too many rows for a correction.
 	uncorrectable map[targetID]map[string]rollup.Hours
-	lag           time.Duration // of the last pass
+	// lag is that of the last pass.
+	lag time.Duration
 }
 
 // targetID names a Target.

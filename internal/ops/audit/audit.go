@@ -36,9 +36,10 @@ type auditor struct {
 	streams    []control.Stream
 	containers []string
 	pacer      retry.RUPacer
-	all        chains // of all days, while the log is still to be read
-	sum        Summary
-	outside    unaudited
+	// all has the chains of all days, while the log must still be read.
+	all     chains
+	sum     Summary
+	outside unaudited
 }
 
 // Run audits what the configuration says, and reports each finding as it is found. The summary is right as far as the
@@ -144,7 +145,7 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 }
 
 // read reads the headers of the tenant, device and day of a chain, and returns what each shows to be wrong by itself.
-// An empty tenant or device stands for all. step is called for each container.
+// An empty tenant or device selects all. step is called for each container.
 func (a *auditor) read(ctx context.Context, of chain, step func()) (entries []*entry, found []Finding, err error) {
 	for _, container := range a.containers {
 		scan := store.HeaderScan{Container: container, Day: of.day, Tenant: of.tenant, Device: of.device, Whole: a.Columns,

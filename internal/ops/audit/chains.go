@@ -66,7 +66,7 @@ func (e *entry) own() (found []Finding) {
 	return found
 }
 
-// check holds I4: numbers from 0 without a gap, and each chunk goes on where the one before it ended.
+// check holds I4: numbers from 0 without a gap, and each chunk continues where the one before it ended.
 func (c chain) check(of []*entry) (found []Finding) {
 	number, through := int64(0), int64(-1)
 	for _, e := range of {

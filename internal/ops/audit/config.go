@@ -1,8 +1,8 @@
-// Package audit holds what is stored against the protocol's invariants and against Kafka: chains without gap or
-// overlap, each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk
-// or in the dead letters. docs/operate/diagnose.md is its manual.
+// Package audit compares the store with the protocol's invariants and against Kafka: chains without gap or overlap,
+// each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk or in
+// the dead letters. docs/operate/diagnose.md is its manual.
 //
-// It only reads, but for Config.SetBack. It runs beside ingest and queries, at the rate of request units that it is
+// It only reads, but for Config.SetBack. It runs while others ingest and query, at the rate of request units that it is
 // given.
 package audit
 
@@ -20,7 +20,7 @@ import (
 	"binnacle/internal/text/duration"
 )
 
-// Config says what is audited. Its tags are package settings's.
+// Config selects the chunks to audit. Its tags are package settings's.
 type Config struct {
 	From   string  `help:"First day to audit: a UTC day such as 2026-11-20, or a time in it, such as -2d. Default: today." placeholder:"TIME"`
 	To     string  `help:"Last day to audit. Default: the first." placeholder:"TIME"`

@@ -47,7 +47,7 @@ func (l *refusals) has(at element) bool {
 // refusalsByTopic are all dead letters.
 type refusalsByTopic map[string]*refusals
 
-// of returns those of a topic.
+// of returns the dead letters of a topic.
 func (l refusalsByTopic) of(topic string) *refusals {
 	if l[topic] == nil {
 		l[topic] = &refusals{elements: make(map[element]bool), whole: make(map[position]bool),
@@ -56,7 +56,7 @@ func (l refusalsByTopic) of(topic string) *refusals {
 	return l[topic]
 }
 
-// readDeadLetters reads all dead letters, and keeps those of topics that are audited.
+// readDeadLetters reads all dead letters, and keeps the ones of audited topics.
 func (a *auditor) readDeadLetters(ctx context.Context, client *kafka.Client) (refusalsByTopic, error) {
 	l := refusalsByTopic{}
 	set, err := a.set()

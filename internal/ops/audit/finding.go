@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Kind says what is wrong.
+// Kind is the kind of a fault.
 type Kind string
 
 // The kinds of findings.

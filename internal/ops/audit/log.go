@@ -29,7 +29,8 @@ type topicAudit struct {
 	partitions []partitionLog
 	refusals   *refusals
 	lost       map[chain]*Finding // open stretches of lost readings
-	setBack    map[int]*lostLog   // by partition
+	// setBack is keyed by partition.
+	setBack map[int]*lostLog
 }
 
 // partitionLog is one partition of the topic.
@@ -115,7 +116,7 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 	return nil
 }
 
-// check holds what was read of the store against the logs.
+// check compares the chunks with the logs.
 func (l *logAudit) check(ctx context.Context) error {
 	total := int64(0)
 	for _, t := range l.topics {

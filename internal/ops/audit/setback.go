@@ -13,8 +13,9 @@ import (
 type SetBack struct {
 	Topic     string `json:"topic"`
 	Partition int    `json:"partition"`
-	From      int64  `json:"from"` // what was committed
-	To        int64  `json:"to"`   // the first record with a lost reading
+	// From is the committed offset.
+	From int64 `json:"from"`
+	To   int64 `json:"to"` // the first record with a lost reading
 }
 
 // lostLog is what a partition has lost, as far as the group can be set back for it.

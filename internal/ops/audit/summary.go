@@ -13,15 +13,16 @@ import (
 
 // Summary is what an audit has seen, and what it took.
 type Summary struct {
-	Days        int           `json:"days"`
-	Chains      int           `json:"chains"`
-	Chunks      int           `json:"chunks"`
-	Readings    int64         `json:"readings"` // in chunks
-	Log         bool          `json:"log"`      // the log was to be read
-	InLog       int64         `json:"inLog"`    // records that the log has
-	Records     int64         `json:"records"`  // of those that were read: what is committed
-	Unread      int64         `json:"unread"`   // of those, records with a schema in a registry, which is not read
-	DeadLetters int64         `json:"letters"`  // dead letters that were read
+	Days   int `json:"days"`
+	Chains int `json:"chains"`
+	Chunks int `json:"chunks"`
+	// Readings counts readings in chunks.
+	Readings    int64         `json:"readings"`
+	Log         bool          `json:"log"`     // the log was to be read
+	InLog       int64         `json:"inLog"`   // records that the log has
+	Records     int64         `json:"records"` // of those that were read: what is committed
+	Unread      int64         `json:"unread"`  // of those, records with a schema in a registry, which is not read
+	DeadLetters int64         `json:"letters"` // dead letters that were read
 	Findings    int           `json:"findings"`
 	SetBack     []SetBack     `json:"setBack,omitempty"`
 	RUs         float64       `json:"rus"`

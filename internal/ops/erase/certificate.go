@@ -34,8 +34,9 @@ type Certificate struct {
 	To      telemetry.Day `json:"to"`
 	By      string        `json:"by"`
 
-	Given     time.Time                 `json:"given"`
-	Hidden    time.Time                 `json:"hidden"` // from then on no query answers what is erased
+	Given time.Time `json:"given"`
+	// Hidden is the time from which on no query answers the erased readings.
+	Hidden    time.Time                 `json:"hidden"`
 	Swept     time.Time                 `json:"swept"`
 	Cleared   time.Time                 `json:"cleared"`
 	Positions []control.ErasurePosition `json:"positions"`
@@ -55,7 +56,7 @@ type Remains struct {
 // ErrNotCleared says that an order has not ended.
 var ErrNotCleared = errors.New("the erasure has not ended")
 
-// NewCertificate returns the certificate of an order. It fails as long as the order is not cleared.
+// NewCertificate returns the certificate of an order. It fails until the order is cleared.
 func NewCertificate(o *control.Erasure, account string, remains []Remains) (*Certificate, error) {
 	if o.ClearedAt().IsZero() {
 		return nil, fmt.Errorf("%w: the certificate of %s follows when it is cleared, %s after it was swept",

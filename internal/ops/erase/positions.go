@@ -21,7 +21,7 @@ type Log interface {
 // the service stores exactly.
 const everyOffset = 1<<53 - 1
 
-// Positions returns the positions of an order that is announced (rule E-R1): the last offset of each partition of each
+// Positions returns the positions of an order that is announced (rule E-R1): the last offset of every partition and
 // stream. Of logs that are gone, of the streams of gone clusters, and of those that were copied all is covered.
 func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition,
 	error) {

@@ -28,7 +28,7 @@ type Chunks interface {
 	store.Replacer
 }
 
-// passes is how often a part of a container is read before the sweep of its order fails and begins anew.
+// passes is how often a part of a container is read before the sweep of its order fails and begins again.
 const passes = 20
 
 // progressEvery is the time after which progress within a container is stored.
@@ -43,7 +43,8 @@ type sweep struct {
 	places map[sharding.Key]*place
 
 	progress control.SweepProgress
-	stored   time.Time // when progress was stored
+	// stored is when progress was stored.
+	stored time.Time
 }
 
 // place is what is found under a first-level key, when nothing is left to be done there.

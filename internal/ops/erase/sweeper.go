@@ -18,11 +18,12 @@ import (
 
 // Config is what a Sweeper needs. Chunks, Rollups, Orders and Snapshot have no default.
 type Config struct {
-	Chunks   Chunks
-	Rollups  store.RollupWriter
-	Orders   *control.ErasureOrders
-	Snapshot func(ctx context.Context) (*control.Snapshot, error) // of a few seconds ago at most
-	By       string                                               // the process, as the end of a sweep names it
+	Chunks  Chunks
+	Rollups store.RollupWriter
+	Orders  *control.ErasureOrders
+	// Snapshot returns a snapshot that is a few seconds old at most.
+	Snapshot func(ctx context.Context) (*control.Snapshot, error)
+	By       string // the process, as the end of a sweep names it
 	// Purge takes what a tenant's catalog has forgotten out of its pages, and reports whether none had any of it; nil: no
 	// catalog is looked at.
 	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
@@ -41,8 +42,9 @@ type Sweeper struct {
 	cfg Config
 
 	// Owned by Run, or the caller of Round.
-	begun map[string]bool        // orders that were swept for the first time
-	clear map[string]*clearState // of orders that are swept
+	begun map[string]bool // orders that were swept for the first time
+	// clear is keyed by orders that are swept.
+	clear map[string]*clearState
 
 	pacer retry.RUPacer
 }

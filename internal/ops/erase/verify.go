@@ -36,17 +36,20 @@ type VerifyConfig struct {
 type Finding struct {
 	Container   string `json:"container,omitempty"`
 	TenantShard string `json:"tenantShard,omitempty"`
-	ID          string `json:"id,omitempty"` // of the document
-	Problem     string `json:"problem"`
+	// ID is the id of the document.
+	ID      string `json:"id,omitempty"`
+	Problem string `json:"problem"`
 }
 
 // Verification is what Verify has read and found.
 type Verification struct {
-	Places   int       `json:"places"`  // first-level keys of containers
-	Chunks   int       `json:"chunks"`  // of the devices and days of the order
-	Rollups  int       `json:"rollups"` // documents, of its days
-	Pages    int       `json:"pages"`   // of the catalog
-	Newer    int       `json:"newer"`   // chunks that were published after the order
+	Places int `json:"places"` // first-level keys of containers
+	// Chunks counts the chunks of the order's devices and days.
+	Chunks  int `json:"chunks"`
+	Rollups int `json:"rollups"` // documents, of its days
+	// Pages counts the pages of the catalog.
+	Pages    int       `json:"pages"`
+	Newer    int       `json:"newer"` // chunks that were published after the order
 	RUs      float64   `json:"rus"`
 	Expired  int       `json:"expired"` // chunks without rows that the certificate counts: their time to live is over
 	Findings []Finding `json:"findings"`
@@ -60,7 +63,8 @@ type verifier struct {
 	tenant      control.Tenant
 	pacer       retry.RUPacer
 	out         Verification
-	places      map[sharding.Key]*place // of chunks without rows
+	// places are those of chunks without rows.
+	places map[sharding.Key]*place
 
 	// Of the place that is being read:
 	live      map[deviceDay]bool // have rows of after the order

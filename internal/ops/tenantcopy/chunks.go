@@ -212,7 +212,7 @@ func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visi
 	return nil
 }
 
-// differs returns how the target's chunk is not what it has to be, empty if it is.
+// differs returns how the target's chunk differs from the source's, empty if it does not.
 func (c *Copier) differs(v *facts, e, at *entry) string {
 	if _, ok := c.ttl(v, e); !ok {
 		return ""
@@ -430,7 +430,7 @@ func (c *Copier) containerOf(v *facts, e *entry) []string {
 	return nil
 }
 
-// add adds what was counted of a part.
+// add adds the counts of a part.
 func (r *Result) add(o *Result) {
 	r.Copied, r.Bytes, r.Expiring = r.Copied+o.Copied, r.Bytes+o.Bytes, r.Expiring+o.Expiring
 	r.Chains, r.Chunks, r.Erased, r.Rows = r.Chains+o.Chains, r.Chunks+o.Chunks, r.Erased+o.Erased, r.Rows+o.Rows

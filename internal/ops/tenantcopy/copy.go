@@ -42,7 +42,7 @@ type Config struct {
 	From, To Side
 	Tenant   string
 	Device   string // empty: all
-	// Days are those of event times, from midnight to midnight.
+	// Days bound event times, from midnight to midnight.
 	Days telemetry.Range
 	// Forget has a catalog forget what an order about all days erases.
 	Forget func(ctx context.Context, pages control.Catalog, o *control.Erasure) error
@@ -57,20 +57,25 @@ type Config struct {
 
 // Result is what a copy has done, and what both sides have in common then.
 type Result struct {
-	Copied   int   `json:"copied"`   // chunks that were created, or would be
-	Replaced int   `json:"replaced"` // chunks with rows that were erased meanwhile, and fences
-	Bytes    int64 `json:"bytes"`    // of both
+	Copied int `json:"copied"` // chunks that were created, or would be
+	// Replaced counts fences, and chunks with rows that were erased since.
+	Replaced int `json:"replaced"`
+	// Bytes counts the bytes of both.
+	Bytes    int64 `json:"bytes"`
 	Expiring int   `json:"expiring"` // chunks left out because a retention hides them
 
-	Chains   int    `json:"chains"` // compared
-	Chunks   int    `json:"chunks"`
-	Erased   int    `json:"erased"` // of the chunks, those without rows
-	Rows     int64  `json:"rows"`
-	Through  int64  `json:"through"`  // the sum of the last offsets of the chains
-	Digest   string `json:"digest"`   // of all chunks that were compared, at the source
+	Chains int `json:"chains"` // compared
+	Chunks int `json:"chunks"`
+	// Erased counts the chunks without rows.
+	Erased  int   `json:"erased"`
+	Rows    int64 `json:"rows"`
+	Through int64 `json:"through"` // the sum of the last offsets of the chains
+	// Digest is that of all compared chunks, at the source.
+	Digest   string `json:"digest"`
 	ToDigest string `json:"toDigest"` // and at the target
 	OnlyTo   int    `json:"onlyTo"`   // chunks that the source keeps no longer
-	Devices  int    `json:"devices"`  // in the catalog
+	// Devices counts the devices in the catalog.
+	Devices int `json:"devices"`
 
 	RUs       float64           `json:"rus"` // at both sides
 	Different []string          `json:"different,omitempty"`
@@ -88,9 +93,10 @@ type Copier struct {
 	toPace   *retry.RUPacer
 	account  string // the name of the source
 
-	mu      sync.Mutex // guards below
-	result  Result
-	streams map[uint32]uint32 // by the number at the source
+	mu     sync.Mutex // guards below
+	result Result
+	// streams is keyed by the number at the source.
+	streams map[uint32]uint32
 	facts   facts
 }
 

@@ -70,7 +70,7 @@ func (c *Copier) Follow(ctx context.Context, end <-chan struct{}) (Result, error
 	}
 }
 
-// known returns what was read last of the control documents.
+// known returns the control documents that were read last.
 func (c *Copier) known() facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -100,7 +100,7 @@ func isStored(to *control.Snapshot, of *control.Erasure) bool {
 	})
 }
 
-// copySuffix stands between the id of an order and a number, where the order was copied once more.
+// copySuffix separates the id of an order and a number, where the order was copied once more.
 const copySuffix = ".again"
 
 // sendOrder stores an order of the source at the target, under its id and time, with the positions of the streams that
@@ -129,7 +129,7 @@ func (c *Copier) sendOrder(ctx context.Context, o *control.Erasure) error {
 	}
 }
 
-// positions returns those of an order at the target.
+// positions returns the positions of an order at the target.
 func (c *Copier) positions(ctx context.Context, o *control.Erasure) (out []control.ErasurePosition, err error) {
 	for _, p := range o.Positions() {
 		at, known := c.streamAt(p.Stream)
