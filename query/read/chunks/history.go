@@ -118,24 +118,43 @@ func (p *scanHistory) add(tenant string, t plan.Target, f scanYield) {
 	}
 }
 
-// Estimate estimates a read of all parts, some of which may be known, without reading anything.
+// SeekCost returns the modelled cost of a scan that finds nothing.
+func SeekCost(seeks int) float64 { return finding(seeks, 0) }
+
+// Estimate estimates a read of all parts, without reading anything.
 func (q *Query) Estimate() (e piece.Estimate) {
 	for p := range q.View.Parts {
 		for _, t := range p.Targets {
-			windows := []store.Window{{Range: t.Range}}
-			if !p.Ordered {
-				windows = q.r.windowsFor(t, q.Request.Metrics, t.Range)
-			}
-			for _, w := range windows {
-				if w.Since > 0 {
-					e.Add(0, finding(seeks(t)+1, 0), false)
-					continue
-				}
-				yield, ok := q.r.history.of(q.Request.Tenant, t)
-				documents, rus := yield.over(daysOf(w.Range, q.r.cfg.Now().UnixMilli()), seeks(t))
-				e.Add(documents, rus, !ok)
+			if p.Ordered {
+				q.EstimateScan(&e, t, q.DaysOf(t.Range))
+			} else {
+				q.EstimateRead(&e, t, t.Range)
 			}
 		}
 	}
 	return e
 }
+
+// EstimateSeeks adds a scan that is expected to find nothing.
+func (q *Query) EstimateSeeks(e *piece.Estimate, seeks int) { e.Add(0, SeekCost(seeks), false) }
+
+// EstimateRead adds the expected cost of a range of a target's chunks, parts of which may be known.
+func (q *Query) EstimateRead(e *piece.Estimate, t plan.Target, r telemetry.Range) {
+	for _, w := range q.r.windowsFor(t, q.Request.Metrics, r) {
+		if w.Since > 0 {
+			q.EstimateSeeks(e, seeks(t)+1)
+		} else {
+			q.EstimateScan(e, t, q.DaysOf(w.Range))
+		}
+	}
+}
+
+// EstimateScan adds a scan over a number of days of a target's chunks.
+func (q *Query) EstimateScan(e *piece.Estimate, t plan.Target, days float64) {
+	yield, ok := q.r.history.of(q.Request.Tenant, t)
+	documents, rus := yield.over(days, seeks(t))
+	e.Add(documents, rus, !ok)
+}
+
+// DaysOf returns how many days of a range are not in the future.
+func (q *Query) DaysOf(r telemetry.Range) float64 { return daysOf(r, q.r.cfg.Now().UnixMilli()) }

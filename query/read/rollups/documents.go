@@ -11,6 +11,7 @@ import (
 	"binnacle/binning/rollup"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/query/read/chunks"
 	"binnacle/query/read/kept"
 	"binnacle/query/read/piece"
 	"binnacle/sharding"
@@ -109,6 +110,9 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 		e.RollupScans = append(e.RollupScans, piece.RollupScanExplained{RollupKey: s.Key,
 			Range: s.Range, Documents: usage.Documents, RequestUnits: usage.RUs})
 	})
+	if err == nil && own == nil {
+		j.r.learn(j.Request.Tenant, usage.Documents, usage.RUs-chunks.SeekCost(rollupSeeks))
+	}
 	switch {
 	case own != nil:
 		return own

@@ -7,14 +7,17 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/binning/rollup"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/chunks"
 	"binnacle/query/read/heads"
 	"binnacle/query/read/piece"
 	"binnacle/query/read/plan"
+	"binnacle/sharding"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -58,7 +61,6 @@ func (q *Query) Read(ctx context.Context) error {
 		return err
 	}
 	q.noteDays(jobs)
-	q.learn(jobs)
 	for _, j := range jobs {
 		for _, d := range j.days {
 			q.explainCovered(j, d)
@@ -367,39 +369,69 @@ func (q *Query) check(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// Estimate estimates a read of all keys by what reads of the tenant have cost a day of a key.
+// Estimate estimates a read. Known manifests name the documents that it needs, and some of these may be known too. A
+// day without a known manifest counts with the price of asking for it.
 func (q *Query) Estimate() (e piece.Estimate) {
-	days := 0
 	for _, j := range q.jobs() {
-		days += len(j.days)
+		j.estimateDocuments(&e)
+		for r := range j.uncovered() {
+			j.EstimateRead(&e, j.target, r)
+		}
+		for windows := len(j.windowsSince()); windows > 0; windows -= store.MaxScanWindows { // for newer chunks
+			j.EstimateSeeks(&e, 1+3*min(windows, store.MaxScanWindows))
+		}
+		j.estimateRaw(&e)
 	}
-	q.r.mu.Lock()
-	defer q.r.mu.Unlock()
-	rus, ok := q.r.rus[q.Request.Tenant]
-	e.Add(0, float64(days)*rus, !ok)
 	return e
 }
 
-// maxTenants bounds the tenants with remembered costs.
-const maxTenants = 4096
+// estimateDocuments adds manifests and rollup documents, and covers the days of known manifests.
+func (j *job) estimateDocuments(e *piece.Estimate) {
+	unknown, lacking, seen := 0, make(map[string]int), make(map[string]bool)
+	for _, d := range j.days {
+		key := manifestKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, d.day}
+		v, known := j.r.cfg.Room.Get(key, manifestsAge)
+		if l, _ := v.(*manifest); l != nil {
+			d.cover(l, j.Request.Rollups)
+		} else if !known {
+			unknown++
+		}
+	}
+	j.refs(func(_ *dayRead, ref rollup.Ref, _ string) {
+		if _, known := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); !known && !seen[ref.ID] {
+			lacking[ref.Key]++
+		}
+		seen[ref.ID] = true
+	})
+	each, ok := j.r.costs(j.Request.Tenant)
+	if unknown > 0 {
+		j.EstimateSeeks(e, rollupSeeks)
+		e.RequestUnits, e.Guessed = e.RequestUnits+float64(unknown)*each, true
+	}
+	for _, documents := range lacking {
+		j.EstimateSeeks(e, rollupSeeks)
+		e.RequestUnits, e.Guessed = e.RequestUnits+float64(documents)*each, e.Guessed || !ok
+	}
+}
 
-// learn takes what a read has cost. It counts as much as all reads before it.
-func (q *Query) learn(jobs []*job) {
-	days := 0
-	for _, j := range jobs {
-		days += len(j.days)
+// estimateRaw adds the chunks of devices that are raw on covered days.
+func (j *job) estimateRaw(e *piece.Estimate) {
+	named, days := make(map[string]bool), 0.0
+	for _, d := range j.days {
+		switch {
+		case !d.hasRollups() || len(d.raw) == 0:
+		case len(d.raw) > manyRaw:
+			j.EstimateRead(e, j.target, d.asked)
+		default:
+			days += j.DaysOf(d.asked)
+			for device := range d.raw {
+				if j.Request.Asks(device) {
+					named[device] = true
+				}
+			}
+		}
 	}
-	if days == 0 {
-		return
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(named)), store.MaxScanDevices) {
+		j.EstimateScan(e, plan.Target{Visit: j.target.Visit, Devices: some}, days)
 	}
-	rus := q.Account.Stats().RequestUnits / float64(days)
-	q.r.mu.Lock()
-	defer q.r.mu.Unlock()
-	if len(q.r.rus) > maxTenants {
-		clear(q.r.rus)
-	}
-	if old, ok := q.r.rus[q.Request.Tenant]; ok {
-		rus = (old + rus) / 2
-	}
-	q.r.rus[q.Request.Tenant] = rus
 }

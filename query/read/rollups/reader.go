@@ -27,7 +27,7 @@ type Reader struct {
 	cfg Config
 
 	mu  sync.Mutex         // guards below
-	rus map[string]float64 // the cost of a day of a key, by tenant
+	rus map[string]float64 // the cost of a document, by tenant
 }
 
 // New makes a Reader.
@@ -105,4 +105,36 @@ func (d *Document) Row(place int) int {
 		return -1
 	}
 	return int(d.Rows[place])
+}
+
+// rollupSeeks is the seeks of a scan of rollup documents: the values and ranges of its conditions.
+const rollupSeeks = 5
+
+// costs returns what a rollup document of a tenant costs on top of the seeks of its scan.
+func (r *Reader) costs(tenant string) (rus float64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rus, ok = r.rus[tenant]
+	return rus, ok
+}
+
+// maxTenants bounds the tenants with remembered costs.
+const maxTenants = 4096
+
+// learn takes the documents and the cost, without seeks, of a scan of rollups. The last scan counts as much as all
+// before it.
+func (r *Reader) learn(tenant string, documents int, rus float64) {
+	if documents == 0 {
+		return
+	}
+	rus = max(0, rus) / float64(documents)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.rus) > maxTenants {
+		clear(r.rus)
+	}
+	if old, ok := r.rus[tenant]; ok {
+		rus = (old + rus) / 2
+	}
+	r.rus[tenant] = rus
 }
