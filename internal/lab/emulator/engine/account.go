@@ -98,7 +98,7 @@ func Open(cfg Config) (*Account, error) {
 		return nil, err
 	}
 	c := &Account{
-		cfg: cfg, store: st, pace: budget.NewPace(cfg.Limits.OfferChanges), databases: map[string]*database{},
+		cfg: cfg, store: st, pace: &budget.Pace{}, databases: map[string]*database{},
 	}
 	c.due.Store(nothingDue)
 	if err := c.load(); err != nil {

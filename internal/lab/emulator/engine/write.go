@@ -189,7 +189,7 @@ func (w *writing) stage(b *kv.Batch, from kv.Reader, count counters) (counters, 
 		}
 	}
 	if w.Op != OpDelete {
-		if f := w.doc.Check(w.account.cfg.Limits.bounds()); f != nil {
+		if f := w.doc.Check(); f != nil {
 			return count, charged(f)
 		}
 	}
