@@ -159,20 +159,6 @@ func (c component) hashed() epk.Component {
 	return epk.Null()
 }
 
-// value returns the component as a parameter of a query; ok is false where there is none to compare with.
-func (c component) value() (v any, ok bool) {
-	switch c.kind {
-	case fastjson.TypeString:
-		return c.text, c.there
-	case fastjson.TypeNumber:
-		n, err := strconv.ParseFloat(c.text, 64)
-		return n, c.there && err == nil
-	case fastjson.TypeTrue, fastjson.TypeFalse:
-		return c.kind == fastjson.TypeTrue, c.there
-	}
-	return nil, false
-}
-
 // spelled returns the component for people.
 func (c component) spelled() string {
 	switch {

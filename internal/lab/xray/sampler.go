@@ -42,12 +42,8 @@ const (
 	edgeRUs     = 2.9
 	countRUs    = 3.1
 	pageRUs     = 3.1
-	hotKeyRUs   = 3.2
 	firstRowRUs = 0.05
 )
-
-// hotKeys is how many of the fullest keys are counted exactly.
-const hotKeys = 3
 
 // learnRows is from how many documents the sample learns what one is charged.
 const learnRows = 20
@@ -68,7 +64,7 @@ func (s *sampler) read(ctx context.Context) error {
 	}
 	n := float64(len(s.ranges))
 	// Each range is asked for its oldest and its newest document, for one count and for one page.
-	least := s.source.Charged() + n*(2*edgeRUs+countRUs+pageRUs) + pageRUs + hotKeys*hotKeyRUs
+	least := s.source.Charged() + n*(2*edgeRUs+countRUs+pageRUs) + pageRUs
 	if least > s.cfg.MaxRUs {
 		return fmt.Errorf("container %s has %d physical partitions: to see each takes %.0f RU, and --max-rus allows %.0f",
 			s.cfg.Container, len(s.ranges), least, s.cfg.MaxRUs)
@@ -81,10 +77,7 @@ func (s *sampler) read(ctx context.Context) error {
 	if err := s.count(ctx); err != nil {
 		return err
 	}
-	if err := s.fill(ctx); err != nil {
-		return err
-	}
-	return s.countHotKeys(ctx)
+	return s.fill(ctx)
 }
 
 func (s *sampler) say(format string, args ...any) {
@@ -169,7 +162,7 @@ func (s *sampler) fill(ctx context.Context) error {
 			}
 			s.docs = nil
 		}
-		rus := max(0, s.left()-hotKeys*hotKeyRUs-pages*pageRUs)
+		rus := max(0, s.left()-pages*pageRUs)
 		pages--
 		rows := int(min(c.count, max(1, rus*c.count/total/s.perRow)))
 		total -= c.count
