@@ -37,7 +37,7 @@ var keys = []string{
 
 // typed lists the keys that are flags of one command all the same: a person types them for one call.
 var typed = map[string][]string{
-	"emulator":        {"consistency", "partition-bytes", "region", "split-takes"},
+	"emulator run":    {"consistency", "partition-bytes", "region", "split-takes"},
 	"replay":          {"lp-*"},
 	"rollups rebuild": {"rollup-first", "rollup-metrics"},
 }

@@ -94,6 +94,9 @@ func commandOf(args []string) string {
 	if !strings.HasPrefix(command, "rollups ") && len(args) > 0 {
 		command = args[0]
 	}
+	if command == "emulator" {
+		return "emulator run"
+	}
 	return command
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"binnacle/internal/lab/emulator"
+	"binnacle/internal/lab/emulator/recording"
 	"binnacle/internal/ops"
 )
 
@@ -25,6 +27,7 @@ type EmulatorConfig struct {
 	TLS           ops.TLS          `kong:"embed"`
 	Hosts         ops.TrustedHosts `kong:"embed"`
 	DataDir       string           `help:"Data directory." default:"./binnacle-data/cosmos"`
+	Record        string           `help:"File that takes every exchange with its charge, one line of JSON each, for \"binnacle emulator diff\". It is written anew. Default: none." type:"path" placeholder:"FILE"`
 	Emulator      emulator.Config  `kong:"embed"`
 }
 
@@ -46,6 +49,9 @@ func (cfg EmulatorConfig) Run(ctx context.Context, env ops.Env) error {
 			return err
 		}
 		cfg.Emulator.DataDir = cfg.DataDir
+		if err := p.recordTo(cfg.Record, &cfg.Emulator); err != nil {
+			return err
+		}
 		s, err := p.openEmulator(cfg.Emulator)
 		if err != nil {
 			return err
@@ -87,6 +93,20 @@ func (cfg EmulatorConfig) Run(ctx context.Context, env ops.Env) error {
 		fmt.Fprint(p.Stdout, text.String())
 		return nil
 	})
+}
+
+// recordTo makes the emulator record its exchanges in a file, "" for none.
+func (p *process) recordTo(name string, cfg *emulator.Config) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("record exchanges: %w", err)
+	}
+	cfg.Record = recording.NewWriter(file)
+	p.onClose("the recording", func() error { return errors.Join(cfg.Record.Err(), file.Close()) })
+	return nil
 }
 
 // openEmulator opens the embedded Cosmos DB and adds its stage. Its transport works from now on.

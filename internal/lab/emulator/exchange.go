@@ -25,6 +25,7 @@ type exchange struct {
 	request *http.Request
 	route   route
 	now     time.Time
+	query   string // its text, once it is known
 
 	advertise string // endpoint that the account document names; "": the one that the client has used
 }
@@ -102,7 +103,11 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
-	return x.attempt(serve)
+	rep, err := x.attempt(serve)
+	if s.cfg.Record != nil {
+		x.record(rep, err)
+	}
+	return rep, err
 }
 
 // attempt serves the request, unless a fault hits it.
