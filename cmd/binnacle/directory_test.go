@@ -106,7 +106,8 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	require.ElementsMatch(t, []string{"notes.txt", ".hidden", "sub", "kafka.bak", "kafka", "cosmos", "spill"}, names)
+	require.ElementsMatch(t, []string{"notes.txt", ".hidden", "sub", "kafka.bak", "kafka", "cosmos", "spill",
+		"charges"}, names)
 	for _, f := range foreign {
 		text, err := os.ReadFile(filepath.Join(dir, f))
 		require.NoError(t, err)

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
+	"path/filepath"
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -33,6 +35,13 @@ func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 	}
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
 	writer := heatlog.NewChargesWriter(p.charges, client.Heat(), retry.Trouble{Log: p.partLogger("charges")})
+	if p.dataDir != "" {
+		// Of this account: the next process of the directory may have another one.
+		of := fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(cfg.Endpoint)))
+		if err := writer.KeepIn(filepath.Join(p.dataDir, "charges", of)); err != nil {
+			return nil, err
+		}
+	}
 	p.add("charges", writer.Run)
 	p.add("heat", func(ctx context.Context) error { return p.heat.Run(ctx, client.Heat()) })
 	return client, nil

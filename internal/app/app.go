@@ -37,6 +37,7 @@ type process struct {
 	life     *lifecycle
 	heat     *heatlog.Collector // of the requests of the process's client
 	charges  *charges.Counter   // of the same
+	dataDir  string             // of the process; empty: none
 	began    time.Time          // of the first stage
 	added    []stage
 	opened   []func() // gives back what was opened

@@ -145,6 +145,7 @@ func (d *dev) publishing() *httpapi.Publishing {
 }
 
 func (d *dev) compose(ctx context.Context) error {
+	d.dataDir = d.cfg.DataDir
 	client, err := d.connectTo(d.emulator)
 	if err != nil {
 		return err

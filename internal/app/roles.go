@@ -29,7 +29,7 @@ type IngestConfig struct {
 	Heads    HeadsListener           `kong:"embed,group='Heads'"`
 	Admin    AdminConfig             `kong:"embed"`
 
-	DataDir  string `help:"Directory of the spill file, which takes rows of open bins beyond --memory-mb. It is a cache and may be lost. Default: none; bins are stored early instead." placeholder:"DIR"`
+	DataDir  string `help:"Directory of the spill file, which takes rows of open bins beyond --memory-mb. It is a cache and may be lost. What the process was charged is kept there too, until it is stored. Default: none; bins are stored early instead." placeholder:"DIR"`
 	Register bool   `help:"Register a tenant with its first reading, with the retention of --retention. Default: readings of unknown tenants become dead letters."`
 	Check    bool   `help:"Check that everything the role needs exists, and exit."`
 }
@@ -68,6 +68,7 @@ func (cfg IngestConfig) Run(ctx context.Context, env ops.Env) error {
 			return err
 		}
 		p.start()
+		p.dataDir = cfg.DataDir
 		client, err := p.connect(cfg.Account)
 		if err != nil {
 			return err
@@ -270,6 +271,7 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		return err
 	}
 	p.start()
+	p.dataDir = in.DataDir
 	client, err := p.connect(in.Account)
 	if err != nil {
 		return err

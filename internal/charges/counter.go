@@ -78,6 +78,9 @@ func NewCounter(writer string) *Counter {
 	return &Counter{writer: writer, months: map[Month]*month{}}
 }
 
+// Writer returns the name that begins the ids of documents.
+func (c *Counter) Writer() string { return c.writer }
+
 // at returns the counts of a month. The caller holds mu.
 func (c *Counter) at(now time.Time) *month {
 	key := MonthOf(now)

@@ -46,6 +46,8 @@ type ChargesWriter struct {
 	stored  float64 // RU that the counter had then
 	// next is the latest time to store.
 	next time.Time
+	// file keeps what is not stored yet; nil for none.
+	file *chargesFile
 }
 
 // NewChargesWriter returns a ChargesWriter that logs its trouble as t does.
@@ -57,19 +59,34 @@ func NewChargesWriter(counter *charges.Counter, docs store.HeatWriter, t retry.T
 // Run stores counters until ctx ends, and then all that has changed.
 func (w *ChargesWriter) Run(ctx context.Context) error {
 	w.next = time.Now().Add(chargesFirst)
-	for retry.Pause(ctx, chargesLook) == nil {
-		if !w.due(time.Now()) {
+	pause := chargesLook
+	if w.file != nil {
+		pause = fileEvery
+	}
+	for retry.Pause(ctx, pause) == nil {
+		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+		var kept, err error
+		if w.file != nil {
+			kept = w.keep(bounded, time.Now())
+		}
+		due := w.due(time.Now())
+		if due {
+			err = w.Store(bounded)
+		}
+		cancel()
+		if err = errors.Join(kept, err); !due && err == nil {
 			continue
 		}
-		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-		err := w.Store(bounded)
-		if cancel(); ctx.Err() == nil {
+		if ctx.Err() == nil {
 			w.trouble.Report(err)
 		}
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	w.trouble.Report(w.Store(ending))
+	err := w.Store(ending)
+	if w.trouble.Report(err); w.file != nil {
+		w.file.release(err == nil)
+	}
 	return nil
 }
 
@@ -128,6 +145,12 @@ func (w *ChargesWriter) store(ctx context.Context, nobody bool) (spent float64, 
 	docs, err := w.counter.Take(time.Now(), w.own.estimate)
 	if err != nil {
 		return 0, err
+	}
+	if w.file != nil && len(docs) > 0 {
+		if err := w.file.precede(docs); err != nil {
+			w.counter.PutBack(docs)
+			return 0, fmt.Errorf("keep charges: %w", err)
+		}
 	}
 	for i, d := range docs {
 		if d.Nobody != nobody {
@@ -278,13 +301,4 @@ func (r *Reader) Hours(ctx context.Context, m charges.Month) (out []charges.Hour
 		return nil, fmt.Errorf("read the hours of %s: %w", m, err)
 	}
 	return out, nil
-}
-
-// chargesDocument returns the document of the store for one of a counter.
-func chargesDocument(d charges.Document) store.HeatDocument {
-	keep := KeepCharges
-	if d.Queries {
-		keep = KeepSources
-	}
-	return store.HeatDocument{Key: chargesKey(d.Month), ID: d.ID, TTL: keep, Body: d.Body}
 }
