@@ -1,33 +1,50 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"binnacle/ingest/decode"
+	"binnacle/internal/kafka"
 	"binnacle/internal/lab/planner"
+	"binnacle/internal/lab/planner/measured"
+	"binnacle/internal/ops"
 )
 
 type planCommand struct {
-	Workload string   `arg:"" help:"YAML file with the workload." placeholder:"WORKLOAD.yaml"`
+	Workload string   `arg:"" optional:"" help:"YAML file with the workload." placeholder:"WORKLOAD.yaml"`
 	Out      string   `help:"Directory to write cosmosdb_requirements.md, cosmosdb_data_model.md and plan.json to. Default: a summary is printed." placeholder:"DIR"`
 	Set      []string `help:"What if: PATH=VALUE in place of a value of the file, such as fleets.pumps.devices=5000. May be repeated." sep:"none" placeholder:"PATH=VALUE"`
 	Futures  int      `help:"Number of simulated futures, 20 to 100000." default:"1000"`
 	Seed     uint64   `help:"Seed of the futures." default:"1"`
 	JSON     bool     `name:"json" help:"Print the plan as JSON."`
+
+	FromTopic   string  `help:"Measure the workload of a sample of this topic instead of reading a file." placeholder:"TOPIC" group:"Measured workload"`
+	FromAccount bool    `help:"Measure the workload of what an account of Binnacle has stored instead of reading a file." group:"Measured workload"`
+	Save        string  `help:"Write the measured workload as YAML to FILE." placeholder:"FILE" group:"Measured workload"`
+	Records     int     `help:"Number of newest records that --from-topic reads, of all partitions together." default:"100000" group:"Measured workload"`
+	MaxRUs      float64 `name:"max-rus" help:"RU from which on --from-account begins no further read of catalogs and chunks." default:"1000" placeholder:"RU" group:"Measured workload"`
+
+	Kafka    kafka.Config      `kong:"embed,group='Kafka'"`
+	Messages decode.Options    `kong:"embed,group='Messages'"`
+	Account  ops.AccountConfig `kong:"embed,group='Cosmos DB'"`
 }
 
 func (c *planCommand) Run(e *env) error {
 	if c.Futures < 20 || c.Futures > 100_000 {
 		return fmt.Errorf("--futures %d: 20 to 100000 are allowed", c.Futures)
 	}
-	w, err := planner.Read(c.Workload, c.Set)
+	w, err := c.workload(e)
 	if err != nil {
 		return err
 	}
 	plan, err := planner.New(w, c.Seed, c.Futures)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Workload, err)
+		return fmt.Errorf("%s: %w", cmp.Or(c.Workload, w.Name), err)
 	}
 	if c.Out != "" {
 		if err := writePlan(c.Out, plan); err != nil {
@@ -41,6 +58,60 @@ func (c *planCommand) Run(e *env) error {
 		return nil
 	}
 	return plan.Print(e.stdout)
+}
+
+// workload reads the workload of the file, or measures it.
+func (c *planCommand) workload(e *env) (planner.Workload, error) {
+	sources := map[bool]int{}
+	for _, given := range []bool{c.Workload != "", c.FromTopic != "", c.FromAccount} {
+		sources[given]++
+	}
+	switch {
+	case sources[true] != 1:
+		return planner.Workload{}, errors.New("one of a workload file, --from-topic and --from-account is needed")
+	case c.Workload != "" && c.Save != "":
+		return planner.Workload{}, errors.New("--save is for a workload that is measured")
+	case c.Records < 1 || !(c.MaxRUs > 0):
+		return planner.Workload{}, errors.New("--records and --max-rus must be above 0")
+	case c.Workload != "":
+		return planner.Read(c.Workload, c.Set)
+	}
+	found, err := c.measure(e)
+	if err != nil {
+		return planner.Workload{}, err
+	}
+	for _, note := range found.Notes {
+		fmt.Fprintln(e.stderr, note)
+	}
+	text, err := found.YAML()
+	if err != nil {
+		return planner.Workload{}, err
+	}
+	if c.Save != "" {
+		if err := os.WriteFile(c.Save, text, 0o644); err != nil {
+			return planner.Workload{}, fmt.Errorf("write the workload: %w", err)
+		}
+	}
+	return planner.Parse(text, c.Set)
+}
+
+// measure reads the topic or the account.
+func (c *planCommand) measure(e *env) (measured.Result, error) {
+	if c.FromTopic != "" {
+		if err := c.Messages.Check(); err != nil {
+			return measured.Result{}, err
+		}
+		topic := measured.Topic{Kafka: c.Kafka, Name: c.FromTopic, Messages: c.Messages, Records: c.Records}
+		return topic.Read(e.ctx)
+	}
+	client, err := c.Account.Connect(e.log)
+	if err != nil {
+		return measured.Result{}, err
+	}
+	defer client.Close()
+	account := measured.Account{Name: c.Account.Cosmos, Documents: client.Documents(), Catalog: client.Catalog(),
+		Chunks: client.Chunks(), MaxRUs: c.MaxRUs, Now: time.Now()}
+	return account.Read(e.ctx)
 }
 
 // writePlan writes the documents of a plan into a directory.

@@ -12,21 +12,22 @@ import (
 
 // Plan is what a workload needs and costs. Request units are modelled, prices are list prices.
 type Plan struct {
-	Workload   Workload `json:"workload"`
-	Seed       uint64   `json:"seed"`
-	Futures    int      `json:"futures"`
-	Figures    []Figure `json:"figures"`
-	Bill       []Line   `json:"bill"` // of the last month
-	Others     []Line   `json:"other_models"`
-	Months     []Figure `json:"dollars_by_month"`
-	Chosen     string   `json:"chosen"`
-	Rejected   []Reason `json:"not_chosen"`
-	Patterns   []Access `json:"patterns"`
-	Rollups    string   `json:"rollups_pay"`
-	TooSmall   string   `json:"too_small,omitempty"` // why another model costs less, and from which size on it does not
-	Slots      int      `json:"slots_of_the_largest_tenant"`
-	Throughput Bought   `json:"throughput"`
-	Documents  []string `json:"-"` // samples, by the encoder
+	Workload   Workload  `json:"workload"`
+	Seed       uint64    `json:"seed"`
+	Futures    int       `json:"futures"`
+	Figures    []Figure  `json:"figures"`
+	Bill       []Line    `json:"bill"` // of the last month
+	Others     []Line    `json:"other_models"`
+	Months     []Figure  `json:"dollars_by_month"`
+	Chosen     string    `json:"chosen"`
+	Rejected   []Reason  `json:"not_chosen"`
+	Triggers   []Trigger `json:"triggers"`
+	Patterns   []Access  `json:"patterns"`
+	Rollups    string    `json:"rollups_pay"`
+	TooSmall   string    `json:"too_small,omitempty"` // why another model costs less, and from which size on it does not
+	Slots      int       `json:"slots_of_the_largest_tenant"`
+	Throughput Bought    `json:"throughput"`
+	Documents  []string  `json:"-"` // samples, by the encoder
 
 	option option
 	device encoded
@@ -58,6 +59,13 @@ type Reason struct {
 	Option string  `json:"option"`
 	Why    string  `json:"why"`
 	Regret float64 `json:"regret"` // dollars a month, on average over futures
+}
+
+// Trigger is a bound of the modelling guide, and what it means here.
+type Trigger struct {
+	Bound   string `json:"bound"`
+	Reached bool   `json:"reached"`
+	Means   string `json:"means"`
 }
 
 // Access is an access pattern with what it does to keys.
@@ -204,13 +212,16 @@ func (p *Plan) figures(all []outcome, best int) {
 	add := func(name, unit string, basis Basis, of func(*load) float64) {
 		p.Figures = append(p.Figures, over(all, named(name, unit, basis), func(o *outcome) float64 { return of(&o.first) }))
 	}
-	given := Given
+	given, devices := Given, Given
 	for _, f := range p.Workload.Fleets {
-		if f.Sample != nil {
+		if f.Sample != nil || f.Interval.Basis == Measured {
 			given = Measured
 		}
+		if f.Devices.Basis == Measured {
+			devices = Measured
+		}
 	}
-	add("devices", "", Given, func(l *load) float64 { return l.devices })
+	add("devices", "", devices, func(l *load) float64 { return l.devices })
 	add("readings", "/s", given, func(l *load) float64 { return l.readings })
 	add("values", "/s", given, func(l *load) float64 { return l.values })
 	add("bytes per value in chunks", "B", Measured, func(l *load) float64 {
@@ -333,6 +344,7 @@ func (p *Plan) describe(f *future) {
 	}
 	p.patterns(f, &l, budget)
 	p.Rollups = l.rollupsPay(f, p.Workload.Months-1, p.option)
+	p.triggers(f, &l)
 }
 
 // patterns lists the access patterns.
@@ -445,4 +457,29 @@ func (f *future) tooSmall(month int, o option) string {
 		text += fmt.Sprintf("; from about %s devices like these on chunks cost less", figure(math.Round(from*l.devices)))
 	}
 	return text + "."
+}
+
+// triggers applies the bounds of the modelling guide.
+func (p *Plan) triggers(f *future, l *load) {
+	records := l.readings * min(f.retention, float64(p.Workload.Months)*aMonth)
+	yes := func(reached bool, then, otherwise string) string {
+		if reached {
+			return then
+		}
+		return otherwise
+	}
+	binned := l.readings >= 10_000 || records >= 100e6
+	p.Triggers = []Trigger{
+		{"10,000 writes a second", l.readings >= 10_000, yes(l.readings >= 10_000, "readings are binned, as the guide asks",
+			"the guide does not ask for binning for this; chunks still cost less")},
+		{"50,000 writes a second", l.readings >= 50_000, yes(l.readings >= 50_000, "the guide asks for several suffixes a "+
+			"key: tenants have slots, and more of them as they grow", "no suffixes are needed beyond a tenant's slots")},
+		{"100 million records", records >= 100e6, yes(records >= 100e6, "readings are binned, as the guide asks",
+			"the guide does not ask for binning for this")},
+		{"100 physical partitions", p.Throughput.Partitions >= 100, yes(p.Throughput.Partitions >= 100,
+			"queries that visit all partitions are too dear: none of the patterns does", "queries by a prefix stay cheap")},
+		{"a date key and a single container, for few and slow writes", !binned, yes(!binned,
+			"by the guide a document per reading under a date key would do, and its bill stands beside this one; all "+
+				"writes of a day would go to one key", "there are too many writes for a date key: a day's all go to one key")},
+	}
 }

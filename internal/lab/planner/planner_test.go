@@ -102,7 +102,9 @@ func TestWhatIf(t *testing.T) {
 	require.InEpsilon(t, 2*p.Bill[last].P50, double.Bill[last].P50, 0.02)
 	_, seldom := plan(t, "fleets.pumps.interval=1h", "fleets.0.devices=1000")
 	require.Less(t, seldom.Figures[1].P50, p.Figures[1].P50/50)
+	require.True(t, seldom.Triggers[len(seldom.Triggers)-1].Reached, "slow and small: a date key would do by the guide")
 	_, heavy := plan(t, "fleets.0.devices=30000000")
+	require.True(t, heavy.Triggers[1].Reached, "100,000 writes a second")
 	require.Greater(t, heavy.Slots, 4)
 }
 

@@ -2,7 +2,7 @@
 // account. It encodes a sample of the workload with the product's own encoder, charges it by internal/charges/ru, and
 // prices months of simulated futures by ru.Price. docs/start/plan.md describes the workload file and the plan.
 //
-// It has no network: files are all that it reads. It must not know flags.
+// It has no network: files are all that it reads; measured, below it, reads what exists. It must not know flags.
 package planner
 
 import (
@@ -24,7 +24,7 @@ type Basis string
 // The bases of figures.
 const (
 	Given    Basis = "given"    // the workload file names it
-	Measured Basis = "measured" // of an encoded sample
+	Measured Basis = "measured" // of an encoded sample, a topic or an account
 	Assumed  Basis = "assumed"  // the planner's own
 )
 
@@ -42,13 +42,53 @@ type Quantity struct {
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	Basis Basis   `json:"basis"`
-	unit  unit
+	// Of names the sample of a measured quantity, such as 2000 records.
+	Of   string `json:"of,omitempty"`
+	unit unit
 }
 
 func assumed(v float64, of unit) Quantity { return Quantity{Low: v, High: v, Basis: Assumed, unit: of} }
 
+// Number returns a number that was measured of something, such as 2000 records.
+func Number(v float64, of string) Quantity { return Quantity{v, v, Measured, of, number} }
+
+// Share returns a share, 0 to 1, that was measured of something.
+func Share(v float64, of string) Quantity { return Quantity{v, v, Measured, of, share} }
+
+// Period returns a duration that was measured of something.
+func Period(d time.Duration, of string) Quantity {
+	return Quantity{d.Seconds(), d.Seconds(), Measured, of, period}
+}
+
+// MarshalYAML writes the quantity as UnmarshalYAML reads it, with its basis as a comment unless it was given.
+func (q Quantity) MarshalYAML() (any, error) {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Value: q.plain(q.High)}
+	if q.Low != q.High {
+		node.Value = q.plain(q.Low) + ".." + node.Value
+	}
+	if q.Basis != Given {
+		node.LineComment = strings.TrimSuffix(q.Basis.comment(node.Value)+q.Of, ofText)
+	}
+	return node, nil
+}
+
+const ofText = ", of "
+
+// comment returns what stands after a figure of the basis, in front of what it rests on.
+func (b Basis) comment(value string) string { return "# " + string(b) + ": " + value + ofText }
+
 // IsZero reports whether the quantity is missing.
 func (q Quantity) IsZero() bool { return q.Basis == "" }
+
+func (q Quantity) plain(v float64) string {
+	switch q.unit {
+	case share:
+		return strconv.FormatFloat(100*v, 'g', 6, 64) + "%"
+	case period:
+		return duration.String(time.Duration(v * float64(time.Second)).Round(time.Millisecond))
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
 
 // UnmarshalYAML reads a value, or an interval as low..high.
 func (q *Quantity) UnmarshalYAML(node *yaml.Node) error {
@@ -73,6 +113,12 @@ func (q *Quantity) UnmarshalYAML(node *yaml.Node) error {
 		return fmt.Errorf("line %d: the interval %s does not ascend", node.Line, node.Value)
 	}
 	*q = Quantity{Low: from, High: to, Basis: Given, unit: other}
+	for _, b := range []Basis{Measured, Assumed} { // as MarshalYAML writes it, unless somebody has changed the value
+		of, marked := strings.CutPrefix(node.LineComment+ofText, b.comment(node.Value))
+		if marked {
+			q.Basis, q.Of = b, strings.TrimSuffix(of, ofText)
+		}
+	}
 	return nil
 }
 

@@ -319,6 +319,20 @@ func (s *sampler) device(n int, each func(int, func(telemetry.Reading))) {
 	s.cut(true, true)
 }
 
+// BytesPerValue returns what the values of a device's readings take in chunks, without what each document takes.
+func BytesPerValue(readings []telemetry.Reading) (bytes, values float64) {
+	s := sampler{hold: 24 * time.Hour, scale: 1, ttl: 86400, names: binning.NewNames()}
+	s.bin = binning.NewBin(s.names)
+	for _, r := range readings {
+		if telemetry.DayOf(r.Time) != s.day {
+			s.cut(true, true)
+		}
+		s.take(r, true)
+	}
+	s.cut(true, true)
+	return s.sum.bytes - s.sum.overhead, s.sum.values
+}
+
 // take adds a reading to the bin.
 func (s *sampler) take(r telemetry.Reading, counted bool) {
 	if day := telemetry.DayOf(r.Time); day != s.day {

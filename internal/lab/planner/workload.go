@@ -149,6 +149,9 @@ func Parse(text []byte, sets []string) (w Workload, err error) {
 	return w, w.validate()
 }
 
+// YAML returns the workload as Parse reads it. The comment of a figure has its basis, which holds until it is changed.
+func (w *Workload) YAML() ([]byte, error) { return yaml.Marshal(w) }
+
 // first returns the share of devices that the largest tenant has by the distribution.
 func (t Tenants) first() float64 {
 	n := int(min(max(1, t.Count.mid()), 1e6))
