@@ -66,8 +66,8 @@ func TestTopicsOfOtherTenantsAreHidden(t *testing.T) {
 		if log.err == nil {
 			require.Contains(t, ask("/api/v1/readings?from=-1h").body, "some rows in ingesters' memory are missing")
 		}
-		theirs := ask("/api/v1/readings?from=-1h&timeout=100ms", "fleet-globex/0/99999999")
-		none := ask("/api/v1/readings?from=-1h&timeout=100ms", "fleet-others/0/99999999")
+		theirs := ask("/api/v1/readings?from=-1h&timeout=1s", "fleet-globex/0/99999999")
+		none := ask("/api/v1/readings?from=-1h&timeout=1s", "fleet-others/0/99999999")
 		require.Equal(t, none.status, theirs.status)
 		require.Equal(t, none.body, strings.ReplaceAll(theirs.body, "fleet-globex", "fleet-others"))
 		require.Equal(t, 200, ask("/api/v1/devices", "fleet-acme/0/9").status)

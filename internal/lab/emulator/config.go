@@ -66,15 +66,11 @@ type Config struct {
 	Fatal func(error) `kong:"-"`
 }
 
-// longestRetry is the longest time after which a 429 asks a client to try again: the service was recorded with 286 to
-// 500 ms. A debt may last longer; then the client is refused again.
-const longestRetry = 500 * time.Millisecond
-
 // engine returns what the room below needs of a configuration that has its defaults.
 func (c Config) engine() engine.Config {
 	return engine.Config{
 		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
-		Rules:  budget.Rules{Unlimited: c.Unlimited, Longest: longestRetry},
+		Rules:  budget.Rules{Unlimited: c.Unlimited, Longest: c.Limits.RetryAfter},
 		Limits: c.Limits, SplitTakes: c.SplitTakes, Model: c.Model.Corrected(c.Factors),
 		Logger: c.Logger, Fatal: c.Fatal,
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"time"
 
 	"binnacle/internal/charges/ru"
 )
@@ -24,6 +25,9 @@ type Limits struct {
 	// SharedContainers is the most containers that share the throughput of one database. Default 25.
 	// Another one gets 403/1019.
 	SharedContainers int `kong:"-"`
+	// RetryAfter is the longest time after which a 429 asks a client to try again. Default 500 ms: the service was
+	// recorded with 286 to 500 ms. A debt may last longer; then the client is refused again.
+	RetryAfter time.Duration `kong:"-"`
 	// MetadataRUs is the budget of metadata requests for the account, in RU/s. Default 240. Beyond it
 	// they get 429/3210.
 	MetadataRUs float64 `kong:"-"`
@@ -36,6 +40,7 @@ func (l Limits) WithDefaults() Limits {
 	l.PhysicalPartitionBytes = cmp.Or(max(l.PhysicalPartitionBytes, 0), ru.PartitionGB<<30)
 	l.Containers = cmp.Or(max(l.Containers, 0), 500)
 	l.SharedContainers = cmp.Or(max(l.SharedContainers, 0), 25)
+	l.RetryAfter = cmp.Or(max(l.RetryAfter, 0), 500*time.Millisecond)
 	l.MetadataRUs = cmp.Or(max(l.MetadataRUs, 0), 240)
 	return l
 }
