@@ -20,6 +20,9 @@ import (
 // Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
 	out := cosmos.Layout{Name: "readings", Key: l.kind().key, Indexed: []string{"/tenant", "/device", "/ts"}}
+	if l.chunked() {
+		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
+	}
 	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
 		out.Indexed = slices.Concat(out.Key, out.Indexed)
 	}
