@@ -143,6 +143,9 @@ func (f *parquetFile) endRow() error {
 
 // flush hands the pending rows to the writers of columns, and ends the row group where it is large enough.
 func (f *parquetFile) flush() error {
+	if f.rows == 0 {
+		return nil // a writer of a column takes the address of the first value
+	}
 	for i, values := range f.pending {
 		if _, err := f.out.ColumnWriters()[i].WriteRowValues(values); err != nil {
 			return fmt.Errorf("write the column %s: %w", f.out.Schema().Fields()[i].Name(), err)
