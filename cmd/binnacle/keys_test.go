@@ -15,8 +15,7 @@ import (
 // person reads.
 func TestCommandsHaveFewFlags(t *testing.T) {
 	t.Parallel()
-	most := map[string]int{"serve": 60, "dev": 60, "ingest": 45, "query": 45, "provision": 45, "rollups run": 45,
-		"tenant set": 36}
+	most := map[string]int{"serve": 60, "dev": 60, "ingest": 45, "query": 45, "provision": 45, "rollups run": 45}
 	known := make(map[string]bool)
 	for _, command := range grammar(t).Leaves(true) {
 		path := strings.TrimPrefix(command.FullPath(), "binnacle ")

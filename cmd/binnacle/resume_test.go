@@ -113,7 +113,7 @@ func hasRead(t *testing.T, admin string, readings int) (m map[string]float64) {
 		time.Sleep(looks)
 		m = scraped(admin)
 		require.Zero(t, m["binnacle_ingest_dead_letters_total"])
-		taken := m["binnacle_ingest_readings_total"] + m["binnacle_ingest_recalled_readings_total"]
+		taken := m["binnacle_ingest_readings_total"] + m["binnacle_ingest_resumed_readings_total"]
 		return taken >= float64(readings) && m["binnacle_ingest_lag_records"] == 0
 	}, "all records are read")
 	return m

@@ -51,7 +51,7 @@ func TestReadingsAreVisibleSoon(t *testing.T) {
 	v.report(readings)
 	soon(t, time.Minute, func() bool {
 		m := scraped(v.admin)
-		taken := m["binnacle_ingest_readings_total"] + m["binnacle_ingest_recalled_readings_total"] // the first ones wait
+		taken := m["binnacle_ingest_readings_total"] + m["binnacle_ingest_resumed_readings_total"] // the first ones wait
 		return int(taken) >= readings+len(v.polled)+len(v.strict)
 	}, "all that was published is ingested")
 	require.NotEmpty(t, v.polled)
