@@ -11,7 +11,7 @@ import (
 )
 
 // Bin is readings of one device and day, in the order of their offsets: the older ones as blocks, the others as Rows.
-// As with Rows, a copy of the struct is a snapshot that stays valid while the original goes on. The zero Bin is empty.
+// As with Rows, a copy of the struct is a snapshot that stays valid while the original grows. The zero Bin is empty.
 //
 // What fails fails because a Shelf has lost rows.
 type Bin struct {
@@ -70,8 +70,8 @@ func (b *Bin) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 	return b.open.Append(offset, reading)
 }
 
-// Ripe reports whether the open rows should become a block before a record at offset is taken: there are rows of them,
-// or so many values, and none of that record.
+// Ripe reports whether the open rows should become a block before a record at offset is taken: they have reached a
+// number of rows or of values, and none of them is of that record.
 func (b *Bin) Ripe(offset int64, rows int) bool {
 	n := len(b.open.rows)
 	return n > 0 && (n >= rows || n >= leastBlockRows && len(b.open.cells) >= blockValues) && b.open.Through() < offset
@@ -105,7 +105,7 @@ func (b *Bin) Blocks() []Block { return b.old().blocks }
 // Open returns the newest readings.
 func (b *Bin) Open() *Rows { return &b.open }
 
-// Readings returns how many readings were taken, before those of one instant are merged.
+// Readings returns how many readings were taken, before the readings of one instant are merged.
 func (b *Bin) Readings() int { return b.old().readings + len(b.open.rows) }
 
 // Values returns how many values the readings have.
@@ -114,7 +114,7 @@ func (b *Bin) Values() int { return b.old().values + len(b.open.cells) }
 // Width returns about how many columns the readings become.
 func (b *Bin) Width() int { return max(b.old().width, b.open.Width()) }
 
-// Bytes returns about how much memory the readings take beside the struct itself, names and schemas.
+// Bytes returns about how much memory the readings take, without the struct itself, names and schemas.
 func (b *Bin) Bytes() int { return b.old().bytes + b.open.Bytes() }
 
 // First returns the offset of the first record; there must be one.
@@ -248,7 +248,8 @@ func (b *Bin) clipped() *sealed {
 	return &s
 }
 
-// Parts returns snapshots that have the Bin's rows together: each block up to an offset by itself, and all other rows.
+// Parts returns snapshots that together have the Bin's rows: one for each block up to an offset, one for all other
+// rows.
 func (b *Bin) Parts(through int64) (parts []Bin) {
 	blocks := b.Blocks()
 	i := 0
@@ -298,7 +299,7 @@ func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, e
 	return head, rest, nil
 }
 
-// Concat returns the readings of b followed by those of c, which have higher offsets.
+// Concat returns the readings of b followed by the readings of c, which have higher offsets.
 func (b *Bin) Concat(c *Bin, s *Schemas) (Bin, error) {
 	out := NewBin(b.open.names)
 	out.add(b.Blocks()...)
@@ -345,8 +346,9 @@ type Selection struct {
 	Span         telemetry.Range
 	Metrics      []string
 
-	schema *chunk.Schema // of the block that block was asked of last
-	some   bool          // it has some of Metrics
+	// schema is the schema that block looked at last.
+	schema *chunk.Schema
+	some   bool // schema has some of Metrics
 }
 
 // block reports whether a block may have selected readings.
@@ -377,8 +379,8 @@ func (s *Selection) blocks(b *Bin) (asked []*Block, readings int) {
 	return asked, readings
 }
 
-// Frame returns the selected readings as columns: those of one instant and label set merged, the value with the highest
-// offset winning, metric by metric.
+// Frame returns the selected readings as columns. It merges readings of one instant and label set, the value with the
+// highest offset winning, metric by metric.
 func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 	open := b.open.Below(s.Below)
 	from := open.RowsThrough(s.Above)
@@ -440,15 +442,17 @@ func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
 	return t.out, nil
 }
 
-// blockCollector is blocks on their way to somebody else.
+// blockCollector collects blocks for a caller outside the package.
 type blockCollector struct {
 	opener
 	metrics []string
 	out     []chunk.Blocks
-	of      *chunk.Schema // that of the blocks of the last of out
-	part    chunk.Part    // of those
-	data    []byte        // the rows, end to end
-	left    int           // how many blocks come at most
+	// of is the schema of the last blocks in out, nil if a run made them.
+	of *chunk.Schema
+	// part selects the metrics in blocks of that schema.
+	part chunk.Part
+	data []byte // the rows, end to end
+	left int    // how many blocks come at most
 }
 
 // block takes a block as it is.
@@ -487,7 +491,7 @@ func (t *blockCollector) run(run chunk.Run) error {
 	return nil
 }
 
-// add has what was appended to the rows be a block. What was there before may stay where it was.
+// add makes a block of the rows appended to data since from. Rows before from may stay where they were.
 func (t *blockCollector) add(from int) {
 	last := &t.out[len(t.out)-1]
 	if last.Rows == nil {
@@ -495,7 +499,7 @@ func (t *blockCollector) add(from int) {
 	}
 	last.Rows = append(last.Rows, t.data[from:len(t.data):len(t.data)])
 	if t.left--; from == 0 {
-		t.data = slices.Grow(t.data, t.left*len(t.data)) // as if all were as large
+		t.data = slices.Grow(t.data, t.left*len(t.data)) // room for blocks as large as this one
 	}
 }
 

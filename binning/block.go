@@ -33,8 +33,8 @@ type Block struct {
 
 	schema     *chunk.Schema
 	data       []byte // the rows; nil while they are on a shelf
-	piece      *piece // what they are part of there
-	at, length uint32 // which part
+	piece      *piece // the shelved piece that has the rows
+	at, length uint32 // the rows' place in it
 }
 
 // blockBytes is the memory of the struct, among others in a list that grows.
@@ -81,7 +81,7 @@ func onto(p *piece, blocks []Block) (freed int) {
 	return freed
 }
 
-// opener gets the rows of blocks. Of those that follow each other it gets a piece once.
+// opener gets the rows of blocks. It gets a piece once for all blocks in it that follow each other.
 type opener struct {
 	piece *piece
 	data  []byte
@@ -107,7 +107,8 @@ type Shelf interface {
 	Put(data []byte) (Shelved, error)
 }
 
-// Shelved is what a Shelf keeps, for as long as somebody refers to it. It is safe for any number of callers.
+// Shelved is one piece of data on a Shelf, which keeps it while a reference to it exists. It is safe for any number
+// of callers.
 type Shelved interface {
 	Get() ([]byte, error)
 }
@@ -117,16 +118,18 @@ type Schemas struct {
 	known   map[string]*chunk.Schema
 	bytes   int
 	scratch []byte
-	run     runScratch // of the block that is made
+	// run is scratch of the block being made.
+	run runScratch
 }
 
 // NewSchemas makes Schemas without one.
 func NewSchemas() *Schemas { return &Schemas{known: map[string]*chunk.Schema{}} }
 
-// maxSchemas is from which memory on all are forgotten: blocks keep those that they have.
+// maxSchemas is the memory above which all schemas are forgotten. Blocks keep the schemas that they have.
 const maxSchemas = 4 << 20
 
-// schemaShare is about what a schema takes in memory for a byte of its own: the names, and what points to them.
+// schemaShare is about how many bytes of memory a schema takes for each byte in it: the names, and what points to
+// them.
 const schemaShare = 4
 
 // Bytes returns about how much memory the schemas take.
@@ -226,7 +229,7 @@ func (b *Block) Fields() (fields []telemetry.Field) {
 // Sets returns the label sets of the block's readings; the caller must not change them.
 func (b *Block) Sets() []telemetry.Labels { return b.schema.Sets() }
 
-// run decodes the block, of its columns those of the metrics, all if metrics is nil.
+// run decodes the block: the columns of the metrics only, or all columns if metrics is nil.
 func (b *Block) run(metrics []string, o *opener) (chunk.Run, error) {
 	data, err := o.rows(b)
 	if err != nil {

@@ -11,18 +11,23 @@ import (
 
 const kinds = int(telemetry.Text) // columns a metric can have: one per kind
 
-// framer turns rows into columns. Metrics have numbers of their own here, those of the rows alone.
+// framer turns rows into columns. It numbers the metrics of these rows from 0.
 type framer struct {
 	*Rows
-	order  []int32  // indexes of rows: by label set, then instant, then offset
-	rank   []int32  // of a label set in the order of label sets
-	names  []string // by metric
-	want   []bool   // by metric
-	local  []uint32 // by place in lists: the metric
-	winner []cell   // by metric: the one that wins in the row being merged
+	order []int32 // indexes of rows: by label set, then instant, then offset
+	// rank is the place of each label set in the order of label sets.
+	rank []int32
+	// names, want and won are indexed by metric; won marks metrics that have a winner.
+	names []string
+	want  []bool
+	// local is the metric at each place in lists.
+	local []uint32
+	// winner is, for each metric, the cell that wins in the row being merged.
+	winner []cell
 	seen   []uint32 // metrics that have a winner
-	won    []bool   // by metric: it has one
-	cols   []int32  // by metric and kind: index of the group's column, -1 none
+	won    []bool
+	// cols is the index of the group's column for each metric and kind, -1 for none.
+	cols []int32
 }
 
 // cell is a value, with its metric by framer's numbers.
@@ -138,7 +143,7 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 	return g
 }
 
-// mergeInstant appends row number at of the group: of each metric the value that came last.
+// mergeInstant appends row number at of the group, with the last value of each metric.
 func (f *framer) mergeInstant(g *chunk.Group, at int, rows []int32) {
 	f.seen = f.seen[:0]
 	for _, r := range rows {

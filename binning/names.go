@@ -11,7 +11,7 @@ type Names struct {
 // NewNames makes Names without one.
 func NewNames() *Names { return &Names{index: map[string]uint32{}} }
 
-// nameBytes is the memory of a name beside its characters: in the list and in the index, both about half full.
+// nameBytes is the memory of a name without its characters: in the list and in the index, both about half full.
 const nameBytes = 96
 
 // number returns the number of a metric.
@@ -29,7 +29,7 @@ func (n *Names) number(metric string) uint32 {
 // Bytes returns about how much memory the names take.
 func (n *Names) Bytes() int { return n.bytes }
 
-// allocated returns about what the runtime makes of an allocation of so many bytes: it has sizes in steps of an eighth.
+// allocated returns about how much memory the runtime takes for n bytes: its sizes are an eighth apart.
 func allocated(n int) int {
 	switch {
 	case n == 0:

@@ -23,11 +23,11 @@ const maxTarget = TargetBytes << 4
 // push it over.
 const full = 0.97
 
-// Sizer learns how many bytes of document a value of one device takes, and a column beside its values, so that a bin is
-// cut near the target without being encoded over and over. The zero Sizer assumes what vehicles of ten metrics take.
+// Sizer learns how many bytes of document each value and each column of one device takes, so that a bin is cut near
+// the target without being encoded over and over. The zero Sizer assumes what vehicles of ten metrics take.
 type Sizer struct{ perValue, perColumn float64 }
 
-// Estimates of a device that has had no chunk yet, and what a document takes beside columns and values.
+// Estimates for a device without a chunk so far, and the bytes of a document without columns and values.
 const (
 	firstPerValue  = 1.5
 	firstPerColumn = 25
@@ -36,7 +36,7 @@ const (
 	leastValues = 1500
 )
 
-// overhead returns the expected size of a document of so many columns without values.
+// overhead returns the expected size of a document with that many columns and no values.
 func (s Sizer) overhead(columns int) float64 {
 	per := s.perColumn
 	if per == 0 {
@@ -45,7 +45,7 @@ func (s Sizer) overhead(columns int) float64 {
 	return documentBytes + per*float64(columns)
 }
 
-// Estimate returns the expected size of a document of so many values in so many columns.
+// Estimate returns the expected size of a document with that many values and columns.
 func (s Sizer) Estimate(values, columns int) float64 {
 	per := s.perValue
 	if per == 0 {
@@ -54,17 +54,17 @@ func (s Sizer) Estimate(values, columns int) float64 {
 	return s.overhead(columns) + per*float64(values)
 }
 
-// Target returns the size in bytes at which a bin of so many columns should be cut.
+// Target returns the size in bytes at which a bin with that many columns should be cut.
 func (s Sizer) Target(columns int) int {
 	overhead := s.overhead(columns)
 	i := sort.Search(len(targets)-1, func(i int) bool { return overhead <= targets[i].overhead })
 	return targets[i].bytes
 }
 
-// Max returns the size in bytes that a document of so many columns should not pass.
+// Max returns the size in bytes that a document with that many columns should not pass.
 func (s Sizer) Max(columns int) int { return min(s.Target(columns)*3/2, maxTarget+maxTarget/16) }
 
-// Full reports whether a document of so many values in so many columns is expected to reach the target.
+// Full reports whether a document with that many values and columns is expected to reach the target.
 func (s Sizer) Full(values, columns int) bool {
 	return s.Estimate(values, columns) >= full*float64(s.Target(columns))
 }
@@ -85,8 +85,8 @@ func (s *Sizer) Observe(m Measured) {
 	}
 }
 
-// ReadingsFor returns how many of the readings, which have so many values in all, should go into the next document: all
-// of them while they are expected to stay well under the maximum, else as many as reach the target.
+// ReadingsFor returns how many of the readings, which have that many values in all, should go into the next document:
+// all of them while they are expected to stay well under the maximum, else as many as reach the target.
 func (s Sizer) ReadingsFor(readings, values, columns int) int {
 	size, target := s.Estimate(values, columns), s.Target(columns)
 	if size <= s.alone(columns) {
@@ -99,28 +99,28 @@ func (s Sizer) ReadingsFor(readings, values, columns int) int {
 // alone returns the size up to which readings stay in one document.
 func (s Sizer) alone(columns int) float64 { return float64(s.Target(columns)+s.Max(columns)) / 2 }
 
-// Bounds returns the sizes in bytes at which a bin of so many columns is cut, and up to which what is left of its day
-// stays in one document, both without the bytes that do not grow with values, and those.
+// Bounds returns sizes in bytes for a bin with that many columns: cut is the size at which it is cut, alone the size
+// up to which the rest of its day stays in one document, both without fixed, the bytes that do not grow with values.
 func (s Sizer) Bounds(columns int) (cut, alone, fixed float64) {
 	fixed = s.overhead(columns)
 	return full*float64(s.Target(columns)) - fixed, full*s.alone(columns) - fixed, fixed
 }
 
-// FitsOne reports whether so many values in so many columns are expected to stay in one document.
+// FitsOne reports whether that many values and columns are expected to fit one document.
 func (s Sizer) FitsOne(values, columns int) bool {
 	return s.Estimate(values, columns) <= full*s.alone(columns)
 }
 
-// target is the size of documents for devices with at most so many bytes of overhead in a document.
+// target is the size of documents for devices with at most this many bytes of overhead in a document.
 type target struct {
 	overhead float64
 	bytes    int
 }
 
-// targets ascend, each as far below a row of the table of sizes as TargetBytes is. RU per value are the write's RU over
-// what is left beside the overhead: lowest at 32 KB for a device of few metrics, and the larger the document the wider
-// the device. The target is the smallest that comes within a tenth of the lowest, since larger documents wait longer,
-// take more memory, and make short reads dearer.
+// targets ascend, each as far below a row of the table of sizes as TargetBytes is. RU per value are the write's RU
+// over the bytes that overhead leaves: lowest at 32 KB for a device of few metrics, and the larger the document the
+// wider the device. The target is the smallest that comes within a tenth of the lowest, since larger documents wait
+// longer, take more memory, and make short reads dearer.
 var targets = func() (all []target) {
 	const near = 1.1
 	perValue := func(bytes int, overhead float64) float64 {

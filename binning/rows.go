@@ -2,7 +2,7 @@
 // the order of the log; Policy says when and where to cut.
 //
 // It has no I/O, no clock and no goroutine: now is an argument. It knows nothing of Kafka, of Cosmos DB or
-// of how a chunk is encoded; package chunk beside it does that.
+// of how a chunk is encoded: package chunk does that.
 package binning
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // Rows are readings of one device and day, in the order of their offsets. They only grow: a copy of the
-// struct is a snapshot that stays valid while the original goes on, so that a query can read what a
+// struct is a snapshot that stays valid while the original grows, so that a query can read what a
 // worker is still filling. The zero Rows is empty.
 type Rows struct {
 	rows   []row
@@ -29,8 +29,9 @@ type Rows struct {
 	names   *Names   // used by the owner only
 	metrics []string // names as far as they are used here
 
-	labelIndex map[string]uint32 // of labels, once there are many; used by the owner only
-	kept       int               // bytes of texts, label sets and of what a cut has left idle in front
+	// labelIndex finds label sets once there are many. Only the owner uses it.
+	labelIndex map[string]uint32
+	kept       int // bytes of texts, label sets and of what a cut has left idle in front
 }
 
 type row struct {
@@ -86,7 +87,7 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 // third that is used of it on average.
 const thirdOfBlock = (BlockRows + 2) / 3
 
-// moreRows returns for how many rows there is to be more room where n have none left.
+// moreRows returns how many rows to make room for where n rows fill the room there is.
 func moreRows(n int) int {
 	switch {
 	case n < thirdOfBlock/2:
@@ -97,7 +98,7 @@ func moreRows(n int) int {
 	return n / 2
 }
 
-// grow makes room for so many more rows of so many values each, or for one if those are too many.
+// grow makes room for that many more rows and width values in each, or for one row's values if those are too many.
 func (r *Rows) grow(rows, width int) {
 	r.rows = append(slices.Grow([]row(nil), len(r.rows)+rows), r.rows...)
 	if more := max(width, min(rows*width, max(blockValues, len(r.cells)/2))); more > 0 {
@@ -203,7 +204,7 @@ func (r *Rows) indexLabels(l telemetry.Labels, i int) {
 	r.kept += nameBytes + allocated(len(key))
 }
 
-// Readings returns how many readings were taken, before those of one instant are merged.
+// Readings returns how many readings were taken, before the readings of one instant are merged.
 func (r *Rows) Readings() int { return len(r.rows) }
 
 // Width returns about how many columns the rows become, at least as many.
@@ -211,7 +212,7 @@ func (r *Rows) Width() int {
 	return min(min(len(r.lists), len(r.metrics))*max(1, len(r.labels)), len(r.cells))
 }
 
-// Bytes returns about how much memory the rows take beside the struct itself and the names of their metrics.
+// Bytes returns about how much memory the rows take, without the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
 	values := cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes
 	values += cap(r.texts)*textBytes + r.kept
@@ -283,8 +284,8 @@ func (r *Rows) Below(offset int64) Rows {
 
 // SplitAt cuts between records: head has about n readings, at least one record, tail has the rest. A record that lies
 // across the cut goes to the head when it is the first one there, else to the tail. The tail takes the place of r,
-// which must not be appended to any more. The time that it takes follows the head: to cut piece after piece off a long
-// bin takes as long as to copy it twice.
+// which must not be appended to any more. The time that it takes follows the head: to cut piece after piece off a
+// long bin takes the time of copying it twice.
 func (r *Rows) SplitAt(n int) (head, tail Rows) {
 	n = min(max(n, 1), len(r.rows))
 	for n > 0 && n < len(r.rows) && r.rows[n].offset == r.rows[n-1].offset {
@@ -380,9 +381,9 @@ func (r *Rows) value(kind telemetry.Kind, bits uint64) telemetry.Value {
 // All is a range that holds every valid event time.
 var All = telemetry.Range{From: 0, To: telemetry.MaxMillis}
 
-// Frame returns the rows with an instant in span as columns: those of one instant and label set merged, the value with
-// the highest offset winning, metric by metric. With metrics given, only those are in it, and rows that have none of
-// them are left out.
+// Frame returns the rows with an instant in span as columns. It merges rows of one instant and label set, the value
+// with the highest offset winning, metric by metric. With metrics given, the frame has those metrics only, and no
+// rows without them.
 func (r *Rows) Frame(span telemetry.Range, metrics []string) chunk.Frame {
 	return newFramer(r, span, metrics).frame()
 }

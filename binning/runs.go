@@ -145,7 +145,7 @@ func compareColumns(a, b chunk.Column) int {
 
 // AppendRun appends the readings of a run. Their offsets, 0 where it has none, must not be lower than any before.
 func (r *Rows) AppendRun(run *chunk.Run) {
-	next := make([]int, len(run.Columns)) // value of each column that comes next
+	next := make([]int, len(run.Columns)) // index of each column's next value
 	var reading telemetry.Reading
 	for k, at := range run.Times {
 		reading.Time, reading.Labels = at, run.Sets[0]
@@ -172,8 +172,10 @@ type runCollector struct {
 	metrics     []string
 	skipOffsets bool
 	runs        []chunk.Run
-	of          *chunk.Schema // that of the last run; nil: it is of no blocks
-	part        chunk.Part    // of that schema
+	// of is the schema of the last run; nil: no block made that run.
+	of *chunk.Schema
+	// part selects the metrics in blocks of that schema.
+	part chunk.Part
 }
 
 // decode appends the readings of a block, with the columns of the metrics. So many follow at most.
@@ -208,9 +210,9 @@ func (c *runCollector) within(s Selection) (runs []chunk.Run) {
 	return runs
 }
 
-// FrameOf returns the readings of runs that follow each other as columns: those of one instant and label set merged,
-// the value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time,
-// they are put together as they are. The runs are part of the frame then.
+// FrameOf returns the readings of runs that follow each other as columns. It merges readings of one instant and label
+// set, the value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of
+// time, they are put together as they are. The runs are part of the frame then.
 func FrameOf(runs []chunk.Run) chunk.Frame {
 	if len(runs) == 0 {
 		return chunk.Frame{}
@@ -306,7 +308,7 @@ func extendRun(r *chunk.Run, more []chunk.Run) bool {
 	return true
 }
 
-// joinColumn fills a column of so many rows from those of runs.
+// joinColumn fills a column, with that many rows, from the columns of runs.
 func joinColumn(c *chunk.Column, runs []chunk.Run, rows int) {
 	whole := newColumn(c.Metric, c.Kind, rows)
 	from := 0

@@ -12,9 +12,9 @@ import (
 	"binnacle/internal/wire/bytesread"
 )
 
-// A block is a Run in bytes: some readings of an open bin, as memory and the journal keep them until they are cut. Its
-// schema, names and label sets, stands apart from its rows, so that the blocks of a device can share one in memory.
-// docs/internals/format/block.md specifies both.
+// A block is a Run in bytes: some readings of an open bin, as memory and the journal keep them until they are cut.
+// Its schema, names and label sets, is kept apart from its rows, so that the blocks of a device can share one in
+// memory. docs/internals/format/block.md specifies both.
 
 // Schema is what the rows of a block are: their columns and label sets. It is immutable.
 type Schema struct {
@@ -196,8 +196,8 @@ func (e *encoder) writePlaces(r *Run) {
 	e.writeInts(places, planInts(places, true))
 }
 
-// Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The
-// run is the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.
+// Rows decodes the rows of a block of this schema: the columns of the metrics only, or all columns if metrics is nil.
+// The run is the caller's, but for its Sets. Rows of another schema give ErrCorrupt.
 func (s *Schema) Rows(data []byte, metrics []string) (r Run, err error) {
 	part := s.Part(metrics)
 	if err := part.AppendTo(&r, data, 0); err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Flags in the head of an integer stream of a block, beside its form and flagGCD.
+// Flags in the head of an integer stream of a block, in addition to its form and flagGCD.
 const (
 	flagGaps      = flagZeros // only the residuals other than 0 are kept, and where they are
 	flagResiduals = 0x10      // some residual is not 0

@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// A block keeps numbers in codes of bits, each run of numbers by itself. A Huffman code needs a table, which so few
-// rows must share between all columns, so that none of them can be read without the others.
+// A block encodes each run of numbers separately, in codes of bits. A Huffman code needs a table: the few rows of a
+// block would have to share one between all columns, and then no column could be read without the others.
 // docs/internals/format/block.md specifies the codes.
 
 // The byte in front of codes is stored: 0 says that all numbers are 0, up to 64 it is how many bits each takes, and
-// from codeRice on they are Rice codes with so many low bits more.
+// from codeRice on they are Rice codes, the byte less codeRice being their count of low bits.
 const (
 	codeZeros = 0
 	codeRice  = 65
 	lastCode  = codeRice + 63
 )
 
-// A Rice code is a number without its low bits, as so many zeros and a one, then the low bits. After mostZeros zeros
-// and a one there are, instead, lengthBits bits with the number's length less 1, and the number.
+// A Rice code writes a number without its low bits as a row of zeros and a one, then the low bits. After mostZeros
+// zeros and a one there are, instead, lengthBits bits with the number's length less 1, and the number.
 const (
 	mostZeros  = 16
 	lengthBits = 6
@@ -37,7 +37,7 @@ func (l *lengths) add(x uint64) {
 	l.all |= x
 }
 
-// within returns how many numbers have so many bits.
+// within returns how many numbers have exactly that many bits.
 func (l *lengths) within(length int) int {
 	if length < len(l.of) {
 		return int(l.of[length])
@@ -85,7 +85,7 @@ const gapHeads = 16
 // bitWriter appends numbers, the lowest bit first.
 type bitWriter struct {
 	dst  []byte
-	word uint64 // what is not in dst yet
+	word uint64 // bits not yet in dst
 	used uint   // bits of word
 }
 
@@ -207,7 +207,7 @@ func (d *decoder) readCodes(numbers []uint64) error {
 	return err
 }
 
-// fixed fills numbers with those of so many bits each.
+// fixed fills numbers from codes that all have the same width in bits.
 func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 	if len(numbers) > r.end/width {
 		return errCodes
@@ -251,7 +251,7 @@ func (r *codeReader) rice(numbers []uint64, low int) (err error) {
 	return nil
 }
 
-// riceFar reads a Rice code with so many zeros that does not fit a word.
+// riceFar reads a Rice code with too many zeros to fit a word.
 func (r *codeReader) riceFar(zeros, low int) (x uint64, err error) {
 	if zeros > mostZeros {
 		return 0, corrupt("%d zeros in a code", zeros)

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// writeColumn appends the section of a column of so many rows.
+// writeColumn appends the section of a column with that many rows.
 func (e *encoder) writeColumn(c *Column, rows int) {
 	flags := byte(0)
 	if c.Present != nil && c.Len() < rows {
@@ -50,7 +50,7 @@ func (e *encoder) writeBools(v []uint64) {
 	}
 }
 
-// readColumn fills in Present and the values of a column of so many rows.
+// readColumn fills in Present and the values of a column with that many rows.
 func (d *decoder) readColumn(c *Column, rows int) error {
 	head, err := d.byte()
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *decoder) readColumn(c *Column, rows int) error {
 type appended struct {
 	from int // rows that the run has
 	n    int // rows of the block
-	more int // rows for which there is room made beside
+	more int // further rows to make room for
 }
 
 // appendColumn appends the values of a column of a block.
@@ -93,7 +93,7 @@ func (d *decoder) appendColumn(c *Column, rows appended) (err error) {
 		if n, err = d.appendPresence(c, rows); err != nil {
 			return err
 		}
-		more = 0 // as many as have values, and that is not known yet
+		more = 0 // unknown: only rows with a value need room
 	} else if c.Present != nil {
 		c.Present = c.Present.grown(rows.from + n)
 		c.Present.setAll(rows.from, rows.from+n)

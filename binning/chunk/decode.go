@@ -10,13 +10,15 @@ import (
 
 // decoder is the scratch memory of one Frame, and what it may still decode.
 type decoder struct {
-	s          section
-	values     int // of MaxValues
-	cells      int // of MaxCells
-	unpackable int // of maxUnpacked
+	s section
+	// values, cells and unpackable count down from MaxValues, MaxCells and maxUnpacked.
+	values     int
+	cells      int
+	unpackable int
 
-	brief    bool     // what is read is a block
-	patterns patterns // of the rows of the block
+	brief bool // a block is read, not a document
+	// patterns is that block's.
+	patterns patterns
 
 	huff      huff0.Scratch
 	padded    []byte
@@ -89,7 +91,7 @@ type framing struct {
 	*Chunk
 	d      *decoder
 	note   func(column int, kept string)
-	opened codec // of the open packet
+	opened codec // the open packet's
 	groups []Group
 }
 

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// dictionary finds the distinct numbers of a column and where each value stands among them.
+// dictionary finds the distinct numbers of a column and the place of each value among them.
 type dictionary struct {
 	distinct []uint64 // ascending in the kind's order
 	index    []int64  // per value its place in distinct
@@ -53,7 +53,7 @@ func (d *dictionary) build(kind telemetry.Kind, v []uint64, most int) bool {
 	return true
 }
 
-// repeats reports whether a value stands twice among a few spread over v.
+// repeats reports whether a few values spread over v include one value twice.
 func (d *dictionary) repeats(v []uint64) bool {
 	d.reset(probes)
 	for i := range probes {

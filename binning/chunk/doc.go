@@ -4,8 +4,8 @@
 // Every float64 bit pattern, int64, bool and text survives. Encode is deterministic and safe for concurrent use; Parse
 // and Chunk.Frame take any bytes and return ErrCorrupt rather than panic, loop or grow beyond the limits below.
 //
-// The document and the byte layout are specified in docs/internals/format/chunk.md. Documents of a released version
-// stay readable for ever, so what is written may only change together with the version number.
+// The document and the byte layout are specified in docs/internals/format/chunk.md. Every later version reads
+// documents of a released version, so the bytes may only change together with the version number.
 //
 // The package is pure: no I/O, no clock, no log, no goroutine. It must not know how bins are cut, what a partition key
 // is, or where a document goes.

@@ -11,14 +11,15 @@ import (
 type Chunk struct {
 	Header Header
 
-	labels  []telemetry.Labels // of the groups, ascending
-	columns []storedColumn     // what was asked for, by group, then metric, then kind
+	labels  []telemetry.Labels // the groups', ascending
+	columns []storedColumn     // the columns asked for, by group, then metric, then kind
 	layout  layout
-	data    []byte   // base64: instants and all columns of a small chunk, instants alone of others
-	shared  []shared // by packet: the columns that are kept together; none where each column has its own packet
-	kept    int      // bytes of the document
-	etag    string
-	stored  int64
+	data    []byte // base64: instants and all columns of a small chunk, instants alone of others
+	// shared is, for each packet, the columns that are kept together; empty where each column has its own packet.
+	shared []shared
+	kept   int // bytes of the document
+	etag   string
+	stored int64
 }
 
 // layout is how the columns of a chunk are kept.
@@ -51,7 +52,7 @@ type held struct {
 	column int32 // its place in Chunk.columns, -1 if it was not asked for
 }
 
-// ColumnInfo says what is known of a column without decoding it.
+// ColumnInfo describes a column without its values, from what the document says undecoded.
 type ColumnInfo struct {
 	Labels telemetry.Labels
 	Metric string
@@ -107,8 +108,8 @@ func ParseColumns(doc []byte, metrics []string) (*Chunk, error) {
 	return r.chunk()
 }
 
-// checkOrder holds a column of one of so many groups against the one before it, nil for the first. In brief there may
-// have been others between.
+// checkOrder checks that a column comes after the column before, nil for the first, and is of one of that many
+// groups. In brief there may have been others between.
 func (c *rawColumn) checkOrder(before *rawColumn, groups int, brief bool) error {
 	group := -1
 	if before != nil {

@@ -20,20 +20,20 @@ import (
 // 1,000 rows.)
 const smallBelow = 3 << 10
 
-// mostListed is the number of columns up to which each has an entry of its own in the document, which people can
-// read. An entry takes about a hundred bytes beside its values, in a pack about fifteen.
+// mostListed is the number of columns up to which each has its own entry in the document, which people can read. An
+// entry takes about a hundred bytes apart from its values, in a pack about fifteen.
 const mostListed = 16
 
 // encoder is the scratch memory of one Encode.
 type encoder struct {
-	s         section // of all columns, one after the other
+	s         section // all columns, one after the other
 	ends      []end   // where the instants and each column end in s
 	doc       []byte
 	frame     []byte
 	packet    []byte
 	brief     bool // for blocks
 	patterns  patterns
-	present   Bitmap // of the column that is being written
+	present   Bitmap // the column being written
 	huff      huff0.Scratch
 	huffed    []byte
 	residuals []uint64

@@ -12,7 +12,7 @@ import (
 type Erased struct {
 	Order  string // its id
 	Rows   int
-	Digest string // of the document that had the rows
+	Digest string // digest of the document that had the rows
 }
 
 // EncodeErased returns the document of a chunk without rows: all its rows were erased, or it closes a chain and had

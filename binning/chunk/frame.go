@@ -9,7 +9,7 @@ import (
 )
 
 // Frame is rows of one device in columns: what a bin turns into, what a chunk holds, what a query merges.
-// Groups are sorted by Labels, and no label set stands twice.
+// Groups are sorted by Labels, and no two have the same label set.
 type Frame struct{ Groups []Group }
 
 // Group is the rows of one label set.
@@ -134,7 +134,7 @@ func checkTimes(times []int64, day telemetry.Day) error {
 	return nil
 }
 
-// checkOrder holds column i against those of the same metric before it.
+// checkOrder checks that column i comes after other columns of its metric.
 func (g *Group) checkOrder(i int) error {
 	c := &g.Columns[i]
 	if i > 0 {
@@ -191,7 +191,7 @@ func (f Frame) Times() []int64 {
 	return all
 }
 
-// distinctTimes reports whether no instant stands in two groups.
+// distinctTimes reports whether no two groups have the same instant.
 func (f Frame) distinctTimes() bool {
 	if len(f.Groups) == 1 {
 		return true

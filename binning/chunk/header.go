@@ -2,7 +2,7 @@ package chunk
 
 import "fmt"
 
-// Header is what a chunk says of itself beside its columns.
+// Header is the part of a chunk that is not its columns.
 type Header struct {
 	ID          ID
 	TenantShard string // level 1 of the partition key
@@ -10,14 +10,15 @@ type Header struct {
 
 	From, To int64 // first and last instant, both inclusive, in milliseconds since 1970 UTC; within the day of ID
 	Rows     int
-	Readings int // before those of the same instant and labels were merged into one row
+	Readings int // how many, before readings with the same instant and labels were merged into one row
 
 	First   int64 // offset of the first record in it
 	Through int64 // offset of the last record in it
 	After   int64 // Through of the chunk before in the chain, -1 for none
-	Cut     int64 // when the writer cut it, in milliseconds since 1970 UTC by its own clock: what was known when
+	// Cut is when the writer cut the chunk, in milliseconds since 1970 UTC by its own clock: what was known when.
+	Cut int64
 
-	Unique bool // no instant stands in two rows
+	Unique bool // no two rows have the same instant
 	TTL    int  // seconds from the write until the service removes it, 0 for never
 }
 

@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// ID names a chunk among those of one device: the day, the stream and Kafka partition of its records, and its number in
-// the chain of that day, stream and partition.
+// ID names a chunk of a device: the day, the stream and Kafka partition of its records, and its number in the chain
+// of that day, stream and partition.
 type ID struct {
 	Day       telemetry.Day
 	Stream    uint32

@@ -19,12 +19,12 @@ type indexed struct {
 
 // statistics are the numbers of all columns that have some, of one of the two number types.
 type statistics struct {
-	values []uint64 // first, last, min, max of each column
-	sums   []uint64 // of each column, 0 for none
+	values []uint64 // each column's first, last, min, max
+	sums   []uint64 // each column's sum, 0 for none
 	summed []int64  // 1 where there is a sum
 }
 
-// perColumn is the number of values beside the sum.
+// perColumn is the number of values without the sum.
 const perColumn = 4
 
 // reset empties x without giving memory back.
@@ -167,7 +167,7 @@ func familyOf(kind telemetry.Kind) int {
 	return 1
 }
 
-// readName reads what the index says of column i beside its numbers.
+// readName reads the index's entry for column i, without its numbers.
 func (r *reader) readName(d *decoder, x *indexed, i int) (rawColumn, error) {
 	c := rawColumn{group: int(x.groups[i]), kind: telemetry.Kind(x.kinds[i])}
 	if x.groups[i] < 0 || x.groups[i] >= MaxRows || x.kinds[i] < int64(telemetry.Float) ||

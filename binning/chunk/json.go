@@ -8,7 +8,7 @@ import (
 )
 
 // The document is written here rather than by encoding/json because its bytes are part of the format: one order of
-// properties, one spelling of each value.
+// properties, one spelling for each value.
 
 // appendStats appends [count,min,max,sum,first,last], with [...,nan,+inf,-inf] if there are any, and [count] for text.
 func appendStats(b []byte, kind telemetry.Kind, s *Stats) []byte {

@@ -31,7 +31,7 @@ type numbers struct {
 	form        byte
 	scale       scale
 	ints        []int64 // the ints, the mantissas, or the doubles' numbers
-	corrections []int64 // as many as ints, or none
+	corrections []int64 // one for each int, or none
 	intsPlan    intPlan
 	corrPlan    intPlan
 }
@@ -202,7 +202,7 @@ func (d *decoder) readDictionary(v []uint64) error {
 	return readIndexes(d, list, v)
 }
 
-// readIndexes reads len(v) places in a dictionary, and fills v with what stands there.
+// readIndexes reads len(v) places in a dictionary, and fills v with the entries there.
 func readIndexes[T uint64 | string](d *decoder, dictionary, v []T) (err error) {
 	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
 		return err

@@ -21,7 +21,7 @@ type placed struct {
 	group int
 }
 
-// appendPacks appends the columns in runs, the names and statistics of each in one string and the values in another.
+// appendPacks appends the columns in runs: names and statistics in one string, values in another.
 func (e *encoder) appendPacks(f Frame) error {
 	var columns []placed
 	for i := range f.Groups {

@@ -12,7 +12,7 @@ import (
 type codec byte
 
 const (
-	stored     codec = 1 // as it is
+	stored     codec = 1 // unchanged
 	zstdPacked codec = 2 // a zstd frame without its four magic bytes
 	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
 )
@@ -113,7 +113,7 @@ func (d *decoder) closePacket() error {
 	return nil
 }
 
-// unpack decodes a zstd frame without its magic, within what is left of maxUnpacked.
+// unpack decodes a zstd frame without its magic, within the rest of maxUnpacked.
 func (d *decoder) unpack(b []byte) ([]byte, error) {
 	d.frame = append(append(d.frame[:0], zstdMagic...), b...)
 	var h zstd.Header
@@ -130,7 +130,7 @@ func (d *decoder) unpack(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unhuff decodes a length and a Huffman code, within what is left of maxUnpacked.
+// unhuff decodes a length and a Huffman code, within the rest of maxUnpacked.
 func (d *decoder) unhuff(b []byte) ([]byte, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > huff0.BlockSizeMax || n > uint64(d.unpackable) {

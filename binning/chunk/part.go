@@ -9,7 +9,7 @@ import (
 // Blocks is blocks of one schema: how a head shows a bin without decoding it.
 type Blocks struct {
 	Schema *Schema
-	Rows   [][]byte // of each block, as AppendRows or Part.Append wrote them
+	Rows   [][]byte // the rows of one block each, as AppendRows or Part.Append wrote them
 }
 
 // Part is the columns of some metrics of the blocks of a schema.
@@ -88,8 +88,8 @@ func (s *Schema) heads() int {
 	return 2
 }
 
-// AppendTo decodes rows of a block behind those of a run, which has rows of other blocks of the same part or none. It
-// makes room for so many rows more. After an error the run is of no use.
+// AppendTo decodes rows of a block behind a run, which has rows of other blocks of the same part or none. It makes
+// room for more, the number of rows that follow. After an error the run is of no use.
 func (p *Part) AppendTo(r *Run, data []byte, more int) error {
 	d := takeDecoder()
 	defer d.release()

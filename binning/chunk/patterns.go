@@ -5,10 +5,12 @@ import (
 )
 
 // patterns is which columns the rows of a block have values in: rows with values in the same columns are of one
-// pattern. A column then says for each pattern, instead of each row, whether it has a value. Devices that send several
+// pattern. For each pattern, instead of each row, a column then says whether it has a value. Devices that send
+// several
 // kinds of message have a pattern for each.
 type patterns struct {
-	of   []int64 // of each row its pattern, numbered from 0 in the order of their first rows
+	// of is the pattern of each row, numbered from 0 in the order of their first rows.
+	of   []int64
 	n    int
 	next []int64 // scratch: by pattern and whether the next column has a value, its number, 0 for none
 }

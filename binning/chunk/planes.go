@@ -4,7 +4,7 @@ package chunk
 // costs nothing to read and doesn't flatten the Huffman table of the others.
 const rawAbove = 0.95
 
-// writePlanes cuts r into planes of bytes, the lowest first. A mask byte marks those that are kept plain.
+// writePlanes cuts r into planes of bytes, the lowest first. A mask byte marks the planes that are kept plain.
 func (e *encoder) writePlanes(r []uint64, planes int) {
 	if planes == 0 {
 		return
@@ -24,7 +24,8 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 	}
 }
 
-// fewBytes is up to how many bytes those that there are take less time than all that there can be.
+// fewBytes is the length up to which counting the distinct bytes of a plane takes less time than a histogram of all
+// 256.
 const fewBytes = 256
 
 // estimate returns what zstd's Huffman coder would make of a plane.
@@ -42,8 +43,8 @@ func (e *encoder) estimate(plane []byte) float64 {
 	return h.bytes(len(plane))
 }
 
-// sparseWins reports whether a bitmap and the other residuals take less than all residuals. zeros counts those that
-// are 0.
+// sparseWins reports whether a bitmap and the other residuals take less than all residuals. zeros counts the
+// residuals that are 0.
 func sparseWins(r []uint64, zeros, planes int) bool {
 	if 2*zeros < len(r) {
 		return false

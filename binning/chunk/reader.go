@@ -11,20 +11,20 @@ import (
 	"binnacle/internal/wire/jsonscan"
 )
 
-// reader walks over a document and remembers where what it is asked for stands. Properties may come in any order.
+// reader walks over a document and remembers where the values asked for begin. Properties may come in any order.
 type reader struct {
 	scan   jsonscan.Scanner
 	wanted wanted
 	brief  bool // columns that were not asked for may be left out
 
-	seen      uint32 // of properties, a bit each
+	seen      uint32 // one bit for each property
 	texts     [numbersFrom][]byte
 	ints      [properties - numbersFrom]int64
 	unique    bool
 	labels    []telemetry.Labels
 	columns   []rawColumn
 	packs     []rawPack
-	dataBytes int // of base64 that holds instants and values
+	dataBytes int // the base64 of instants and values
 	names     []byte
 }
 
@@ -203,7 +203,7 @@ func (r *reader) property(name []byte) (err error) {
 	return err
 }
 
-// text returns a string. It is valid as long as the document is.
+// text returns a string. It is valid while the document is.
 func (r *reader) text() ([]byte, error) {
 	if r.scan.Next() != '"' {
 		return nil, r.scan.Fail("no string")

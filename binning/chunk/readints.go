@@ -67,7 +67,7 @@ type stream struct {
 	form   byte
 	sparse bool
 	planes int
-	count  int // of residuals
+	count  int // residuals
 	first  [2]int64
 	gcd    uint64
 }
@@ -152,7 +152,7 @@ func (u *undoing) undo(v []int64, r []uint64) {
 	}
 }
 
-// readResiduals reads count residuals of so many planes; the result is valid until the next call.
+// readResiduals reads count residuals in that many planes; the result is valid until the next call.
 func (d *decoder) readResiduals(count, planes int, sparse bool) ([]uint64, error) {
 	r := slices.Grow(d.residuals[:0], count)[:count]
 	d.residuals = r

@@ -10,11 +10,13 @@ import (
 // Run is readings of one device in the order of their offsets, in columns: what a block holds. Instants may stand in
 // any order and more than once, and a reading may have no value.
 type Run struct {
-	Offsets []int64            // of the records that the readings came from: none is below the one before; nil: left out
+	// Offsets are the offsets of the readings' records: none is below the one before; nil: left out.
+	Offsets []int64
 	Times   []int64            // milliseconds since 1970 UTC
 	Sets    []telemetry.Labels // label sets, each once, in any order; at least one
-	Labels  []uint32           // of each reading, its place in Sets; nil: all 0
-	Columns []Column           // sorted by Metric, then Kind
+	// Labels is each reading's place in Sets; nil: all 0.
+	Labels  []uint32
+	Columns []Column // sorted by Metric, then Kind
 }
 
 // Rows returns the number of readings.

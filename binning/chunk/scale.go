@@ -67,7 +67,7 @@ func unord(o int64) uint64 { return uint64(o) ^ uint64(o>>63)>>1 }
 const (
 	sampleRuns = 8
 	sampleRun  = 3
-	// correctionBits is what a correction costs beside its own bits: its place in the bitmap.
+	// correctionBits is what a correction costs in addition to its own bits: its place in the bitmap.
 	correctionBits = 4
 )
 
@@ -103,8 +103,8 @@ func chooseScale(v []uint64, brief bool) (best scale, ok bool) {
 	return best, ok
 }
 
-// exactScale returns the least scale by which all of a sample are exact; ok is false when there is none, or when by the
-// one before more than three quarters are.
+// exactScale returns the least scale by which all values of a sample are exact. ok is false without such a scale, or
+// when the scale before it makes at least three quarters exact.
 func exactScale(sample []uint64) (s scale, ok bool) {
 	for _, b := range sample {
 		for !s.exact(b) {

@@ -30,7 +30,7 @@ func newZstd(options ...zstd.EOption) *zstd.Encoder {
 
 var encoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
 
-// takeEncoder returns an encoder, of blocks if it is to be brief.
+// takeEncoder returns an encoder of documents, or of blocks if brief.
 func takeEncoder(brief bool) *encoder {
 	e := encoders.Get().(*encoder)
 	e.brief = brief
@@ -64,8 +64,8 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-// unzstd is shared by all calls. As many unpack at a time as there are processors. It is there from the start,
-// since its channels belong to the bubble of testing/synctest in which they are made, and nobody outside may use them.
+// unzstd is shared by all calls. As many unpack at a time as there are processors. It is made at the start of the
+// process, since a channel made in a bubble of testing/synctest may not be used outside that bubble.
 var unzstd = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))

@@ -2,7 +2,7 @@ package chunk
 
 import "github.com/klauspost/compress/huff0"
 
-// skipColumn goes past a column of so many rows without decoding its values.
+// skipColumn passes over a column with that many rows without decoding its values.
 func (d *decoder) skipColumn(rows int) error {
 	head, err := d.byte()
 	if err != nil {

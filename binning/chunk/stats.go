@@ -8,10 +8,10 @@ import (
 
 // Stats sums up a column. NaN and infinities are counted apart and left out of everything else.
 //
-// Min, Max, First and Last are values of the column's kind; First and Last are those of the earliest and latest
-// instant. Sum is a float for floats (Neumaier's compensated sum in the order of time), an int for ints, and for
-// bools how many are true. A Value is none where there is nothing to say: all of them for text, Sum where it leaves
-// its type, all of them where no value counts.
+// Min, Max, First and Last are values of the column's kind; First and Last have the earliest and the latest instant.
+// Sum is a float for floats (Neumaier's compensated sum in the order of time), an int for ints, and for bools how
+// many are true. A Value is none where there is nothing to say: all of them for text, Sum where it leaves its type,
+// all of them where no value counts.
 type Stats struct {
 	Count                      int
 	Min, Max, Sum, First, Last telemetry.Value

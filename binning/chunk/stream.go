@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// A stream is a run of numbers by itself, in base64: one packet with one column, as a chunk has it, without a bitmap.
-// Its length is stored beside it.
+// A stream is a run of numbers apart from any chunk, in base64: one packet with one column, as a chunk has it,
+// without a bitmap. Its length is stored elsewhere in the document.
 
 // AppendInts appends a stream of integers.
 func AppendInts(dst []byte, v []int64) []byte {

@@ -18,7 +18,7 @@ type Bucket struct {
 	Resets        []float64 // the values that a lower one follows in the bucket
 	Min, Max      float64   // the first of the least and of the greatest ones; NaN if all are
 	Hi, Lo        float64   // the sum, and what was lost of it to rounding (Neumaier)
-	Size          Size      // of the values
+	Size          Size      // the values' sizes
 }
 
 // Empty reports whether nothing is in the bucket, not even a stale marker.

@@ -1,6 +1,7 @@
 // Package rollup is the stored form of rollups: what panels over many devices read instead of chunks. A rollup holds
-// one metric of all series of a part of a first-level key, on a grid of minutes or half hours. It keeps enough of each
-// bucket that functions of PromQL return the same result, bit for bit. A manifest says which rollups of a day count.
+// one metric of all series of a part of a first-level key, on a grid of minutes or half hours. It keeps enough about
+// each bucket that functions of PromQL return the same result, bit for bit. A manifest says which rollups of a day
+// count.
 //
 // A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day. The sample
 // at exactly 00:00 belongs to the last bucket of the day before, and is stored apart.

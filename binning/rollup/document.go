@@ -12,7 +12,7 @@ import (
 	"binnacle/internal/wire/jsontext"
 )
 
-// Header is what a document of rollups says of itself beside its sections.
+// Header is the part of a document of rollups that is not its sections.
 type Header struct {
 	ID          string
 	TenantShard string // level 1 of the partition key
@@ -21,7 +21,7 @@ type Header struct {
 	Batch       string
 	Part        int
 	From, To    int   // hours of the day, from one up to and without the other
-	Grid        Grid  // of sections that do not say another
+	Grid        Grid  // the grid of sections that name no other
 	TTL         int64 // seconds from the write until the service removes it, 0 for never
 }
 
@@ -47,7 +47,7 @@ type Builder struct {
 	doc      []byte
 	sections int
 	grid     Grid
-	tooLarge bool // the limits of what is in it: nobody would read it
+	tooLarge bool // the contents pass a limit of Parse
 }
 
 // Begin begins a document. Series is the series index of a document that has its own, nil for none.
@@ -104,7 +104,7 @@ func appendHead(dst []byte, kind string, h Header) []byte {
 }
 
 // appendSeries appends the property with a series index: per series an array of the device and, where there are some,
-// the labels. A device that stands before is left out, as "".
+// the labels. A device equal to the one before is written as "".
 func appendSeries(dst []byte, series []Series) []byte {
 	dst = append(dst, `"seriesIndex":[`...)
 	for i, s := range series {
@@ -133,7 +133,8 @@ func AppendSeriesIndex(dst []byte, h Header, series []Series) []byte {
 // Document is a parsed document, not yet decoded. It refers to the bytes that it was parsed from.
 type Document struct {
 	Header
-	SeriesIndex []Series // of a series index, or of a document that has its own; nil for none
+	// SeriesIndex is the contents of a series index, or the document's own; nil for none.
+	SeriesIndex []Series
 	Sections    []Section
 	ETag        string
 	Stored      int64 // s since 1970 UTC, by the service; 0 when it does not say
@@ -141,7 +142,7 @@ type Document struct {
 
 // Parse reads a rollup or a series index. It keeps doc. Properties that it does not know are passed over.
 func Parse(doc []byte) (*Document, error) {
-	if len(doc) > MaxDocument+4<<10 { // the service adds properties of its own
+	if len(doc) > MaxDocument+4<<10 { // the service adds properties
 		return nil, corrupt("a document of %d bytes", len(doc))
 	}
 	p := documentParser{d: &Document{}}
@@ -306,7 +307,7 @@ func (p *documentParser) check() (err error) {
 	return nil
 }
 
-// FindSeries returns where a series stands in a sorted series index, -1 if it is not in it.
+// FindSeries returns the place of a series in a sorted series index, -1 if it is not in it.
 func FindSeries(index []Series, s Series) int {
 	at, found := slices.BinarySearchFunc(index, s, Series.Compare)
 	if !found {

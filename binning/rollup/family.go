@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Family is what of each bucket one rollup holds.
+// Family names the columns of each bucket that one rollup holds.
 type Family byte
 
-// The families. All but Last are read beside Last, which says how many samples a bucket has.
+// The families. All but Last are read together with Last, which says how many samples a bucket has.
 const (
 	Last     Family = 'L' // count, last instant and value, stale marker; the sample at 00:00
 	First    Family = 'F' // first instant and value, the values before resets

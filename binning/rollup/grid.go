@@ -35,7 +35,7 @@ func (g Grid) Bucket(day telemetry.Day, t int64) int {
 	return int((t - day.Start() - 1) / int64(g))
 }
 
-// End returns the last instant of a bucket of the day; that of the last bucket is the next day's first.
+// End returns the last instant of a bucket of the day; the last bucket ends at the next day's first instant.
 func (g Grid) End(day telemetry.Day, bucket int) int64 { return day.Start() + int64(bucket+1)*int64(g) }
 
 // Hours is a set of hours of a day, a bit each. Hour h is the buckets that end after h:00 and up to h+1:00.

@@ -16,11 +16,11 @@ type Manifest struct {
 	TenantShard string
 	Day         telemetry.Day
 
-	// AsOf is a second since 1970 UTC, by the service's clock. What rollups show are all chunks with a lower _ts, but
-	// those of devices that are to be read raw.
+	// AsOf is a second since 1970 UTC, by the service's clock. Rollups show all chunks with a lower _ts, except
+	// chunks of devices that are read raw.
 	AsOf int64
-	// Batches are in the order in which they were made. Of a grid, an hour and a device the last one counts that has them:
-	// a correction has the devices of its own series index, any other batch has all.
+	// Batches are in the order in which they were made. For a grid, an hour and a device the last batch counts that
+	// has them: a correction has the devices of its own series index, any other batch has all.
 	Batches []Batch
 	// Raw is, by device, the hours in which rollups do not show what its chunks hold. A device that is here is read
 	// from its chunks for the whole range of an answer.
@@ -39,12 +39,12 @@ type Batch struct {
 	Grids      []Grid
 	From, To   int // hours, from one up to and without the other
 	Correction bool
-	// Devices are those of a correction, sorted. Its one document is under CorrectionsKey, with a series index of its
-	// own. What it is without has no samples in its hours.
+	// Devices are the devices of a correction, sorted. The correction's one document is under CorrectionsKey, with
+	// its own series index. A series of these devices that the document lacks has no samples in the correction's
+	// hours.
 	Devices []string
-	// Parts is how many series indexes a batch has that is no correction, and so many documents each hour's rollup at
-	// most. Metrics are the rollups that there are, sorted; of a metric that is in neither Metrics nor Without nobody
-	// has samples.
+	// Parts is how many series indexes a batch has that is no correction, and the most documents that a rollup of an
+	// hour has. Metrics are the rollups that exist, sorted; a metric in neither Metrics nor Without has no samples.
 	Parts   int
 	Size    int // devices of a batch that is no correction
 	Metrics []Metric
@@ -55,10 +55,11 @@ type Batch struct {
 // Metric is the rollups of one metric in a batch.
 type Metric struct {
 	Name string
-	// Families are in the order of AllFamilies; Every is, of each, how many hours one document of the minute grid has.
+	// Families are in the order of AllFamilies; Every is, for each family, how many hours one minute-grid document
+	// has.
 	Families Families
 	Every    []int
-	// Parts are those of the batch that have series of the metric, ascending; nil: all.
+	// Parts are the parts of the batch that have series of the metric, ascending; nil: all.
 	Parts []int
 }
 
@@ -154,7 +155,7 @@ func (l *Manifest) Clone() *Manifest {
 	return &c
 }
 
-// MarkRaw has a device read raw in some hours.
+// MarkRaw marks a device as read raw in some hours.
 func (l *Manifest) MarkRaw(device string, hours Hours) {
 	if l.Raw == nil {
 		l.Raw = make(map[string]Hours)
@@ -311,8 +312,8 @@ func ascending[T any](v []T, compare func(a, b T) int) bool {
 	return true
 }
 
-// Omits reports whether no batch that has any of the hours, and is no correction, shows a metric. What is lacked in
-// some hours alone is to be shown in the others.
+// Omits reports whether no batch that has any of the hours, and is no correction, shows a metric. A metric that some
+// hours alone lack is shown in the others.
 func (l *Manifest) Omits(metric string, hours Hours) bool {
 	lacks := false
 	for i := range l.Batches {

@@ -21,14 +21,14 @@ type Samples struct {
 
 // columnRun is the values of one column of one frame.
 type columnRun struct {
-	order  int // of the frame
+	order  int // the frame's place among frames
 	times  []int64
 	column *chunk.Column
 }
 
-// Merge returns the samples of one device, from frames in the order of their sources: of one series and instant the
-// value of the last frame counts (rule R5), also where that is text, which nobody sees. They are sorted by labels and
-// metric. Metrics says which ones are wanted; nil wants all.
+// Merge returns the samples of one device, from frames in the order of their sources: for one series and instant the
+// value of the last frame counts (rule R5), even if it is text, which rollups leave out. They are sorted by labels
+// and metric. Metrics says which ones are wanted; nil wants all.
 func Merge(frames []chunk.Frame, wanted func(metric string) bool) []Samples {
 	type series struct{ labels, metric string }
 	runs := make(map[series][]columnRun)
@@ -138,9 +138,9 @@ func (s *Samples) add(from *columnRun, k int) {
 	s.Times, s.Values = append(s.Times, from.times[k]), append(s.Values, v)
 }
 
-// Fill puts the samples of a day into buckets of minutes, those of the hours from one up to and without another, as
-// cells of a row: the table's first bucket is the first of the hours. at0 is the sample at 00:00, when the hours begin
-// with it. It reports whether there was any.
+// Fill puts the samples of a day into buckets of minutes, from hour from up to and without hour to, as cells of a
+// row: the table's first bucket is the first of the hours. at0 is the sample at 00:00, when the hours begin with it.
+// It reports whether there was any.
 func (s *Samples) Fill(t *Table, row int, day telemetry.Day, from, to int) (at0 Sample, some bool) {
 	r := Range(day, from, to)
 	i, _ := slices.BinarySearch(s.Times, r.From)

@@ -12,7 +12,8 @@ import (
 )
 
 // Slice is the part of a table that becomes a section: some of its rows, numbered by their places in a series index,
-// and some of its buckets. A section has a value for each bucket of each row; a bucket without samples repeats the one
+// and some of its buckets. A section has a value for every bucket of every row; a bucket without samples repeats the
+// one
 // before it, which costs nothing and counts for nothing.
 type Slice struct {
 	Table    *Table
@@ -188,9 +189,9 @@ func appendFloats(dst []byte, name string, v []float64) []byte {
 type Section struct {
 	Metric  string
 	Family  Family
-	Grid    Grid // of its document, or its own
+	Grid    Grid // its document's, or its own
 	Series  int  // rows
-	Buckets int  // of each
+	Buckets int  // in each row
 
 	rows    []byte // nil: places 0 to Series-1 of the series index
 	columns [3][]byte
@@ -283,9 +284,9 @@ func (s *Section) SeriesNumbers() ([]int32, error) {
 }
 
 // Decode puts the section's cells into a table, which has the family's columns: its first bucket becomes bucket at,
-// which may lie before the table's first; what lies outside the table is left out. rows says which row of the table
-// the series at a place of the series index is, -1 for none. What stands in those cells is replaced. at0, by row of the
-// table, gets the samples at 00:00; nil leaves them. After an error the table's cells mean nothing.
+// which may lie before the table's first; cells outside the table are left out. rows gives, for each place in the
+// series index, the row of the table, -1 for none. Decode replaces the cells of these rows. at0, by row of the table,
+// gets the samples at 00:00; nil leaves them. After an error the table's cells mean nothing.
 func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
 	d := sectionDecoder{Section: s, t: t, at: at}
 	d.from, d.to = max(0, -at), min(s.Buckets, t.Buckets-at)
@@ -326,9 +327,10 @@ func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
 // sectionDecoder is a section on its way into a table.
 type sectionDecoder struct {
 	*Section
-	t        *Table
-	at       int
-	from, to int // of the section's buckets, those that are in the table
+	t  *Table
+	at int
+	// from and to bound the section's buckets that are in the table.
+	from, to int
 	rows     []int32
 	whole    bool // the section's cells are all of the table's, in their order
 }

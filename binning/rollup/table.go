@@ -10,7 +10,7 @@ import (
 // one series. Columns of families that it is without are nil. Other columns than N and Stale count only where N is not
 // 0. Goroutines may fill in different rows at the same time.
 type Table struct {
-	Rows, Buckets int // series, and buckets of each
+	Rows, Buckets int // series, and each one's buckets
 	columns
 	// Resets are, by row, the buckets that have resets, ascending.
 	Resets [][]Reset
