@@ -20,7 +20,7 @@ type admission struct {
 
 	mu       sync.Mutex // guards below
 	running  int
-	tenants  map[string]*tenantQueue // of tenants that run or wait
+	tenants  map[string]*tenantQueue // with a query that runs or waits
 	nextTurn uint64
 }
 
@@ -87,7 +87,7 @@ func (g *admission) acquire(ctx context.Context, tenant string) (release func(),
 	return nil, err
 }
 
-// enqueue adds a query to its tenant's queue, and starts those that may run.
+// enqueue adds a query to its tenant's queue, and starts the queries that may run.
 func (g *admission) enqueue(tenant string) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,8 +144,8 @@ func (g *admission) release(tenant string) {
 	g.dropIdle(tenant)
 }
 
-// withdraw takes a query out of its queue, or releases its turn if it has got one meanwhile. It returns the error of a
-// query that can't run because of a limit of its tenant, else nil.
+// withdraw takes a query out of its queue, or releases its turn if it got one before withdraw took the lock. It
+// returns the error of a query that can't run because of a limit of its tenant, else nil.
 func (g *admission) withdraw(tenant string, v *waiter) error {
 	g.mu.Lock()
 	t := g.tenants[tenant]

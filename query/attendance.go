@@ -16,7 +16,7 @@ import (
 // AttendanceRequest asks in which steps of a range each of a tenant's devices has readings.
 type AttendanceRequest struct {
 	Tenant string
-	Prefix string // of device ids
+	Prefix string // prefix of device ids
 	Range  telemetry.Range
 	Step   time.Duration
 	Limit  int // devices, the first ones by id
@@ -25,7 +25,7 @@ type AttendanceRequest struct {
 // Attendee is a device.
 type Attendee struct {
 	Device  string
-	Present []bool // by step
+	Present []bool // one for each step
 	Known   int64  // its first reading, ms; -1 for a device that the catalog lacks
 }
 
@@ -41,7 +41,7 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 			known[e.Device] = e.First
 		}
 		res.Truncated = list.Truncated
-		var devices []string // all, as long as the catalog doesn't say which they are
+		var devices []string // nil, for all, unless the catalog says which they are
 		if r.Prefix != "" || res.Truncated {
 			devices = slices.AppendSeq(make([]string, 0, len(known)), maps.Keys(known)) // none is not all
 			slices.Sort(devices)

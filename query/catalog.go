@@ -23,7 +23,8 @@ type Known struct {
 	querier *Querier
 	tenant  string
 	stored  *control.CatalogCopy
-	updates *catalog.Index // devices with updates of heads: all that is known of each
+	// updates is the catalog entries of devices with updates of heads.
+	updates *catalog.Index
 	version uint64
 	gap     error
 }
@@ -146,7 +147,7 @@ func (k *Known) Changed(ctx context.Context) bool {
 	return err != nil || k.gap != nil || updates.Version != k.version
 }
 
-// Entry returns what is known of a device.
+// Entry returns the catalog entry of a device.
 func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
 	if e, ok = k.updates.Entry(device); !ok {
 		k.stored.Use(func(x *catalog.Index) { e, ok = x.Entry(device) })
@@ -170,8 +171,8 @@ func (k *Known) Select(matchers []catalog.Matcher) (devices []string) {
 	return devices
 }
 
-// selected calls use with the devices that all matchers select, those of the catalog and those with updates: no device
-// is in both.
+// selected calls use with the devices that all matchers select, once for the catalog's and once for devices with
+// updates: no device is in both.
 func (k *Known) selected(matchers []catalog.Matcher, use func(stored, updates *catalog.Set)) {
 	k.stored.Use(func(x *catalog.Index) {
 		parts := min(runtime.GOMAXPROCS(0), max(1, x.Blocks()/16))
@@ -190,7 +191,7 @@ func (k *Known) selected(matchers []catalog.Matcher, use func(stored, updates *c
 	})
 }
 
-// after returns the first devices behind one by id that all matchers select, at most so many.
+// after returns the first limit devices, by id, behind one that all matchers select.
 func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out []catalog.Entry) {
 	k.selected(matchers, func(stored, updates *catalog.Set) {
 		out = append(stored.After(device, limit), updates.After(device, limit)...)
@@ -269,7 +270,7 @@ type Tags struct {
 	querier   *Querier
 	tenant    string
 	known     *Known
-	own       map[string]telemetry.Labels // of devices that were asked for
+	own       map[string]telemetry.Labels // by device asked for
 	refreshes int                         // how often heads were asked again
 }
 
@@ -293,7 +294,8 @@ func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	return t.known, nil
 }
 
-// Refresh reads what is known of devices again; tags that were asked for stay as they were. It fails as Known does.
+// Refresh reads the catalog entries of devices again; tags that were asked for stay as they were. It fails as Known
+// does.
 func (t *Tags) Refresh(ctx context.Context) (*Known, error) {
 	t.known = nil
 	return t.Known(ctx)

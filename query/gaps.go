@@ -26,8 +26,8 @@ type GapsRequest struct {
 	Sequence       string        // metric that numbers the device's messages; empty for none
 }
 
-// Evidence returns what is known of a device, of whole days, so that chains can be held against themselves. The caller
-// adds what was refused. It fails as Readings does.
+// Evidence returns the evidence about a device, for whole days, so that chains can be checked for missing chunks. The
+// caller adds what was refused. It fails as Readings does.
 func (q *Querier) Evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
 	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
 		c, res, err = q.evidence(ctx, r)

@@ -11,8 +11,8 @@ import (
 	"binnacle/query/merge"
 )
 
-// Latest calls emit with the newest value of each series in the range, in the order of device, labels and metric.
-// It fails as Readings does.
+// Latest calls emit with the newest value for each series in the range, in the order of device, labels and metric. It
+// fails as Readings does.
 func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
 	return collect(ctx, question{of: q, kind: "latest", Request: r}, merge.NewLatest, emit)
 }
@@ -32,7 +32,7 @@ func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error)
 		named = distinct(r.Metrics)
 	)
 	if named == nil {
-		named = []string{""} // which stands for any
+		named = []string{""} // matches any metric
 	}
 	lacks := func(device, metric string) bool { return !found[wanted{device, metric}] }
 	err := q.Admit(ctx, r.Tenant, func(ctx context.Context) error {

@@ -26,13 +26,13 @@ type Metric struct {
 	Metric  string   `json:"metric"`
 	Types   []string `json:"types"`   // names of the kinds of values seen, sorted
 	Units   []string `json:"units"`   // sorted
-	Devices int      `json:"devices"` // that have it
+	Devices int      `json:"devices"` // devices with the metric
 }
 
 // Search selects devices of a tenant.
 type Search struct {
 	Tenant   string
-	Prefix   string            // of the id
+	Prefix   string            // prefix of the id
 	Matchers []catalog.Matcher // all must hold
 	After    string            // the id after which a list begins
 	Limit    int
@@ -131,8 +131,8 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 	return out, list, err
 }
 
-// hideTimes has an entry begin with the first visible day of its device (rule X1); without readings since it has no
-// times.
+// hideTimes starts an entry at the first visible day of its device (rule X1); without readings since then the entry
+// gets no times.
 func hideTimes(t control.Tenant, e *catalog.Entry, now int64) {
 	if !t.HidesSome() || e.First > e.Last {
 		return
@@ -167,12 +167,12 @@ func metricsOf(stored, updates *catalog.Set) (out []Metric) {
 // Facet is the values that a tag has among some devices.
 type Facet struct {
 	Tag    string          `json:"tag"`
-	Values []catalog.Count `json:"values"` // those of the most devices first
+	Values []catalog.Count `json:"values"` // the value of the most devices first
 	Others int             `json:"others"` // how many more values there are
 }
 
-// Facets counts the devices of a search, and by the values of tags: of each tag the first ones, as many as the search's
-// limit. Without tags it counts all that any of the devices has. It fails as Devices does.
+// Facets counts the devices of a search, and by the values of tags: for each tag the first values, as many as the
+// search's limit. Without tags it counts all tags that any of the devices has. It fails as Devices does.
 func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	out []Facet, devices int, list List, err error) {
 	err = q.admitAndObserve(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
@@ -225,8 +225,8 @@ type Cardinality struct {
 	// Series counts pairs of a device and a metric. The labels of readings make more of one; only reading them says how
 	// many.
 	Series     int                   `json:"series"`
-	Metrics    []Metric              `json:"metrics"` // those of the most devices first
-	Tags       []catalog.NameCount   `json:"tags"`    // those of the most values first
+	Metrics    []Metric              `json:"metrics"` // the metric of the most devices first
+	Tags       []catalog.NameCount   `json:"tags"`    // the tag with the most values first
 	Labels     []catalog.NameCount   `json:"labels"`  // the same, of readings
 	Largest    []catalog.DeviceCount `json:"largest"`
 	Names      Names                 `json:"names"` // how many there are in all
@@ -240,7 +240,8 @@ type Names struct {
 	Labels  int `json:"labels"`
 }
 
-// Cardinality returns the largest of each kind, as many as the limit says. It fails as Devices does.
+// Cardinality returns the largest metrics, tags, labels and devices, as many as the limit says. It fails as Devices
+// does.
 func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
 	out.Tenant = s.Tenant
 	err = q.admitAndObserve(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {

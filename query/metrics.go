@@ -15,7 +15,7 @@ type metrics struct {
 	errors       *prometheus.CounterVec
 	requestUnits *prometheus.CounterVec
 	refused      *prometheus.CounterVec
-	tenants      recent.Names[string] // that these two have
+	tenants      recent.Names[string] // in requestUnits and refused
 	documents    prometheus.Counter
 	rows         prometheus.Counter
 	headRows     prometheus.Counter

@@ -33,13 +33,15 @@ import (
 // Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package
 // settings's.
 type Config struct {
-	Reader    store.Reader       `kong:"-"`
-	Heads     store.Heads        `kong:"-"`
-	Log       store.Log          `kong:"-"` // which partitions there are and how far they reach; nil: not known
-	Topics    topics.Set         `kong:"-"` // that are read, with their tenants; none: no topic is bound to a tenant
-	Directory plan.Directory     `kong:"-"`
-	Rollups   store.RollupReader `kong:"-"` // what panels over many devices read; nil: nothing
-	Catalog   control.Catalog    `kong:"-"`
+	Reader store.Reader `kong:"-"`
+	Heads  store.Heads  `kong:"-"`
+	Log    store.Log    `kong:"-"` // which partitions there are and how far they reach; nil: not known
+	// Topics are the topics that are read, with their tenants; none: no topic is bound to a tenant.
+	Topics    topics.Set     `kong:"-"`
+	Directory plan.Directory `kong:"-"`
+	// Rollups is read by panels over many devices; nil: they read chunks.
+	Rollups store.RollupReader `kong:"-"`
+	Catalog control.Catalog    `kong:"-"`
 
 	Fanout           int     `name:"query-fanout" help:"Most scans that a query runs at the same time." default:"16"`
 	MemoryBytes      int64   `name:"query-memory-mb" help:"Most memory of a query, in MiB." type:"mib" default:"256"`
@@ -51,8 +53,8 @@ type Config struct {
 	TagsAge   time.Duration `name:"tags-age" help:"Age up to which a tenant's cached catalog is used, unless an ingester has added to it." default:"30s"`
 	TagsBytes int64         `name:"tags-memory-mb" help:"Memory of cached catalogs, in MiB. The catalog used last is always kept. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 
-	// CacheAge bounds how long a query may show what somebody has deleted from the store by hand. Binnacle itself deletes
-	// nothing before its time to live is over.
+	// CacheAge bounds how long a query may show chunks that a person has deleted from the store. Binnacle itself
+	// deletes nothing before its time to live is over.
 	CacheAge time.Duration `name:"query-cache-age" help:"Age after which a cached key is read again in full." default:"1h"`
 
 	// MaxQueries is also what bounds one tenant: to half of it, rounded up.
@@ -60,8 +62,8 @@ type Config struct {
 	MaxQueued    int           `help:"Most queries of a tenant in the queue." default:"64"`
 	QueueTimeout time.Duration `help:"Longest time of a query in the queue." default:"30s"`
 
-	// Timeout begins when it is the query's turn. An answer that is streamed may take longer as long as the client takes
-	// more of it.
+	// Timeout begins when it is the query's turn. A streamed answer may take longer while the client takes more of
+	// it.
 	Timeout time.Duration `name:"query-timeout" help:"Longest time that a query may run. A request can set a shorter time (timeout)." default:"30s"`
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
@@ -131,7 +133,7 @@ type Querier struct {
 	kept      *Kept
 	metrics   *metrics
 	devices   *control.CatalogCache
-	versions  updateVersions // of heads when the catalogs were read
+	versions  updateVersions // heads' versions when the catalogs were read
 	silent    rate.Sometimes // limits the log: every query finds out
 }
 
@@ -184,7 +186,7 @@ func (q *Querier) places(tenant string) int {
 	return int(max(1, math.Ceil(min(n, math.MaxInt32)/float64(q.cfg.Queriers))))
 }
 
-// Tenant returns what is stored of a tenant, as of the last refresh of the directory, and whether it is known.
+// Tenant returns a tenant's document, as of the last refresh of the directory, and whether the tenant is known.
 func (q *Querier) Tenant(name string) (control.Tenant, bool) {
 	return q.cfg.Directory.Snapshot().Tenant(name)
 }
@@ -213,7 +215,7 @@ func isAdmitted(ctx context.Context, tenant string) bool {
 
 // Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with its
 // context, is part of the one query: it waits for no turn, and its cost is the tenant's. Errors are ErrBusy, a
-// *QuotaError, a *TimeoutError, the context's and those of run.
+// *QuotaError, a *TimeoutError, the context's error and errors of run.
 func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
 	if isAdmitted(ctx, tenant) {
 		return run(ctx)
@@ -245,13 +247,13 @@ func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Con
 // SourceHeader is the header, or the trailer, that says where an answer came from.
 const SourceHeader = "X-Binnacle-Source"
 
-// Source returns the value of SourceHeader: rollup documents, chunks, and rows of heads, also those that were read
-// before.
+// Source returns the value of SourceHeader: rollup documents, chunks, and rows of heads, including rows that were
+// read before.
 func Source(s Stats) string {
 	return fmt.Sprintf("rollups=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
 }
 
-// SpentHeader is the header, or the trailer, that says what an answer has cost.
+// SpentHeader is the header, or the trailer, with the RU that an answer has cost.
 const SpentHeader = "Binnacle-Request-Units"
 
 // Spent returns the value of SpentHeader for the requests that a meter has counted.
@@ -307,7 +309,7 @@ func (q *Querier) Kept() *Kept { return q.kept }
 // together. It must be closed.
 func (q *Querier) Memory(limit int64) *Memory { return q.reader.Memory(limit) }
 
-// deadline ends a query that takes too long. A query that streams its answer may go on as long as the caller takes more
+// deadline ends a query that takes too long. A query that streams its answer may continue while the caller takes more
 // of it: then the time counts from there.
 type deadline struct {
 	after time.Duration
@@ -321,7 +323,7 @@ type deadline struct {
 	seen  int64 // taken when the timer went off last
 }
 
-// begin returns a context that ends when the query has taken as long as it may. The caller stops the deadline.
+// begin returns a context that ends when the query's time is over. The caller stops the deadline.
 func (q *Querier) begin(ctx context.Context) (context.Context, *deadline) {
 	d := &deadline{after: q.cfg.Timeout}
 	if asked := piece.TimeoutOf(ctx); asked > 0 {

@@ -19,9 +19,9 @@ const (
 // QuotaError says that a tenant has used up a limit. The same request may be sent again after RetryAfter, whatever
 // other tenants do.
 type QuotaError struct {
-	Limit      string // what is used up
+	Limit      string // the limit that is used up
 	RetryAfter time.Duration
-	Narrow     []string // what the caller may do about it
+	Narrow     []string // ways for the caller to ask for less
 }
 
 // Error returns the limit, and what to narrow.
@@ -41,17 +41,17 @@ var (
 // used up here comes back with time. It is safe for any number of callers.
 type quotas struct {
 	limits func(tenant string) control.QueryLimits
-	share  float64 // of a tenant's limits that this process grants
+	share  float64 // part of a tenant's limits that this process grants
 	now    func() time.Time
 
 	mu      sync.Mutex // guards below
 	tenants map[string]*quota
-	dropAt  int // with so many tenants, those with nothing used up are dropped
+	dropAt  int // number of tenants at which those with nothing used up are dropped
 }
 
 // quota is what a tenant has left.
 type quota struct {
-	limits        control.QueryLimits // as of its last query
+	limits        control.QueryLimits // limits at its last query
 	requests, rus bucket
 	day           int64   // since 1970
 	spent         float64 // request units, on that day

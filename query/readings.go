@@ -44,7 +44,7 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 	}, emit)
 }
 
-// Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
+// Statistics calls emit with the statistics for each series and kind of value, by buckets of a step from the range's
 // start on, one bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). It
 // fails as Readings does.
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
@@ -54,7 +54,7 @@ func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 	}, emit)
 }
 
-// collector is a sink that yields what it has made of pieces once it has all of them.
+// collector is a sink that yields its results once it has all pieces.
 type collector[T any] interface {
 	piece.Sink
 	Each(yield func(T) error) error
@@ -144,9 +144,9 @@ type (
 	Buckets     = merge.Buckets
 )
 
-// Aggregates calls emit with the aggregates of each group of series, by buckets, in the order of device, labels, tags,
-// metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. It fails
-// as Readings does.
+// Aggregates calls emit with the aggregates for each group of series, by buckets, in the order of device, labels,
+// tags, metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. It
+// fails as Readings does.
 func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 	emit func(Aggregated) error) (Result, error) {
 	if ask.By != nil && len(ask.By.Tags) > 0 {

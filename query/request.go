@@ -47,17 +47,18 @@ type Request struct {
 	Devices    []string // nil: all
 	Metrics    []string // nil: all; else rows that have none of them do not appear
 	Range      telemetry.Range
-	Descending bool  // the order reversed; of rows only
-	Limit      int   // rows, the first ones in the order; 0: all
-	After      *Row  // rows up to and including this one, in the order, are left out; nil: none
-	Strict     bool  // wait for the log end at the query's start
-	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: the present, with heads
+	Descending bool // the order reversed; of rows only
+	Limit      int  // rows, the first ones in the order; 0: all
+	After      *Row // rows up to and including this one, in the order, are left out; nil: none
+	Strict     bool // wait for the log end at the query's start
+	// AsOf, in ms since 1970 UTC, limits the answer to what was stored by then; 0: the present, with heads.
+	AsOf int64
 
 	// Rollups is what rollups may answer of series, of the metrics that the request names; nil for nothing.
 	Rollups *RollupsRequest
 
-	// From is called when all has been read, with what was read; nil if that is not known. It returns the first instant
-	// that is needed: what is before is not answered. Nil for the whole range. It is for Series.
+	// From is called when all has been read, with a description of what was read; nil if that is unknown. It returns
+	// the first instant that is needed: earlier samples are not answered. Nil for the whole range. It is for Series.
 	From func(*Basis) int64
 	// Kept is what an earlier answer to the same question was made of, for From; nil for none.
 	Kept *Basis
@@ -86,7 +87,7 @@ var (
 	WithPlan        = piece.WithPlan
 )
 
-// Result describes an answer beside its contents.
+// Result describes an answer without its contents.
 type Result struct {
 	Truncated  bool     // there are more rows than Limit
 	Complete   bool     // every reading before the positions reached is in the answer (rule R3)

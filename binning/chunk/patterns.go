@@ -5,9 +5,8 @@ import (
 )
 
 // patterns is which columns the rows of a block have values in: rows with values in the same columns are of one
-// pattern. For each pattern, instead of each row, a column then says whether it has a value. Devices that send
-// several
-// kinds of message have a pattern for each.
+// pattern. A column then has a flag for each pattern, instead of one for each row, that is set if it has a value.
+// Devices that send several kinds of message have a pattern for each.
 type patterns struct {
 	// of is the pattern of each row, numbered from 0 in the order of their first rows.
 	of   []int64

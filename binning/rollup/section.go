@@ -13,8 +13,7 @@ import (
 
 // Slice is the part of a table that becomes a section: some of its rows, numbered by their places in a series index,
 // and some of its buckets. A section has a value for every bucket of every row; a bucket without samples repeats the
-// one
-// before it, which costs nothing and counts for nothing.
+// one before it, which costs nothing and counts for nothing.
 type Slice struct {
 	Table    *Table
 	Rows     []int32 // ascending

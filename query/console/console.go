@@ -35,8 +35,8 @@ var files embed.FS
 // File returns a file of the page by its name below page/, for pages of other commands.
 func File(name string) ([]byte, error) { return files.ReadFile("page/" + name) }
 
-// policy lets the page load what comes from here and nothing else, and nobody put it into a frame. Scripts and styles
-// are files; markup is never made of strings.
+// policy lets the page load what comes from here and nothing else, and forbids to put it into a frame. Scripts and
+// styles are files; markup is never made of strings.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -52,7 +52,7 @@ var headers = map[string]string{
 	"Cache-Control":                "no-cache", // kept, and asked for again by its ETag
 }
 
-// types are those of the files: what a machine's own tables say of them differs.
+// types are the content types of the files: a machine's own tables differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -82,7 +82,7 @@ func newVariant(b []byte) variant {
 
 // Handler serves the page at / and its files below Prefix. It is safe for any number of requests.
 type Handler struct {
-	files map[string]file // by path
+	files map[string]file // file at each path
 }
 
 // New makes the handler.
@@ -181,7 +181,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", f.kind)
 	w.Header().Set("ETag", v.etag)
-	r.Header.Del("Range") // of what is this small and may be compressed nobody needs a part
+	r.Header.Del("Range") // the files are small and may be compressed: whole only
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(v.bytes))
 }
 

@@ -38,7 +38,7 @@ type World struct {
 	Log       *Log
 
 	t      testing.TB
-	chains map[chainOf]chunk.Header // the last chunk of each
+	chains map[chainOf]chunk.Header // each chain's last chunk
 }
 
 type chainOf struct {
@@ -83,7 +83,7 @@ func (w *World) Tenant(name string) control.Tenant {
 }
 
 // Chunk stores records as the next chunk of their chain and returns its id. They must be of one tenant, device, day,
-// stream and partition, in the order of their offsets, and above those of the chunk before.
+// stream and partition, in the order of their offsets, and above the offsets of the chunk before.
 func (w *World) Chunk(records ...Record) chunk.ID {
 	w.t.Helper()
 	first := records[0]
@@ -146,11 +146,13 @@ type Heads struct {
 	updates map[string][]catalog.Entry
 	version uint64
 
-	stored   store.HeadStored       // Count and Exact
-	forgets  bool                   // during the next answer
-	storedAt map[chainOf]uint64     // by chain, the Count when its tail came
-	unknown  map[chainOf]store.Tail // of chunks that heads do not know of
-	unaware  bool
+	stored  store.HeadStored // Count and Exact
+	forgets bool             // during the next answer
+	// storedAt is, for each chain, the Count when its tail came.
+	storedAt map[chainOf]uint64
+	// unknown is, for each chain, the tail of chunks that heads do not know of.
+	unknown map[chainOf]store.Tail
+	unaware bool
 }
 
 type head struct {
@@ -164,7 +166,7 @@ type bin struct {
 	erased         int64 // through which nothing is answered; set by each answer
 	rows           binning.Rows
 	records        []Record
-	entry          catalog.Entry // what it shows of its device
+	entry          catalog.Entry // the catalog entry it gives its device
 }
 
 // Set adds a head for a partition of Topic, with one bin per tenant, device and day of the records.
@@ -238,7 +240,7 @@ func (h *Heads) remember(of chainOf, tail store.Tail) {
 	h.storedAt[of] = h.stored.Count
 }
 
-// Unaware has heads not know of the chunks that store stores: those of another process.
+// Unaware makes heads ignore the chunks that store stores, as if another process had stored them.
 func (h *Heads) Unaware(store func()) {
 	set := func(unaware bool) {
 		h.mu.Lock()
@@ -298,14 +300,14 @@ func (h *Heads) Reset() {
 	h.version++
 }
 
-// Fail makes calls answer err beside the heads; nil ends it.
+// Fail makes calls answer err in addition to the heads; nil ends it.
 func (h *Heads) Fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err = err
 }
 
-// OnCall sets what runs at the beginning of each call, without a lock.
+// OnCall sets the function that runs at the beginning of each call, without a lock.
 func (h *Heads) OnCall(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

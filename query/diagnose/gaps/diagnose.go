@@ -1,5 +1,5 @@
-// Package gaps finds the cause of each gap in a device's readings: the device or its network, the ingester that refused
-// readings, or the store. It diagnoses the evidence that it is given, and reads nothing. Its manual is
+// Package gaps finds the cause of each gap in a device's readings: the device or its network, the ingester that
+// refused readings, or the store. It diagnoses only the evidence that it gets, and reads nothing. Its manual is
 // docs/operate/diagnose.md.
 //
 // A verdict that blames the way to Kafka needs everything else ruled out. Where something is not known, that is the
@@ -16,7 +16,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Verdict says what became of missing readings.
+// Verdict is the cause of a gap: what happened to the missing readings.
 type Verdict string
 
 // The verdicts.
@@ -38,13 +38,13 @@ const (
 type Stretch struct {
 	Times []int64 // ascending
 	Late  bool    // they came behind readings of later times
-	Cut   int64   // when they were stored, ms; 0 where they are in memory
+	Cut   int64   // time when they were stored, ms; 0 where they are in memory
 }
 
 // Refusal is a reading that was refused.
 type Refusal struct {
 	Time      int64 // event time, ms; -1 is not known
-	Published int64 // when it reached Kafka, about, ms
+	Published int64 // about the time when it reached Kafka, ms
 	Reason    decode.Reason
 	Topic     string
 	Partition int32
@@ -54,7 +54,7 @@ type Refusal struct {
 
 // Deferral is readings that are in Kafka and wait for a limit of the tenant.
 type Deferral struct {
-	Since  int64 // when the first of them was published, ms; negative is not known
+	Since  int64 // time when the first of them was published, ms; negative is not known
 	Detail string
 }
 
@@ -65,7 +65,7 @@ type Break struct {
 	Detail string
 }
 
-// Evidence is what is known of a device.
+// Evidence is everything known about a device that the diagnosis needs.
 type Evidence struct {
 	Range  telemetry.Range // to diagnose; it does not end behind now
 	Known  int64           // the device's first reading, ms; -1 is not known
@@ -73,7 +73,7 @@ type Evidence struct {
 	Expect time.Duration   // between readings; 0: as inferred
 
 	Stretches []Stretch
-	Numbers   []Number // of readings that carry one
+	Numbers   []Number // sequence numbers, where readings carry one
 	Refusals  []Refusal
 	Breaks    []Break
 	Deferrals []Deferral
@@ -82,9 +82,10 @@ type Evidence struct {
 	Erased      []telemetry.Range        // times that orders of erasure cover, in order; no two meet
 	Unread      string                   // why not all that is in Kafka is read; empty if it is
 	DeadLetters string                   // why not all that was refused is known; empty if it is
-	Nameless    []int64                  // when records were refused that name no device, ms
+	Nameless    []int64                  // times when records that name no device were refused, ms
 
-	strays []int64 // when readings of unknown times were refused that fill no gap of that time: they came late
+	// strays are times when readings of unknown times were refused that fill no gap of that time: they came late.
+	strays []int64
 }
 
 // Judged returns the range that the evidence must be of: Range, and before it a gap that reaches into it.
@@ -117,16 +118,18 @@ func (c *Evidence) FindBefore() bool {
 
 // Gap is a gap, or a part of one that has one cause.
 type Gap struct {
-	telemetry.Range       // From is the reading before it, or the first that is missing where that is known; To likewise
-	Began           int64 // of a gap that began before the range, ms: Missing and Verdict are of all of it; 0 for others
-	Missing         int   // readings, about; 0 is not known
-	Verdict         Verdict
-	Reason          decode.Reason // of what was refused
-	Topic           string        // where the first of those stood
-	Partition       int32
-	Offset          int64
-	Arrived         int64 // when the last of what was late was stored, ms; 0 is not yet
-	Detail          string
+	telemetry.Range // From is the reading before it, or the first that is missing where that is known; To likewise
+	// Began is the start of a gap that began before the range, ms, 0 for others: Missing and Verdict are for the
+	// whole gap.
+	Began     int64
+	Missing   int // readings, about; 0 is not known
+	Verdict   Verdict
+	Reason    decode.Reason // reason of the refusal
+	Topic     string        // topic of the first refused record
+	Partition int32
+	Offset    int64
+	Arrived   int64 // time when the last late reading was stored, ms; 0 is not yet
+	Detail    string
 }
 
 // Diagnosis is the verdicts on a device.
@@ -204,8 +207,8 @@ func (c *Evidence) present() (all []int64) {
 	return slices.Compact(all)
 }
 
-// inferInterval returns the mean of the intervals that are about as long as the third quartile: a device may send
-// several readings each time.
+// inferInterval returns the mean of the intervals that are about the third quartile: a device may send several
+// readings each time.
 func inferInterval(present []int64) (time.Duration, bool) {
 	if len(present) < minToInfer {
 		return 0, false
@@ -370,8 +373,8 @@ func (c *Evidence) splitErased(r telemetry.Range, expect int64) (out []Gap) {
 	return out
 }
 
-// verdict diagnoses a gap in days that have not expired. That readings never reached Kafka is what is left when nothing
-// else can be.
+// verdict diagnoses a gap in days that have not expired. It concludes that readings never reached Kafka only when it
+// has ruled out everything else.
 func (c *Evidence) verdict(r telemetry.Range) (Verdict, string) {
 	for _, b := range c.Breaks {
 		if b.From < r.To && r.From < b.To {
@@ -400,8 +403,8 @@ func (c *Evidence) verdict(r telemetry.Range) (Verdict, string) {
 
 const never = "the device was silent, or its readings were lost on the way to Kafka: the two look alike"
 
-// deferredVerdict diagnoses a gap while readings are deferred: those of that time are among them, or were lost before.
-// Of earlier times late ones may be.
+// deferredVerdict diagnoses a gap while readings are deferred. Readings of a time when some were deferred are among
+// them, or were lost before. Readings of an earlier time may have come late, and be among them too.
 func (c *Evidence) deferredVerdict(r telemetry.Range) (Verdict, string) {
 	for _, w := range c.Deferrals {
 		if w.Since < 0 || r.To > w.Since {

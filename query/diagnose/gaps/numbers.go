@@ -10,7 +10,7 @@ import (
 
 // Number is the sequence number of a reading: the device counts its messages.
 type Number struct {
-	At int64 // of the reading, ms
+	At int64 // time of the reading, ms
 	N  int64
 }
 
@@ -18,7 +18,7 @@ type Number struct {
 type numbers struct {
 	all   []Number
 	top   int64 // the greatest
-	step  int64 // from one message to the next; 0: they are of no use
+	step  int64 // difference from one message to the next; 0: the numbers are of no use
 	round int64 // how many there are before they wrap; 0 is not known
 }
 
@@ -62,14 +62,14 @@ func inferNumbers(all []Number, expect int64) numbers {
 	return n
 }
 
-// count returns how many messages lie between two numbers; ok is false when the device began anew, or they do not say.
-// most is how many may lie between them, by the time that has passed.
+// count returns how many messages lie between two numbers; ok is false when the device restarted its count, or the
+// numbers do not say. most is how many may lie between them, by the time that has passed.
 func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	d := b - a
 	if d <= 0 && n.round > 0 {
 		d += n.round
 	}
-	if d <= 0 { // it may count in so many bytes without having been seen to begin anew
+	if d <= 0 { // its counter may have wrapped unseen, at one, two or four bytes
 		round := n.unseenWrap()
 		if most >= round/n.step {
 			return 0, false
@@ -82,8 +82,9 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	return d/n.step - 1, true
 }
 
-// unseenWrap returns how many numbers there may be before they wrap, where no wrap was seen: as many as fit in so many
-// bytes, if the device has come close to that. A device that never has was restarted. 0 is not known.
+// unseenWrap returns how many numbers the device may use before they wrap, where no wrap was seen: the range of one,
+// two or four bytes, if the device has come close to its end. A device that never came close was restarted. 0 is not
+// known.
 func (n *numbers) unseenWrap() int64 {
 	for _, round := range rounds {
 		if n.top < round {
@@ -139,8 +140,8 @@ type neighbours struct {
 	known, most int64
 }
 
-// apply improves the verdicts on gaps between two numbers. Some messages are known to have reached Kafka: those that
-// were refused, and readings without a number.
+// apply improves the verdicts on gaps between two numbers. Some messages are known to have reached Kafka: refused
+// messages, and readings without a number.
 func (n *numbers) apply(holes []Gap, at neighbours) {
 	a, b := at.a, at.b
 	messages, ok := n.count(a.N, b.N, at.most)

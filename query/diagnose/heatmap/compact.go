@@ -12,9 +12,9 @@ type Row struct {
 	First string    // the first key; "" for keys without a name
 	Last  string    // the last key, First where there is one
 	Keys  int       // how many
-	Range int       // physical partition, of those of the map
+	Range int       // physical partition, an index into the map's
 	At    float64   // where the first key lies in the space of the hash, 0 to 1
-	Sums  []float64 // by column
+	Sums  []float64 // one for each column
 }
 
 // total returns the sum of the row.
@@ -25,9 +25,9 @@ func (r *Row) total() (sum float64) {
 	return sum
 }
 
-// Compact merges neighbours until there are at most so many rows. Nothing is dropped: each column keeps its sum. The
-// coldest neighbours are merged first, so that what is hot stays by itself; rows of different physical partitions
-// are not merged, which leaves one for each of these.
+// Compact merges neighbours until at most that many rows are left. Nothing is dropped: each column keeps its sum. The
+// coldest neighbours are merged first, so that hot rows stay separate; rows of different physical partitions are not
+// merged, which leaves one row for each partition.
 func Compact(rows []Row, most int) []Row {
 	nodes := make([]node, len(rows))
 	for i := range rows {
@@ -83,8 +83,8 @@ type node struct {
 type pair struct {
 	first, second int
 	total         float64
-	version       int   // of both when they were weighed
-	place         int32 // in pairs
+	version       int   // both rows' versions when they were weighed
+	place         int32 // index in pairs
 }
 
 // pairs are the pairs, the coldest first.

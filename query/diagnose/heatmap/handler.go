@@ -20,7 +20,7 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// Source is what is known of the load.
+// Source reads the load.
 type Source interface {
 	// Grid returns the heat of a container in a span.
 	Grid(ctx context.Context, container string, span heat.Span) (heat.Grid, error)
@@ -40,13 +40,13 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// Handler serves maps as JSON. It is for operators: the listener that it stands on turns others away. It is safe for
-// any number of requests.
+// Handler serves maps as JSON. It is for operators: its listener turns others away. It is safe for any number of
+// requests.
 type Handler struct {
 	cfg Config
 
 	mu   sync.Mutex
-	seen map[string]seenRanges // by container, guarded by mu
+	seen map[string]seenRanges // ranges of each container, guarded by mu
 }
 
 // seenRanges is the physical partitions that a process has seen last, and the splits between.
@@ -63,14 +63,14 @@ const (
 	maxRows     = 1000
 	defaultRows = 240
 	maxColumns  = 1500
-	mostColumns = 400 // that are chosen where no step is named
+	mostColumns = 400 // columns at most where a request names no step
 	maxSpan     = 400 * 24 * time.Hour
 	maxAhead    = 12 * time.Hour
 	defaultSpan = 6 * time.Hour
 	maxSeen     = 100
 )
 
-// steps are those that are chosen of.
+// steps are the steps to choose from.
 var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 
 // ServeHTTP implements http.Handler.

@@ -40,7 +40,7 @@ type Map struct {
 	Rows      []Line      `json:"rows"`
 	Keys      int         `json:"keys"`    // before they were compacted
 	Folded    int         `json:"folded"`  // keys that processes counted together by slot
-	Lost      float64     `json:"lostRUs"` // that could not be written, and are in no row
+	Lost      float64     `json:"lostRUs"` // RU that could not be written, and are in no row
 	Marks     []Mark      `json:"marks"`
 	Findings  []string    `json:"findings"`
 }
@@ -49,9 +49,9 @@ type Map struct {
 type Partition struct {
 	Min   string  `json:"min"`
 	Max   string  `json:"max"`
-	Start float64 `json:"start"` // in the space of the hash, 0 to 1
+	Start float64 `json:"start"` // place in the space of the hash, 0 to 1
 	End   float64 `json:"end"`
-	Sum   float64 `json:"sum"` // of the time shown, up to now
+	Sum   float64 `json:"sum"` // RU of the time shown, up to now
 }
 
 // Line is a row on the wire.
@@ -61,7 +61,7 @@ type Line struct {
 	Keys   int       `json:"keys"`
 	Range  int       `json:"range"`
 	At     float64   `json:"at"`
-	Values []float64 `json:"values"` // by column
+	Values []float64 `json:"values"` // one for each column
 }
 
 // Mark is drawn over the map: a split that this process has seen, or the first day of an epoch.
@@ -212,7 +212,7 @@ func fraction(key string) float64 {
 	return math.Min(1, float64(n)/float64(uint64(1)<<(4*digits-2))) // the two highest bits are always zero
 }
 
-// find says in words what stands out, the most important first.
+// find describes in words what is unusual, the most important first.
 func (m *Map) find(rows []Row) {
 	total, hot := 0.0, 0
 	for i, p := range m.Ranges {

@@ -16,13 +16,13 @@ type Request struct {
 	Tenant  string          // empty for all, and for readings of no known tenant: for operators
 	Devices []string        // in order, each once; nil is any
 	Reasons []string        // nil is any
-	Range   telemetry.Range // of when they were refused
-	Samples int             // the newest so many of each reason
+	Range   telemetry.Range // time of the refusal
+	Samples int             // how many of the newest to return for each reason
 }
 
-// Answer is what is known of them.
+// Answer is the refused readings that a request asks for.
 type Answer struct {
-	Groups     []Group // by reason
+	Groups     []Group // one for each reason
 	Complete   bool    // all that was refused in the range is in it
 	Incomplete string  // why not
 }
@@ -31,7 +31,7 @@ type Answer struct {
 type Group struct {
 	Reason      decode.Reason
 	Count       int
-	First, Last int64 // when they were refused, ms
+	First, Last int64 // times of the first and last refusal, ms
 	Samples     []Sample
 }
 
@@ -41,7 +41,7 @@ type Sample struct {
 	Partition int32
 	Offset    int64
 	Index     int32
-	At        int64 // when it was refused, ms
+	At        int64 // time of the refusal, ms
 	Time      int64 // event time, ms; -1 is not known
 	Tenant    string
 	Device    string

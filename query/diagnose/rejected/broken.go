@@ -10,10 +10,10 @@ import (
 	"binnacle/internal/wire/jsonscan"
 )
 
-// classifyBroken looks for the tenant of a text that is nearly JSON, such as with Python's NaN: in the properties that
-// would have named it, wherever they stand. All of them must name the same one. One object is shown to its tenant; an
-// array may have elements of others, so that the tenant learns only that it was refused. Where the text mentions no
-// tenant, that holds for the one of the record's key.
+// classifyBroken looks for the tenant of a text that is nearly JSON, such as with Python's NaN: in the properties
+// that would have named it, at any place in the text. All of them must name the same one. One object is shown to its
+// tenant; an array may have elements of others, so that the tenant learns only that it was refused. Where the text
+// mentions no tenant, that holds for the one of the record's key.
 func (c *classifier) classifyBroken(e *entry, l *deadletter.DeadLetter, piece *[]byte) {
 	text := bytes.TrimLeft(l.Value, " \t\r\n")
 	if c.topic.Tenant != "" || len(text) == 0 || text[0] != '{' && text[0] != '[' {
@@ -84,7 +84,7 @@ func named(text []byte, names []string) (value string, found, ok bool) {
 	return value, found, n == mentions
 }
 
-// quoted returns what stands between the quotation mark at a place and the next one, and where the text goes on.
+// quoted returns the text between the quotation mark at a place and the next one, and the place behind that.
 func quoted(text []byte, at int) (inside []byte, next int) {
 	for i := at + 1; i < len(text); i++ {
 		switch text[i] {

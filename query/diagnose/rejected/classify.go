@@ -27,7 +27,8 @@ func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	return &classifier{topic, opts, decode.New(opts)}
 }
 
-// What is kept of the elements of one dead letter: each of the first, and how many more of each tenant.
+// Limits for the elements of one dead letter: the first are kept one by one, of the rest only a count for each
+// tenant.
 const (
 	maxElements    = 64
 	maxRestTenants = 16
@@ -50,7 +51,7 @@ func (c *classifier) entries(l *deadletter.DeadLetter) []entry {
 	}
 	shown, rest := l.Elements.Split(maxElements)
 	readings := map[int][]telemetry.Reading{}
-	var more []telemetry.Reading // of the rest
+	var more []telemetry.Reading // the rest's readings
 	for i, r := range got.Readings {
 		if at := got.Index[i]; shown.Has(at) {
 			readings[at] = append(readings[at], r)
@@ -88,7 +89,8 @@ func (c *classifier) whole(e entry, l *deadletter.DeadLetter, got decode.Result)
 	return c.finish(e, l, piece)
 }
 
-// own has an entry be of the tenant of all readings, and reports whether they have one.
+// own gives an entry the tenant, device, time and piece of readings if all have one tenant, and reports whether there
+// are readings.
 func (e *entry) own(readings []telemetry.Reading, piece *[]byte) bool {
 	if len(readings) == 0 {
 		return false
@@ -165,7 +167,7 @@ func message(readings []telemetry.Reading) []byte {
 	return append(out, ']')
 }
 
-// objects returns the elements of JSON messages that are no readings, of those that are shown.
+// objects returns the elements of JSON messages that are no readings, among the elements to show.
 func (c *classifier) objects(l *deadletter.DeadLetter, shown deadletter.Elements,
 	readings map[int][]telemetry.Reading) map[int]json.RawMessage {
 	out := map[int]json.RawMessage{}
@@ -230,7 +232,7 @@ func (c *classifier) classifyObject(piece json.RawMessage) (r telemetry.Reading,
 	return r, piece, true
 }
 
-// tenantNames returns the properties that name the tenant, deviceNames those that name the device.
+// tenantNames returns the properties that name the tenant, deviceNames the properties that name the device.
 func (c *classifier) tenantNames() []string {
 	return withDefaults(c.opts.Object.Tenant, "tenant", "tenantId", "tenant_id")
 }

@@ -23,14 +23,14 @@ import (
 	"binnacle/internal/stream/topics"
 )
 
-// Config says what is followed, and how much is kept.
+// Config configures an Index: which dead letters it follows, and how many it keeps.
 type Config struct {
 	DeadLetters *kafka.Topic   // where the dead letters are
-	Topics      topics.Set     // that the records came from
+	Topics      topics.Set     // topics of the refused records
 	Messages    decode.Options // how ingesters read them
 	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
 	Erasures func(tenant string) control.Erasures
-	MaxBytes int64         // of memory, about; DefaultBytes
+	MaxBytes int64         // limit of memory, about; DefaultBytes
 	Every    time.Duration // how often new ones are read; a second
 	Logger   *slog.Logger  // none
 }
@@ -38,16 +38,22 @@ type Config struct {
 // DefaultBytes of memory hold some 100,000 dead letters.
 const DefaultBytes = 64 << 20
 
-// Index is the newest dead letters of some topics. It is safe for any number of callers beside one Run.
+// Index is the newest dead letters of some topics. It is safe for any number of callers while one Run runs.
 type Index struct {
-	cfg         Config
-	classifiers map[string]*classifier // owned by Run: by topic; nil for a topic that is not followed
-	read        map[int]int64          // owned by Run: the next offset of each partition
-	since       map[int]int64          // owned by Run: from where on
-	loaded      bool                   // owned by Run: what was there at the start is read
+	cfg Config
+	// classifiers, owned by Run, has one for each topic; nil for a topic that is not followed.
+	classifiers map[string]*classifier
+	// read, owned by Run, is the next offset for each partition.
+	read map[int]int64
+	// since, owned by Run, is the offset from which each partition was read.
+	since map[int]int64
+	// loaded, owned by Run, is set once all dead letters of the start are read.
+	loaded bool
 
-	mu            sync.Mutex
-	entries       []entry // guarded by mu, as the rest; those of the start by time, then as they were read
+	mu sync.Mutex
+	// entries are guarded by mu, as is the rest. Those from the start are sorted by time, the others follow as they
+	// were read.
+	entries       []entry
 	ids           map[identity]struct{}
 	interned      map[string]string // one string for each tenant and device
 	bytes         int64
@@ -64,15 +70,16 @@ type identity struct {
 // entry is what is kept of a dead letter.
 type entry struct {
 	id        identity
-	index     int   // of the element, decode.Whole for the record
-	count     int   // how many elements it stands for
-	at        int64 // when it was refused, ms
-	published int64 // when it was published, ms; when it was refused where that is not known
+	index     int   // number of the element, decode.Whole for the record
+	count     int   // elements that it represents
+	at        int64 // time of the refusal, ms
+	published int64 // time when it was published, ms; that of the refusal where unknown
 	time      int64 // event time, ms; -1 is not known
 	reason    decode.Reason
 	tenant    string // empty is not known
 	device    string
-	key       string // of a record without a known tenant, or without a known device on a tenant's topic
+	// key is the key of a record without a known tenant, or without a known device on a tenant's topic.
+	key       string
 	detail    string
 	payload   string
 	truncated bool // the payload is longer
@@ -82,8 +89,8 @@ type entry struct {
 const maxPayload = 1 << 10
 
 const (
-	entryBytes = 256                           // of memory beside its payload
-	longBytes  = entryBytes + maxPayload + 256 // of a dead letter with a long payload and a detail
+	entryBytes = 256                           // memory without its payload
+	longBytes  = entryBytes + maxPayload + 256 // memory of a dead letter with a long payload and a detail
 )
 
 func (e *entry) bytes() int64 { return int64(entryBytes + len(e.payload) + len(e.detail) + len(e.key)) }
@@ -137,15 +144,15 @@ func (x *Index) poll(ctx context.Context) error {
 		from, known := x.read[p]
 		switch {
 		case !known:
-			// Of a long log only the end is of use, of each partition alike: they are read one after another, and with
-			// more than there is room for, the first ones would be dropped.
+			// Only the end of a long log is of use, and the same part of every partition: they are read one after
+			// another, and with more than there is room for, the first ones would be dropped.
 			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
 			if from > first {
-				x.since[p] = from // those before are not known
+				x.since[p] = from // earlier dead letters are not known
 			}
-		case from < first || from > end: // it was made anew, or dropped what was not read
+		case from < first || from > end: // the topic was created again, or dropped unread records
 			from = first
-			x.since[p] = from // those before are not known
+			x.since[p] = from // earlier dead letters are not known
 		}
 		err = x.cfg.DeadLetters.Each(ctx, kafka.Span{Partition: p, From: from, To: end}, func(r *kafka.Record) error {
 			x.take(p, r)
