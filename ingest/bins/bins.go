@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Bins is the open bins of one partition, by tenant, device and day, and what is known of the chunks before them. It
-// decides nothing: a bin grows, is cut, and is forgotten when its owner says so. What the journal and the catalog have
-// of the rows is counted here, since both hold back offsets for them.
+// Bins is the open bins of one partition, by tenant, device and day, with the tails of the chunks before them. It
+// decides nothing: a bin grows, is cut, and is forgotten when its owner says so. What the journal and the catalog
+// have of the rows is counted here, since both hold back offsets for them.
 //
 // One goroutine owns it. Other goroutines may only call methods with a comment that says so.
 type Bins struct {
@@ -18,21 +18,25 @@ type Bins struct {
 
 	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
 	// stored, and the tenants with their devices.
-	Mu       sync.Mutex
-	Log      Log
-	Tenants  map[string]*tenant
-	versions uint64 // where those of the next tenant begin
+	Mu      sync.Mutex
+	Log     Log
+	Tenants map[string]*tenant
+	// versions is the version from which the next tenant counts.
+	versions uint64
 	Stored   storedCounts
 
-	recent  *tenant // of the last reading
-	Bytes   int64   // memory of what is known of devices
-	Visited int     // devices that heads have visited
+	// recent is the tenant of the last reading.
+	recent *tenant
+	// Bytes is the memory of devices, without their chains.
+	Bytes   int64
+	Visited int // devices that heads have visited
 
-	Index      index
-	Names      names
-	Journaled  JournalIndex
-	Updates    catalogupdates.Updates
-	Generation uint32        // of assignments: tails that were read in an earlier one may be out of date
+	Index     index
+	Names     names
+	Journaled JournalIndex
+	Updates   catalogupdates.Updates
+	// Generation counts assignments: tails that were read in an earlier one may be out of date.
+	Generation uint32
 	forgotten  telemetry.Day // the last day with a forgotten chain: chains up to it may have chunks
 	gone       []Gone
 	full       []*Chain
@@ -82,7 +86,7 @@ func (b *Bins) TakeGone() []Gone {
 	return gone
 }
 
-// Lost returns why the worker must stop, nil as a rule. Then the partition is to be taken over anew.
+// Lost returns why the worker must stop, nil as a rule. Then the partition must be taken over again.
 func (b *Bins) Lost() error { return b.lost }
 
 // SetUnits records units that a record gives. One of the tenant's devices with such a metric has the catalog updated.

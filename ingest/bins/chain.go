@@ -30,9 +30,9 @@ func (r Reason) String() string {
 	return [...]string{"", "size", "hold", "memory", "behind", "drain", "bulky"}[r]
 }
 
-// nanos is a time of the wall clock in ns since 1970: a third of a time.Time, of which each chain would have several.
-// Times that stand in the index are all nanos: time.Time compares by the monotonic clock where both times have it, and
-// the two clocks are some milliseconds apart where a thread was preempted between its looks at them.
+// nanos is a time of the wall clock in ns since 1970: a third of a time.Time, and each chain has several. Times in
+// the index are all nanos: time.Time compares by the monotonic clock where both times have it, and the two clocks are
+// some milliseconds apart where a thread was preempted between its looks at them.
 type nanos int64
 
 // NanosOf returns a time in ns.
@@ -41,8 +41,8 @@ func NanosOf(t time.Time) nanos { return nanos(t.UnixNano()) }
 // Time returns the time.
 func (n nanos) Time() time.Time { return time.Unix(0, int64(n)) }
 
-// Chain is the open bin of a device and day, and what is known of the chunks before it. It goes from phase to phase by
-// the methods below and by nothing else. The Worker decides which is called when, and files the chain anew afterwards.
+// Chain is the open bin of a device and day, with the tail of the chunks before it. Only the methods below change its
+// phase. The Worker decides which method is called when, and files the chain again afterwards.
 //
 //	       take             ask              look
 //	idle ────────▶ filling ──────▶ asked ─────────────▶ looking
@@ -61,45 +61,51 @@ func (n nanos) Time() time.Time { return time.Unix(0, int64(n)) }
 //	 │              │                │                    │
 //	 │ no rows      │ rows           │ stored, conflict   │ found
 //	 └──────────────┴── (settle) ────┴────────────────────┘
-//	                     └▶ asked: rows that are to be cut
+//	                     └▶ asked: rows that must be cut
 //
 // A chunk that the store will never take goes from stalled to publishing: its rows become dead letters, and the number
 // stays free. Readings are taken in every phase. A reason to cut that comes while something is under way counts when
 // that has settled.
 type Chain struct {
-	Device     *Device
-	Day        telemetry.Day
-	Generation uint32 // of the Worker's, in which number and tail were learnt: only there they are known
+	Device *Device
+	Day    telemetry.Day
+	// Generation is the Worker's generation in which number and tail were learnt: they are known only in it.
+	Generation uint32
 	Period     telemetry.Day
 	trial      int32 // values from which on the next trial encoding is worth while
 	Phase      phase
-	Want       Reason // why the bin is to be cut, 0 if it is not
+	Want       Reason // why the bin must be cut, 0 if it is not
 	Full       bool   // its partition key was found full, which has been said
 	begun      bool   // a bin has been opened since the chain is known here
-	Queued     bool   // period is set: it stays the same for as long as the chain is known here
+	Queued     bool   // period is set: it does not change while the chain is known here
 
 	// What the head shows: these change under the Worker's lock.
-	Number uint32 // of the next chunk
-	every  int32  // ms between two readings of the last chunk that was stored; 0 where that is not known
+
+	// Number is the number of the next chunk.
+	Number uint32
+	every  int32 // ms between two readings of the last chunk that was stored; 0 where that is not known
 	Bin    binning.Bin
-	Flight *Flight // while creating or publishing, and what is to be created or published again when stalled
+	// Flight is set while creating or publishing, and when stalled if a create or publication must be made again.
+	Flight *Flight
 	Linger []lingering
-	Tail   int64  // through of the last one, -1 none
-	span   Span   // of the last one
+	Tail   int64 // through of the last one, -1 none
+	// span is the span of event times of the last chunk.
+	span   Span
 	Stored uint64 // the worker's count when the last one became known
 
-	Due    nanos  // when the bin is cut at the latest, or the last one was to be
+	// Due is the latest time at which the bin is cut, or the last one had to be.
+	Due    nanos
 	Budget int64  // records that the bin may hold back the committed offset (rule W7)
 	First  int64  // lowest offset that the chain holds back from being committed, while it has rows that are not stored
 	Stall  *stall // after an attempt to look up, to create or to publish has failed
 	Used   int64  // ms since 1970
 
-	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each
-	// block of them by itself, or they would look newer than what was stored after them (rule R5).
+	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each block
+	// of these rows as a piece, or the rows would look newer than rows that were stored after them (rule R5).
 	loaded int64
 
-	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
-	// for ever.
+	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later rows would put it off
+	// without end.
 	Seal int64
 
 	// A cut that waits for a newer snapshot takes the rows below this offset.
@@ -116,18 +122,20 @@ type Chain struct {
 // Span is the first and last instant of a chunk, both inclusive.
 type Span struct{ From, To int64 }
 
-// phase is where a chain stands on the way from readings to a chunk.
+// phase is how far a chain is on the way from readings to a chunk.
 type phase uint8
 
 const (
-	idle       phase = iota // no rows that are not stored; what is known of the tail
-	filling                 // rows, and no reason yet to cut them
-	Asked                   // rows that are to be cut, as soon as nothing stands in the way
-	Sealed                  // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
-	looking                 // as asked, and the tail is being looked up (rule W3)
-	creating                // a chunk is being created (rule W6)
-	Stalled                 // an attempt has failed, or would: it is to be made again later
-	publishing              // rows of a chunk that the store will never take are on their way to the dead letters
+	idle    phase = iota // no rows that are not stored; the tail may be known
+	filling              // rows, and no reason yet to cut them
+	Asked                // rows that must be cut, as soon as they can be
+	// Sealed is like Asked, and dead letters below the last row are not acknowledged yet (rule W5).
+	Sealed
+	// looking is like Asked, and the tail is being looked up (rule W3).
+	looking
+	creating   // a chunk is being created (rule W6)
+	Stalled    // an attempt has failed, or would: it will be made again later
+	publishing // rows of a chunk that the store will never take are on their way to the dead letters
 )
 
 // Flight is a chunk that is being created.
@@ -259,7 +267,7 @@ func (c *Chain) Abandon(rows, rest binning.Bin) {
 	}
 }
 
-// Resume goes on where the chain has stalled.
+// Resume continues from the phase in which the chain has stalled.
 func (c *Chain) Resume() {
 	c.Stall.Ready = false
 	switch {
@@ -291,7 +299,7 @@ func (c *Chain) Created(now, until time.Time) {
 }
 
 // Conflict ends the flight: another process has stored a chunk with its number. Rows of that chunk linger, and so do
-// others below settled, where all are stored. The rest go back to the bin, which is to be cut. It fails when a shelf
+// others below settled, where all are stored. The rest go back to the bin, which must be cut. It fails when a shelf
 // has lost rows. The caller holds the lock.
 func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 	f := c.Flight
@@ -306,7 +314,7 @@ func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 	}
 	if rest.Readings() > 0 {
 		if rest.First() <= c.loaded {
-			rest.Seal(l.Schemas) // what was loaded is known by its blocks
+			rest.Seal(l.Schemas) // rows that were loaded are known by their blocks
 		}
 		if c.Bin, err = rest.Concat(&c.Bin, l.Schemas); err != nil {
 			return err

@@ -2,8 +2,8 @@ package bins
 
 import "math/bits"
 
-// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ
-// by a quarter at most. All takes constant time.
+// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that the chains in a class
+// differ by a quarter at most. All takes constant time.
 type sizeClasses struct {
 	lists   [mostClasses][]*Chain
 	classOf func(*Chain) *sizeClass
@@ -11,10 +11,12 @@ type sizeClasses struct {
 
 const mostClasses = 4 * 48
 
-// sizeClass is where a chain stands among classes.
+// sizeClass locates a chain among classes.
 type sizeClass struct {
-	slot   int32 // in its list, from 1, 0 for none
-	number uint8 // of the list
+	// slot is the chain's place in its list, from 1, 0 for no list.
+	slot int32
+	// number is the number of the list.
+	number uint8
 }
 
 func classOf(bytes int) uint8 {
@@ -50,7 +52,7 @@ func (x *sizeClasses) remove(k *sizeClass) {
 	k.slot = 0
 }
 
-// Largest returns a chain of the highest class, nil when there is none.
+// Largest returns a chain of the highest class, nil when x is empty.
 func (x *sizeClasses) Largest() *Chain {
 	for i := len(x.lists) - 1; i >= 0; i-- {
 		if n := len(x.lists[i]); n > 0 {

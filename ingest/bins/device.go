@@ -23,7 +23,7 @@ type Device struct {
 	owed         *OwedTimes // nil: all that is stored is in the catalog or in a record
 }
 
-// chain returns the device's chain of a day, nil if there is none.
+// chain returns the device's chain of a day, nil for an unknown one.
 func (d *Device) chain(day telemetry.Day) *Chain {
 	for _, c := range d.Chains {
 		if c.Day == day {
@@ -48,11 +48,13 @@ func (d *Device) Bytes() int { return deviceBytes + (len(d.ID)+15)&^15 + d.Devic
 // tenant is the devices of one tenant. It changes under the Worker's lock.
 type tenant struct {
 	catalogupdates.Tenant
-	ByID    map[string]*Device
-	Devices []*Device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
+	ByID map[string]*Device
+	// Devices is in the order in which they came, with nil for devices that are gone: a head walks it in pieces.
+	Devices []*Device
 	gone    int
 
-	last *Device // that was looked for last
+	// last is the device that was looked for last.
+	last *Device
 }
 
 // logState is how far the log is known and read.

@@ -12,10 +12,10 @@ type Deferrals interface {
 	HeadDeferrals(tenant string, devices []string) []store.HeadDeferral
 }
 
-// HeadRead returns what the worker holds of a tenant, as of one moment (rule R1): every row below its position that is
-// not in the store, and none above. Anyone may call it at any time. It visits devices in pieces, and holds up the
-// worker only for one piece at a time: rows taken meanwhile are left out by their offset, and those stored meanwhile
-// are in the store before the caller reads it.
+// HeadRead returns what the worker holds of a tenant, as of one moment (rule R1): every row below its position that
+// is not in the store, and none above. Anyone may call it at any time. It visits devices in pieces, and holds up the
+// worker only for one piece at a time: rows taken while it reads are left out by their offset, and rows stored while
+// it reads are in the store before the caller reads the store.
 func (b *Bins) HeadRead(req store.HeadRequest, deferred Deferrals) store.PartitionHead {
 	head, devices := b.headOf(req, deferred)
 	var pieces []piece
@@ -26,7 +26,7 @@ func (b *Bins) HeadRead(req store.HeadRequest, deferred Deferrals) store.Partiti
 	b.visitDevices(devices, func(d *Device) {
 		head.Chains, pieces = d.stored(head.Chains, req.Range, above), d.pieces(pieces, req.Range)
 	})
-	if head.Stored != nil { // what was forgotten meanwhile may not have been visited
+	if head.Stored != nil { // a chain forgotten since headOf may not have been visited
 		b.Mu.Lock()
 		head.Stored.Exact = b.Stored.exact
 		b.Mu.Unlock()
@@ -110,7 +110,8 @@ func (b *Bins) headOf(req store.HeadRequest, deferred Deferrals) (store.Partitio
 // visitAtOnce is how many devices are looked at while the worker waits.
 const visitAtOnce = 256
 
-// visitDevices visits devices under the lock, some at a time. Those that come or go meanwhile may be left out.
+// visitDevices visits devices under the lock, some at a time. It may leave out devices that come or go between two
+// pieces.
 func (b *Bins) visitDevices(devices []*Device, visit func(*Device)) {
 	for len(devices) > 0 {
 		n := min(len(devices), visitAtOnce)
@@ -132,8 +133,8 @@ type piece struct {
 	rows   binning.Bin
 }
 
-// stored appends what is known to be stored of the device's days that a range touches (rule R4), and was not yet known
-// at a count (rule R8).
+// stored appends the stored tails of the device's days that a range touches (rule R4), and that were not yet known at
+// a count (rule R8).
 func (d *Device) stored(out []store.HeadChain, r telemetry.Range, above uint64) []store.HeadChain {
 	for _, c := range d.Chains {
 		if c.Number > 0 && c.touches(r) && (above == 0 || c.Stored > above) {
@@ -163,9 +164,9 @@ func (d *Device) pieces(out []piece, r telemetry.Range) []piece {
 	return out
 }
 
-// piece appends a run of rows. What was loaded may lack rows between those of two blocks, or behind the last one: those
-// that somebody has stored since, and never journaled. So each block stands by itself, and no older row is lifted above
-// a chunk by a later one (rule R5).
+// piece appends a run of rows. Loaded rows may lack rows between two blocks, or behind the last one: rows that
+// another writer has stored since, and never journaled. So each block is a piece, and no older row is lifted above a
+// chunk by a later one (rule R5).
 func (c *Chain) piece(out []piece, rows *binning.Bin) []piece {
 	if rows.First() > c.loaded {
 		return append(out, piece{c.Device.ID, c.Day, *rows})

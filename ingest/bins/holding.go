@@ -7,12 +7,14 @@ import (
 
 // Holding is what a Worker holds of a device and does not know to be stored: open bins, and chunks on their way.
 type Holding struct {
-	Tenant, Device   string
-	Bins             int // of as many days, with those on their way
+	Tenant, Device string
+	// Bins counts open bins, and chunks on their way.
+	Bins             int
 	Readings, Values int
-	Bytes            int   // of memory
-	First            int64 // offset of the record of the oldest reading
-	From, To         int64 // least and greatest event time, ms, both inclusive
+	// Bytes counts memory.
+	Bytes    int
+	First    int64 // offset of the record of the oldest reading
+	From, To int64 // least and greatest event time, ms, both inclusive
 }
 
 // Holdings visits the devices that rows are held of, of one tenant or, with "", of all. It may be called by anyone at
@@ -28,7 +30,7 @@ func (b *Bins) Holdings(tenant string, visit func(Holding)) {
 	}
 }
 
-// devicesOf returns the devices of a tenant, or of each.
+// devicesOf returns the devices of a tenant, or of all tenants, by tenant.
 func (b *Bins) devicesOf(tenant string) (all [][]*Device) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -40,7 +42,7 @@ func (b *Bins) devicesOf(tenant string) (all [][]*Device) {
 	return all
 }
 
-// holding returns what is held of the device; ok is false for nothing. The caller holds the lock.
+// holding returns what the worker holds of the device; ok is false for nothing. The caller holds the lock.
 func (d *Device) holding() (h Holding, ok bool) {
 	h = Holding{Tenant: d.Tenant.Name, Device: d.ID}
 	for _, c := range d.Chains {

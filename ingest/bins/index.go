@@ -6,38 +6,51 @@ import (
 	"time"
 )
 
-// index finds chains by what is asked of all of them: which is due, holds the floor, takes most memory, or has been
-// idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer.
+// index finds the chain that is due, holds the floor, takes most memory, or has been idle for longest. Filing a chain
+// takes time by the logarithm of their number, and so does each answer.
 type index struct {
-	Wakes   queue.Heap[*Chain] // that have something to do by themselves, by when
-	Filling queue.Heap[*Chain] // by the offset that they hold back
-	Lagging queue.Heap[*Chain] // those that are filling too, by the position at which they are cut for holding it back
-	Acting  queue.Heap[*Chain] // likewise
-	Idle    queue.Heap[*Chain] // without rows, not even lingering ones, by when they are forgotten
+	// Wakes orders chains by when they have something to do without an event.
+	Wakes queue.Heap[*Chain]
+	// Filling orders chains by the offset that they hold back.
+	Filling queue.Heap[*Chain]
+	// Lagging orders the filling chains, too, by the position at which they are cut for holding it back.
+	Lagging queue.Heap[*Chain]
+	// Acting orders the chains that are asked to be cut, or further on, by the offset that they hold back.
+	Acting queue.Heap[*Chain]
+	Idle   queue.Heap[*Chain] // without rows, not even lingering ones, by when they are forgotten
 
-	Size      sizeClasses // those that are filling, by how much memory they take
-	Shelvable sizeClasses // likewise, by how much of that a shelf would free
+	// Size classes the filling chains by how many bytes of memory they take.
+	Size sizeClasses
+	// Shelvable classes the filling chains by how many of these bytes a shelf would free.
+	Shelvable sizeClasses
 
-	Held   int64                // bytes of all chains
-	Going  int64                // of those, bytes of rows that are on their way out
-	Stalls [1 + len(faults)]int // chains that have stalled, by the code of the fault; the first are those that have not
+	Held int64 // bytes of all chains
+	// Going is the part of Held in rows that are on their way out.
+	Going int64
+	// Stalls counts stalled chains by the code of the fault; the first counter is for chains that have not stalled.
+	Stalls [1 + len(faults)]int
 
-	Stuck int64 // of those that are going, bytes of bins that wait for dead letters
+	// Stuck is the part of Going in bins that wait for dead letters.
+	Stuck int64
 }
 
-// filing is where a chain stands in the index.
+// filing locates a chain in the index.
 type filing struct {
-	shelf   *queue.Heap[*Chain] // of filling, acting and idle, nil for none
-	place   int32               // in shelf
-	wake    int32               // place in wakes
-	lag     int32               // place in lagging
-	fault   uint8               // by which it is counted
+	// shelf is one of filling, acting and idle, nil for none of them.
+	shelf *queue.Heap[*Chain]
+	// place is the place in shelf.
+	place int32
+	wake  int32 // place in wakes
+	lag   int32 // place in lagging
+	// fault is the code of the fault under which the chain is counted.
+	fault   uint8
 	Counted bool
 	wakeAt  nanos
 	size    sizeClass // among the largest
 	free    sizeClass // among the shelvable
 
-	held, going, stuck int32 // what the totals have of the chain
+	// held, going and stuck are the chain's part in the totals.
+	held, going, stuck int32
 }
 
 func newIndex() index {
@@ -97,14 +110,14 @@ func (x *index) shelf(c *Chain) *queue.Heap[*Chain] {
 	return nil
 }
 
-// Count brings what is counted of a chain up to date, which is all there is to do when only its bin has grown.
+// Count brings a chain's part in the totals up to date, which is enough when only its bin has grown.
 func (x *index) Count(c *Chain) {
 	f := &c.Filing
 	bin, out := Size(&c.Bin), c.leaving()
 	held, going, stuck := ChainBytes+bin+out+cap(c.Journaled.Blocks)*AppendedBytes, out, 0
 	switch {
 	case c.Phase == Stalled:
-		going = c.lingering() // nobody knows when the others go
+		going = c.lingering() // it is not known when the other rows go
 	case c.Want != 0:
 		going += bin
 	}
@@ -158,7 +171,7 @@ func (x *index) drop(c *Chain) {
 	*f = filing{}
 }
 
-// Awake returns a chain with something to do at now, nil if there is none.
+// Awake returns a chain with something to do at now, nil without one.
 func (x *index) Awake(now time.Time) *Chain {
 	if x.Wakes.Len() == 0 || x.Wakes.First().Filing.wakeAt > NanosOf(now) {
 		return nil
@@ -195,7 +208,7 @@ func (x *index) Below(offset int64) (found []*Chain) {
 // Open returns how many bins hold readings or have some on their way out.
 func (x *index) Open() int { return x.Filling.Len() + x.Acting.Len() }
 
-// wakes returns when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows
+// wakes returns when the chain has something to do without an event: a bin is due, an attempt is made again, or rows
 // have lingered. ok is false for never.
 func (c *Chain) wakes() (at time.Time, ok bool) {
 	switch {

@@ -8,11 +8,14 @@ import (
 // JournalIndex is what the journal has, and lacks, of the rows of open bins (rules J1 to J3). Of each chain a prefix is
 // in the journal: rows up to an offset. What lies above is loose. With on false there is no journal.
 type JournalIndex struct {
-	On     bool
-	Blocks *journal.BlockIndex // those that count
+	On bool
+	// Blocks has the blocks that count.
+	Blocks *journal.BlockIndex
 	Times  carriedTimes
-	Loose  queue.Heap[*Chain] // those with loose rows, by the lowest offset of them
-	Ready  queue.FIFO[*Chain] // those with blocks that are not in the journal
+	// Loose orders the chains with loose rows by the lowest offset of these.
+	Loose queue.Heap[*Chain]
+	// Ready lists the chains with blocks that are not in the journal.
+	Ready queue.FIFO[*Chain]
 }
 
 func newJournalIndex(cfg *Config) JournalIndex {
@@ -24,15 +27,16 @@ func newJournalIndex(cfg *Config) JournalIndex {
 	}
 }
 
-// journaled is what is known of a chain's rows in the journal.
+// journaled is how far a chain's rows are in the journal.
 type journaled struct {
 	Through int64      // rows up to here are there, as far as they are not stored; -1 none
 	Loose   int64      // offset that is not above any row that is not there; noOffset when all are
 	Under   int64      // rows up to here are there or on their way
 	Blocks  []Appended // its blocks that are still needed
 	place   int32      // among those with loose rows
-	Ready   bool       // stands among those with blocks that are not there
-	Bulky   bool       // a row is too large for the journal: it must be stored first
+	// Ready is set while the chain is among the chains with blocks that are not in the journal.
+	Ready bool
+	Bulky bool // a row is too large for the journal: it must be stored first
 }
 
 // Appended is a block in the journal.
@@ -95,7 +99,7 @@ func (c *Chain) BlocksBeyond(offset int64) bool {
 	return len(blocks) > 0 && blocks[len(blocks)-1].Through > offset
 }
 
-// JournalTail returns what is known of the chain's tail in a generation.
+// JournalTail returns the chain's tail as it is known in a generation.
 func (c *Chain) JournalTail(generation uint32) (t journal.Tail) {
 	if c.KnownIn(generation) {
 		t = journal.Tail{Known: true, Chunks: int64(c.Number)}

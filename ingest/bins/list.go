@@ -47,7 +47,7 @@ func (x *listedDevice) widen(times Span) {
 	x.times, x.timed = times, true
 }
 
-// listed returns those of all devices that a list has.
+// listed returns the devices that a list has.
 func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 	var found []*Device
 	b.visitDevices(all, func(d *Device) {

@@ -20,15 +20,15 @@ type outdated struct {
 
 func newNames() names { return names{Metrics: binning.NewNames(), Schemas: binning.NewSchemas()} }
 
-// Names are replaced when they take more than this share of what is held, and this much: some producer keeps inventing
-// them.
+// namesShare and namesBytes bound names: names that take more than namesBytes, and more than one part in namesShare
+// of the bytes held, are replaced, since some producer keeps inventing them.
 const (
 	namesShare = 16
 	namesBytes = 1 << 20
 )
 
-// Renew begins new names when the old ones take too much of what is held, and forgets those that no bin uses any more,
-// which is so after keep.
+// Renew begins new names when the old ones take too much of the bytes held, and forgets names that no bin uses any
+// more, which is so after keep.
 func (n *names) Renew(held int64, now time.Time, keep time.Duration) {
 	for len(n.Outdated) > 0 && !n.Outdated[0].until.After(now) {
 		n.Outdated = n.Outdated[1:]

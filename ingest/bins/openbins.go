@@ -9,11 +9,13 @@ import (
 type OpenBin struct {
 	Tenant, Device string
 	Day            telemetry.Day
-	Number         uint32 // of its next chunk
-	From           int64  // least event time, ms
-	Bytes          float64
-	Cutting        heat.Cutting
-	Before         heat.Span // of the chunk before, by event time; zero if it is not known
+	// Number is the number of the bin's next chunk.
+	Number  uint32
+	From    int64 // least event time, ms
+	Bytes   float64
+	Cutting heat.Cutting
+	// Before is the span of event times of the chunk before; zero if it is not known.
+	Before heat.Span
 }
 
 // VisitOpenBins visits the devices that have open bins, each with all of them. It may be called by anyone at any time,

@@ -28,12 +28,12 @@ type Config struct {
 	Retry func(least time.Duration) retry.Schedule
 }
 
-// Due returns when a bin that gets its first reading now is cut at the latest.
+// Due returns the latest time at which a bin that gets its first reading now is cut.
 //
-// Where a bin may wait for half a day, its day decides: the fewer chunks a day is cut into, the cheaper they are, and a
-// device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the part
-// of the hold that is the device's own: at midnight nothing is cut, and in the hold that follows each moment as much
-// as the other. docs/internals/adr has the reckoning.
+// Where a bin may wait for half a day, its day decides: the fewer chunks a day is cut into, the cheaper they are, and
+// a device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the
+// part of the hold that is the device's own: at midnight nothing is cut, and in the hold that follows each moment as
+// much as any other. docs/internals/adr has the reckoning.
 func (cfg *Config) Due(c *Chain, now time.Time) time.Time {
 	if c.Bin.Readings() > 0 {
 		return c.Due.Time()
@@ -58,7 +58,7 @@ const LongHold = 12 * time.Hour
 
 func (cfg *Config) waitsForDay() bool { return cfg.Hold >= LongHold }
 
-// isFull reports whether the bin, which has grown, is to be cut for its size.
+// isFull reports whether the bin, which has grown, must be cut for its size.
 func (cfg *Config) isFull(c *Chain, now time.Time) bool {
 	values := c.Bin.Values()
 	switch {
@@ -96,8 +96,8 @@ func (cfg *Config) Budget(c *Chain) int64 {
 	return int64(binning.FirstHold(c.Device.ID, time.Duration(cfg.MaxBehind)))
 }
 
-// Crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half
-// of what a chunk takes.
+// Crowded reports whether a bin has readings or values enough, however small they are when encoded, that it must be
+// cut: half of what a chunk takes.
 func Crowded(c *Chain) bool {
 	return c.Bin.Readings() >= chunk.MaxRows/2 || c.Bin.Values() >= chunk.MaxValues/2
 }

@@ -66,7 +66,7 @@ func (b *Bins) AddDevice(tenantName, id string) *Device {
 	return d
 }
 
-// CountDevice brings what is counted of a device up to date.
+// CountDevice brings the bytes counted for a device up to date.
 func (b *Bins) CountDevice(d *Device) {
 	n := d.Bytes()
 	b.Bytes += int64(n) - int64(d.counted)
@@ -85,8 +85,7 @@ func (b *Bins) Open(d *Device, day telemetry.Day, now time.Time) *Chain {
 	return c
 }
 
-// Forget drops what is known of an idle chain: if it comes back its tail must be looked up (rule W3). The caller holds
-// the lock.
+// Forget forgets an idle chain: if it comes back its tail must be looked up (rule W3). The caller holds the lock.
 func (b *Bins) Forget(c *Chain) {
 	b.forgotten = max(b.forgotten, c.Day)
 	b.Stored.forgotten(c)

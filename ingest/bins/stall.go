@@ -31,6 +31,7 @@ func (f Fault) Code() uint8 {
 type stall struct {
 	retry.Backoff
 	Fault Fault
-	Since nanos // of the first of the attempts that have failed
-	Ready bool  // it stands in the queue: its time has come, or the queue's has not
+	// Since is when the first of the failed attempts failed.
+	Since nanos
+	Ready bool // the chain is in the queue: its time has come, or the queue's has not
 }

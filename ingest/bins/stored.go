@@ -2,7 +2,8 @@ package bins
 
 // storedCounts counts what becomes known to be stored, for heads (rule R8).
 type storedCounts struct {
-	Count uint64 // of what became known
+	// Count counts the events by which something became known to be stored.
+	Count uint64
 	exact uint64 // the count from which on the tails of chains explain all of it
 }
 
@@ -12,14 +13,14 @@ func (s *storedCounts) Created(c *Chain) {
 	c.Stored = s.Count
 }
 
-// Unexplained counts what was stored elsewhere, which the head may not have shown, or that rows left it otherwise than
-// by a chunk that was created here.
+// Unexplained counts an event that the tails of chains do not explain: a chunk was stored elsewhere, which the head
+// may not have shown, or rows left the head otherwise than by a chunk that was created here.
 func (s *storedCounts) Unexplained() {
 	s.Count++
 	s.exact = s.Count
 }
 
-// Read counts what was read of a chain in the store, unless it was known and has taken no rows along.
+// Read counts a chain's tail that was read in the store, unless it was known and has taken no rows along.
 func (s *storedCounts) Read(c *Chain, before chainState) {
 	if before == c.State() {
 		return

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Take puts readings of the record at an offset into their bins, but for those that the store has (rule W4). It returns
-// the chains with a bin that is full, valid until the next call, and how many readings the store has.
+// Take puts readings of the record at an offset into their bins, except readings that the store has (rule W4). It
+// returns the chains with a bin that is full, valid until the next call, and how many readings the store has.
 func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (full []*Chain, replayed int) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // carriedTimes keeps in the journal the first and last times of stored rows that the catalog lacks (rule J8). The
 // catalog follows with the times of a device once a week, and a stored row is in no block that counts: without this a
-// crash would forget its time. So a chunk that widens what is known of its device holds back both floors, and the
+// crash would forget its time. So a chunk that widens the known times of its device holds back both floors, and the
 // blocks of its rows still count, until a record with the device's times is in the journal. That record counts until
 // the catalog has those times, or a later record does.
 type carriedTimes struct {
@@ -18,24 +18,30 @@ type carriedTimes struct {
 	blocks *journal.BlockIndex
 	every  time.Duration // after so long a record is written again, so that a takeover need not read far back
 
-	owed  queue.Heap[*OwedTimes] // by the offset that they hold back
-	loose queue.Heap[*OwedTimes] // by the offset of rows that are in no block
-	held  queue.Heap[*Device]    // with a record that counts, by its offset
+	// owed orders times by the offset that they hold back.
+	owed queue.Heap[*OwedTimes]
+	// loose orders times by the offset of rows that are in no block.
+	loose queue.Heap[*OwedTimes]
+	// held orders devices with a record that counts by the record's offset.
+	held queue.Heap[*Device]
 
 	marks []Marked // how far the journal was, the oldest first
-	End   int64    // of the journal, as far as is known
+	// End is the end of the journal, as far as it is known.
+	End int64
 }
 
 // OwedTimes are times of stored rows of a device that neither the catalog nor a record of the journal has.
 type OwedTimes struct {
 	Device *Device
 	Times  Span
-	from   int64   // lowest offset of such a row; math.MaxInt64 for none that could be read again
-	loose  int64   // of one that is in no block of the journal; math.MaxInt64 for none
-	blocks []int64 // of the journal, which count until then
+	from   int64 // lowest offset of such a row; math.MaxInt64 for none that could be read again
+	// loose is the lowest offset of a row that is in no block of the journal; math.MaxInt64 for none.
+	loose int64
+	// blocks has the offsets of the journal's blocks that count until then.
+	blocks []int64
 
 	place, loosePlace int32
-	sent              bool // in the append in flight
+	sent              bool // it is in the append in flight
 }
 
 const nothingHeld = math.MaxInt64
@@ -141,7 +147,7 @@ func (x *carriedTimes) drop(d *Device) {
 	}
 }
 
-// Forget gives up all that is carried, or is to be, of a device that was erased.
+// Forget drops all times of an erased device, whether carried or owed.
 func (x *carriedTimes) Forget(d *Device) {
 	x.drop(d)
 	if o := d.owed; o != nil {
@@ -158,7 +164,7 @@ func (x *carriedTimes) release(o *OwedTimes) {
 	}
 }
 
-// Take returns what is to be carried by an append, as many as there is room for.
+// Take returns owed times for an append to carry, as many as there is room for.
 func (x *carriedTimes) Take(room int) (out []*OwedTimes) {
 	x.owed.UpTo(func(o *OwedTimes) bool { return len(out) < room }, func(o *OwedTimes) {
 		if !o.sent && len(out) < room {
@@ -167,7 +173,7 @@ func (x *carriedTimes) Take(room int) (out []*OwedTimes) {
 	})
 	for _, o := range out {
 		o.sent = true
-		o.Device.owed = nil // what is stored from now on goes with the next append
+		o.Device.owed = nil // times of rows stored from now on go with the next append
 		if o.Device.carriedAt != noOffset {
 			o.Times = o.Times.with(o.Device.carried)
 		}
@@ -183,7 +189,7 @@ func (x *carriedTimes) Carry(o *OwedTimes, at int64) {
 		x.blocks.Remove(at)
 		return
 	}
-	if d.carriedAt != noOffset && !o.Times.contains(d.carried) { // loaded meanwhile: the next record has both
+	if d.carriedAt != noOffset && !o.Times.contains(d.carried) { // loaded since the append: the next record has both
 		both := x.owe(d, o.Times)
 		both.blocks = append(both.blocks, at)
 		return
@@ -191,7 +197,7 @@ func (x *carriedTimes) Carry(o *OwedTimes, at int64) {
 	x.adopt(d, o.Times, at)
 }
 
-// adopt has a record take the place of the one that a device had.
+// adopt replaces the device's record by another one.
 func (x *carriedTimes) adopt(d *Device, times Span, at int64) {
 	x.drop(d)
 	d.carried, d.carriedAt = times, at
@@ -212,7 +218,7 @@ func (x *carriedTimes) Failed(o *OwedTimes) {
 	x.file(o)
 }
 
-// Lost has the times of a device carried anew: the journal has lost its records.
+// Lost owes the times of a device again: the journal has lost its records.
 func (x *carriedTimes) Lost(d *Device) {
 	if d.owed != nil {
 		d.owed.blocks = nil
@@ -245,7 +251,7 @@ func (x *carriedTimes) Load(d *Device, r TimesRecord, old int64) {
 	o.blocks = append(o.blocks, at)
 }
 
-// Renew has records written again that are so old that they alone make a takeover read far back.
+// Renew owes the times of a record once more when the record is so old that it alone makes a takeover read far back.
 func (x *carriedTimes) Renew(now time.Time) {
 	if n := len(x.marks); n == 0 || now.Sub(x.marks[n-1].At) >= x.every/8 {
 		x.marks = append(x.marks, Marked{now, x.End})
@@ -265,7 +271,7 @@ func (x *carriedTimes) Renew(now time.Time) {
 	}
 }
 
-// Each visits the devices with times that are to be carried.
+// Each visits the devices with times that wait to be carried.
 func (x *carriedTimes) Each(visit func(*Device)) {
 	x.owed.UpTo(func(*OwedTimes) bool { return true }, func(o *OwedTimes) { visit(o.Device) })
 }

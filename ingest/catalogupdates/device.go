@@ -13,8 +13,9 @@ type Tenant struct {
 	Name    string
 	Version uint64 // how often Unseen has changed, counted on from tenants that were here before
 
-	updates map[*Device]bool  // with an update that is pending, or so recent that a reader may not see it
-	units   map[string]string // of metrics, as their senders gave them last
+	updates map[*Device]bool // with an update that is pending, or so recent that a reader may not see it
+	// units maps a metric to the unit that its senders gave last.
+	units map[string]string
 }
 
 // Device is what Updates knows of a device: what readings have shown of it, and what the catalog lacks of that.
@@ -24,8 +25,9 @@ type Device struct {
 	// InUse is set while the device has open bins or stored tails: its times can wait for their turn.
 	InUse bool
 
-	pending      bool // seen has a metric, label or tag that no update has had yet
-	queued       bool // stands among the pending updates
+	pending bool // seen has a metric, label or tag that no update has had yet
+	// queued is set while the device waits among the pending updates.
+	queued       bool
 	updating     bool // an update is in flight
 	urgent       bool // the journal is down: the catalog is to have the times
 	listed       bool // the entry was written or read
@@ -45,7 +47,8 @@ func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t} }
 // noOffset is the offset of no record.
 const noOffset = -1
 
-// Bytes returns how much memory is taken by what was seen of the device, beside the struct itself and the columns.
+// Bytes returns how many bytes the lists of what was seen of the device take, without the struct itself and the
+// columns.
 func (d *Device) Bytes() int { return d.seen.bytes() }
 
 // Lacks reports whether the catalog lacks something of the device.
@@ -91,7 +94,7 @@ func (d *Device) observe(x Shown, sets *columnSets) bool {
 			fresh = d.seen.label(l) || fresh
 		}
 	}
-	if !slices.Equal(d.seen.tags, x.Tags) { // as a rule a device repeats them
+	if !slices.Equal(d.seen.tags, x.Tags) { // most readings of a device repeat its tags
 		for _, t := range x.Tags {
 			fresh = d.seen.tag(t) || fresh
 		}
@@ -152,8 +155,8 @@ func (t *Tenant) SetUnit(metric, unit string) bool {
 	return true
 }
 
-// updatePending records that the catalog lacks something of a device. The caller holds the lock, as those of the other
-// two do.
+// updatePending records that the catalog lacks something of a device. The caller holds the lock, as for updateAcked
+// and updateVisible.
 func (t *Tenant) updatePending(d *Device) {
 	if t.updates == nil {
 		t.updates = make(map[*Device]bool)
@@ -171,7 +174,7 @@ func (t *Tenant) updateAcked(d *Device, until time.Time) {
 }
 
 // updateVisible records that every reader of the catalog sees all of a device. That changes the version too: a reader
-// that has read the catalog before may not have seen the device, and heads leave it out from now on.
+// that has read the catalog before may not have seen the device, and heads leave the device out from now on.
 func (t *Tenant) updateVisible(d *Device) {
 	if t.updates[d] {
 		t.Version++

@@ -15,16 +15,17 @@ import (
 // listed; it is stored and answered all the same.
 const maxEntry = 512 << 10
 
-// listedBytes is what a name or value takes in an entry beside its characters. Each of these may be escaped.
+// listedBytes is what a name or value takes in an entry in addition to its characters, any of which may be escaped.
 const listedBytes = 16
 
 // seen is what readings have shown of a device, within what its entry in the catalog can list (maxEntry). Devices that
 // report the same metrics share them.
 type seen struct {
-	columns     *columns          // nil before the first reading
-	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
-	tags        []telemetry.Label // sorted by name, the newest value of each
-	listed      int32             // bytes of labels and tags in an entry
+	columns *columns          // nil before the first reading
+	labels  []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
+	// tags is sorted by name, and has the newest value of every tag.
+	tags        []telemetry.Label
+	listed      int32 // bytes of labels and tags in an entry
 	timed       bool
 	first, last int64 // event times, once timed
 }
@@ -93,8 +94,8 @@ func (c *columns) has(metric string) bool {
 
 func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
 
-// with returns the columns and those of the fields that are new and find room in an entry; c itself if there are none.
-// all is false if some find none. c may be nil.
+// with returns the columns and the new fields that find room in an entry, or c itself without such fields. all is
+// false if some new fields find no room. c may be nil.
 func (c *columns) with(fields []telemetry.Field, room int) (out *columns, all bool) {
 	var list, fresh []shape
 	all = true
@@ -209,7 +210,7 @@ func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-// bytes returns how much memory it takes beside the struct itself and the columns.
+// bytes returns how many bytes the lists of s take, without the struct itself and the columns.
 func (s *seen) bytes() int {
 	n := (cap(s.labels) + cap(s.tags)) * 32
 	for _, list := range [][]telemetry.Label{s.labels, s.tags} {

@@ -1,6 +1,6 @@
 // Package catalogupdates decides when the catalog is updated with what readings of one partition show of devices:
-// names, labels and tags soon, times now and then. It is pure: an Update says what is to be written.
-// docs/internals/format/catalog.md has the format of that.
+// names, labels and tags soon, times now and then. It is pure: an Update carries the entries to write.
+// docs/internals/format/catalog.md has their format.
 package catalogupdates
 
 import (
@@ -19,14 +19,16 @@ const MaxRunning = 8
 // updateBatch is the most devices of one Update: some pages of the catalog.
 const updateBatch = 4096
 
-// Update is to be written to the catalog: what readings have shown of devices of a tenant.
+// Update carries to the catalog what readings have shown of devices of a tenant.
 type Update struct {
 	Tenant  string
 	Entries []catalog.Entry
-	Times   []bool // of each: a later time alone is written too
+	// Times is set for an entry that is written for a later time alone.
+	Times   []bool
 	devices []*Device
 
-	Visible []Times // the answer: the times that the catalog has of each now; nil if it will never take the update
+	// Visible is the answer: every entry's times in the catalog now; nil if it will never take the update.
+	Visible []Times
 }
 
 // Times are the event times of a device, ms.
@@ -43,21 +45,26 @@ type Config struct {
 	Mu *sync.Mutex
 }
 
-// Updates decides which devices the catalog is to be updated with, and when. It holds back the floor while the catalog
+// Updates decides when the catalog is updated, and with which devices. It holds back the floor while the catalog
 // lacks a name (rule W7). One goroutine owns it.
 type Updates struct {
 	cfg Config
 
-	columns columnSets          // of all devices
-	pending queue.FIFO[*Device] // that may lack something in the catalog
-	running int                 // updates in flight
-	at      time.Time           // when the last ones began
-	retry   retry.Backoff
-	drain   bool // times are written too, at once
+	// columns is shared by all devices.
+	columns columnSets
+	// pending lists the devices that the catalog may lack something of.
+	pending queue.FIFO[*Device]
+	running int // updates in flight
+	// at is when the last updates began.
+	at    time.Time
+	retry retry.Backoff
+	drain bool // times are written too, at once
 
-	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
-	holding queue.Heap[*Device] // that hold back the floor, by the offset
-	lookups queue.Heap[*Device] // by when their times are compared with the catalog's again
+	acked queue.FIFO[*Device] // updated, and not every reader may see that yet
+	// holding orders the devices that hold back the floor by the offset that they hold back.
+	holding queue.Heap[*Device]
+	// lookups orders devices by when their times are compared with the catalog's again.
+	lookups queue.Heap[*Device]
 }
 
 // New returns an Updates without devices.
@@ -107,7 +114,7 @@ func (u *Updates) Reset(d *Device) {
 	u.fileHolding(d)
 }
 
-// fileHolding files a device among those that hold back the committed offset, or takes it out.
+// fileHolding adds a device to the devices that hold back the committed offset, or removes it.
 func (u *Updates) fileHolding(d *Device) {
 	if _, ok := d.holdsBack(); ok {
 		u.holding.Put(d)
@@ -170,7 +177,7 @@ func (u *Updates) ObserveTimes(d *Device, first, last int64) {
 	}
 }
 
-// Urge has the catalog take times of a device now: the journal is down.
+// Urge queues a device's times for the catalog now: the journal is down.
 func (u *Updates) Urge(d *Device) {
 	d.urgent = true
 	u.Queue(d)
@@ -221,14 +228,14 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 			delete(open, d.tenant)
 		}
 	}
-	if at == 0 && (len(open) > 0 || u.running > 0) { // what is left over goes on as soon as others have ended
+	if at == 0 && (len(open) > 0 || u.running > 0) { // devices that are left over follow
 		u.at = now
 	}
 	return due
 }
 
-// updateDue reports whether the catalog is to be updated with a device now: with a name at once, with a later time when
-// that is due.
+// updateDue reports whether the catalog must be updated with a device now: with a name at once, with a later time
+// when the time is due.
 func (u *Updates) updateDue(d *Device, now time.Time) bool {
 	return d.pending || d.TimesPending() && (!d.listed || u.timesOff(d) || u.timesDue(d, now))
 }
@@ -277,8 +284,8 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 // lookupsPerPeriod is how many times in Every devices' times are compared with the catalog's.
 const lookupsPerPeriod = 14
 
-// scheduleLookup has the times of a device compared with the catalog's after about so long, together with those of
-// others: an update of one device alone takes a page.
+// scheduleLookup schedules the comparison of a device's times with the catalog's after about that duration, together
+// with other devices: an update of one device alone takes a page.
 func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) {
 	at := now.Add(after)
 	if group := u.cfg.Every / lookupsPerPeriod; group > 0 {
@@ -291,8 +298,8 @@ func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) 
 	u.lookups.Put(d)
 }
 
-// becameVisible has heads leave a device out that every reader sees in the catalog, unless it has another update
-// pending.
+// becameVisible records that every reader sees a device in the catalog: heads leave it out, unless it has another
+// update pending.
 func (u *Updates) becameVisible(d *Device) {
 	if d.visibleAt > 0 {
 		u.cfg.Mu.Lock()

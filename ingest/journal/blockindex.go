@@ -1,8 +1,7 @@
 package journal
 
-// BlockIndex has the blocks that one writer knows to be in the journal: its own that were appended and those it has
-// loaded, as long as they have rows that are in no acknowledged chunk. The zero BlockIndex is empty. It serves one
-// goroutine.
+// BlockIndex indexes the journal's blocks that one writer knows, appended or loaded by it, until all their rows are
+// in acknowledged chunks. The zero BlockIndex is empty. It serves one goroutine.
 type BlockIndex struct {
 	live liveOffsets
 	last Link // the append that landed last, or was loaded last

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// Commit is what a commit carries beside its offset S, the floor below which everything is in a chunk or refused
-// (rules J1, J3). The zero Commit counts on no journal.
+// Commit is what a commit carries in addition to its offset S, the floor below which everything is in a chunk or
+// refused (rules J1, J3). The zero Commit counts on no journal.
 type Commit struct {
-	Stream uint32 // of the source: positions of another one say nothing
-	F      int64  // below it everything is in a chunk, in an acknowledged block, or refused
-	From   int64  // lowest offset of the journal with a block that F counts on
-	To     int64  // one past the last one
-	Mark   Nonce  // what the record at To-1 carries
+	// Stream is the source's stream: positions of another stream mean nothing.
+	Stream uint32
+	F      int64 // below it everything is in a chunk, in an acknowledged block, or refused
+	From   int64 // lowest offset of the journal with a block that F counts on
+	To     int64 // one past the last one
+	// Mark is the nonce of the record at To-1.
+	Mark Nonce
 }
 
 // Counts reports whether the commit counts on any block.

@@ -6,8 +6,9 @@ import "math/bits"
 // a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero value is
 // empty.
 type liveOffsets struct {
-	base  int64    // offset of the first bit, a multiple of 64
-	words []uint64 // the first one is not 0 unless there is none
+	base int64 // offset of the first bit, a multiple of 64
+	// words has a first word that is not 0, or is empty.
+	words []uint64
 }
 
 // add adds an offset, which is not lower than the lowest one by much: the space between them is taken.
@@ -47,7 +48,7 @@ func (l *liveOffsets) remove(offset int64) {
 	l.words = l.words[gone:]
 }
 
-// lowest returns the lowest offset; ok is false if there is none.
+// lowest returns the lowest offset; ok is false if l is empty.
 func (l *liveOffsets) lowest() (offset int64, ok bool) {
 	if len(l.words) == 0 {
 		return 0, false

@@ -12,7 +12,8 @@ type Loader struct {
 	floor   int64 // S: rows below it are in chunks
 	next    int64 // offset of the journal
 	appends []appendStart
-	link    Link // of the record taken last
+	// link is the link of the record that was taken last.
+	link Link
 }
 
 // appendStart is the offset and nonce of the first record of an append that the Loader has seen.
@@ -52,10 +53,10 @@ func (l *Loader) Left() int64 { return max(0, l.commit.To-l.next) }
 // Last returns the last append taken, which a writer that continues names as the one before its own.
 func (l *Loader) Last() Link { return l.link }
 
-// Take takes the record at an offset; records before Next are skipped. The block has rows that count if ok: those of
-// [floor, F). Of a block that lies across one of these bounds, or that repeats rows of another one, the caller takes
-// each source offset of a chain once, whatever the order. Any error wraps ErrNotWhole: the journal can't be used, nor
-// what was taken of it.
+// Take takes the record at an offset; records before Next are skipped. ok is set if the block has rows that count, in
+// [floor, F). From a block that lies across one of these bounds, or that repeats rows of another block, the caller
+// takes each source offset of a chain once, whatever the order. Any error wraps ErrNotWhole: neither the journal nor
+// the records taken from it can be used.
 func (l *Loader) Take(offset int64, value []byte) (r Record, ok bool, err error) {
 	if offset < l.next || l.Done() {
 		return Record{}, false, nil

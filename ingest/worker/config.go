@@ -19,22 +19,23 @@ import (
 // Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has
 // without a value.
 type Config struct {
-	Topic    string         `kong:"-"` // that the partition is one of
+	// Topic is the topic that the partition belongs to.
+	Topic    string         `kong:"-"`
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
-	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
-	// nil: Feed fails with *UnknownTenant, and the caller registers.
+	// Registrations bounds how many tenants are registered, while records are taken: the tenants' readings are
+	// deferred until then. With nil Feed fails with *UnknownTenant, and the caller registers.
 	Registrations *admit.Registrations `kong:"-"`
 	RegisterRate  int                  `help:"Most tenants that a process registers in a minute for the readings of one topic; four times as many in all. Readings of further new tenants wait in Kafka, for --held-for at most." default:"120"`
 
 	// Hold defaults to 12 h with a journal and to 30 min without.
 	Hold time.Duration `help:"Longest time that a reading waits in memory before it is stored. From 12h on the time begins at the end of the reading's day." default:"${hold=0s}" placeholder:"${hold=12h}"`
-	// Journal has the rows of open bins go to a journal.
+	// Journal turns on the journal of open bins' rows.
 	Journal      bool          `kong:"-"`
 	JournalEvery time.Duration `help:"Longest time until a reading is in the journal." default:"15m"`
-	// Shelf takes blocks when memory is short. nil: they are written early instead.
+	// Shelf takes blocks when memory is short. With nil they are written early instead.
 	Shelf binning.Shelf `kong:"-"`
-	// Nonce makes numbers that nobody else makes, of chance. It must be set where there is a journal.
+	// Nonce returns a random number that no other process returns. It must be set with a journal.
 	Nonce func() uint64 `kong:"-"`
 
 	// Limits apply to tenants without limits of their own.
@@ -45,15 +46,15 @@ type Config struct {
 	FairAfter time.Duration `help:"Lag of a partition from which on the tenant that sends the most is deferred, so that others need not wait. Deferred readings are read later; none is refused. Negative disables it." default:"500ms"`
 
 	Future time.Duration `help:"Furthest that an event time may lie after the Kafka timestamp of its record." default:"10m"`
-	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any
-	// age.
+	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days for a tenant without one, and negative
+	// any age.
 	Past        time.Duration `help:"Greatest age of a reading, such as 400d, within the tenant's retention. Default: any age in dev; elsewhere 400d for tenants without a retention."`
 	CommitEvery time.Duration `help:"Time between two commits of offsets." default:"1s"`
 	// MaxBehind is 10 million without a journal unless it is set; with one there is no bound but the source's retention.
 	MaxBehind int64         `help:"Most records that an open bin may hold back the committed offset. Default: no limit, or 10 million with --journal=off." default:"0" placeholder:"RECORDS"`
 	MaxWrites int           `help:"Most writes in flight for each Kafka partition." default:"32"`
 	Linger    time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
-	// CatalogEvery is how often the times of a device that goes on reporting are written to the catalog. Until then the
+	// CatalogEvery is how often the times of a device that still reports are written to the catalog. Until then the
 	// journal has them, if there is one. Negative: with every chunk, before its offsets are committed.
 	CatalogEvery time.Duration `kong:"-" default:"168h"`
 	// CatalogWait is how long an update of the catalog waits after the one before, so that devices share pages;

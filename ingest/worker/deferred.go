@@ -12,13 +12,13 @@ type Deferred struct{ w *Worker }
 // Deferred returns the readings that are deferred.
 func (w *Worker) Deferred() Deferred { return Deferred{w} }
 
-// Next returns the offset from which the log is to be read again now; ok is false if nothing may be taken yet. The
-// caller feeds each record from there, in order, calls SkipTo where there is none, and asks again.
+// Next returns the offset from which the caller must read the log again now; ok is false if nothing may be taken yet.
+// The caller feeds each record from there, in order, calls SkipTo where records are missing, and asks again.
 func (d Deferred) Next(now time.Time) (offset int64, ok bool) {
 	return d.w.admission.Limits.Next(d.w.bins.Log.Log, now)
 }
 
-// DueAt returns when Next is to be asked again; ok is false while there is no need to.
+// DueAt returns when the caller must ask Next again; ok is false while nothing is due.
 func (d Deferred) DueAt() (at time.Time, ok bool) { return d.w.admission.Limits.DueAt() }
 
 // SkipTo says that nothing is deferred below an offset any more.
@@ -42,7 +42,7 @@ func (d Deferred) Excesses(tenant string) []admit.Excess {
 	return d.w.admission.Limits.Excesses(tenant)
 }
 
-// Feed takes the next record that was read again: of its readings those that are deferred and may go on. It fails as
+// Feed takes from the next record that was read again the readings that are deferred and may be resumed. It fails as
 // Worker.Feed does.
 func (d Deferred) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
 	w := d.w

@@ -31,7 +31,7 @@ func (w *Worker) JournalFloor() int64 {
 		w.writer.Publisher.Floor, w.bins.Updates.Floor)
 }
 
-// JournalCommit returns what a commit of Floor carries beside it.
+// JournalCommit returns the part of a commit of Floor that is about the journal.
 func (w *Worker) JournalCommit() journal.Commit {
 	if !w.bins.Journaled.On {
 		return journal.Commit{}
@@ -39,5 +39,5 @@ func (w *Worker) JournalCommit() journal.Commit {
 	return w.bins.Journaled.Blocks.Commit(w.writer.Cfg.Stream, w.JournalFloor())
 }
 
-// Flush has everything that is loose go to the journal, until Resume. JournalFloor shows how far that is.
+// Flush appends every loose row to the journal, until Resume. JournalFloor shows how far the appends have come.
 func (w *Worker) Flush() { w.appends.Flush = w.bins.Journaled.On }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Jobs decides what is to be cut and returns what is to be done outside. It is called after records were fed,
+// Jobs decides which chains are cut and returns the jobs to run outside. The caller calls it after records were fed,
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 	w.writer.Queue.Snapshot = snapshot
@@ -47,7 +47,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 	return jobs
 }
 
-// wake has bins cut that are due, and drops rows that have lingered.
+// wake asks to cut the bins that are due, and drops rows that have lingered.
 func (w *Worker) wake(now time.Time) {
 	for c := w.bins.Index.Awake(now); c != nil; c = w.bins.Index.Awake(now) {
 		if len(c.Linger) > 0 && c.Linger[0].Until <= bins.NanosOf(now) {
@@ -101,7 +101,7 @@ func (w *Worker) Next(now time.Time) time.Time {
 	return next
 }
 
-// Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
+// Drain asks for a cut of every chain, the fullest first; bins that are opened later are not cut for it.
 func (w *Worker) Drain(now time.Time) {
 	w.writer.Drain = true
 	w.bins.Updates.Drain()

@@ -18,7 +18,8 @@ type Loading struct {
 	chains map[admit.Chain]*loadedChain
 	order  []admit.Chain
 	times  []loadedTimes
-	bytes  int64 // of memory
+	// bytes counts memory.
+	bytes  int64
 	blocks int
 }
 
@@ -39,7 +40,7 @@ type loadedTimes struct {
 
 const loadedTimesBytes = 240
 
-// loadedBytes is the memory of a chain while it is loaded, beside its blocks.
+// loadedBytes is the memory of a chain while it is loaded, without its blocks.
 const loadedBytes = 300
 
 // BeginLoad begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new
@@ -49,8 +50,8 @@ func (w *Worker) BeginLoad(c journal.Commit, floor int64) *Loading {
 	return w.loading
 }
 
-// Take takes a record of the journal; counts is set if its rows are to be loaded. It fails with
-// journal.ErrNotWhole when the rows can't be read.
+// Take takes a record of the journal; counts is set if its rows must be loaded. It fails with journal.ErrNotWhole
+// when the rows can't be read.
 func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if r.Stream != l.commit.Stream {
 		return nil
@@ -96,7 +97,7 @@ func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	return nil
 }
 
-// countEvery is after how many blocks memory is counted anew.
+// countEvery is after how many blocks memory is counted again.
 const countEvery = 32
 
 // Done has the Worker go on with what was loaded: each record once, of those from the floor on and below F. last is the

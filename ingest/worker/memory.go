@@ -9,16 +9,18 @@ import (
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
 type Memory struct {
-	max   int64
-	whole *Memory // that this is a share of; nil for none
+	max int64
+	// whole is the Memory that this one is a share of, nil for no share.
+	whole *Memory
 	used  atomic.Int64
 	large sync.Mutex // held while a large record is taken, of the process's bound
 }
 
-// NewMemory returns a bound of so many bytes.
+// NewMemory returns a Memory with a bound of max bytes.
 func NewMemory(max int64) *Memory { return &Memory{max: max} }
 
-// Share returns a part of m: what it counts counts towards m too, and it is full by itself, or when m is.
+// Share returns a part of m: bytes that it counts count towards m too, and it is full at its own bound or when m is
+// full.
 func (m *Memory) Share(part float64) *Memory {
 	return &Memory{max: int64(part * float64(m.max)), whole: m}
 }
@@ -48,7 +50,7 @@ type memoryUse struct {
 	counted int64 // bytes
 }
 
-// set says what the worker holds now.
+// set counts the bytes that the worker holds now.
 func (u *memoryUse) set(held int64) {
 	if held != u.counted {
 		u.add(int(held - u.counted))
@@ -56,7 +58,8 @@ func (u *memoryUse) set(held int64) {
 	}
 }
 
-// mustGo returns what of counted bytes, which m has, must go so that m is comfortable again, and what it is a share of.
+// mustGo returns how many of the counted bytes that m has must be freed until m and the whole that it is a share of
+// are comfortable again.
 func (m *Memory) mustGo(counted int64) int64 {
 	own := int64(float64(m.over()) * float64(counted) / float64(max(counted, m.Used())))
 	if m.whole == nil {
@@ -68,11 +71,11 @@ func (m *Memory) mustGo(counted int64) int64 {
 // Full reports whether nothing more may be taken.
 func (m *Memory) Full() bool { return m.Used() >= m.max || m.whole != nil && m.whole.Full() }
 
-// largeRecord is how much memory a record may take while it is taken, beside others: one that takes more has its turn.
+// largeRecord is how much memory a record may take while other records are taken: a larger one waits for its turn.
 const largeRecord = 4 << 20
 
-// recordUse is what Memory counts of the record that is being taken: what it is decoded to, beside what bins hold of
-// it. It is decode.Meter.
+// recordUse counts towards Memory the decoded form of the record that is being taken, in addition to the rows that
+// bins hold of it. It is decode.Meter.
 type recordUse struct {
 	memory  *Memory
 	decoder *decode.Decoder

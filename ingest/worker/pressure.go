@@ -8,9 +8,10 @@ import (
 
 // pressure makes room in a Worker while memory is short (rule W11).
 type pressure struct {
-	w       *Worker
-	memory  memoryUse
-	shelved retry.Backoff // of the shelf, which has failed
+	w      *Worker
+	memory memoryUse
+	// shelved backs off from a shelf that has failed.
+	shelved retry.Backoff
 }
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
@@ -50,8 +51,9 @@ func (p *pressure) relieve(now time.Time) {
 	}
 }
 
-// shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
-// returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
+// shelve puts blocks on the shelf, first from the bins with most of them in memory, until wanted bytes are free. It
+// returns how many bytes it has freed. Blocks that the shelf fails to take stay in memory, and the shelf is left
+// alone for a while.
 func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
 	if p.w.cfg.Shelf == nil || !p.shelved.Open(now) {
 		return 0
@@ -79,7 +81,7 @@ func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
 // leastShelved is from how many bytes on the blocks of a bin are worth shelving.
 const leastShelved = 1 << 10
 
-// forgetUntil returns up what is known of idle chains, those that would be forgotten next, as long as one may go and
+// forgetUntil forgets idle chains, in the order in which they are forgotten anyway, while may allows the next one and
 // room is wanted. It returns how much room that has made.
 func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made int64) {
 	p.w.bins.Mu.Lock()
@@ -94,7 +96,7 @@ func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made i
 	return made
 }
 
-// forgetIdle gives up what is known of chains that have been idle for so long that it is hardly worth its memory.
+// forgetIdle forgets chains that have been idle for so long that they are hardly worth their memory.
 func (p *pressure) forgetIdle(now time.Time) {
 	p.w.bins.Mu.Lock()
 	defer p.w.bins.Mu.Unlock()

@@ -1,10 +1,10 @@
-// Package worker is the protocol for one Kafka partition: records in, what is to be done outside out.
+// Package worker is the protocol for one Kafka partition: records go in, jobs to run outside come out.
 // docs/internals/protocol.md states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
 //
-// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, an Observer counts, and what is to be done
-// outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs it. The steps are
-// packages of their own: admit decides what becomes of a record's readings, bins keeps those that are taken, and write
-// decides what is to be stored, when it can be, and what follows.
+// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, an Observer counts, and work to do outside
+// is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs it. Each step is a package:
+// admit decides what becomes of a record's readings, bins keeps the readings that are taken, and write decides what
+// is stored, when it can be, and what follows.
 package worker
 
 import (
@@ -19,8 +19,8 @@ import (
 )
 
 // Worker runs the protocol for one partition: it takes records in the order of the log, keeps their readings in bins,
-// decides what is to be written, and knows up to which offset the log may be committed. Its state has owners, one for
-// each concern; each of them knows the lowest offset that it holds back, and Floor is the least of those.
+// decides what is written, and knows up to which offset the log may be committed. Its state has owners, one for each
+// concern; each of them knows the lowest offset that it holds back, and Floor is the least of those.
 //
 // One goroutine owns it. Other goroutines may only call methods with a comment that says so.
 type Worker struct {
@@ -42,7 +42,8 @@ type Assignment struct {
 	Partition int32
 	Stream    uint32
 	Position  int64 // offset to read next
-	LogEnd    int64 // as of the assignment
+	// LogEnd is the end of the log at the time of the assignment.
+	LogEnd int64
 	// Partitions is how many the topic has, 0 for one: a tenant's limits are shared out to them.
 	Partitions int
 	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one,
@@ -54,7 +55,8 @@ type Assignment struct {
 
 // Process is what the workers of a process share, and the time.
 type Process struct {
-	Memory   *Memory // that what they hold counts towards
+	// Memory counts everything that the workers hold.
+	Memory   *Memory
 	Observer write.Observer
 	Now      time.Time
 }
@@ -93,10 +95,10 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	return w
 }
 
-// Resume goes on with the bins of a partition that was away for a while and has come back: another process may have
-// committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are
-// stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
-// already, and that was not read here or was deferred here. Those of a create in flight do so when it has been
+// Resume continues with the bins of a partition that was away for a while and has come back: another process may have
+// committed more, and stored chunks of chains that are known here or not (rule W8). Rows below the committed offset
+// are stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
+// already, and that was not read here or was deferred here. Rows of a create in flight leave when the create has been
 // answered.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.bins.Mu.Lock()
@@ -117,7 +119,7 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 }
 
 // Feed takes the next record. It fails as Admission.Admit does, before it has taken anything of it. Jobs and Done may
-// be called meanwhile. Records below the position are skipped.
+// be called while it runs. Records below the position are skipped.
 func (w *Worker) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
 	if rec.Offset < w.bins.Log.Position {
 		return nil
@@ -153,7 +155,7 @@ func (w *Worker) take(offset int64, readings []telemetry.Reading, now time.Time)
 // Skip moves the position past offsets that hold no record, such as a transaction's markers.
 func (w *Worker) Skip(next int64) { w.bins.Skip(next) }
 
-// FeedUnreadable takes a part of the log that can't be read: one dead letter stands for all of it (rule W10).
+// FeedUnreadable takes a part of the log that can't be read: one dead letter covers all of it (rule W10).
 func (w *Worker) FeedUnreadable(s admit.Unreadable) {
 	if s.Through < w.bins.Log.Position {
 		return
@@ -163,7 +165,7 @@ func (w *Worker) FeedUnreadable(s admit.Unreadable) {
 	w.Skip(s.Through + 1)
 }
 
-// IsRefusing reports whether more dead letters wait to be published than should: no record is to be fed until they are.
+// IsRefusing reports whether more dead letters wait to be published than should: no record may be fed until they are.
 func (w *Worker) IsRefusing() bool { return w.writer.Publisher.Refused.IsFull() }
 
 // Bins returns the open bins.
@@ -177,7 +179,7 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 // Stalled calls each with every fault and how many chains have stalled for it.
 func (w *Worker) Stalled(each func(f bins.Fault, chains int)) { w.bins.Index.StalledBy(each) }
 
-// Lost returns why the worker must stop, nil as a rule. Then the partition is to be taken over anew.
+// Lost returns why the worker must stop, nil as a rule. Then the partition must be taken over again.
 func (w *Worker) Lost() error { return w.bins.Lost() }
 
 // Position returns the offset of the next record to be taken.
@@ -232,7 +234,7 @@ func (w *Worker) forgetGone() {
 }
 
 // Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
-// lingering, what is known of devices and chains, names, and dead letters.
+// lingering, the records of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
 	n := w.bins.Index.Held + w.bins.Bytes + w.bins.Names.Bytes()
 	n += int64(w.writer.Publisher.Refused.Bytes + w.bins.Updates.Bytes())

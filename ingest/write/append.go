@@ -17,15 +17,17 @@ import (
 //
 // One goroutine owns it.
 type Appends struct {
-	w            *Writer
-	limits       *admit.Limits
-	index        *bins.JournalIndex
-	InFlight     *Append // on its way
-	retry        retry.Backoff
-	Flush        bool          // everything is to go there now
-	maxBytes     int           // bytes of an append
-	marks        []bins.Marked // where the position was, the oldest first
-	deferredNext time.Time     // until then rows of those that wait for a limit don't go there before they are a block
+	w        *Writer
+	limits   *admit.Limits
+	index    *bins.JournalIndex
+	InFlight *Append // on its way
+	retry    retry.Backoff
+	Flush    bool          // everything is to go there now
+	maxBytes int           // bytes of an append
+	marks    []bins.Marked // where the position was, the oldest first
+	// deferredNext is until when rows of chains that wait for a limit don't go to the journal before they are a
+	// block.
+	deferredNext time.Time
 }
 
 // NewAppends returns the Appends of a Writer's bins.
@@ -35,9 +37,11 @@ func NewAppends(w *Writer, limits *admit.Limits) *Appends {
 
 // Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
 const (
-	maxAppend  = 850_000
-	enough     = 128 << 10 // from here on it goes out at once
-	blockGuess = 640       // what a block takes, about
+	maxAppend = 850_000
+	// enough is from how many bytes on an append goes out at once.
+	enough = 128 << 10
+	// blockGuess is about how many bytes a block takes.
+	blockGuess = 640
 )
 
 // Next returns the next append to the journal, nil when nothing is to go there now; ticked says that some time
@@ -141,9 +145,10 @@ func (j *Appends) addTimes(a *Append) {
 type room uint8
 
 const (
-	added    room = iota
-	noRoom        // in this one
-	tooLarge      // for any
+	added room = iota
+	// noRoom means that this append has no room for the record.
+	noRoom
+	tooLarge // for any
 )
 
 // add adds a record to an append, if there is room.
@@ -164,7 +169,7 @@ func (j *Appends) add(a *Append, r *journal.Record, as sentBlock) room {
 	return added
 }
 
-// recordBytes is what a record of the log takes beside its value.
+// recordBytes is how many bytes a record of the log takes in addition to its value.
 const recordBytes = 16
 
 // journalOutage is how many appends must fail in a row before times that wait for the journal go to the catalog.
@@ -214,13 +219,13 @@ func (j *Appends) Done(a *Append, now time.Time) {
 			continue
 		}
 		j.index.Track(s.chain)
-		if s.chain.Filing.Counted { // else it was stored and forgotten meanwhile
+		if s.chain.Filing.Counted { // else it was stored and forgotten while the append was in flight
 			j.w.bins.Index.Count(s.chain)
 		}
 	}
 }
 
-// appendFailed has what an append held go out again.
+// appendFailed marks the rows and times that an append held, so that they are appended again.
 func (j *Appends) appendFailed(a *Append) {
 	for _, s := range a.sent {
 		if s.times != nil {
@@ -234,7 +239,7 @@ func (j *Appends) appendFailed(a *Append) {
 	}
 }
 
-// again has all rows go out again: the journal has lost its end (rule J6).
+// again marks all rows, so that they are appended again: the journal has lost its end (rule J6).
 func (j *Appends) again() {
 	for _, t := range j.w.bins.Tenants {
 		for _, d := range t.Devices {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// blocksOf puts rows of a chain into an append, in their order, as long as nothing stands in the way.
+// blocksOf puts rows of a chain into an append, in their order, until one must wait.
 type blocksOf struct {
 	j     *Appends
 	now   time.Time
@@ -28,7 +28,7 @@ func (b *blocksOf) add(open bool) bool {
 	w, c := b.j.w, b.c
 	x := &c.Journaled
 	if x.Bulky || x.Under > x.Through || w.Publisher.awaitsDeferred(c) {
-		return true // what it has is in this append already, or waits for dead letters
+		return true // the chain's rows are in this append already, or wait for dead letters
 	}
 	b.after = x.Through
 	if c.Flight != nil {
@@ -83,7 +83,7 @@ func (b *blocksOf) block(x *binning.Block) {
 	if b.err = err; ok && err == nil {
 		b.put(&part)
 	}
-	b.limit = min(b.limit, x.Through+1) // what follows waits with the rest of it
+	b.limit = min(b.limit, x.Through+1) // later rows wait with the rest of this block
 }
 
 func (b *blocksOf) put(x *binning.Block) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Ask has a chain cut as soon as nothing stands in its way.
+// Ask asks to cut a chain as soon as it can be.
 func (w *Writer) Ask(c *bins.Chain, why bins.Reason, now time.Time) {
 	if c.Ask(why) {
 		w.enqueue(c, now)
@@ -149,7 +149,7 @@ func (w *Writer) goOn(c *bins.Chain, why bins.Reason, now time.Time) {
 		return
 	}
 	if c.Seal != bins.Unsealed && c.Bin.First() > c.Seal {
-		// All that was to be cut is out: the rest is a bin of its own, no older than the choice of those rows.
+		// All rows that had to be cut are out: the rest is another bin, no older than the choice of those rows.
 		c.Seal, c.Due = bins.Unsealed, bins.NanosOf(time.UnixMilli(c.ChosenAt).Add(w.Cfg.Hold))
 		if why != bins.CutDrain {
 			why = bins.CutSize
@@ -160,5 +160,5 @@ func (w *Writer) goOn(c *bins.Chain, why bins.Reason, now time.Time) {
 	}
 }
 
-// trialShare is the share of the target below which a bin that was thought full goes on.
+// trialShare is the share of the target below which a bin that was thought full stays open.
 const trialShare = 0.9

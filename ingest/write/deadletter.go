@@ -15,21 +15,26 @@ type DeadLetter struct {
 	Partition int32
 	Record    admit.Record
 	Bad       decode.Bad
-	Elements  deadletter.Elements // all that it stands for, from Bad.Index on; nil: the record as a whole
+	// Elements are all the elements that it covers, from Bad.Index on; nil for the record as a whole.
+	Elements deadletter.Elements
 
 	// Bare says that the payload is left out: earlier dead letters of the record have it often enough, or it can't be
 	// read.
 	Bare bool
 
-	// Unreadable is set when the dead letter stands for a part of the log; the record's offset is then its first one.
+	// Unreadable is set when the dead letter covers a part of the log; the record's offset is then its first one.
 	Unreadable *admit.Unreadable
 
-	Bytes int                  // of memory
-	chain admit.Chain          // of a reading that had been deferred
-	also  map[admit.Chain]bool // others for which it stands
+	// Bytes counts memory.
+	Bytes int
+	// chain is the chain of a reading that had been deferred.
+	chain admit.Chain
+	// also has the other chains that it covers.
+	also map[admit.Chain]bool
 }
 
-// Headers returns the record's own and those that say why it was refused and where it stood.
+// Headers returns the record's own headers, and the headers that say why the record was refused and what its offset
+// is.
 func (d *DeadLetter) Headers() []admit.Header {
 	own := make([]admit.Header, 0, len(d.Record.Headers)+8)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
@@ -74,9 +79,11 @@ type deadLetters struct {
 	Queued queue.FIFO[DeadLetter]
 	Bytes  int // memory of all of them
 
-	atOnce    int            // publications that may be under way
-	published []*publication // of the first ones, in their order, until all before are acknowledged
-	taken     int            // how many dead letters those have
+	atOnce int // publications that may be under way
+	// published has the publications of the first dead letters, in their order, until all before are acknowledged.
+	published []*publication
+	// taken is how many dead letters the publications have.
+	taken int
 
 	ofRecord int // how many of the last are of one record
 	payloads int // and how many of those have its payload
@@ -103,9 +110,11 @@ const (
 	maxRuns     = 2000
 	maxPayloads = 4
 
-	deadLetterBytes = 512 // memory of a dead letter beside its record
-	runBytes        = 16  // and of a run of its elements
-	alsoBytes       = 160 // and of a chain for which it stands
+	// deadLetterBytes is the memory of a dead letter without its record, runBytes of a run of its elements, and
+	// alsoBytes of another chain that it covers.
+	deadLetterBytes = 512
+	runBytes        = 16
+	alsoBytes       = 160
 )
 
 // Len returns how many dead letters are not acknowledged.
@@ -119,9 +128,9 @@ func (d *deadLetters) IsFull() bool { return d.Bytes > maxUnpublished }
 func (d *deadLetters) Add(l DeadLetter) (at *DeadLetter, isNew bool) {
 	all := d.Queued.All()
 	n := len(all)
-	if n == d.taken || d.ofRecord == 0 || all[n-1].Record.Offset != l.Record.Offset { // those in flight stand for no more
+	if n == d.taken || d.ofRecord == 0 || all[n-1].Record.Offset != l.Record.Offset { // those in flight are full
 		d.ofRecord, d.payloads = 0, 0
-		l.Record = l.Record.Clone() // what was fetched with it goes
+		l.Record = l.Record.Clone() // the rest of the fetch can be freed
 		l.Bytes = l.Record.Bytes()
 	} else {
 		l.Record = all[n-1].Record
@@ -146,7 +155,7 @@ func (d *deadLetters) Add(l DeadLetter) (at *DeadLetter, isNew bool) {
 	return &d.Queued.All()[d.Len()-1], true
 }
 
-// join has a dead letter stand for what else is refused of its record, and reports whether it can.
+// join adds further refused elements of the record to a dead letter, and reports whether it can.
 func (d *deadLetters) join(x *DeadLetter, bad decode.Bad) bool {
 	runs := len(x.Elements)
 	switch last := x.Elements[runs-1].Last; {
@@ -162,7 +171,7 @@ func (d *deadLetters) join(x *DeadLetter, bad decode.Bad) bool {
 	return true
 }
 
-// also has a dead letter stand for a reading of another chain, and reports whether it did not yet.
+// also makes a dead letter cover a reading of another chain, and reports whether it did not yet.
 func (d *deadLetters) also(l *DeadLetter, c admit.Chain) bool {
 	if l.also == nil {
 		l.also = map[admit.Chain]bool{}
@@ -212,7 +221,7 @@ func (d *deadLetters) job() *Publish {
 		}
 	}
 	for p.letters < len(all) && all[p.letters].Record.Offset == all[p.letters-1].Record.Offset {
-		p.letters++ // what is of one record goes out together
+		p.letters++ // the dead letters of one record go out together
 	}
 	d.published, d.taken = append(d.published, p), d.taken+p.letters
 	return &Publish{DeadLetters: slices.Clone(all[:p.letters]), part: p}

@@ -31,7 +31,7 @@ func (w *Writer) LookedUp(j *Lookup, now time.Time) {
 	w.requeue(j.chain, now)
 }
 
-// Created takes the answer of a create: stored, somebody else's chunk has that number, or not (rule W6).
+// Created takes the answer of a create: stored, number taken by another writer's chunk, or failed (rule W6).
 func (w *Writer) Created(j *Create, now time.Time) {
 	c, f, until := j.chain, j.chain.Flight, now.Add(w.Cfg.Linger)
 	w.Queue.ended(c)

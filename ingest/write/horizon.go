@@ -26,8 +26,8 @@ func (h *horizon) Through(orders control.Erasures, device string, day telemetry.
 	return orders.Through(device, day, h.at)
 }
 
-// isFresh reports whether the snapshot is newer than the rows that are to be cut (rule E-R3). If not, the rows that
-// there are now wait for one that is: later ones must not put the cut off for ever.
+// isFresh reports whether the snapshot is newer than the rows to cut (rule E-R3). If not, the rows that there are now
+// wait for a newer snapshot: later rows must not put the cut off without end.
 func (w *Writer) isFresh(c *bins.Chain, now time.Time) bool {
 	if !w.Horizon.isNew(c) {
 		return true

@@ -46,12 +46,14 @@ type Create struct {
 type Publish struct {
 	Result
 	DeadLetters []DeadLetter
-	chain       *bins.Chain // of a chunk that the store will never take; nil for records that were refused
-	deferred    bool        // of readings that had been deferred
-	part        *publication
+	// chain is set for a chunk that the store will never take, and nil for records that were refused.
+	chain *bins.Chain
+	// deferred is set for readings that had been deferred.
+	deferred bool
+	part     *publication
 }
 
-// CatalogUpdate has the catalog updated with what readings have shown of devices of a tenant.
+// CatalogUpdate updates the catalog with what readings have shown of devices of a tenant.
 type CatalogUpdate struct {
 	Result
 	*catalogupdates.Update
@@ -81,14 +83,16 @@ type Stamp struct {
 // have them; after any other end they may be there all the same.
 type Append struct {
 	Result
-	Topic     string // that the journal belongs to
+	// Topic is the topic that the journal belongs to.
+	Topic     string
 	Partition int32
 	Values    [][]byte
 
 	Base int64 // the answer: the offset of the first one
 
 	nonce journal.Nonce
-	sent  []sentBlock // as the values
+	// sent has the source of every value, in the order of the values.
+	sent  []sentBlock
 	bytes int
 }
 

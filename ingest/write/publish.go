@@ -12,8 +12,8 @@ import (
 )
 
 // publisher has the dead letters that are not acknowledged: of records that were refused when they came, of readings
-// that had been deferred, and of chunks that the store will never take. It holds back the floor for those of the first
-// two kinds (rule W7); chunks hold it back themselves.
+// that had been deferred, and of chunks that the store will never take. It holds back the floor for dead letters of
+// the first two kinds (rule W7); chunks hold it back themselves.
 type publisher struct {
 	cfg      *Config
 	observer Observer
@@ -22,14 +22,17 @@ type publisher struct {
 	Deferred deferredDeadLetters
 	retry    retry.Backoff
 
-	unstorable queue.FIFO[*bins.Chain] // with flights that are to become dead letters
-	running    int                     // of those, how many are in flight
+	// unstorable lists chains with flights that will become dead letters.
+	unstorable queue.FIFO[*bins.Chain]
+	// running is how many of the unstorable chains are in flight.
+	running int
 }
 
-// deferredDeadLetters are those of readings that had been deferred. They come in no order of offsets.
+// deferredDeadLetters are the dead letters of readings that had been deferred. They come in no order of offsets.
 type deferredDeadLetters struct {
 	deadLetters
-	lowest  minima              // of their offsets
+	// lowest has the offsets of the dead letters.
+	lowest  minima
 	ofChain map[admit.Chain]int // how many of them are of a chain
 }
 
@@ -46,7 +49,7 @@ func (p *publisher) RefuseUnreadable(s *admit.Unreadable, offset int64) {
 	p.observer.Refused(s.Bad.Reason, 1)
 }
 
-// Pending returns how many dead letters are not acknowledged, without those of chunks.
+// Pending returns how many dead letters of records and readings, not of chunks, are not acknowledged.
 func (p *publisher) Pending() int { return p.Refused.Len() + p.Deferred.Len() }
 
 // RefuseDeferred makes a dead letter of a reading that had been deferred.
@@ -156,8 +159,7 @@ func (p *publisher) publishFlight(c *bins.Chain) (*Publish, error) {
 	return b, err
 }
 
-// flightDeadLetter returns a dead letter for what is left of a record: its readings of one device and day, as a
-// message.
+// flightDeadLetter returns a dead letter for a record's remaining readings of one device and day, as a message.
 func (p *publisher) flightDeadLetter(c *bins.Chain, offset int64) DeadLetter {
 	return DeadLetter{
 		Topic: p.cfg.Topic, Partition: p.cfg.Partition,
@@ -204,7 +206,7 @@ func (w *Writer) Publications(jobs []Job, now time.Time) []Job {
 	return jobs
 }
 
-// RejectFlight has the flight of a chain become dead letters.
+// RejectFlight turns the flight of a chain into dead letters.
 func (w *Writer) RejectFlight(c *bins.Chain, why string, now time.Time) {
 	w.bins.Mu.Lock()
 	c.RejectFlight(why, now)

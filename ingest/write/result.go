@@ -10,10 +10,11 @@ import (
 // Result is how an attempt at a Job ended. The zero Result is success.
 type Result struct {
 	Fault bins.Fault
-	After time.Duration // of Busy: how long the store wants to be left alone
+	// After is how long the store wants to be left alone, for Busy.
+	After time.Duration
 }
 
-// Failed records how the attempt ended; it is to be called before Worker.Done.
+// Failed records how the attempt ended; the caller calls it before Worker.Done.
 func (r *Result) Failed(with Result) { *r = with }
 
 // Outcome returns how the attempt ended.

@@ -22,7 +22,7 @@ const busyPace = time.Millisecond
 // maxFull is the same for a partition key that is full: six hours.
 const maxFull = 24
 
-// failed has a chain wait after an attempt that failed, and slows down its queue.
+// failed stalls a chain after an attempt that failed, and slows down its queue.
 func (w *Writer) failed(c *bins.Chain, r Result, now time.Time) {
 	w.bins.Mu.Lock()
 	c.Fail(r.Fault, now)
@@ -64,7 +64,7 @@ func (w *Writer) parkQueue(l *tenantQueue, now time.Time) {
 	}
 }
 
-// awaitQueue has a chain wait for its queue.
+// awaitQueue stalls a chain until its queue's container is there.
 func (w *Writer) awaitQueue(c *bins.Chain, now time.Time) {
 	c.Fail(bins.NoContainer, now)
 	c.Stall.Ready = true
@@ -79,14 +79,14 @@ func (w *Writer) succeeded(c *bins.Chain, now time.Time) {
 	w.Queue.tidy(l)
 }
 
-// enqueue has a chain wait for its turn.
+// enqueue queues a chain for its turn.
 func (w *Writer) enqueue(c *bins.Chain, now time.Time) {
 	if w.Queue.Push(c).parked() && c.Phase == bins.Asked {
 		w.awaitQueue(c, now)
 	}
 }
 
-// resumed returns the job that a stalled chain goes on with, nil when it is asked to be cut again.
+// resumed returns the job that continues a stalled chain, nil when the chain asks to be cut again.
 func (w *Writer) resumed(c *bins.Chain) Job {
 	w.bins.Mu.Lock()
 	c.Resume()

@@ -12,11 +12,13 @@ import (
 type stamps struct {
 	cfg *Config
 
-	candidate *control.Mark // of a record for the next Stamp
-	Unmarked  bool          // the stream has no mark of this partition: nothing may be created
-	running   bool          // a Stamp is in flight
-	at        time.Time     // of the last one
-	retry     retry.Backoff
+	// candidate is the mark of a record for the next Stamp.
+	candidate *control.Mark
+	Unmarked  bool // the stream has no mark of this partition: nothing may be created
+	running   bool // a Stamp is in flight
+	// at is when the last Stamp was made.
+	at    time.Time
+	retry retry.Backoff
 }
 
 // Done takes a Stamp back.
@@ -43,7 +45,7 @@ func (s *stamps) Offer(rec *admit.Record) {
 func (s *stamps) Committed(offset int64, now time.Time) *Stamp {
 	m := s.candidate
 	if m == nil || s.running || !s.retry.Open(now) || m.Offset > offset || m.Offset == offset && !s.Unmarked {
-		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
+		return nil // everything below the first mark is stored or refused as well: a stream may begin again there
 	}
 	s.candidate = nil
 	if !s.Unmarked && !s.at.IsZero() && now.Sub(s.at) < s.cfg.StampEvery {

@@ -22,12 +22,12 @@ type Config struct {
 	// full.
 	RetryBackoff, FullBackoff time.Duration
 	Spreads                   *retry.Spreads
-	// Nonce makes numbers that nobody else makes, of chance. It must be set where there is a journal.
+	// Nonce returns a random number that no other process returns. It must be set with a journal.
 	Nonce func() uint64
 }
 
-// Writer decides what is to be done outside for bins that are to be cut, and for readings that are refused: lookups of
-// tails, creates of chunks, publications of dead letters, marks. It hands out jobs and takes them back.
+// Writer makes jobs for bins that must be cut, and for readings that are refused: lookups of tails, creates of
+// chunks, publications of dead letters, marks. It hands out jobs and takes them back.
 //
 // One goroutine owns it.
 type Writer struct {
@@ -35,7 +35,8 @@ type Writer struct {
 	bins     *bins.Bins
 	observer Observer
 
-	Queue     writeQueue // of chains that are to be cut, or to go on after a failure
+	// Queue hands out the chains that wait to be cut, or to be resumed after a failure.
+	Queue     writeQueue
 	Awaiting  awaiting
 	Publisher publisher
 	Stamps    stamps
@@ -53,10 +54,14 @@ func New(cfg Config, b *bins.Bins, o Observer) *Writer {
 	return w
 }
 
-// awaiting is the chains that are to be cut and can't be yet.
+// awaiting is the chains that must be cut and can't be yet.
 type awaiting struct {
-	deadLetters queue.FIFO[*bins.Chain] // that are sealed, by their seal
-	deferred    queue.FIFO[*bins.Chain] // for dead letters of readings of theirs that were deferred
-	Tenant      queue.FIFO[*bins.Chain] // for a snapshot that has their tenant, or is newer than their rows (rule E-R3)
-	snapshot    time.Time               // when the one was read that did not, or was not
+	// deadLetters has sealed chains, in the order of their seals.
+	deadLetters queue.FIFO[*bins.Chain]
+	// deferred has the chains with deferred readings that became dead letters, until these are acknowledged.
+	deferred queue.FIFO[*bins.Chain]
+	// Tenant has the chains that wait for a snapshot that has their tenant, or is newer than their rows (rule E-R3).
+	Tenant queue.FIFO[*bins.Chain]
+	// snapshot is when the last snapshot was read that lacked the tenant or was not newer than the rows.
+	snapshot time.Time
 }

@@ -6,9 +6,10 @@ import (
 	"hash/crc32"
 )
 
-// Ref is where a piece is and what it is known by, in 16 bytes. The zero Ref is of no piece.
+// Ref locates a piece and has its checksum, in 16 bytes. The zero Ref refers to no piece.
 type Ref struct {
-	segment uint32 // from 1; never given twice
+	// segment is the number of the segment, from 1; a number is never given twice.
+	segment uint32
 	offset  uint32
 	length  uint32
 	sum     uint32 // CRC-32C of the piece
@@ -33,7 +34,7 @@ func sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 func (r Ref) freed() error { return fmt.Errorf("%w: %s were freed", ErrLost, r) }
 
-// verify holds what was read against the Ref.
+// verify compares bytes that were read with the Ref's checksum.
 func (r Ref) verify(b []byte) error {
 	if got := sum(b); got != r.sum {
 		return fmt.Errorf("%w: %s have the checksum %08x, and were put with %08x", ErrLost, r, got, r.sum)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The names of segments: what stands between is random.
+// The name of a segment is prefix, random characters, suffix.
 const (
 	prefix = "spill-"
 	suffix = ".tmp"
@@ -29,8 +29,11 @@ type segment struct {
 	end  int64 // where the next piece goes; guarded by Store.writing
 
 	// The Store's mu guards these.
-	pieces int   // that are live
-	size   int64 // of all pieces, live or not
+
+	// pieces counts the live pieces.
+	pieces int
+	// size is the bytes of all pieces, live or not.
+	size int64
 }
 
 // close gives the file back to the disk. It can't be of use any more, so an error means nothing. No segment is none.
@@ -40,9 +43,8 @@ func (g *segment) close() {
 	}
 }
 
-// create makes a file that nobody else has and that goes with this process: it loses its name at once, so a crash
-// leaves nothing. Where the system keeps the name of an open file, Close takes it away, and what a crash leaves is
-// swept.
+// create makes a file for this process alone, which ends with it: the file loses its name at once, so a crash leaves
+// nothing. Where the system keeps the name of an open file, Close takes it away, and what a crash leaves is swept.
 func create(dir string, unlink func(name string) error) (file, error) {
 	f, err := os.CreateTemp(dir, prefix+"*"+suffix)
 	if err != nil {

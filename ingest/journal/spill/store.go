@@ -21,10 +21,11 @@ type Store struct {
 	// Held while a piece is written. Guards each segment's end; taken before mu.
 	writing sync.Mutex
 
-	mu       sync.RWMutex        // guards what follows; never held while a file is worked on
-	current  uint32              // number of the segment that is written to; changes under writing too
-	segments map[uint32]*segment // those with live pieces, and the current one; nil once closed
-	live     int64               // bytes
+	mu      sync.RWMutex // guards what follows; never held while a file is worked on
+	current uint32       // number of the segment that is written to; changes under writing too
+	// segments has the segments with live pieces, and the current one; it is nil once the Store is closed.
+	segments map[uint32]*segment
+	live     int64 // bytes
 	onDisk   int64
 }
 
@@ -59,7 +60,7 @@ func (s *Store) Put(b []byte) (Ref, error) {
 	defer s.writing.Unlock()
 	at, err := s.segmentFor(len(b))
 	if err == nil {
-		_, err = at.file.WriteAt(b, at.end) // what a failure has written the next Put writes over
+		_, err = at.file.WriteAt(b, at.end) // the next Put overwrites bytes that a failed one has written
 	}
 	if err != nil {
 		return Ref{}, fmt.Errorf("spill %d bytes: %w", len(b), err)
@@ -113,8 +114,8 @@ func (s *Store) extend(at *segment, n int) {
 	s.onDisk += int64(n)
 }
 
-// retire takes a segment without live pieces out of the Store and returns it, to be closed; nil if there is none to
-// take out. The caller holds mu.
+// retire takes a segment without live pieces out of the Store and returns it, to be closed; nil if it must stay. The
+// caller holds mu.
 func (s *Store) retire(number uint32) *segment {
 	at := s.segments[number]
 	if at == nil || at.pieces > 0 {
@@ -155,7 +156,7 @@ func (s *Store) Get(dst []byte, r Ref) ([]byte, error) {
 	return out, nil
 }
 
-// Free gives the piece up. It is to be called once for each piece; the zero Ref is no piece, and nothing is done.
+// Free gives the piece up. The caller calls it once for each piece; the zero Ref is no piece, and Free does nothing.
 func (s *Store) Free(r Ref) {
 	s.unref(r).close()
 }
