@@ -44,14 +44,15 @@ const (
 
 // chargeCount counts what is charged. It is safe for concurrent use.
 type chargeCount struct {
-	path string // of the file; "" for none
+	// path is the file's path; "" without a file.
+	path string
 
 	mu      sync.Mutex
 	charges Charges // guarded by mu
 	dirty   bool    // guarded by mu: not in the file yet
 }
 
-// openCharges reads what was counted in a directory before; "" is none.
+// openCharges reads the counts in a directory; "": it starts from zero, without a file.
 func openCharges(dir string) (*chargeCount, error) {
 	c := &chargeCount{charges: Charges{Months: map[string]map[string]float64{}}}
 	if dir == "" {

@@ -17,8 +17,8 @@ import (
 // Key is the master key of every emulator of Cosmos DB, published by Microsoft. It is no secret.
 const Key = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// Config says how a Server keeps its data and what it models. DataDir or InMemory must be set; all
-// else has a working zero value. The tags are those of the command's flags.
+// Config sets how a Server keeps its data and what it models. DataDir or InMemory must be set; all else has a
+// working zero value. Its tags name the command's flags.
 type Config struct {
 	// DataDir is the directory of the data, made when absent. One Server at a time may hold it.
 	DataDir string `kong:"-"`
@@ -34,8 +34,9 @@ type Config struct {
 	PhysicalPartitions int `help:"Number of physical partitions of every new container. Default: by throughput, as in the service."`
 	// Limits are the service's, unless lowered.
 	Limits Limits `kong:"embed"`
-	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition;
-	// those of the service take 4 to 6 h. Below zero: they are done before the next request.
+	// SplitTakes is the duration of a split by Now. A split is for storage, or for throughput beyond 10,000
+	// RU/s for each physical partition; the service takes 4 to 6 h. Below zero: a split is done before the next
+	// request.
 	SplitTakes time.Duration `help:"Duration of a split of physical partitions. Negative: none." default:"5h"`
 
 	// Faults lets clients on the same machine set rules by which the Server fails, at /_emulator/faults. Go code has
@@ -61,8 +62,8 @@ type Config struct {
 	Record *recording.Writer `kong:"-"`
 	// Logger takes what the storage engine reports. Default: nowhere.
 	Logger *slog.Logger `kong:"-"`
-	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
-	// are not answered any more, and Close does not return. Default: a panic in a goroutine of its own.
+	// Fatal is called when DataDir cannot be written, because its disk is full say. It must end the process:
+	// the Server answers no more requests, and Close does not return. Default: a panic in a separate goroutine.
 	Fatal func(error) `kong:"-"`
 }
 

@@ -3,9 +3,9 @@
 // partition key in physical partitions, every operation is charged request units, and every physical
 // partition has a budget of them per second, beyond which it answers 429.
 //
-// A Server is an http.Handler; Transport reaches it inside the process without a socket. What it does
-// not support it refuses with 400 or 501, naming the construct. The charges are those of package ru.
-// What is modelled, what is not, and the layout of the data on disk are in docs/reference/emulator.md.
+// A Server is an http.Handler; Transport reaches it inside the process without a socket. It refuses what it
+// does not support with 400 or 501, naming the construct. Package ru models the charges.
+// docs/reference/emulator.md lists what is modelled, what is not, and the layout of the data on disk.
 //
 // It is for any user of Cosmos DB: it must not know anything of telemetry.
 package emulator

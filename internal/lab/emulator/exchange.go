@@ -32,19 +32,26 @@ type exchange struct {
 
 // reply is a successful answer.
 type reply struct {
-	status       int
-	body         []byte
-	charge       float64
-	etag         string
-	rid          string // of the container; "" without one
-	path         string // with rid: its names
-	rangeID      string // of the physical partition that served it; "" for metadata and fan-outs
-	lsn          uint64 // of the partition: the session token's; 0 for none
-	itemLSN      uint64 // of an item; 0 for none
-	gateway      bool   // the gateway answers by itself: without a charge, or anything that partitions say
+	status int
+	body   []byte
+	charge float64
+	etag   string
+	// rid is the container's resource id; "" without a container.
+	rid string
+	// path is the path by names, with rid.
+	path string
+	// rangeID is the physical partition that served the request; "" for metadata and fan-outs.
+	rangeID string
+	// lsn is the partition's sequence number for the session token; 0 for none.
+	lsn uint64
+	// itemLSN is the sequence number of an item's last write; 0 for none.
+	itemLSN uint64
+	// gateway marks an answer of the gateway: without a charge, or anything that partitions say.
+	gateway      bool
 	continuation string
-	items        int // of a feed; -1 otherwise
-	header       http.Header
+	// items counts a feed's items; -1 for all else.
+	items  int
+	header http.Header
 }
 
 // ServeHTTP serves one request of the REST protocol.
@@ -81,7 +88,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	}
 }
 
-// date says what time it is, by the clock that stamps documents.
+// date sets the Date header to the time of the clock that stamps documents.
 func (s *Server) date(w http.ResponseWriter) {
 	w.Header()["Date"] = []string{s.cfg.Now().UTC().Format(http.TimeFormat)}
 }

@@ -10,8 +10,9 @@ import (
 
 // Overview is the account as the page at /_emulator shows it. All request units are modelled.
 type Overview struct {
-	Note       string              `json:"note"` // says so
-	Now        time.Time           `json:"now"`  // by the Server's clock
+	Note string `json:"note"` // says so
+	// Now is the time by the Server's clock.
+	Now        time.Time           `json:"now"`
 	Unlimited  bool                `json:"unlimited"`
 	Faults     int                 `json:"faults"` // rules by which it fails on purpose
 	Metadata   BudgetOverview      `json:"metadata"`

@@ -24,7 +24,7 @@ type sentQuery struct {
 	bound *sql.Bound
 }
 
-// parseQuery reads the body of a query. The container has a cache of its own where it has computed properties.
+// parseQuery reads the body of a query. A container with computed properties has a separate cache.
 func (x *exchange) parseQuery(co *engine.Container) (sentQuery, error) {
 	body, err := x.readBody(nil)
 	if err != nil {
@@ -190,10 +190,10 @@ func (l list) body() []byte {
 	return append(strconv.AppendInt(body, int64(l.count), 10), '}')
 }
 
-// Page sizes in rows: for clients that do not say, and for those that leave it to the server (-1).
+// Page sizes in rows: for clients that name none, and for clients that leave the size to the server (-1).
 const (
 	defaultPageRows = 1000
-	dynamicPageRows = math.MaxInt32 // as many as a page holds
+	dynamicPageRows = math.MaxInt32 // no bound but the page's bytes
 )
 
 // pageRows returns how many rows the client wants in an answer.

@@ -25,9 +25,9 @@ type rangeJSON struct {
 	LSN        uint64   `json:"lsn"`
 }
 
-// readRanges answers with the physical partitions. SDKs read it like a change feed: once all, with an
-// ETag, then for that ETag those that splits have made since. These name all that they came from, so
-// that a client which has missed several splits can drop what is gone.
+// readRanges answers with the physical partitions. SDKs read it like a change feed: once all, with an ETag,
+// then for that ETag the partitions that splits have made since. Each new partition names all its ancestors, so
+// that a client that has missed several splits can drop the partitions that are gone.
 func (x *exchange) readRanges(co *engine.Container) (reply, error) {
 	parts := co.Ranges()
 	splits := 0

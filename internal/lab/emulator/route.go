@@ -11,13 +11,16 @@ import (
 
 // route is what the path of a request addresses.
 type route struct {
-	kind      string // resource type as it is signed: "", dbs, colls, docs, offers, pkranges, ...
-	link      string // what is signed: the resource, or the parent of a feed
+	// kind is the resource type in its signed form: "", dbs, colls, docs, offers, pkranges, ...
+	kind string
+	// link is the signed part: the resource, or the parent of a feed.
+	link      string
 	database  string
 	container string
-	id        string // of an item or an offer
-	feed      bool   // the path names a set, not one of it
-	rid       string // resource id of the item, where the path has resource ids in place of names
+	// id names an item or an offer.
+	id   string
+	feed bool   // the path names a set, not one of it
+	rid  string // resource id of the item, where the path has resource ids in place of names
 }
 
 // kindKey is the resource type of a request that deletes all items of a partition key.
@@ -87,7 +90,7 @@ func (s *Server) named(rt route) route {
 	if !ok && !s.account.Gone(rt.database) {
 		return rt
 	}
-	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // what is signed
+	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // the part that is signed
 	if !ok {
 		return rt
 	}

@@ -20,11 +20,12 @@ var ErrClosed = errors.New("emulator: server closed")
 
 // Server is one emulated account. It is an http.Handler and safe for concurrent use.
 type Server struct {
-	cfg         Config
-	account     *engine.Account
-	signer      *signer
-	queries     sql.Cache
-	master      *budget.Budget // of metadata requests
+	cfg     Config
+	account *engine.Account
+	signer  *signer
+	queries sql.Cache
+	// master limits metadata requests.
+	master      *budget.Budget
 	masterMeter budget.Meter
 	endpoint    string
 	faults      fault.Set
@@ -141,9 +142,9 @@ func (s *Server) statsOf(
 // ResetStats sets what Partitions counts back to zero, but for items and bytes.
 func (s *Server) ResetStats() { s.account.ResetMeters() }
 
-// Sweep removes the items that have expired by the Server's clock, and returns how many. It charges
-// nothing, as the service does with what a container leaves unused. Run calls it; a test with a clock
-// of its own may too.
+// Sweep removes the items that have expired by the Server's clock, and returns their number. It charges
+// nothing, as the service does with throughput that a container leaves unused. Run calls it; a test with its
+// own clock may too.
 func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
 	if err := s.enter(); err != nil {
 		return 0, err
@@ -157,10 +158,9 @@ func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// Split splits one physical partition of a container in two, at once: at the median of its stored
-// bytes, or in the middle of its range when it holds fewer than two partition keys. The two have new
-// ids; the old one is answered 410/1002 from then on. The container's throughput is divided anew over
-// its partitions.
+// Split splits one physical partition of a container in two, at once: at the median of its stored bytes, or in
+// the middle of its range when it holds fewer than two partition keys. The two have new ids; the old one is
+// answered 410/1002 from then on. Split divides the container's throughput over the new partitions.
 func (s *Server) Split(database, container, rangeID string) error {
 	if err := s.enter(); err != nil {
 		return err

@@ -15,8 +15,8 @@ type Transport struct{ server *Server }
 // Transport returns a way to the Server inside the process.
 func (s *Server) Transport() *Transport { return &Transport{server: s} }
 
-// Do serves a request in the caller's goroutine. When the request's context ends meanwhile, its error
-// is returned, and a write may have been done all the same: as over a network.
+// Do serves a request in the caller's goroutine. When the request's context ends before the answer, Do returns
+// its error, and a write may have been done all the same: as over a network.
 func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }()

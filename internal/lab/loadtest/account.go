@@ -69,8 +69,8 @@ func (a *account) partitions(container string) ([]emulator.PartitionStats, error
 	return parts, nil
 }
 
-// aligned returns what the physical partitions of containers that are alike have done: partition by partition, those of
-// all containers together. Peak is the highest of them.
+// aligned adds up the figures of the physical partitions of containers that are alike: one row a partition,
+// over all containers together. Peak is the highest peak among them.
 func (a *account) aligned(containers []string) (out []emulator.PartitionStats, err error) {
 	for _, name := range containers {
 		parts, err := a.partitions(name)

@@ -70,14 +70,17 @@ func (a *account) place(ctx context.Context, p pass) error {
 
 // Keys is how many first-level keys a tenant has.
 type Keys struct {
-	Tenant string  `json:"tenant"`
-	Share  float64 `json:"ru_share"` // of the container
+	Tenant string `json:"tenant"`
+	// Share is the tenant's share of the container's RU.
+	Share  float64 `json:"ru_share"`
 	Before int     `json:"keys_before"`
 	After  int     `json:"keys_after"`
-	Spread int     `json:"devices_spread,omitempty"` // of all tenants, that have several keys now
+	// Spread counts the devices with several keys now, over all tenants.
+	Spread int `json:"devices_spread,omitempty"`
 }
 
-// largest returns what a decision makes of the tenant with most of the load, among those that it changes.
+// largest returns the keys before and after a decision for the tenant with most of the load, among the tenants
+// that the decision changes.
 func largest(changes []sharding.EpochChange) *Keys {
 	if len(changes) == 0 {
 		return nil

@@ -7,20 +7,21 @@ import (
 
 // What Check holds a report to.
 const (
-	mostHottest   = 1.2   // hottest over mean once the balancer has decided: its bar for 1,000 devices
-	mostThrottled = 0.005 // of requests
-	overForeseen  = 1.2   // times what a foreseen placement has answered 429, in scenarios that are not steady
-	mostWaited    = 60    // seconds
-	leastSaved    = 200   // times what a value takes in a document per reading, at ten seconds or less
-	checkedPace   = 10    // seconds
-	checkedHold   = 3600  // seconds
+	mostHottest = 1.2 // hottest over mean once the balancer has decided: its bar for 1,000 devices
+	// mostThrottled bounds the share of requests answered 429.
+	mostThrottled = 0.005
+	overForeseen  = 1.2  // times what a foreseen placement has answered 429, in scenarios that are not steady
+	mostWaited    = 60   // seconds
+	leastSaved    = 200  // times what a value takes in a document per reading, at ten seconds or less
+	checkedPace   = 10   // seconds
+	checkedHold   = 3600 // seconds
 )
 
 // Check returns what of Binnacle's promises the figures of a traced report do not keep. Charges are only held to a bar
 // where devices report at least every ten seconds and wait for an hour: slower ones fill smaller chunks.
 func (r Report) Check() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	least := 0.0 // of a document per reading
+	least := 0.0 // lowest RU of a layout with a document per reading
 	for _, o := range r.Outcomes {
 		for _, x := range o.Results {
 			if x.Layout.sampled() && (least == 0 || x.PerMillion < least) {

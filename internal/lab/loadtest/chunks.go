@@ -29,8 +29,8 @@ const topic = "telemetry"
 // committed here, so it does so no more often than it must.
 const commitEvery = 10 * time.Second
 
-// containers returns the containers of chunks that the readings of a scenario go to. The last one is that of the day on
-// which the window closes.
+// containers returns the containers of chunks that the readings of a scenario go to. The last one holds the day
+// on which the window closes.
 func (p pass) containers() (out []string) {
 	day := func(at time.Time) telemetry.Day { return telemetry.DayOf(at.UnixMilli()) }
 	for s := sharding.Month.Of(day(p.cfg.starts())); s.First <= day(p.cfg.opens().Add(p.cfg.Window)); s = s.Next() {
@@ -262,13 +262,13 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// stored is what was stored in chunks.
+// stored sums up the chunks that were stored.
 type stored struct {
 	readings, chunks, bytes int // bytes of documents
 	rus                     float64
 }
 
-// counting counts what is stored, beside storing it. of returns where the chunks of a key count.
+// counting stores chunks and counts them. of returns the sums that count the chunks of a key.
 type counting struct {
 	store.Writer
 	of func(sharding.Key) []*stored
@@ -293,7 +293,7 @@ func (w counting) Create(ctx context.Context, key sharding.Key, id string, doc [
 	return receipt, nil
 }
 
-// recording records what is stored, and how long it waited for throughput.
+// recording stores chunks and records each, with the time for which it waited for throughput.
 type recording struct {
 	store.Writer
 	clock    *clock

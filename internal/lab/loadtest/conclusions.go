@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// conclusions says what follows from one scenario's figures, for each layout.
+// conclusions draws the conclusions from one scenario's figures, for each layout.
 func conclusions(o Outcome) (out []string) {
 	for _, x := range o.Results {
 		more := ""
@@ -35,7 +35,7 @@ func conclusions(o Outcome) (out []string) {
 	return out
 }
 
-// hot says what the hottest partition does to a layout.
+// hot describes the effect of the hottest partition on a layout.
 func (r Result) hot() string {
 	text := fmt.Sprintf("%s: %s of the RU go to one physical partition, which has %s of what is bought; ",
 		"A document per "+r.Layout.about(), percent(slices.Max(r.Spread)), percent(1/float64(len(r.Spread))))
@@ -114,7 +114,7 @@ func (r Result) spare() string {
 		number(digits(r.bears(r.Bought), 2)))
 }
 
-// balanced says what the balancer changes, and what that gains.
+// balanced describes the balancer's changes and their gain.
 func (r Result) balanced() string {
 	if r.Trace != nil && len(r.Trace.Epochs) > 0 {
 		return fmt.Sprintf("Binnacle, balanced: each evening the balancer places tenants for the next day by "+
@@ -165,8 +165,8 @@ func footnotes(b *bytes.Buffer, r Report) {
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
 }
 
-// baseCost returns what the base containers cost beside those of the fleet's readings. Autoscale is billed by the
-// highest throughput of each hour, a tenth of the maximum at least.
+// baseCost returns the cost of the base containers, which the fleet's readings do not include. Autoscale is
+// billed by the highest throughput of each hour, a tenth of the maximum at least.
 func baseCost(base []store.ContainerState) string {
 	var containers []string
 	var price ru.Bill

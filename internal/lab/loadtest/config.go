@@ -13,12 +13,13 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
+// Config sets the load that the layouts get. DefaultConfig is a good one. Package settings reads its tags.
 type Config struct {
 	Scenarios []Scenario `kong:"-"`
-	Layouts   []Layout   `kong:"-"` // that are compared, Balanced last and after Binnacle; none: those of each scenario
-	Devices   int        `help:"Number of simulated trucks of all tenants." default:"800"`
-	// Partitions are those of every container.
+	// Layouts lists the layouts to compare, Balanced last and after Binnacle; empty: each scenario's own.
+	Layouts []Layout `kong:"-"`
+	Devices int      `help:"Number of simulated trucks of all tenants." default:"800"`
+	// Partitions is the number of physical partitions in every container.
 	Partitions int           `help:"Physical partitions of each container, 2 to 100." default:"5"`
 	Interval   time.Duration `help:"Time between two readings of a truck." default:"10s"`
 	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
@@ -30,16 +31,19 @@ type Config struct {
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
-	Reads bool `kong:"-"` // what questions cost is measured
+	// Reads measures the cost of questions.
+	Reads bool `kong:"-"`
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
 
-	Placements bool `kong:"-"` // what a flood costs is measured by where tenants are
+	// Placements measures the cost of a flood by the placement of tenants.
+	Placements bool `kong:"-"`
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 
-	starting time.Time     // of the fleet, if not at midnight
+	// starting is the start of the fleet, if not midnight.
+	starting time.Time
 	settling time.Duration // until the window opens, if not a hold
 	sliced   bool          // a document per reading is measured for a while in each column of the window
 }
@@ -171,7 +175,7 @@ func (c Config) spans(l Layout) []stretch {
 	return out
 }
 
-// column returns the time that a column of a picture of the window stands for.
+// column returns the time that one column of a picture of the window covers.
 func (c Config) column() time.Duration {
 	if c.sliced {
 		return time.Hour

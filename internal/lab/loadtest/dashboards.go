@@ -10,8 +10,8 @@ import (
 	"binnacle/internal/cosmos"
 )
 
-// Dashboards beside ingest: a tenant's panel is asked every dashboardEvery, one after the other, over the last
-// dashboardRange.
+// Dashboards query while readings come in: every dashboardEvery they ask for the panel of the next tenant, over
+// the last dashboardRange.
 const (
 	dashboardEvery = 3 * time.Second
 	dashboardRange = 5 * time.Minute
@@ -19,20 +19,23 @@ const (
 
 // Panels is what dashboards have asked while readings came. Request units are modelled.
 type Panels struct {
-	Asked        int     `json:"asked"`
-	Refused      int     `json:"refused"` // with a 429
-	RUs          float64 `json:"ru_per_panel"`
-	Milliseconds float64 `json:"milliseconds"` // on average, as modelled, of those that were answered
-	Share        float64 `json:"share_of_ru"`  // of all that the container is charged
+	Asked   int     `json:"asked"`
+	Refused int     `json:"refused"` // with a 429
+	RUs     float64 `json:"ru_per_panel"`
+	// Milliseconds is the modelled mean duration of answered panels.
+	Milliseconds float64 `json:"milliseconds"`
+	// Share is the panels' share of all RU that the container is charged.
+	Share float64 `json:"share_of_ru"`
 }
 
 // dashboards asks panels in a pass. A nil one asks nothing.
 type dashboards struct {
 	pass pass
 	a    *account
-	b    *ingester // nil: a layout with documents of its own
-	sum  ReadCost
-	got  Panels
+	// b is nil for a layout that stores its own documents.
+	b   *ingester
+	sum ReadCost
+	got Panels
 }
 
 // dashboards returns the dashboards of the scenario, if it has some.
@@ -43,7 +46,7 @@ func (p pass) dashboards(a *account, b *ingester) *dashboards {
 	return &dashboards{pass: p, a: a, b: b}
 }
 
-// at asks what is due in a second. A panel that is refused is not asked again: somebody sees an error.
+// at asks the panels that are due in a second. It does not repeat a refused panel: a user sees an error.
 func (d *dashboards) at(ctx context.Context, now time.Time) (err error) {
 	if d == nil || now.Unix()%int64(dashboardEvery.Seconds()) != 0 {
 		return nil
@@ -67,7 +70,7 @@ func (d *dashboards) at(ctx context.Context, now time.Time) (err error) {
 	return err
 }
 
-// panels returns what was asked, of all RU that were charged.
+// panels returns the panels asked and their share of all charged RU.
 func (d *dashboards) panels(charged float64) *Panels {
 	if d == nil {
 		return nil
@@ -78,7 +81,7 @@ func (d *dashboards) panels(charged float64) *Panels {
 	return &d.got
 }
 
-// about says what dashboards cost.
+// about describes the cost of dashboards.
 func (x *Panels) about() string {
 	text := fmt.Sprintf(" A panel takes %s RU (modelled), and panels %s of all RU", number(x.RUs), percent(x.Share))
 	if x.Refused > 0 {

@@ -12,8 +12,10 @@ import (
 
 // Day is one day of a scenario that lasts several.
 type Day struct {
-	Hottest float64 `json:"hottest_over_mean"`        // of physical partitions, by request units
-	Keys    int     `json:"keys_of_tenant,omitempty"` // that Binnacle has for the tenant that the scenario is about
+	// Hottest is the load of the hottest physical partition over the mean, by request units.
+	Hottest float64 `json:"hottest_over_mean"`
+	// Keys is how many keys Binnacle has for the tenant of the scenario.
+	Keys int `json:"keys_of_tenant,omitempty"`
 }
 
 // days returns the days of a pass that has columns of hours, nil for others.
@@ -21,7 +23,7 @@ func (p pass) days(t totals) (out []Day) {
 	if !p.cfg.sliced || t.trace == nil {
 		return nil
 	}
-	hours := int(p.cfg.settles() / time.Hour) // that are over when the window opens
+	hours := int(p.cfg.settles() / time.Hour) // hours that are over when the window opens
 	last := 0
 	for from := 0; from < len(t.trace.Stored); from = last {
 		last = min(from+24-(hours+from)%24, len(t.trace.Stored))
@@ -52,7 +54,7 @@ func keysByDay(dir *control.Directory, from, to telemetry.Day) (out []int) {
 	return out
 }
 
-// byDay says what each day was like.
+// byDay describes the figures of each day.
 func (r Result) byDay() string {
 	var hottest, keys []string
 	for _, d := range r.Days {

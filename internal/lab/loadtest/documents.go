@@ -29,17 +29,19 @@ func (l Layout) container() cosmos.Layout {
 	return out
 }
 
-// document is what is to be stored: a message itself, with an id, or several.
+// document is a document to store: a message itself, with an id, or several messages.
 type document struct {
 	key  []string
 	id   string
 	body []byte
 
-	due      time.Time // when the newest reading was published
+	// due is when the newest reading was published.
+	due      time.Time
 	readings int
 	epk      string // effective partition key
-	marks    [2]int // of its readings: from the first until before the second
-	tried    bool
+	// marks bounds the marks of its readings: from the first until before the second.
+	marks [2]int
+	tried bool
 }
 
 // hash returns the effective partition key.

@@ -10,10 +10,12 @@ import (
 // Flood is the scenario flood: one partition of the log that a loud tenant shares with neighbours, as one ingester
 // reads it.
 type Flood struct {
-	Rate    float64       `json:"readings_per_second"` // of the loud tenant
-	Limit   float64       `json:"limit_per_second"`    // of the loud tenant
-	For     time.Duration `json:"-"`                   // how long it is loud
-	HeldFor time.Duration `json:"-"`                   // longest time that readings above the limit wait
+	// Rate is the loud tenant's load.
+	Rate float64 `json:"readings_per_second"`
+	// Limit is the loud tenant's limit.
+	Limit   float64       `json:"limit_per_second"`
+	For     time.Duration `json:"-"` // how long it is loud
+	HeldFor time.Duration `json:"-"` // longest time that readings above the limit wait
 	Takes   float64       `json:"partition_takes_per_second"`
 }
 
@@ -24,11 +26,13 @@ func DefaultFlood() Flood {
 
 // The fleet of the flood, and what is the same for all its cases.
 const (
-	loudTenant  = "loud"
-	neighbours  = 9
-	quietTrucks = 180 // of all neighbours; each reports once a second
+	loudTenant = "loud"
+	neighbours = 9
+	// quietTrucks is the number of trucks of all neighbours together; each reports once a second.
+	quietTrucks = 180
 	loudTrucks  = 100 // so do these but for the flood
-	floodValues = 3   // of a reading
+	// floodValues is the number of values in a reading.
+	floodValues = 3
 	floodBurst  = 10 * time.Second
 	floodHold   = time.Minute
 	floodCalm   = 30 * time.Second // before the flood, and at least after it
@@ -61,15 +65,17 @@ type FloodResult struct {
 	Case string `json:"case"`
 
 	// Of the neighbours, while the other one is loud:
-	P50 float64 `json:"neighbours_p50_seconds"` // from when a reading is in the log until a query shows it
+	// P50 is the time from a reading's arrival in the log until a query shows it.
+	P50 float64 `json:"neighbours_p50_seconds"`
 	P99 float64 `json:"neighbours_p99_seconds"`
 
 	// Of the neighbours, in all:
 	DeadLetters int `json:"neighbours_dead_letters"`
 
 	// Of the loud one:
-	Deferred        int     `json:"loud_waited_readings"` // that were deferred
-	DeferredSeconds float64 `json:"loud_waited_seconds"`  // for which one of them has waited, at most
+	// Deferred counts the loud tenant's readings that were deferred.
+	Deferred        int     `json:"loud_waited_readings"`
+	DeferredSeconds float64 `json:"loud_waited_seconds"` // for which one of them has waited, at most
 	Refused         int     `json:"loud_refused_readings"`
 	Stored          int     `json:"loud_stored_readings"`
 }

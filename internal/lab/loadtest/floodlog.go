@@ -13,8 +13,9 @@ import (
 // floodLog is a partition of the log.
 type floodLog struct {
 	records []admit.Record
-	due     []int64 // when each is in the log, ns since 1970
-	loud    []bool
+	// due holds the time at which each record enters the log, ns since 1970.
+	due  []int64
+	loud []bool
 }
 
 // newFloodLog returns all that is reported in the scenario; quiet leaves the loud tenant out.
@@ -25,7 +26,7 @@ func newFloodLog(cfg Config, quiet bool) *floodLog {
 		trucks[i] = fleet.NewTruck(cfg.Seed, i, midnight)
 	}
 	begin, end := floodCalm, floodCalm+f.For
-	at := [2]time.Duration{0, time.Millisecond} // of what the neighbours and the loud one report next
+	at := [2]time.Duration{0, time.Millisecond} // next reports of the neighbours and of the loud tenant
 	var next [2]int
 	for at[0] < f.window() {
 		who, truck := 0, next[0]%quietTrucks

@@ -16,8 +16,8 @@ import (
 	"binnacle/sharding"
 )
 
-// floodRun is one case of the flood: the loop of a partition, in fleet time. In a turn it does what an ingester does,
-// with the same Worker: jobs, then records that came in, then some of those that are deferred.
+// floodRun is one case of the flood: the loop of a partition, in fleet time. In a turn it works as an ingester
+// does, with the same Worker: jobs, then records that came in, then some of the deferred records.
 type floodRun struct {
 	cfg   Config
 	of    string
@@ -25,13 +25,18 @@ type floodRun struct {
 	clock *clock
 	local *ingest.Local
 
-	arrived, taken int       // records in the log, and those of them that were taken or deferred
-	second         time.Time // when the floor is committed next
+	// arrived counts the records in the log, taken the records that were taken or deferred.
+	arrived, taken int
+	// second is when the floor is committed next.
+	second time.Time
 
-	floor  int64
-	stored [2]stored // of the neighbours, and of the loud one
+	floor int64
+	// stored sums up the chunks of the neighbours, and of the loud tenant.
+	stored [2]stored
 
-	visible []int64 // of the neighbours' readings while the flood lasts: ns from the log to the head
+	// visible holds the freshness of the neighbours' readings while the flood lasts: ns from the log to the
+	// head.
+	visible []int64
 	r       FloodResult
 }
 
@@ -44,7 +49,7 @@ func newFloodRun(ctx context.Context, cfg Config, of string, a *account) (*flood
 	}
 	fair := time.Duration(-1)
 	if of == floodFair {
-		fair = 0 // as it is by default
+		fair = 0 // the default
 	}
 	var err error
 	s.local, _, err = a.ingest(ctx, worker.Config{
@@ -100,7 +105,7 @@ func (s *floodRun) run(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// finish writes what is left, and fails unless each reading is stored or refused once.
+// finish writes all remaining readings, and fails unless each reading is stored or refused once.
 func (s *floodRun) finish(ctx context.Context) error {
 	if err := s.local.Finish(ctx); err != nil {
 		return err

@@ -60,18 +60,21 @@ type panel struct {
 }
 
 type part struct {
-	Name    string    `json:"name"`
-	Epoch   string    `json:"epoch,omitempty"` // what the balancer has changed before it
-	Budget  float64   `json:"budget"`          // RU/s of a physical partition
-	Hottest float64   `json:"hottest"`
-	Trace   *Trace    `json:"trace"`
-	Days    []float64 `json:"days,omitempty"` // hottest over mean of each
+	Name string `json:"name"`
+	// Epoch describes the balancer's changes before this part.
+	Epoch   string  `json:"epoch,omitempty"`
+	Budget  float64 `json:"budget"` // RU/s of a physical partition
+	Hottest float64 `json:"hottest"`
+	Trace   *Trace  `json:"trace"`
+	// Days holds the hottest partition's load over the mean, for each day.
+	Days []float64 `json:"days,omitempty"`
 }
 
 // costLine is what a layout costs, in dollars a month.
 type costLine struct {
-	Name   string   `json:"name"`
-	Bought float64  `json:"bought"` // of the run
+	Name string `json:"name"`
+	// Bought is the cost of the run's throughput.
+	Bought float64  `json:"bought"`
 	Enough *float64 `json:"enough"` // to accept all of the run's readings; none: nothing that is sold does
 }
 
@@ -168,8 +171,8 @@ func newPageOutcome(o Outcome) pageOutcome {
 	return out
 }
 
-// priceOf returns what throughput costs a month that accepts so many readings a second, or nil where a physical
-// partition would have to serve more than any does.
+// priceOf returns the monthly price of the throughput that accepts rate readings a second, or nil where a
+// physical partition would have to serve more than any does.
 func (x Result) priceOf(rate float64) *float64 {
 	rus := x.enough(rate)
 	if rus/float64(len(x.Spread)) > ru.PartitionRUs {

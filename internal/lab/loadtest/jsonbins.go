@@ -21,7 +21,7 @@ type jsonBin struct {
 	room     int // for further readings
 }
 
-// hundred is how many readings a document has, or those of a hold where that is fewer.
+// hundred is how many readings a document has, unless a hold has fewer.
 const hundred = 100
 
 func newJSONBins(cfg Config) jsonBins {

@@ -10,7 +10,8 @@ import (
 // keyed is what a key is made of.
 type keyed struct {
 	tenant, device string
-	at             time.Time // of the reading
+	// at is the reading's time.
+	at time.Time
 }
 
 // keySuffixes is how many values the suffix of KeyHash has, as in the guidance's example key_hash%20.

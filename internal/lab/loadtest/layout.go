@@ -54,7 +54,7 @@ func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 // interval of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
 func (l Layout) sampled() bool { return !l.chunked() && l != Hundred }
 
-// about says what a layout has a document for.
+// about names the unit that a layout stores in one document.
 func (l Layout) about() string { return l.kind().about }
 
 // pass puts the load on one layout once.
@@ -62,10 +62,12 @@ type pass struct {
 	cfg      Config
 	scenario Scenario
 	layout   Layout
-	rus      int // what each container gets, in RU/s; 0: as much as it asks for
+	// rus is the RU/s of each container; 0: as much as the container asks for.
+	rus int
 
-	ask    reading                // nil: nothing is read
-	placed []sharding.EpochChange // what the balancer has decided, for Balanced
+	ask reading // nil: nothing is read
+	// placed lists the balancer's decisions, for Balanced.
+	placed []sharding.EpochChange
 }
 
 // unlimitedRUs is the throughput of a container without budgets.

@@ -17,7 +17,8 @@ type load struct {
 	streams []*stream
 	next    int // number of the next reading
 
-	turn *stream // that has the next reading; nil: to be found
+	// turn is the stream with the next reading; nil: not found yet.
+	turn *stream
 	at   time.Time
 }
 
@@ -27,11 +28,14 @@ func newLoad(cfg Config, s Scenario) *load { return &load{streams: s.streams(cfg
 type stream struct {
 	from     time.Time
 	interval time.Duration
-	trucks   []*fleet.Truck // by turn
-	tenants  []string       // of each truck
-	next     int            // number of the next reading
-	warps    []warp         // in the order of time; none: time goes as fast as it is measured
-	late     bool           // a reading has the time of its turn, not that at which it is published
+	// trucks lists the trucks in the order of their turns.
+	trucks []*fleet.Truck
+	// tenants lists the tenant of each truck.
+	tenants []string
+	next    int // number of the next reading
+	// warps lists the warps in the order of time; empty: time passes as it is measured.
+	warps []warp
+	late  bool // a reading has the time of its turn, not that at which it is published
 }
 
 // warp is a time from which on publishing goes at another pace: the turn at Turn since the stream began is published at
@@ -113,9 +117,11 @@ const messageBytes = 320
 // message is one reading as it is published.
 type message struct {
 	tenant, device string
-	at             time.Time // of the reading
-	due            time.Time // when it is published
-	json           []byte
+	// at is the reading's time.
+	at time.Time
+	// due is when the reading is published.
+	due  time.Time
+	json []byte
 }
 
 // take returns the next reading.
@@ -131,7 +137,7 @@ func (l *load) skip() {
 	s.trucks[truck].Skip(at)
 }
 
-// jump leaves out what is published before an instant. Trucks have not moved meanwhile.
+// jump leaves out the readings that are published before an instant. Trucks have not moved until then.
 func (l *load) jump(at time.Time) {
 	l.turn = nil
 	for _, s := range l.streams {

@@ -21,26 +21,30 @@ import (
 // The scenario placements: chunks of a tenant that floods, and of its neighbours, and what each asks, in containers
 // with what is bought for them. Rates are of a tenant.
 const (
-	placedCalm     = 5 * time.Second // before the flood
-	placedFlood    = 10 * time.Second
-	placedAfter    = 10 * time.Second
-	placedEvery    = 500 * time.Millisecond // between two chunks
-	floodedEvery   = 5 * time.Millisecond   // of the loud one in the flood
-	askedEvery     = time.Second            // the last chunk of a device
-	askedDevice    = "asked"
-	placedDevices  = 50
-	sharedRUs      = 1000
-	enoughRUs      = 2500
-	leastRUs       = 400
-	rollupsRUs     = 1000 // of the rollups beside each container of chunks, with autoscale
+	placedCalm  = 5 * time.Second // before the flood
+	placedFlood = 10 * time.Second
+	placedAfter = 10 * time.Second
+	// placedEvery is the time between two chunks of a tenant.
+	placedEvery = 500 * time.Millisecond
+	// floodedEvery is the time between two chunks of the loud tenant in the flood.
+	floodedEvery  = 5 * time.Millisecond
+	askedEvery    = time.Second // the last chunk of a device
+	askedDevice   = "asked"
+	placedDevices = 50
+	sharedRUs     = 1000
+	enoughRUs     = 2500
+	leastRUs      = 400
+	// rollupsRUs is the autoscale maximum of the rollups that belong to each container of chunks.
+	rollupsRUs     = 1000
 	chosenTenant   = "quiet-0"
 	placedInterval = 10 * time.Second
 )
 
 // placement is one case of the comparison.
 type placement struct {
-	name   string
-	quiet  bool           // nobody floods
+	name string
+	// quiet leaves the flood out.
+	quiet  bool
 	shared int            // RU/s of the shared container
 	own    map[string]int // RU/s of the containers of tenants with their own
 }
@@ -55,8 +59,9 @@ var placements = []placement{
 
 // PlacementResult is what a placement of tenants has come to.
 type PlacementResult struct {
-	Case    string          `json:"case"`
-	RUs     []int           `json:"ru_per_second"` // of the containers of chunks, the shared one first
+	Case string `json:"case"`
+	// RUs lists the throughput of the containers of chunks, the shared one first.
+	RUs     []int           `json:"ru_per_second"`
 	Dollars float64         `json:"dollars_per_month"`
 	Tenants []PlacedTenants `json:"tenants"`
 }
@@ -67,21 +72,24 @@ type PlacedTenants struct {
 	Offered   float64 `json:"values_per_second_offered"`
 	Accepted  float64 `json:"values_per_second_accepted"` // stored before the flood ended
 	Throttled int     `json:"answers_429"`
-	WriteP50  float64 `json:"write_p50_seconds"` // of chunks that were cut in the flood, until they are stored
-	WriteP99  float64 `json:"write_p99_seconds"`
-	QueryP50  float64 `json:"query_p50_seconds"` // of what was asked in the flood
-	QueryP99  float64 `json:"query_p99_seconds"`
+	// WriteP50 is the time from the cut of a chunk in the flood until the chunk is stored.
+	WriteP50 float64 `json:"write_p50_seconds"`
+	WriteP99 float64 `json:"write_p99_seconds"`
+	// QueryP50 is the duration of queries asked in the flood.
+	QueryP50 float64 `json:"query_p50_seconds"`
+	QueryP99 float64 `json:"query_p99_seconds"`
 }
 
-// placedRequest is a chunk that is to be stored, or a query where it has no document.
+// placedRequest is a chunk to store, or a query when it has no document.
 type placedRequest struct {
-	due   time.Time
-	key   []string
-	id    string
-	body  []byte
-	of    *placedGroup
-	via   *route
-	at    time.Time // when it is sent, or sent again
+	due  time.Time
+	key  []string
+	id   string
+	body []byte
+	of   *placedGroup
+	via  *route
+	// at is when the request is sent, or sent again.
+	at    time.Time
 	tries int
 }
 
@@ -91,8 +99,8 @@ type placedGroup struct {
 	writes, queries []float64
 }
 
-// route is the way of one process to one container. As the adapter's gate of a physical partition does, it is closed
-// after a 429 for as long as that asks for.
+// route is the way of one process to one container. After a 429 it closes for the time that the answer asks
+// for, as the adapter's gate of a physical partition does.
 type route struct {
 	items *cosmos.Items
 	opens time.Time
@@ -108,7 +116,8 @@ type placementRun struct {
 	chunk  writtenChunk
 	a      *account
 	random *rand.Rand
-	ahead  []*placedRequest // by when they are sent
+	// ahead lists the requests in the order of their sending.
+	ahead  []*placedRequest
 	groups []*placedGroup
 	cost   ru.Bill
 	r      PlacementResult
@@ -159,7 +168,7 @@ func (s *placementRun) run(ctx context.Context) (err error) {
 			return err
 		}
 		if wait > 0 {
-			spread := min(wait<<min(r.tries, 10), time.Second) // as the adapter's
+			spread := min(wait<<min(r.tries, 10), time.Second) // the adapter spreads retries the same way
 			r.at = s.a.clock.now().Add(wait + time.Duration(s.random.Float64()*float64(spread)))
 			i, _ := slices.BinarySearchFunc(s.ahead, r, bySending)
 			s.ahead = slices.Insert(s.ahead, i, r)

@@ -50,8 +50,8 @@ const (
 	readDevice          = "truck-0000"
 )
 
-// What a question takes: rounds of requests, so many of them at the same time, and the time in which the busiest
-// physical partition serves what it is charged.
+// Constants of a question's duration: rounds of at most readFanout concurrent requests, and the time in which
+// the busiest physical partition serves the charged request units.
 const (
 	roundTrip  = 5 * time.Millisecond
 	readFanout = 16
@@ -148,8 +148,8 @@ func (p pass) readContainers() []string {
 	return []string{p.layout.container().Name}
 }
 
-// question is what is asked of a tenant: the newest reading of a device, all that it has in a range, or one metric of
-// all devices.
+// question is a question about a tenant: the newest reading of a device, all readings of a device in a range,
+// or one metric of all devices.
 type question struct {
 	latest   bool
 	tenant   string
@@ -199,7 +199,7 @@ func (b *ingester) answer(ctx context.Context, q question, cost *ReadCost) (roun
 	if q.device != "" {
 		r.Devices, r.Metrics = []string{q.device}, nil
 	}
-	if _, err := b.dir.Refresh(ctx); err != nil { // as it does in the background: no query pays for it
+	if _, err := b.dir.Refresh(ctx); err != nil { // a querier refreshes in the background: no query pays for it
 		return 0, err
 	}
 	var res query.Result
@@ -262,8 +262,8 @@ func (h openBins) CatalogUpdates(ctx context.Context, tenant string) (store.Head
 	return h.Bins().CatalogPending(tenant), ctx.Err()
 }
 
-// keysFor returns the partition keys, or their first levels, under which a layout has what a question asks for; an
-// empty one stands for all.
+// keysFor returns the partition keys, or their first levels, under which a layout holds the answer to a
+// question; an empty one selects all.
 func (p pass) keysFor(q question) (keys [][]string) {
 	switch {
 	case q.device == "" && p.layout == Device:

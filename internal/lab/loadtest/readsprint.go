@@ -15,7 +15,7 @@ func (r *ReadsReport) about() string {
 		r.Devices-r.OfTenant, one(seconds(r.IntervalSeconds)))
 }
 
-// rows returns the table of the questions: a line for each layout, below two with what stands in the columns.
+// rows returns the table of the questions: a line for each layout, below two lines that explain the columns.
 func (r *ReadsReport) rows() [][]string {
 	rows := [][]string{
 		{"", "latest of a device", "", "a day of a device", "", "an hour of a tenant", "", ""},
@@ -36,7 +36,7 @@ func own(r *ReadsReport) ReadResult {
 	return r.Layouts[slices.IndexFunc(r.Layouts, func(x ReadResult) bool { return x.Layout == Balanced })]
 }
 
-// conclusions says what follows.
+// conclusions draws the conclusions from the questions' figures.
 func (r *ReadsReport) conclusions() []string {
 	least := func(of func(ReadResult) ReadCost) (l Layout, rus float64) {
 		for _, x := range r.Layouts {

@@ -20,7 +20,8 @@ type Report struct {
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
 
-	Command string `json:"-"` // that makes the report again
+	// Command is the command line that makes the report again.
+	Command string `json:"-"`
 
 	Reads *ReadsReport `json:"reads,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
@@ -45,29 +46,35 @@ type Outcome struct {
 // What the load asks for is measured with all budgets off: the request units, their spread, and so what is needed. What
 // comes of it is measured with what is bought: readings accepted, and 429s.
 type Result struct {
-	Layout      Layout    `json:"layout"`
-	Offered     float64   `json:"offered_per_second"`  // readings
-	Foreseen    float64   `json:"foreseen_per_second"` // readings that throughput is bought for
-	Accepted    float64   `json:"accepted_per_second"` // readings stored
-	PerMillion  float64   `json:"ru_per_million_values"`
-	Spread      []float64 `json:"ru_share_by_partition"`
-	Hottest     float64   `json:"hottest_over_mean"` // of physical partitions, by request units
-	Needed      float64   `json:"ru_per_second_needed"`
-	Bought      float64   `json:"ru_per_second_bought"`
-	Dollars     float64   `json:"dollars_per_month"`
-	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
-	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
+	Layout     Layout    `json:"layout"`
+	Offered    float64   `json:"offered_per_second"`  // readings
+	Foreseen   float64   `json:"foreseen_per_second"` // readings that throughput is bought for
+	Accepted   float64   `json:"accepted_per_second"` // readings stored
+	PerMillion float64   `json:"ru_per_million_values"`
+	Spread     []float64 `json:"ru_share_by_partition"`
+	// Hottest is the load of the hottest physical partition over the mean, by request units.
+	Hottest float64 `json:"hottest_over_mean"`
+	Needed  float64 `json:"ru_per_second_needed"`
+	Bought  float64 `json:"ru_per_second_bought"`
+	Dollars float64 `json:"dollars_per_month"`
+	// Throttled is the share of all requests that were answered 429.
+	Throttled float64 `json:"share_throttled"`
+	// SecondHolds is the number of writes for which a second of one physical partition has budget.
+	SecondHolds float64 `json:"writes_per_partition_second"`
 
-	Chunks        float64 `json:"chunks_per_second,omitempty"` // that Binnacle writes
+	// Chunks is Binnacle's rate of chunks.
+	Chunks        float64 `json:"chunks_per_second,omitempty"`
 	DocumentBytes float64 `json:"bytes_per_chunk,omitempty"`
 
 	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
 	Enough *Enough `json:"with_enough,omitempty"`
-	Panels *Panels `json:"panels,omitempty"` // of dashboards, with what is bought
+	// Panels holds the figures of dashboards, with the bought throughput.
+	Panels *Panels `json:"panels,omitempty"`
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace  `json:"-"`
-	Keys   *Keys   `json:"keys_of_the_largest,omitempty"` // of the tenants that have such an epoch
+	// Keys holds the keys of the largest tenant that the balancer's epoch changes.
+	Keys *Keys `json:"keys_of_the_largest,omitempty"`
 }
 
 // Enough is measured with more throughput.
@@ -95,7 +102,8 @@ func (r Result) bears(rus float64) float64 {
 	return r.foreseen() * rus / (r.Needed * r.Hottest)
 }
 
-// enough returns the RU/s that take so many readings a second: what the hottest physical partition needs, for all.
+// enough returns the RU/s that accept rate readings a second: each physical partition gets the needs of the
+// hottest one.
 func (r Result) enough(rate float64) float64 { return buy(r.Needed * rate / r.foreseen() * r.Hottest) }
 
 // buy returns what is sold for a need: in steps, and not below the least.

@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	bar := progress.New(cfg.Progress, "layouts", int64(cfg.steps()))
 	defer bar.Clear()
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other
+	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts are independent of each other
 	for _, s := range cfg.Scenarios {
 		layouts := cfg.layouts(s)
 		results := make([]Result, len(layouts))
@@ -135,8 +135,8 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	return free, err
 }
 
-// tryEnough measures a layout that refuses readings with what its hottest physical partition needs on average, and with
-// half as much again where that is not enough because its load moves, as long as that is sold.
+// tryEnough measures a layout that refuses readings with the mean needs of its hottest physical partition, and
+// with half as much again where the mean is not enough because the load moves, if such throughput is sold.
 func (p pass) tryEnough(ctx context.Context, r *Result) error {
 	if p.layout.chunked() || r.lost() < hardlyAny {
 		return nil
@@ -156,8 +156,8 @@ func (p pass) tryEnough(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// need returns the RU/s that the load takes: the average over the utilisation. What comes beside the readings that are
-// foreseen is left out.
+// need returns the RU/s that the load takes: the average over the utilisation. It leaves out readings beyond
+// the foreseen ones.
 func (p pass) need(t totals) float64 {
 	return t.charged() / float64(t.stored) * p.foreseen(t) / utilisation
 }

@@ -41,7 +41,7 @@ const (
 // What happens in a scenario, and when.
 const (
 	eventAfter = 30 * time.Second // since the window opened: a fleet returns
-	// A fleet was away for absence before it returns, and has sent what it has by caughtUp after it.
+	// A fleet was away for absence before it returns, and has sent its backlog by caughtUp after it.
 	absence  = 2 * time.Hour
 	caughtUp = 30 * time.Minute
 	// A tenant explodes in as many steps a day, and has explodes times as many devices after each day.
@@ -49,7 +49,8 @@ const (
 	explodingSteps = 8
 	explodes       = 4.0
 	explodingOf    = 25 // tenants
-	explodingFrom  = 4  // one of so many devices reports from the beginning on
+	// explodingFrom divides the devices: one in explodingFrom reports from the beginning.
+	explodingFrom = 4
 )
 
 // roll is when the month ends.
@@ -74,7 +75,7 @@ func (c Config) of(s Scenario) Config {
 	return c
 }
 
-// outcome returns the outcome of a scenario, with the devices and the time of its own that it has.
+// outcome returns the outcome of a scenario, with the scenario's own devices and time, where it has them.
 func (c Config) outcome(s Scenario, results []Result) Outcome {
 	o, own := Outcome{Scenario: s, Results: results}, c.of(s)
 	if own.Devices != c.Devices {

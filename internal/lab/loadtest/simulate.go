@@ -51,13 +51,16 @@ const daySeconds = int(day / time.Second)
 
 // SimulatedDay is what came of a day.
 type SimulatedDay struct {
-	Day       int     `json:"day"` // from 1 on
-	Hottest   float64 `json:"hottest_over_mean"`
-	Busiest   float64 `json:"busiest_minute_over_mean"` // of all partitions together
+	// Day counts from 1.
+	Day     int     `json:"day"`
+	Hottest float64 `json:"hottest_over_mean"`
+	// Busiest is the load of the busiest minute over the mean, of all partitions together.
+	Busiest   float64 `json:"busiest_minute_over_mean"`
 	Throttled float64 `json:"share_throttled"`
 	Wait      float64 `json:"longest_wait_seconds"`
-	Epochs    int     `json:"epochs_by_the_balancer"` // that begin on it
-	Forecast  float64 `json:"forecast_hottest_over_mean"`
+	// Epochs counts the balancer's epochs that begin on the day.
+	Epochs   int     `json:"epochs_by_the_balancer"`
+	Forecast float64 `json:"forecast_hottest_over_mean"`
 }
 
 // SimulationReport is what a simulation has found. Request units are modelled.
@@ -71,17 +74,19 @@ type SimulationReport struct {
 	Seed            uint64   `json:"seed"`
 	Model           string   `json:"ru_model"`
 
-	Values      float64 `json:"values_per_second"`
-	Chunks      float64 `json:"chunks_per_day"`
-	ChunkBytes  float64 `json:"bytes_per_chunk"`
-	PerValue    float64 `json:"bytes_per_value"`
-	PerMillion  float64 `json:"ru_per_million_values"`
-	Mean        float64 `json:"ru_per_second"`
-	Bought      float64 `json:"ru_per_second_bought"`
-	SecondHolds float64 `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
-	GB          float64 `json:"gb"`                          // of the container, with its index, at the end
-	FullestGB   float64 `json:"gb_of_fullest"`               // physical partition
-	LargestKey  float64 `json:"gb_of_largest_key"`           // first level
+	Values     float64 `json:"values_per_second"`
+	Chunks     float64 `json:"chunks_per_day"`
+	ChunkBytes float64 `json:"bytes_per_chunk"`
+	PerValue   float64 `json:"bytes_per_value"`
+	PerMillion float64 `json:"ru_per_million_values"`
+	Mean       float64 `json:"ru_per_second"`
+	Bought     float64 `json:"ru_per_second_bought"`
+	// SecondHolds is the number of writes for which a second of one physical partition has budget.
+	SecondHolds float64 `json:"writes_per_partition_second"`
+	// GB is the size of the container, with its index, at the end.
+	GB          float64 `json:"gb"`
+	FullestGB   float64 `json:"gb_of_fullest"`     // physical partition
+	LargestKey  float64 `json:"gb_of_largest_key"` // first level
 	ByStorage   int     `json:"physical_partitions_by_storage"`
 	Dollars     float64 `json:"dollars_per_month"` // throughput and storage of the container
 	LargestKeys int     `json:"keys_of_the_largest_tenant"`
@@ -113,19 +118,21 @@ type simSample struct {
 type simKey struct {
 	partition int32
 	rus       float64 // a day
-	bytes     float64 // that are stored under it
+	// bytes is the size of the documents stored under the key.
+	bytes float64
 }
 
 // simTenant is a tenant of a simulation.
 type simTenant struct {
 	name      string
 	placement *sharding.Placement
-	keys      map[string]uint32 // by shard
-	rest      []float64         // RU of a day by bucket, of a large tenant
-	rus       float64
+	// keys maps a shard to its key.
+	keys map[string]uint32
+	rest []float64 // RU of a day by bucket, of a large tenant
+	rus  float64
 }
 
-// simulation is a run. What belongs to devices stands in slices by device.
+// simulation is a run. Slices by device hold the devices' state.
 type simulation struct {
 	cfg     Config
 	of      Simulation
@@ -163,8 +170,9 @@ func (c Config) ValidateSimulation(of Simulation, s Scenario) error {
 	return errors.Join(faults...)
 }
 
-// Simulate learns the chunks of a day from devices that go through ingest, and simulates a fleet of such devices: the
-// time, charge and size of each chunk, and its key by the epochs, which the balancer adds to each evening.
+// Simulate learns the chunks of a day from devices that go through ingest, and simulates a fleet of such
+// devices: the time, charge and size of each chunk, and its key by the epochs. The balancer adds epochs each
+// evening.
 func Simulate(ctx context.Context, cfg Config, of Simulation, s Scenario) (SimulationReport, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.ValidateSimulation(of, s); err != nil {
@@ -347,12 +355,15 @@ func (m *simulation) keyOf(tenant int, shard string) uint32 {
 	return k
 }
 
-// load is what two days of chunks ask of each partition, by second.
+// simLoad is the load that two days of chunks put on each partition, by second.
 type simLoad struct {
-	rus, requests []float32 // by partition and second
-	bytes         []float64 // by key
-	chunks        int64
-	values, all   float64 // of all: bytes
+	// rus and requests are by partition and second.
+	rus, requests []float32
+	// bytes is by key.
+	bytes  []float64
+	chunks int64
+	// all is the size of all documents, in bytes.
+	values, all float64
 }
 
 func (m *simulation) newLoad() *simLoad {
@@ -476,7 +487,8 @@ func (l *simLoad) next(partitions int) {
 	l.chunks, l.values, l.all = 0, 0, 0
 }
 
-// firstDay returns what came of the first day of a load with so many RU/s. queue has what waits in each partition, RU.
+// firstDay returns the figures of the first day of a load with bought RU/s. queue holds the backlog of each
+// partition, in RU.
 func (m *simulation) firstDay(l *simLoad, bought float64, queue []float64) (d SimulatedDay) {
 	budget := bought / float64(m.cfg.Partitions)
 	minutes := make([]float64, 24*60)
@@ -539,7 +551,7 @@ func (m *simulation) evening(today telemetry.Day) (epochs int, forecast float64,
 	return len(changed), round(decision.After), nil
 }
 
-// indexShare is what the index takes beside the documents of chunks.
+// indexShare is the size of the index over the size of the documents of chunks.
 const indexShare = 0.1
 
 func (m *simulation) gigabytes(bytes float64) float64 { return bytes * (1 + indexShare) / 1e9 }

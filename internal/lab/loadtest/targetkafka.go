@@ -18,9 +18,9 @@ const (
 	kafkaBatch      = 500
 )
 
-// KafkaResult is what a cluster has done with the readings, by the clock on the wall. Readings are those that were
-// acknowledged, each a record; Bytes are those of keys and values, before compression. Latency is that of a batch until
-// it was acknowledged.
+// KafkaResult is a cluster's result with the readings, by the clock on the wall. Readings counts acknowledged
+// readings, each a record; Bytes is the size of their keys and values, before compression. Latency is the time
+// until a batch was acknowledged.
 type KafkaResult struct {
 	Partitions int       `json:"partitions"`
 	Readings   int       `json:"readings"`
@@ -67,8 +67,8 @@ func (r *targetRun) publish(ctx context.Context, client *kafka.Client) (out *Kaf
 	return out, nil
 }
 
-// produceAll makes the messages, and produces those of a partition a batch at a time, as many batches as there are
-// partitions at once.
+// produceAll makes the messages, and produces each partition's messages a batch at a time. As many batches run
+// at once as the topic has partitions.
 func (r *targetRun) produceAll(ctx context.Context, p *publishing) error {
 	until := time.Now().Add(r.Time)
 	work, ctx := errgroup.WithContext(ctx)

@@ -16,10 +16,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// TargetResult is what was measured of a layout, by the clock on the wall. Nothing in it but Modelled is modelled.
-// Offered and Accepted count readings. Lost are the documents that were still refused when the time was over. Hottest
-// is of physical partitions, by request units. Latency is that of the last attempt of each stored write, Longest is
-// the longest time from the first attempt until the document was stored.
+// TargetResult is the measured result of a layout, by the clock on the wall. Nothing in it but Modelled is
+// modelled. Offered and Accepted count readings. Lost counts the documents that were still refused when the
+// time was over. Hottest is by physical partition and request units. Latency is the duration of the last
+// attempt of each stored write, Longest is the longest time from the first attempt until the document was
+// stored.
 type TargetResult struct {
 	Layout     Layout    `json:"layout"`
 	Partitions int       `json:"physical_partitions"`
@@ -39,14 +40,14 @@ type TargetResult struct {
 	Seconds    float64   `json:"wall_seconds"`
 }
 
-// Quantiles are those of a distribution.
+// Quantiles summarizes a distribution.
 type Quantiles struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
 	P99 float64 `json:"p99"`
 }
 
-// quantiles returns those of values.
+// quantiles returns the quantiles of values.
 func quantiles(values []float64) Quantiles {
 	return Quantiles{quantile(values, 0.5), quantile(values, 0.95), quantile(values, 0.99)}
 }

@@ -13,7 +13,8 @@ type totals struct {
 	stored     int     // readings
 	partitions []emulator.PartitionStats
 	chunks     int // written
-	bytes      int // of their documents
+	// bytes is the size of the chunks' documents.
+	bytes int
 
 	drained int // readings in the store after the last bin was cut, those before the window included
 	taken   int // readings offered until then
@@ -22,14 +23,19 @@ type totals struct {
 	// be the same; 0: other containers refuse.
 	calm float64
 
-	panels *Panels // that dashboards have asked
+	// panels holds the panels that dashboards have asked.
+	panels *Panels
 	needed float64 // RU/s that the load takes
 
-	trace    *Trace
-	written  []writtenChunk         // by Binnacle, from the opening of the window on
-	keys     []int                  // of the largest tenant, by day
-	changes  []sharding.EpochChange // that the balancer has made while the pass ran
-	decision balance.Decision       // of the balancer, by what a pass of Binnacle without budgets has written
+	trace *Trace
+	// written lists the chunks that Binnacle wrote, from the opening of the window on.
+	written []writtenChunk
+	// keys is how many keys the largest tenant has, by day.
+	keys []int
+	// changes lists the balancer's changes while the pass ran.
+	changes []sharding.EpochChange
+	// decision is the balancer's decision, based on the chunks of a pass of Binnacle without budgets.
+	decision balance.Decision
 }
 
 // charged returns what the layout's containers were charged, in RU.

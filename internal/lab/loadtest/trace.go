@@ -12,20 +12,23 @@ import (
 
 // Trace is what a layout was charged and refused over time, with what is bought. The page draws it.
 type Trace struct {
-	StepSeconds float64           `json:"step"` // of a column
+	// StepSeconds is the width of a column.
+	StepSeconds float64           `json:"step"`
 	Partitions  []TracedPartition `json:"partitions"`
 	Offered     []float64         `json:"offered"` // readings/s, by column
 	Stored      []float64         `json:"stored"`  // readings/s
 	Waited      []float64         `json:"waited"`  // longest time that a write waited for throughput, in seconds
 	Marks       []Mark            `json:"marks"`
-	Epochs      []float64         `json:"epochs,omitempty"` // when the balancer's epochs begin, in seconds
+	// Epochs holds the times at which the balancer's epochs begin, in seconds.
+	Epochs []float64 `json:"epochs,omitempty"`
 }
 
 // TracedPartition is one physical partition by column.
 type TracedPartition struct {
-	RUs       []float64   `json:"rus"`       // RU/s charged
-	Throttled []float64   `json:"throttled"` // requests/s answered 429
-	Keys      []TracedKey `json:"keys"`      // in the order of the space
+	RUs       []float64 `json:"rus"`       // RU/s charged
+	Throttled []float64 `json:"throttled"` // requests/s answered 429
+	// Keys lists the keys in the order of the space.
+	Keys []TracedKey `json:"keys"`
 }
 
 // TracedKey is a first-level key, or the partition key of a layout with one level.
@@ -67,9 +70,10 @@ type recorder struct {
 	keys   map[keyAt]*TracedKey
 	stats  func() ([]emulator.PartitionStats, error)
 
-	last  []emulator.PartitionStats
-	at    int // the column that is being recorded
-	every int // each so many readings one is marked
+	last []emulator.PartitionStats
+	at   int // the column that is being recorded
+	// every is the number of readings for each mark.
+	every int
 	count int
 }
 
@@ -191,7 +195,7 @@ type tracedWrite struct {
 	readings int
 }
 
-// write records what was stored and charged.
+// write records a write and its charge.
 func (r *recorder) write(w tracedWrite) {
 	if r == nil {
 		return
@@ -220,7 +224,7 @@ func (r *recorder) waited(now time.Time, d time.Duration) {
 	}
 }
 
-// mark marks each so many readings of a write, with a fate. It returns which.
+// mark adds a mark with a fate for every r.every readings of a write. It returns the range of the new marks.
 func (r *recorder) mark(w tracedWrite, fate Fate) (marks [2]int) {
 	if r == nil {
 		return marks

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Budget is what a physical partition may spend: so many request units in every second. A request is
-// admitted while its second has some left and may overdraw it, since its charge is known only
-// afterwards; the debt is carried into the next seconds. What a second leaves is not carried on. The
-// service does not publish its rule for what overdraws.
+// Budget limits the spending of a physical partition: a number of request units in every second. It admits a
+// request while its second has some left; the request may overdraw the second, since its charge is known only
+// afterwards, and the next seconds carry the debt. A second's rest is not carried on. The service does not
+// publish its rule for overdrafts.
 type Budget struct {
 	rules Rules
 
@@ -21,19 +21,21 @@ type Budget struct {
 // Rules are the ways in which budgets may differ from the plain one.
 type Rules struct {
 	Unlimited bool // nothing is refused
-	// Longest is the longest time that a refusal asks a client to wait; 0 stands for as long as it takes.
+	// Longest is the longest time that a refusal asks a client to wait; 0 sets no bound.
 	Longest time.Duration
 }
 
 // state is what a budget has left, and owes.
 type state struct {
-	limit  float64 // RU/s
-	second int64   // that left counts for
-	left   float64 // of the second; below zero: debt
+	limit float64 // RU/s
+	// second is the second that left counts for.
+	second int64
+	// left is the rest of the second's request units; below zero: debt.
+	left   float64
 	demand demand
 }
 
-// New returns a budget of so many RU/s.
+// New returns a budget of limit RU/s.
 func New(limit float64, r Rules) *Budget {
 	return &Budget{rules: r, state: state{limit: limit, left: limit, second: math.MinInt64}}
 }
@@ -53,8 +55,8 @@ func (b *Budget) PerSecond() float64 {
 	return b.limit
 }
 
-// Admit reports whether a request may run now. If it may not, retry is how long until it may, if nothing else runs
-// meanwhile: at least a millisecond, at most Longest.
+// Admit reports whether a request may run now. If it may not, retry is the time until it may, if nothing else
+// runs before: at least a millisecond, at most Longest.
 func (b *Budget) Admit(now time.Time, p Priority) (ok bool, retry time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +107,10 @@ func (l *state) within(used float64) float64 { return min(l.limit, max(l.limit/1
 type usage struct {
 	at   int64 // the second that used counts for
 	used float64
-	last float64 // in the second before
-	peak float64 // in one second of the hour
+	// last is the spending of the second before.
+	last float64
+	// peak is the most spent in one second of the hour.
+	peak float64
 }
 
 func (u *usage) advance(second int64) {
@@ -133,7 +137,7 @@ func (l *state) allows(p Priority) bool {
 	return room > 0
 }
 
-// wait returns the number of seconds until a request is allowed, if nothing else is spent meanwhile.
+// wait returns the number of seconds until a request is allowed, if nothing else is spent before.
 func (l *state) wait(p Priority) int {
 	later := *l
 	for n := max(1, int(-l.left/l.limit)); ; n++ {

@@ -30,12 +30,14 @@ type Meter struct {
 	rus       float64
 	requests  int64
 	throttled int64
-	second    int64 // that current and refused count for
-	current   float64
-	refused   uint32
-	last      float64
-	peak      float64
-	history   *[HistorySeconds]Second // by second, modulo its length; nil before the first charge
+	// second is the second that current and refused count for.
+	second  int64
+	current float64
+	refused uint32
+	last    float64
+	peak    float64
+	// history holds one entry a second, at the second modulo the history's length; nil before the first charge.
+	history *[HistorySeconds]Second
 }
 
 // Add counts an admitted request.

@@ -9,13 +9,16 @@ const (
 	Low
 )
 
-// demand is what requests of high priority want of a second. Low ones may spend what is left beyond it, so that
-// they are refused first. As much is expected of a second as was wanted in the one before it; all of it when a
-// request of high priority was refused there. The service publishes no more than the order.
+// demand forecasts the spending of high-priority requests in a second. Low-priority requests may spend only the
+// rest, so that they are refused first. The forecast of a second is the demand of the second before; it is the
+// whole budget after a second that refused a request of high priority. The service publishes no more than the
+// order.
 type demand struct {
-	spent   float64 // by high priority in this second
-	refused bool    // there was not enough for high priority in this second
-	before  float64 // what high priority wanted in the second before
+	// spent is the spending of high priority in this second.
+	spent   float64
+	refused bool // there was not enough for high priority in this second
+	// before is the demand of high priority in the second before.
+	before float64
 }
 
 // advance begins the second that is gap seconds later.
@@ -30,7 +33,7 @@ func (d *demand) advance(gap, limit float64) {
 	}
 }
 
-// reserved returns how much of what is left of the second is kept for high priority.
+// reserved returns the part of the second's rest that is kept for high priority.
 func (d *demand) reserved(limit float64) float64 {
 	if d.refused {
 		return limit

@@ -25,14 +25,17 @@ import (
 //	m d <database>           databaseRecord
 //	m c <database> 0 <name>  containerRecord
 type Account struct {
-	cfg     Config
-	store   *kv.Store
-	pace    *budget.Pace // of changes of throughput
-	queries sql.Cache    // of the conditions of patches
+	cfg   Config
+	store *kv.Store
+	// pace limits how often throughput may change.
+	pace *budget.Pace
+	// queries caches the parsed conditions of patches.
+	queries sql.Cache
 
 	// splitting is held while partitions are split, before mu: finding where to takes long.
 	splitting sync.Mutex
-	due       atomic.Int64 // when the next split is to be done: nanoseconds since 1970
+	// due is when the next split must run, in nanoseconds since 1970.
+	due atomic.Int64
 
 	mu        sync.RWMutex
 	databases map[string]*database // mu guards all below
@@ -40,10 +43,12 @@ type Account struct {
 }
 
 type database struct {
-	id         string
-	rid        []byte
-	budgets    []*budget.Budget      // of the shared throughput, one a physical partition; nil without
-	sequence   *sequence             // of all writes where throughput is shared
+	id  string
+	rid []byte
+	// budgets divides shared throughput, one budget a physical partition; nil without shared throughput.
+	budgets []*budget.Budget
+	// sequence numbers all writes of a database with shared throughput.
+	sequence   *sequence
 	record     databaseRecord        // account.mu guards
 	containers map[string]*Container // account.mu guards
 }
@@ -75,7 +80,7 @@ type rangeRecord struct {
 	Max string `json:"max"`
 	// Parents are the partitions that it came from by splits, the oldest first.
 	Parents []ancestor `json:"parents,omitempty"`
-	// Since is the number of the split that made it, among those of the container; 0 for none.
+	// Since is the number of the split that made the partition, among the container's splits; 0 for none.
 	Since int `json:"since,omitempty"`
 	// Budget says which of the shares of the throughput it spends.
 	Budget int `json:"budget"`

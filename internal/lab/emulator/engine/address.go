@@ -37,7 +37,8 @@ func (a *Account) Gone(databaseRID string) bool {
 	return len(ridBytes(databaseRID)) == ridOfDatabase && a.databases[databaseRID] == nil
 }
 
-// ItemID returns the id of the item with a resource id, in the logical partition of a key; "" when there is none.
+// ItemID returns the id of the item with a resource id, in the logical partition of a key; "" when no item has
+// it.
 func (c *Container) ItemID(key, rid string) (id string, err error) {
 	raw := ridBytes(rid)
 	if len(raw) != containerRID+8 {
@@ -52,7 +53,7 @@ func (c *Container) ItemID(key, rid string) (id string, err error) {
 	return id, err
 }
 
-// IDs returns the ids of all items of a logical partition, those that have expired included.
+// IDs returns the ids of all items of a logical partition, expired ones included.
 func (c *Container) IDs(key string) (ids []string, err error) {
 	err = c.logical(key, func(id string, _ *header) { ids = append(ids, id) })
 	return ids, err

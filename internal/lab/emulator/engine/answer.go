@@ -24,11 +24,14 @@ type answer struct {
 	cursor cursor
 	call   Call
 	model  ru.Model
-	seeks  int // of the partition key of the request
+	// seeks counts the seeks for the partition key of the request.
+	seeks int
 
-	before []resumption // what earlier pages have passed
+	// before lists the ranges that earlier pages have passed.
+	before []resumption
 
-	loaded, loadedBytes int // of items
+	// loaded and loadedBytes count the items that the page has loaded.
+	loaded, loadedBytes int
 
 	rows   []byte // JSON, separated by commas
 	count  int
@@ -144,9 +147,9 @@ func (a *answer) render(r *row) ([]byte, error) {
 	return out, r.err
 }
 
-// collected returns the rows of a query that needs all matching items before the first row. They are
-// made anew for each page, which goes on after as many rows as were given; the work is charged with the
-// first page, so that a query costs the same with pages of any size.
+// collected returns the rows of a query that needs all matching items before the first row. Each page computes
+// all rows again and skips the rows already given; the first page carries the charge, so that a query costs the
+// same with pages of any size.
 func (a *answer) collected(keepUndefined bool) error {
 	all := a.bound.Collector(keepUndefined)
 	err := a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
@@ -178,7 +181,7 @@ func (a *answer) collected(keepUndefined bool) error {
 
 // byID returns rows in the order of ids, or against it: queries within one logical partition that order by id.
 func (a *answer) byID() error {
-	if len(a.cursor.Sorted) > 0 { // of a page over a range of keys: it names the last item, not what follows
+	if len(a.cursor.Sorted) > 0 { // a cursor over a range of keys names the last item given
 		a.cursor.Sorted = nil
 		if !a.scan.reverse {
 			a.cursor.At = append(a.cursor.At, 0)
@@ -192,8 +195,8 @@ func (a *answer) byID() error {
 	})
 }
 
-// row adds the row of the item that the scan is at, unless it has none or comes before those that are wanted. It calls
-// pass when the item has been passed, with the number of its rows.
+// row adds the row of the scan's current item, unless the item has no row or its row precedes the wanted ones.
+// Once the item has been passed, row calls pass with the number of the item's rows.
 func (a *answer) row(pass func(rows int)) (step, error) {
 	skip, take := a.bound.Window()
 	switch {

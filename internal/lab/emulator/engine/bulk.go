@@ -11,7 +11,8 @@ import (
 
 // Bulk is operations on items of one physical partition that are done each for itself.
 type Bulk struct {
-	Key      string   // of all operations; "": Keys has those of each
+	// Key is the partition key of all operations; "": Keys has one for each operation.
+	Key      string
 	Keys     []string // partition keys, JSON arrays
 	Requests []Write
 	GoOn     bool // after one that fails, the others are done all the same
@@ -25,8 +26,8 @@ func (b Bulk) key(i int) string {
 	return b.Key
 }
 
-// Bulk does operations in their order, each for itself, under one sequence number. When it returns without an error,
-// those that succeeded are durable.
+// Bulk does operations in their order, each for itself, under one sequence number. When it returns without an
+// error, the operations that succeeded are durable.
 func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
 	if c.Definition().PartitionKey.Version == 0 {
 		return c.bulkAnywhere(call, b)

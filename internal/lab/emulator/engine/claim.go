@@ -19,8 +19,8 @@ func uniqueName(header []byte, levels, n int, digest []byte) []byte {
 	return append(append(name, byte(n)), digest...)
 }
 
-// claim takes the unique keys of the new version of an item and releases those of the old one, or
-// refuses the write because another item has one of them: a *refusal.Error.
+// claim takes the unique keys of an item's new version and releases the old version's, or refuses the write
+// with a *refusal.Error because another item has one of the keys.
 func (w *writing) claim(b *kv.Batch, from kv.Reader) error {
 	u := w.revision.Unique
 	if len(u) == 0 {
@@ -62,8 +62,8 @@ func (w *writing) taken(from kv.Reader, name []byte) (bool, error) {
 	return alive, err
 }
 
-// release removes the entries of a stored item that are still its own: those of an expired item may
-// have gone to another since.
+// release removes the entries of a stored item that the item still owns: another item may have taken an expired
+// item's entries since.
 func release(u schema.UniqueKeys, b *kv.Batch, from kv.Reader, item []byte, levels int) error {
 	if len(u) == 0 {
 		return nil

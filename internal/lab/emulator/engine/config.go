@@ -11,10 +11,12 @@ import (
 
 // Config says how an account keeps its data and what it models. All of it must be set, but for Write.
 type Config struct {
-	DataDir            string // not used in memory
-	InMemory           bool   // no log, nothing outlives Close
-	Sync               bool   // an acknowledged write survives a power failure
-	PhysicalPartitions int    // of every new container; 0: by its throughput
+	DataDir  string // not used in memory
+	InMemory bool   // no log, nothing outlives Close
+	Sync     bool   // an acknowledged write survives a power failure
+	// PhysicalPartitions is the number of physical partitions in every new container; 0: the throughput
+	// decides.
+	PhysicalPartitions int
 	Rules              budget.Rules
 	Limits             Limits
 	SplitTakes         time.Duration
@@ -24,6 +26,6 @@ type Config struct {
 	// Fatal ends the process: the data directory cannot be written any more. Nothing is acknowledged after it was called.
 	Fatal func(error)
 
-	// Write stands in for File.Write in the data directory: tests fill a disk by it.
+	// Write replaces File.Write in the data directory: tests fill a disk with it.
 	Write func(*os.File, []byte) (int, error)
 }

@@ -19,12 +19,14 @@ type Container struct {
 	docs     string // the link of its items, which their own begin with
 	account  *Account
 	database *database
-	layout   atomic.Pointer[[]*partition] // in the order of their ranges; replaced under account.mu
+	// layout lists the partitions in the order of their ranges; it is replaced under account.mu.
+	layout atomic.Pointer[[]*partition]
 
 	record  containerRecord // account.mu guards
 	current atomic.Pointer[revision]
-	deleted atomic.Bool  // set under the locks of all partitions
-	retired []*partition // those that were split since the Server was opened; account.mu guards
+	deleted atomic.Bool // set under the locks of all partitions
+	// retired lists the partitions that were split since the Server was opened; account.mu guards.
+	retired []*partition
 
 	// earliest is a second before which no item expires; it spares the sweep of containers in which
 	// nothing can have. 0: unknown.

@@ -18,29 +18,33 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// cursor is where a query goes on: the content of a continuation token, in the form of the service's. It depends on
+// cursor marks where a query resumes: the content of a continuation token, in the service's form. It depends on
 // nothing that the Server holds, so it outlives a restart.
 type cursor struct {
 	passed
-	Later []passed // what was passed of ranges behind: a split has put them there
-	Rows  int      // rows given or skipped so far
-	Pages int      // given so far
+	// Later lists the passed parts of later ranges: a split has moved them there.
+	Later []passed
+	Rows  int // rows given or skipped so far
+	Pages int // given so far
 	placed
 
-	rid []byte // of the container
+	// rid is the container's resource id.
+	rid []byte
 }
 
 // passed is how far a query has come in a range of effective partition keys.
 type passed struct {
-	Made     uint64 // number of the last item passed
-	Min, Max string // of the range; both "": nothing has been passed
+	Made uint64 // number of the last item passed
+	// Min and Max bound the range; both "": nothing has been passed.
+	Min, Max string
 }
 
-// placed is where a query goes on that cannot tell by the last item alone. The service has such a part too, of a form
-// that is not known.
+// placed marks where a query resumes when the last item alone does not tell the place. The service has such a
+// part too, in an unknown form.
 type placed struct {
-	Query  uint64       `json:"q"`           // hash of the text and the parameters
-	At     []byte       `json:"k,omitempty"` // by id: where to go on; sorted: the last item given
+	Query uint64 `json:"q"` // hash of the text and the parameters
+	// At is, in the order of ids, where to resume; in the order of properties, the last item given.
+	At     []byte       `json:"k,omitempty"`
 	Inside int          `json:"i,omitempty"` // rows of the last item that were given, when a page ended inside it
 	Sorted []sortedJSON `json:"v,omitempty"` // sorted: its ORDER BY values
 }
@@ -70,7 +74,8 @@ func queryHash(body []byte) uint64 {
 // tokenForm has the parts of a token: the last item, pages and rows so far, and what is the same in all.
 const tokenForm = "-RID:~%s#RT:%d#TRC:%d#ISV:2#IEO:65599#QCF:8"
 
-// token returns the continuation. The first is an object, later ones are lists of one, as those of the service are.
+// token returns the continuation. The first is an object, later ones are lists of one object, as the service
+// sends them.
 func (c cursor) token() string {
 	list := []tokenJSON{c.tokenOf(c.passed)}
 	if len(c.At) > 0 || c.Inside > 0 {

@@ -23,8 +23,10 @@ func (a *Account) partitions(t Throughput) int {
 type Resource struct {
 	Body []byte
 	ETag string
-	In   string // of a container: the resource id of its database
-	LSN  uint64 // of the partition after its making, where containers share throughput; 0: not known
+	// In is, for a container, the resource id of its database.
+	In string
+	// LSN is the partition's sequence number after the making, where containers share throughput; 0: not known.
+	LSN uint64
 }
 
 // CreateDatabase makes a database, with throughput for its containers to share unless t is nil.

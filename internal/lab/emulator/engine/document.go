@@ -12,7 +12,8 @@ import (
 // from request to request.
 type document struct {
 	schema.Item
-	keys fastjson.Parser // of the partition key in the request
+	// keys parses the partition key in the request.
+	keys fastjson.Parser
 
 	// tail is where in JSON, at a comma, the members begin that patches have added; 0: nowhere.
 	tail int

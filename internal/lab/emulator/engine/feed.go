@@ -23,7 +23,7 @@ type Feed struct {
 	Since   int64  // _ts from which on versions are wanted
 }
 
-// Changes returns a page of the change feed; its ETag is where the next goes on.
+// Changes returns a page of the change feed; the page's ETag says where the next page resumes.
 func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error) {
 	f := feed{Feed: r, ctx: ctx, container: c, call: call}
 	if err := f.setScope(); err != nil {
@@ -58,10 +58,12 @@ type feed struct {
 	container *Container
 	call      Call
 	partition *partition
-	spans     []span // of the partition that are asked for; empty: nothing of it
-	snapshot  *kv.View
-	lsn       uint64 // of the last write that the snapshot shows
-	ttl       int32
+	// spans lists the asked parts of the partition; empty: nothing of it.
+	spans    []span
+	snapshot *kv.View
+	// lsn is the sequence number of the last write that the snapshot shows.
+	lsn uint64
+	ttl int32
 
 	rows   []byte
 	count  int
@@ -71,8 +73,8 @@ type feed struct {
 	work   ru.QueryWork
 }
 
-// setScope finds what is asked for: a physical partition by its id, narrowed by effective partition
-// keys or by a partition key; or either of these alone, if it lies in one physical partition.
+// setScope finds the scope of the request: a physical partition by its id, narrowed by effective partition keys
+// or by a partition key; or either of these alone, if it lies in one physical partition.
 func (f *feed) setScope() error {
 	var parser fastjson.Parser
 	values, _, err := f.container.current.Load().prefixOf(&parser, f.Key)

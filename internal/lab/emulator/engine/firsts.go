@@ -18,13 +18,15 @@ type firsts struct {
 
 // candidate is an item noted for its place in an order.
 type candidate struct {
-	values []sql.Value // of the ORDER BY properties
+	// values holds the ORDER BY properties of the item.
+	values []sql.Value
 	made   uint64
 	item   *kv.Entry
-	at     []byte // what name returns where there is no item
+	// at is the result of name for a candidate without an item.
+	at []byte
 }
 
-// name returns the key of the item, without what stands before it.
+// name returns the key of the item, without the prefix.
 func (c *candidate) name() []byte {
 	if c.item == nil {
 		return c.at

@@ -19,7 +19,8 @@ import (
 // replacement is a throughput that waits for splits.
 type replacement struct {
 	RUs float64 `json:"rus"`
-	Due int64   `json:"due"` // when the splits are done: nanoseconds since 1970
+	// Due is when the splits are done, in nanoseconds since 1970.
+	Due int64 `json:"due"`
 }
 
 // splitFull splits a partition that holds too much, unless it has shrunk to one key since.
@@ -57,7 +58,7 @@ func (w *writing) fits(from kv.Reader, before, next counters) error {
 	return nil
 }
 
-// divisible reports whether the partition holds two partition keys, that of the item included.
+// divisible reports whether the partition holds two partition keys, the item's own key included.
 func (w *writing) divisible(from kv.Reader) bool {
 	low, high := w.container.bounds(w.partition.span)
 	key := w.name[:prefixLen+levelLen*w.revision.Levels()]
@@ -92,7 +93,7 @@ func (a *Account) raise(o owned, now time.Time) error {
 	defer a.mu.Unlock()
 	o, err := a.offer(o.offer.ID)
 	if err != nil {
-		return nil // dropped meanwhile
+		return nil // dropped since
 	}
 	next := *o.offer
 	next.RUs, next.Pending = next.Pending.RUs, nil

@@ -13,15 +13,19 @@ import (
 //	count:1, then the covered values: kind:1 and
 //	  number 8 bytes of float64, string length:1 and bytes, others nothing
 type header struct {
-	lsn        uint64 // of the last write
-	position   uint8  // of that write in its transaction
-	created    uint64 // of the first
-	modified   int64  // _ts: seconds since 1970
-	ttl        int32  // the item's own time to live in seconds, -1 never, 0 none said
-	size       uint32 // bytes of minified JSON without system properties: what is charged
-	terms      uint32 // units of the index, as charged
-	wide       bool   // it has numbers that queries write otherwise than point reads
-	generation uint32 // of the definition that the covered values were taken under
+	// lsn is the sequence number of the last write.
+	lsn uint64
+	// position is the place of the last write in its transaction.
+	position uint8
+	// created is the sequence number of the first write.
+	created  uint64
+	modified int64  // _ts: seconds since 1970
+	ttl      int32  // the item's own time to live in seconds, -1 never, 0 none said
+	size     uint32 // bytes of minified JSON without system properties: what is charged
+	terms    uint32 // units of the index, as charged
+	wide     bool   // it has numbers that queries write otherwise than point reads
+	// generation numbers the definition under which the covered values were taken.
+	generation uint32
 	covered    []byte // encoded values
 }
 

@@ -20,9 +20,9 @@ func etagOf(h *header) string {
 	return string(append(appendVersion(b, h), '"'))
 }
 
-// appendVersion appends what an ETag quotes. The sequence number of the last write and its place in a transaction, as
-// far as they have room, and its second tell all versions of an item apart, also after it was deleted and created
-// anew.
+// appendVersion appends the text that an ETag quotes. It distinguishes all versions of an item, also after a
+// deletion and a new creation, by the sequence number of the last write, its place in a transaction (both as
+// far as they have room) and its second.
 func appendVersion(dst []byte, h *header) []byte {
 	return appendETag(dst, uint32(h.version()), h.modified)
 }
@@ -36,8 +36,8 @@ func appendETag(dst []byte, number uint32, second int64) []byte {
 	return append(hex.AppendEncode(dst, raw[4:]), "0000"...)
 }
 
-// appendBody appends an item with its system properties at the end. What patches have added, from tail on, stands
-// before the last of them.
+// appendBody appends an item with its system properties at the end. Members that patches have added, from tail
+// on, precede the last system property.
 func (c *Container) appendBody(dst []byte, d *document, h *header) []byte {
 	head, tail := d.JSON[:len(d.JSON)-1], []byte(nil)
 	if d.tail > 0 {

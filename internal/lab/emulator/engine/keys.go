@@ -27,7 +27,7 @@ const (
 	spaceLog     = 'l'
 )
 
-// prefixLen is the length of what stands before the effective partition key.
+// prefixLen is the length of the part before the effective partition key.
 const prefixLen = 5
 
 // levelLen is the length of one level of an effective partition key.
@@ -37,7 +37,7 @@ func appendPrefix(dst []byte, space byte, container uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, space), container)
 }
 
-// after returns the smallest key that is greater than every key with this prefix; nil when there is none.
+// after returns the smallest key that is greater than every key with this prefix; nil when no key is greater.
 func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

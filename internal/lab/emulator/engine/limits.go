@@ -7,8 +7,8 @@ import (
 	"binnacle/internal/charges/ru"
 )
 
-// Limits are the bounds that the service sets. The zero value of each means the service's own; a test
-// may set it lower. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
+// Limits are the service's bounds. The zero value of a field selects the service's own bound; a test may lower
+// it. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
 type Limits struct {
 	// ResponseBytes is where a page of a query ends. Default 4 MB. A single item may exceed it.
 	ResponseBytes int `kong:"-"`

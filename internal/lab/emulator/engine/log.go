@@ -13,9 +13,9 @@ import (
 //
 //	l <container:4> <partition:2> <lsn:8> <epk:16 x levels> <id>   = _ts:8
 //
-// Every write of a transaction has a sequence number of its own. After a split the entries stay where they are:
-// a child reads those of its ancestors, as far as they lie in its range, before its own. So a split
-// copies nothing, and a page of the change feed reads only what is new.
+// Every write of a transaction has its own sequence number. After a split the entries stay where they are: a
+// child reads its ancestors' entries, as far as they lie in its range, before its own. So a split copies
+// nothing, and a page of the change feed reads only new entries.
 
 // ancestor is a partition that another came from by splits.
 type ancestor struct {

@@ -65,8 +65,8 @@ type resumption struct {
 	inside int
 }
 
-// goOnAt leaves out the physical partitions that earlier pages have passed. A split since then has replaced the
-// one where the last page ended by two, and each goes on there.
+// goOnAt leaves out the physical partitions that earlier pages have passed. If a split has since replaced the
+// one where the last page ended, both children resume there.
 func (a *answer) goOnAt() error {
 	if a.cursor.Min == "" && a.cursor.Max == "" {
 		return nil

@@ -20,18 +20,19 @@ type offer struct {
 	RUs         float64 `json:"rus"` // manual RU/s, or the autoscale maximum
 	Autoscale   bool    `json:"autoscale"`
 	Highest     float64 `json:"highest"` // the most RUs ever was
-	// Pending is the throughput that physical partitions are being split for; nil when none are. No
-	// other is accepted meanwhile.
+	// Pending is the throughput that running splits of physical partitions prepare for; nil while no split
+	// runs. The offer accepts no other change until then.
 	Pending *replacement `json:"pending,omitempty"`
-	// AutoUpgrade is how the autoscale maximum is to grow by itself: kept as it was sent, and not modelled.
+	// AutoUpgrade says how the autoscale maximum should grow: kept as it was sent, and not modelled.
 	AutoUpgrade json.RawMessage `json:"autoUpgrade,omitempty"`
 }
 
 // Throughput is what a client asks for: in headers when it creates, in a body when it replaces.
 type Throughput struct {
-	RUs         float64
-	Autoscale   bool
-	AutoUpgrade json.RawMessage // of an autoscale offer; may be nil
+	RUs       float64
+	Autoscale bool
+	// AutoUpgrade is the growth rule of an autoscale offer; may be nil.
+	AutoUpgrade json.RawMessage
 }
 
 // defaultRUs is the manual throughput of a container that is created without any, in a database

@@ -52,7 +52,7 @@ func (a *Account) Offers() [][]byte {
 	return out
 }
 
-// OfferState is an offer as it is on the wire, with what is said of it beside.
+// OfferState is an offer in its wire form, with the state that answers report about it.
 type OfferState struct {
 	Resource
 	Floor   float64 // the lowest throughput that it may be set to

@@ -22,7 +22,7 @@ const (
 	OpReplace
 	OpDelete
 	OpPatch
-	OpRead // in a transaction only
+	OpRead // allowed in a transaction only
 )
 
 // addresses reports whether the operation names its item by id, and not by what it writes.
@@ -30,9 +30,10 @@ func (op Operation) addresses() bool { return op != OpCreate && op != OpUpsert }
 
 // Write is one write of one item, as a client asks for it.
 type Write struct {
-	Op        Operation
-	Key       string // the partition key, a JSON array; "": all its properties are undefined
-	ID        string // of the item, not for OpCreate and OpUpsert
+	Op  Operation
+	Key string // the partition key, a JSON array; "": all its properties are undefined
+	// ID is the item's id; OpCreate and OpUpsert ignore it.
+	ID        string
 	Body      []byte // the item, or the patch; it is not kept
 	Match     string // If-Match
 	NoneMatch string // If-None-Match
@@ -41,20 +42,27 @@ type Write struct {
 
 // Read is a point read of one item.
 type Read struct {
-	Key    string // as in Write
+	// Key is the partition key, in the form of Write.Key.
+	Key    string
 	ID     string
 	Factor float64 // how often the read is charged
 }
 
 // Result is what came of an operation on items of one logical partition.
 type Result struct {
-	Body    []byte // of the item; nil when it was not wanted
-	ETag    string // of the item; "" after OpDelete
-	Charge  float64
-	Created bool   // by a write: there was no such item
-	Range   string // of the physical partition that served it
-	LSN     uint64 // of the partition, as a session token says it
-	ItemLSN uint64 // of the item's last write
+	// Body is the item; nil when it was not wanted.
+	Body []byte
+	// ETag is the item's version; "" after OpDelete.
+	ETag   string
+	Charge float64
+	// Created reports that a write found no such item.
+	Created bool
+	// Range is the id of the physical partition that served the request.
+	Range string
+	// LSN is the partition's sequence number, as a session token says it.
+	LSN uint64
+	// ItemLSN is the sequence number of the item's last write.
+	ItemLSN uint64
 }
 
 // Outcome is what came of one operation of a transaction.

@@ -18,16 +18,16 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// partition is one physical partition of a container: a range of effective partition keys with a
-// budget of its own.
+// partition is one physical partition of a container: a range of effective partition keys with a budget.
 type partition struct {
 	rangeRecord
-	number  uint64         // the same as ID
-	span                   // of Min and Max
-	counter []byte         // key of the counters in the store
-	budget  *budget.Budget // shared by the containers of a database with throughput of its own
-	meter   budget.Meter
-	bill    bill
+	number  uint64 // the same as ID
+	span           // Min and Max, decoded
+	counter []byte // key of the counters in the store
+	// budget limits the partition's RU/s; containers of a database with shared throughput share it.
+	budget *budget.Budget
+	meter  budget.Meter
+	bill   bill
 
 	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
 	// numbers become visible in their order.
@@ -35,13 +35,15 @@ type partition struct {
 	count counters // mu guards; set by counted
 	// sequence gives the numbers of writes; answers name its last one.
 	sequence *sequence
-	gone     bool  // it was split; mu guards
-	due      int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	gone     bool // it was split; mu guards
+	// due is when the split for storage is done, in nanoseconds since 1970; 0: no split is due; mu guards.
+	due int64
 }
 
 // counters are kept with every write, in its batch.
 type counters struct {
-	lsn   uint64 // of the last write; never used again
+	// lsn is the sequence number of the last write; never used again.
+	lsn   uint64
 	items int64
 	bytes int64
 }

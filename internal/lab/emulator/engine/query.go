@@ -10,27 +10,33 @@ import (
 // Query asks for a page of a query's answer.
 type Query struct {
 	Scope
-	Bound        *sql.Bound
-	Sent         []byte        // the query as it was sent: a continuation belongs to one
-	Plan         func() []byte // of the query, for a client that has to go by it
-	Continuation string        // of the page before; "": the first
-	Limit        int           // rows of a page
-	Cross        bool          // it may go over several partition keys
-	IndexUse     bool          // it is asked which indexes serve it
+	Bound *sql.Bound
+	Sent  []byte // the query as it was sent: a continuation belongs to one
+	// Plan returns the query's plan, for a client that needs one.
+	Plan func() []byte
+	// Continuation is the token from the page before; "": the first page.
+	Continuation string
+	Limit        int  // rows of a page
+	Cross        bool // it may go over several partition keys
+	IndexUse     bool // it is asked which indexes serve it
 }
 
 // Page is one page of items, or of what a query makes of them.
 type Page struct {
-	Rows         []byte // JSON, separated by commas
-	Count        int
-	Charge       float64
-	Loaded       int // items of a query that were loaded
-	LoadedBytes  int
-	Range        string // of the physical partition that served it; "": several did
-	LSN          uint64 // with Range: as a session token says it
-	Continuation string // of a query: where the next page goes on; "": there is none
-	ETag         string // of the change feed: where the next page goes on
-	IndexUse     []byte // where it was asked for: JSON
+	Rows        []byte // JSON, separated by commas
+	Count       int
+	Charge      float64
+	Loaded      int // items of a query that were loaded
+	LoadedBytes int
+	// Range is the id of the physical partition that served the page; "": several did.
+	Range string
+	// LSN is the sequence number of Range, as a session token says it.
+	LSN uint64
+	// Continuation says where a query's next page resumes; "": no page follows.
+	Continuation string
+	// ETag says where the next page of the change feed resumes.
+	ETag     string
+	IndexUse []byte // where it was asked for: JSON
 }
 
 // Query returns one page of a query's answer.

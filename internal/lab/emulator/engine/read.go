@@ -61,7 +61,7 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 // gives it, without a charge, since it has not looked at anything.
 func (c *Container) misaddressed(err error) error { return c.parts()[0].refuses(refusal.Of(err)) }
 
-// lookup reads an item; the body is nil when there is none.
+// lookup reads an item; the body is nil when no item has the name.
 func (c *Container) lookup(name []byte, now time.Time) (head header, body []byte, err error) {
 	st := c.account.store
 	e := st.Get(name)

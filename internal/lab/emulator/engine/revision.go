@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/lab/emulator/schema"
 )
 
-// revision is a definition with the number it has among those of its container.
+// revision is a definition with its number among the container's definitions.
 type revision struct {
 	*schema.Definition
 	generation uint32
@@ -20,7 +20,7 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 	case err != nil:
 		return nil, err
 	case !ok:
-		return make(schema.Key, r.Levels()), nil // of an item that has none of its properties
+		return make(schema.Key, r.Levels()), nil // the item has none of the key's properties
 	case len(key) < r.Levels():
 		return nil, refusal.KeyMismatch(mismatch+": it has %d of %d components", len(key), r.Levels())
 	}

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Resource ids are random, so that two emulators in one process never share one: SDKs key caches by them. A database
-// has 4 bytes, a container those and 4 more, an item those and 8 more. The high bit of a container's own bytes is set,
-// unlike that of the other children of a database.
+// Resource ids are random, so that two emulators in one process never share one: SDKs key caches by them. A
+// database has 4 bytes, a container these 4 and 4 more, an item the container's 8 and 8 more. The high bit of a
+// container's own bytes is set; other children of a database have it clear.
 const (
 	ridOfDatabase = 4
 	containerRID  = 8

@@ -16,12 +16,14 @@ import (
 type row struct {
 	revision *revision
 	paths    []sql.Path
-	places   []int // of each path: an index into the covered values, or one of those below
+	// places holds, for each path, an index into the covered values or one of the constants below.
+	places []int
 
 	entry   *kv.Entry // the item
 	head    header
 	covered []schema.CoveredValue
-	decoded bool   // covered is that of the header
+	// decoded reports that covered holds the header's values.
+	decoded bool
 	raw     []byte // the body, once read
 	buf     []byte // room for it
 	parser  fastjson.Parser

@@ -22,7 +22,8 @@ type scan struct {
 	reverse   bool
 	sorting   bool // matching items are not loaded, but only noted for their order
 
-	bounds   []bound         // conditions that the index can answer: those that compare a property and a number
+	// bounds lists the conditions that the index can answer: comparisons of a property and a number.
+	bounds   []bound
 	served   []sql.Condition // the others
 	residual []sql.Condition // the others: the item is loaded to test them
 	row      *row

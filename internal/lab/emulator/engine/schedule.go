@@ -27,7 +27,7 @@ func (a *Account) Complete(now time.Time) {
 		return
 	}
 	defer a.splitting.Unlock()
-	a.due.Store(nothingDue) // what is scheduled from here on, or found below, lowers it again
+	a.due.Store(nothingDue) // a split that is scheduled from here on, or found below, lowers it again
 	for _, co := range a.containers() {
 		for _, p := range co.parts() {
 			a.attempt(now, p.dueAt(), func() error { return a.splitFull(co, p) })

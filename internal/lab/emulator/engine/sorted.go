@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/lab/emulator/sql"
 )
 
-// sorted adds rows in the order of properties. It notes all matching items, and loads those of the page. keepUndefined
-// includes items without the property.
+// sorted adds rows in the order of properties. It notes all matching items, and loads the page's items.
+// keepUndefined includes items without the property.
 func (a *answer) sorted(keepUndefined bool) error {
 	q := a.bound.Query()
 	skip, take := a.bound.Window()

@@ -91,7 +91,7 @@ func keyRoles(def *schema.Definition, paths []sql.Path) []int {
 			continue
 		}
 		if at := def.Place(p); at >= 0 && at < def.Levels() {
-			roles[i] = at // the paths of the key come first among those that are covered
+			roles[i] = at // the key's paths come first among the covered paths
 		} else if p.Key() == "/id" {
 			roles[i] = roleID
 		}
@@ -165,7 +165,7 @@ func idSpan(logical []byte, roles []int, comparisons []sql.Comparison) (span, bo
 	return s, true
 }
 
-// merge sorts spans and joins those that overlap.
+// merge sorts spans and joins overlapping ones.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return bytes.Compare(a.low, b.low) })
 	var out []span

@@ -106,8 +106,8 @@ func (p *partition) bounds(levels int) (low, high *big.Int) {
 	return new(big.Int).SetBytes(a), new(big.Int).SetBytes(b)
 }
 
-// split replaces a partition by two and divides the throughput anew. In a shared database the right half spends of the
-// given share. splitting is held. A container that has been dropped meanwhile is left alone.
+// split replaces a partition by two and divides the throughput again. In a shared database the right half draws
+// on the given share. The caller holds splitting. split leaves alone a container that has been dropped since.
 func (a *Account) split(co *Container, p *partition, cut []byte, share int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

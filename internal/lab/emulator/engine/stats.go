@@ -15,11 +15,13 @@ type Stats struct {
 	Min   string `json:"minInclusive"` // effective partition keys
 	Max   string `json:"maxExclusive"`
 	Items int64  `json:"items"` // stored, expired ones that are not removed yet included
-	Bytes int64  `json:"bytes"` // of their minified JSON without system properties
-	// Budget is RU/s, shared with other containers in a database with throughput of its own.
+	// Bytes is the size of the items' minified JSON without system properties.
+	Bytes int64 `json:"bytes"`
+	// Budget is RU/s; containers of a database with shared throughput share it.
 	Budget float64 `json:"budgetRUs"`
 	budget.Totals
-	Interval ru.Interval `json:"chargedInterval"` // of RUs
+	// Interval bounds the charged request units.
+	Interval ru.Interval `json:"chargedInterval"`
 }
 
 // bill is what a partition has charged by all models. It is safe for concurrent use.
@@ -102,7 +104,8 @@ type Range struct {
 	Min, Max string   // effective partition keys, half-open
 	Parents  []string // ids of the partitions that it came from by splits, the oldest first
 	Since    int      // number of the split that made it; 0 for none
-	LSN      uint64   // of its last write
+	// LSN is the sequence number of the last write.
+	LSN uint64
 }
 
 // Ranges returns the physical partitions in the order of their ranges.

@@ -26,8 +26,8 @@ func (a *Account) Sweep(ctx context.Context, now time.Time) (removed int, err er
 	return removed, nil
 }
 
-// sweep walks all headers of a container. It learns meanwhile when the next item expires:
-// until then there is nothing to do. A write from now on says so itself, see container.expires.
+// sweep walks all headers of a container. On the way it learns when the next item expires: until then a sweep
+// has nothing to do. A write from now on lowers that time, see container.expires.
 func (c *Container) sweep(ctx context.Context, now time.Time) (int, error) {
 	c.earliest.Store(never)
 	removed, err := c.walkExpired(ctx, now)

@@ -20,7 +20,8 @@ type transaction struct {
 	at        []byte // effective partition key
 
 	charge ru.Interval
-	count  counters // of the partition, after it
+	// count holds the partition's counters after the transaction.
+	count counters
 }
 
 // transactionStep is one operation and its result.

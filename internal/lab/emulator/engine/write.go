@@ -22,9 +22,10 @@ type writing struct {
 	revision  *revision
 	doc       *document
 	call      Call
-	position  int          // among the writes of a transaction, which share a log sequence number
-	again     bool         // the transaction has written the item before
-	patch     *patch.Patch // of OpPatch
+	position  int  // among the writes of a transaction, which share a log sequence number
+	again     bool // the transaction has written the item before
+	// patch is the parsed body of OpPatch.
+	patch *patch.Patch
 
 	partition *partition
 	name      []byte // key of the header
@@ -95,7 +96,7 @@ func (w *writing) parse() (err error) {
 	return nil
 }
 
-// address places the write at the partition key of the request, which must be that of the item.
+// address places the write at the partition key of the request, which must equal the item's key.
 func (w *writing) address(key schema.Key) error {
 	switch w.Op {
 	case OpRead, OpDelete, OpPatch:
@@ -137,7 +138,7 @@ func (w *writing) result() Result {
 	return r
 }
 
-// refused finishes a write that did not happen: what it was refused for must be durable.
+// refused finishes a write that did not happen: the state that caused the refusal must be durable.
 func (w *writing) refused(err error) error {
 	f := w.partition.refuses(refusal.Of(err))
 	if !f.Throttled() {
@@ -172,8 +173,8 @@ func (w *writing) locked() (*kv.Batch, error) {
 	return batch, nil
 }
 
-// stage checks the write against what from holds and adds it to a batch, under the lock of the physical
-// partition. It returns the counters after it. A *refusal.Error says what it is to be charged.
+// stage checks the write against the state in from and adds it to a batch, under the lock of the physical
+// partition. It returns the counters after it. A *refusal.Error carries the write's charge.
 func (w *writing) stage(b *kv.Batch, from kv.Reader, count counters) (counters, error) {
 	var err error
 	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.call.Now)
@@ -254,7 +255,7 @@ func (w *writing) noteExpiry() {
 	}
 }
 
-// check holds the operation and its preconditions against what is there.
+// check tests the operation and its preconditions against the stored item.
 func (w *writing) check() *refusal.Error {
 	id := w.doc.ID
 	switch {

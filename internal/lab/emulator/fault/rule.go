@@ -23,8 +23,8 @@ const (
 
 var operations = []string{Create, Upsert, Replace, Patch, Delete, Batch, Read, Query, Changes, Metadata}
 
-// Rule is what happens to some requests. Its zero value is for every operation on items, hits each of them, for ever,
-// and does nothing: a rule must have an effect.
+// Rule sets what happens to some requests. Its zero value covers every operation on items, hits each request,
+// without end, and does nothing: a rule must have an effect.
 type Rule struct {
 	// Name is said in the answers that the rule makes, and in its counts.
 	Name string `json:"name,omitempty"`

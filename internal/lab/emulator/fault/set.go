@@ -19,7 +19,7 @@ type Set struct {
 	changed chan struct{} // closed when the rules change; nil without rules
 }
 
-// counted is a rule with what it has done.
+// counted is a rule with its counts and its source of chance.
 type counted struct {
 	Rule
 	matched int
@@ -27,11 +27,13 @@ type counted struct {
 	chance  *rand.Rand
 }
 
-// Counts is a rule with what it has done since it was set.
+// Counts is a rule with its counts since it was set.
 type Counts struct {
 	Rule
-	Matched int `json:"matched"` // requests that it was for
-	Hits    int `json:"hits"`    // of these, those that it hit
+	// Matched counts the requests that the rule covers.
+	Matched int `json:"matched"`
+	// Hits counts the matched requests that the rule hit.
+	Hits int `json:"hits"`
 }
 
 // State is the rules of a Set. The same rules with the same seed do the same to the same requests.
@@ -48,8 +50,8 @@ type Effect struct {
 	Changed <-chan struct{}
 }
 
-// Replace puts rules in the place of those that there are, if all of them are valid. Of several that hit a request,
-// the first one counts. The seed decides what is left to chance.
+// Replace replaces all rules, if all of the new ones are valid. When several rules hit a request, the first one
+// counts. The seed decides all that depends on chance.
 func (s *Set) Replace(seed uint64, rules ...Rule) error {
 	var all []error
 	next := make([]*counted, len(rules))

@@ -89,8 +89,8 @@ func (w *termWalk) property(v *fastjson.Value, r *rule, verdict verdict, name st
 	}
 }
 
-// walk visits a value and all below it. r is its rule, nil where the policy says nothing any more;
-// verdict is that of the nearest subtree rule above.
+// walk visits a value and its descendants. r is the value's rule, nil below the last rule of the policy;
+// verdict is the verdict of the nearest subtree rule above.
 func (w *termWalk) walk(v *fastjson.Value, r *rule, verdict verdict, at position) {
 	if r != nil && r.subtree != unsaid {
 		verdict = r.subtree
@@ -128,7 +128,7 @@ func (w *termWalk) structure(verdict verdict, at position) {
 	}
 }
 
-// scalar adds the entries of a scalar: its path and its value; nil stands for undefined.
+// scalar adds the entries of a scalar: its path and its value; a nil value is undefined.
 func (w *termWalk) scalar(path uint64, v *fastjson.Value) {
 	var h maphash.Hash
 	h.SetSeed(termSeed)

@@ -30,9 +30,9 @@ type compositeIndex struct {
 	IndexImpactScore string
 }
 
-// Use returns, as JSON, of each path that a query filters or sorts by whether the index serves it. What no
-// index can serve is not among the paths that could be. Composite indexes are used for sorting only. key are
-// the paths of the partition key that the request itself names.
+// Use returns, as JSON, whether the index serves each path that a query filters or sorts by. The potential
+// paths leave out conditions that no index can serve. Composite indexes are used for sorting only. key are the
+// paths of the partition key that the request itself names.
 func (p *Policy) Use(b *sql.Bound, key [][]string) []byte {
 	q := b.Query()
 	out := useJSON{

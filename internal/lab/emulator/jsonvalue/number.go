@@ -16,7 +16,8 @@ import (
 type Shape struct {
 	Plain bool // all numbers are written as they are kept
 	Wide  bool // queries write one of the numbers otherwise
-	Depth int  // of objects and arrays inside each other
+	// Depth is the depth of nested objects and arrays.
+	Depth int
 }
 
 // ShapeOf returns the shape of a value. A number beyond float64 is ErrInvalid.

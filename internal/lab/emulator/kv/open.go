@@ -23,8 +23,8 @@ var ErrFormer = errors.New("it was written by an earlier release, in a format th
 
 const suffix = ".kv"
 
-// notPebble is a file by which releases with Pebble refuse the directory, as one of a format that they do not know.
-// Without it, they would begin an empty store beside the log.
+// notPebble is a file by which releases with Pebble refuse the directory, because they do not know its format.
+// Without it, they would begin an empty store in the same directory.
 const notPebble = "marker.format-version.000001.999"
 
 // Open opens a store. A directory that another process holds is an error.

@@ -57,7 +57,7 @@ func (s *Store) Ascend(low, high []byte) iter.Seq[*Entry] { return s.Snapshot().
 // Descend visits the entries of a snapshot as View.Descend.
 func (s *Store) Descend(low, high []byte) iter.Seq[*Entry] { return s.Snapshot().Descend(low, high) }
 
-// Snapshot returns the store as it stands now.
+// Snapshot returns a snapshot of the store.
 func (s *Store) Snapshot() *View {
 	s.mu.RLock()
 	v := s.shown
@@ -73,7 +73,7 @@ func (s *Store) Snapshot() *View {
 	return s.shown
 }
 
-// Fork returns a batch that can be read: it shows the store as it stands now, and its own changes.
+// Fork returns a batch that can be read: it shows a snapshot of the store with the batch's changes.
 func (s *Store) Fork() *Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *Store) Settle() {
 	}
 }
 
-// wait syncs the log up to a position. One sync serves all callers that wait meanwhile.
+// wait syncs the log up to a position. One sync serves all concurrent callers.
 func (s *Store) wait(upTo int64) {
 	if !s.opts.Sync || upTo == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/google/btree"
 )
 
-// Reader shows entries: those of the store, of a snapshot, or of a batch.
+// Reader shows the entries of the store, of a snapshot, or of a batch.
 type Reader interface {
 	// Get returns the entry of a key; nil without one.
 	Get(key []byte) *Entry

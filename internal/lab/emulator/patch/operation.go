@@ -115,7 +115,7 @@ func stepInto(parent *fastjson.Value, step string) (place, *refusal.Error) {
 	return place{}, refusal.BadRequest("the path goes on at %q where there is neither an object nor an array", step)
 }
 
-// value returns what is there, nil for nothing.
+// value returns the value at the place, nil for none.
 func (at place) value() *fastjson.Value {
 	if !at.array {
 		return jsonvalue.Member(at.parent, at.key)
@@ -135,7 +135,7 @@ func (at place) set(v *fastjson.Value) {
 	at.parent.Set(at.key, v)
 }
 
-// insert adds a value: to an object as set, in an array before what is there.
+// insert adds a value: to an object as set does, in an array before the element at the index.
 func (at place) insert(v *fastjson.Value) {
 	if !at.array {
 		at.set(v)

@@ -25,16 +25,18 @@ type Patch struct {
 
 // operation is one operation. Its path is that of JSON Pointer, taken apart.
 type operation struct {
-	kind  string // add, set, replace, remove, incr, move
-	path  []string
-	from  []string        // of move
-	value *fastjson.Value // of the others but remove
+	kind string // add, set, replace, remove, incr, move
+	path []string
+	// from is the source path of a move.
+	from []string
+	// value is the operand of all operations but move and remove.
+	value *fastjson.Value
 }
 
 // Parse reads the body of a patch: an object with condition and operations, or the bare
 // operations, as the JavaScript SDK sends them.
 func Parse(body []byte, queries *sql.Cache) (*Patch, error) {
-	var parser fastjson.Parser // its memory is that of the values in the patch
+	var parser fastjson.Parser // its memory holds the values of the patch
 	v, err := jsonvalue.Parse(&parser, body)
 	if err != nil {
 		return nil, err
@@ -119,7 +121,8 @@ func parseOperation(v *fastjson.Value) (operation, *refusal.Error) {
 	return op, nil
 }
 
-// pointer takes a JSON Pointer (RFC 6901) apart. It refuses those that an item's identity hangs on.
+// pointer splits a JSON Pointer (RFC 6901) into its steps. It refuses pointers to the id or to a system
+// property.
 func pointer(v *fastjson.Value, name string) ([]string, *refusal.Error) {
 	text := string(v.GetStringBytes())
 	if v == nil || v.Type() != fastjson.TypeString || len(text) < 2 || text[0] != '/' {

@@ -9,10 +9,11 @@ import (
 
 // Cost is what requests were charged in two recordings.
 type Cost struct {
-	Name   string  `json:"name"` // all, a kind of operation, or a request
-	Before Sum     `json:"before"`
-	After  Sum     `json:"after"`
-	Change float64 `json:"changePercent"` // of the request units: of one request, for a request; else of all together
+	Name   string `json:"name"` // all, a kind of operation, or a request
+	Before Sum    `json:"before"`
+	After  Sum    `json:"after"`
+	// Change is the change of the request units: for a request, of its mean charge; else of the sum.
+	Change float64 `json:"changePercent"`
 }
 
 // Sum is a number of requests and what they were charged together.
@@ -26,9 +27,10 @@ func (s Sum) each() float64 { return s.RU / float64(max(1, s.Requests)) }
 
 // Difference is what changed between two recordings.
 type Difference struct {
-	All      Cost   `json:"all"`
-	Kinds    []Cost `json:"kinds"`
-	Requests []Cost `json:"requests"` // those that cost another amount, are more or fewer, or are in one recording only
+	All   Cost   `json:"all"`
+	Kinds []Cost `json:"kinds"`
+	// Requests lists the requests with another charge or another count, and requests of one recording only.
+	Requests []Cost `json:"requests"`
 	// Regressions are what costs more than before by more than the tolerance: all requests together, and each request
 	// that both recordings have, by its mean charge.
 	Regressions []Cost `json:"regressions"`

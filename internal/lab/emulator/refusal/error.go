@@ -31,10 +31,10 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Cod
 
 // Substatus codes (azcosmos and azure_data_cosmos, cosmos_status.rs).
 const (
-	subKeyMismatch    = 1001 // with 400: the key is not that of the item, or has too few levels
+	subKeyMismatch    = 1001 // with 400: the key differs from the item's, or has too few levels
 	subRangeGone      = 1002 // with 410: no such partition key range any more
 	subCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
-	subOtherContainer = 1024 // with 400: the container has been made anew under its name
+	subOtherContainer = 1024 // with 400: a new container has replaced this one under its name
 	SubLogicalFull    = 1014 // with 403: the logical partition holds as much as it may
 	SubAutoscaleOffer = 1015 // with 403: an autoscale offer cannot be replaced by a manual one
 	SubSharedFull     = 1019 // with 403: as many containers share the database's throughput as may
@@ -69,7 +69,7 @@ func CrossDisabled() *Error {
 		"set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
 }
 
-// KeyMismatch refuses a partition key that is not that of the item, or has too few levels.
+// KeyMismatch refuses a partition key that differs from the item's, or has too few levels.
 func KeyMismatch(format string, args ...any) *Error {
 	return newError(http.StatusBadRequest, subKeyMismatch, format, args...)
 }
@@ -82,7 +82,7 @@ func CrossPartition(plan []byte, format string, args ...any) *Error {
 	return e
 }
 
-// AnotherContainer refuses a request for a container that has been deleted and made anew.
+// AnotherContainer refuses a request for a container that has been deleted and created again.
 func AnotherContainer(rid string) *Error {
 	return newError(http.StatusBadRequest, subOtherContainer, "the container of this name has another _rid than %s", rid)
 }
@@ -109,7 +109,7 @@ func Forbidden(substatus int, format string, args ...any) *Error {
 	return newError(http.StatusForbidden, substatus, format, args...)
 }
 
-// NotFound says that what is asked for does not exist.
+// NotFound refuses a request for a resource that does not exist.
 func NotFound(format string, args ...any) *Error {
 	return newError(http.StatusNotFound, 0, format, args...)
 }

@@ -5,8 +5,8 @@ import (
 	"binnacle/internal/lab/emulator/sql"
 )
 
-// Bounds of an item beside maxItemBytes (Azure Cosmos DB docs, concepts-limits): of a string in the partition key, and
-// of objects and arrays inside each other.
+// Bounds of an item in addition to maxItemBytes (Azure Cosmos DB docs, concepts-limits): the length of a string
+// in the partition key, and the depth of nested objects and arrays.
 const (
 	maxKeyValueBytes = 2048
 	maxNesting       = 128

@@ -51,8 +51,8 @@ func coveredPaths(d *Definition) []coveredPath {
 	return out
 }
 
-// The kinds of a covered value. Elsewhere stands for a value that is too long or has structure: the
-// body has it.
+// The kinds of a covered value. coveredElsewhere marks a value that is too long or has structure: the body has
+// it.
 const (
 	coveredUndefined = iota
 	coveredNull
@@ -127,7 +127,7 @@ func DecodeCovered(dst []CoveredValue, src []byte) ([]CoveredValue, error) {
 	return dst, nil
 }
 
-// CoveredValue is a value of an item as the index holds it; OK is false if it stands in the item alone.
+// CoveredValue is a value of an item as the index holds it; OK is false when only the item has the value.
 type CoveredValue struct {
 	Value sql.Value
 	OK    bool

@@ -30,8 +30,9 @@ func DeleteSystem(doc *fastjson.Value) {
 	}
 }
 
-// AppendPlain appends an item without its system properties, minified, and returns where in what it returns, at a
-// comma, the members begin that come after them: those that patches have added. 0: there are none.
+// AppendPlain appends an item without its system properties, minified. tail is the offset within the appended
+// item, at a comma, of the members that follow the system properties, which patches have added; 0: no member
+// follows.
 func AppendPlain(dst []byte, object *fastjson.Object) (out []byte, tail int) {
 	head, late := append(dst, '{'), []byte(nil)
 	system := false

@@ -12,12 +12,13 @@ const (
 
 // Cache keeps parsed queries by their text. It is safe for concurrent use; its zero value is ready.
 type Cache struct {
-	// Computed are the properties beyond those of the items that the queries may read. They do not change.
+	// Computed lists the computed properties that queries may read besides the items' own. They do not change.
 	Computed Computed
 
 	mu      sync.RWMutex
 	queries map[string]*Query
-	size    int // of their texts
+	// size is the total length of the cached texts.
+	size int
 }
 
 // Parse parses a query, and remembers the result. Errors and the longest texts are not kept. A full cache starts over:

@@ -11,15 +11,19 @@ import (
 
 // compiler turns a parsed statement into a Query. The first fault it meets ends the work.
 type compiler struct {
-	query  *Query
-	names  []name
-	err    *Error
-	totals *[]aggregateCall // of the select list, or of the subquery, that is being compiled
+	query *Query
+	names []name
+	err   *Error
+	// totals collects the aggregates of the select list, or of the subquery, that is being compiled.
+	totals *[]aggregateCall
 
-	computed Computed // of the container
+	// computed holds the container's computed properties.
+	computed Computed
 
-	selecting   bool // in the select list: aggregates are allowed
-	aggregating bool // in the argument of one
+	// selecting reports that the compiler is in the select list: aggregates are allowed.
+	selecting bool
+	// aggregating reports that the compiler is in the argument of an aggregate.
+	aggregating bool
 }
 
 func compile(s *statement, computed Computed) (*Query, error) {
@@ -69,7 +73,7 @@ func (c *compiler) statement(s *statement) {
 	case q.Grouped && len(s.Order) > 0:
 		q.unserved = at(s.Order[0].Pos, "ORDER BY together with GROUP BY is not supported")
 	case q.Aggregate:
-		q.Order = nil // of one row
+		q.Order = nil // one row needs no order
 	}
 }
 
@@ -98,8 +102,8 @@ func (c *compiler) order(o *ordered) {
 	c.query.Order = append(c.query.Order, Order{Path: int(n), Descending: strings.EqualFold(o.Dir, "DESC")})
 }
 
-// selectList compiles the select list. Star asks for the items as they are stored; where that is not
-// what rows are, it stands for the one source that there is.
+// selectList compiles the select list. Star asks for the stored items; where rows are not items, it selects the
+// only source.
 func (c *compiler) selectList(s *statement) {
 	q := c.query
 	c.selecting = true
@@ -186,7 +190,7 @@ func (c *compiler) columnName(e *expr) string {
 			n++
 		}
 	}
-	return "$" + strconv.Itoa(n) // as the service does
+	return "$" + strconv.Itoa(n) // the service names it so
 }
 
 // sole returns the term that an expression consists of, or nil.

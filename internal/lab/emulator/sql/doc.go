@@ -12,10 +12,11 @@ import "fmt"
 
 // Error is a query that is malformed, or that uses a construct which is not supported.
 type Error struct {
-	Line, Column int    // one-based; zero when the fault has no place in the text
-	Start, End   int    // the same place in bytes, half-open
-	Code         string // that the service has for it; "": SC1001, that of a syntax error
-	Reason       string
+	Line, Column int // one-based; zero when the fault has no place in the text
+	Start, End   int // the same place in bytes, half-open
+	// Code is the service's code for the fault; "": SC1001, a syntax error.
+	Code   string
+	Reason string
 }
 
 // Error names the place and the reason.

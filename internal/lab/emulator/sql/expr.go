@@ -16,10 +16,11 @@ type node interface {
 
 // env is what an expression is evaluated against.
 type env struct {
-	query    *Query
-	row      Row
-	params   []Value
-	elements []Value // what each iteration is at
+	query  *Query
+	row    Row
+	params []Value
+	// elements holds each iteration's current element.
+	elements []Value
 	totals   []Value // the aggregates, once they are known
 	combined int     // combinations of elements tried for this row
 	err      *Error
@@ -196,7 +197,7 @@ func (n in) eval(e *env) Value {
 	return BoolValue(false)
 }
 
-// arithmetic is defined between numbers, as long as its result is a finite number: JSON has no other.
+// arithmetic is defined between numbers when its result is a finite number: JSON has no other.
 type arithmetic struct {
 	op          byte
 	left, right node
@@ -241,7 +242,7 @@ func (n compare) children() []node    { return []node{n.left, n.right} }
 func (n in) children() []node         { return append([]node{n.arg}, n.list...) }
 func (n arithmetic) children() []node { return []node{n.left, n.right} }
 
-// walk visits an expression and all below it, as long as visit says to go deeper.
+// walk visits an expression and its descendants; visit reports whether to go deeper.
 func walk(n node, visit func(n node) bool) {
 	if !visit(n) {
 		return

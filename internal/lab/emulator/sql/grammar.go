@@ -72,8 +72,8 @@ type expr struct {
 	EndPos lexer.Position
 }
 
-// link is an operator, or a test, with what stands to its right. The AND of a BETWEEN and the ESCAPE of a LIKE are
-// links of their own.
+// link is an operator, or a test, with its right side. The AND of a BETWEEN and the ESCAPE of a LIKE are links,
+// too.
 type link struct {
 	Op    string  `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%'|'ESCAPE')"`
 	Right *term   `parser:"  @@"`

@@ -5,8 +5,9 @@ import "strconv"
 // iteration is what FROM and JOIN go through, of a query or of a subquery: every combination of elements of arrays.
 type iteration struct {
 	lists []node
-	slots []element // of each list: where the element that it is at stands
-	where []node    // conditions that read these elements
+	// slots says, for each list, where the iteration keeps the list's current element.
+	slots []element
+	where []node // conditions that read these elements
 }
 
 // iterate adds a list, which goes through its elements for every element of those before.

@@ -15,9 +15,10 @@ type matches struct {
 
 // liked is a pattern of LIKE that was used last: most are the same for every item.
 type liked struct {
-	text     string
-	escape   rune
-	compiled *regexp.Regexp // nil: there is none
+	text   string
+	escape rune
+	// compiled is the pattern as a regular expression; nil before the first use.
+	compiled *regexp.Regexp
 }
 
 func (n matches) eval(e *env) Value {

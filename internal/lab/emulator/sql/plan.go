@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Plan is how a client may ask a query of each physical partition and merge the answers.
+// Plan describes how a client may send a query to each physical partition and merge the answers.
 type Plan struct {
 	Version int       `json:"partitionedQueryExecutionInfoVersion"`
 	Info    planInfo  `json:"queryInfo"`
@@ -39,11 +39,11 @@ type planned struct {
 	HasMax bool   `json:"isMaxInclusive"`
 }
 
-// orderFilter stands in a plan for the condition by which a client goes on in an order.
+// orderFilter marks in a plan the place of the condition with which a client resumes in an order.
 const orderFilter = "{documentdb-formattableorderbyquery-filter}"
 
-// Plan returns the plan of a query. Of its parameters it contains those of TOP, OFFSET and LIMIT. counts reports that
-// the client wants the number of values with each minimum and maximum.
+// Plan returns the plan of a query. It contains the values of the parameters in TOP, OFFSET and LIMIT. counts
+// reports that the client wants the number of values with each minimum and maximum.
 func (b *Bound) Plan(counts bool) *Plan {
 	q, s := b.query, b.query.text
 	p := &Plan{Version: 2, Ranges: []planned{{Max: "FF", HasMin: true}}}
@@ -96,7 +96,7 @@ type rewriting struct {
 	counts bool // MIN and MAX come with the number of their values
 }
 
-// print returns expressions that stand beside each other.
+// print returns a sequence of expressions as text.
 func (w rewriting) print(list ...*expr) string {
 	if len(list) == 0 {
 		return ""
@@ -146,7 +146,7 @@ func (w rewriting) root() string {
 	return source.Root
 }
 
-// ordered rewrites a query with ORDER BY: each row has its id and what it is sorted by.
+// ordered rewrites a query with ORDER BY: each row has its id and its sort values.
 func (w rewriting) ordered() {
 	items := make([]string, len(w.s.Order))
 	for i, o := range w.s.Order {
@@ -161,7 +161,7 @@ func (w rewriting) ordered() {
 	}
 	head := "SELECT "
 	switch {
-	case w.s.Distinct: // what is cut off would count rows that are not distinct
+	case w.s.Distinct: // the rows that TOP or LIMIT cuts off would count duplicates
 		w.info.Distinct = "Ordered"
 		head += "DISTINCT "
 	case w.bound.top >= 0:

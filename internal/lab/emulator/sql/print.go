@@ -20,7 +20,7 @@ func printed(text string) string {
 	}
 	kinds := lexer.SymbolsByRune(tokens)
 	out := strings.Builder{}
-	last, lastKind, tight := "", "", true // tight: nothing stands between the last token and the next
+	last, lastKind, tight := "", "", true // tight: no space between the last token and the next
 	for _, t := range all {
 		kind, word := kinds[t.Type], t.Value
 		switch {

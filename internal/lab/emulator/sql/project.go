@@ -9,9 +9,9 @@ func (b *Bound) Defined(row Row) bool {
 	return b.query.Star || !b.query.value || b.query.columns[0].node.eval(b.env(row)).kind != Undefined
 }
 
-// Project appends one matching row as JSON. It reports false when the row is undefined, as SELECT
-// VALUE is for an item without that property. It is for queries that neither iterate nor are
-// collected; a Star query's item is written anew.
+// Project appends one matching row as JSON. It reports false when the row is undefined, as SELECT VALUE is for
+// an item without that property. It serves queries that neither iterate nor need all items first; it encodes a
+// Star query's item again.
 func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) { return b.query.emit(dst, b.env(row)) }
 
 // Each returns the rows of an item of a query that iterates, as JSON, until visit reports false. Rows

@@ -17,11 +17,13 @@ type Query struct {
 	// Limited reports whether there is TOP or OFFSET LIMIT.
 	Limited bool
 
-	sent               string
-	text               *statement // of sent
-	unserved           *Error     // why the query has a plan, but is not evaluated
-	lists              []node     // what its iteration, and those of subqueries, go through
-	value              bool       // SELECT VALUE: rows are values, not objects
+	sent string
+	// text is the parsed form of sent.
+	text     *statement
+	unserved *Error // why the query has a plan, but is not evaluated
+	// lists holds the lists that the query and its subqueries iterate over.
+	lists              []node
+	value              bool // SELECT VALUE: rows are values, not objects
 	columns            []outColumn
 	iteration          iteration
 	where              []node // arms of the outermost AND that do not read elements of the iteration

@@ -126,7 +126,8 @@ func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
 	return literal{}
 }
 
-// below returns what steps lead to from any value. A parameter stands for the name of a property, or an index.
+// below returns the values that steps lead to from any value. A parameter gives the name of a property, or an
+// index.
 func (c *compiler) below(n node, refs []*stepRef) node {
 	for i, s := range refs {
 		if s.Param != "" {

@@ -129,7 +129,7 @@ func arity(fn *function) string {
 	return strconv.Itoa(fn.min) + " to " + strconv.Itoa(fn.max) + " arguments"
 }
 
-// inDouble rewrites what stands between quotes of either kind as JSON has it between double ones.
+// inDouble turns the content of a string in either kind of quotes into the form that JSON has in double quotes.
 var inDouble = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`)
 
 // unquote reads a string literal: JSON's escapes, in either kind of quotes.

@@ -29,8 +29,8 @@ const (
 	Object
 )
 
-// Value is one JSON value, or undefined. Its zero value is undefined. A string or a structured value
-// shares memory with the row it was read from and is valid as long as that row.
+// Value is one JSON value, or undefined. Its zero value is undefined. A string or a structured value shares
+// memory with the row it was read from and is valid while that row is.
 type Value struct {
 	kind Kind
 	num  float64 // a number; 1 or 0 for a bool
@@ -94,7 +94,7 @@ func (v Value) True() bool { return v.kind == Bool && v.num == 1 }
 func (v Value) Clone() Value {
 	v.str = bytes.Clone(v.str)
 	if v.node != nil {
-		v.node = fastjson.MustParseBytes(v.Append(nil)) // what Append writes is JSON
+		v.node = fastjson.MustParseBytes(v.Append(nil)) // Append writes JSON
 	}
 	return v
 }

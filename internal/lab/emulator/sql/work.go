@@ -2,7 +2,7 @@ package sql
 
 import "slices"
 
-// Columns returns how many columns a row has; 0 stands for whole items.
+// Columns returns the number of columns in a row; 0: rows are whole items.
 func (q *Query) Columns() int {
 	if q.Star {
 		return 0
