@@ -16,10 +16,11 @@ var ErrDenied = errors.New("the store denies access")
 type accessWatch struct {
 	now   func() time.Time
 	after time.Duration
-	stop  func(error) // nil while there is nobody to stop
+	stop  func(error) // nil while nothing can be stopped
 
-	mu    sync.Mutex // guards below
-	since time.Time  // of the first denial since somebody was let in
+	mu sync.Mutex // guards below
+	// since is when the store first denied access after it last allowed it.
+	since time.Time
 }
 
 func (d *accessWatch) record(f bins.Fault, err error) {

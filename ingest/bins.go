@@ -28,21 +28,25 @@ const (
 
 // Bins is what an ingester holds: readings that are not known to be stored. A restart loads or reads them again.
 type Bins struct {
-	Now         time.Time       `json:"now"`
-	Topics      string          `json:"topics"` // as they are set
+	Now time.Time `json:"now"`
+	// Topics has the topics as they are configured.
+	Topics      string          `json:"topics"`
 	HoldSeconds float64         `json:"hold_seconds"`
 	Memory      BinsMemory      `json:"memory"`
 	Partitions  []BinsPartition `json:"partitions"`
 	Tenants     []BinsSummary   `json:"tenants"`
-	Devices     []BinsSummary   `json:"devices,omitempty"` // those that were asked for
+	// Devices lists the devices that were asked for.
+	Devices []BinsSummary `json:"devices,omitempty"`
 }
 
 // BinsMemory is where the readings are, in bytes.
 type BinsMemory struct {
-	Held    int64 `json:"held"` // with what is known of devices
+	// Held includes the memory of devices.
+	Held    int64 `json:"held"`
 	Bound   int64 `json:"bound"`
 	Spilled int64 `json:"spilled"` // on disk instead
-	File    int64 `json:"file"`    // what the disk has for that
+	// File is the disk space of the spill file.
+	File int64 `json:"file"`
 }
 
 // BinsPartition is how far a partition is, in offsets, as of the last time it was to commit.
@@ -82,17 +86,18 @@ type Replay struct {
 	SecondsWithout float64 `json:"seconds_without_journal,omitempty"`
 }
 
-// BinsSummary is what is held of a tenant or of one of its devices.
+// BinsSummary sums up the open bins of a tenant or of one of its devices.
 type BinsSummary struct {
-	Tenant   string    `json:"tenant"`
-	Device   string    `json:"device,omitempty"`
-	Devices  int       `json:"devices,omitempty"`
-	Bins     int       `json:"bins"`
-	Readings int       `json:"readings"`
-	Values   int       `json:"values"`
-	Bytes    int64     `json:"bytes"` // of memory
-	From     time.Time `json:"from"`  // least and greatest event time
-	To       time.Time `json:"to"`
+	Tenant   string `json:"tenant"`
+	Device   string `json:"device,omitempty"`
+	Devices  int    `json:"devices,omitempty"`
+	Bins     int    `json:"bins"`
+	Readings int    `json:"readings"`
+	Values   int    `json:"values"`
+	// Bytes counts memory.
+	Bytes int64     `json:"bytes"`
+	From  time.Time `json:"from"` // least and greatest event time
+	To    time.Time `json:"to"`
 	// Behind is how many records lie between the oldest reading and the position: what the bin holds back.
 	Behind int64 `json:"records_behind"`
 }
@@ -112,7 +117,8 @@ func (b *BinsSummary) add(h bins.Holding, position int64) {
 	b.Behind = max(b.Behind, position-h.First)
 }
 
-// Bins returns what is held now. It is safe for any number of callers; partitions go on meanwhile.
+// Bins returns the open bins and the progress of partitions now. It is safe for any number of callers; partitions run
+// on while it reads.
 func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	out := Bins{
 		Now: in.cfg.Now().UTC(), Topics: in.set.String(), HoldSeconds: in.cfg.Config.WithDefaults().Hold.Seconds(),

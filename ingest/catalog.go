@@ -20,7 +20,7 @@ const catalogCopyAge = time.Minute
 func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
 	now := e.now()
 	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince()
-	known, err := e.devices.Get(ctx, j.Tenant, erased) // an older copy has what is to be written again
+	known, err := e.devices.Get(ctx, j.Tenant, erased) // with an older copy everything is written again
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config sets up an ingester. Its tags are those of package settings: flag, help, and default.
+// Config sets up an ingester. Its tags are the tags of package settings: flag, help, and default.
 type Config struct {
 	worker.Config
 
@@ -103,7 +103,7 @@ func (c Config) Validate() error {
 // Set returns the topics that are read.
 func (c Config) Set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
-// with has messages read by the schemas of a registry, and blocks go to the journal, if there is one.
+// with adds a schema registry's schemas for decoding and turns on the journal, if stores have them.
 func (c Config) with(stores Stores) Config {
 	if c.Config.Journal = stores.Journal != nil; c.Nonce == nil {
 		c.Nonce = rand.Uint64

@@ -16,9 +16,11 @@ type deferredReader struct {
 	fetching bool    // a fetch is under way
 	from     int64   // the offset that was asked for last
 	fetched  chan deferredBatch
-	lacking  bool        // the next record waits until it is found out what the worker lacks
-	pending  kafka.Batch // of what was fetched last: passes begin where the last one ended, as a rule
-	next     int         // of its records, the first that was not given to the Worker
+	lacking  bool // the next record waits until it is found out what the worker lacks
+	// pending is the batch that was fetched last: as a rule a pass begins where the last one ended.
+	pending kafka.Batch
+	// next is the index of the first of its records that was not given to the Worker.
+	next int
 }
 
 type deferredBatch struct {
@@ -131,7 +133,8 @@ func (r *deferredReader) stop() {
 	r.release()
 }
 
-// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set meanwhile.
+// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set while it
+// sleeps.
 const longestSleep = time.Second
 
 func (p *partition) nextWake(now time.Time, full bool) time.Time {

@@ -51,32 +51,37 @@ type Stores struct {
 	Catalog     control.Catalog
 	Streams     *control.Streams
 	DeadLetters DeadLetterWriter
-	Journal     Journal // nil where there is none
-	Blocks      Blocks  // of the journal, for a takeover; only an Ingester needs them
-	Schemas     Schemas // nil where no registry is configured
+	// Journal is nil without a journal.
+	Journal Journal
+	// Blocks reads the journal for a takeover; only an Ingester needs it.
+	Blocks  Blocks
+	Schemas Schemas // nil where no registry is configured
 }
 
 // Schemas is a schema registry with the schemas that were fetched from it.
 type Schemas interface {
 	decode.Schemas
-	// Fetch asks for a schema. It returns nil when the registry has answered, also that there is none.
+	// Fetch asks for a schema. It returns nil when the registry has answered, even without a schema.
 	Fetch(ctx context.Context, id uint32) error
 }
 
 // Executor does the jobs of Workers. It is safe for any number of callers.
 type Executor struct {
-	stores   Stores
-	patience time.Duration // of one attempt
+	stores Stores
+	// patience is the timeout of one attempt.
+	patience time.Duration
 	access   *accessWatch
-	complain *rate.Limiter // of log lines about attempts that failed
-	failing  sync.Map      // operations with a logged failure: the time of it
+	// complain limits log lines about attempts that failed.
+	complain *rate.Limiter
+	failing  sync.Map // operations with a logged failure: the time of it
 	pauses   retry.Policy
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
-	devices  *control.CatalogCache // what the catalog has
-	labels   labelCache
-	log      *slog.Logger
+	// devices caches the catalog's entries.
+	devices *control.CatalogCache
+	labels  labelCache
+	log     *slog.Logger
 }
 
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
@@ -163,7 +168,7 @@ func (e *Executor) lookup(ctx context.Context, j *write.Lookup) error {
 			j.Found, j.Tail = true, tail
 		}
 		if err == nil {
-			if err := e.stores.Directory.AskMonth(ctx, key.Container); err != nil { // as in create
+			if err := e.stores.Directory.AskMonth(ctx, key.Container); err != nil { // create does the same
 				return err
 			}
 		}
@@ -205,7 +210,7 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 }
 
 // resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer
-// snapshot. A snapshot that it returns is to be passed to Worker.SnapshotRead. It fails only when the context ends.
+// snapshot. The caller passes a returned snapshot to Worker.SnapshotRead. It fails only when the context ends.
 func (e *Executor) resolve(ctx context.Context, missing error) (snapshot *control.Snapshot, err error) {
 	what := "snapshot"
 	var schema *decode.UnknownSchema
@@ -280,7 +285,8 @@ func pausesFrom(first time.Duration) retry.Policy {
 // silentPauses is how many pauses pass before the failure is logged.
 const silentPauses = 6
 
-// attempt calls do with the timeout of one attempt: a store that does not answer must not hold a partition for ever.
+// attempt calls do with the timeout of one attempt: a store that does not answer must not hold a partition without
+// end.
 func (e *Executor) attempt(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()

@@ -20,10 +20,13 @@ type reader struct {
 	topic     *kafka.Topic
 	partition int
 
-	last    *control.Mark // of the last record that was read; nil none
-	epoch   int32         // of the leader that appended it
-	shaken  bool          // a fetch has failed since then
-	missing bool          // and the topic was not there: it may have been made anew
+	// last is the mark of the last record that was read; nil before the first one.
+	last *control.Mark
+	// epoch is the epoch of the leader that appended this record.
+	epoch  int32
+	shaken bool // a fetch has failed since then
+	// missing is set when a fetch found no such topic: it may have been made again.
+	missing bool
 }
 
 // fetch returns records from an offset on. Its error is errRetake when the log may be another one; after any other it

@@ -13,19 +13,23 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// expectation is what a forecast remembers of tenants: how their readings are spread over the day. Its owner is the one
-// who asks for forecasts.
+// expectation is what a forecast remembers of tenants: how their readings are spread over the day. The caller of
+// Forecast owns it.
 type expectation struct {
-	tenants    map[string]*arrivals
-	partitions []*partition // that were held at the last forecast
-	at         time.Time    // of the last forecast
+	tenants map[string]*arrivals
+	// partitions lists the partitions that were held at the last forecast.
+	partitions []*partition
+	// at is when the last forecast was made.
+	at time.Time
 }
 
 // arrivals is what has come of a tenant in this process, in bytes of documents.
 type arrivals struct {
-	open float64 // in bins, at the last forecast
+	// open is how much was in bins at the last forecast.
+	open float64
 	day  [heat.Pieces]float64
-	last [heat.Pieces]int64 // day of each
+	// last has the day of every piece.
+	last [heat.Pieces]int64
 }
 
 // chunkTerms is the index units of a chunk: its id, and the four properties that are indexed.
@@ -99,7 +103,7 @@ func (in *Ingester) openBin(b bins.OpenBin, tenant control.Tenant, now time.Time
 	return o
 }
 
-// arrived is what is open now, and what was stored since the last time, by tenant.
+// arrived has the bytes that are open now, and the bytes stored since the last time, by tenant.
 type arrived struct {
 	open   map[string]float64
 	stored map[string]int64

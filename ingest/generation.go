@@ -9,8 +9,8 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// generation is the partitions of a process for a while, and the identity by which it commits meanwhile: a generation
-// of the group, or none where partitions are assigned by ordinal.
+// generation is the partitions of a process from one assignment to the next, and the identity by which it commits
+// them: a generation of the group, or none where partitions are assigned by ordinal.
 type generation struct {
 	cluster    *kafka.Client
 	group      string

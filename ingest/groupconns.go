@@ -24,7 +24,7 @@ func newGroupConns() *groupConns {
 	return l
 }
 
-// closeAll closes all connections, and those that are opened later.
+// closeAll closes all connections, also connections opened later.
 func (l *groupConns) closeAll() {
 	l.cancel()
 	l.mu.Lock()

@@ -14,7 +14,8 @@ import (
 type priorRead struct {
 	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
 	reached int64
-	last    *control.Mark // of the last record that was read; nil none
+	// last is the mark of the last record that was read; nil before the first one.
+	last *control.Mark
 }
 
 // identify decides as which stream and from which offset a partition is read (rule W9); first is the offset of the
@@ -44,7 +45,7 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	a = worker.Assignment{Partition: int32(at.partition), Stream: stream.Number, Position: committed, LogEnd: log.end,
 		Partitions: len(partitions)}
 	if mark.Begins {
-		a.Position = mark.Offset // what is committed is of an older stream
+		a.Position = mark.Offset // the committed offset is of an older stream
 	}
 	var why string
 	switch {
@@ -133,7 +134,8 @@ func markOf(r *kafka.Record) control.Mark {
 
 // startOf is where another stream begins, and why.
 type startOf struct {
-	mark  *control.Mark // of the old one; nil: it begins at the start of the log
+	// mark is the old stream's mark; with nil the new one begins at the start of the log.
+	mark  *control.Mark
 	first int64
 	why   string
 }

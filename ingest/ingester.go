@@ -28,22 +28,25 @@ import (
 
 // Ingester reads topics, as a member of a consumer group or a fixed share of the partitions.
 type Ingester struct {
-	cfg      Config
-	assigns  *assignment // nil: the group does
-	stores   Stores
-	set      topics.Set
-	sources  *kafka.Sources
-	memory   *worker.Memory
-	share    *worker.Memory // of memory, that partitions of backfills have together
+	cfg     Config
+	assigns *assignment // nil: the group does
+	stores  Stores
+	set     topics.Set
+	sources *kafka.Sources
+	memory  *worker.Memory
+	// share is the part of memory that partitions of backfills have together.
+	share    *worker.Memory
 	metrics  *metrics
 	executor *Executor
 	spill    *spill.Store // nil: none
-	expected expectation  // of the one who asks for forecasts
+	// expected is owned by the caller of Forecast.
+	expected expectation
 	log      *slog.Logger
 
 	// Set by Run before anything else starts.
 	running context.Context // Run's own: ends when intake does
-	working context.Context // of jobs: ends when the drain is over
+	// working is the context of jobs: it ends when the drain is over.
+	working context.Context
 	jobs    sync.WaitGroup
 
 	layout atomic.Pointer[layout] // the newest; never nil
@@ -52,7 +55,8 @@ type Ingester struct {
 	member     bool             // partitions were given to this process, be it none
 	assigned   []topicPartition // which ones
 	partitions map[topicPartition]*partition
-	retired    map[*partition]bool // of logs that are gone: they write what they hold
+	// retired has the partitions of logs that are gone: they write what they hold.
+	retired map[*partition]bool
 }
 
 // New makes an Ingester. It starts nothing.
@@ -219,9 +223,9 @@ func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
 	owners.Wait()
 }
 
-// setAssigned records which partitions are here, reports whether they are others than before, and drops the workers of
-// those that went elsewhere. Partitions of a missing topic are nobody's: they stay. When the topic is back, or lacks
-// such a partition, the log may have lost what they hold: it is written.
+// setAssigned records which partitions are here, reports whether they have changed, and drops the workers of
+// partitions that went elsewhere. Partitions of a missing topic are assigned to no process: they stay. When the topic
+// is back, or lacks such a partition, the log may have lost the records of their bins: the bins are written.
 func (in *Ingester) setAssigned(partitions []topicPartition) (changed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -279,7 +283,7 @@ func (in *Ingester) CaughtUp() bool {
 	return in.member
 }
 
-// Loading returns how many records of the journal are still to be loaded before reading goes on.
+// Loading returns how many records of the journal must still be loaded before reading continues.
 func (in *Ingester) Loading() (left int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -15,9 +15,12 @@ const journalCheckEvery = time.Minute
 // read again (rule J5). The journal of a topic that was just found may still have to be made, so a journal that was
 // never as it must be counts as faulty from the third check on.
 type journalWatch struct {
-	in     *Ingester
-	checks map[string]int    // at the journals of topics that were never as they must be; enoughChecks of those that were
-	logged map[string]string // what is wrong with it
+	in *Ingester
+	// checks counts, by topic, the checks of journals that were never as they must be; it is enoughChecks for the
+	// others.
+	checks map[string]int
+	// logged is the fault that was logged for a topic.
+	logged map[string]string
 }
 
 const enoughChecks = 2

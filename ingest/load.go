@@ -70,8 +70,8 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 // loadStep is the number of records between two calls of progress.
 const loadStep = 1024
 
-// loadTimes has the worker of a partition that comes back take the times that another process has left in the journal
-// meanwhile: the catalog lacks them, and that process may be dead (rule J8).
+// loadTimes loads into the worker of a partition that comes back the times that another process has left in the
+// journal: the catalog lacks them, and that process may be dead (rule J8).
 func (p *partition) loadTimes(ctx context.Context, metadata string) error {
 	c, ok := journal.ParseCommit(metadata)
 	if !ok || p.in.stores.Blocks == nil || metadata == p.metadata || c.Stream != p.worker.Stream() {
@@ -80,7 +80,7 @@ func (p *partition) loadTimes(ctx context.Context, metadata string) error {
 	return loadTimes(ctx, p.worker, c, p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition)))
 }
 
-// loadTimes has a worker take the times of devices among the records that a commit counts on.
+// loadTimes loads into a worker the times of devices from the records that a commit counts on.
 func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log BlockLog) error {
 	first, end, err := log.Bounds(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Local drives one Worker without Kafka and without a goroutine: records are fed by call, and the Worker's jobs are
 // done in the caller's goroutine. Load tests with a clock of their own, and tests, use it; Worker and Executor are
-// those of an Ingester.
+// the same as in an Ingester.
 type Local struct {
 	*worker.Worker
 	Counts   Counts
@@ -26,13 +26,14 @@ type Local struct {
 
 // Counts are what a Local's Worker has done with readings.
 type Counts struct {
-	Taken    int // when they came
+	// Taken counts readings taken when they came.
+	Taken    int
 	Deferred int // over a rate: they wait
 	Resumed  int // taken after they had waited
 	Refused  int // dead letters, records that can't be read among them
 }
 
-// counted counts for a Local, beside the metrics.
+// counted counts for a Local, in addition to the metrics.
 type counted struct {
 	*metrics
 	*Counts
@@ -73,9 +74,9 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	return l
 }
 
-// Load goes on from the blocks that a commit counts on (rule J4); floor is the offset that was committed with it. The
-// Worker must be new, and is of no use after an error. One that wraps journal.ErrNotWhole says that there is nothing to
-// go on from.
+// Load continues from the blocks that a commit counts on (rule J4); floor is the offset that was committed with it.
+// The Worker must be new, and is of no use after an error. An error that wraps journal.ErrNotWhole says that there
+// are no blocks to continue from.
 func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log BlockLog) error {
 	one := loading{worker: l.Worker, log: log, now: l.cfg.Now, progress: func(int64) {}}
 	return one.load(ctx, c, floor)
@@ -111,11 +112,11 @@ func (l *Local) feed(ctx context.Context, rec admit.Record,
 	}
 }
 
-// Due returns the jobs that are to be done now. Each is returned once: the caller does it with Do.
+// Due returns the jobs to do now. Each is returned once: the caller does it with Do.
 func (l *Local) Due() []write.Job { return l.Jobs(l.cfg.Now(), l.dir.Snapshot()) }
 
-// Attempt makes one attempt at a job, beside others if need be, without passing its result to the Worker. It fails only
-// when the context ends.
+// Attempt makes one attempt at a job, concurrently with others if need be, without passing its result to the Worker.
+// It fails only when the context ends.
 func (l *Local) Attempt(ctx context.Context, j write.Job) error { return l.executor.Try(ctx, j) }
 
 // Try makes one attempt at a job and passes its result to the Worker, which returns another job later if it failed. It

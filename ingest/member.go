@@ -69,7 +69,7 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 		if err != nil {
 			in.metrics.retries.WithLabelValues("join").Inc()
 			m.refusals.warn("not in the consumer group yet", err)
-			continue // the group backs off by itself
+			continue // the group backs off on its own
 		}
 		m.refusals.clear()
 		began := in.cfg.Now()

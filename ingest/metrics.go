@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are those of all Workers of one process; it is their Observer.
+// metrics counts for all Workers of one process; it is their Observer.
 type metrics struct {
 	records     prometheus.Counter
 	readings    prometheus.Counter

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errRetake means that the log may be another one than it was: the partition must be taken over anew.
+// errRetake means that the log may be another one than it was: the partition must be taken over again.
 var errRetake = errors.New("the log is not the one that was read before")
 
 // partition drives the Worker of one assigned partition. It outlives a generation, so that bins stay when the partition
@@ -30,32 +30,37 @@ type partition struct {
 	in     *Ingester
 	at     topicPartition
 	worker *worker.Worker
-	memory *worker.Memory // that the worker counts towards
-	fresh  horizon        // run's
-	reader *reader        // run's, and its fetching goroutine's while there is one
+	// memory is the bound that the worker counts towards.
+	memory *worker.Memory
+	fresh  horizon // run's
+	reader *reader // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
 
-	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
+	// Answers of jobs. It has room for all that may be under way, so that no job waits for a partition that is not
+	// run.
 	done chan write.Job
 
 	loading    atomic.Int64             // records of the journal that are still to be loaded
 	refreshing atomic.Bool              // the snapshot is being read for chains that wait for it
 	progress   atomic.Pointer[progress] // nil before the first time that an offset was to be committed
 
-	// restored says that its bins are those that the commit counts on, or that there are none to be had: before, it must
-	// not be read on. Owned by takeovers.
+	// restored is set once its bins have all rows that the commit counts on, or these can't be had: before, reading
+	// must not continue. Owned by takeovers.
 	restored bool
 
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 
 	// Owned by run.
-	pace       pace
-	committed  int64  // last offset committed in this generation, -1 none
-	metadata   string // that went with it
-	first, end int64  // of the log, as far as is known
-	trimmed    bool   // the log has lost records at its begin since the takeover
+	pace      pace
+	committed int64 // last offset committed in this generation, -1 none
+	// metadata is the metadata committed with it.
+	metadata string
+	// first and end are the bounds of the log, as far as they are known.
+	first, end int64
+	trimmed    bool // the log has lost records at its begin since the takeover
 	lastCommit time.Time
-	verifies   *rate.Limiter // of questions for the log's end
+	// verifies limits questions for the log's end.
+	verifies   *rate.Limiter
 	lost       bool          // the group refuses commits
 	ends       retry.Trouble // with questions for the log's end
 	commits    retry.Trouble // with commits
@@ -69,7 +74,8 @@ type partition struct {
 
 // learnt is the end of a lookup of what the worker lacked.
 type learnt struct {
-	waiting  *bool             // what waited for it
+	// waiting is set to false for the records that waited.
+	waiting  *bool
 	snapshot *control.Snapshot // newer than the one that was lacking, if there is one
 }
 
@@ -141,7 +147,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 			}
 		case err := <-failed:
 			timer.Stop()
-			return err // without a commit: the offsets may be those of another log
+			return err // without a commit: the offsets may be another log's
 		case <-ctx.Done():
 		case <-timer.C:
 		}
@@ -231,7 +237,7 @@ func (p *partition) receive(b kafka.Batch) {
 	}
 }
 
-// full reports whether no record is to be fed: memory is held, or dead letters have to be published before.
+// full reports whether the worker must not be fed: memory is full, or dead letters have to be published before.
 func (p *partition) full() bool { return p.memory.Full() || p.worker.IsRefusing() }
 
 func (p *partition) releasePending() {
@@ -285,8 +291,8 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 // FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
 const FeedAtOnce = 256
 
-// feed gives the worker the next records. If the worker lacks something for one, that one and those behind it wait
-// until it is obtained; bins are cut, journaled and committed meanwhile.
+// feed gives the worker the next records. If the worker lacks something for a record, this record and all records
+// behind it wait until the worker has it; bins are still cut, journaled and committed.
 func (p *partition) feed(ctx context.Context) {
 	if p.lacking {
 		return
@@ -310,7 +316,7 @@ func (p *partition) feed(ctx context.Context) {
 	}
 }
 
-// learn begins to obtain what the worker lacks, beside the loop, and marks what waits for it.
+// learn begins to obtain what the worker lacks, outside the loop, and marks the records that wait for it.
 func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
 	*waiting = true
 	p.fetching.Go(func() {
@@ -333,7 +339,7 @@ func (p *partition) stopLearning() {
 	}
 }
 
-// step takes the results of jobs, and starts those that are due.
+// step takes the results of jobs, and starts the jobs that are due.
 func (p *partition) step(ctx context.Context) error {
 	for more := true; more; {
 		select {
@@ -357,7 +363,7 @@ func (p *partition) step(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the snapshot again, beside the loop.
+// refresh reads the snapshot again, outside the loop.
 func (p *partition) refresh() {
 	if p.refreshing.CompareAndSwap(false, true) {
 		p.in.jobs.Go(func() {
@@ -495,7 +501,7 @@ func (p *partition) renewMark(now time.Time) {
 	}
 }
 
-// drain goes on without fetching until busy is false, or the budget is spent, and commits.
+// drain runs the partition without fetching until busy is false, or the budget is spent, and commits.
 func (p *partition) drain(within time.Duration, busy func() bool) error {
 	budget, spent := context.WithTimeout(context.Background(), within)
 	defer spent()

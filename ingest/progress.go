@@ -10,9 +10,10 @@ import (
 // progress is how far a partition is, as its goroutine published it last.
 type progress struct {
 	end, floor, journaled int64
-	commit                journal.Commit // what a takeover would go by
-	bins                  int
-	perSecond             float64 // records that are taken, while there are some; 0: not known
+	// commit is the commit that a takeover would load by.
+	commit    journal.Commit
+	bins      int
+	perSecond float64 // records that are taken, while there are some; 0: not known
 }
 
 func (p *partition) publishProgress(floor int64) {
@@ -34,7 +35,7 @@ func (p *partition) bins() BinsPartition {
 		Loading:  p.loading.Load(),
 	}
 	r := p.progress.Load()
-	if r == nil { // it has not come to commit yet
+	if r == nil { // the partition has not come to commit yet
 		out.End, out.Floor, out.Journaled = out.Position, out.Position, out.Position
 		return out
 	}
@@ -46,7 +47,7 @@ func (p *partition) bins() BinsPartition {
 // blockShare is what loading a row from the journal takes of the time of reading it in the log, at most.
 const blockShare = 1. / 8
 
-// replay estimates the work of a takeover that goes on from a commit, at a pace of so many records a second.
+// replay estimates the work of a takeover that loads by a commit, at a pace of perSecond records a second.
 func replay(p BinsPartition, c journal.Commit, perSecond float64) Replay {
 	out := Replay{Records: p.End - p.Floor, Without: p.End - p.Floor}
 	if c.To > c.From {

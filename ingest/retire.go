@@ -7,8 +7,8 @@ import (
 	"binnacle/internal/retry"
 )
 
-// retire has the partitions of deleted topics write what they hold: their log can't be read again. They stay in heads
-// meanwhile. A topic that is missing for a moment only is not deleted.
+// retire makes the partitions of deleted topics write their bins: their log can't be read again. They stay in heads
+// until the bins are written. A topic that is missing for a moment only is not deleted.
 func (o *topicWatcher) retire() {
 	in := o.in
 	in.mu.Lock()
@@ -23,7 +23,7 @@ func (o *topicWatcher) retire() {
 	}
 }
 
-// retire has a partition write what it holds, because its log is gone. The caller holds the lock.
+// retire makes a partition write what it holds, because its log is gone. The caller holds the lock.
 func (in *Ingester) retire(p *partition, why string) {
 	delete(in.partitions, p.at)
 	in.retired[p] = true
@@ -61,7 +61,7 @@ func (p *partition) finish(ctx context.Context) bool {
 		if err := p.step(ended); err != nil || p.worker.Lost() != nil {
 			return false
 		}
-		// Nobody commits in a log that is gone, and nobody will read it: its mark need not wait for that.
+		// No process commits in a log that is gone, or reads it again: its mark need not wait for a commit.
 		if s := p.worker.Committed(p.worker.Floor(), p.in.cfg.Now()); s != nil {
 			p.launch(s)
 		}
@@ -72,7 +72,7 @@ func (p *partition) finish(ctx context.Context) bool {
 	return true
 }
 
-// awaitRetired waits at shutdown for the partitions of deleted logs, as long as for the others.
+// awaitRetired waits at shutdown for the partitions of deleted logs, at most the drain budget.
 func (in *Ingester) awaitRetired(line *groupConns) {
 	ctx, cancel := context.WithTimeout(line.ctx, in.cfg.DrainBudget)
 	defer cancel()

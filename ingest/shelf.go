@@ -8,7 +8,7 @@ import (
 )
 
 // shelf puts blocks into a spill file. A block is freed when the garbage collector finds that nothing refers to it:
-// blocks are parts of head reads that queries hold, which nobody counts.
+// blocks are parts of head reads that queries hold, and these are not counted.
 type shelf struct{ files *spill.Store }
 
 // ShelfOf returns a shelf in spill files.

@@ -13,26 +13,29 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// stickyBalancer assigns partitions evenly, those of each topic and all of them, so that as few as possible change
-// hands: a takeover has to load bins. Members send what they have, and since which generation, when they join. It does
-// no I/O, and is safe for any number of callers. While a member does not know it, the group takes another balancer, one
-// that all members know.
+// stickyBalancer assigns partitions evenly, per topic and in all, so that as few as possible change hands: a takeover
+// has to load bins. Members send what they have, and since which generation, when they join. It does no I/O, and is
+// safe for any number of callers. While a member does not know it, the group takes another balancer, one that all
+// members know.
 type stickyBalancer struct {
 	reads string // the topics of the process
 
-	mu     sync.Mutex // guards below
-	own    claim
-	known  map[string][]int // partitions of topics
-	shared map[string][]int // those that it has shared out since it joined last; nil: another member does
+	mu    sync.Mutex // guards below
+	own   claim
+	known map[string][]int // partitions of topics
+	// shared has the partitions that it has shared out since it joined last; nil: another member does.
+	shared map[string][]int
 }
 
 // claim is what a member says when it joins.
 type claim struct {
-	Generation int32            `json:"generation"`
-	Topics     map[string][]int `json:"topics,omitempty"` // partitions of each
-	Erasures   bool             `json:"erasures"`         // it knows orders of erasure: releases before them send nothing
-	Reads      string           `json:"reads,omitempty"`  // its topics, as topics.Parse has them
-	partitions []int            // of the topic that is being shared out
+	Generation int32 `json:"generation"`
+	// Topics has the partitions by topic.
+	Topics   map[string][]int `json:"topics,omitempty"`
+	Erasures bool             `json:"erasures"`        // it knows orders of erasure: older releases send nothing
+	Reads    string           `json:"reads,omitempty"` // its topics, as topics.Parse has them
+	// partitions has the member's partitions of the topic that is being shared out.
+	partitions []int
 }
 
 func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
@@ -51,8 +54,8 @@ func (s *stickyBalancer) setTopics(topics map[string][]int) {
 	s.known = topics
 }
 
-// missed reports whether this process, as the leader, has left partitions unassigned: it joins before it knows that it
-// leads, and topics may grow meanwhile.
+// missed reports whether this process, as the leader, has left partitions unassigned: it joins before it knows that
+// it leads, and topics may grow in between.
 func (s *stickyBalancer) missed(topics map[string][]int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +85,9 @@ func (s *stickyBalancer) UserData() ([]byte, error) {
 	return json.Marshal(own)
 }
 
-// AssignGroups implements kafka.GroupBalancer. A broker lists no partitions if one topic of some member is missing, and
-// one that is behind lists too few: partitions that are known here are assigned too, or nobody would read them.
+// AssignGroups implements kafka.GroupBalancer. A broker lists no partitions if one topic of some member is missing,
+// and a broker that is behind lists too few: partitions that are known here are assigned too, or they would not be
+// read.
 func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	topics := map[string][]int{}
@@ -126,7 +130,7 @@ func KnowsErasures(data []byte) bool { return claimOf(data, "").Erasures }
 func Reads(data []byte, topic string) bool {
 	set, err := topics.Parse([]string{claimOf(data, "").Reads}, "")
 	if err != nil {
-		return false // of a release before this
+		return false // the member is of an older release
 	}
 	_, ok, err := set.Of(topic)
 	return ok && err == nil
@@ -141,9 +145,9 @@ func claimOf(data []byte, topic string) (c claim) {
 	return c
 }
 
-// shareOut returns each member as many partitions of a topic as the others, or one more, and as many of its own as that
-// allows. If two claim the same one, the later generation has it: the other member has been away. Members with fewer
-// partitions of other topics come first.
+// shareOut returns each member as many partitions of a topic as the others, or one more, and as many of the member's
+// own as that allows. If two claim the same one, the later generation has it: the other member has been away. Members
+// with fewer partitions of other topics come first.
 func shareOut(claims map[string]claim, partitions []int, given map[string]int) map[string][]int {
 	ids := slices.Sorted(maps.Keys(claims))
 	if len(ids) == 0 {

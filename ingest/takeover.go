@@ -45,7 +45,8 @@ type takeover struct {
 	at      topicPartition
 	reached int64 // the log must not end before
 
-	since time.Time // of the first attempt at loading the journal that failed
+	// since is when an attempt at loading the journal failed first.
+	since time.Time
 }
 
 // journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what
@@ -140,8 +141,8 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 	return in.replace(t.at, a), nil
 }
 
-// replace makes a partition without bins in place of the one that there is. What that one has read of a log that is
-// another one now nobody can read again: it is written.
+// replace makes a partition without bins in place of the present one. If the present one has read another log, its
+// bins can't be read again: they are written.
 func (in *Ingester) replace(at topicPartition, a worker.Assignment) *partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()

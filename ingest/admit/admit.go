@@ -1,7 +1,7 @@
 // Package admit makes one decision for each reading of a record: it is taken, deferred, refused or erased. The steps
-// are in the order of docs/internals/protocol.md: decode, erasure, tenant and time, limits, retention, size. A decision
-// is a value. It depends on the record, the snapshot, the time, and what this package has counted of earlier records;
-// the package calls nobody but Devices, which it only reads.
+// are in the order of docs/internals/protocol.md: decode, erasure, tenant and time, limits, retention, size. A
+// decision is a value. It depends on the record, the snapshot, the time, and what this package has counted of earlier
+// records; the package calls nothing but Devices, which it only reads.
 package admit
 
 import (
@@ -90,8 +90,8 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 	return a.decide(f, out), nil
 }
 
-// AdmitAgain decides on a record that was read again: on those of its readings that are deferred and may go on. ok is
-// false if there are none. It fails as Admit does.
+// AdmitAgain decides on the readings of a record read again that are deferred and may be resumed. ok is false without
+// such readings. It fails as Admit does.
 func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err error) {
 	result, err := a.decode(rec)
 	if err != nil {

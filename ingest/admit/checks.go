@@ -66,8 +66,8 @@ func (l *Limits) exceed(f *feed, x deferral) {
 	l.deferFrom(x, false)
 }
 
-// checkDeferred decides whether a reading of a record that was read again may be taken: by the clock, since it has
-// waited for what was paid for meanwhile.
+// checkDeferred decides by the clock whether a reading of a record that was read again may be taken: while the
+// reading waited, time has paid for earlier ones.
 func (l *Limits) checkDeferred(f *feed, r *telemetry.Reading) {
 	t, at := l.tenants.get(r.Tenant), f.Now.UnixNano()
 	l.refresh(t, f.Snapshot)
@@ -97,7 +97,7 @@ func (l *Limits) checkDeferred(f *feed, r *telemetry.Reading) {
 	l.deny(f, r, denied{x, limit, d.meter.until(&t.limits.device)})
 }
 
-// denied is a deferral that goes on, for which limit, and until when the rate is overdrawn, in ns.
+// denied is a deferral that stays: for which limit, and until when the rate is overdrawn, in ns.
 type denied struct {
 	*deferral
 	limit limitName
@@ -105,7 +105,7 @@ type denied struct {
 }
 
 // deny leaves a record deferred, or refuses what has been deferred for too long. While rows of the chain are about to
-// be cut nothing of it is refused, or the cut could wait for ever for dead letters that come behind it.
+// be cut none of its readings is refused, or the cut could wait without end for dead letters that come behind it.
 func (l *Limits) deny(f *feed, r *telemetry.Reading, x denied) {
 	if x.deferral.limit == limitShare || x.deferral.limit == limitRegistration {
 		x.deferral.limit = x.limit

@@ -14,22 +14,27 @@ import (
 // from an offset on. So they keep their order (rule W2), and what is not taken needs no memory. Those below the
 // Worker's position are read from the log again when it is time.
 type deferral struct {
-	tenant    *tenant
-	device    *device // nil: all of the tenant's
-	limit     limitName
-	from      int64 // offset below which nothing is deferred
-	published int64 // when what stands there was published, ms
-	until     int64 // when that may be taken, ns
-	through   int64 // with a registration, the last offset that is deferred: a pass need not read on
-	since     int64 // and since when the first one waits here, ms
+	tenant *tenant
+	device *device // nil: all of the tenant's
+	limit  limitName
+	from   int64 // offset below which nothing is deferred
+	// published is when the record at from was published, ms.
+	published int64
+	// until is when that record may be taken, ns.
+	until   int64
+	through int64 // with a registration, the last offset that is deferred: a pass need not read on
+	// since is, with a registration, when the first record began to wait here, ms.
+	since int64
 
-	blocked bool  // in the current pass: it is not taken before then
+	// blocked is set when the deferral takes nothing more in the current pass.
+	blocked bool
 	refuses int64 // one above the offset of the record that was deferred for too long, 0 for none
-	count   int64 // of readings that were deferred when they were read first
+	// count counts the readings that were deferred when they were read first.
+	count int64
 }
 
-// dueAt returns when the log is to be read again for it: something may be taken, or is refused because it has been
-// deferred for too long. One record may overdraw a bucket for much longer than that.
+// dueAt returns when the log must be read again for the deferral: a reading may be taken, or is refused because it
+// has been deferred for too long. One record may overdraw a bucket for much longer than heldFor.
 func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 	paid, since := time.Unix(0, x.until), x.published
 	if x.limit == limitRegistration {
@@ -44,25 +49,30 @@ func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 	return paid
 }
 
-// deferrals has the log read again for what is deferred, in passes. A pass begins with the lowest offset that is
-// deferred and may be taken, and ends at the position, or when all have taken what they may. Stretches in which nothing
-// is deferred are skipped.
+// deferrals plans passes in which the log is read again for deferred readings. A pass begins with the lowest offset
+// that is deferred and may be taken, and ends at the position, or when no deferral may take more. Stretches without
+// deferred readings are skipped.
 type deferrals struct {
-	all         []*deferral
-	running     bool        // a pass is under way
-	cursor      int64       // where it is
-	upcoming    []*deferral // those that it has not reached, by offset
-	active      int         // how many it has reached that may take more
-	ends        int64       // the lowest offset through which one of those is deferred
-	next        time.Time   // the next pass does not begin before
-	urgentBelow int64       // the source is about to delete what lies below
-	over        []*deferral // those of which all was taken, until Limits ends them
+	all     []*deferral
+	running bool // a pass is under way
+	// cursor is the offset that the pass has reached.
+	cursor int64
+	// upcoming lists the deferrals that the pass has not reached, by offset.
+	upcoming []*deferral
+	// active counts the deferrals that the pass has reached and that may take more.
+	active int
+	// ends is the lowest offset through which an active deferral extends.
+	ends        int64
+	next        time.Time // the next pass does not begin before
+	urgentBelow int64     // the source is about to delete what lies below
+	// over lists the deferrals with nothing left to take, until Limits ends them.
+	over []*deferral
 }
 
-// passEvery is the least time between passes: what has been paid for meanwhile is taken together.
+// passEvery is the least time between passes: all that time has paid for since the last pass is taken together.
 const passEvery = 250 * time.Millisecond
 
-// maxDeferredDevices bounds the devices of a tenant that wait by themselves; with one more the tenant waits as a whole.
+// maxDeferredDevices bounds the devices of a tenant that wait one by one; with one more the tenant waits as a whole.
 const maxDeferredDevices = 64
 
 // deferFrom defers readings of a device, or of all, from an offset on; inPass says that the pass has just come to it.
@@ -72,7 +82,7 @@ func (l *Limits) deferFrom(x deferral, inPass bool) {
 		x.device = nil
 	}
 	if x.device == nil && t.deferral != nil {
-		return // as the devices do: there are too many
+		return // the devices do the same when there are too many
 	}
 	if x.limit != limitRegistration {
 		x.through = math.MaxInt64
@@ -90,7 +100,8 @@ func (l *Limits) deferFrom(x deferral, inPass bool) {
 	}
 }
 
-// settle ends the deferrals of which all was taken, and forgets what is not needed without them.
+// settle ends the deferrals with nothing left to take, and forgets devices and tenants that are not needed without
+// them.
 func (l *Limits) settle() {
 	for _, x := range l.deferrals.over {
 		t := x.tenant
@@ -122,7 +133,7 @@ func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	return waits, blocked
 }
 
-// waits returns what waits of a device by itself, nil for nothing; the device may be nil too.
+// waits returns the deferral of a device, nil for none; the device may be nil too.
 func (d *device) waits() *deferral {
 	if d == nil {
 		return nil
@@ -137,9 +148,9 @@ func (l *Limits) Defers(tenant, id string) bool {
 	return t != nil && (t.deferral != nil || t.deferredDevices > 0 && t.devices[id].waits() != nil)
 }
 
-// Next returns the offset from which the log is to be read again now for what is deferred; ok is false if nothing may
-// be taken yet. The caller has each record from there admitted again, in order, calls SkipTo where there is none, and
-// asks again.
+// Next returns the offset from which the caller must read the log again now for deferred readings; ok is false if
+// nothing may be taken yet. The caller admits each record from there again, in order, calls SkipTo where records are
+// missing, and asks again.
 func (l *Limits) Next(log Log, now time.Time) (offset int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,11 +165,11 @@ func (l *Limits) Next(log Log, now time.Time) (offset int64, ok bool) {
 	return r.cursor, r.running
 }
 
-// DueAt returns when Next is to be asked again; ok is false while there is no need to.
+// DueAt returns when the caller must ask Next again; ok is false while nothing is due.
 func (l *Limits) DueAt() (at time.Time, ok bool) {
 	r := &l.deferrals
 	if len(r.all) == 0 || l.fair.yielding {
-		return time.Time{}, false // it is asked again after what comes in
+		return time.Time{}, false // the caller asks again after the next records
 	}
 	for i, x := range r.all {
 		if due := x.dueAt(l.cfg.HeldFor); i == 0 || due.Before(at) {
@@ -283,7 +294,7 @@ func (r *deferrals) advance(position int64, now time.Time) {
 	}
 }
 
-// endTaken ends the deferrals of which the pass has read the last record.
+// endTaken ends the deferrals with a last record below the pass's cursor.
 func (r *deferrals) endTaken() {
 	r.ends = math.MaxInt64
 	r.all = slices.DeleteFunc(r.all, func(x *deferral) bool {
@@ -333,12 +344,15 @@ func (r *deferrals) fromOf(x *deferral) int64 {
 
 // Deferral is readings that wait in the log for a limit.
 type Deferral struct {
-	Tenant   string    `json:"tenant"`
-	Device   string    `json:"device,omitempty"` // empty: all of the tenant's
-	Limit    string    `json:"limit"`
-	From     int64     `json:"offset"`   // of the first record with some
-	Since    time.Time `json:"since"`    // when that was published
-	Readings int64     `json:"readings"` // that were deferred so far, those taken since among them
+	Tenant string `json:"tenant"`
+	Device string `json:"device,omitempty"` // empty: all of the tenant's
+	Limit  string `json:"limit"`
+	// From is the offset of the first deferred record.
+	From int64 `json:"offset"`
+	// Since is when that record was published.
+	Since time.Time `json:"since"`
+	// Readings counts the readings that were deferred so far, also the readings that were resumed since.
+	Readings int64 `json:"readings"`
 }
 
 // Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.

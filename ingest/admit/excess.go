@@ -14,8 +14,8 @@ type excess struct {
 	topDevices       topDevices
 }
 
-// topDevices has the devices that come most often, in constant space (the Misra-Gries summary): a device with more than
-// one part in maxTopDevices+1 of all is among them, and its count is too low by that part at most.
+// topDevices has the devices that come most often, in constant space (the Misra-Gries summary): a device with more
+// than one part in maxTopDevices+1 of all readings is in the list, and its count is too low by that part at most.
 type topDevices []TopDevice
 
 // TopDevice is a device, and how many of its readings went over a limit, at least.
@@ -61,12 +61,13 @@ func (t *tenant) countExcess(limit limitName, device string, now time.Time) *exc
 
 // Excess is what has gone over one limit of a tenant since the partition came here.
 type Excess struct {
-	Tenant     string      `json:"tenant"`
-	Limit      string      `json:"limit"`
-	Delayed    int64       `json:"delayed_readings"`
-	Refused    int64       `json:"refused_readings"`
-	Last       time.Time   `json:"last"`
-	TopDevices []TopDevice `json:"culprits"` // those with the most, the first one first
+	Tenant  string    `json:"tenant"`
+	Limit   string    `json:"limit"`
+	Delayed int64     `json:"delayed_readings"`
+	Refused int64     `json:"refused_readings"`
+	Last    time.Time `json:"last"`
+	// TopDevices lists the devices with the most readings over the limit, the first one first.
+	TopDevices []TopDevice `json:"culprits"`
 }
 
 // Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.

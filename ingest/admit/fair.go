@@ -11,16 +11,19 @@ import (
 // times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
 // the others leave.
 type fairness struct {
-	marks    queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
-	at       time.Time        // of the last mark
-	end      int64            // that it has
+	marks queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
+	// at is when the last mark was set, and end is the end of the log in it.
+	at       time.Time
+	end      int64
 	lag      time.Duration
-	yielding bool // what was deferred goes on waiting: the others are late still
+	yielding bool // what was deferred still waits: the others are late
 
-	began   time.Time // of the round in which values are counted
-	round   int
-	came    int
-	tenants []*tenant // that sent them
+	// began is when the round began in which values are counted.
+	began time.Time
+	round int
+	came  int
+	// tenants lists the tenants that sent these values.
+	tenants []*tenant
 }
 
 // mark is an end of the log, and when it was known.
@@ -92,7 +95,7 @@ func (l *Limits) deferNoisy(x *feed) {
 	}
 }
 
-// yields reports whether everything deferred goes on waiting because others are late: only noisy tenants are deferred,
+// yields reports whether everything deferred still waits because others are late: only noisy tenants are deferred,
 // and none for longer than it may be.
 func (l *Limits) yields(log *Log, now time.Time) bool {
 	f := &l.fair

@@ -18,10 +18,10 @@ type Config struct {
 	Unmarked bool
 
 	Decode decode.Options
-	// Register has unknown tenants registered; else their readings are dead letters.
+	// Register turns on the registration of unknown tenants; else their readings are dead letters.
 	Register bool
-	// Registrations bounds how many tenants are registered, beside the records: their readings are deferred meanwhile.
-	// nil: Admit fails with *UnknownTenant, and the caller registers.
+	// Registrations bounds how many tenants are registered. No record waits for that: the tenants' readings are
+	// deferred until then. With nil Admit fails with *UnknownTenant, and the caller registers.
 	Registrations *Registrations
 	RegisterRate  int
 
@@ -32,10 +32,10 @@ type Config struct {
 	// FairAfter is the lag from which on a noisy tenant is deferred; not above 0: never.
 	FairAfter time.Duration
 	// Future is how far an event time may lie after its record's Kafka timestamp, and Past how far before: 0 is the
-	// tenant's retention, or 400 days where it keeps for ever, and negative any age.
+	// tenant's retention, or 400 days for a tenant without one, and negative any age.
 	Future, Past time.Duration
 
-	// Retry returns the pauses between attempts at a lookup or a registration, of at least so long.
+	// Retry returns the pauses between attempts at a lookup or a registration, each at least least long.
 	Retry func(least time.Duration) retry.Schedule
 	// Partitions is how many the topic has: they share a tenant's limits.
 	Partitions int
@@ -44,11 +44,11 @@ type Config struct {
 
 // Devices knows which devices of the partition have readings that were taken.
 type Devices interface {
-	// Seen returns what is known of a device and of its chain of a day.
+	// Seen returns how a device and its chain of a day are known.
 	Seen(tenant, device string, day telemetry.Day) Seen
 }
 
-// Seen is what is known of a device, and of its chain of a day.
+// Seen is how a device, and its chain of a day, are known.
 type Seen struct {
 	// Devices is how many devices of the tenant are known.
 	Devices int
@@ -68,7 +68,7 @@ type Log struct {
 	Assigned int64
 }
 
-// Moment is by what a record is decided, beside itself.
+// Moment is the part of a decision's input that is not the record.
 type Moment struct {
 	Snapshot *control.Snapshot
 	Now      time.Time
@@ -82,7 +82,7 @@ type feed struct {
 	readings []telemetry.Reading
 	// index has the place of each reading in the record.
 	index []int
-	// again says that the record was read again: readings are those that are deferred and may go on.
+	// again says that the record was read again: readings has the deferred readings that may be resumed.
 	again bool
 
 	// grant is the backfill that the record names, and replayed the dead letter that it was first, nil for none.
@@ -107,5 +107,5 @@ func published(f *feed) int64 {
 func knownFrom(f *feed) int64 { return f.Log.Assigned*int64(time.Millisecond) + int64(time.Hour) }
 
 // isOlder reports whether a record was published before an order was announced, as far as its timestamp shows it. It
-// decides where a stream began after the order: the log was made anew, or is read again from its start.
+// decides where a stream began after the order: the log was made again, or is read again from its start.
 func (f *feed) isOlder(o *control.Erasure) bool { return f.Time >= 0 && f.Time <= o.At.UnixMilli() }

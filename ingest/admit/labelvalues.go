@@ -12,15 +12,18 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// labelValues is which values the labels of a tenant's readings have, where their number is bounded: those that the
-// catalog lists, wherever they were read, and those that were taken here and that it did not list when it was asked
-// last. As long as it has never answered no more is known than what was taken here.
+// labelValues is which values the labels of a tenant's readings have, where their number is bounded: the values that
+// the catalog lists, wherever they were read, and the values that were taken here and that the catalog did not list
+// when it was asked last. Until its first answer only the values taken here are known.
 type labelValues struct {
-	listed *catalog.LabelValues // nil: it has not answered yet
+	// listed has the values that the catalog lists, nil until its first answer.
+	listed *catalog.LabelValues
 	own    map[string]map[uint64]struct{}
 	bytes  int64
-	asked  time.Time // when the question began that it has answered last
-	queued bool      // it is to be asked again
+	// asked is when the last question began that the catalog has answered.
+	asked time.Time
+	// queued is set while the tenant waits for its next question.
+	queued bool
 }
 
 // What a label and a value take here.
@@ -97,14 +100,14 @@ func clipped(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// labelLookups has the catalog asked about the labels of tenants, one after the other.
+// labelLookups asks the catalog about the labels of tenants, one after the other.
 type labelLookups struct {
 	queue   queue.FIFO[*tenant]
 	running bool
 	retry   retry.Backoff
 }
 
-// push has the catalog asked about a tenant's labels, when it is time.
+// push queues a question to the catalog about a tenant's labels.
 func (q *labelLookups) push(t *tenant) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
@@ -141,7 +144,7 @@ func (x *tenants) growLabels(v *labelValues, bytes int64) {
 	x.bytes += bytes
 }
 
-// dropLabels drops what is known of a tenant's labels.
+// dropLabels forgets a tenant's labels.
 func (x *tenants) dropLabels(t *tenant) {
 	if t.values != nil {
 		x.growLabels(t.values, -t.values.bytes)
@@ -159,7 +162,7 @@ type LabelLookup struct {
 	Values *catalog.LabelValues
 }
 
-// NextLookup returns the lookup of the label values of the next tenant in turn, nil while there is none to make.
+// NextLookup returns the lookup of the label values of the next tenant in turn, nil while no lookup is due.
 func (l *Limits) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLookup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +170,7 @@ func (l *Limits) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLoo
 	for n := q.queue.Len(); n > 0 && !q.running && q.retry.Open(now); n-- {
 		t := q.queue.Pop()
 		if t.values != nil {
-			l.refresh(t, snapshot) // nobody else looks where nobody has limits any more
+			l.refresh(t, snapshot) // no reading does that for a tenant that has no limits any more
 		}
 		switch v := t.values; {
 		case v == nil || l.tenants.all[t.name] != t: // it is gone

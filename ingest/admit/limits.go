@@ -7,9 +7,9 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Limits holds the tenants of one partition to their limits: readings above a rate are deferred or refused, and so are
-// those of a tenant that delays others; readings beyond a number or a size are refused. It holds back the floor for
-// what is deferred (rule W7).
+// Limits holds the tenants of one partition to their limits: readings above a rate are deferred or refused, and so
+// are readings of a tenant that delays others; readings beyond a number or a size are refused. It holds back the
+// floor for deferred readings (rule W7).
 type Limits struct {
 	cfg      *Config
 	anyLimit bool // cfg.Limits has one
@@ -58,13 +58,13 @@ func (l *Limits) forgetTenant(t *tenant) {
 	l.tenants.recent = nil
 }
 
-// Bytes returns the memory of what is known of devices and labels, and of what is deferred.
+// Bytes returns the memory of devices, labels and deferrals.
 func (l *Limits) Bytes() int64 {
 	return l.tenants.bytes + int64(len(l.deferrals.all)*deferralBytes+len(l.registering.waiting)*unregisteredBytes)
 }
 
-// Resume goes on in one of so many partitions, which share limits, and drops what is deferred below a position: another
-// process has taken it.
+// Resume sets how many partitions share the limits, and drops deferrals below a position: another process has taken
+// their readings.
 func (l *Limits) Resume(partitions int, position int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"binnacle/internal/store"
 )
 
-// meter reckons what somebody has taken against rates, as a bucket does that fills with time and may be overdrawn by
-// one record: of each rate it knows until when that is paid for. Its time is that of the log (Kafka's timestamps), so
-// that an outage of the ingester counts nobody's readings as faster than they came.
+// meter charges readings and values against rates, as a bucket does that fills with time and may be overdrawn by one
+// record: it has for each rate the time until which all charges are paid. Its time is the log's (Kafka's timestamps),
+// so that an outage of the ingester never makes readings look faster than they came.
 type meter struct {
 	clock            int64 // greatest time seen, ns since 1970
 	readings, values int64 // ns: what was taken is paid for until then
@@ -52,7 +52,7 @@ func (m *meter) exceeded(r *rates, of string) limitName {
 	return limitName(of + "readings")
 }
 
-// charge takes a reading with so many values, of a record of a time.
+// charge charges a reading with that many values, from a record published at that time.
 func (m *meter) charge(r *rates, at int64, values int) {
 	if r.readings > 0 {
 		m.readings = max(m.readings, at) + int64(float64(time.Second)/r.readings)
@@ -82,16 +82,19 @@ const (
 	ofDevice = "device-"
 )
 
-// limits are those of one tenant in one partition.
+// limits are the limits of one tenant in one partition.
 type limits struct {
 	tenant, device rates
-	refuse         bool // what is above a rate is refused, not delayed
+	// refuse is set when readings above a rate are refused, not delayed.
+	refuse bool
 
-	devices, series, payload, labels int  // 0 for no bound
-	allSeries                        int  // of all devices
-	labelValues                      int  // of one label
-	numbers                          bool // there is a bound to a number or a size
-	newDevices                       rates
+	devices, series, payload, labels int // 0 for no bound
+	// allSeries bounds the series of all devices together.
+	allSeries int
+	// labelValues bounds the values of one label.
+	labelValues int
+	numbers     bool // there is a bound to a number or a size
+	newDevices  rates
 }
 
 // spread is how many times its even share of a tenant's limit a partition lets through: devices do not lie evenly in
@@ -125,7 +128,7 @@ func number(b control.Limit, partitions int) int {
 
 func plain(b control.Limit) float64 { return max(0, float64(b)) }
 
-// limitsOf returns a tenant's limits in one of so many partitions; nil if there are none.
+// limitsOf returns a tenant's limits in one of that many partitions; nil if the tenant has no limits.
 func limitsOf(l control.IngestLimits, partitions int) *limits {
 	if !l.Any() {
 		return nil

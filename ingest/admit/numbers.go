@@ -9,7 +9,7 @@ import (
 // newDevices counts the devices of a tenant that report for the first time.
 type newDevices struct {
 	meter meter
-	// offset is of the record that is decided on, and devices has those that it introduces.
+	// offset is the offset of the record that is decided on, and devices has the devices that it introduces.
 	offset  int64
 	devices map[string]bool
 }

@@ -38,7 +38,7 @@ func (p *places) oversize(rec *Record, readings []telemetry.Reading) (over map[C
 	return over
 }
 
-// chainsOf returns the places of the readings of each chain.
+// chainsOf returns for every chain the places of its readings.
 func chainsOf(readings []telemetry.Reading) map[Chain][]int32 {
 	chains := map[Chain][]int32{}
 	for i := range readings {

@@ -32,7 +32,7 @@ type UnknownBackfill struct{}
 // Error says so.
 func (*UnknownBackfill) Error() string { return "the record names a backfill that is not in the map" }
 
-// MissingMonth asks for a container: a reading belongs into it, and nobody has asked for it yet. The record is fed
+// MissingMonth asks for a container: a reading belongs into it, and it was not asked for yet. The record is fed
 // again. A tenant's readings ask for a bounded number, unless a backfill grants more.
 type MissingMonth struct {
 	Container, Tenant string
@@ -48,7 +48,8 @@ func (e *MissingMonth) Error() string {
 // and their container.
 type places struct {
 	cfg *Config
-	// await defers the readings of a tenant that is to be registered; nil where Admit asks the caller to do that.
+	// await defers the readings of a tenant that must be registered first; nil where Admit asks the caller to
+	// register it.
 	await *Limits
 
 	// requestedSnapshot is when the snapshot was read for which Admit asked; until trusted no newer one is asked for.
@@ -212,7 +213,7 @@ func (p *places) past(t *control.TenantIngest, kept time.Duration) (past time.Du
 	return cmp.Or(past, defaultPast), past > 0 || past == 0 && kept <= 0
 }
 
-// defaultPast is the accepted age of the readings of a tenant that keeps for ever: a year, and time to notice.
+// defaultPast is the accepted age of the readings of a tenant without a retention: a year, and time to notice.
 const defaultPast = 400 * 24 * time.Hour
 
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
@@ -302,9 +303,9 @@ func (f *feed) tooLarge(r *telemetry.Reading) *decode.Bad {
 	return nil
 }
 
-// accepted is readings that have the same verdict, that they are taken, for the reasons that the last one had: those of
-// a tenant and day by one snapshot, whatever their device. Most are such, so that a look at their times replaces all
-// else that a verdict needs. What it does not have may be taken as well.
+// accepted describes readings that are taken for the same reasons as the last one: the readings of a tenant and day
+// by one snapshot, whatever their device. Most readings match, so that a look at their times replaces all other
+// checks. Readings that do not match may be taken as well.
 type accepted struct {
 	snapshot *control.Snapshot
 	tenant   string
@@ -320,8 +321,8 @@ func (a *accepted) has(f *feed, r *telemetry.Reading) bool {
 		f.Now.UnixMilli()-at <= a.past && r.Tenant == a.tenant
 }
 
-// accept has the readings of a tenant and a day that has a container in the snapshot be the accepted ones, unless
-// devices have retentions of their own.
+// accept sets accepted to the readings of a tenant and a day that has a container in the snapshot, unless devices
+// have other retentions than the tenant.
 func (p *places) accept(snapshot *control.Snapshot, t control.Tenant, day telemetry.Day) {
 	if t.HidesSome() {
 		return

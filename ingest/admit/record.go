@@ -62,7 +62,7 @@ func (r *Record) Mark() control.Mark {
 	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
 
-// header returns the value of the first header of a name, empty when there is none.
+// header returns the value of the first header with a name, empty for a missing one.
 func (r *Record) header(name string) string {
 	for _, h := range r.Headers {
 		if h.Key == name {

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxUnregistered   = 1024 // tenants of a partition with readings that wait for a registration
-	unregisteredBytes = 700  // of memory for each, beside its deferral
+	unregisteredBytes = 700  // memory for each, without its deferral
 	topicsInAll       = 4    // how many topics may have all the registrations of a minute at a time
 )
 
@@ -29,7 +29,7 @@ type Registrations struct {
 	topics map[string]time.Time
 }
 
-// NewRegistrations allows so many registrations a minute for a topic, and four times as many in all.
+// NewRegistrations allows perMinute registrations a minute for a topic, and four times as many in all.
 func NewRegistrations(perMinute int) *Registrations {
 	return &Registrations{perMinute: max(1, perMinute), topics: map[string]time.Time{}}
 }
@@ -56,11 +56,14 @@ func (g *Registrations) take(topic string, now time.Time) bool {
 // registering is the tenants that readings name and that are not registered. Their readings wait, so that no
 // registration delays another tenant.
 type registering struct {
-	waiting  map[string]*deferral // by tenant
-	asked    queue.FIFO[string]   // of those, whom nobody registers now
-	running  int
-	retry    retry.Backoff
-	snapshot *control.Snapshot // that has none of them
+	// waiting has the deferrals of these tenants by name.
+	waiting map[string]*deferral
+	// asked lists the waiting tenants without a registration under way.
+	asked   queue.FIFO[string]
+	running int
+	retry   retry.Backoff
+	// snapshot is a snapshot that has none of the waiting tenants.
+	snapshot *control.Snapshot
 }
 
 // ended says that nothing of a tenant waits any more.
@@ -70,7 +73,7 @@ func (g *registering) ended(x *deferral) {
 	}
 }
 
-// enlist has the tenant of a deferral be registered, if that was not asked for.
+// enlist asks for the registration of a deferral's tenant, once.
 func (g *registering) enlist(x *deferral, now int64) {
 	if g.waiting[x.tenant.name] == x {
 		return
@@ -85,8 +88,8 @@ func (g *registering) enlist(x *deferral, now int64) {
 	g.asked.Push(x.tenant.name)
 }
 
-// await defers the readings of a tenant that is not registered, from a record on. Those that have waited for too long
-// do not wait, nor do those of one tenant more than may wait: they are refused.
+// await defers the readings of a tenant that is not registered, from a record on. Readings that have waited for too
+// long do not wait, nor do readings of a tenant when as many tenants wait as may: they are refused.
 func (l *Limits) await(f *feed, tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +114,8 @@ func (l *Limits) await(f *feed, tenant string) {
 	x.since = since
 }
 
-// NextRegistrations returns which tenants are to be registered now. The caller calls Registered or RegistrationFailed
-// for each of them.
+// NextRegistrations returns the tenants to register now. The caller calls Registered or RegistrationFailed for each
+// of them.
 func (l *Limits) NextRegistrations(topic string, now time.Time, snapshot *control.Snapshot) (tenants []string) {
 	g := &l.registering
 	if len(g.waiting) == 0 {
@@ -149,7 +152,7 @@ func (l *Limits) Registered(tenant string) {
 	l.registering.again(tenant)
 }
 
-// RegistrationFailed has a tenant registered later, after so long at least.
+// RegistrationFailed schedules another attempt to register a tenant, after that time at least.
 func (l *Limits) RegistrationFailed(tenant string, after time.Duration, now time.Time) {
 	l.registering.retry.Fail(now, l.cfg.Retry(after))
 	l.registering.again(tenant)

@@ -9,30 +9,37 @@ import (
 
 // deviceSeries is the series of a device, by day, as far as they are counted.
 type deviceSeries struct {
-	latest outline // of the reading that was taken or checked last: most are as the one before
+	// latest is the outline of the reading that was taken or checked last: most readings have the same outline as the
+	// one before.
+	latest outline
 	ofDay  telemetry.Day
-	days   []series // of those that the device has chains of
+	// days has the series by day, for days of which the device has chains.
+	days []series
 }
 
 // tenantSeries is the series of a tenant's devices together.
 type tenantSeries struct {
-	sets    [recentSets]*metricSet // that readings had last
-	next    int                    // that gives way to another one
-	checked outline                // of the reading that is being checked, if that has new series
+	// sets has the sets of metrics that readings had last, and next is the place of the set to replace next.
+	sets [recentSets]*metricSet
+	next int
+	// checked is the outline of the reading that is being checked, if it has new series.
+	checked outline
 	days    map[telemetry.Day]int
 	// most is the device that has most series in some day, as far as that is known: mostSeries.
 	most       *device
 	mostSeries int
 }
 
-// series is those of a device in a day. Most devices have readings of one outline, or of a few that share no metric: as
-// long as those are all, only how many there are is kept of them.
+// series is the series of a device in a day. Most devices have readings of one outline, or of a few that share no
+// metric: until others come, only the number of series is kept.
 type series struct {
-	day      telemetry.Day
-	n        int
-	outlines []outline           // of readings that were taken; when there are more, of the last ones
-	next     int                 // that gives way to another one
-	all      map[uint64]struct{} // nil: those of outlines
+	day telemetry.Day
+	n   int
+	// outlines has the outlines of readings that were taken, at most the last few, and next is the place of the one
+	// to replace next.
+	outlines []outline
+	next     int
+	all      map[uint64]struct{} // nil: outlines has all series
 }
 
 // outline is what two readings share that have the same series. The zero outline is that of none.
@@ -156,7 +163,7 @@ func (x *tenantSeries) add(d *device, s *series, more int) {
 	}
 }
 
-// remove takes a day's series of a device out of those of its tenant.
+// remove subtracts a day's series of a device from its tenant's series.
 func (x *tenantSeries) remove(d *device, s *series) {
 	if x.days[s.day] -= s.n; x.days[s.day] <= 0 {
 		delete(x.days, s.day)
@@ -207,7 +214,7 @@ func (s *metricSet) of(fields []telemetry.Field) bool {
 
 var seriesSeed = maphash.MakeSeed()
 
-// labelsNumber stands for a set of labels, but for chance.
+// labelsNumber returns a hash of a set of labels.
 func labelsNumber(labels telemetry.Labels) (n uint64) {
 	for i := range labels {
 		n = mixed(n, maphash.String(seriesSeed, labels[i].Name))

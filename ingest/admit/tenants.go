@@ -8,9 +8,11 @@ import (
 
 // tenants has what Limits knows of tenants, by their names.
 type tenants struct {
-	all    map[string]*tenant
-	recent *tenant // of the last reading
-	bytes  int64   // memory of what is known of devices and labels
+	all map[string]*tenant
+	// recent is the tenant of the last reading.
+	recent *tenant
+	// bytes is the memory of devices and labels.
+	bytes int64
 }
 
 // tenant is what Limits knows of a tenant.
@@ -19,9 +21,11 @@ type tenant struct {
 	// kept says that the tenant has devices; else it goes with its deferrals.
 	kept    bool
 	devices map[string]*device // for which something is known
-	last    *device            // that was looked for last
+	// last is the device that was looked for last.
+	last *device
 
-	snapshot   *control.Snapshot // by which its limits are
+	// snapshot is the snapshot that the limits are from.
+	snapshot   *control.Snapshot
 	configured control.IngestLimits
 	limits     *limits // nil: none
 	meter      meter
@@ -36,16 +40,16 @@ type tenant struct {
 	values      *labelValues // nil: they are not counted
 }
 
-// device is what is known of a device for the limits of its tenant.
+// device is a device's state for the limits of its tenant.
 type device struct {
 	id       string
-	deferral *deferral // nil: it is not deferred by itself
+	deferral *deferral // nil: the device is not deferred, at most its tenant is
 	meter    meter
 	series   deviceSeries
 	bytes    int64
 }
 
-// deviceBytes is what a device takes in memory, beside its name and its series.
+// deviceBytes is the memory of a device without its name and its series.
 const deviceBytes = 256
 
 // get returns a tenant's state, nil if it is not there.
@@ -70,7 +74,7 @@ func (x *tenants) add(name string) *tenant {
 	return t
 }
 
-// keep keeps a tenant of which a reading is taken.
+// keep keeps a tenant with a reading that is taken.
 func (x *tenants) keep(name string) *tenant {
 	t := x.recent
 	if t == nil || t.name != name {
@@ -80,7 +84,7 @@ func (x *tenants) keep(name string) *tenant {
 	return t
 }
 
-// device returns what is known of a device for its limits, nil for nothing.
+// device returns a device's state for its limits, nil for an unknown device.
 func (t *tenant) device(id string) *device {
 	if d := t.last; d != nil && d.id == id {
 		return d
@@ -92,7 +96,7 @@ func (t *tenant) device(id string) *device {
 	return d
 }
 
-// addDevice returns what is known of a device, made when it is not there.
+// addDevice returns a device's state, made when it is not there.
 func (x *tenants) addDevice(t *tenant, id string) *device {
 	d := t.device(id)
 	if d == nil {
@@ -112,7 +116,7 @@ func (x *tenants) grow(d *device, bytes int) {
 	x.bytes += int64(bytes)
 }
 
-// forgetDevice drops what is known of a device, unless it is deferred by itself.
+// forgetDevice forgets a device, unless it has a deferral.
 func (x *tenants) forgetDevice(t *tenant, d *device) {
 	if d == nil || d.deferral != nil {
 		return

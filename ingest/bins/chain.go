@@ -226,7 +226,7 @@ func (c *Chain) SealUpto(offset int64, now time.Time) {
 // Release ends the wait for dead letters.
 func (c *Chain) Release() { c.Phase = Asked }
 
-// Look has the tail looked up.
+// Look begins the lookup of the tail.
 func (c *Chain) Look() { c.Phase = looking }
 
 // Cut takes rows out of the bin to be created as a chunk; rest is what the bin has then. The caller holds the lock.
@@ -397,8 +397,8 @@ func (c *Chain) finish() {
 	c.First = c.Bin.First()
 }
 
-// lingerUpTo has the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has
-// lost rows.
+// lingerUpTo moves the rows up to an offset, which are stored, to the lingering ones, and returns the others. It
+// fails when a shelf has lost rows.
 func (c *Chain) lingerUpTo(rows *binning.Bin, through int64, l Lingers) (rest binning.Bin, err error) {
 	if rows.Readings() == 0 || rows.First() > through {
 		return *rows, nil
@@ -413,8 +413,8 @@ func (c *Chain) lingerUpTo(rows *binning.Bin, through int64, l Lingers) (rest bi
 	return rest, nil
 }
 
-// DropBelow has the rows below a position linger: another process has stored them. It fails when a shelf has lost rows.
-// The caller holds the lock.
+// DropBelow moves the rows below a position to the lingering ones: another process has stored them. It fails when a
+// shelf has lost rows. The caller holds the lock.
 func (c *Chain) DropBelow(position int64, until time.Time, s *binning.Schemas) (err error) {
 	if c.Bin.Readings() == 0 || c.Bin.First() >= position {
 		return nil

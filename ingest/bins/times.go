@@ -117,7 +117,7 @@ func (x *carriedTimes) file(o *OwedTimes) {
 	x.loose.Put(o)
 }
 
-// keep has a block of a chain count until the times of its device are carried, and reports whether that is needed.
+// keep makes a block of a chain count until the times of its device are carried, and reports whether that is needed.
 func (x *carriedTimes) keep(d *Device, block int64) bool {
 	o := d.owed
 	if o == nil {

@@ -114,7 +114,7 @@ func (d *Device) list(fields []telemetry.Field, sets *columnSets) (fresh bool) {
 	return !all && d.seen.lack() || fresh
 }
 
-// require has the catalog updated with a name of the record at an offset.
+// require records that the catalog needs a name from the record at an offset.
 func (d *Device) require(offset int64) {
 	if !d.pending || offset < d.pendingFrom {
 		d.pending, d.pendingFrom = true, offset

@@ -152,15 +152,15 @@ func (u *Updates) ObserveBlock(d *Device, b *binning.Block, named bool) {
 	}
 }
 
-// Require has the catalog updated with a device before the record at an offset is committed.
+// Require queues an update of the catalog with a device, which must come before the record at an offset is committed.
 func (u *Updates) Require(d *Device, offset int64) {
 	d.require(offset)
 	u.fileHolding(d)
 	u.Queue(d)
 }
 
-// ObserveStored has the catalog follow, where it does so with every chunk, after rows from an offset on were stored, or
-// found to be: the process that stored them may have died before the catalog did.
+// ObserveStored requires an update of the catalog, where it follows with every chunk, after rows from an offset on
+// were stored, or found to be: the process that stored them may have died before it updated the catalog.
 func (u *Updates) ObserveStored(d *Device, offset int64) {
 	if u.cfg.Every < 0 && d.TimesPending() {
 		u.Require(d, offset)

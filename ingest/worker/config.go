@@ -23,7 +23,7 @@ type Config struct {
 	Topic    string         `kong:"-"`
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
-	// Registrations bounds how many tenants are registered, while records are taken: the tenants' readings are
+	// Registrations bounds how many tenants are registered. No record waits for that: the tenants' readings are
 	// deferred until then. With nil Feed fails with *UnknownTenant, and the caller registers.
 	Registrations *admit.Registrations `kong:"-"`
 	RegisterRate  int                  `help:"Most tenants that a process registers in a minute for the readings of one topic; four times as many in all. Readings of further new tenants wait in Kafka, for --held-for at most." default:"120"`

@@ -65,7 +65,7 @@ type LabelLookup struct {
 	*admit.LabelLookup
 }
 
-// Register has a tenant registered. Its readings wait for that.
+// Register registers a tenant. Its readings wait for that.
 type Register struct {
 	Result
 	Tenant string

@@ -32,7 +32,7 @@ func (s *stamps) Done(j *Stamp, now time.Time) {
 	s.Unmarked, s.at, s.retry = false, now, retry.Backoff{}
 }
 
-// Offer has the mark of a record as the next one, unless there is one.
+// Offer makes a record's mark the candidate for the next Stamp, unless there is a candidate.
 func (s *stamps) Offer(rec *admit.Record) {
 	if s.candidate == nil && !s.running {
 		m := rec.Mark()
