@@ -22,13 +22,14 @@ const database = "blog"
 
 // Setup is how a Blog is stored.
 type Setup struct {
-	Version            Version
-	PhysicalPartitions int // of every container
+	Version Version
+	// PhysicalPartitions is the number of physical partitions in every container.
+	PhysicalPartitions int
 	Model              ru.Model
 }
 
-// Blog is the application in one version, on an embedded Cosmos DB of its own. Its methods say what they
-// cost. It is safe for concurrent use.
+// Blog is the application in one version, on a separate embedded Cosmos DB. Its methods return their cost. It
+// is safe for concurrent use.
 type Blog struct {
 	setup   Setup
 	version Version
@@ -36,7 +37,8 @@ type Blog struct {
 	az      *azcosmos.Client
 	users   *azcosmos.ContainerClient
 	posts   *azcosmos.ContainerClient
-	feed    *azcosmos.ContainerClient // from V3 on
+	// feed exists from V3 on.
+	feed *azcosmos.ContainerClient
 }
 
 // Open makes an empty blog. Budgets are off: charges are counted, and nothing is answered 429.

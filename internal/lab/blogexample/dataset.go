@@ -24,8 +24,8 @@ const (
 	subjectLikes    = 50
 )
 
-// contentBytes makes posts and comments 1.9 KB. The article gives no sizes; its charges for creating them,
-// 8.76 and 8.57 RU with 8 and 7 terms, are those of 1.9 KB.
+// contentBytes makes posts and comments 1.9 KB. The article gives no sizes; its charges for creating them, 8.76
+// and 8.57 RU with 8 and 7 terms, match 1.9 KB.
 const contentBytes = 1_700
 
 // dataset is the content of a blog: what follows from a seed, and nothing of how it is stored.

@@ -14,8 +14,8 @@ const (
 	typeLike    = "like"
 )
 
-// User is somebody who writes. Type and UserID are stored from V3 on, where users share a container
-// with copies of posts.
+// User is a person who writes. Type and UserID are stored from V3 on, where users share a container with copies
+// of posts.
 type User struct {
 	ID       string `json:"id"`
 	Type     string `json:"type,omitempty"`

@@ -15,7 +15,7 @@ const maxOperations = 100
 // loadThread stores a post with its comments and likes, which share a logical partition, in batches.
 func (b *Blog) loadThread(ctx context.Context, t thread, comments []Comment, likes []Like) error {
 	items := [][]byte{encode(b.version.post(t.Post))}
-	for i := range max(len(comments), len(likes)) { // as they come: neither kind after the other
+	for i := range max(len(comments), len(likes)) { // the order of arrival: neither kind after the other
 		if i < len(likes) {
 			items = append(items, encode(b.version.like(likes[i])))
 		}

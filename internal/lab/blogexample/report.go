@@ -10,7 +10,8 @@ type Report struct {
 	Model      string `json:"ru_model"`
 	Partitions int    `json:"physical_partitions"`
 	Rows       Rows   `json:"rows"`
-	Sizes      Sizes  `json:"bytes"` // of V2's items, without system properties
+	// Sizes are the sizes of V2's items, without system properties.
+	Sizes Sizes `json:"bytes"`
 
 	Patterns []Pattern     `json:"patterns"`
 	Rules    []ReplaceRule `json:"replace_rules"`
@@ -24,8 +25,8 @@ type Rows struct {
 	Q6 int `json:"q6"`
 }
 
-// Sizes are those of the post that is asked for, its first comment and its first like, in bytes of JSON. Others
-// differ by their names.
+// Sizes holds the sizes of the requested post, its first comment and its first like, in bytes of JSON. Other
+// items differ by their names.
 type Sizes struct {
 	Post    int `json:"post"`
 	Comment int `json:"comment"`

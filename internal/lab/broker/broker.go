@@ -33,7 +33,9 @@ type Broker struct {
 	cluster   *kfake.Cluster
 	clusterID string
 
-	closing  sync.RWMutex // write: Close; read: calls of the cluster, which block for ever once it is closed
+	// closing is write-locked by Close and read-locked by calls of the cluster, which never return once the
+	// cluster is closed.
+	closing  sync.RWMutex
 	isClosed bool
 }
 

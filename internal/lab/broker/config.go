@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Config sets what a Broker keeps and where it listens. The tags are those of the command's flags.
+// Config sets what a Broker keeps and where it listens. Its tags name the command's flags.
 type Config struct {
 	// DataDir is created with mode 0700 if it is missing. It holds the file "lock" and the folder "log"; anything else
 	// in it is left alone.
@@ -22,14 +22,14 @@ type Config struct {
 	// address.
 	Advertise string `kong:"-"`
 
-	// Partitions is the number of partitions of a new topic; 0 is 4. An existing topic with fewer grows if the number is
-	// a whole multiple of its own, so that a key that moves always moves to a higher partition.
+	// Partitions is the number of partitions of a new topic; 0 is 4. An existing topic with fewer grows if the
+	// number is a whole multiple of the topic's, so that a key that moves always moves to a higher partition.
 	Partitions int `help:"Partitions of the topics." default:"4"`
 
 	// Topics are created when the broker opens, unless they exist.
 	Topics []string `kong:"-"`
 
-	// RetentionBytes bounds the log of each partition of Topics; 0 keeps everything. Only records that all Groups have
+	// RetentionBytes bounds a partition's log in Topics; 0 keeps everything. Only records that all Groups have
 	// committed are trimmed, so a partition may exceed the bound.
 	RetentionBytes int64 `name:"kafka-mb" help:"Size of committed records that each partition keeps, in MiB. 0 keeps all." type:"mib" default:"64"`
 
@@ -37,9 +37,9 @@ type Config struct {
 	// each of them has a commit in it.
 	Groups []string `kong:"-"`
 
-	// Journals are those of Topics, by name, that are trimmed by the commits of Groups in another one of Topics, their
-	// source, partition by partition: Needed returns the first offset to keep. What no commit mentions is bounded by
-	// RetentionBytes alone.
+	// Journals maps topics to their sources, both in Topics by name. A journal is trimmed partition by
+	// partition by the commits of Groups in its source: Needed returns the first offset to keep. RetentionBytes
+	// alone bounds records that no commit mentions.
 	Journals map[string]string `kong:"-"`
 
 	// Needed returns the first offset of the journal that a commit in its source needs, from the commit's metadata; ok
@@ -54,8 +54,9 @@ type Config struct {
 
 	Logger *slog.Logger `kong:"-"` // nil: no log
 
-	// Fatal is called when DataDir cannot be written, for example because its disk is full. It must end the process: the
-	// broker answers no more requests, and Close does not return. Default: a panic in a goroutine of its own.
+	// Fatal is called when DataDir cannot be written, for example because its disk is full. It must end the
+	// process: the broker answers no more requests, and Close does not return. Default: a panic in a separate
+	// goroutine.
 	Fatal func(error) `kong:"-"`
 }
 

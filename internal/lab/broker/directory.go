@@ -16,7 +16,8 @@ var ErrInUse = errors.New("in use by another broker")
 // directory is a data directory that this process owns until it is released.
 type directory struct {
 	lock *flock.Flock
-	log  string // kfake's part; it removes *.tmp files there, so nobody else's may lie in it
+	// log is kfake's folder; kfake removes *.tmp files there, so no other program may keep files in it.
+	log string
 }
 
 // openDirectory creates the directory if it is missing, and locks it: kfake takes no lock, and two of them would ruin
@@ -36,7 +37,8 @@ func openDirectory(path string) (*directory, error) {
 	if !locked {
 		return nil, ErrInUse
 	}
-	// kfake would prefer the users of this file to those of its configuration, and keeps it in clear.
+	// kfake would prefer this file's users to the users of its configuration, and keeps their passwords in
+	// clear text.
 	if err := os.Remove(filepath.Join(d.log, "sasl.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, d.release())
 	}

@@ -28,8 +28,8 @@ const (
 	// allocates what a frame announces at once; here memory grows with what arrives.
 	gatherBytes = 1 << 20
 
-	// joinPatience is how long an answer to a member that is gone is waited for: it never comes where the member has
-	// joined anew over another connection.
+	// joinPatience bounds the wait for an answer to a member that is gone: it never comes where the member has
+	// joined again over another connection.
 	joinPatience = 10 * time.Minute
 
 	// acceptRetry is the pause after an accept that did not work, for want of file descriptors say.
@@ -47,7 +47,8 @@ type guard struct {
 	advertise string
 	logger    *slog.Logger
 
-	first  net.Conn // what the first Accept returns; then nil; owned by Accept
+	// first is the result of the first Accept, nil after it; owned by Accept.
+	first  net.Conn
 	served map[int16]versions
 	ready  chan struct{} // closed once served is set
 	closed chan struct{}
@@ -174,15 +175,18 @@ type guardedConn struct {
 	guard  *guard
 	closed sync.Once
 
-	head    [12]byte // length, key, version, correlation id
-	pending []byte   // of the frame, read and not yet passed on
-	rest    int      // of the frame, not yet read
+	head [12]byte // length, key, version, correlation id
+	// pending is the part of the frame that was read and not yet passed on.
+	pending []byte
+	// rest is the length of the frame's unread part.
+	rest int
 
 	gone chan struct{} // closed with the connection
 
-	mu      sync.Mutex
-	joining chan struct{} // closed once a member's joining is answered; nil: there is none
-	id      uint32        // the correlation id of that request
+	mu sync.Mutex
+	// joining is closed once a member's joining is answered; nil without a joining member.
+	joining chan struct{}
+	id      uint32 // the correlation id of that request
 }
 
 func (c *guardedConn) Read(p []byte) (int, error) {
@@ -236,9 +240,9 @@ func (c *guardedConn) next() error {
 	return nil
 }
 
-// answered returns once no answer is pending that makes a consumer a member of its group. kfake starts the session
-// timer of a member with that answer, but not over a connection that it knows to be gone: the member would stay, and
-// nobody would read its partitions. So kfake learns of a connection's end only afterwards.
+// answered returns once no answer is pending that makes a consumer a member of its group. kfake starts the
+// session timer of a member with that answer, but not over a connection that it knows to be gone: the member
+// would stay, and no consumer would read its partitions. So kfake learns of a connection's end only afterwards.
 func (c *guardedConn) answered() {
 	c.mu.Lock()
 	joining := c.joining

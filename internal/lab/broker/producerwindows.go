@@ -17,9 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// An idempotent producer numbers its batches, and the broker remembers the last few of each partition: a batch that is
-// sent again after a lost acknowledgement is recognized and not appended twice. kfake writes these windows when it is
-// closed, so a killed broker would append such a batch again. Before kfake starts, they are rebuilt from the log.
+// An idempotent producer numbers its batches, and the broker remembers the last few of every partition: a batch
+// that is sent again after a lost acknowledgement is recognized and not appended twice. kfake writes these
+// windows when it is closed, so a killed broker would append such a batch again. Before kfake starts, they are
+// rebuilt from the log.
 
 // windowsFile is kfake's file in the folder of its log.
 const windowsFile = "seq_windows.json"
@@ -54,7 +55,8 @@ type entry struct {
 	Offset int64 `json:"offset"`
 }
 
-// rememberProducers updates the file from the log of a folder. Nobody else may use the folder meanwhile.
+// rememberProducers updates the file from the log of a folder. No other process may use the folder while it
+// runs.
 func rememberProducers(folder string) error {
 	file := filepath.Join(folder, windowsFile)
 	stored := producerWindows{Version: windowsVersion}
@@ -104,7 +106,7 @@ func windowsOf(dir, topic string, partition int32) (found []*window, err error) 
 	known := map[int64]*window{}
 	err = eachBatch(dir, func(b *kmsg.RecordBatch) {
 		if b.ProducerID < 0 || b.FirstSequence < 0 {
-			return // of no producer, or a marker
+			return // the batch has no producer, or is a marker
 		}
 		w := known[b.ProducerID]
 		if w == nil {
@@ -125,7 +127,7 @@ func (w *window) take(b *kmsg.RecordBatch) {
 	if !w.Seen || w.Epoch != b.ProducerEpoch {
 		*w = window{Producer: w.Producer, Topic: w.Topic, Partition: w.Partition, Epoch: b.ProducerEpoch, Seen: true}
 	}
-	w.Next = int32((int64(b.FirstSequence) + int64(b.NumRecords)) % (1<<31 - 1)) // where kfake begins anew
+	w.Next = int32((int64(b.FirstSequence) + int64(b.NumRecords)) % (1<<31 - 1)) // kfake wraps sequence numbers here
 	w.Entries[w.At] = entry{b.FirstSequence, w.Next, b.FirstOffset}
 	w.At = (w.At + 1) % windowSize
 	w.Count = min(w.Count+1, windowSize)

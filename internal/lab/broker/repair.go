@@ -16,7 +16,8 @@ import (
 // it, and would not find the new entries after a restart. So torn entries are truncated before kfake starts. They
 // were not acknowledged: an answer waits for the whole entry.
 
-// repair truncates the files of a folder to their last whole entries. Nobody else may use the folder meanwhile.
+// repair truncates the files of a folder to their last whole entries. No other process may use the folder while
+// it runs.
 func repair(folder string) error {
 	for _, name := range []string{"groups.log", "pids.log"} {
 		if err := repairLog(filepath.Join(folder, name)); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// tick is the shortest wait: what becomes due meanwhile travels together, which spares the broker
-	// a request per reading in a large fleet.
+	// tick is the shortest wait: reports that become due during it travel together, which spares the broker a
+	// request per reading in a large fleet.
 	tick = 10 * time.Millisecond
 
 	// maxBatch is the most readings that are published at once.
@@ -67,8 +67,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// due returns the scheduled instant of a report. Reports are numbered from 1970 on: device i makes the reports with
-// number mod Devices = i, at i/Devices of each interval.
+// due returns the scheduled instant of a report. Reports are numbered from 1970 on: device i makes the reports
+// with number mod Devices = i, at the fraction i/Devices of every interval.
 func (f *Fleet) due(report int64) time.Time {
 	n, interval := int64(len(f.devices)), int64(f.cfg.Interval)
 	return time.Unix(0, report/n*interval+report%n*interval/n)

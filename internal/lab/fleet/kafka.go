@@ -19,8 +19,9 @@ type topicPublisher struct {
 	topic *kafka.Topic
 	now   func() time.Time
 
-	partitions []int     // nil: to be asked for
-	asked      time.Time // when partitions were asked for
+	partitions []int // nil: to be asked for
+	// asked is the time of the last query for partitions.
+	asked time.Time
 }
 
 // Publish implements Publisher: acknowledged means by all replicas.
@@ -59,7 +60,7 @@ func (k *topicPublisher) Publish(ctx context.Context, records []Record) ([]Recor
 	if len(left) == 0 {
 		return nil, nil
 	}
-	k.partitions = nil // what failed may have to do with them
+	k.partitions = nil // a changed number of partitions may have caused the failure
 	slices.Sort(left)
 	unsent := make([]Record, len(left))
 	for i, at := range left {

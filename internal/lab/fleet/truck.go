@@ -12,9 +12,9 @@ import (
 // Truck is one simulated device: ten metrics that walk at random, and the tags that describe it. It is
 // not safe for concurrent use.
 //
-// Metrics, ranges and steps are those of the IoT case of the Time Series Benchmark Suite
-// (github.com/timescale/tsbs, pkg/data/usecases/iot: its readings and its diagnostics, joined). Only
-// the load differs: there all trucks share one, here each has its own.
+// Metrics, ranges and steps follow the IoT case of the Time Series Benchmark Suite (github.com/timescale/tsbs,
+// pkg/data/usecases/iot: its readings and its diagnostics, joined). Only the load differs: there all trucks
+// share one, here each truck has a load.
 type Truck struct {
 	id     string
 	tags   telemetry.Labels

@@ -37,8 +37,9 @@ func (b bill) total() (sum float64) {
 // option is a way to run the account.
 type option struct {
 	autoscale, rollups bool
-	months             int  // of a container
-	shared             bool // all containers share the throughput of the database, as provision --profile small makes them
+	// months is the number of months in one container.
+	months int
+	shared bool // all containers share the throughput of the database, as provision --profile small makes them
 }
 
 func options() (all []option) {
@@ -144,8 +145,8 @@ func (f *future) bill(l *load, month int, o option) (b bill) {
 // baseRUs is what leases, the catalog and the heat of keys take of shared throughput, in RU/s.
 const baseRUs = 20
 
-// fits reports whether an option can be had in a month: shared throughput should not exceed a physical partition, as
-// nobody chooses which container's keys lie where beyond it.
+// fits reports whether an option works in a month: shared throughput should not exceed a physical partition,
+// because beyond one, a user cannot choose which container's keys lie where.
 func (f *future) fits(l *load, month int, o option) bool {
 	if !o.shared {
 		return true
@@ -193,7 +194,7 @@ func (f *future) sharedBill(l *load, month int, o option) (b bill) {
 	return b
 }
 
-// held is containers of readings in a month, by a model, with so many RU/s of queries.
+// held is a month's containers of readings, by a model, with query RU/s of queries.
 type held struct {
 	*load
 	by    model

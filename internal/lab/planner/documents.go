@@ -54,7 +54,7 @@ func (f Figure) String() string {
 	return fmt.Sprintf("%s (%s to %s)", figure(f.P50), figure(f.P5), figure(f.P95))
 }
 
-// chart draws the bill of each month: the median as a bar, with the band behind it.
+// chart draws each month's bill: the median as a bar, with the band behind it.
 func chart(months []Figure) string {
 	most := 0.0
 	for _, m := range months {

@@ -10,13 +10,16 @@ import (
 
 // The planner's own figures. docs/reference/cost.md has the bases of peaks, use and rollups.
 const (
-	indexShare  = 1.1  // stored bytes over those of documents
-	use         = 0.95 // of throughput that follows the load
+	// indexShare is the stored bytes over the bytes of the documents.
+	indexShare = 1.1
+	// use is the utilisation of throughput that follows the load.
+	use         = 0.95
 	lookUp      = 3.3  // RU for the tail of a chain, before a late chunk
 	rollupPanel = 78.0 // RU of a panel from rollups, for each day of its span
 	rollupDay   = 1900 // RU of ten metrics of a tenant and a day
 	rollupEach  = 9.5  // RU more for each device
-	rollupShare = 0.45 // of the bytes of chunks
+	// rollupShare is the bytes of rollups over the bytes of chunks.
+	rollupShare = 0.45
 	keySeeks    = 5
 	prefixSeeks = 4
 )

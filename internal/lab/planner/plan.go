@@ -12,11 +12,12 @@ import (
 
 // Plan is what a workload needs and costs. Request units are modelled, prices are list prices.
 type Plan struct {
-	Workload   Workload  `json:"workload"`
-	Seed       uint64    `json:"seed"`
-	Futures    int       `json:"futures"`
-	Figures    []Figure  `json:"figures"`
-	Bill       []Line    `json:"bill"` // of the last month
+	Workload Workload `json:"workload"`
+	Seed     uint64   `json:"seed"`
+	Futures  int      `json:"futures"`
+	Figures  []Figure `json:"figures"`
+	// Bill lists the costs of the last month.
+	Bill       []Line    `json:"bill"`
 	Others     []Line    `json:"other_models"`
 	Months     []Figure  `json:"dollars_by_month"`
 	Chosen     string    `json:"chosen"`
@@ -110,8 +111,9 @@ type outcome struct {
 	first, last load
 	bills       [][]bill // by option, then month
 	others      [models]bill
-	dollars     []float64 // by option: of all months together
-	unfit       []bool    // options that can't be had in a month
+	// dollars holds the cost of all months together, by option.
+	dollars []float64
+	unfit   []bool // options that can't be had in a month
 }
 
 func (p *planner) outcome(f *future) outcome {
@@ -137,7 +139,7 @@ func (p *planner) outcome(f *future) outcome {
 	return o
 }
 
-// New returns the plan of a workload over so many simulated futures.
+// New returns the plan of a workload, based on a number of simulated futures.
 func New(w Workload, seed uint64, futures int) (*Plan, error) {
 	p, err := newPlanner(w)
 	if err != nil {
@@ -291,7 +293,7 @@ func (p *Plan) reject(all []outcome, best int, regrets []float64) {
 	p.Rejected = append(p.Rejected, unfit...)
 }
 
-// beside returns what an option does worse than the chosen one, or better, beside its price.
+// beside describes how an option is worse than the chosen one, or better, apart from its price.
 func (o option) beside(other option) (text string) {
 	switch {
 	case other.shared:
@@ -374,7 +376,7 @@ func (p *Plan) patterns(f *future, l *load, budget float64) {
 	}
 }
 
-// verdict says how a key stands to what a physical partition has.
+// verdict compares a key's load with the budget of a physical partition.
 func verdict(hottest, budget float64) string {
 	text := fmt.Sprintf("%s of the %s RU/s of a physical partition", figure(100*hottest/budget)+" %", figure(budget))
 	switch {

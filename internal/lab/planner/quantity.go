@@ -23,9 +23,10 @@ type Basis string
 
 // The bases of figures.
 const (
-	Given    Basis = "given"    // the workload file names it
-	Measured Basis = "measured" // of an encoded sample, a topic or an account
-	Assumed  Basis = "assumed"  // the planner's own
+	Given Basis = "given" // the workload file names it
+	// Measured marks a figure from an encoded sample, a topic or an account.
+	Measured Basis = "measured"
+	Assumed  Basis = "assumed" // the planner's own
 )
 
 // unit is what a Quantity counts.
@@ -34,7 +35,7 @@ type unit string
 const (
 	number unit = "number"
 	share  unit = "share"    // 0 to 1; may be written as a percentage
-	period unit = "duration" // in seconds
+	period unit = "duration" // seconds
 )
 
 // Quantity is an input: a value, or an interval in which the value lies with a probability of 90 %.
@@ -74,7 +75,7 @@ func (q Quantity) MarshalYAML() (any, error) {
 
 const ofText = ", of "
 
-// comment returns what stands after a figure of the basis, in front of what it rests on.
+// comment returns the line comment that follows a figure of the basis, up to the figure's source.
 func (b Basis) comment(value string) string { return "# " + string(b) + ": " + value + ofText }
 
 // IsZero reports whether the quantity is missing.
@@ -113,7 +114,7 @@ func (q *Quantity) UnmarshalYAML(node *yaml.Node) error {
 		return fmt.Errorf("line %d: the interval %s does not ascend", node.Line, node.Value)
 	}
 	*q = Quantity{Low: from, High: to, Basis: Given, unit: other}
-	for _, b := range []Basis{Measured, Assumed} { // as MarshalYAML writes it, unless somebody has changed the value
+	for _, b := range []Basis{Measured, Assumed} { // MarshalYAML wrote the comment, if the value is unchanged
 		of, marked := strings.CutPrefix(node.LineComment+ofText, b.comment(node.Value))
 		if marked {
 			q.Basis, q.Of = b, strings.TrimSuffix(of, ofText)

@@ -26,7 +26,7 @@ import (
 // kinds are what metrics of a fleet may be; truck is what a simulated truck of the load test reports, ten at most.
 var kinds = []string{"bool", "counter", "gauge", "state", "text", "truck"}
 
-// A sample has so many devices, and of each so many readings at most.
+// A sample has samples devices, each with at most maxReadings readings.
 const (
 	samples     = 5
 	maxReadings = 86_400
@@ -37,10 +37,11 @@ const (
 type encoded struct {
 	readings, values float64 // a day
 
-	chunks, bytes, rus  float64 // a day
-	overhead            float64 // bytes of a chunk without values
-	message, single     float64 // RU and bytes of a document per reading: bytes
-	singleRUs           float64 // of each
+	chunks, bytes, rus float64 // a day
+	overhead           float64 // bytes of a chunk without values
+	message, single    float64 // RU and bytes of a document per reading: bytes
+	// singleRUs is the charge of a document with one reading.
+	singleRUs           float64
 	hundred, hundredRUs float64 // bytes and RU of a document of many readings
 	perHundred          float64 // readings in it
 }
@@ -51,7 +52,7 @@ func (e *encoded) fields() []*float64 {
 		&e.singleRUs, &e.hundred, &e.hundredRUs, &e.perHundred}
 }
 
-// between returns figures between those of two places, or beyond.
+// between interpolates the figures of two places, or extrapolates them.
 func between(a, b encoded, place float64) encoded {
 	x, y := a.fields(), b.fields()
 	out := a
@@ -65,7 +66,7 @@ func between(a, b encoded, place float64) encoded {
 
 // surface is what a device comes to with an interval and numbers of metrics at the low end, in the middle and at the
 // high end of what is given.
-type surface [3][3]encoded // by interval, by metrics
+type surface [3][3]encoded // indices: interval, metrics
 
 // at returns what a device comes to at places from -1 to 1, or beyond.
 func (s *surface) at(interval, metrics float64) encoded {
@@ -277,32 +278,37 @@ func (w *Workload) readings(s *Sample) ([][]telemetry.Reading, error) {
 	return out, nil
 }
 
-// sampler bins readings of devices as an ingester does, and counts what becomes of those of the second day.
+// sampler bins readings of devices as an ingester does, and sums up the results of the second day's readings.
 type sampler struct {
 	hold, interval time.Duration
-	ttl            int     // of the documents, in seconds
-	scale          float64 // of what values are encoded to
-	devices        int
-	span           float64 // of each device, in days
-	sum            encoded
-	documents      []string // the first ones
+	// ttl is the documents' time to live, in seconds.
+	ttl int
+	// scale is the size of values over their encoded size.
+	scale   float64
+	devices int
+	// span is the time that each device's readings cover, in days.
+	span      float64
+	sum       encoded
+	documents []string // the first ones
 
-	sizer  binning.Sizer
-	bin    binning.Bin
-	names  *binning.Names
-	id     string // of the device
+	sizer binning.Sizer
+	bin   binning.Bin
+	names *binning.Names
+	// id is the device's id.
+	id     string
 	day    telemetry.Day
 	begun  bool // a bin of the day
 	trial  int
 	due    int64
 	number uint32
 	offset int64
-	json   []byte // of the document of many readings that is open
+	// json is the open document of many readings.
+	json   []byte
 	inJSON int
 	jsons  float64
 }
 
-// systemBytes is what ids and key of a JSON document take beside its readings.
+// systemBytes is the size of a JSON document's ids and key, without its readings.
 const systemBytes = 60
 
 // device bins the readings of a device. Those of the first half teach sizes, the others count.
@@ -312,7 +318,7 @@ func (s *sampler) device(n int, each func(int, func(telemetry.Reading))) {
 	s.day = 0
 	s.bin = binning.NewBin(s.names)
 	s.span = min(1, float64(s.interval*maxReadings)/float64(24*time.Hour))
-	if s.interval > 24*time.Hour { // one reading is counted, of so many days
+	if s.interval > 24*time.Hour { // the one counted reading covers several days
 		s.span = float64(s.interval) / float64(24*time.Hour)
 	}
 	each(n, func(r telemetry.Reading) { s.take(r, r.Time >= start.End()) })
@@ -336,7 +342,7 @@ func BytesPerValue(readings []telemetry.Reading) (bytes, values float64) {
 // take adds a reading to the bin.
 func (s *sampler) take(r telemetry.Reading, counted bool) {
 	if day := telemetry.DayOf(r.Time); day != s.day {
-		s.cut(false, true) // those of the first day
+		s.cut(false, true) // readings of the first day
 		s.day, s.begun = day, false
 	} else if s.bin.Readings() > 0 && r.Time >= s.due {
 		s.cut(counted, true)
@@ -345,7 +351,7 @@ func (s *sampler) take(r telemetry.Reading, counted bool) {
 		s.due = math.MaxInt64
 		if s.hold < bins.LongHold {
 			hold := s.hold
-			if !s.begun { // as in the first bin of each day's chain
+			if !s.begun { // the first bin of a day's chain has another hold
 				hold = binning.FirstHold(r.Device, s.hold)
 			}
 			s.due, s.begun = r.Time+hold.Milliseconds(), true
@@ -452,7 +458,8 @@ func (s *sampler) count(r telemetry.Reading) {
 	}
 }
 
-// most returns how many readings a JSON document takes: a hundred, or those of a hold where that is fewer.
+// most returns the number of readings in a JSON document: a hundred, or the readings of a hold where a hold has
+// fewer.
 func (s *sampler) most() int {
 	if s.interval == 0 {
 		return 100

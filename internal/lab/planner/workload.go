@@ -17,17 +17,20 @@ import (
 
 // Workload is what a plan is made for.
 type Workload struct {
-	Name      string   `yaml:"name" json:"name"`
-	Months    int      `yaml:"months,omitempty" json:"months"` // that the plan looks ahead
+	Name string `yaml:"name" json:"name"`
+	// Months is how many months the plan looks ahead.
+	Months    int      `yaml:"months,omitempty" json:"months"`
 	Tenants   Tenants  `yaml:"tenants" json:"tenants"`
 	Fleets    []Fleet  `yaml:"fleets" json:"fleets"`
 	Queries   []Query  `yaml:"queries,omitempty" json:"queries"`
 	Retention Quantity `yaml:"retention,omitempty" json:"retention_seconds"`
-	Growth    Quantity `yaml:"growth,omitempty" json:"growth_a_month"` // of devices, over those of the month before
-	Regions   Quantity `yaml:"regions,omitempty" json:"regions"`
-	Hold      Quantity `yaml:"hold,omitempty" json:"hold_seconds"`
+	// Growth is the relative growth of the number of devices, from month to month.
+	Growth  Quantity `yaml:"growth,omitempty" json:"growth_a_month"`
+	Regions Quantity `yaml:"regions,omitempty" json:"regions"`
+	Hold    Quantity `yaml:"hold,omitempty" json:"hold_seconds"`
 
-	folder string // that names of sample files are relative to
+	// folder is the directory that names of sample files are relative to.
+	folder string
 }
 
 // Tenants is how devices belong to tenants.
@@ -39,21 +42,25 @@ type Tenants struct {
 
 // Fleet is devices that report alike.
 type Fleet struct {
-	Name     string              `yaml:"name" json:"name"`
-	Devices  Quantity            `yaml:"devices" json:"devices"`
-	Interval Quantity            `yaml:"interval,omitempty" json:"interval_seconds"` // between two readings of a device
-	Late     Quantity            `yaml:"late,omitempty" json:"late_share"`           // of readings that come after their day was stored
-	Metrics  map[string]Quantity `yaml:"metrics,omitempty" json:"metrics,omitempty"` // of a reading, by kind
+	Name     string   `yaml:"name" json:"name"`
+	Devices  Quantity `yaml:"devices" json:"devices"`
+	Interval Quantity `yaml:"interval,omitempty" json:"interval_seconds"` // between two readings of a device
+	// Late is the share of readings that come after their day was stored.
+	Late Quantity `yaml:"late,omitempty" json:"late_share"`
+	// Metrics is the number of metrics in a reading, by kind.
+	Metrics map[string]Quantity `yaml:"metrics,omitempty" json:"metrics,omitempty"`
 	// Bytes is what a value takes in chunks, without what each document takes; missing: as drawn values are encoded.
-	Bytes  Quantity `yaml:"bytes-per-value,omitempty" json:"bytes_per_value,omitzero"`
-	Sample *Sample  `yaml:"sample,omitempty" json:"sample,omitempty"` // in place of Metrics, Interval and Bytes
+	Bytes Quantity `yaml:"bytes-per-value,omitempty" json:"bytes_per_value,omitzero"`
+	// Sample replaces Metrics, Interval and Bytes.
+	Sample *Sample `yaml:"sample,omitempty" json:"sample,omitempty"`
 }
 
 // Sample is a file of readings in line protocol.
 type Sample struct {
-	File      string   `yaml:"file" json:"file"`
-	DeviceTag string   `yaml:"device-tag" json:"device_tag"`
-	Tags      []string `yaml:"tags" json:"tags,omitempty"` // that describe the device; others are labels
+	File      string `yaml:"file" json:"file"`
+	DeviceTag string `yaml:"device-tag" json:"device_tag"`
+	// Tags lists the tags that describe the device; others are labels.
+	Tags []string `yaml:"tags" json:"tags,omitempty"`
 }
 
 // Pattern is a kind of query.

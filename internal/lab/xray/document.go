@@ -13,19 +13,25 @@ import (
 
 // document is what the sample keeps of a document.
 type document struct {
-	key    []component       // of the container's partition key
-	names  map[string]string // scalars by path, at the top level and in the key
-	at     int64             // when it was written last, s since 1970
-	bytes  int               // of its JSON, without system properties
-	units  int               // of its index
-	of, in int               // range and window where it was found
-	weight float64           // documents that it stands for
+	// key is the document's partition key.
+	key   []component
+	names map[string]string // scalars by path, at the top level and in the key
+	// at is the time of the last write, s since 1970.
+	at int64
+	// bytes is the size of its JSON, without system properties.
+	bytes int
+	// units is the size of its index.
+	units  int
+	of, in int // range and window where it was found
+	// weight is the number of documents that this one represents.
+	weight float64
 }
 
-// component is a value of a partition key. A text may have the time in it, which then stands as {day} and {hour}.
+// component is a value of a partition key. A text may contain the time, marked with {day} and {hour}.
 type component struct {
-	kind  fastjson.Type
-	text  string // of a string or a number
+	kind fastjson.Type
+	// text is the value of a string or a number.
+	text  string
 	there bool
 }
 

@@ -15,7 +15,8 @@ type fleet struct {
 	loads                  []load
 	timed                  bool // keys contain the day on which documents are written
 	amount
-	days float64 // from the oldest to the newest document
+	// days is the time from the oldest to the newest document.
+	days float64
 }
 
 // amount is documents, what they were charged to write, and their bytes.
@@ -125,7 +126,7 @@ func (s *sampler) having(path string) (n int) {
 	return n
 }
 
-// mostDistinct returns the path of the partition key that has the most values beside the id's.
+// mostDistinct returns the path of the partition key with the most values, other than /id.
 func (s *sampler) mostDistinct() (best string) {
 	most := 0
 	for _, path := range s.about.Key {
@@ -148,7 +149,7 @@ func tenants(entities []load) []load {
 	return summed(entities, func(e entity) entity { return entity{tenant: e.tenant} })
 }
 
-// summed returns the amounts of what stands for devices, the largest first.
+// summed adds up the loads of devices by the entity that of returns for each, the largest first.
 func summed(loads []load, of func(entity) entity) (out []load) {
 	sums := map[entity]*load{}
 	for _, l := range loads {

@@ -17,7 +17,7 @@ func evenly(n int) placement { return epk.Split(n) }
 // of returns the range of a key of strings, or of the first levels of one.
 func (p placement) of(levels []string) int {
 	if len(levels) == 1 {
-		return p.at(epk.MultiHash(epk.String(levels[0]))) // of one level, Hash is the same
+		return p.at(epk.MultiHash(epk.String(levels[0]))) // with one level, Hash is the same
 	}
 	var components []epk.Component
 	for _, l := range levels {

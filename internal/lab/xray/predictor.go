@@ -14,8 +14,9 @@ import (
 // predictor predicts what layouts do with the load of a fleet.
 type predictor struct {
 	*sampler
-	f        fleet
-	entities []load // by device
+	f fleet
+	// entities lists the loads by device.
+	entities []load
 	tenants  []load
 	typical  load // the device in the middle
 	days     []time.Time
@@ -251,7 +252,7 @@ func (j *predictor) timesOf(o load, day time.Time) []time.Time {
 	return times
 }
 
-// timed predicts a key that contains the time: each of the coming days has keys of its own.
+// timed predicts a key that contains the time: every coming day has new keys.
 func (j *predictor) timed(l Layout) Layout {
 	live := j.live()
 	days := j.days[:min(len(j.days), 2*mostHourlyDays)]

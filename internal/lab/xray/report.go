@@ -10,17 +10,19 @@ import (
 
 // Report is what an X-ray has found. All request units but RUs are modelled.
 type Report struct {
-	Database    string       `json:"database"`
-	Container   string       `json:"container"`
-	Key         []string     `json:"key"` // paths
-	DevicePath  string       `json:"devicePath"`
-	TenantPath  string       `json:"tenantPath,omitempty"`
-	From        time.Time    `json:"from"` // the oldest document
-	To          time.Time    `json:"to"`   // the newest
-	Documents   int64        `json:"documents"`
-	GB          float64      `json:"gb"` // of JSON, without the index
-	Sampled     int          `json:"sampled"`
-	RUs         float64      `json:"rus"` // that the account has charged
+	Database   string    `json:"database"`
+	Container  string    `json:"container"`
+	Key        []string  `json:"key"` // paths
+	DevicePath string    `json:"devicePath"`
+	TenantPath string    `json:"tenantPath,omitempty"`
+	From       time.Time `json:"from"` // the oldest document
+	To         time.Time `json:"to"`   // the newest
+	Documents  int64     `json:"documents"`
+	// GB is the size of the JSON, without the index.
+	GB      float64 `json:"gb"`
+	Sampled int     `json:"sampled"`
+	// RUs is the account's charge for the analysis.
+	RUs         float64      `json:"rus"`
 	WriteRUs    float64      `json:"writeRUsPerSecond"`
 	Provisioned int          `json:"provisionedRUs,omitempty"`
 	Devices     int          `json:"devices"` // seen in the sample
@@ -40,7 +42,8 @@ type Partition struct {
 	Max       string  `json:"max"`
 	Documents int64   `json:"documents"`
 	GB        float64 `json:"gb"`
-	Share     float64 `json:"share"` // of the RU of writes
+	// Share is the partition's share of the RU of writes.
+	Share float64 `json:"share"`
 }
 
 // PrefixShare is how much of the writes has one value of the first level of a hierarchical key.
@@ -50,18 +53,20 @@ type PrefixShare struct {
 	Partitions int     `json:"partitions"` // where it was found
 }
 
-// Layout is a partition key with what it is predicted to do.
+// Layout is a partition key with its predicted behaviour.
 type Layout struct {
 	Name            string  `json:"name"`
 	Key             string  `json:"key"`
 	HottestOverMean float64 `json:"hottestOverMean"` // RU of writes, by day
 	HottestKey      string  `json:"hottestKey"`      // full key
-	HottestShare    float64 `json:"hottestKeyShare"` // of the RU of writes of a day
-	FullInDays      float64 `json:"fullInDays"`      // until that key has 20 GB; 0: never
-	DeviceDay       Read    `json:"deviceDay"`
-	TenantDay       Read    `json:"tenantDay"`       // of the largest tenant
-	NeedRUs         float64 `json:"needRUs"`         // per second, for writes and reads
-	Dollars         float64 `json:"dollarsPerMonth"` // list price of the throughput
+	// HottestShare is the hottest key's share of the RU of writes of a day.
+	HottestShare float64 `json:"hottestKeyShare"`
+	FullInDays   float64 `json:"fullInDays"` // until that key has 20 GB; 0: never
+	DeviceDay    Read    `json:"deviceDay"`
+	// TenantDay is a read of a day of the largest tenant.
+	TenantDay Read    `json:"tenantDay"`
+	NeedRUs   float64 `json:"needRUs"`         // per second, for writes and reads
+	Dollars   float64 `json:"dollarsPerMonth"` // list price of the throughput
 }
 
 // Read is what a read of one day takes.
@@ -73,7 +78,8 @@ type Read struct {
 
 // The limits of the service by which layouts are judged.
 const (
-	keyGB     = 20  // of one logical partition
+	// keyGB is the most that one logical partition holds.
+	keyGB     = 20
 	nearGB    = 10  // where a key is near it
 	soonDays  = 365 // a key that is full sooner is not recommended
 	leastSold = 400 // RU/s

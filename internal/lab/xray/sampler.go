@@ -21,10 +21,12 @@ type sampler struct {
 
 	parser  fastjson.Parser
 	windows []window
-	cells   []cell     // by range, then by window
-	docs    []document // of the sample
-	counts  []float64  // documents of each range
-	perRow  float64    // RU that a document of the sample is expected to be charged
+	// cells lists the cells by range, then by window.
+	cells []cell
+	// docs lists the documents of the sample.
+	docs   []document
+	counts []float64 // documents of each range
+	perRow float64   // RU that a document of the sample is expected to be charged
 }
 
 // window is a half-open span of seconds in which documents were written last.
@@ -37,7 +39,7 @@ type cell struct {
 	read   int
 }
 
-// Charges that the plan expects, in RU: those of package ru with some room.
+// Expected charges, in RU: the figures of package ru with some room.
 const (
 	edgeRUs     = 2.9
 	countRUs    = 3.1
@@ -108,7 +110,7 @@ func (s *sampler) edges(ctx context.Context) error {
 	if newest == 0 {
 		return fmt.Errorf("container %s of database %s has no documents", s.cfg.Container, s.cfg.Database)
 	}
-	// Half of what is left is for windows, half for documents.
+	// Half of the remaining budget is for windows, half for documents.
 	n := int(s.left() / 2 / ((countRUs + pageRUs) * float64(len(s.ranges))))
 	n = int(min(int64(max(1, min(n, mostWindows))), newest-oldest+1))
 	for i := range n {
@@ -118,7 +120,7 @@ func (s *sampler) edges(ctx context.Context) error {
 	return nil
 }
 
-// count counts the documents of each cell: from the index, which costs the same for few and for many.
+// count counts every cell's documents: from the index, which costs the same for few and for many.
 func (s *sampler) count(ctx context.Context) error {
 	s.counts = make([]float64, len(s.ranges))
 	for i, r := range s.ranges {
@@ -167,7 +169,7 @@ func (s *sampler) fill(ctx context.Context) error {
 		rows := int(min(c.count, max(1, rus*c.count/total/s.perRow)))
 		total -= c.count
 		if s.left() < pageRUs+s.perRow {
-			continue // what was counted is known all the same
+			continue // the count of the cell is known all the same
 		}
 		if err := s.page(ctx, c, rows); err != nil {
 			return err

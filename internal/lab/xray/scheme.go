@@ -17,7 +17,7 @@ type scheme struct {
 	Key  string // paths, spelled with what they hold
 	// hourly and daily report whether keys contain the time.
 	hourly, daily bool
-	// monthly reports whether a key begins anew each month, in a container of its own.
+	// monthly reports whether keys start again each month, in a new container.
 	monthly bool
 	// key returns the levels of the key of what a device reports at a time.
 	key func(e entity, at time.Time) []string

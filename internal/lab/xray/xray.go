@@ -28,9 +28,10 @@ type Config struct {
 	DeviceReads float64 `help:"Reads of a device's day per second, which the price includes." default:"0.1" placeholder:"READS"`
 	TenantReads float64 `help:"Reads of a day of all devices of a tenant per second, which the price includes." default:"0.01" placeholder:"READS"`
 
-	Model    ru.Model         `kong:"-"`
-	Now      func() time.Time `kong:"-"`
-	Progress io.Writer        `kong:"-"` // of what will be read; nil: none
+	Model ru.Model         `kong:"-"`
+	Now   func() time.Time `kong:"-"`
+	// Progress receives a description of the reads to come; nil: none.
+	Progress io.Writer `kong:"-"`
 }
 
 // Bounds of what a caller may ask for.

@@ -30,7 +30,7 @@ type answer struct {
 	// before lists the ranges that earlier pages have passed.
 	before []resumption
 
-	// loaded and loadedBytes count the items that the page has loaded.
+	// loaded and loadedBytes count the loaded items and their bytes.
 	loaded, loadedBytes int
 
 	rows   []byte // JSON, separated by commas

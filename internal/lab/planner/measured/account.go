@@ -72,7 +72,7 @@ type cataloged struct {
 	last   int64
 }
 
-// Read samples catalogs of tenants in random order, and chunks of devices of each kind.
+// Read samples tenants' catalogs in random order, and chunks of every kind of device.
 func (a Account) Read(ctx context.Context) (Result, error) {
 	s := &accountSample{Account: a, kinds: map[string]*deviceKind{}, devicesByTenant: map[string]float64{}}
 	ctx = store.WithMeter(ctx, &s.meter)
@@ -154,7 +154,7 @@ func (s *accountSample) count(t *control.Tenant, e catalog.Entry) {
 	s.retention += float64(keep) / float64(duration.Day)
 }
 
-// readDevices reads chunks of devices, one device of each kind in turn.
+// readDevices reads chunks of devices, taking one device per kind in turn.
 func (s *accountSample) readDevices(ctx context.Context, kinds []*deviceKind) error {
 	for n, more := 0, true; more; {
 		more = false

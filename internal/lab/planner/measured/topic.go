@@ -44,7 +44,7 @@ type topicSample struct {
 	oldest, newer int64
 }
 
-// Read measures the newest records of each partition, without a consumer group.
+// Read measures every partition's newest records, without a consumer group.
 func (t Topic) Read(ctx context.Context) (Result, error) {
 	client, err := kafka.New(t.Kafka)
 	if err != nil {
