@@ -138,7 +138,7 @@ func (a *ARM) ensureDatabase(ctx context.Context, t store.Throughput) error {
 	return nil
 }
 
-// throughputOptions returns the throughput of what is made, nil for none of its own.
+// throughputOptions returns the throughput of a database or container to create, nil for none.
 func throughputOptions(t store.Throughput) *armcosmos.CreateUpdateOptions {
 	switch {
 	case t.Shared || t.RUs == 0:

@@ -18,8 +18,8 @@ import (
 
 type callKey struct{}
 
-// countCharges is the policy that passes the charge of each answer to Config.Charges. The SDK runs it for each attempt,
-// behind its own retries, and for the requests that it sends by itself: nothing that is charged goes around it.
+// countCharges is the policy that passes the charge of each answer to Config.Charges. The SDK runs it for each
+// attempt, behind its own retries, and for requests that the SDK adds: every charged request passes through it.
 type countCharges struct{ c *Client }
 
 // Do implements policy.Policy.
@@ -38,8 +38,8 @@ func (p countCharges) Do(r *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// hiddenCharges adds up what the refused requests of one call were charged: the SDK sends some reads again by itself,
-// and shows the last answer only. It is safe for any number of callers.
+// hiddenCharges adds up what the refused requests of one call were charged: the SDK itself repeats some reads, and
+// shows the last answer only. It is safe for any number of callers.
 type hiddenCharges struct {
 	mu  sync.Mutex
 	rus float64 // guarded by mu
@@ -51,7 +51,7 @@ func (h *hiddenCharges) add(rus float64) {
 	h.rus += rus
 }
 
-// beside returns what was charged beside the answer that the SDK shows.
+// beside returns the charges that the answer shown by the SDK does not include.
 func (h *hiddenCharges) beside(shown *http.Response) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +111,7 @@ func (to *call) kind() charges.Kind {
 	return charges.Reads
 }
 
-// emulatorCharges is the path at which Binnacle's emulator says what it has charged.
+// emulatorCharges is the path at which Binnacle's emulator returns what it has charged.
 const emulatorCharges = "_emulator/charges"
 
 // Charged is what an account says it has charged in a month, in RU.

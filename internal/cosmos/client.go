@@ -31,7 +31,7 @@ import (
 
 // Config is what a Client needs. Endpoint and Credential have no default.
 type Config struct {
-	Endpoint   string // of the account, such as https://acme.documents.azure.com:443/
+	Endpoint   string // the account's, such as https://acme.documents.azure.com:443/
 	Credential Credential
 
 	// Regions are the account's regions to read from, the nearest first; none: the write region.
@@ -40,7 +40,7 @@ type Config struct {
 	Transport  policy.Transporter    // the SDK's own HTTP client
 	Now        func() time.Time      // time.Now
 	Logger     *slog.Logger          // none
-	Registerer prometheus.Registerer // of metrics; none
+	Registerer prometheus.Registerer // registers the metrics; none
 
 	// Heat counts what answers cost, by any goroutine; it must not block. Default: none.
 	Heat interface{ Count(c heat.Charge) }
@@ -178,7 +178,7 @@ func (az *connection) connect(ctx context.Context) error {
 		go func() {
 			defer close(az.known)
 			ended, cancel := context.WithCancel(context.Background())
-			cancel() // of this request nothing is sent but the read of the account
+			cancel() // with this context only the read of the account is sent
 			database, err := az.NewDatabase(store.Database)
 			if err == nil {
 				_, err = database.Read(ended, nil)
@@ -232,8 +232,8 @@ func (c *Client) renew(failed *connection) {
 	failed.Close()
 }
 
-// rekey goes on with another account key where the service refuses the one of a connection. It reports whether there is
-// one.
+// rekey changes to another account key where the service refuses the one of a connection. It reports whether the
+// client has another key now.
 func (c *Client) rekey(refused *connection) bool {
 	another, err := c.ring.refuse(refused.key)
 	if err != nil {
@@ -245,7 +245,7 @@ func (c *Client) rekey(refused *connection) bool {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
 	if c.az.Load() != refused {
-		return true // somebody else was here first
+		return true // another goroutine was first
 	}
 	az, err := c.dial()
 	if err != nil {

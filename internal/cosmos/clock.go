@@ -39,7 +39,7 @@ func (c *Client) complain() {
 	}
 }
 
-// ReadClock makes sure that Clock is that of the account: it asks for a document, unless an answer has come already.
+// ReadClock makes sure that Clock follows the account: it reads a document, unless an answer has come already.
 func (c *Client) ReadClock(ctx context.Context) error {
 	if !errors.Is(c.clock.Check(), store.ErrClockUnknown) {
 		return nil

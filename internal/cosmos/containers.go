@@ -84,7 +84,7 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 			"subscription, "+
 			"to go through Azure Resource Manager, or give the account key: %w", l.Name, err)
 	case is(err, http.StatusBadRequest), is(err, http.StatusForbidden):
-		// The service has no code of its own for an account that is full.
+		// The service has no specific code for an account that is full.
 		if full, countErr := s.full(ctx); countErr == nil && full {
 			return fmt.Errorf("create container %s: %w: %w", l.Name, store.ErrAccountFull, err)
 		}
@@ -191,7 +191,7 @@ func throughputIn(p *azcosmos.ThroughputProperties) (t store.Throughput) {
 	return store.Throughput{RUs: int(manual)}
 }
 
-// failed says what has failed about a container: store.ErrNoContainer where the service does not find it.
+// failed returns an error about an attempt on a container: store.ErrNoContainer where the service does not find it.
 func failed(what string, err error) error {
 	if is(err, http.StatusNotFound) {
 		err = store.ErrNoContainer

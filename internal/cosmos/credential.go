@@ -49,8 +49,8 @@ func KeyFile(path string) Credential {
 const (
 	// what the environment offers: environment variables, workload, managed, the Azure CLI
 	IdentityDefault     = "default"
-	IdentityWorkload    = "workload"    // of a Kubernetes pod
-	IdentityManaged     = "managed"     // of a virtual machine or an app
+	IdentityWorkload    = "workload"    // identity of a Kubernetes pod
+	IdentityManaged     = "managed"     // identity of a virtual machine or an app
 	IdentityEnvironment = "environment" // AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret or certificate
 )
 
@@ -111,7 +111,7 @@ type keyRing struct {
 	mu      sync.Mutex // guards below
 	keys    []string
 	refused map[string]bool // since the keys were read last and were other ones
-	at      time.Time       // when they were read last
+	at      time.Time       // time when they were read last
 }
 
 // rereadKeys bounds how often keys are read again while every one of them is refused.

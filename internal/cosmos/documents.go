@@ -53,7 +53,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	return string(resp.ETag), nil
 }
 
-// Read reports false if there is none.
+// Read reports false if the document does not exist.
 func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
 	resp, _, err := d.c.item(ctx, d.to("read", kind), reading(id, nil))
 	if is(err, http.StatusNotFound) {

@@ -18,9 +18,9 @@ import (
 // Error is an answer of the service other than success.
 type Error struct {
 	Status     int           // HTTP status
-	Substatus  int           // 0 when there is none
+	Substatus  int           // 0 without one
 	Message    string        // the first line of what the service says
-	RetryAfter time.Duration // of a 429; 0 when the service does not say
+	RetryAfter time.Duration // wait that a 429 asks for; 0 when it asks for none
 	Session    string        // session token that the answer came with
 	Unsure     bool          // an earlier attempt at the same write may have been carried out
 
@@ -32,7 +32,7 @@ const (
 	subSessionNotAvailable = 1002 // with 404: the replica has not seen the session yet
 	subOwnerNotFound       = 1003 // with 404: the container or the database is missing
 
-	subStaleName = 1024 // with 400: the container was made anew since the client looked at it
+	subStaleName = 1024 // with 400: the name is of another container since the client looked it up
 
 	subWriteForbidden  = 3    // with 403: another region takes the writes now
 	subAccountNotFound = 1008 // with 403: the region has left the account, or is about to
@@ -44,8 +44,8 @@ const (
 	subMigrating   = 1008 // with 410: it is moving
 )
 
-// Unwrap returns what the answer means for the caller, in the words of the contract; nil while the outcome is unknown,
-// or where it depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
+// Unwrap returns what the answer means for the caller, in the words of the contract; nil while the outcome is
+// unknown, or where it depends on the request, as with 404 and 409. No other place decides that.
 func (e *Error) Unwrap() error {
 	switch e.Status {
 	case http.StatusTooManyRequests:

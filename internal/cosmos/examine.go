@@ -17,11 +17,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Measurement is one operation of an examination: what it took and was charged, beside the model.
+// Measurement is one operation of an examination: its time and its charge, with the model's.
 type Measurement struct {
 	Operation string        `json:"operation"`
-	Kind      string        `json:"kind"`     // of factor: read, write or query; "" for none
-	Requests  int           `json:"requests"` // that it was made of
+	Kind      string        `json:"kind"`     // factor of the model: read, write or query; "" for none
+	Requests  int           `json:"requests"` // how many the operation sent
 	Took      time.Duration `json:"took"`     // the fastest attempt
 	Charged   float64       `json:"charged"`  // RU
 	Modelled  float64       `json:"modelled"` // RU
@@ -55,7 +55,7 @@ func FactorsOf(all []Measurement) (f ru.Factors) {
 
 // Examination is what is found out about an account.
 type Examination struct {
-	Skew     time.Duration `json:"skew"` // of the service's clock, in whole seconds
+	Skew     time.Duration `json:"skew"` // difference of the service's clock, in whole seconds
 	Measured []Measurement `json:"measured"`
 }
 
@@ -113,11 +113,11 @@ func (c *Client) Examine(ctx context.Context, model ru.Model, each func(Measurem
 type examiner struct {
 	c     *Client
 	model ru.Model
-	run   string // part of all ids, so that an examination that was cut short is in nobody's way
+	run   string // part of all ids: one examination cut short does not disturb the next
 	next  int
-	made  []string // ids of documents that are there, of those that next counts
+	made  []string // ids, counted by next, of documents that exist
 	skew  time.Duration
-	mark  string // of the change feed
+	mark  string // continuation of the change feed
 }
 
 // index is what a chunk has in the index: two levels of its key, from, to and id.
@@ -126,7 +126,7 @@ const index = 5 * ru.Scalar
 // operation is a measured operation: attempts that do the same. The fastest one counts.
 type operation struct {
 	name     string
-	kind     string // of factor
+	kind     string // factor of the model
 	modelled float64
 	attempts int
 	do       attempt
@@ -142,7 +142,7 @@ const (
 	large64 = 64 << 10 // where published tables differ most
 )
 
-// Two keys: of what is examined, and of chunks that are made between those of the other.
+// Two keys: examined is of the documents that are measured, inTurn of chunks that are written between those.
 var (
 	examined = []string{"doctor~0", "m1"}
 	inTurn   = []string{"doctor~0", "m2"}
@@ -161,7 +161,7 @@ func documentOf(key []string, id string, bytes int) []byte {
 
 func (x *examiner) id(name string) string { return x.run + "." + name }
 
-// operations returns what is measured, in the order in which it stands on what was done before.
+// operations returns the operations to measure, each after the operations that it depends on.
 func (x *examiner) operations() []operation {
 	return slices.Concat(x.writesAndReads(), x.changes(), x.queries(), x.feeds())
 }
@@ -204,7 +204,7 @@ func (x *examiner) changes() []operation {
 	}
 }
 
-// scattered is how many chunks of a device are made between those of another.
+// scattered is how many chunks of one device are created between chunks of the other.
 const scattered = 10
 
 func (x *examiner) queries() []operation {
@@ -258,7 +258,7 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 		to := call{operation: "examine", container: scratch, changes: final}
 		_, err := x.c.inContainer(ctx, to, func(ctx context.Context,
 			container *azcosmos.ContainerClient) (azcosmos.Response, error) {
-			began = x.c.cfg.Now() // of the attempt that is not throttled
+			began = x.c.cfg.Now() // overwritten until an attempt is not throttled
 			resp, err := o.do(ctx, container)
 			charge = chargeOf(resp.RawResponse, nil)
 			x.clock(resp.RawResponse, began)

@@ -11,13 +11,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// fresh returns the id of a document that is to be made.
+// fresh returns the id of a document to create.
 func (x *examiner) fresh() string {
 	x.next++
 	return x.id(fmt.Sprint("n", x.next))
 }
 
-// create makes documents of a size; the first ones of 1, 32 and 64 KB are those that others read.
+// create creates documents of a size. Other operations read the first one with 1, 32 and 64 KB each.
 func (x *examiner) create(bytes int) attempt {
 	names := map[int]string{small1: "first", full32: "large", large64: "larger"}
 	for _, b := range between {
@@ -57,7 +57,7 @@ func (x *examiner) inTurn(bytes int) attempt {
 	}
 }
 
-// again creates what is there, which the service refuses: what that is charged is not documented.
+// again creates a document that exists, which the service refuses: the charge of that is not documented.
 func (x *examiner) again(name string, bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		id := x.id(name)
@@ -66,7 +66,7 @@ func (x *examiner) again(name string, bytes int) attempt {
 	}
 }
 
-// refusedWith returns the answer of a request that is to be refused with a status.
+// refusedWith returns the answer to a request that must be refused with a status.
 func refusedWith(status int, resp azcosmos.Response, err error) (azcosmos.Response, error) {
 	var refused *azcore.ResponseError
 	if errors.As(err, &refused) && refused.StatusCode == status {
@@ -131,7 +131,7 @@ func (x *examiner) absent(ctx context.Context, container *azcosmos.ContainerClie
 	return refusedWith(http.StatusNotFound, resp.Response, err)
 }
 
-// replaceUnchanged replaces a document on the condition that nobody has changed it.
+// replaceUnchanged replaces a document on the condition that it is unchanged.
 func (x *examiner) replaceUnchanged(name string, bytes int) attempt {
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		id := x.id(name)

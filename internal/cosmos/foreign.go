@@ -35,9 +35,9 @@ func (f *Foreign) Charged() float64 { return f.rus }
 type Description struct {
 	Key          []string // paths
 	Hierarchical bool
-	Version      int                    // of the partition key's hash: 1 or 2
+	Version      int                    // version of the partition key's hash: 1 or 2
 	Indexed      func(path string) bool // reports whether the scalar property at a path is indexed
-	RUs          int                    // 0: the container has no throughput of its own
+	RUs          int                    // 0: the container has no throughput itself
 	Autoscale    bool
 }
 
@@ -109,8 +109,9 @@ func indexedBy(p *azcosmos.IndexingPolicy) func(string) bool {
 	}
 }
 
-// Ranges reads the physical partitions, in the order of their ranges. The SDK does not give their ids: an empty page of
-// the change feed of each is asked for, and the request of the SDK has the id. It costs about 1 RU a range.
+// Ranges reads the physical partitions, in the order of their ranges. The SDK does not give their ids: Ranges asks
+// for an empty page of the change feed in each range, and reads the id in the SDK's request. It costs about 1 RU a
+// range.
 func (f *Foreign) Ranges(ctx context.Context) ([]PhysicalRange, error) {
 	co, err := f.c.az.Load().NewContainer(f.database, f.container)
 	if err != nil {
@@ -204,7 +205,7 @@ func (f *Foreign) do(ctx context.Context, send func(ctx context.Context,
 	return err
 }
 
-// explain names what was attempted, and what a status means for a container of somebody else.
+// explain names the attempt, and what a status means for a container that Binnacle did not make.
 func (f *Foreign) explain(what string, err error) error {
 	answer := asError(err)
 	if answer == nil && !errors.As(err, &answer) {

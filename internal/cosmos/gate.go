@@ -10,29 +10,30 @@ import (
 // gate limits requests to one physical partition. When the service throttles a request it says for how long the
 // partition wants to be left alone: until then the gate is closed, and requests get the time at which to come again
 // without the service being asked. After that a few are let through at a time, and more with every one that succeeds,
-// so that of the requests that have waited not all are throttled again.
+// so that the requests that have waited are not all throttled again.
 type gate struct {
 	span epk.Range
 
 	mu       sync.Mutex // guards below
-	id       string     // of the partition; "" until an answer had it
+	id       string     // the partition's; "" until an answer had it
 	opens    time.Time
 	opensLow time.Time     // as opens, for requests of low priority
 	limit    float64       // how many may be under way; 0: any number
 	inFlight int           // requests under way
 	took     time.Duration // the last one that was served
 
-	// Requests with answers that somebody waits for, such as those of queries, take turns with others that come back by
-	// themselves: writes of an ingester may use up all that a partition has, second after second.
+	// waiting counts requests with a caller that waits for the answer, such as those of queries. They take turns with
+	// the others, which repeat themselves: writes of an ingester may use up a partition, second after second.
 	waiting int
-	turns   int       // of the others, that may go while some wait: one for each that was served
-	yielded time.Time // when one of the others went last
+	// turns is how many of the others may pass while some wait: one for each of these that was served.
+	turns   int
+	yielded time.Time // time when one of the others passed last
 }
 
 // yieldFor is after how long one of the requests that come back may go, however many wait.
 const yieldFor = time.Second
 
-// A gate that lets through so many takes no notice of their number any more.
+// A gate this wide lets any number of requests through.
 const openWidth = 256
 
 // enter lets a request through, or returns how long it has to wait before it tries again. Only requests that come back
@@ -62,7 +63,7 @@ func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 // place is where a request waits until it is served: at a gate, from when that held it back or it was throttled.
 type place struct{ at *gate }
 
-// await counts a request at its gate, if somebody waits for its answer.
+// await counts a request at its gate, if a caller waits for its answer.
 func (p *place) await(to call, g *gate) {
 	if g == nil || p.at != nil || !to.awaited {
 		return
@@ -114,7 +115,7 @@ func (g *gate) close(now time.Time, low bool, wait time.Duration) {
 	if low {
 		return
 	}
-	if !now.Before(g.opens) { // of requests that are refused together the first one counts
+	if !now.Before(g.opens) { // requests refused together count once
 		g.limit = max(1, float64(g.inFlight+1)/2)
 	}
 	if until.After(g.opens) {

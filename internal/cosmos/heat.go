@@ -14,12 +14,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// about says what the charges of a call are counted as.
+// about is what the charges of a call are counted as.
 type about struct {
 	shard  string // first-level key; "" where nothing is counted
 	device string
 	kind   heat.Kind
-	bytes  int // of the document that the call stores
+	bytes  int // size of the document that the call stores
 }
 
 // countHeat passes what an answer cost to Config.Heat.
@@ -50,7 +50,7 @@ func (s *Chunks) kindOf(id string) heat.Kind {
 // heatDocuments is store.HeatWriter: the container heat.
 type heatDocuments struct{ c *Client }
 
-// Heat returns what is known of the load.
+// Heat returns the writer of heat documents.
 func (c *Client) Heat() store.HeatWriter { return &heatDocuments{c} }
 
 func (s *heatDocuments) to(operation, key string) call {

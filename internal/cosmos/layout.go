@@ -16,7 +16,7 @@ import (
 type Layout struct {
 	Name string
 	Key  []string // partition key paths, such as /tenant; several make a hierarchical key
-	// Indexed are the paths of properties in the index, beside id and _ts, which always are. Nil indexes
+	// Indexed are the paths of properties in the index, in addition to id and _ts, which always are. Nil indexes
 	// everything, as the service does by default.
 	Indexed []string
 	TTL     bool // items may have a ttl
@@ -24,8 +24,8 @@ type Layout struct {
 
 // What the base containers get. control is hardly used: the least that is sold. catalog is written in bursts, when a
 // fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
-// costs less at rest than the least that is sold without autoscale. So does that of heat, which is written a little all
-// the time and read when somebody looks.
+// costs less at rest than the least that is sold without autoscale. So does the throughput of heat, which is written
+// a little all the time and seldom read.
 var (
 	controlThroughput = store.Throughput{RUs: 400}
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}

@@ -27,9 +27,9 @@ type pacer struct {
 	containers map[string]*gates
 }
 
-// gates are those of one container; the pacer's mu guards them.
+// gates holds the gates of one container; the pacer's mu guards them.
 type gates struct {
-	all   []*gate // by span; none while it is not known
+	all   []*gate // sorted by span; none while they are unknown
 	asked time.Time
 	stale bool // partitions have been split since they were read
 }
@@ -37,7 +37,7 @@ type gates struct {
 // rereadRanges bounds how often the physical partitions of a container are read.
 const rereadRanges = 5 * time.Second
 
-// rangesTimeout bounds one such reading: the SDK tries again for ever while metadata requests are throttled.
+// rangesTimeout bounds one such reading: the SDK tries again without end while metadata requests are throttled.
 const rangesTimeout = 2 * time.Second
 
 // gate returns the gate of a request; nil while nothing is known of its partition, and for requests that have none.
@@ -153,7 +153,7 @@ type outcome struct {
 	status, substatus int // 0 without an answer
 	charge            float64
 	rangeID           string
-	wait              time.Duration // of a 429: how long the service wants to be left alone
+	wait              time.Duration // how long the service wants to be left alone after a 429
 	took              time.Duration
 }
 
@@ -173,8 +173,8 @@ func (a outcome) gone() bool {
 		(a.substatus == subRangeGone || a.substatus == subSplitting || a.substatus == subMigrating)
 }
 
-// nowhere lies behind all keys. A change feed that is asked for there has the SDK read the partitions of the container
-// anew, which it would otherwise remember as they were before a split, before it says that there are none.
+// nowhere lies behind all keys. Asked for a change feed there, the SDK reads the partitions of the container again
+// before it finds none, instead of remembering them as they were before a split.
 var nowhere = azcosmos.FeedRange{MinInclusive: epk.Max, MaxExclusive: epk.Max + "F"}
 
 func (c *Client) readRanges(ctx context.Context, container string) ([]epk.Range, error) {

@@ -17,14 +17,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// page is the answer to a query, as the service has written it. The SDK would read it as JSON, and write each document
-// of it anew, at several times the cost of all that a query does with documents; and would change their spelling. So
-// its body is taken away before the SDK sees it, which finds a page without documents. All else, such as the
-// continuation and the charge, stands in headers, and errors stay with the SDK.
+// page is the answer to a query, as the service has written it. The SDK would read it as JSON and write each document
+// again, at several times the cost of all that a query does with documents; and would change their spelling. So its
+// body is taken away before the SDK sees it, which finds a page without documents. All else, such as the continuation
+// and the charge, is in headers, and errors stay with the SDK.
 type page struct {
-	body io.ReadCloser // as long as nobody has read it
-	size int64         // of the body, -1 if the service does not say
-	text *bytes.Buffer // of pages
+	body io.ReadCloser // unread
+	size int64         // length of body, -1 if the service does not say
+	text *bytes.Buffer // from pages
 }
 
 // pages keep the memory of earlier pages.
@@ -44,9 +44,9 @@ func withPage(ctx context.Context, p *page) context.Context {
 	return context.WithValue(ctx, pageKey{}, p)
 }
 
-// takePages is the policy that takes pages away. The SDK runs it for each attempt, behind its own retries; and for the
-// requests of its own that it sends meanwhile with the query's context, such as a look at the account from another
-// goroutine, every five minutes. What these are answered is the SDK's.
+// takePages is the policy that takes pages away. The SDK runs it for each attempt, behind its own retries. It also
+// runs it for requests that it adds with the query's context, such as a read of the account from another goroutine,
+// every five minutes. The answers to those stay with the SDK.
 type takePages struct{}
 
 // queryHeader is what the SDK sends with a query, and with nothing else.
@@ -57,7 +57,7 @@ const emptyPage = `{"Documents":[]}`
 // Do implements policy.Policy.
 func (takePages) Do(r *policy.Request) (*http.Response, error) {
 	if err := r.Raw().Context().Err(); err != nil {
-		return nil, err // as a transport would say: connect counts on it
+		return nil, err // a transport fails likewise: connect counts on it
 	}
 	p, ok := r.Raw().Context().Value(pageKey{}).(*page)
 	if !ok || r.Raw().Header.Get(queryHeader) == "" {

@@ -8,10 +8,10 @@ import (
 
 // Bounds of one loop over pages. The SDK bounds its own in the same way.
 const (
-	maxPages     = 1_000_000 // of a query: 4 TB
-	maxListPages = 10_000    // of containers and of changes
-	maxIdlePages = 1_000     // in a row, without anything new
-	maxIdleFeed  = 100       // of changes
+	maxPages     = 1_000_000 // pages of a query: 4 TB
+	maxListPages = 10_000    // pages of containers and of changes
+	maxIdlePages = 1_000     // pages in a row, without anything new
+	maxIdleFeed  = 100       // the same for changes
 )
 
 // errNoEnd says that the pages of an answer have no end, or that one leads to itself.
@@ -25,8 +25,8 @@ type paging struct {
 	asked          string
 }
 
-// next takes a page of so many items, of which so many are new, that leads to a continuation. It fails where the pages
-// would come to no end.
+// next counts a page of items, news of them new, that leads to a continuation. It fails where the pages would come to
+// no end.
 func (p *paging) next(items, news int, continuation string) error {
 	most, mostIdle := cmp.Or(p.most, maxPages), cmp.Or(p.mostIdle, maxIdlePages)
 	p.pages++

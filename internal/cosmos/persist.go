@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/store"
 )
 
-// effect is what a request does to what is stored, as far as it matters for sending it again.
+// effect is how a request changes the store, as far as it matters for sending it again.
 type effect int
 
 const (
@@ -31,7 +31,7 @@ const (
 // tryAgain are the pauses before a request is sent again. The longest one lets a split of physical partitions end.
 var tryAgain = retry.Policy{First: 25 * time.Millisecond, Max: 2 * time.Second}
 
-// persevering is what is left of the attempts at one request while the store fails. It belongs to one goroutine.
+// persevering is the rest of the attempts at one request while the store fails. It belongs to one goroutine.
 type persevering struct {
 	left   time.Duration
 	failed int
@@ -40,8 +40,8 @@ type persevering struct {
 	given  *store.Persistence
 }
 
-// persist returns how long a request is sent again while the store fails: as long as its context says; else those whose
-// caller has an end of its own until then.
+// persist returns how long a request is sent again while the store fails: the time that its context sets, else until
+// the deadline of the context, else persistence. Some requests are never sent again.
 func (c *Client) persist(ctx context.Context, to call) *persevering {
 	p := &persevering{left: persistence, given: store.PersistenceOf(ctx)}
 	end, ends := ctx.Deadline()
@@ -60,7 +60,7 @@ func (c *Client) persist(ctx context.Context, to call) *persevering {
 	return p
 }
 
-// ended adds the last failure of the store to the error of a context that ended meanwhile.
+// ended adds the last failure of the store to the error of a context that ended before the next attempt.
 func (p *persevering) ended(err error) error {
 	if p.last == nil {
 		return err

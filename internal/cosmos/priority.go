@@ -11,14 +11,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Priority says which requests give way: where a physical partition has not enough for all, those of low priority are
-// refused first. It needs priority-based execution in the account; without that the service makes no difference.
+// Priority selects the requests that give way: where a physical partition has not enough for all, those of low
+// priority are refused first. It needs priority-based execution in the account; without that the service makes no
+// difference.
 type Priority struct {
 	Low bool // all
-	// Awaited says that somebody waits for the answers, as those of queries: while one is held back, requests of this
-	// process that come back by themselves, such as an ingester's, take turns with it, also with one of low priority.
+	// Awaited says that a caller waits for the answers, as with queries: while one is held back, requests of this
+	// process that repeat themselves, such as an ingester's, take turns with it, also with one of low priority.
 	Awaited bool
-	// LowAfter makes creates of chunks low if their day ended so long ago, such as those of a backfill; 0: none.
+	// LowAfter makes creates of chunks low if their day ended at least this long ago, as in a backfill; 0: none.
 	LowAfter time.Duration
 }
 

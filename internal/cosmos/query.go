@@ -105,7 +105,7 @@ func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context
 // itemRequest is a request for one item under a key.
 type itemRequest struct {
 	changes effect
-	doc     []byte // that it stores; nil for none
+	doc     []byte // document that it stores; nil for none
 	send    func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
 }
 
@@ -159,8 +159,8 @@ func deleting(id string) itemRequest {
 	}}
 }
 
-// put creates or replaces an item. Where it is refused because an earlier attempt of its own was carried out, without
-// an answer, it has succeeded: then the stored item is the one that was sent.
+// put creates or replaces an item. If the store refuses it because an earlier attempt, without an answer, was carried
+// out, put has succeeded: then the stored item is the one that was sent.
 func (c *Client) put(ctx context.Context, to call, request itemRequest) (out azcosmos.ItemResponse,
 	receipt store.Receipt, err error) {
 	out, receipt, err = c.item(ctx, to, request)

@@ -21,11 +21,11 @@ type call struct {
 	key       []string // full partition key; nil for metadata and queries over several keys
 	once      bool     // a 429 is the caller's to handle
 	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
-	tenant    string   // of the data; "" for none or several
-	low       bool     // of low priority: refused before others where there is not enough for all
-	awaited   bool     // somebody waits for the answer
-	about     about    // what its charges are counted as
-	changes   effect   // whether it may be sent again when nobody knows what became of it
+	tenant    string   // tenant of the data; "" for none or several
+	low       bool     // refused before others where there is not enough for all
+	awaited   bool     // a caller waits for the answer
+	about     about    // how its charges are counted
+	changes   effect   // whether it may be sent again when its outcome is unknown
 	pinned    bool     // to a physical partition by its id: once that is split, no attempt succeeds
 	hidden    *hiddenCharges
 }
@@ -216,7 +216,7 @@ func chargeOf(raw *http.Response, answer *Error) float64 {
 	}
 	charge, err := strconv.ParseFloat(raw.Header.Get("x-ms-request-charge"), 64)
 	if err != nil {
-		return 0 // there is none
+		return 0 // no charge
 	}
 	return charge
 }

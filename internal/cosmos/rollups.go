@@ -23,7 +23,7 @@ func (v *rollups) to(operation string, key store.RollupKey) call {
 		tenant: tenantOf(key.TenantShard), about: about{shard: key.TenantShard, kind: heat.RollupReads}}
 }
 
-// toWrite returns a request that changes a document; bytes is what it adds to what is stored.
+// toWrite returns a request that changes a document; bytes is the size that it adds to the store.
 func (v *rollups) toWrite(operation string, key store.RollupKey, bytes int) call {
 	to := v.to(operation, key)
 	to.about.kind, to.about.bytes = heat.RollupWrites, bytes

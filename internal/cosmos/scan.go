@@ -55,8 +55,8 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 		scan.Charge, yield)
 }
 
-// scan runs a query and passes documents and charges to the caller's functions; an error of theirs ends it and comes
-// back as it is. what names it in errors of its own.
+// scan runs a query and passes documents and charges to the caller's functions. An error that they return ends it,
+// and scan returns that error unchanged. what names the scan in all other errors.
 func (c *Client) scan(ctx context.Context, to call, q query, what string, charge func(rus float64) error,
 	yield func(doc []byte) error) (store.Usage, error) {
 	var charged func(float64) error

@@ -11,7 +11,7 @@ import (
 // recently is left out, until it is met again.
 const maxSeries = 256
 
-// unknownRange stands for the id of a physical partition that no answer had yet.
+// unknownRange replaces the id of a physical partition until an answer has it.
 const unknownRange = "unknown"
 
 // rangeSeries are the metrics of physical partitions.

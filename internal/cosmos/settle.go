@@ -11,7 +11,7 @@ import (
 // Settled is what an examination has shown of an assumption of the model.
 type Settled struct {
 	Assumption string `json:"assumption"`
-	Shown      string `json:"shown"` // what was charged; "" where nothing was measured
+	Shown      string `json:"shown"` // the charges; "" where nothing was measured
 	Finding    string `json:"finding"`
 }
 
@@ -26,7 +26,7 @@ type Verdict struct {
 // tolerance is how far a charge may be from a model's to count as its: a unit of a create is less than half of it.
 const tolerance = 0.03
 
-// Neither is the verdict on charges that are those of no model.
+// Neither is the verdict on charges that fit neither model.
 const Neither = "neither"
 
 // VerdictOf compares creates and reads near the rows of 32 and 64 KB with both models. Charges are taken as multiples
@@ -79,7 +79,7 @@ func (f findings) model(operation string, charge func(ru.Model, int) float64) (n
 	return fits[0].String(), true
 }
 
-// Settle says of each assumption of the model what an examination has shown.
+// Settle compares each assumption of the model with the findings of an examination.
 func Settle(all []Measurement) []Settled {
 	f := findings(all)
 	shown := map[string]func() (float64, bool){
@@ -120,7 +120,7 @@ func Settle(all []Measurement) []Settled {
 	return out
 }
 
-// per returns what one of n parts of an operation was charged, beyond another operation and what is known of it.
+// per returns the charge for one of n parts of an operation, beyond another operation and a known charge.
 func (f findings) per(n float64, operation, beyond string, known float64) (rus float64, ok bool) {
 	whole, ok := f.charged(operation)
 	if ok && beyond != "" {

@@ -54,7 +54,7 @@ func (s *Step) action() control.Action {
 	return a
 }
 
-// change does one step. Every order of operations here may be cut short: the next round goes on from what it finds.
+// change does one step. Every order of operations here may be cut short: the next round continues from what it finds.
 func (p *Provisioner) change(ctx context.Context, s *Step) error {
 	var err error
 	switch s.Action {
@@ -118,7 +118,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 		}
 	}
 	if s.Tier == Base {
-		return nil // nobody waits for it
+		return nil // no writer waits for it
 	}
 	return p.cfg.Directory.AskMonth(ctx, s.Container)
 }

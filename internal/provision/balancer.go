@@ -25,11 +25,13 @@ type BalancerConfig struct {
 	Lease     *control.Leases  // nil for none
 	Actions   *control.Actions // nil for none
 	Advise    bool             // decisions are stored, and no epoch is
-	From      time.Duration    // of the day UTC, from when on the next day is decided
-	Lead      time.Duration    // before their day, by which epochs are stored; 4 h
-	Every     time.Duration    // between two rounds, 5 min
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// From is the time of day, UTC, from which the next day is decided.
+	From time.Duration
+	// Lead is the time before their day by which epochs are stored; 4 h.
+	Lead   time.Duration
+	Every  time.Duration // between two rounds, 5 min
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Balancer has epochs of tomorrow decided, and stores them. A decision is stored before its epochs, and both are only
@@ -57,7 +59,7 @@ func (b *Balancer) Run(ctx context.Context) error {
 	return loop.Run(ctx, b.Round)
 }
 
-// Round decides the next day that can be decided now, of each container, and stores the epochs that are missing.
+// Round decides, for each container, the next day that can be decided now, and stores the epochs that are missing.
 func (b *Balancer) Round(ctx context.Context) error {
 	now := b.cfg.Now().UTC()
 	today := telemetry.DayOf(now.UnixMilli())

@@ -24,9 +24,9 @@ type CatalogMergerConfig struct {
 	Logger  *slog.Logger     // none
 }
 
-// CatalogMerger keeps the catalogs of tenants small: it merges their pages, and deletes those whose content is in
-// others. It may die anywhere, and two of them do no harm: a page that says what
-// another one says changes nothing.
+// CatalogMerger keeps the catalogs of tenants small: it merges their pages, and deletes pages with contents that
+// other pages have. It may die anywhere, and two of them do no harm: a page that repeats another page changes
+// nothing.
 type CatalogMerger struct {
 	cfg CatalogMergerConfig
 
@@ -34,7 +34,7 @@ type CatalogMerger struct {
 	distinct map[string]mergeEstimate
 }
 
-// mergeEstimate has how many devices a tenant had when all of its pages were read, and how many entries the pages had.
+// mergeEstimate counts a tenant's devices when all of its pages were read, and the entries of those pages.
 type mergeEstimate struct{ devices, entries int }
 
 // NewCatalogMerger makes a CatalogMerger.
@@ -105,7 +105,7 @@ func (k *CatalogMerger) olderThan(infos []control.PageInfo, age time.Duration) (
 	return out
 }
 
-// current returns the pages that are not replaced, and deletes those that have been for longer than an age.
+// current returns the pages that are not replaced, and deletes pages that were replaced longer than an age ago.
 func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []control.PageInfo, age time.Duration) (
 	[]control.PageInfo, error) {
 	replaced := make(map[string]bool)
@@ -149,8 +149,8 @@ func (k *CatalogMerger) Purge(ctx context.Context, tenant string) (isClean bool,
 	return len(held) == 0, k.forget(ctx, tenant, k.olderThan(current, purgedAfter), held)
 }
 
-// HoldForgotten returns the ids of those of a tenant's pages that have entries of devices which the catalog has
-// forgotten since.
+// HoldForgotten returns the ids of a tenant's pages that have entries of devices which the catalog has forgotten
+// since.
 func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos []control.PageInfo) (held []string,
 	err error) {
 	var forgets, ids []string
@@ -190,7 +190,7 @@ func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos 
 	return held, nil
 }
 
-// forget stores pages without what is forgotten in place of those that hold some of it.
+// forget replaces pages that have entries of forgotten devices by pages without these entries.
 func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []control.PageInfo, held []string) error {
 	p := pageSet{tenant: tenant, all: infos, isApplied: true}
 	isNew := false
@@ -225,8 +225,8 @@ func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed
 	return nil
 }
 
-// merge puts small pages together, or all of them where half of what they say is said twice. Where something is to be
-// forgotten it replaces the pages that have it.
+// merge puts small pages together, or all of them where half of their entries are repetitions. Where something must
+// be forgotten it replaces the pages that have it.
 func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []control.PageInfo) error {
 	said, forget := 0, false
 	var small []control.PageInfo
@@ -272,8 +272,8 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 type pageSet struct {
 	tenant    string
 	all, some []control.PageInfo
-	entries   int  // of some
-	isApplied bool // what is forgotten is in none of the pages that are not among some
+	entries   int  // entries in some
+	isApplied bool // only pages in some have entries to forget
 }
 
 // count returns how many devices have an entry in some pages.
@@ -285,8 +285,9 @@ func (k *CatalogMerger) count(ctx context.Context, p pageSet) (devices int, err 
 	return devices, err
 }
 
-// replace stores pages that say what others say, and then one that says so. What any page of the tenant forgets is left
-// out, and where no other page has any of it that is noted with what is to be forgotten of pages that were not seen.
+// replace stores pages that repeat other pages' entries, and then one that says so. What any page of the tenant
+// forgets is left out. Where no other page has any of that, replace stores a page that notes so, and that pages which
+// were not seen must forget the same.
 func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
 	tenant, some := p.tenant, p.some
 	done := catalog.Page{}
@@ -354,7 +355,7 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 			page.Entries = slices.DeleteFunc(page.Entries, func(e catalog.Entry) bool {
 				return passes > 1 && catalog.Digest(e.Device)%passes != pass
 			})
-			x.Add(page) // what forgets comes first
+			x.Add(page) // pages that forget come first
 			return nil
 		}
 		for _, list := range [][]string{forgets, ids} {

@@ -22,7 +22,7 @@ func ceilingOf(steps []Step) int {
 	return max(leastCeiling, ceilingFactor*sum)
 }
 
-// bound lowers what a step buys to what is left under the ceiling, and returns how much of that it takes. A container
+// bound lowers what a step buys to the rest under the ceiling, and returns how much of that it takes. A container
 // that does not even get the least that the service sells waits.
 func (p Policy) bound(s *Step, left int) (takes int) {
 	buys := s.Action == Scale || s.Action == Create

@@ -17,8 +17,8 @@ type Forecasts interface {
 	Forecast(ctx context.Context, now time.Time) (heat.Forecast, error)
 }
 
-// ContainerLoads makes the loads of containers of the heat that all processes write. It keeps what it has read, so that
-// a round reads the last minutes alone. One goroutine at a time may use it.
+// ContainerLoads computes the loads of containers from the heat that all processes write. It keeps what it has read,
+// so that a round reads the last minutes alone. One goroutine at a time may use it.
 type ContainerLoads struct {
 	Ranges    Ranges
 	Heat      Heat
@@ -36,7 +36,7 @@ const (
 	indexed = 1.1
 )
 
-// Of returns the loads of containers, without those that are not there; nil where the account keeps no heat.
+// Of returns the loads of existing containers; nil where the account keeps no heat.
 func (l *ContainerLoads) Of(ctx context.Context, names []string, now time.Time) (map[string]Load, error) {
 	at := now.UnixMilli() / heat.Minute * heat.Minute
 	span := heat.Span{From: at - loadWindow.Milliseconds(), To: at, Step: heat.Minute}
@@ -66,7 +66,7 @@ func (l *ContainerLoads) Of(ctx context.Context, names []string, now time.Time) 
 			return nil, err
 		}
 		if added {
-			load.Partitions = nil // that container may have had others
+			load.Partitions = nil // the container before may have had other partitions
 		}
 		out[name] = load.of(grid, l.known(span))
 	}
@@ -89,8 +89,8 @@ func (l *ContainerLoads) OfTenant(tenant, container string, now time.Time) Load 
 }
 
 // before adds what the container of the days before was asked for, by minute of a span, before the first day of the
-// named one: a container's first hours are expected to be like those of the day before. It reports whether there was
-// such a container.
+// named one: a container's first hours are expected to be like the first hours of the day before. It reports whether
+// there was such a container.
 func (l *ContainerLoads) before(ctx context.Context, name string, span heat.Span, rus []float64) (bool, error) {
 	owner, of, ok := sharding.ParseContainer(name)
 	begin := of.Range().From

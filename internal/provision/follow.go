@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/store"
 )
 
-// Follow says how the throughput of hot containers follows their load. Its rule is a pure function of what is stored:
-// what was bought, when that changed, and what the container was and will be asked for.
+// Follow computes the throughput of hot containers from their load. Its rule is a pure function of the store: what
+// was bought, when that changed, and what the container was and will be asked for.
 type Follow struct {
 	Least int // RU/s, below which none is lowered
 	// Use is the part of the bought throughput that the busiest minute may take.
@@ -27,8 +27,8 @@ type Follow struct {
 	// Cosmos DB docs, monitor-normalized-request-units).
 	Throttled  float64
 	Some, Much float64
-	// Burst is by how much the use of a second may lie above that of the busiest minute: answers 429 raise throughput to
-	// that at most.
+	// Burst is the factor by which the use of a second may exceed the busiest minute's: answers 429 raise throughput
+	// to that at most.
 	Burst float64
 }
 
@@ -38,16 +38,16 @@ func DefaultFollow() Follow {
 		Some: 0.01, Much: 0.05, Burst: 3}
 }
 
-// Load is what a container was asked for, minute by minute, and what it is expected to be asked for. RU/s are those
-// that the container needs so that its hottest physical partition has its share: the hottest one's load times their
-// number.
+// Load is what a container was asked for, minute by minute, and what it is expected to be asked for. RU/s are what
+// the container needs so that its hottest physical partition has its share: the hottest one's load times the number
+// of partitions.
 type Load struct {
 	RUs       []float64 // RU/s by minute, the newest last: of a day and two hours, where so much is known
 	Throttled []int64   // answers 429 of the same minutes
 	Expected  []float64 // mean RU/s by clock hour, from the present one on, as far as open bins tell
 	Most      int       // RU/s that its physical partitions can be given without a split; 0: not known
 	Stored    float64   // GB of data and index that a day adds
-	// Partitions are the RU/s of each physical partition by minute, the newest last; none where only RUs is known.
+	// Partitions are, for each physical partition, the RU/s by minute, the newest last; none where only RUs is known.
 	Partitions [][]float64
 }
 
@@ -62,8 +62,8 @@ const (
 	mostGrowth, mostAhead = 3, 1.5
 )
 
-// Wanted returns the throughput that a container is to have, and why if that is not what it has. changed is when it
-// last changed.
+// Wanted returns the throughput that a container should have, and why if it has another. changed is when it last
+// changed.
 func (f Follow) Wanted(now time.Time, seen store.ContainerState, load Load, changed time.Time) (rus int, why string) {
 	bought := float64(seen.Throughput.RUs)
 	recent := peak(tail(load.RUs, newest))

@@ -10,7 +10,8 @@ import (
 
 // Journal is a topic that is kept right: kafka.Journal.
 type Journal interface {
-	// Ensure does what is to be done, and returns it for people to read. It is harmless to repeat, and to do by several.
+	// Ensure makes the changes that are missing, and returns them for people to read. Repeating it is harmless, as is
+	// running several at once.
 	Ensure(ctx context.Context) (done []string, err error)
 }
 

@@ -11,10 +11,9 @@ import (
 // accountFull is why a create waits when the account is full.
 const accountFull = "the account has no container left"
 
-// Limit puts the steps in the order in which they are done, and marks those that must wait: creates beyond
-// the containers that the account has left, changes of throughput beyond so many, and what would be bought beyond
-// MaxRUs, unless that is 0. What is
-// dropped makes room; what is raised goes before what is lowered; the newest month is made first.
+// Limit puts the steps in the order in which they are done, and marks the steps that must wait: creates beyond the
+// containers that the account has left, changes of throughput beyond a number, and purchases beyond MaxRUs, unless
+// that is 0. Drops make room; raises precede cuts; the newest month is made first.
 func (p Policy) Limit(steps []Step, room, changes int) []Step {
 	out, first := slices.Clone(steps), firstDays(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {

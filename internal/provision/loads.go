@@ -21,7 +21,7 @@ type Ranges interface {
 	RangesOf(ctx context.Context, container string) ([]epk.Range, error)
 }
 
-// Heat is what is known of the load; *heatlog.Reader is one.
+// Heat reads the load; *heatlog.Reader is one.
 type Heat interface {
 	Frames(ctx context.Context, span heat.Span) ([]heat.Frame, error)
 	Weights(ctx context.Context, day telemetry.Day) ([]heat.Weights, error)
@@ -41,7 +41,8 @@ const (
 	fullGrowth = 0.2e9
 )
 
-// input returns what is known for a container and day. It fails with store.ErrNoContainer when that is not there.
+// input returns the balancer's input for a container and day. It fails with store.ErrNoContainer without that
+// container.
 func (l Loads) input(ctx context.Context, at placing, now time.Time) (in balance.Input, err error) {
 	in = balance.Input{Day: at.day, Measured: at.today}
 	if in.Ranges, err = l.Ranges.RangesOf(ctx, at.container); err != nil {
@@ -86,7 +87,7 @@ func byTenant(g heat.Grid) map[string][]balance.Key {
 	for i := range g.Rows {
 		row := &g.Rows[i]
 		if row.Shard == "" {
-			continue // of several tenants: what is least
+			continue // the least loads, of several tenants together
 		}
 		sum := row.Total()
 		writes := sum.RUs[heat.ChunkWrites]
@@ -132,7 +133,7 @@ func (l Loads) days(ctx context.Context, at placing) (map[string][]float64, erro
 	return out, nil
 }
 
-// deviceLoads is what is known of the devices of a tenant.
+// deviceLoads is the load of a tenant's devices.
 type deviceLoads struct {
 	list []balance.Device
 	rest []float64

@@ -31,8 +31,8 @@ func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why st
 	return scaled < manual, fmt.Sprintf("its throughput %s: manual $%.2f, autoscale $%.2f", from, manual, scaled)
 }
 
-// Late returns the throughput with which a container is made for readings of long ago that are kept for so long; 0 is
-// for ever.
+// Late returns the throughput with which a container is made for readings of long ago that are kept for this time; 0:
+// without end.
 func (p Policy) Late(kept time.Duration) store.Throughput {
 	auto := false
 	if p.Follow != nil {
@@ -63,8 +63,8 @@ func (pl *planner) loadOf(owner string) (load Load, from string) {
 	return Load{RUs: all}, fmt.Sprintf("for life with %d RU/s", hot)
 }
 
-// kept returns how long the chunks of a container are kept after it was hot. Where nobody is registered it is as long
-// as the tenants that will come keep theirs, and for ever where that is not known.
+// kept returns how long the chunks of a container are kept after it was hot. Without a registered tenant it is the
+// retention of the tenants that will come, and without end where that is unknown.
 func (pl *planner) kept(owner string) (longest time.Duration) {
 	tenants := pl.tenants
 	if len(tenants) == 0 && pl.of.Comes == nil {
@@ -88,8 +88,8 @@ func (pl *planner) kept(owner string) (longest time.Duration) {
 type stay struct{ hot, kept time.Duration }
 
 // modes returns the dollars of throughput over a stay with the load of the last day. Storage costs the same in both
-// modes. Autoscale is billed by what was used in the busiest minute of each hour, at least a tenth of its maximum: of
-// the hottest physical partition for all, or with PerPartition of each (Azure Cosmos DB docs,
+// modes. Autoscale is billed by the use in the busiest minute of each hour, at least a tenth of its maximum: the
+// hottest physical partition's for all, or with PerPartition each one's (Azure Cosmos DB docs,
 // provision-throughput-autoscale).
 func (p Policy) modes(l Load, s stay) (manual, auto float64) {
 	last := tail(l.RUs, day)
@@ -112,7 +112,7 @@ func (p Policy) modes(l Load, s stay) (manual, auto float64) {
 }
 
 // byPartition returns the RU/s that autoscale bills for an hour of the last day, where each physical partition scales
-// by itself: the sum of their busiest minutes, of each at least a tenth of its part of the maximum.
+// separately: the sum of their busiest minutes, each at least a tenth of its part of the maximum.
 func (l Load) byPartition(from int, most float64) (sum float64) {
 	if len(l.Partitions) == 0 {
 		return peak(tail(l.RUs, day)[from : from+60])

@@ -14,15 +14,15 @@ import (
 // ErrPeriod says that the period that is set is refused.
 var ErrPeriod = errors.New("the period of containers can't be set")
 
-// endless is the retention that is counted with of tenants that keep their readings for ever.
+// endless is the retention assumed for tenants that keep their readings without end.
 const endless = 10 * 365 * 24 * time.Hour
 
 // leastDays is the fewest days that a container of a period has.
 var leastDays = map[sharding.Period]int{sharding.Year: 365, sharding.Quarter: 90, sharding.Month: 28, sharding.Week: 7,
 	sharding.Day: 1}
 
-// CheckPeriod returns an error if the containers of a period would be more than the account may have, once tenants have
-// had them for as long as they keep readings.
+// CheckPeriod returns an error if the containers of a period would be more than the account may have, once tenants
+// have had them for the whole retention.
 func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, others int) error {
 	room := p.MaxContainers - others
 	if n := p.containers(period, tenants); n > room {
@@ -32,8 +32,8 @@ func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, ot
 	return nil
 }
 
-// containers returns how many containers of a period there will be: those of the longest retention among tenants that
-// share them, those of each tenant that has its own, and those of rollups beside each.
+// containers returns how many containers of a period there will be: containers for the longest retention among
+// tenants that share them, containers of each tenant that has its own, and a container of rollups for each.
 func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int {
 	shared, all := time.Duration(0), 0
 	spans := func(retention time.Duration) int {
@@ -58,8 +58,8 @@ func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int
 	return all
 }
 
-// NextPeriod returns how long containers are to be and whether they share throughput, and from which day on, if a round
-// would change that now. It fails with ErrPeriod where it can't be.
+// NextPeriod returns the length that containers get, whether they share throughput, and the first day of both, if a
+// round would change that now. It fails with ErrPeriod where it can't be.
 func (p *Provisioner) NextPeriod(ctx context.Context) (e sharding.PeriodEpoch, ok bool, err error) {
 	if p.cfg.Period == "" && p.cfg.Profile == "" {
 		return e, false, nil

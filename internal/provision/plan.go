@@ -17,27 +17,29 @@ import (
 type Found struct {
 	// ReadAt is when the read of Months and Tenants began; zero: now.
 	ReadAt     time.Time
-	Containers []store.ContainerState // that the account has
+	Containers []store.ContainerState // the account's
 	// Months are the requested ones.
 	Months  []control.Month
 	Tenants []control.Tenant
 	Comes   *control.Tenant // a tenant as it will be registered; nil where that is not known
 	// Periods are in the order of their days.
 	Periods []sharding.PeriodEpoch
-	Base    []store.ContainerState // that every account has
-	New     []string               // of what the account has, what this process has just made
+	Base    []store.ContainerState // the containers that every account has
+	// New are the containers of the account that this process has just made.
+	New []string
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
-	// Loads are those of hot containers, by name.
-	Loads  map[string]Load
-	Moving map[string]Load // of tenants that leave the shared containers, by name: their parts of these
+	// Loads are the loads of hot containers, by name.
+	Loads map[string]Load
+	// Moving are the loads of tenants that leave the shared containers, by name: their parts of these.
+	Moving map[string]Load
 	// Changed is when throughput was last changed, or when the process started.
 	Changed map[string]time.Time
 }
 
-// Plan returns what to do with every container: the existing ones, the requested ones, and those that the tenants will
-// need soon. It is a pure function. The steps are in the order of months and names; in which order they are done, and
-// which must wait, is Limit's.
+// Plan returns what to do with every container: the existing ones, the requested ones, and containers that the
+// tenants will need soon. It is a pure function. The steps are in the order of months and names; Limit decides in
+// which order they are done, and which must wait.
 func (p Policy) Plan(now time.Time, of Found) []Step {
 	pl := planner{now: now, policy: p, tenants: of.Tenants, of: of, seen: make(map[string]store.ContainerState),
 		months: make(map[string]control.Month)}
@@ -76,7 +78,7 @@ func (p Policy) Plan(now time.Time, of Found) []Step {
 	return steps
 }
 
-// chunksOf returns the container of the chunks that a container of rollups is beside; any other is itself.
+// chunksOf returns the container of the chunks that a container of rollups belongs to; any other is itself.
 func chunksOf(container string) string {
 	if owner, s, ok := sharding.ParseRollupsContainer(container); ok {
 		return sharding.Container(owner, s)
@@ -198,7 +200,8 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// until returns why a step waits, empty if what was read is as of at or later: it shows what others did before.
+// until returns why a step waits, empty if the containers were read at or later: the read shows changes made until
+// then.
 func (pl *planner) until(at time.Time) string {
 	if read := cmp.Or(pl.of.ReadAt, pl.now); !read.Before(at) {
 		return ""

@@ -20,8 +20,7 @@ import (
 // Tier is the throughput class of a container by the age of its month.
 type Tier string
 
-// The tiers, in the order in which a container goes through them. Base is that of the containers which
-// are not made of chunks.
+// The tiers, in the order in which a container passes through them. Base is the tier of containers without chunks.
 const (
 	Next    Tier = "next"
 	Hot     Tier = "hot"
@@ -166,7 +165,7 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 	return store.Throughput{RUs: rus, Autoscale: autoscale}
 }
 
-// wanted returns throughput for an existing container: in the steps of its own mode, and not below what the service
+// wanted returns throughput for an existing container: in the steps of its mode, and not below what the service
 // accepts.
 func (p Policy) wanted(rus int, seen store.ContainerState) store.Throughput {
 	auto := seen.Throughput.Autoscale

@@ -52,7 +52,7 @@ func isShared(seen []store.ContainerState) bool {
 	return slices.ContainsFunc(seen, func(s store.ContainerState) bool { return s.Name == store.Database })
 }
 
-// like returns what containers are to be like.
+// like returns the length and the throughput that new containers should get.
 func (p *Provisioner) like(v *control.Snapshot, peak float64) sharding.PeriodEpoch {
 	last := v.Period()
 	like := last
@@ -83,7 +83,7 @@ func (p *Provisioner) sharedPeak(ctx context.Context, seen []store.ContainerStat
 	frames, err := p.cfg.Heat.Frames(ctx, heat.Span{From: at - heat.Day, To: at, Step: heat.Minute})
 	if err != nil {
 		if errors.Is(err, store.ErrNoContainer) {
-			err = nil // nobody has written any
+			err = nil // no heat is written yet
 		}
 		return p.shared.peak, err
 	}
@@ -184,16 +184,16 @@ func (p *Provisioner) Compare(ctx context.Context) (c Comparison, err error) {
 	return c, nil
 }
 
-// BreakEven returns the throughput, shared by all containers, with which Small costs as much as Large at rest. It is at
-// most that of one physical partition: beyond it a database splits, and which container's keys lie where is nobody's
-// choice.
+// BreakEven returns the throughput, shared by all containers, with which Small costs as much as Large at rest. It is
+// at most the throughput of one physical partition: beyond it a database splits, and the service decides which
+// container's keys lie where.
 func (c Config) BreakEven(tenants []control.Tenant) float64 {
 	left := c.LargeBill(tenants).Least - c.smallBill(tenants, 0).Least
 	return min(left/ru.Price(ru.Priced{RUs: 1}).Least, ru.PartitionRUs)
 }
 
-// smallBill returns what the containers of Small cost in a month, which share throughput: base containers, those of
-// the years that tenants keep, and the next one.
+// smallBill returns the monthly bill of the containers of Small, which share throughput: base containers, containers
+// of the years that tenants keep, and the next one.
 func (c Config) smallBill(tenants []control.Tenant, shared float64) ru.Bill {
 	sum := ru.Price(ru.Priced{RUs: shared})
 	for range c.Base {
@@ -208,8 +208,8 @@ func (c Config) smallBill(tenants []control.Tenant, shared float64) ru.Bill {
 	return sum
 }
 
-// LargeBill returns what the containers of Large cost in a month: the base containers, those of the months that tenants
-// keep, and the next one.
+// LargeBill returns the monthly bill of the containers of Large: the base containers, containers of the months that
+// tenants keep, and the next one.
 func (c Config) LargeBill(tenants []control.Tenant) (sum ru.Bill) {
 	for _, s := range c.Base {
 		sum = sum.Plus(ru.Price(s.Priced()))

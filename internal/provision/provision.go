@@ -39,7 +39,7 @@ type Config struct {
 	Containers Containers
 	Directory  *control.Directory
 	Policy     Policy
-	// Period is how long containers are to be; the zero one leaves it to Profile.
+	// Period is the length of new containers; the zero one leaves it to Profile.
 	Period sharding.Period
 	// Comes is a tenant as it will be registered, for which there must be room too; nil where that is not known.
 	Comes *control.Tenant
@@ -47,7 +47,7 @@ type Config struct {
 	Profile Profile
 	// Base are the containers that every account has, with the throughput that they have in profile Large.
 	Base []store.ContainerState
-	// New are those of them, and the database, that were made a moment ago. The first round records that.
+	// New names the containers of Base, and the database, that were made a moment ago. The first round records that.
 	New []string
 	// Heat reads the load; by default the load is unknown.
 	Heat Heat
@@ -81,7 +81,7 @@ type Config struct {
 type Provisioner struct {
 	cfg     Config
 	metrics *metrics
-	wake    chan struct{} // of size 1: a wish that was not heard yet covers later ones
+	wake    chan struct{} // size 1: one unheard wish covers later ones
 
 	// Owned by Run, or the caller of Once.
 	known map[string]known
@@ -119,7 +119,7 @@ func New(cfg Config) (*Provisioner, error) {
 	cfg.Poll = cmp.Or(max(cfg.Poll, 0), 2*time.Second)
 	cfg.Recheck = cmp.Or(max(cfg.Recheck, 0), 10*time.Minute)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Policy.Follow != nil { // so that a round lies in the last minutes of each hour
+	if cfg.Policy.Follow != nil { // puts a round into the last minutes of each hour
 		follow := *cfg.Policy.Follow
 		follow.Before = max(follow.Before, cfg.Every+time.Minute)
 		cfg.Policy.Follow = &follow
@@ -166,7 +166,7 @@ func (p *Provisioner) held(ctx context.Context) bool {
 		return true
 	}
 	held, err := p.cfg.Lease.Take(ctx, LeaseName, leaseLength)
-	return held || err != nil // by a wrong clock a round decides nothing, and says so
+	return held || err != nil // a round with a wrong clock decides nothing, and reports so
 }
 
 // leaseLength is how long another process waits for one that has died.
@@ -242,7 +242,8 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	return p.cfg.Policy.Limit(steps, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
 }
 
-// waitForRepair has steps wait that a tenant may be against which is left out, as one of its documents is damaged.
+// waitForRepair makes expiries and drops wait: a tenant that is left out, as one of its documents is damaged, may be
+// against them.
 func waitForRepair(steps []Step, damage error) {
 	for i := range steps {
 		if a := steps[i].Action; a == Expire || a == Drop {
@@ -371,7 +372,7 @@ func (p *Provisioner) observe(ctx context.Context) ([]store.ContainerState, erro
 			state, err := p.cfg.Containers.ReadThroughput(ctx, name)
 			if errors.Is(err, store.ErrNoContainer) {
 				p.shared.none = p.shared.none || name == store.Database
-				continue // it was deleted meanwhile
+				continue // it was deleted a moment ago
 			}
 			if err != nil {
 				return nil, err

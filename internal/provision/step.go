@@ -15,7 +15,8 @@ const (
 	None   Action = "-"
 	Create Action = "create"
 	Scale  Action = "scale"
-	Keep   Action = "keep"   // mark the month as asked for: it was expired, or nobody had asked
+	// Keep marks the month as asked for: it was expired, or it was not asked for before.
+	Keep   Action = "keep"
 	Expire Action = "expire" // tell writers to keep off; a later round drops it
 	Drop   Action = "drop"
 )
@@ -33,7 +34,8 @@ type Step struct {
 	Why    string  // why something is done; empty when nothing is
 	Beyond int     // RU/s that are wanted beyond Policy.MaxRUs, and not bought
 
-	month control.Month // what was stored of the container, or of the chunks that it is beside, when this was decided
+	// month is the stored month of the container, or of its chunks' container, at the time of the decision.
+	month control.Month
 }
 
 // bill returns the price of a month with a throughput.

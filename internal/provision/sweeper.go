@@ -179,8 +179,8 @@ type hiddenChunk struct {
 	id  chunk.ID
 }
 
-// day deletes the chunks of the devices that the day is hidden of. The last chunk of a chain goes last: as long as
-// there are any, a late writer continues behind it, and a reader that does not know the retention finds a gap.
+// day deletes the chunks of the devices that the day is hidden of. The last chunk of a chain goes last: while one is
+// left, a late writer continues behind it, and a reader that does not know the retention finds a gap.
 func (p *sweepPass) day(ctx context.Context, day telemetry.Day) (n int64, err error) {
 	var found []hiddenChunk
 	for _, container := range p.snapshot.ContainersOf(p.tenant.Name, telemetry.Range{From: day.Start(), To: day.End()}) {
