@@ -1,5 +1,5 @@
 // Package app builds the roles from their configuration and runs them: it is the one place that knows which
-// implementation stands behind which contract. It has no rules of its own.
+// implementation serves which contract. It has no rules of its own.
 //
 // A role is a file here: the struct of its settings, and methods of process that open what it needs and add its
 // stages. A subcommand is one role or several of them: Dev is all, with the embedded servers.
@@ -35,10 +35,10 @@ type process struct {
 	adminMux *http.ServeMux
 	page     *console.Handler // nil until a role serves the page of operators
 	life     *lifecycle
-	heat     *heatlog.Collector // of the requests of the process's client
-	charges  *charges.Counter   // of the same
-	dataDir  string             // of the process; empty: none
-	began    time.Time          // of the first stage
+	heat     *heatlog.Collector // counts requests of the process's client
+	charges  *charges.Counter   // counts charges of the same client
+	dataDir  string             // the process's; empty: none
+	began    time.Time          // time of the first stage
 	added    []stage
 	opened   []func() // gives back what was opened
 

@@ -33,7 +33,7 @@ type roleCheck struct {
 	ingesters *HeadsConfig // nil: the role reads no heads of others
 }
 
-// checkStep checks one thing, and returns what it has found.
+// checkStep checks one thing, and returns its finding.
 type checkStep func(ctx context.Context) (string, error)
 
 func (c roleCheck) run(ctx context.Context, env ops.Env) error {

@@ -191,7 +191,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.topics.Grows() && in.UseJournal == "on" { // those of topics that must exist are made with the broker
+	if d.topics.Grows() && in.UseJournal == "on" { // the broker makes the journals of topics that must exist
 		d.keepJournals(kafka.Journals{Sources: in.Kafka.Sources(d.topics), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)

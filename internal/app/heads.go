@@ -123,7 +123,7 @@ func (p *process) findHeads(cfg HeadsConfig) (store.Heads, error) {
 		return nil, err
 	}
 	transport := &http.Transport{
-		TLSClientConfig: encryption, ForceAttemptHTTP2: false, // an answer of its own connection can be broken off
+		TLSClientConfig: encryption, ForceAttemptHTTP2: false, // HTTP/1: an answer's own connection can be broken off
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 	}
 	p.onClose("the connections to heads", func() error { transport.CloseIdleConnections(); return nil })

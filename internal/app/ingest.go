@@ -69,7 +69,7 @@ type ingestRole struct {
 	writes    WritesConfig
 	registry  schemaregistry.Config
 	account   account
-	directory ingest.Directory // what asks for containers
+	directory ingest.Directory // asks for containers
 	refusals  *Refusals        // nil: refused messages are counted, not logged
 }
 

@@ -36,7 +36,7 @@ func (f *faults) journal(c JournalConfig) {
 }
 
 // How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold,
-// and an outage as long as that.
+// and an outage just as long.
 const (
 	defaultJournalKeep = 72 * time.Hour
 	journalCheckEvery  = 15 * time.Second // a topic that is found by its pattern has none yet

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// watchPartitionsEvery is how often the metrics of physical partitions are made anew, and the time that they are of.
+// watchPartitionsEvery is how often the metrics of physical partitions are computed, and the time that they cover.
 const watchPartitionsEvery = 5 * time.Minute
 
 // partitionGauges are the metrics of the physical partitions of this month's containers.
@@ -67,7 +67,7 @@ func (p *process) watchPartitions(s ops.HeatSource) {
 	})
 }
 
-// update makes the metrics of a container anew.
+// update computes the metrics of a container.
 func (g partitionGauges) update(ctx context.Context, s ops.HeatSource, container string) error {
 	facts, err := s.Facts(ctx, ops.HeatRequest{Container: container, Since: watchPartitionsEvery}, time.Now())
 	if err != nil {

@@ -320,7 +320,7 @@ func (p *process) provisionFor(
 	}
 	with.Policy.RollupsRUs = ops.RollupsRUs
 	cfg.Shape.set(&with, a.client)
-	if with.Profile == provision.Auto { // what is bought follows the load, as it does on an account
+	if with.Profile == provision.Auto { // throughput follows the load, as it does on an account
 		follow := provision.DefaultFollow()
 		with.Policy.Follow, with.Loads = &follow, containerLoads(a.client)
 	}
@@ -357,7 +357,7 @@ func (p *process) provisionAlways(
 	var fresh []string
 	if err := p.untilDone(ctx, "the account", func() error {
 		made, err := cfg.Shape.ensure(ctx, containers)
-		fresh = append(fresh, made...) // what an attempt that failed has made as well
+		fresh = append(fresh, made...) // those made by a failed attempt as well
 		return err
 	}); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 // refusalsEvery is the shortest time between two log lines about refused messages.
 const refusalsEvery = 10 * time.Second
 
-// Refusals logs that messages are refused, for somebody who tries what `binnacle dev` accepts. It wraps the writer of
+// Refusals logs that messages are refused, for a person who tries what `binnacle dev` accepts. It wraps the writer of
 // dead letters.
 type Refusals struct {
 	ingest.DeadLetterWriter

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/store"
 )
 
-// RollupsConfig is what a process has that may make rollups beside other roles.
+// RollupsConfig configures a process that may make rollups together with other roles.
 type RollupsConfig struct {
 	Rollups bool           `help:"Make rollups, which panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
 	Maker   rollups.Config `kong:"embed"`
@@ -61,7 +61,7 @@ func (cfg RollupsRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	})
 }
 
-// addRollups builds the role and adds its stage. hold is that of the ingesters where the settings do not say.
+// addRollups builds the role and adds its stage. hold is the ingesters' where the settings do not say.
 func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) error {
 	cfg.Hold = cmp.Or(cfg.Hold, hold)
 	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }

@@ -42,7 +42,7 @@ func NewBackfills(account AccountConfig, log *slog.Logger) (*Backfills, error) {
 	return &Backfills{directory: dir, actions: ActionsOf(client, "", log), close: client.Close}, nil
 }
 
-// Allow says what the readings of a tenant cost, asks for the containers that they lack, and returns the id of a new
+// Allow prints the cost of a tenant's readings, asks for the containers that they lack, and returns the id of a new
 // grant for them.
 func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, error) {
 	v, err := b.directory.Refresh(ctx)
@@ -76,9 +76,9 @@ func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, 
 // groupSettles is how long a consumer group may share out its partitions before nothing can be learnt from it.
 const groupSettles = 15 * time.Second
 
-// Topic returns the topic that the readings are published to: that of backfills beside the given one, which is created,
-// if a member of the ingesters' group reads it, so that they wait for each other and not devices for them. It says when
-// it is the given one.
+// Topic returns the topic that the readings are published to. If a member of the ingesters' group reads the topic of
+// backfills that belongs to the given one, it creates and returns that topic, so that backfills wait for each other
+// and not devices for them. Else it returns the given one, and says so.
 func (b *Backfills) Topic(ctx context.Context, cluster kafka.Config, group, topic string) (string, error) {
 	if b.DryRun || topics.IsBackfill(topic) {
 		return topic, nil
@@ -122,7 +122,7 @@ func (b *Backfills) reads(ctx context.Context, client *kafka.Client, group, topi
 	return slices.ContainsFunc(members, func(m kafka.Member) bool { return ingest.Reads(m.Data, topic) }), nil
 }
 
-// missingContainers returns those that readings lack, as far as the tenant keeps them.
+// missingContainers returns the containers that readings lack, as far as the tenant keeps them.
 func missingContainers(v *control.Snapshot, w control.BackfillWork, now time.Time) (missing []string) {
 	tenant, known := v.Tenant(w.Tenant)
 	if !known && len(v.Periods()) == 0 { // its first reading will register it
@@ -144,8 +144,8 @@ func missingContainers(v *control.Snapshot, w control.BackfillWork, now time.Tim
 	return missing
 }
 
-// costOf says what a backfill takes and costs: modelled, and by list prices, with containers as provision makes them by
-// default.
+// costOf describes what a backfill takes and costs: modelled, and by list prices, with containers as provision makes
+// them by default.
 func costOf(w control.BackfillWork, missing []string, kept time.Duration) string {
 	policy, follow := provision.DefaultPolicy(), provision.DefaultFollow()
 	policy.Follow = &follow

@@ -12,11 +12,11 @@ type Confirmation struct {
 	DryRun  bool   `help:"Show what would go, and change nothing."`
 }
 
-// errNotConfirmed says that nothing was changed, because nobody has confirmed it.
+// errNotConfirmed says that nothing was changed, because no confirmation came.
 var errNotConfirmed = errors.New("nothing is changed")
 
 // confirmed reports whether what goes was confirmed by its name: by the flag, or by an answer on the terminal. A name
-// that is given and differs is an error, and so is none where nobody can be asked.
+// that is given and differs is an error, and so is a missing one without a terminal.
 func (c Confirmation) confirmed(ask func(question string) (string, error), name string, goes []string) error {
 	said := c.Confirm
 	if said == "" && ask != nil {

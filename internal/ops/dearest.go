@@ -55,7 +55,7 @@ func (c *Costs) devices(ctx context.Context, of billedTenant) ([]charges.Dearest
 	return charges.TopDearest(sums, of.top), nil
 }
 
-// sampledChunks is how many chunks of each first-level key are read for shares of metrics.
+// sampledChunks is how many chunks in each first-level key are read for shares of metrics.
 const sampledChunks = 50
 
 // errSampled ends a scan.

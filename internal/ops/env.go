@@ -1,5 +1,5 @@
-// Package ops is what operators' commands do: tenants, tokens, erasures, copies, exports, costs, partitions, open bins;
-// and the endpoints by which the page of operators asks for the same. Its settings are those of the commands. Package
+// Package ops is what operators' commands do: tenants, tokens, erasures, copies, exports, costs, partitions, open
+// bins; and the endpoints that do the same for the page of operators. Its settings are those of the commands. Package
 // app wires its endpoints into roles.
 package ops
 
@@ -20,7 +20,7 @@ const (
 type Env struct {
 	Command string // for the log, such as dev
 	Stdout  io.Writer
-	// Ask asks a person on the terminal; nil: nobody can be asked.
+	// Ask asks a person on the terminal; nil: no terminal.
 	Ask func(question string) (answer string, err error)
 	// Progress is a terminal that may show how far the subcommand is; nil: none.
 	Progress io.Writer

@@ -91,7 +91,7 @@ func (cfg *EraseConfig) order() (o control.Erasure, err error) {
 	return o, nil
 }
 
-// eraseSays says what an order erases.
+// eraseSays describes the rows that an order erases.
 func eraseSays(o control.Erasure) []string {
 	devices, days := "all devices", "all days"
 	if o.Device != "" {
@@ -160,7 +160,7 @@ type eraser struct {
 	env       Env
 }
 
-// openEraser connects to the account and to Kafka, and returns what stands of the tenants. It gives no actions.
+// openEraser connects to the account and to Kafka, and returns the tenants' documents. It gives no actions.
 func openEraser(ctx context.Context, cfg EraseConfig, env Env) (*eraser, *control.Snapshot, error) {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {

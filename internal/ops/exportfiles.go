@@ -41,7 +41,7 @@ type exportFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// The files of an export beside those of its days.
+// The files of an export that belong to no day.
 const (
 	manifestFile    = "export.json"
 	devicesFile     = "devices.ndjson"
@@ -96,7 +96,7 @@ func (x *exporter) write(name string, content func(io.Writer) (rows int64, err e
 		os.Rename(f.Name(), filepath.Join(x.Out, name))
 }
 
-// add lists files that are whole; those of the same names, of before, are listed no longer.
+// add lists complete files; earlier files with the same names are listed no longer.
 func (x *exporter) add(files ...exportFile) error {
 	for _, f := range files {
 		x.list.Files = slices.DeleteFunc(x.list.Files, func(old exportFile) bool { return old.Name == f.Name })

@@ -18,7 +18,7 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// NewRollups makes a writer on an account. What it reads is of low priority: it is in nobody's way.
+// NewRollups makes a writer on an account. Its reads are of low priority: other requests come first.
 func NewRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Directory) (*rollups.Writer, error) {
 	cfg.Now = client.Clock().Now
 	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
@@ -46,7 +46,7 @@ type RollupsOfConfig struct {
 	may func(w *rollups.Writer, targets []rollups.Target) error
 }
 
-// RebuildConfig is RollupsOfConfig for making rollups anew.
+// RebuildConfig is RollupsOfConfig for rebuilding rollups.
 type RebuildConfig struct {
 	Of      RollupsOfConfig `kong:"embed"`
 	Metrics []string        `name:"metric" help:"Rebuild only days on which one of these metrics has readings but no rollups, and these metrics first." placeholder:"METRIC"`
@@ -96,7 +96,7 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	return w, targets, nil
 }
 
-// Run makes rollups anew, day by day, within the budget of --rollup-budget.
+// Run rebuilds rollups, day by day, within the budget of --rollup-budget.
 func (of RebuildConfig) Run(ctx context.Context, env Env) error {
 	cfg := of.Of
 	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
@@ -171,7 +171,7 @@ func dropSays(ctx context.Context, w *rollups.Writer, targets []rollups.Target) 
 		report.Thousands(documents), megabytes(int64(bytes))), nil
 }
 
-// eachRollup does something about each key and day, has it known, and prints a row of each.
+// eachRollup does something about each key and day, records it as an action, and prints a row about each key and day.
 func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	do func(*rollups.Writer, rollups.Target) ([]string, error), head ...string) error {
 	if err := cfg.Rollups.Validate(); err != nil {
@@ -204,7 +204,7 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 		for _, t := range targets {
 			row, err := do(w, t)
 			if errors.Is(err, store.ErrNoContainer) {
-				continue // nobody has readings of that month, or it has no rollups
+				continue // the month has no readings, or no rollups
 			}
 			if err != nil {
 				return err

@@ -90,7 +90,7 @@ type Costs struct {
 
 // keptBill is the bill of a month, made a moment ago, or being made.
 type keptBill struct {
-	making chan struct{} // has an element while somebody makes it
+	making chan struct{} // has an element while a goroutine makes it
 	asked  time.Time     // guarded by the mutex of all
 
 	// The holder of making owns these.
@@ -99,9 +99,9 @@ type keptBill struct {
 	at   time.Time
 }
 
-// How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that is
-// kept open asks again and again. The bill of an account's first hour is made anew each minute; that of a month that
-// has been over for a day does not change any more.
+// How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that
+// is kept open asks again and again. The bill of an account's first hour is computed again each minute; the bill of a
+// month that has been over for a day does not change any more.
 const (
 	costKept        = time.Minute
 	costKeptTenants = 15 * time.Minute
@@ -202,7 +202,7 @@ const mostStoring = 2 * time.Second
 
 // bill returns the bill of a month. charged is what the account says it has charged, nil to ask it.
 func (c *Costs) bill(ctx context.Context, month charges.Month, charged *float64) (*charges.Bill, *charges.Sum, error) {
-	// First, so that what this takes is not in it: nobody counts it.
+	// Charged comes first, so that its answer does not include the charges of this call, which no bill counts.
 	said, known, err := c.client.Charged(ctx, month)
 	if err != nil {
 		return nil, nil, err
@@ -242,7 +242,8 @@ func unbilled(hours []charges.Hour, now time.Time) float64 {
 	return min(mostUnbilled, max(0, now.Truncate(time.Hour).Add(time.Hour).Sub(last).Hours()))
 }
 
-// addBytes adds what tenants have stored in the containers of a bill: in its month, and in those that they are of.
+// addBytes adds what tenants have stored in the containers of a bill: in the bill's month, and in the containers'
+// months.
 func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges.BillInput) error {
 	wanted := map[string]bool{}
 	months := map[charges.Month]*charges.Sum{in.Month: in.Sum}

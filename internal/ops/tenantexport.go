@@ -266,7 +266,7 @@ func (x *exporter) day(ctx context.Context, day telemetry.Day) error {
 
 // exportPart is a day of some devices, or of all.
 type exportPart struct {
-	name     string // of its file, without an extension
+	name     string // file name, without an extension
 	ask      url.Values
 	canSplit bool
 }

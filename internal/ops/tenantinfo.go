@@ -25,9 +25,9 @@ type TenantInfo struct {
 	Tags       map[string]string `json:"tags"`
 	Suspended  *SuspensionInfo   `json:"suspended,omitempty"`
 	Placement  string            `json:"placement"`
-	Hides      []string          `json:"hides,omitempty"` // what a change of retention hides, after such a change
+	Hides      []string          `json:"hides,omitempty"` // changes of retention, and what each hides
 
-	order []string // of the settings
+	order []string // names of the settings
 }
 
 // SuspensionInfo is since when and why queries of a tenant are refused.
@@ -58,7 +58,7 @@ func placementLine(p *sharding.Placement, today telemetry.Day) string {
 			when = " from " + dayText(e.From) + " on"
 		}
 		if e.From <= today {
-			parts = parts[:0] // those before have ended
+			parts = parts[:0] // earlier epochs have ended
 		}
 		parts = append(parts, fmt.Sprintf("%s, %d keys%s", placementText(e), len(e.Slots), when))
 	}

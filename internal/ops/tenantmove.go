@@ -30,8 +30,8 @@ func placementText(e sharding.Epoch) string {
 	return placementShared
 }
 
-// move has a tenant's readings of a day, and of later ones, stored in containers of its own, or in those that it shares
-// with others. Nothing is copied: queries read both. Without a day it is the first of the next container.
+// move stores a tenant's readings of a day, and of later ones, in containers of the tenant, or in containers that it
+// shares with others. Nothing is copied: queries read both. Without a day it is the first of the next container.
 func (o tenantOperator) move(ctx context.Context, name, placement, from string) error {
 	if placement != placementShared && placement != placementDedicated {
 		return unfit("placement %q: must be %s or %s", placement, placementShared, placementDedicated)
@@ -116,7 +116,7 @@ type MoveTenant struct {
 	TokenConfig `kong:"embed"`
 }
 
-// Run places a tenant in containers of its own, or in shared ones, from a day on, and prints the tenant.
+// Run places a tenant in its own containers, or in shared ones, from a day on, and prints the tenant.
 func (cfg MoveTenant) Run(ctx context.Context, env Env) error {
 	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
 		return nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From)

@@ -85,8 +85,8 @@ func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, e
 	return infos, err
 }
 
-// add registers a tenant with a retention, 0 for ever. An ingester may do so at the same time: then add fails, and what
-// the ingester has stored stays.
+// add registers a tenant with a retention, 0 to keep readings without end. An ingester may do so at the same time:
+// then add fails, and the ingester's document stays.
 func (o tenantOperator) add(ctx context.Context, name string, retention time.Duration) error {
 	if err := telemetry.CheckTenant(name); err != nil {
 		return unfitError{err}
@@ -128,10 +128,10 @@ func (o tenantOperator) add(ctx context.Context, name string, retention time.Dur
 	})
 }
 
-// consent returns an error if nobody confirms that something goes for good, and errDryRun if that was only to be shown.
+// consent returns an error if no one confirms that something goes for good, and errDryRun if that was only shown.
 type consent func(goes []string) error
 
-// errDryRun says that what would go was shown, and nothing is to be changed.
+// errDryRun says that the command listed what would go, and changed nothing.
 var errDryRun = errors.New("nothing was changed: it was a dry run")
 
 // set changes settings of a tenant. It returns what a shorter retention hides.
@@ -165,7 +165,7 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 	return hides, o.change(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail}, changes...)
 }
 
-// withTagged returns changes in which a retention by tag has its devices, those of the catalog.
+// withTagged returns changes with the devices of a retention by tag, from the catalog.
 func (o tenantOperator) withTagged(
 	ctx context.Context, t control.Tenant, retention string, changes []control.Change,
 ) ([]control.Change, error) {

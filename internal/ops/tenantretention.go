@@ -70,7 +70,7 @@ func (o tenantOperator) retagged(ctx context.Context, t control.Tenant) ([]contr
 	return t.Retagged(found), err
 }
 
-// tagsConfirmed names devices that are to be in the classes of their tags.
+// tagsConfirmed names devices to put into the classes of their tags.
 type tagsConfirmed struct {
 	Device string `json:"device" help:"Only this device."`
 	Class  string `json:"class" help:"Only devices that leave this class or come to it, as tenant show has it, such as {site=oslo} or default. Default: all devices that wait." placeholder:"CLASS"`

@@ -50,7 +50,7 @@ func (o tenantOperator) listTokens(ctx context.Context, tenant string) ([]TokenI
 func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires string) (
 	secret string, info TokenInfo, err error,
 ) {
-	t.Created = time.Now().UTC().Truncate(time.Millisecond) // as it is stored
+	t.Created = time.Now().UTC().Truncate(time.Millisecond) // the precision of its document
 	if expires != "never" {
 		lasts, err := duration.Parse(expires)
 		if err != nil || lasts <= 0 {

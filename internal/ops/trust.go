@@ -14,8 +14,8 @@ import (
 )
 
 // TrustedHosts are the names under which callers that are trusted for their address may reach a listener. A web page
-// of any site can send requests to this machine under a name of its own (DNS rebinding): the browser's address is
-// trusted, so the name in the Host header must be too.
+// of any site can send requests to this machine under another name (DNS rebinding): the browser's address is trusted,
+// so the name in the Host header must be too.
 type TrustedHosts struct {
 	Names []string `name:"trusted-hosts" help:"Names in the Host header that are accepted, besides localhost and IP addresses of this machine, from callers that are trusted for their address. Default: none." placeholder:"NAME"`
 }

@@ -33,8 +33,8 @@ var errCounted = errors.New("counted")
 type vanishing struct {
 	now, then   control.Tenant
 	begins      int64           // ms since 1970 UTC: when the change comes into force
-	devices     map[string]bool // that have readings of such days
-	first, last telemetry.Day   // of them
+	devices     map[string]bool // devices that have readings of such days
+	first, last telemetry.Day   // the first and last such day
 	containers  []string
 	chunks      int
 	bytes       int64
@@ -48,7 +48,7 @@ func (o tenantOperator) vanishing(ctx context.Context, name string, at time.Time
 	if v.now, v.then, err = o.tenants.Preview(ctx, name, changes...); err != nil {
 		return v, err
 	}
-	v.now, v.then = v.now.At(at), v.then.At(at.Add(2*control.RetentionNotice)) // by then all of it is in force
+	v.now, v.then = v.now.At(at), v.then.At(at.Add(2*control.RetentionNotice)) // all of the change is in force then
 	if o.catalog == nil || o.chunks == nil {
 		return v, nil
 	}
@@ -133,7 +133,7 @@ func (v *vanishing) countChunk(day telemetry.Day, doc []byte) error {
 	return nil
 }
 
-// sentences says what goes.
+// sentences describes in words what goes.
 func (v *vanishing) sentences() []string {
 	if len(v.devices) == 0 {
 		return []string{"No device has stored readings of such days."}

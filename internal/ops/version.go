@@ -20,7 +20,7 @@ var release = ""
 // Version is what a binary is, and which formats and protocols it speaks.
 type Version struct {
 	Release  string         `json:"release"`            // "devel" unless it was built as a release
-	Revision string         `json:"revision,omitempty"` // of the sources, as far as the build knows
+	Revision string         `json:"revision,omitempty"` // revision of the sources, as far as the build knows
 	Go       string         `json:"go"`
 	Platform string         `json:"platform"`
 	Formats  map[string]int `json:"formats"` // the newest of each that it writes and reads; it reads all older ones

@@ -19,8 +19,8 @@ type WatchedFiles[T any] struct {
 
 	mu              sync.Mutex // guards below
 	last            T
-	at              time.Time // when the files were looked at
-	fingerprintSeen string    // what they looked like
+	at              time.Time // time of the last look at the files
+	fingerprintSeen string    // the files' fingerprint then
 }
 
 // recheckEvery is the time between two checks of files.

@@ -18,8 +18,8 @@ const (
 	documentBytes = 28 << 10
 	// tableBytes bounds the tables that are filled at a time.
 	tableBytes = 96 << 20
-	// samplesPerReset is how many samples there are to one that resets, at least, for First to be worth its room: of what
-	// resets more often nobody asks the rate.
+	// samplesPerReset is the fewest samples for each reset at which First is worth its room: no one asks for the rate
+	// of a metric that resets more often.
 	samplesPerReset = 16
 )
 
@@ -106,7 +106,7 @@ func (s *batchBuilder) storePart(ctx context.Context, devices []string, chunks m
 	switch {
 	case len(s.series) == 0:
 		return nil
-	case len(s.series) > maxSeries: // of one device: more than a table has room for
+	case len(s.series) > maxSeries: // one device has more series than fit a table
 		for _, device := range devices {
 			for _, c := range chunks[device] {
 				for _, col := range c.Columns() {
@@ -220,7 +220,7 @@ func (s *batchBuilder) storeMetric(ctx context.Context, metric string, f *metric
 			if err != nil {
 				return err
 			}
-		case family == rollup.First: // by far too much resets: the others are of use without
+		case family == rollup.First: // far too many resets: the other families are of use without
 			m.Families, m.Every = slices.Delete(m.Families, i, i+1), slices.Delete(m.Every, i, i+1)
 			i--
 			s.deleteFamilies(ctx, metric, rollup.Families{family})
@@ -291,7 +291,7 @@ func (s *batchBuilder) hoursPerDocument(metric string, family rollup.Family, f *
 	return max(1, min(hours, int(math.Round(float64(hours)*documentBytes/float64(whole+512))), hours/least))
 }
 
-// slice returns some buckets of a metric; with midnight, what stands apart too.
+// slice returns some buckets of a metric; with midnight, also the samples at 00:00.
 func (f *metricTable) slice(from, to int, midnight bool) rollup.Slice {
 	s := rollup.Slice{Table: f.table, Rows: f.rows, From: from, To: to}
 	if midnight {

@@ -23,12 +23,13 @@ type Config struct {
 	Chunks  store.Reader                               `kong:"-"`
 	Rollups store.RollupWriter                         `kong:"-"`
 	Tenants func() []control.Tenant                    `kong:"-"`
-	Lease   Lease                                      `kong:"-"` // nil: nobody else writes
+	Lease   Lease                                      `kong:"-"` // nil: no other process writes
 	Logger  *slog.Logger                               `kong:"-"` // none
 	Metrics prometheus.Registerer                      `kong:"-"` // none
 	Now     func() time.Time                           `kong:"-"` // time.Now
 	Sleep   func(context.Context, time.Duration) error `kong:"-"` // a timer
-	Name    func() string                              `kong:"-"` // of batches, a new one each time; by chance
+	// Name returns a new name for a batch, by default a random one.
+	Name func() string `kong:"-"`
 
 	// Erasures returns the orders of a tenant as of a few seconds ago at most; nil: there are none.
 	Erasures func(ctx context.Context, tenant string) (control.Erasures, error) `kong:"-"`
@@ -114,8 +115,9 @@ func (c *Config) defaults() {
 	}
 }
 
-// defaultFamilies returns what rollups hold unless it is said. They cost the same whatever chunks cost: beside those of
-// a short hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/reference/cost.md).
+// defaultFamilies returns the families that rollups hold by default. They cost the same whatever chunks cost: all
+// families cost a tenth of the chunks of a short hold, two thirds of full ones, and L alone a sixth
+// (docs/reference/cost.md).
 func defaultFamilies(hold time.Duration) string {
 	if hoursPerBlock(hold) == rollup.HoursOfDay {
 		return rollup.Families{rollup.Last}.String()

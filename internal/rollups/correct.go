@@ -195,8 +195,8 @@ func (r *round) untilOf(from, to int) (until int64) {
 	return until
 }
 
-// mergeTables yields each metric of devices in one table, in the order of names; its rows are those of all their series
-// indexes.
+// mergeTables yields each metric of devices in one table, in the order of names; its rows are the rows of all their
+// series indexes.
 func (r *round) mergeTables(devices []*deviceRows, rows, buckets int) iter.Seq2[string, *metricTable] {
 	names := make(map[string]bool)
 	for _, f := range devices {

@@ -46,7 +46,7 @@ func (m *metrics) round(r Report, err error) {
 	result := "ok"
 	switch {
 	case errors.Is(err, store.ErrNoContainer):
-		result = "no-container" // of a month that nobody has readings of, or that has no rollups
+		result = "no-container" // a month without readings, or without rollups
 	case err != nil:
 		result = "error"
 	case r.Lost:

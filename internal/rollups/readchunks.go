@@ -12,7 +12,7 @@ import (
 	"binnacle/sharding"
 )
 
-// markLate has devices read raw that have chunks in built hours which the manifest's asOf does not cover.
+// markLate marks devices to be read raw that have chunks in built hours which the manifest's asOf does not cover.
 func (r *round) markLate(ctx context.Context) error {
 	covered := r.old.MinuteHours()
 	if covered == 0 || r.asOf == r.old.AsOf {
@@ -116,7 +116,7 @@ func (g *chunkSet) add(c *chunk.Chunk) {
 const (
 	partDevices = store.MaxScanDevices
 	partSeries  = 1024
-	maxSeries   = 2 * partSeries // of a part that is one device
+	maxSeries   = 2 * partSeries // series in a part with one device
 )
 
 // widestPart returns how many series a part has at most that is not the only one.
@@ -212,7 +212,7 @@ func seriesOf(device string, chunks []*chunk.Chunk) (out []rollup.Series) {
 	return slices.CompactFunc(out, func(a, b rollup.Series) bool { return a.Compare(b) == 0 })
 }
 
-// samplesOf returns what a device's chunks hold of some metrics: of each instant what the newest source says.
+// samplesOf returns the samples in a device's chunks of some metrics: for each instant the newest source's.
 func samplesOf(chunks []*chunk.Chunk, metrics []string) ([]rollup.Samples, error) {
 	slices.SortFunc(chunks, func(a, b *chunk.Chunk) int { return source(a).Compare(source(b)) })
 	frames := make([]chunk.Frame, len(chunks))

@@ -13,7 +13,7 @@ import (
 
 // Status is what rollups a key and day has.
 type Status struct {
-	// Manifest is nil if there is none.
+	// Manifest is nil without one.
 	Manifest *rollup.Manifest
 	// Metrics are sorted by name.
 	Metrics     []MetricStatus
@@ -30,7 +30,8 @@ type MetricStatus struct {
 	// Bytes is the stored size.
 	Bytes    int
 	WriteRUs float64 // modelled, of storing them once
-	ReadRUs  float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
+	// ReadRUs was charged for reading all of them, in the way that a panel over the whole day reads those it needs.
+	ReadRUs float64
 }
 
 // Status reads what rollups a key and day has, and how much they take. It reads the rollups themselves: what that costs

@@ -30,9 +30,9 @@ type Writer struct {
 	// Owned by Run. next is when a key and day is checked again.
 	next     map[targetID]time.Time
 	failures map[targetID]int // how often in a row its rounds have failed
-	// uncorrectable has the hours of devices that have too many rows for a correction.
+	// uncorrectable holds the hours of devices that have too many rows for a correction.
 	uncorrectable map[targetID]map[string]rollup.Hours
-	// lag is that of the last pass.
+	// lag is the lag after the last pass.
 	lag time.Duration
 }
 
@@ -90,7 +90,7 @@ func (w *Writer) Once(ctx context.Context) {
 		report, err := w.Round(ctx, t)
 		w.metrics.round(report, err)
 		switch {
-		case errors.Is(err, store.ErrNoContainer): // of a month that nobody has had readings in, or not made yet
+		case errors.Is(err, store.ErrNoContainer): // a month without readings, or not made yet
 		case err != nil && ctx.Err() == nil:
 			w.cfg.Logger.Warn("rollups not made", "error", err)
 		case report.Built != 0:
@@ -151,8 +151,8 @@ func (w *Writer) dropState(targets []Target) {
 	maps.DeleteFunc(w.uncorrectable, func(at targetID, _ map[string]rollup.Hours) bool { return !known[at] })
 }
 
-// Targets returns every key and day of so many days back from a moment, the newest last, so that what is behind comes
-// first.
+// Targets returns every key and day for a number of days back from a moment, the newest last, so that the oldest work
+// comes first.
 func (w *Writer) Targets(now time.Time, days int) (out []Target) {
 	today := telemetry.DayOf(now.UnixMilli())
 	for day := today - telemetry.Day(days); day <= today; day++ {

@@ -9,11 +9,11 @@ import (
 // Label is a name and a value, both as the device sent them.
 type Label struct{ Name, Value string }
 
-// Labels are sorted by name, and no name stands twice. They are part of a series' identity when they
-// label a reading; as tags they describe a device. A nil Labels is the empty set.
+// Labels are sorted by name, and no two have the same name. They are part of a series' identity when they label a
+// reading; as tags they describe a device. A nil Labels is the empty set.
 type Labels []Label
 
-// NewLabels sorts l in place and keeps the last of each name. Empty values are kept.
+// NewLabels sorts l in place and keeps the last label for each name. Empty values are kept.
 func NewLabels(l []Label) Labels {
 	out, _ := UniqueLabels(l)
 	return out

@@ -46,7 +46,7 @@ func ParseKind(s string) (k Kind, ok bool) {
 	return 0, false
 }
 
-// Value is what one metric had at one instant. The zero Value has no kind and stands for "none".
+// Value is what one metric had at one instant. The zero Value has no kind and means "none".
 type Value struct {
 	kind Kind
 	bits uint64

@@ -36,7 +36,7 @@ type auditor struct {
 	streams    []control.Stream
 	containers []string
 	pacer      retry.RUPacer
-	// all has the chains of all days, while the log must still be read.
+	// all is the chains of all days, while the log must still be read.
 	all     chains
 	sum     Summary
 	outside unaudited
@@ -144,7 +144,7 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// read reads the headers of the tenant, device and day of a chain, and returns what each shows to be wrong by itself.
+// read reads the headers of the tenant, device and day of a chain, and returns the faults that single headers show.
 // An empty tenant or device selects all. step is called for each container.
 func (a *auditor) read(ctx context.Context, of chain, step func()) (entries []*entry, found []Finding, err error) {
 	for _, container := range a.containers {
@@ -158,7 +158,7 @@ func (a *auditor) read(ctx context.Context, of chain, step func()) (entries []*e
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, store.ErrNoContainer) { // one that has expired may be dropped meanwhile
+		if err != nil && !errors.Is(err, store.ErrNoContainer) { // an expired one may be dropped during the audit
 			return nil, nil, err
 		}
 		if step != nil {
@@ -230,9 +230,9 @@ func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 	return all, found
 }
 
-// confirm reads what seems wrong between chunks once more, device by device: chunks are written meanwhile, and of a
-// chain with chunks under several keys a later one may be seen before an earlier one. What was missing at first, and
-// was missing still in a read that began afterwards, is missing.
+// confirm reads what seems wrong between chunks once more, device by device: chunks are written during the audit, and
+// in a chain with chunks under several keys a later one may be seen before an earlier one. What was missing at first,
+// and was missing still in a read that began afterwards, is missing.
 func (a *auditor) confirm(ctx context.Context, day telemetry.Day, found []Finding) ([]Finding, error) {
 	type place struct {
 		stream    uint32

@@ -9,7 +9,7 @@ import (
 	"binnacle/sharding"
 )
 
-// chains are the chunks of each chain, by number, each once.
+// chains lists the chunks in each chain, by number, each once.
 type chains map[chain][]*entry
 
 // linkChains sorts chunks into chains, and returns which of them lie under several keys. Of those the one that lies

@@ -10,9 +10,11 @@ import (
 
 // refusals are the records that were refused, of one topic.
 type refusals struct {
-	elements  map[element]bool
-	runs      map[position]deadletter.Elements // of records of which more than one was refused together
-	whole     map[position]bool                // of these it is not known which elements were refused
+	elements map[element]bool
+	// runs are the refused elements of records that had several refused together.
+	runs map[position]deadletter.Elements
+	// whole are records for which the refused elements are unknown.
+	whole     map[position]bool
 	stretches []stretch
 }
 

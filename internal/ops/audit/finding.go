@@ -18,7 +18,7 @@ const (
 	Misplaced Kind = "misplaced" // a chunk lies under another key than the snapshot gives
 	Duplicate Kind = "duplicate" // a chunk lies under several keys
 	Foreign   Kind = "foreign"   // a chunk has instants of another day than its id
-	Orphan    Kind = "orphan"    // a chunk is of a tenant or stream that nobody knows
+	Orphan    Kind = "orphan"    // a chunk is of an unknown tenant or stream
 	Damaged   Kind = "damaged"   // a document is no chunk, or its columns can't be decoded
 	Beyond    Kind = "beyond"    // a chunk, or the group, has offsets that the log never had
 	Lost      Kind = "lost"      // records are in no chunk and in no dead letter
@@ -32,7 +32,7 @@ type Finding struct {
 	Tenant    string `json:"tenant,omitempty"`
 	Device    string `json:"device,omitempty"`
 	Day       string `json:"day,omitempty"`
-	Topic     string `json:"topic,omitempty"` // of what is about the log, not about a chunk
+	Topic     string `json:"topic,omitempty"` // topic of a finding about the log, not about a chunk
 	Stream    uint32 `json:"stream,omitempty"`
 	Partition int32  `json:"partition"`
 	Number    int64  `json:"number"`

@@ -35,8 +35,9 @@ type topicAudit struct {
 
 // partitionLog is one partition of the topic.
 type partitionLog struct {
-	id         int
-	streams    []uint32 // that records of it are stored as: the one that it is read as, then older ones
+	id int
+	// streams are the streams that its records are stored as: the present one, then older ones.
+	streams    []uint32
 	first, end int64
 	committed  int64 // -1 is nothing
 	began      int64 // first, when the audit began
@@ -171,7 +172,7 @@ func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
 }
 
 // passed takes care of a log that drops records while the audit runs: what has left it since the audit began, behind
-// what was committed then, is only lost if it is not committed now either. The group goes on meanwhile.
+// what was committed then, is only lost if it is not committed now either. The group continues during the audit.
 func (l *topicAudit) passed(ctx context.Context, p *partitionLog) error {
 	if p.committed < p.began || p.committed >= p.first {
 		return nil
@@ -254,7 +255,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.B
 func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Record) error {
 	record := decode.Record{Value: r.Value, Timestamp: r.Time}
 	for _, h := range r.Headers {
-		if h.Key == "content-type" && record.ContentType == "" { // of several the first counts, as to an ingester
+		if h.Key == "content-type" && record.ContentType == "" { // the first of several counts, as to an ingester
 			record.ContentType = string(h.Value)
 		}
 		record.Headers = append(record.Headers, decode.Header{Key: h.Key, Value: h.Value})

@@ -20,8 +20,8 @@ type Summary struct {
 	Readings    int64         `json:"readings"`
 	Log         bool          `json:"log"`     // the log was to be read
 	InLog       int64         `json:"inLog"`   // records that the log has
-	Records     int64         `json:"records"` // of those that were read: what is committed
-	Unread      int64         `json:"unread"`  // of those, records with a schema in a registry, which is not read
+	Records     int64         `json:"records"` // committed records, which were read
+	Unread      int64         `json:"unread"`  // how many of Records have a schema in a registry, which is not read
 	DeadLetters int64         `json:"letters"` // dead letters that were read
 	Findings    int           `json:"findings"`
 	SetBack     []SetBack     `json:"setBack,omitempty"`

@@ -17,10 +17,10 @@ const forgottenPerPage = 10_000
 // unknownFor is how long after an order is announced an ingester may still write what it erases to the catalog.
 const unknownFor = time.Minute
 
-// Forget has the catalog forget the devices of an order about all days, as they were known when it was announced, and
-// what ingesters write that do not know the order yet. It comes before the order is acknowledged: from then on
-// ingesters write anew what they know of the devices, with a time behind that of the page that forgets. The pages that
-// have them are merged without them by the role provision.
+// Forget makes the catalog forget the devices of an order about all days, as they were known when it was announced,
+// and entries from ingesters that do not know the order yet. It comes before the order is acknowledged: from then on
+// ingesters write the entries of the devices again, with a time behind that of the page that forgets. The role
+// provision merges the pages that have them, without them.
 func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) error {
 	devices := []string{o.Device}
 	if o.Device == "" {

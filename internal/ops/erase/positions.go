@@ -17,12 +17,12 @@ type Log interface {
 	LogEnds(ctx context.Context, topic string) (map[int32]int64, error)
 }
 
-// everyOffset is the position of an order in a log that nobody reads any more: above any offset, and a number that
+// everyOffset is the position of an order in a log that has no reader any more: above any offset, and a number that
 // the service stores exactly.
 const everyOffset = 1<<53 - 1
 
 // Positions returns the positions of an order that is announced (rule E-R1): the last offset of every partition and
-// stream. Of logs that are gone, of the streams of gone clusters, and of those that were copied all is covered.
+// stream. Everything is covered in logs that are gone, in streams of gone clusters, and in copied streams.
 func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition,
 	error) {
 	cluster, err := log.ClusterID(ctx)
@@ -69,8 +69,8 @@ type topicStreams struct {
 	ends    map[int32]int64
 }
 
-// positions returns those of each stream. The stream that a partition is read as, and any newer one, end where the log
-// does; the log of an older one is gone.
+// positions returns the positions in each stream. The stream that a partition is read as, and any newer one, end
+// where the log does; the log of an older one is gone.
 func (t *topicStreams) positions(ctx context.Context) (out []control.ErasurePosition, err error) {
 	partitions := slices.Sorted(maps.Keys(t.ends))
 	live := make([]uint32, len(partitions))

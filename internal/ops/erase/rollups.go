@@ -33,7 +33,7 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 		if c.order.Device != "" {
 			devices = []string{c.order.Device}
 		}
-		shards := map[string]bool{} // of each, its days are looked at together
+		shards := map[string]bool{} // a shard's days are looked at together
 		for _, visit := range c.tenant.Placement.Visits(devices, part) {
 			if visit.Container != container || shards[visit.TenantShard] {
 				continue
@@ -79,7 +79,7 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 	return len(days) == 0, nil
 }
 
-// manifests adds the days with a manifest that names a device of the order beside its batches.
+// manifests adds the days with a manifest that names a device of the order, and the names of all its batches.
 func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part telemetry.Range,
 	days map[telemetry.Day]map[string]bool) error {
 	key.Name = rollup.ManifestKey
@@ -126,8 +126,8 @@ func (c *clearing) shows(d *rollup.Document) bool {
 	})
 }
 
-// day takes the batches of a day away, and all of them with the manifest if that names one: they are made anew from
-// chunks, or the day is read from chunks. A round that is under way can't commit then.
+// day takes the batches of a day away, and all of them with the manifest if that names one: they are then rebuilt
+// from chunks, or the day is read from chunks. A round that is under way can't commit then.
 func (c *clearing) day(ctx context.Context, key store.RollupKey, day telemetry.Day, batches map[string]bool) error {
 	key.Name = rollup.ManifestKey
 	stored, _, receipt, err := c.cfg.Rollups.ReadRollup(ctx, key, rollup.ManifestID(day))

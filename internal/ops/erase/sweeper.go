@@ -106,7 +106,7 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		_, known := v.Tenant(o.Tenant)
 		switch {
 		case !known && o.IsAcknowledged():
-			continue // of a restored account: nothing of the tenant is stored yet
+			continue // the account was restored: nothing of the tenant is stored yet
 		case o.IsAcknowledged() && o.SweptAt().IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
 			err = s.sweep(ctx, v, o)
 		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() &&

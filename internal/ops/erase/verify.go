@@ -63,7 +63,7 @@ type verifier struct {
 	tenant      control.Tenant
 	pacer       retry.RUPacer
 	out         Verification
-	// places are those of chunks without rows.
+	// places are the places of chunks without rows.
 	places map[sharding.Key]*place
 
 	// Of the place that is being read:
@@ -279,7 +279,7 @@ func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry
 			return nil
 		}
 		if start := d.Day.Start(); start < r.From || start >= r.To {
-			return nil // of the day before
+			return nil // the day before has it
 		}
 		w.out.Rollups++
 		b := batch{d.Day, d.Batch, d.Part}

@@ -54,7 +54,7 @@ type answer struct {
 	Incomplete []string
 	Gaps       []struct {
 		From, To        int64
-		Began           int64 // of one that began before the range; else 0
+		Began           int64 // start of one that began before the range; else 0
 		Missing         int
 		Verdict, Reason string
 		Topic           string
@@ -63,7 +63,7 @@ type answer struct {
 		Detail, Fix     string
 	}
 
-	Devices   []struct{ Device, Present string } // of the fleet form
+	Devices   []struct{ Device, Present string } // the fleet form has them
 	Truncated bool
 }
 

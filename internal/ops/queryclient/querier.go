@@ -41,7 +41,7 @@ func (q Querier) Validate() error {
 	return errors.Join(faults...)
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the bytes read from an answer.
 const maxAnswer = 256 << 20
 
 // StatusError is an answer of another status than 200.

@@ -68,7 +68,7 @@ func (c *Copier) snapshot() Result {
 	return c.result
 }
 
-// part is what is read at once: a range of times, of one device or of all.
+// part is a range of times, of one device or of all, that is read at once.
 type part struct {
 	telemetry.Range
 	device string // empty: all
@@ -120,7 +120,7 @@ func (c *Copier) part(ctx context.Context, p part, sums *[2][]string) error {
 		if err != nil {
 			return err
 		}
-		wrong := make(map[string][]chunkOf) // by device
+		wrong := make(map[string][]chunkOf) // chunks of each device
 		var different []string
 		for name, e := range both.from {
 			if why := c.differs(&both.facts, e, both.to[name]); why != "" {
@@ -277,7 +277,7 @@ func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entr
 	for _, s := range chunks {
 		err := c.putChunk(ctx, s, to[s.name])
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
-			return nil // what has come meanwhile is looked at before the chain goes on
+			return nil // the chunk that came is looked at before the chain continues
 		}
 		if err != nil {
 			return err
@@ -286,8 +286,8 @@ func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entr
 	return nil
 }
 
-// putChunk creates the copy of a chunk, or replaces what the target has in its place: a fence, or rows that were erased
-// meanwhile (rules T3 and T4). Anything else stays as it is, and is different.
+// putChunk creates the copy of a chunk, or replaces what the target has in its place: a fence, or rows that the
+// source erased since (rules T3 and T4). Anything else stays as it is, and is different.
 func (c *Copier) putChunk(ctx context.Context, s source, at *entry) error {
 	for pauses := (retry.Policy{First: time.Second, Max: 5 * time.Second}).Begin(); ; {
 		w, err := c.writeOf(ctx, s, at)
@@ -313,7 +313,7 @@ type write struct {
 	key sharding.Key
 	id  chunk.ID
 	doc []byte
-	at  *entry // what it replaces; nil: nothing
+	at  *entry // the entry that it replaces; nil: nothing
 }
 
 // writeOf returns the write that a chunk of the source needs under the orders of now, nil for none.
@@ -377,7 +377,7 @@ func (c *Copier) send(ctx context.Context, w *write) error {
 // count counts what both sides have of a part, and adds the digests of both.
 func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 	v := &both.facts
-	through := make(map[chunkOf]int64) // by chain
+	through := make(map[chunkOf]int64) // one for each chain
 	var r Result
 	for _, name := range slices.SortedFunc(maps.Keys(both.from), compareNames) {
 		e, at := both.from[name], both.to[name]

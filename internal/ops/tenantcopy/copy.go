@@ -29,12 +29,12 @@ type Chunks interface {
 // Side is one of the two accounts.
 type Side struct {
 	Documents control.Documents
-	OfTenants control.Documents // that tenants write
+	OfTenants control.Documents // documents that tenants write
 	Directory *control.Directory
 	Orders    *control.ErasureOrders
 	Catalog   control.Catalog
 	Chunks    Chunks
-	Now       func() time.Time // of the side's account; Config.Now
+	Now       func() time.Time // clock of the side's account; Config.Now
 }
 
 // Config is what a copy needs. From, To, Tenant and Days have no default, nor has Forget.
@@ -77,10 +77,11 @@ type Result struct {
 	// Devices counts the devices in the catalog.
 	Devices int `json:"devices"`
 
-	RUs       float64           `json:"rus"` // at both sides
-	Different []string          `json:"different,omitempty"`
-	Missing   []string          `json:"missing,omitempty"` // containers that the target lacks; of a dry run
-	Streams   map[uint32]uint32 `json:"streams"`           // of the source, and their numbers at the target
+	RUs       float64  `json:"rus"` // at both sides
+	Different []string `json:"different,omitempty"`
+	Missing   []string `json:"missing,omitempty"` // containers that the target lacks; of a dry run
+	// Streams maps streams of the source to their numbers at the target.
+	Streams map[uint32]uint32 `json:"streams"`
 }
 
 // IsEqual reports whether the target has what the source has.
@@ -128,8 +129,8 @@ func New(cfg Config) *Copier {
 	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer()}
 }
 
-// Run copies what the target lacks, and compares both. Where orders of erasure come meanwhile it begins again, and has
-// little to do then.
+// Run copies what the target lacks, and compares both. Where an order of erasure comes during the copy it begins
+// again, and has little to do then.
 func (c *Copier) Run(ctx context.Context) (Result, error) {
 	if err := c.persist(ctx, c.begin); err != nil {
 		return c.result, err

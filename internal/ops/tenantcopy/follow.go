@@ -22,8 +22,9 @@ const (
 // follower copies what the source stores after a copy.
 type follower struct {
 	*Copier
-	since int64                // s since 1970 UTC by the source's clock: older chunks have been looked at
-	done  map[chunkOf]followed // of what was stored since then
+	since int64 // s since 1970 UTC by the source's clock: older chunks have been looked at
+	// done are the chunks followed so far that were stored since then.
+	done map[chunkOf]followed
 }
 
 // followed is the version of a chunk that was looked at.
@@ -36,7 +37,7 @@ type followed struct {
 // reads what is new at the source, by the time at which the service stored it, and costs nothing at the target where
 // nothing is new. What it misses, the comparison at the end finds.
 func (c *Copier) Follow(ctx context.Context, end <-chan struct{}) (Result, error) {
-	// what is stored while the first copy runs is looked at once more
+	// a second look covers what is stored while the first copy runs
 	f := follower{Copier: c, since: c.cfg.From.Now().Add(-followMargin).Unix(), done: make(map[chunkOf]followed)}
 	if r, err := c.Run(ctx); err != nil || c.cfg.DryRun || !r.IsEqual() {
 		return r, err

@@ -16,8 +16,8 @@ import (
 // freshFor is how old the orders may be under which a chunk is copied.
 const freshFor = 5 * time.Second
 
-// look returns what the control documents of both sides say, at most freshFor old, and with anew as of now. Orders of
-// the source are at the target then (rule T4).
+// look returns the control documents of both sides, at most freshFor old, or with anew as of now. Orders of the
+// source are at the target then (rule T4).
 func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 	c.mu.Lock()
 	v = c.facts
@@ -166,7 +166,7 @@ func (c *Copier) order(v *facts, e *entry) string {
 	return ""
 }
 
-// ttl returns the time to live of a copy: what is left at the source, and no longer than the target keeps the day. It
+// ttl returns the time to live of a copy: the rest at the source, and no longer than the target keeps the day. It
 // reports false for a chunk that one of them hides or is about to (rule T5).
 func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 	now, day, ms := c.cfg.From.Now(), e.ID.Day, c.cfg.To.Now().UnixMilli()
