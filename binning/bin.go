@@ -90,8 +90,7 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are more than
-// a block takes.
+// BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are too many.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	run := b.open.run(i, j, &s.run)
 	x, err := s.block(&run)
@@ -248,8 +247,7 @@ func (b *Bin) clipped() *sealed {
 	return &s
 }
 
-// Parts returns snapshots that together have the Bin's rows: one for each block up to an offset, one for all other
-// rows.
+// Parts returns snapshots that together have the Bin's rows: one for each block up to an offset, one for the rest.
 func (b *Bin) Parts(through int64) (parts []Bin) {
 	blocks := b.Blocks()
 	i := 0

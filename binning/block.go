@@ -46,8 +46,7 @@ type piece struct{ kept Shelved }
 // maxPieceBytes bounds the rows that go to a shelf in one, unless a single block has more.
 const maxPieceBytes = 256 << 10
 
-// Shelve puts the rows of blocks on a shelf, in place, and returns how much memory that has freed, also when it fails
-// in between.
+// Shelve puts the rows of blocks on a shelf, in place, and returns how much memory that has freed, also on failure.
 func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
 	var data []byte
 	for i := 0; i < len(blocks); {
@@ -107,8 +106,7 @@ type Shelf interface {
 	Put(data []byte) (Shelved, error)
 }
 
-// Shelved is one piece of data on a Shelf, which keeps it while a reference to it exists. It is safe for any number
-// of callers.
+// Shelved is data on a Shelf, which keeps it while a reference to it exists. It is safe for any number of callers.
 type Shelved interface {
 	Get() ([]byte, error)
 }
@@ -128,8 +126,7 @@ func NewSchemas() *Schemas { return &Schemas{known: map[string]*chunk.Schema{}} 
 // maxSchemas is the memory above which all schemas are forgotten. Blocks keep the schemas that they have.
 const maxSchemas = 4 << 20
 
-// schemaShare is about how many bytes of memory a schema takes for each byte in it: the names, and what points to
-// them.
+// schemaShare is about how many bytes of memory a schema takes for each byte of its names, with what points to them.
 const schemaShare = 4
 
 // Bytes returns about how much memory the schemas take.
@@ -210,7 +207,7 @@ func (b *Block) Bytes() int { return blockBytes + allocated(len(b.data)) }
 // Width returns how many columns the block becomes at most.
 func (b *Block) Width() int { return b.schema.Width() }
 
-// SameSchema reports whether two blocks have the same columns and label sets. It may miss equal ones, as it compares
+// SameSchema reports whether two blocks have the same columns and label sets. It may miss equal ones: it compares
 // pointers.
 func (b *Block) SameSchema(c *Block) bool { return b.schema == c.schema }
 

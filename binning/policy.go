@@ -19,8 +19,7 @@ const TargetBytes = 31 << 10
 // no document above 2 MB.
 const maxTarget = TargetBytes << 4
 
-// full is the share of the target from which on a document counts as full: one more record might
-// push it over.
+// full is the share of the target from which on a document counts as full: one more record might push it over.
 const full = 0.97
 
 // Sizer learns how many bytes of document each value and each column of one device takes, so that a bin is cut near

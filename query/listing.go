@@ -85,7 +85,7 @@ type List struct {
 	Incomplete []string // why something may be missing
 }
 
-// Await waits until heads have read the records that the context asks for, if any. Errors are a *NotYetError and the
+// Await waits until heads have read the records that ctx asks for, if any. Errors are a *NotYetError and the
 // context's.
 func (q *Querier) Await(ctx context.Context, tenant string) error { return q.reader.Await(ctx, tenant) }
 
@@ -131,8 +131,8 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 	return out, list, err
 }
 
-// hideTimes starts an entry at the first visible day of its device (rule X1); without readings since then the entry
-// gets no times.
+// hideTimes starts an entry at its device's first visible day (rule X1); without readings since then it gets no
+// times.
 func hideTimes(t control.Tenant, e *catalog.Entry, now int64) {
 	if !t.HidesSome() || e.First > e.Last {
 		return
@@ -240,8 +240,7 @@ type Names struct {
 	Labels  int `json:"labels"`
 }
 
-// Cardinality returns the largest metrics, tags, labels and devices, as many as the limit says. It fails as Devices
-// does.
+// Cardinality returns the largest metrics, tags, labels and devices, up to the limit. It fails as Devices does.
 func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
 	out.Tenant = s.Tenant
 	err = q.admitAndObserve(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {

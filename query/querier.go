@@ -62,8 +62,7 @@ type Config struct {
 	MaxQueued    int           `help:"Most queries of a tenant in the queue." default:"64"`
 	QueueTimeout time.Duration `help:"Longest time of a query in the queue." default:"30s"`
 
-	// Timeout begins when it is the query's turn. A streamed answer may take longer while the client takes more of
-	// it.
+	// Timeout begins when it is the query's turn. A streamed answer may take longer while the client takes more.
 	Timeout time.Duration `name:"query-timeout" help:"Longest time that a query may run. A request can set a shorter time (timeout)." default:"30s"`
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
@@ -191,8 +190,7 @@ func (q *Querier) Tenant(name string) (control.Tenant, bool) {
 	return q.cfg.Directory.Snapshot().Tenant(name)
 }
 
-// admitAndObserve runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with
-// its context.
+// admitAndObserve runs a query of a kind when its turn has come, and counts it, with what run reads with its context.
 func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 	run func(context.Context, *store.Meter) error) (err error) {
 	started := q.cfg.Now()
@@ -247,8 +245,7 @@ func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Con
 // SourceHeader is the header, or the trailer, that says where an answer came from.
 const SourceHeader = "X-Binnacle-Source"
 
-// Source returns the value of SourceHeader: rollup documents, chunks, and rows of heads, including rows that were
-// read before.
+// Source returns the value of SourceHeader: rollup documents, chunks, and rows of heads, also rows read before.
 func Source(s Stats) string {
 	return fmt.Sprintf("rollups=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
 }

@@ -148,8 +148,7 @@ func (d *decoder) correct(v []uint64) (err error) {
 	return nil
 }
 
-// writeNumberColumn writes the values of a float or int column: as they are, or through a dictionary if that is
-// smaller.
+// writeNumberColumn writes the values of a float or int column: as they are, or through a smaller dictionary.
 func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte) {
 	e.direct.plan(kind, v, e.brief)
 	if !e.dictionaryWins(kind, v) {

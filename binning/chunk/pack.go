@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// packBytes is the number of bytes before packing at which a pack is full. A reader of one column decodes all of its
+// packBytes is the number of bytes before packing at which a pack is full. A reader of one column decodes a whole
 // pack.
 const packBytes = 8 << 10
 

@@ -43,8 +43,8 @@ func (e *encoder) estimate(plane []byte) float64 {
 	return h.bytes(len(plane))
 }
 
-// sparseWins reports whether a bitmap and the other residuals take less than all residuals. zeros counts the
-// residuals that are 0.
+// sparseWins reports whether a bitmap and the other residuals take less than all residuals. zeros counts residuals of
+// 0.
 func sparseWins(r []uint64, zeros, planes int) bool {
 	if 2*zeros < len(r) {
 		return false

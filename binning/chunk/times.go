@@ -114,8 +114,7 @@ func (e *encoder) medianDistance(times []int64) int64 {
 	return e.distances[some/2]
 }
 
-// readTimes inverts writeTimes, for a group of at most limit rows. The instants are the caller's to
-// keep.
+// readTimes inverts writeTimes, for a group of at most limit rows. The instants are the caller's to keep.
 func (d *decoder) readTimes(limit int, day telemetry.Day) ([]int64, error) {
 	n, err := d.length(limit)
 	if err != nil {

@@ -19,8 +19,7 @@ func wantedOf(metrics []string) wanted {
 	return wanted{metrics == nil, metrics}
 }
 
-// Wanted reports whether a metric is among some, or any if metrics is nil: in sorted order, at the cost of a binary
-// search.
+// Wanted reports whether a metric is among some, or any if metrics is nil: by a binary search in sorted order.
 func Wanted(metrics []string) func(metric string) bool { return wantedOf(metrics).has }
 
 func (w wanted) has(metric string) bool {

@@ -55,8 +55,7 @@ type Batch struct {
 // Metric is the rollups of one metric in a batch.
 type Metric struct {
 	Name string
-	// Families are in the order of AllFamilies; Every is, for each family, how many hours one minute-grid document
-	// has.
+	// Families are in the order of AllFamilies; Every is the hours that one minute-grid document of each family has.
 	Families Families
 	Every    []int
 	// Parts are the parts of the batch that have series of the metric, ascending; nil: all.
@@ -76,8 +75,7 @@ func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 	return h
 }
 
-// Metric returns the rollups of a metric, nil if there are none: then Lacks reports whether chunks have to be read
-// instead.
+// Metric returns the rollups of a metric, nil without any: then Lacks reports whether chunks have to be read instead.
 func (b *Batch) Metric(name string) *Metric {
 	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int {
 		return strings.Compare(m.Name, name)

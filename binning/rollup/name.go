@@ -45,8 +45,7 @@ func Key(metric string, f Family, g Grid) string {
 	return name
 }
 
-// ID names a document: its key, the day, the first of its hours, its part and its batch, as in
-// "velocity.L.2026112008.0.k3x9".
+// ID names a document: its key, day, first hour, part and batch, as in "velocity.L.2026112008.0.k3x9".
 func ID(key string, day telemetry.Day, hour, part int, batch string) string {
 	return fmt.Sprintf("%s.%s%02d.%d.%s", key, day, hour, part, batch)
 }

@@ -64,8 +64,8 @@ func (p *process) operatorsPage() (*console.Handler, error) {
 	return p.page, nil
 }
 
-// registerAdmin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not
-// ready, or nil.
+// registerAdmin adds what is open to everyone: metrics, health and readiness. ready returns what is not ready, or
+// nil.
 func registerAdmin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

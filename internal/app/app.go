@@ -131,8 +131,7 @@ func (p *process) Ready() error {
 // startRetries are the pauses between attempts to reach a server at the start.
 var startRetries = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// untilDone calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready
-// before.
+// untilDone calls attempt, which needs a server, until it succeeds or ctx ends. The process is not ready before.
 func (p *process) untilDone(ctx context.Context, what string, attempt func() error) error {
 	var failed atomic.Pointer[error]
 	p.readyWhen(func() error {

@@ -58,8 +58,7 @@ func (d listener) loopback() bool {
 
 func (d listener) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
-// innermostCause returns the innermost reason of a network error: the caller names what was attempted, and the
-// address.
+// innermostCause returns the innermost reason of a network error: the caller names the attempt and the address.
 func innermostCause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -73,8 +73,7 @@ type ingestRole struct {
 	refusals  *Refusals        // nil: refused messages are counted, not logged
 }
 
-// newIngest builds the role that stores readings from Kafka as chunks in the account. The ingester is a head for
-// queries.
+// newIngest builds the role that stores readings from Kafka as chunks. The ingester is a head for queries.
 func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	cfg, registry, a := r.cfg, r.registry, r.account
 	set, err := cfg.Set()

@@ -31,13 +31,12 @@ type ARMConfig struct {
 	Token         azcore.TokenCredential
 
 	Transport policy.Transporter // the SDK's own HTTP client
-	// Poll is how often an operation under way is looked at where the service does not say; at least a second.
-	// Default 2 s.
+	// Poll is how often an operation under way is polled where the service does not say; at least a second. Default 2
+	// s.
 	Poll time.Duration
 }
 
-// ARM manages the containers of the database binnacle through Azure Resource Manager. It is safe for any number of
-// callers.
+// ARM manages containers of database binnacle through Azure Resource Manager. It is safe for any number of callers.
 type ARM struct {
 	cfg ARMConfig
 	sql *armcosmos.SQLResourcesClient

@@ -59,8 +59,7 @@ type Config struct {
 	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter is a number in [0, 1) that spreads the waits of requests that were throttled together. Default:
-	// random.
+	// Jitter is a number in [0, 1) that spreads the waits of requests that were throttled together. Default: random.
 	Jitter func() float64
 }
 
@@ -215,8 +214,7 @@ func (c *Client) dial() (*connection, error) {
 	return &connection{Client: az, key: key, known: make(chan struct{})}, nil
 }
 
-// renew exchanges an SDK client that has not reached the account: it would remember its failure for five
-// minutes.
+// renew exchanges an SDK client that has not reached the account: it would remember its failure for five minutes.
 func (c *Client) renew(failed *connection) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()

@@ -12,8 +12,8 @@ import (
 	"binnacle/internal/store"
 )
 
-// documents is control.Documents over a container with the kind as its key. The names of its operations begin with the
-// container's.
+// documents is control.Documents over a container with the kind as its key. Its operations begin with the container's
+// name.
 type documents struct {
 	c         *Client
 	container string

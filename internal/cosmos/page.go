@@ -108,8 +108,8 @@ func (p *page) release() {
 	p.text = nil
 }
 
-// each calls yield with each document; yield must not keep its bytes. An error of yield ends it and is returned as it
-// is.
+// each calls yield with each document; yield must not keep its bytes. An error of yield ends it and is returned
+// unchanged.
 func (p *page) each(yield func(doc []byte) error) error {
 	var (
 		s     jsonscan.Scanner

@@ -17,16 +17,15 @@ const (
 // errNoEnd says that the pages of an answer have no end, or that one leads to itself.
 var errNoEnd = errors.New("the store does not come to an end")
 
-// paging bounds a loop over pages: what the store says may lead nowhere. The zero value has seen none, and
-// bounds a query.
+// paging bounds a loop over pages: what the store says may lead nowhere. The zero value has seen none, and bounds a
+// query.
 type paging struct {
 	most, mostIdle int // pages; 0: maxPages and maxIdlePages
 	pages, idle    int
 	asked          string
 }
 
-// next counts a page of items, news of them new, that leads to a continuation. It fails where the pages would come to
-// no end.
+// next counts a page of items, news of them new, that leads to a continuation. It fails where the pages have no end.
 func (p *paging) next(items, news int, continuation string) error {
 	most, mostIdle := cmp.Or(p.most, maxPages), cmp.Or(p.mostIdle, maxIdlePages)
 	p.pages++

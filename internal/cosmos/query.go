@@ -16,8 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// query is a parameterised question to one container: under one full partition key, or over all when the
-// key is nil.
+// query is a parameterised question to one container: under one full partition key, or over all when the key is nil.
 type query struct {
 	sql    string
 	params []azcosmos.QueryParameter

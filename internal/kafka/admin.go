@@ -136,8 +136,7 @@ func (t *Topic) EnsureCompacted(ctx context.Context, like *Topic) error {
 	return t.makeUnlessThere(ctx, s)
 }
 
-// EnsureLike creates the topic, unless it is there, with as many partitions and replicas as
-// another one has, and kept for as long.
+// EnsureLike creates the topic, unless it is there, with another's number of partitions and replicas and retention.
 func (t *Topic) EnsureLike(ctx context.Context, like *Topic) error {
 	if _, err := t.Partitions(ctx); !IsUnknownTopic(err) {
 		return err

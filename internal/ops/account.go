@@ -74,8 +74,7 @@ func (c AccountConfig) Client(log *slog.Logger) (cosmos.Config, error) {
 	}, nil
 }
 
-// Connect returns a client of the account, for a command. What the command is charged is stored when the client is
-// closed.
+// Connect returns a client of the account, for a command. Its charges are stored when the client is closed.
 func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	cfg, err := c.Client(log)
 	if err != nil {

@@ -276,8 +276,8 @@ func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte)
 	return printErasures(e.env.Stdout, control.Erasures{given}, e.cfg.JSON)
 }
 
-// checkIngesters returns an error if an ingester is of a release that does not know orders: it would store again what
-// they erase.
+// checkIngesters returns an error if an ingester's release does not know orders: it would store again what they
+// erase.
 func (e *eraser) checkIngesters(ctx context.Context) error {
 	members, err := e.cluster.Members(ctx, e.cfg.Group)
 	if err != nil {

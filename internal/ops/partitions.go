@@ -154,8 +154,8 @@ func (s HeatSource) Facts(ctx context.Context, req HeatRequest, now time.Time) (
 		BoughtRUs: bought.Throughput.RUs, Autoscale: bought.Throughput.Autoscale}, err
 }
 
-// devices returns the devices that took most of a container of chunks in what was last written of devices, today or
-// yesterday.
+// devices returns the devices with most load on a container of chunks by the last record of devices, today's or
+// yesterday's. yesterday's.
 func (s HeatSource) devices(ctx context.Context, reader *heatlog.Reader, container string, now time.Time) ([]heat.Share,
 	error) {
 	if _, _, ok := sharding.ParseContainer(container); !ok {

@@ -242,8 +242,7 @@ func unbilled(hours []charges.Hour, now time.Time) float64 {
 	return min(mostUnbilled, max(0, now.Truncate(time.Hour).Add(time.Hour).Sub(last).Hours()))
 }
 
-// addBytes adds what tenants have stored in the containers of a bill: in the bill's month, and in the containers'
-// months.
+// addBytes adds what tenants have stored in the containers of a bill: in its month and in the containers' months.
 func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges.BillInput) error {
 	wanted := map[string]bool{}
 	months := map[charges.Month]*charges.Sum{in.Month: in.Sum}

@@ -322,7 +322,7 @@ func (x *exporter) rows(w io.Writer, resp *http.Response) (given []string, rows 
 	return nil, 0, errors.New("the answer is not complete: an ingester or a part of the store does not answer")
 }
 
-// messages copies messages, a line each. The first one of a device gets its tags; it returns the devices that have got
+// messages copies messages, a line each. A device's first one gets its tags; messages returns the devices that got
 // them.
 func (x *exporter) messages(to io.Writer, from io.Reader) (given []string, rows int64, err error) {
 	gz := gzip.NewWriter(to)

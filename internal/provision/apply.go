@@ -123,8 +123,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	return p.cfg.Directory.AskMonth(ctx, s.Container)
 }
 
-// report logs what a step changed, and loudly what it could not: readings wait for a container that
-// can't be made.
+// report logs what a step changed, and loudly what it could not: readings wait for a container that can't be made.
 func (p *Provisioner) report(ctx context.Context, s Step) {
 	switch {
 	case s.Waits == accountFull && s.ofRollups():

@@ -24,9 +24,8 @@ type CatalogMergerConfig struct {
 	Logger  *slog.Logger     // none
 }
 
-// CatalogMerger keeps the catalogs of tenants small: it merges their pages, and deletes pages with contents that
-// other pages have. It may die anywhere, and two of them do no harm: a page that repeats another page changes
-// nothing.
+// CatalogMerger keeps the catalogs of tenants small: it merges their pages, and deletes pages that others repeat. It
+// may die anywhere, and two of them do no harm: a page that repeats another page changes nothing.
 type CatalogMerger struct {
 	cfg CatalogMergerConfig
 
@@ -149,8 +148,7 @@ func (k *CatalogMerger) Purge(ctx context.Context, tenant string) (isClean bool,
 	return len(held) == 0, k.forget(ctx, tenant, k.olderThan(current, purgedAfter), held)
 }
 
-// HoldForgotten returns the ids of a tenant's pages that have entries of devices which the catalog has forgotten
-// since.
+// HoldForgotten returns the ids of a tenant's pages with entries of devices that the catalog has forgotten since.
 func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos []control.PageInfo) (held []string,
 	err error) {
 	var forgets, ids []string

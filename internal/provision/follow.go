@@ -62,8 +62,8 @@ const (
 	mostGrowth, mostAhead = 3, 1.5
 )
 
-// Wanted returns the throughput that a container should have, and why if it has another. changed is when it last
-// changed.
+// Wanted returns the throughput that a container should have, and why if it has another; changed is when it changed
+// last.
 func (f Follow) Wanted(now time.Time, seen store.ContainerState, load Load, changed time.Time) (rus int, why string) {
 	bought := float64(seen.Throughput.RUs)
 	recent := peak(tail(load.RUs, newest))

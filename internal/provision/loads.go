@@ -41,8 +41,7 @@ const (
 	fullGrowth = 0.2e9
 )
 
-// input returns the balancer's input for a container and day. It fails with store.ErrNoContainer without that
-// container.
+// input returns the balancer's input for a container and day. It fails with store.ErrNoContainer without one.
 func (l Loads) input(ctx context.Context, at placing, now time.Time) (in balance.Input, err error) {
 	in = balance.Input{Day: at.day, Measured: at.today}
 	if in.Ranges, err = l.Ranges.RangesOf(ctx, at.container); err != nil {

@@ -31,8 +31,8 @@ func (pl *planner) autoscales(owner string, of sharding.Span) (auto bool, why st
 	return scaled < manual, fmt.Sprintf("its throughput %s: manual $%.2f, autoscale $%.2f", from, manual, scaled)
 }
 
-// Late returns the throughput with which a container is made for readings of long ago that are kept for this time; 0:
-// without end.
+// Late returns the throughput of a new container for readings of long ago that are kept for this time; 0: without
+// end.
 func (p Policy) Late(kept time.Duration) store.Throughput {
 	auto := false
 	if p.Follow != nil {

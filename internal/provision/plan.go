@@ -200,8 +200,7 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// until returns why a step waits, empty if the containers were read at or later: the read shows changes made until
-// then.
+// until returns why a step waits, empty if the containers were read at or later, with all changes made until then.
 func (pl *planner) until(at time.Time) string {
 	if read := cmp.Or(pl.of.ReadAt, pl.now); !read.Before(at) {
 		return ""
@@ -267,8 +266,7 @@ func (pl *planner) rus(owner string, t Tier, seen store.ContainerState) (rus int
 	return seen.Throughput.RUs, ""
 }
 
-// hotRUs returns the throughput with which a container of an owner becomes hot: the throughput of the one that is hot
-// now.
+// hotRUs returns the throughput with which a container of an owner becomes hot: that of the container now hot.
 func (pl *planner) hotRUs(owner string) int {
 	hot := 0
 	for name, seen := range pl.seen {

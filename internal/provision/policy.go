@@ -52,8 +52,7 @@ type Policy struct {
 	RaiseBefore time.Duration // how long before its month begins a container is hot
 	HotFor      time.Duration // how long after its month's end a container stays hot
 	WarmFor     time.Duration // how long it is warm after that
-	// Grace is how long after the end of the last retention a container is kept, and how long after it was
-	// asked for.
+	// Grace is how long a container is kept after the end of the last retention, and after it was asked for.
 	Grace time.Duration
 
 	// MaxRUs is the most throughput of all containers of the account together; of autoscale the maximum counts. What is
@@ -165,7 +164,7 @@ func (p Policy) birth(t Tier, hot int, autoscale bool) store.Throughput {
 	return store.Throughput{RUs: rus, Autoscale: autoscale}
 }
 
-// wanted returns throughput for an existing container: in the steps of its mode, and not below what the service
+// wanted returns throughput for an existing container: in the steps of its mode, and no less than the service
 // accepts.
 func (p Policy) wanted(rus int, seen store.ContainerState) store.Throughput {
 	auto := seen.Throughput.Autoscale

@@ -95,8 +95,7 @@ func (p *Provisioner) sharedPeak(ctx context.Context, seen []store.ContainerStat
 	return p.shared.peak, nil
 }
 
-// peakOf returns the RU/s of the busiest minute of frames, in containers that are named. A coarser frame
-// counts as even.
+// peakOf returns the RU/s of the busiest minute of frames, in named containers. A coarser frame counts as even.
 func peakOf(frames []heat.Frame, within map[string]bool) (peak float64) {
 	minutes := map[int64]float64{}
 	for _, f := range frames {
@@ -230,8 +229,7 @@ func (c Config) now() time.Time {
 	return c.Now()
 }
 
-// spans returns the days of the containers of a period that tenants keep, and of the next one. For ever counts as a
-// year.
+// spans returns the days of a period's containers that tenants keep, and of the next one. Endless counts as a year.
 func (c Config) spans(period sharding.Period, tenants []control.Tenant) (all []sharding.Span) {
 	kept := time.Duration(0)
 	for _, t := range tenants {

@@ -131,8 +131,7 @@ func New(cfg Config) (*Provisioner, error) {
 	}, nil
 }
 
-// Wake makes Run look at once whether a container was asked for. It does not block, and may be called
-// before Run.
+// Wake makes Run look at once whether a container was asked for. It never blocks, and may be called before Run.
 func (p *Provisioner) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -320,8 +319,7 @@ func (p *Provisioner) readActions(ctx context.Context, hot []string, now time.Ti
 // actionsBack is how far back actions are read: further back nothing depends on a change.
 const actionsBack = time.Hour
 
-// Once plans and applies. The steps are what was planned; one that failed is in the error, and the others
-// were done all the same.
+// Once plans and applies. It returns the planned steps; one that failed is in the error, and the others were done.
 func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
 	var faults []error
 	if err := p.SetPeriod(ctx); err != nil {

@@ -151,8 +151,7 @@ func (w *Writer) dropState(targets []Target) {
 	maps.DeleteFunc(w.uncorrectable, func(at targetID, _ map[string]rollup.Hours) bool { return !known[at] })
 }
 
-// Targets returns every key and day for a number of days back from a moment, the newest last, so that the oldest work
-// comes first.
+// Targets returns every key and day for a number of days back from a moment, the newest last: the oldest work first.
 func (w *Writer) Targets(now time.Time, days int) (out []Target) {
 	today := telemetry.DayOf(now.UnixMilli())
 	for day := today - telemetry.Day(days); day <= today; day++ {

@@ -10,8 +10,7 @@ type Reading struct {
 	Tags   Labels // describe the device; newest wins
 }
 
-// Field is one named value of a reading. The fields of a Reading are sorted by metric, and no two have the same
-// metric.
+// Field is one named value of a reading. The fields of a Reading are sorted by metric, with each metric once.
 type Field struct {
 	Metric string
 	Value  Value

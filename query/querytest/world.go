@@ -218,8 +218,7 @@ func newBin(records []Record) bin {
 	return b
 }
 
-// AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was
-// just created.
+// AddBin adds one more bin of these records to the head set last: it overlaps others, as a new chunk does.
 func (h *Heads) AddBin(records ...Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -258,8 +258,7 @@ func (s *sweep) act(ctx context.Context, chunks []*found) (isClean bool, err err
 	return isClean, nil
 }
 
-// replace puts a chunk without rows in place of one (rule E-R7). Where it has changed since it was read, nothing
-// happens.
+// replace puts a chunk without rows in place of one (rule E-R7), unless that has changed since it was read.
 func (s *sweep) replace(ctx context.Context, f *found) error {
 	h := f.Header
 	if h.TTL > 0 { // the service counts it from the replacement on

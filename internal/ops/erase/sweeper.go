@@ -90,7 +90,7 @@ const ClearAfter = 8 * time.Minute
 // purgeAgain is the pause before a catalog is read again in which a page had what it has forgotten.
 const purgeAgain = 15 * time.Second
 
-// Round sweeps each order that is new, and again when it is settled; then it takes away rollups, at once and again
+// Round sweeps each order that is new, and again when it is settled; then it removes rollups, at once and again
 // later.
 func (s *Sweeper) Round(ctx context.Context) error {
 	v, err := s.cfg.Snapshot(ctx)

@@ -10,8 +10,7 @@ import (
 	"binnacle/internal/control"
 )
 
-// copyAnnotations stores at the target the annotations of the source that it lacks, without what orders of erasure
-// hide.
+// copyAnnotations stores the source's annotations that the target lacks there, without what orders of erasure hide.
 func (c *Copier) copyAnnotations(ctx context.Context) error {
 	if c.cfg.Device != "" {
 		return nil // they are the tenant's

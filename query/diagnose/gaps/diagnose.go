@@ -119,8 +119,7 @@ func (c *Evidence) FindBefore() bool {
 // Gap is a gap, or a part of one that has one cause.
 type Gap struct {
 	telemetry.Range // From is the reading before it, or the first that is missing where that is known; To likewise
-	// Began is the start of a gap that began before the range, ms, 0 for others: Missing and Verdict are for the
-	// whole gap.
+	// Began is the start of a gap that began before the range, ms, else 0: Missing and Verdict are for the whole gap.
 	Began     int64
 	Missing   int // readings, about; 0 is not known
 	Verdict   Verdict
@@ -207,8 +206,8 @@ func (c *Evidence) present() (all []int64) {
 	return slices.Compact(all)
 }
 
-// inferInterval returns the mean of the intervals that are about the third quartile: a device may send several
-// readings each time.
+// inferInterval returns the mean of the intervals near the third quartile: a device may send several readings at
+// once.
 func inferInterval(present []int64) (time.Duration, bool) {
 	if len(present) < minToInfer {
 		return 0, false

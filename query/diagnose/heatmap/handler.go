@@ -40,7 +40,7 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// Handler serves maps as JSON. It is for operators: its listener turns others away. It is safe for any number of
+// Handler serves maps as JSON, to operators only: its listener turns others away. It is safe for any number of
 // requests.
 type Handler struct {
 	cfg Config

@@ -19,7 +19,7 @@ type classifier struct {
 	decoder *decode.Decoder
 }
 
-// newClassifier makes one for the dead letters of a topic. Those of a tenant's topic are the tenant's, whatever they
+// newClassifier makes one for dead letters of a topic. Those of a tenant's topic are the tenant's, whatever they
 // name.
 func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	opts = opts.ForTopic(topic.Name)
@@ -27,8 +27,7 @@ func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	return &classifier{topic, opts, decode.New(opts)}
 }
 
-// Limits for the elements of one dead letter: the first are kept one by one, of the rest only a count for each
-// tenant.
+// Limits for the elements of one dead letter: the first are kept one by one, the rest as a count for each tenant.
 const (
 	maxElements    = 64
 	maxRestTenants = 16

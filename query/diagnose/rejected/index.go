@@ -51,8 +51,8 @@ type Index struct {
 	loaded bool
 
 	mu sync.Mutex
-	// entries are guarded by mu, as is the rest. Those from the start are sorted by time, the others follow as they
-	// were read.
+	// entries and the rest are guarded by mu. Those from the start are sorted by time, the others are as they were
+	// read.
 	entries       []entry
 	ids           map[identity]struct{}
 	interned      map[string]string // one string for each tenant and device
