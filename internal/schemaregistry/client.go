@@ -46,9 +46,9 @@ type Client struct {
 
 	mu      sync.Mutex // guards below
 	known   map[uint32]answer
-	lacking map[uint32]answer    // that there is none, apart: ids that somebody makes up displace no schemas
-	misses  *rate.Limiter        // answers that there is none
-	judged  time.Time            // when an id that was refused last counted as one that has no schema
+	lacking map[uint32]answer    // ids without a schema, apart: made-up ids displace no schemas
+	misses  *rate.Limiter        // limits the rate of answers without a schema
+	judged  time.Time            // last time that a refused id counted as one without a schema
 	refused map[uint32]time.Time // ids that it has refused without saying that there is no such schema, since when
 	good    uint32               // an id that it had a schema of, if any
 	any     bool
@@ -62,10 +62,10 @@ const alikeFor = time.Hour
 
 type answer struct {
 	schema decode.Schema
-	until  time.Time // when it is asked again; zero: never
+	until  time.Time // time to ask again; zero: never
 }
 
-// maxKnown bounds what is kept of each kind. When there are more, all are forgotten at once.
+// maxKnown bounds each of the client's maps. A full map is emptied at once.
 const maxKnown = 1 << 14
 
 // New makes a Client. It asks nothing.
@@ -89,8 +89,8 @@ func New(cfg Config) (*Client, error) {
 		refused: map[uint32]time.Time{}}, nil
 }
 
-// Schema implements decode.Schemas: it returns what the registry has answered for an id. Once it has lacked too many
-// within a minute there is none of an id that it was never asked for.
+// Schema implements decode.Schemas: it returns the registry's answer for an id. Once the registry has lacked too many
+// schemas within a minute, Schema reports a fault for every id without an answer.
 func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,9 +108,9 @@ func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	return decode.Schema{}, false
 }
 
-// Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives
-// then. An error means that there was no answer: it is to be asked again. A registry that refuses an id with 404 or 422
-// for five minutes, and serves other requests, has no such schema; others that it refuses in the next hour count so at
+// Fetch asks the registry for a schema, unless it is known. A missing schema is an answer, too, which Schema returns
+// then. An error means that the registry gave no answer: ask again. A registry that refuses an id with 404 or 422 for
+// five minutes, and serves other requests, has no such schema; its refusals of other ids in the next hour count at
 // once.
 func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	if _, ok := c.Schema(id); ok {
@@ -272,7 +272,7 @@ func (w *walk) references(ctx context.Context, all []reference, depth int) error
 	return nil
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the size of an answer.
 const maxAnswer = 8 << 20
 
 // get asks for something. It fails with errMissing when the registry says that there is no such thing.
@@ -303,8 +303,8 @@ func (c *Client) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// failure returns what an answer means that is no schema. Only a registry's own codes mean at once that there is none:
-// a 404 of a proxy in front of it says nothing of schemas. No other status than 404 and 422 ever does.
+// failure returns the error of an answer without a schema. Only a registry's own codes mean at once that it lacks the
+// schema: a 404 of a proxy in front of it says nothing about schemas. Only 404 and 422 ever do.
 func failure(status int, body []byte) error {
 	var said struct {
 		Code    int    `json:"error_code"`

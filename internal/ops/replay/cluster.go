@@ -41,7 +41,7 @@ func (c *cluster) Partitions(ctx context.Context) (int, error) {
 	return len(ids), err
 }
 
-// partitionsOf returns those of a topic that must be there.
+// partitionsOf returns the partitions of a topic that must exist.
 func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic) ([]int, error) {
 	ids, err := topic.Partitions(ctx)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Config says what is published, and where to. Its tags are package settings's.
+// Config sets what is published, and where to. Package settings reads its tags.
 type Config struct {
 	File string `arg:"" optional:"" help:"File with CSV, NDJSON or Influx line protocol; .gz is decompressed." placeholder:"FILE"`
 
@@ -36,8 +36,8 @@ type Config struct {
 	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
 
-	// Grant makes --backfill: it returns the id of a permission for a tenant's readings of a range of event times,
-	// which goes out with each of their records. Of dead letters the work is but tenant and range. nil: there is none.
+	// Grant makes --backfill: it returns the id of a permission for a tenant's readings of a range of event times;
+	// every record of them carries the id. For dead letters the work is but tenant and range. nil: no backfill.
 	Grant func(ctx context.Context, w control.BackfillWork) (id string, err error) `kong:"-"`
 
 	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none
@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 		add("no file is named, nor --from-dlq")
 	}
 	if c.Grant != nil {
-		c.DeadLetters.DryRun = false // it says what the backfill would cost
+		c.DeadLetters.DryRun = false // with --backfill, DryRun shows the cost
 	}
 	if c.DeadLetters.only() {
 		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq; --dry-run may stand with --backfill too")
@@ -81,7 +81,7 @@ func (c Config) Validate() error {
 // set returns the topics that records are published to.
 func (c Config) set() (topics.Set, error) {
 	all := []string{c.Topic}
-	if c.DeadLetters.FromDLQ && c.Topic == topics.Default { // what ingesters read by default
+	if c.DeadLetters.FromDLQ && c.Topic == topics.Default { // ingesters read this topic by default
 		all = append(all, topics.Default+topics.BackfillSuffix)
 	}
 	return topics.Parse(all, c.DeadLetters.DeadLetters)

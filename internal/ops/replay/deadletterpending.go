@@ -11,11 +11,11 @@ import (
 	"binnacle/internal/stream/deadletter"
 )
 
-// pending calls f with what is to be published, in the order of the dead letters, and counts why others are not.
+// pending calls f with each record to publish, in the order of the dead letters, and counts the others by reason.
 func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 	f func(m repaired) error) error {
 	seen := map[deadletter.ID]bool{}
-	taken := map[deadletter.ID]deadletter.Elements{} // of each record, those of earlier dead letters
+	taken := map[deadletter.ID]deadletter.Elements{} // elements of earlier dead letters, by record
 	for _, p := range slices.Sorted(maps.Keys(r.end)) {
 		clear(r.repairer.elements)
 		for at := r.first[p]; at < r.end[p]; {
@@ -33,7 +33,7 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 				}
 				seen[id] = true
 				if isNew := l.Reduce(taken); !isNew {
-					sum.at(l.Reason).Before++ // by a dead letter before it, which has all of them
+					sum.at(l.Reason).Before++ // an earlier dead letter has all elements
 					continue
 				}
 				if r.log.done[id] {
@@ -64,8 +64,8 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 	return nil
 }
 
-// page reads some dead letters of the topic from an offset on. They share no memory with what was fetched, so that what
-// they ask for may be fetched beside them.
+// page reads some dead letters of the topic from an offset on. They share no memory with the fetched batch, so that
+// their records may be fetched at the same time.
 func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (all []deadletter.DeadLetter,
 	times []int64, next int64, err error) {
 	batch, err := r.dead.Fetch(ctx, partition, at)

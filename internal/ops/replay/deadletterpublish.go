@@ -32,8 +32,8 @@ func (r *deadLetterReplay) publish(ctx context.Context, batch []repaired) error 
 	return errors.Join(failed, r.recordDone(ctx, done))
 }
 
-// send appends records to a partition, in their order, and returns those that are acknowledged. It leaves out what the
-// broker never takes.
+// send appends records to a partition, in their order, and returns the acknowledged ones. It leaves out records that
+// the broker never takes.
 func (r *deadLetterReplay) send(ctx context.Context, partition int, all []repaired) (done []deadletter.ID, err error) {
 	err = persist(ctx, patience, func(ctx context.Context) error {
 		for len(all) > 0 {
@@ -59,7 +59,7 @@ func (r *deadLetterReplay) send(ctx context.Context, partition int, all []repair
 	return done, err
 }
 
-// recordDone writes down that dead letters are published, in receipts beside them. A receipt may stand there twice.
+// recordDone writes receipts for published dead letters to their topic. A receipt may occur twice.
 func (r *deadLetterReplay) recordDone(ctx context.Context, ids []deadletter.ID) error {
 	byPartition := map[int]receipt{}
 	for _, id := range ids {

@@ -17,7 +17,7 @@ import (
 	"binnacle/internal/text/progress"
 )
 
-// maxDeadLetters bounds what is published at once, beside maxBatchBytes: a replay that dies has recorded all but those.
+// maxDeadLetters bounds a batch, as maxBatchBytes does: a replay that dies has recorded all but its last batch.
 const maxDeadLetters = 500
 
 // deadLetterReplay is one replay of dead letters. It belongs to one goroutine.
@@ -32,8 +32,8 @@ type deadLetterReplay struct {
 	targets  []int // partitions
 	log      *replayLog
 	repairer *repairer
-	first    map[int]int64 // of the dead letters' partitions: the first offset
-	end      map[int]int64 // and where this replay ends
+	first    map[int]int64 // the first offset of the dead letters, by partition
+	end      map[int]int64 // the offset at which this replay ends, by partition
 	grants   map[string]string
 	sum      DeadLetterSummary
 }

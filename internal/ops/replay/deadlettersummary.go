@@ -13,9 +13,9 @@ import (
 // DeadLetterSummary is what a replay of dead letters did, as far as it came.
 type DeadLetterSummary struct {
 	From, To string // topics
-	DryRun   bool   // what would be published was not
+	DryRun   bool   // the replay only counted what it would publish
 
-	Selected int // that were selected
+	Selected int // selected dead letters
 	Repeats  int // further copies of them
 	ByReason map[decode.Reason]*DeadLetterCounts
 	Skipped  map[string]int // dead letters that were not published, by why

@@ -6,8 +6,8 @@ import (
 
 const influxType = "text/plain; format=influx"
 
-// absent stands for a tenant or device that a line does not name, in the decoder's answer only: no tenant
-// and no device can be called so.
+// absent replaces a tenant or device that a line does not name, in the decoder's answer only: no tenant and no device
+// can be called so.
 const absent = "\x00"
 
 // influx is a file of line protocol.

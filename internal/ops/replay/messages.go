@@ -7,8 +7,8 @@ import (
 	"binnacle/ingest/decode"
 )
 
-// messages is a file of messages, one a line. A line may also hold an array of them; each is published
-// by itself, since a record goes to the Kafka partition of its device.
+// messages is a file of messages, one a line. A line may also hold an array of messages; each one is published in a
+// separate record, since a record goes to the Kafka partition of its device.
 type messages struct {
 	text    *text
 	decoder *decode.Decoder

@@ -15,7 +15,7 @@ type pace struct {
 	count int
 }
 
-// minWait is the shortest wait worth one: above the rate that it stands for, messages go in bursts.
+// minWait is the shortest wait: at rates above one message per minWait, messages go in bursts.
 const minWait = 5 * time.Millisecond
 
 // wait counts one and waits until it is due. before is called if that takes a while.

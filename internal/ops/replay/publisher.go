@@ -32,7 +32,7 @@ const (
 // flight, another may wait, a third is filled.
 type publisher struct {
 	to     producer
-	ids    []int // of the partitions
+	ids    []int // partition ids
 	open   []*batch
 	queues []chan *batch // a queue per partition, from add and flush to its goroutine; closed by close
 	group  *errgroup.Group

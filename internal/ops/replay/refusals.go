@@ -17,9 +17,9 @@ import (
 	"binnacle/internal/stream/deadletter"
 )
 
-// How a replay waits for what ingesters refuse of its records: it looks every so often, and ends when commits pass all
-// records, or when no dead letter has come for as long as refusalPatience. An ingester refuses a record within
-// milliseconds of reading it, and commits past an accepted one when that is in a chunk or in the journal.
+// Constants of a replay's wait for the ingesters' refusals: it looks every refusalLook, and ends when commits pass
+// all records, or when no dead letter has come for refusalPatience. An ingester refuses a record within milliseconds
+// of reading it, and commits past an accepted one when that is in a chunk or in the journal.
 const (
 	refusalLook     = 200 * time.Millisecond
 	refusalPatience = 2 * time.Second
@@ -27,7 +27,7 @@ const (
 
 // Refusals is what ingesters have refused of the published records so far.
 type Refusals struct {
-	Records  int // refused, each of which is a dead letter
+	Records  int // refused records, one dead letter each
 	ByReason map[decode.Reason]int
 	First    string // detail of the first dead letter
 }
@@ -67,7 +67,7 @@ func followRefusals(ctx context.Context, client *kafka.Client, cfg Config) (*ref
 	return r, err
 }
 
-// eachPartition calls f with the bounds of each partition of the dead-letter topic. The topic may not exist yet.
+// eachPartition calls f with the bounds of the dead-letter topic's partitions. The topic may not exist yet.
 func (r *refusals) eachPartition(ctx context.Context, f func(partition int, first, end int64) error) error {
 	partitions, err := r.dead.Partitions(ctx)
 	if kafka.IsUnknownTopic(err) {
@@ -180,7 +180,7 @@ func (r *refusals) take(l *deadletter.DeadLetter) {
 	r.found.ByReason[l.Reason] += n
 }
 
-// advice says what helps against a reason.
+// advice names a remedy for each reason.
 var advice = map[decode.Reason]string{
 	decode.Past: "readings of long ago are accepted with --backfill",
 	decode.Limit: "readings of long ago, and of more months than a tenant may have, are accepted with --backfill; " +
@@ -190,7 +190,7 @@ var advice = map[decode.Reason]string{
 	decode.UnknownTenant: "register the tenant: binnacle tenant set TENANT",
 }
 
-// text says what was refused of the published records, and what helps, for people.
+// text describes the refusals of the published records, and the remedies, for people.
 func (f Refusals) text(published int) string {
 	byCount := slices.SortedFunc(maps.Keys(f.ByReason), func(a, b decode.Reason) int {
 		return cmp.Or(cmp.Compare(f.ByReason[b], f.ByReason[a]), cmp.Compare(a, b))

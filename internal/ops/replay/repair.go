@@ -28,20 +28,20 @@ const (
 // repaired is the record that is published for a dead letter.
 type repaired struct {
 	id        deadletter.ID
-	partition int // that the record stood in; -1 where the key decides, since it is another one
+	partition int // the record's original partition; -1 for another record, which the key places
 	message   kafka.Message
-	spans     map[string]telemetry.Range // of its readings' times by tenant, both ends inclusive
+	spans     map[string]telemetry.Range // range of the readings' times by tenant, both ends inclusive
 	rest      string                     // why some of its elements are not published; empty: all are
 }
 
-// repairer makes of a dead letter the record that is published for it: the one that was refused, as it was, where it
-// was refused as a whole and nothing is to be mended, else the readings that were refused.
+// repairer makes the record that is published for a dead letter: the refused record unchanged, if it was refused as a
+// whole and nothing must be mended, else the refused readings.
 type repairer struct {
 	set      decode.Names
 	decoder  *decode.Decoder
 	other    *decode.Decoder // for records that are read for their times
 	original func(ctx context.Context, l *deadletter.DeadLetter) (r kafka.Record, found bool, err error)
-	elements map[int32]int64        // by partition, the record of the dead letter before, if that was of an element
+	elements map[int32]int64        // the record of a partition's last dead letter, if that was of an element
 	whole    *deadletter.DeadLetter // the last one with the payload of its record
 }
 
@@ -51,8 +51,8 @@ func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer 
 	return &repairer{set: set, decoder: decode.New(opts), other: decode.New(opts), elements: map[int32]int64{}}
 }
 
-// follow records a dead letter, selected or not, and reports whether it stands for the rest of a record: dead
-// letters before it have named some of its elements. Those of a partition come in its order; between them stand dead
+// follow records a dead letter, selected or not, and reports whether it covers the rest of a record: dead letters
+// before it have named some of its elements. A partition's dead letters come in its order; between them lie dead
 // letters of other partitions, which other workers write.
 func (m *repairer) follow(l *deadletter.DeadLetter) (rest bool) {
 	if l.Truncated < 0 {

@@ -46,7 +46,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	return s, err
 }
 
-// refused returns an error that says what was refused of the file, and by which reason first.
+// refused returns an error that names the refused parts of the file, and the first reason.
 func (s *Summary) refused() error {
 	var faults []error
 	if s.BadLines > 0 {

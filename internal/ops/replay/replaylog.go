@@ -33,9 +33,8 @@ func (c receipt) record(topic string) kafka.Message {
 	}}
 }
 
-// receiptOf returns the receipt that a record holds, for a topic's dead letters, and its kind, which is empty where the
-// record is none. A dead letter is none, whatever headers its record was sent with: nobody but a replay says what
-// became of dead letters.
+// receiptOf returns a record's receipt for a topic's dead letters, and its kind, which is empty for other records. A
+// dead letter is no receipt, whatever headers its record was sent with: only a replay writes receipts.
 func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error) {
 	of := ""
 	for _, h := range r.Headers {
@@ -69,7 +68,7 @@ type replayLog struct {
 	topic  string
 	wanted func(l *deadletter.DeadLetter, at int64) bool // reports whether a dead letter is selected
 
-	deadLetters map[deadletter.ID]entry // those that are
+	deadLetters map[deadletter.ID]entry // the selected ones
 	done        map[deadletter.ID]bool
 	repeats     int // further copies of selected dead letters
 }

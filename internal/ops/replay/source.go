@@ -21,10 +21,10 @@ type element struct {
 	outcome outcome
 	line    int               // its first line, from 1
 	why     string            // a bad one can't be parsed
-	reading telemetry.Reading // of a good one, and of a dead letter that is not raw
+	reading telemetry.Reading // set for a good one, and for a dead letter that is not raw
 	texts   int               // cells that begin like a number and are text
-	text    string            // the first of them, and where it stands
-	raw     []byte            // the message as it stands in the file; nil: that of reading
+	text    string            // the first such cell, and its place
+	raw     []byte            // the message as it is in the file; nil: reading is encoded
 }
 
 // refuse makes an element bad, for a reason.

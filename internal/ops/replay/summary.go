@@ -23,7 +23,7 @@ type Summary struct {
 
 	Records     int // acknowledged Kafka records
 	Readings    int // good readings among them
-	Values      int // of those
+	Values      int // values of the good readings
 	DeadLetters int // records that lack a tenant, a device or else: they end in the dead letters
 
 	BadLines       int    // can't be parsed, and are not published
@@ -31,9 +31,9 @@ type Summary struct {
 	FirstBad       string // why the first of them can't be parsed
 
 	Texts     int    // cells of a table that begin like a number and became text
-	FirstText string // the first of them, and where it stands
+	FirstText string // the first such cell, and its place
 
-	Refusals Refusals // of the records, by ingesters, as far as they have decided
+	Refusals Refusals // the ingesters' refusals of the records, as far as they have decided
 }
 
 func (s *Summary) count(e *element) {

@@ -23,7 +23,7 @@ type table struct {
 	deviceColumn   int // -1: none
 	columns        int
 	metrics        []column // sorted by name
-	exported       bool     // by Binnacle, which quotes text and nothing else
+	exported       bool     // the file is Binnacle's export, which quotes text and nothing else
 	fields         []telemetry.Field
 }
 

@@ -21,9 +21,9 @@ type text struct {
 	path  string
 	file  *os.File
 	in    *bufio.Reader
-	size  int64 // of the file
+	size  int64 // size of the file
 	read  int64 // bytes of the file that were read
-	lines int   // that were taken
+	lines int   // lines taken
 }
 
 func openText(path string) (*text, error) {

@@ -40,7 +40,7 @@ type deviceDay struct {
 // What a surveyor makes chunks of.
 const (
 	sampledBins     = 32
-	sampledReadings = 2000 // of each
+	sampledReadings = 2000 // readings of each bin
 )
 
 func newSurveyor() *surveyor {

@@ -22,12 +22,12 @@ const (
 	HeaderPartition = "binnacle-partition"
 	HeaderOffset    = "binnacle-offset"
 	HeaderIndex     = "binnacle-index"
-	HeaderElements  = "binnacle-elements"  // all elements that it stands for, the first among them; missing for one
+	HeaderElements  = "binnacle-elements"  // all elements of the dead letter, the first included; missing for one
 	HeaderTimestamp = "binnacle-timestamp" // Kafka timestamp of the record, ms since 1970
-	HeaderThrough   = "binnacle-through"   // the last offset, where a dead letter stands for a stretch of the log
+	HeaderThrough   = "binnacle-through"   // the last offset, where a dead letter covers a stretch of the log
 
 	// HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
-	// HeaderOffset says, as long as the log keeps it.
+	// HeaderOffset says, while the log keeps it.
 	HeaderTruncated = "binnacle-truncated"
 )
 
@@ -47,7 +47,7 @@ type DeadLetter struct {
 	Partition int32
 	Offset    int64
 	Index     int      // first element of the record that was refused, decode.Whole for all of it
-	Elements  Elements // that were refused for the reason; nil for Whole
+	Elements  Elements // the elements refused for the reason; nil for Whole
 	Through   int64    // the last offset of a stretch of the log, -1 where the dead letter is of one record
 	Published int64    // Kafka timestamp of the record, ms; -1 where the dead letter does not tell
 	Truncated int      // length of a payload that is not all there, -1 where it is
@@ -113,9 +113,9 @@ func Parse[Header ~struct {
 	return l, true
 }
 
-// binnacleHeadersOf returns the headers that Binnacle has added: those from the first on that every dead letter has.
-// What stands before is the record's own, and says nothing of the dead letter, whatever it is called: a record that was
-// sent with binnacle-through is no stretch of the log.
+// binnacleHeadersOf returns the headers that Binnacle has added: from the first header that every dead letter has.
+// Earlier headers are the record's own, and say nothing about the dead letter, whatever their names: a record that
+// was sent with binnacle-through is no stretch of the log.
 func binnacleHeadersOf(headers []decode.Header) []decode.Header {
 	begin := len(headers)
 	for _, name := range []string{HeaderReason, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex} {
@@ -144,7 +144,7 @@ type ID struct {
 	Index     int32
 	Offset    int64
 	Published int64  // two lives of a topic have the same offsets, but hardly at the same time; -1 is not known
-	Part      uint32 // of several dead letters for parts of one record that have no index: what is in it
+	Part      uint32 // distinguishes parts of one record: a hash of their elements or content, else 0
 }
 
 // Count returns how many elements of records were refused: one for a record as a whole.
@@ -168,8 +168,8 @@ func (l *DeadLetter) ID() ID {
 	return id
 }
 
-// Reduce takes from a dead letter the elements that earlier ones of its record have, and reports whether any is left. A
-// record that is read again after a crash may be refused otherwise. taken has those of earlier ones, by record.
+// Reduce removes the elements of earlier dead letters of the same record, and reports whether any is left. A record
+// that is read again after a crash may be refused otherwise. taken holds the earlier elements, by record.
 func (l *DeadLetter) Reduce(taken map[ID]Elements) bool {
 	if l.Elements == nil {
 		return true

@@ -56,7 +56,7 @@ func (e Elements) Has(index int) bool {
 	return found
 }
 
-// Split returns the first so many, and the others.
+// Split returns the first most elements, and the others.
 func (e Elements) Split(most int) (first, rest Elements) {
 	for i, r := range e {
 		if n := r.Last - r.First + 1; n > most {
@@ -72,7 +72,7 @@ func (e Elements) Split(most int) (first, rest Elements) {
 	return first, nil
 }
 
-// Without returns those that are not among others.
+// Without returns the elements that are not among others.
 func (e Elements) Without(others Elements) (out Elements) {
 	for _, r := range e {
 		for _, o := range others {
@@ -91,7 +91,7 @@ func (e Elements) Without(others Elements) (out Elements) {
 	return out
 }
 
-// With returns those that are among either.
+// With returns the elements of both lists.
 func (e Elements) With(others Elements) (out Elements) {
 	all := slices.Concat(e, others)
 	slices.SortFunc(all, func(a, b Run) int { return a.First - b.First })

@@ -45,7 +45,7 @@ type Set struct {
 
 // pattern selects topics by their whole name.
 type pattern struct {
-	text   string // as it was given
+	text   string // the pattern as it was given
 	fits   *regexp.Regexp
 	tenant string // the tenant that they are bound to, with $1 for the first group
 }
@@ -153,10 +153,10 @@ func (s Set) Named() []string {
 	return out
 }
 
-// Required returns the topics that are given by name and must exist: not those of backfills.
+// Required returns the topics that are given by name and must exist, without backfill topics.
 func (s Set) Required() []string { return s.Main().Named() }
 
-// Grows reports whether topics may be found later: those of patterns, and of backfills.
+// Grows reports whether topics may be found later: topics of patterns, and of backfills.
 func (s Set) Grows() bool { return s.HasPatterns() || slices.ContainsFunc(s.Named(), IsBackfill) }
 
 // HasPatterns reports whether some topics are selected by a pattern, so that only the cluster knows them.
@@ -195,7 +195,7 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 		return s.named[i], true, nil
 	}
 	if name == s.deadLetters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, DeadLetterSuffix) ||
-		strings.HasSuffix(name, OrdersSuffix) || strings.HasPrefix(name, "__") { // those are Kafka's own
+		strings.HasSuffix(name, OrdersSuffix) || strings.HasPrefix(name, "__") { // Kafka's own topics begin with __
 		return Topic{}, false, nil
 	}
 	for _, p := range s.patterns {
