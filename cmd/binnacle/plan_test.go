@@ -31,7 +31,7 @@ func TestPlanBesideALoadTest(t *testing.T) {
 		cfg.Reads, cfg.Floods, cfg.Hold, cfg.Window = false, false, hold, 24*time.Hour
 		cfg.Devices, cfg.Interval = 100+r.IntN(20), time.Duration(120+r.IntN(240))*time.Second
 		if i >= 2 {
-			cfg.Interval /= 6
+			cfg.Interval = (cfg.Interval / 6).Truncate(time.Second)
 		}
 		cfg.Sample = cfg.Interval
 		report, err := loadtest.Run(t.Context(), cfg)
