@@ -41,7 +41,7 @@ func AppendJSON(b []byte, r telemetry.Reading) []byte {
 	return append(b, '}')
 }
 
-// appendTime writes milliseconds; those that would be read as seconds, being so few, it writes as seconds.
+// appendTime writes milliseconds; so small a number that it would be read as seconds it writes in seconds.
 func appendTime(b []byte, millis int64) []byte {
 	if telemetry.EpochPlaces(float64(millis)) != 3 || millis == 0 {
 		return strconv.AppendInt(b, millis, 10)
@@ -63,8 +63,8 @@ func appendValue(b []byte, v telemetry.Value) []byte {
 	return append(b, "null"...)
 }
 
-// A number with at most so many places and 15 digits in all is the shortest that reads back to its bits: no two of
-// those have the same.
+// fewPlaces and fewDigits bound decimals that are written as they are: a number with at most five places and 15
+// digits in all is the shortest that reads back to its bits, since no two such numbers have the same bits.
 const (
 	fewPlaces = 1e5
 	fewDigits = 1e15

@@ -22,7 +22,7 @@ const (
 // hubTimes are the properties that may hold the event time of a message without one, the best first.
 var hubTimes = []string{"iothub-creation-time-utc", "iothub-enqueuedtime"}
 
-// enveloped reports whether the headers are those of a message that a device has sent to IoT Hub.
+// enveloped reports whether the headers belong to a message that a device has sent to IoT Hub.
 func enveloped(headers []Header) bool {
 	for i := range headers {
 		if k := headers[i].Key; len(k) > len(hubPrefix) && k[:len(hubPrefix)] == hubPrefix {
@@ -41,7 +41,7 @@ func (d *Decoder) hubHeaders(r *Record) *fault {
 	return d.envelope(property, property)
 }
 
-// envelope sets the origin from properties: those of the system, which a device can't write, and its own.
+// envelope sets the origin from properties: the system's, which a device can't write, and the device's.
 func (d *Decoder) envelope(property, own func(name string) string) *fault {
 	if source := property(hubSource); source != "" && !strings.EqualFold(source, "telemetry") {
 		return faultf(ContentType, "the message is no telemetry but %.80q", source)
@@ -110,7 +110,7 @@ func (d *jsonReader) beginsEnvelope() bool {
 	return slices.ContainsFunc(envelopes, d.scan.Begins)
 }
 
-// jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body stands in it, as JSON or in base64.
+// jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body is in it, as JSON or in base64.
 func (d *jsonReader) jsonEnvelope() error {
 	system, own := map[string]string{}, map[string]string{}
 	var body []byte
@@ -170,7 +170,7 @@ func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	if d.scan.Next() != '"' {
 		return d.scan.Skip()
 	}
-	key := string(name) // scanning goes on in the same memory
+	key := string(name) // the scanner reuses this memory
 	text, err := d.scan.Str()
 	if err != nil {
 		return err
@@ -203,8 +203,8 @@ func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 	return nil
 }
 
-// amqpText returns the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes
-// them. Text in none of these encodings stands for itself.
+// amqpText returns the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP
+// encodes them. Text in none of these encodings is returned as it is.
 func amqpText(b []byte) string {
 	if len(b) < 2 {
 		return string(b)

@@ -16,10 +16,12 @@ import (
 
 // Record is what of a Kafka record bears on its readings.
 type Record struct {
-	Value       []byte
-	ContentType string   // of the header content-type, empty if there is none
+	Value []byte
+	// ContentType is the value of the header content-type, empty without one.
+	ContentType string
 	Headers     []Header // all of them
-	Timestamp   int64    // of the record, milliseconds since 1970: the event time of what has none of its own
+	// Timestamp is the record's, in milliseconds since 1970: the event time of elements without a time.
+	Timestamp int64
 }
 
 // Result is what a record holds: every element of it is a reading or bad.
@@ -28,12 +30,14 @@ type Record struct {
 // Strings, Labels and Tags may be kept: they are never changed.
 type Result struct {
 	Readings []telemetry.Reading
-	Index    []int // of each reading: its element of the array, or line of the payload, from 0
-	Bad      []Bad
-	Units    []Unit // of metrics, where this Decoder has not reported the same unit before
+	// Index has for every reading its element of the array, or line of the payload, from 0.
+	Index []int
+	Bad   []Bad
+	// Units has the units of metrics that this Decoder has not reported before.
+	Units []Unit
 
-	// Unknown is the schema without which the record can't be decoded, nil if there is none. With one the Result has
-	// nothing else.
+	// Unknown is the schema without which the record can't be decoded, nil if it can. With one the Result has nothing
+	// else.
 	Unknown *UnknownSchema
 }
 
@@ -41,18 +45,21 @@ type Result struct {
 // goroutine.
 type Decoder struct {
 	opts Options
-	tags map[string]bool // of opts.Tags
+	// tags has the names in opts.Tags.
+	tags map[string]bool
 
 	tenants, devices, metrics, labelNames, tagNames interner
-	texts                                           interner // of text that is known to be valid UTF-8
-	checked                                         interner // of text that is not
+	texts                                           interner // text that is known to be valid UTF-8
+	checked                                         interner // text that must be checked
 	labelSets                                       sets
 	shape                                           shape
 	units                                           map[unitKey]string
 
 	formats []format
-	readers []reader // by the rows of formats; nil until one is needed
-	chosen  chosen   // by the last content type
+	// readers has the readers by the rows of formats; nil until one is needed.
+	readers []reader
+	// chosen is the choice for the last content type.
+	chosen chosen
 
 	// Of the current record.
 	origin origin
@@ -126,10 +133,10 @@ func checkName(what string) func(string) error {
 	return func(name string) error { return telemetry.CheckName(what, name) }
 }
 
-// maxKept bounds the buffers that outlive a record: one huge record shall not cost memory for ever.
+// maxKept bounds the buffers that outlive a record: one huge record must not occupy memory afterwards.
 const maxKept = 1 << 14
 
-// maxDepth is how many objects, arrays, records and the like may stand in each other, in every format.
+// maxDepth is how many objects, arrays, records and the like may be nested, in every format.
 const maxDepth = jsonscan.MaxDepth
 
 // Decode reads one record. What is wrong with it is in the Result, never an error. A record on which a decoder panics

@@ -8,7 +8,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// metricKind is what a metric of OTLP is; the numbers are those of its protobuf fields.
+// metricKind is the kind of an OTLP metric, as the number of its protobuf field.
 type metricKind int32
 
 const (
@@ -23,7 +23,7 @@ const (
 // deltaTemporality is the number of AGGREGATION_TEMPORALITY_DELTA.
 const deltaTemporality = 1
 
-// noRecordedValue is the flag of a data point that says that there is none.
+// noRecordedValue is the flag of a data point without a value.
 const noRecordedValue = 1
 
 // dataPoint is a data point of any kind of metric, in either encoding.
@@ -49,17 +49,20 @@ func (p *dataPoint) clear() {
 // export is the state of reading an OTLP export: its resource, metric and data point.
 type export struct {
 	resource *resource
-	source   int32  // a number for the resource
-	sender   int32  // a number for its device
-	index    int    // of the next data point of the payload
+	source   int32 // a number for the resource
+	sender   int32 // a number for its device
+	// index is the index of the next data point of the payload.
+	index    int
 	fault    *fault // why the data points of the resource, or of the metric, are not taken
 	reported bool   // the fault is in the Result
-	name     string // of the metric
-	unit     []byte // until it is reported
-	kind     metricKind
-	delta    bool
-	names    [5]string // of the metrics that a histogram or summary becomes, as far as they were needed
-	point    dataPoint
+	// name is the metric's name.
+	name  string
+	unit  []byte // until it is reported
+	kind  metricKind
+	delta bool
+	// names has the names of the metrics that a histogram or summary becomes, as far as they were needed.
+	names [5]string
+	point dataPoint
 }
 
 // The places of export.names, and what is appended to the metric's name.
@@ -214,7 +217,7 @@ func (d *otlpReader) derived(place int) (string, *fault) {
 	return e.names[place], nil
 }
 
-// addQuantiles adds those of a summary, each with its label.
+// addQuantiles adds the quantiles of a summary, each with its label.
 func (d *otlpReader) addQuantiles(from pointSource, p *dataPoint, r telemetry.Reading) {
 	for _, q := range p.quantiles {
 		if d.made.over {
@@ -229,7 +232,7 @@ func (d *otlpReader) addQuantiles(from pointSource, p *dataPoint, r telemetry.Re
 	}
 }
 
-// addBuckets adds those of a histogram as Prometheus has them: how many values were at most le.
+// addBuckets adds the buckets of a histogram as Prometheus has them: how many values were at most le.
 func (d *otlpReader) addBuckets(from pointSource, p *dataPoint, r telemetry.Reading) {
 	e := &d.export
 	if !d.opts.Buckets || e.kind != histogram || len(p.buckets) == 0 || len(p.buckets) != len(p.bounds)+1 {

@@ -47,18 +47,20 @@ type objects struct {
 
 func newObjects(d *Decoder) objects { return objects{Decoder: d, roles: propertyRoles(d.opts.Object)} }
 
-// properties are what was found in an object beside its values.
+// properties has the properties of an object that are no values.
 type properties struct {
-	path                 []byte // of the property that is read, its names joined by _
-	values               bool   // all that is read is a value, whatever its name
+	// path is the path of the property that is read, its names joined by _.
+	path                 []byte
+	values               bool // all that is read is a value, whatever its name
 	tenant, device, time found
 	labels, tags         []telemetry.Label
 }
 
 // found is a property for something that several properties may name.
 type found struct {
-	is     bool
-	rank   int // of its name; the first counts
+	is bool
+	// rank is the rank of its name; the first counts.
+	rank   int
 	name   string
 	text   string // tenant or device
 	millis int64  // time
@@ -100,7 +102,7 @@ func (p *properties) enter(name []byte) (before int) {
 
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
-// propertyText takes the text of a property that has a role. value is what it is where another property has the role.
+// propertyText takes the text of a property that has a role. value is its value where another property has the role.
 func (d *objects) propertyText(c propertyRole, text string, value telemetry.Value) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
@@ -144,8 +146,8 @@ func (d *objects) propertyOther(f found) error {
 	return nil
 }
 
-// complete gives a reading what was found, where the message has no such part of its own. Of a message with an object
-// of values nothing else becomes a value.
+// complete gives a reading the tenant, device, time, labels and tags that were found, where the message has none. In
+// a message with an object of values no other property becomes a value.
 func (d *objects) complete(m *message, whole bool) error {
 	p, r := &d.properties, &m.Reading
 	if r.Tenant == "" && p.tenant.text != "" {
@@ -177,7 +179,7 @@ func (d *objects) complete(m *message, whole bool) error {
 	return nil
 }
 
-// labelsInto adds the labels and tags that were found to those of a reading.
+// labelsInto adds the labels and tags that were found to a reading's own.
 func (p *properties) labelsInto(d *Decoder, r *telemetry.Reading) (f *fault) {
 	if len(p.labels) > 0 {
 		r.Labels, f = d.labelSets.labels(append(p.labels, r.Labels...), &d.key)

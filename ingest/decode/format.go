@@ -39,15 +39,17 @@ type format struct {
 
 // reader reads the payloads of one format for a Decoder. It holds what successive records of the format share.
 type reader interface {
-	// read adds what a payload, which is not blank, holds to the Decoder's result. params are those of its content type.
+	// read adds what a payload, which is not blank, holds to the Decoder's result. params are its content type's
+	// parameters.
 	read(r Record, params map[string]string)
 }
 
 // media is a content type that means a format.
 type media struct {
 	name         string
-	param, value string                      // a parameter that it must have; an empty value: that it must not have
-	when         func(headers []Header) bool // what else must hold of the record; nil: nothing
+	param, value string // a parameter that it must have; an empty value: that it must not have
+	// when checks further conditions on the record's headers; nil for no condition.
+	when func(headers []Header) bool
 }
 
 // formats returns the table of formats. Content types and payloads take the first row that fits.
@@ -92,9 +94,10 @@ func (f Format) Check() error {
 // chosen is what a content type means.
 type chosen struct {
 	contentType string
-	candidates  []candidate // in the order of the table; only the last one has no condition
-	params      map[string]string
-	fault       *fault
+	// candidates lists the rows in the order of the table; only the last one has no condition.
+	candidates []candidate
+	params     map[string]string
+	fault      *fault
 }
 
 type candidate struct {
@@ -133,7 +136,7 @@ func (d *Decoder) read(r Record) {
 
 // sniff returns the row of the first format that recognizes a payload, -1 for none.
 func (d *Decoder) sniff(payload []byte) int {
-	for i := range d.formats { // by index: a record does not pay for copies of all rows
+	for i := range d.formats { // a range over values would copy all rows for each record
 		if sniff := d.formats[i].sniff; sniff != nil && sniff(payload) {
 			return i
 		}

@@ -139,7 +139,7 @@ func (d *Decoder) layOut() (ambiguous bool) {
 	for i := range g.all {
 		begin := end
 		end += g.all[i].count
-		g.all[i].count = begin // from here on: where its next field goes
+		g.all[i].count = begin // from now on count is the place of the group's next field
 	}
 	for _, p := range g.points {
 		to := &g.all[p.group].count
@@ -164,7 +164,7 @@ func (d *Decoder) layOut() (ambiguous bool) {
 }
 
 // refusePoints refuses every point that has the series and time of an earlier one and another value, and reports
-// whether there are any. It counts the points of each group again.
+// whether it has refused any. It counts every group's points again.
 func (d *Decoder) refusePoints() bool {
 	type instant struct {
 		row    groupKey

@@ -7,7 +7,7 @@ import (
 )
 
 // The bounds of what a Decoder remembers: bytes of a text, and of all entries of a kind, as remembered counts them.
-// What each device may have of its own has more room: some 80,000 devices of a partition fit.
+// Texts that each device may have for itself have more room: some 80,000 devices of a partition fit.
 const (
 	maxInternedBytes = 256
 	nameBytes        = 1 << 20
@@ -16,19 +16,22 @@ const (
 
 // cache is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
 // where a little more comes by turns than there is room for, most of it is found, and the rest costs little more than
-// looking for it. After four times as much as there is was turned away, all begins anew: others may come.
+// looking for it. After turning away four times as many entries as it has, it begins again with none: others may
+// come.
 //
 // Making room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
 // the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
 type cache[V any] struct {
-	known  map[string]V
-	bytes  int
-	away   int // entries that were turned away
-	most   int
-	weight int // how many bytes an entry takes for a byte of its text, beside entryBytes
+	known map[string]V
+	bytes int
+	away  int // entries that were turned away
+	most  int
+	// weight is how many bytes an entry takes for a byte of its text, in addition to entryBytes.
+	weight int
 }
 
-// entryBytes is about what an entry takes beside its text: its value, and its place in a map that is three fifths full.
+// entryBytes is about how many bytes an entry takes without its text: its value, and its place in a map that is three
+// fifths full.
 const entryBytes = 80
 
 func newCache[V any](most, weight int) cache[V] {
@@ -94,8 +97,8 @@ func (s *sets) labels(l []telemetry.Label, scratch *[]byte) (telemetry.Labels, *
 	return s.get(slices.DeleteFunc(l, func(x telemetry.Label) bool { return x.Value == "" }), scratch)
 }
 
-// get returns the set of all labels or tags: an empty tag takes away one that was set before. It sorts l in place. What
-// it returns shares no memory with l and never changes. The fault is a name that stands twice, with two values.
+// get returns the set of all labels or tags: an empty tag takes away one that was set before. It sorts l in place.
+// The set shares no memory with l and never changes. The fault is a name that occurs twice, with two values.
 func (s *sets) get(l []telemetry.Label, scratch *[]byte) (telemetry.Labels, *fault) {
 	sorted, ambiguous := telemetry.UniqueLabels(l)
 	switch {

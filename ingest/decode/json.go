@@ -13,9 +13,10 @@ import (
 // envelope of IoT Hub, an export of OTLP.
 type jsonReader struct {
 	objects
-	scan      jsonscan.Scanner
-	source    []byte // what is scanned
-	flat      bool   // an object may have any shape
+	scan jsonscan.Scanner
+	// source is the payload that is scanned.
+	source    []byte
+	flat      bool // an object may have any shape
 	templates templates
 }
 
@@ -112,7 +113,7 @@ func (d *jsonReader) reading(i int) error {
 	m := message{from: len(d.fields)}
 	r, whole := &m.Reading, !d.flat
 	d.from = m.from
-	var number []byte // that the device gives the message
+	var number []byte // the number that the device gives the message
 	var had [otherPlace]bool
 	if d.flat {
 		d.properties.clear()

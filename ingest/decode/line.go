@@ -29,8 +29,9 @@ func byMagnitude(t int64) (int64, bool) { return telemetry.EpochMillis(t), true 
 // lineReader reads line protocol.
 type lineReader struct {
 	*Decoder
-	templates   lineTemplates
-	contentType string // of the last record, and what its precision means
+	templates lineTemplates
+	// contentType is the last record's, and millis converts times by its precision.
+	contentType string
 	millis      func(int64) (int64, bool)
 	doubled     []byte // an entry with more backslashes
 }
@@ -99,7 +100,7 @@ var newline = []byte{'\n'}
 const maxEntry = 1 << 16
 
 // lineWalk goes through an entry of line protocol, as far as it takes to know where strings begin and end. Its zero
-// value stands before the measurement.
+// value is before the measurement.
 type lineWalk struct {
 	begun  bool // blanks before the measurement are over
 	fields bool // measurement and tags are over

@@ -11,15 +11,16 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
-// lineTemplates are the forms of lines that were read before, as templates are those of messages. The text before a
-// line's fields comes again with each line of its device and labels: its head. The text between the values comes again
-// with each line of its measurement: its body. Where both are known, values and time alone are read. As there, a
-// template only saves work: a line that does not match in all is left to the full walk. No text with a backslash
+// lineTemplates are the forms of lines that were read before, as templates are the forms of messages. The text before
+// a line's fields comes again with each line of its device and labels: its head. The text between the values comes
+// again with each line of its measurement: its body. Where both are known, values and time alone are read. As there,
+// a template only saves work: a line that does not match in all is left to the full walk. No text with a backslash
 // matches, so that the walk alone reads escapes.
 type lineTemplates struct {
-	heads  cache[*lineHead] // by their text
-	bodies []*lineBody      // at most maxLineBodies; they keep their places, and heads tell which they use
-	next   int              // place of the body to be replaced next
+	// heads has the heads by their text.
+	heads  cache[*lineHead]
+	bodies []*lineBody // at most maxLineBodies; they keep their places, and heads tell which they use
+	next   int         // place of the body to be replaced next
 	budget tryBudget
 	off    bool // none is tried or learnt
 	fits   int  // counts lines, for tests

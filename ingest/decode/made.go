@@ -7,8 +7,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// What the readings of a record may take, written out, as readingBytes and the like count it: leastMade bytes and
-// madeTimes those of the record as it came, and never more than mostMade. The bound is the same in every process, so
+// The readings of a record, written out, may take leastMade bytes and madeTimes the bytes of the record as it came,
+// and never more than mostMade, as readingBytes and the like count them. The bound is the same in every process, so
 // that a replay decides alike. docs/reference/payloads.md states it.
 const (
 	leastMade = 16 << 20
@@ -16,7 +16,7 @@ const (
 	mostMade  = 192 << 20
 )
 
-// Memory of a reading, of a value, of a label or tag, and of a fault, beside their names and texts.
+// Memory of a reading, of a value, of a label or tag, and of a fault, without their names and texts.
 const (
 	readingBytes = 160
 	fieldBytes   = 48
@@ -35,17 +35,21 @@ type Meter interface{ Made(bytes int) }
 
 // made counts what becomes of a record before it is made: a short record may name much by reference, or pack it.
 type made struct {
-	meter Meter // nil: there is none
+	meter Meter // nil without a Meter
 
 	// Of the current record.
-	most    int
-	bytes   int // of its readings and faults
-	message int // of the message that is read, which may be refused
-	working int // of what it is unpacked to, itself included
+	most int
+	// bytes counts the record's readings and faults.
+	bytes int
+	// message counts the message that is read, which may be refused.
+	message int
+	// working counts the unpacked record and all else that is needed until it has been read.
+	working int
 	shown   int // to the meter
 	over    bool
-	labels  telemetry.Labels // of the last reading: those of the next are not counted again if they are the same
-	tags    telemetry.Labels
+	// labels are the last reading's: the same labels are not counted again for the next reading.
+	labels telemetry.Labels
+	tags   telemetry.Labels
 }
 
 // errTooMuch ends the reading of a record that becomes too much.

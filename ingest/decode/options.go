@@ -24,16 +24,18 @@ type Options struct {
 	Series   SeriesNames   `kong:"embed,prefix='remote-write-'"`
 	Object   ObjectNames   `kong:"embed,prefix='object-'"`
 
-	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
-	Gateways bool    `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
-	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
-	Meter    Meter   `kong:"-"` // nil when there is none
+	Buckets  bool `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
+	Gateways bool `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
+	// Schemas is a registry's; nil without a registry.
+	Schemas Schemas `kong:"-"`
+	// Meter is nil without a bound of memory.
+	Meter Meter `kong:"-"`
 
 	// Bound is the tenant to which the topic belongs; empty: to none. A reading without a tenant is its; one that
 	// names another is bad.
 	Bound string `kong:"-"`
 
-	// Set says what counts whatever a message names: for records that were refused for what they name.
+	// Set replaces the names in messages: for records that were refused for the names in them.
 	Set Names `kong:"-"`
 }
 
@@ -115,8 +117,8 @@ func (o Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// ForTopic adds what is known of a topic to which another system writes with its default settings. Telegraf writes to
-// telegraf and names the machine by the tag host; its tag device is a disk.
+// ForTopic adds the settings that are known for a topic to which another system writes with its default settings.
+// Telegraf writes to telegraf and names the machine by the tag host; its tag device is a disk.
 func (o Options) ForTopic(topic string) Options {
 	if topic == "telegraf" && (o.DeviceTag == "" || o.DeviceTag == "device") {
 		o.DeviceTag = "host"

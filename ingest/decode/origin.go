@@ -18,7 +18,7 @@ func pick(pairs []telemetry.Label, names []string) int {
 	return -1
 }
 
-// repeated returns a name that stands in pairs more than once, empty if none does.
+// repeated returns a name that pairs have more than once, empty if no name repeats.
 func (d *Decoder) repeated(pairs []telemetry.Label) string {
 	d.others = append(d.others[:0], pairs...)
 	slices.SortFunc(d.others, func(a, b telemetry.Label) int { return cmp.Compare(a.Name, b.Name) })
@@ -30,7 +30,7 @@ func (d *Decoder) repeated(pairs []telemetry.Label) string {
 	return ""
 }
 
-// recordTime returns the event time of what has none of its own, for an element that what describes.
+// recordTime returns the event time of an element without a time; what describes the element.
 func (d *Decoder) recordTime(what string) (int64, *fault) {
 	if d.origin.now < 0 {
 		return 0, faultf(Time, "%s has no time, and neither has the Kafka record", what)
@@ -41,15 +41,18 @@ func (d *Decoder) recordTime(what string) (int64, *fault) {
 // origin is what options and envelope say of readings that have no names or time of their own.
 type origin struct {
 	tenant, device string
-	enveloped      bool   // some of it comes from the record, not from the options
-	nested         bool   // the payload stands in an envelope of JSON
-	module         string // of the device; a label of all readings
-	bound          bool   // the device was authenticated: no other may be named
-	now            int64  // the event time of a reading without one; below 0 there is none
-	timed          bool   // now may stand in for the ts of a message, too
+	enveloped      bool // some of it comes from the record, not from the options
+	// nested is set when the payload is in an envelope of JSON.
+	nested bool
+	// module is the device's module; a label of all readings.
+	module string
+	bound  bool // the device was authenticated: no other may be named
+	// now is the event time of a reading without one; below 0 it is not known.
+	now   int64
+	timed bool // now may stand in for the ts of a message, too
 }
 
-// resolveOrigin gives a reading without tenant or device those of its origin, and checks that it may name its own.
+// resolveOrigin gives a reading without tenant or device the origin's, and checks that it may name its own.
 func (d *Decoder) resolveOrigin(r *telemetry.Reading, what string) *fault {
 	if r.Tenant == "" {
 		r.Tenant = d.origin.tenant

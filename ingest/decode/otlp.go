@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of the protobuf fields are those of opentelemetry/proto/metrics/v1/metrics.proto, version 1.
+// The numbers of the protobuf fields are from opentelemetry/proto/metrics/v1/metrics.proto, version 1.
 
 // looksLikeOTLP reports whether a payload is a row of resource metrics: field 1 with a length, again and again to the
-// end, each beginning with a field of resource metrics; and, since field 1 begins as a line end does, whether it holds
-// what no text does.
+// end, each beginning with a field of resource metrics; and, since field 1 begins as a line end does, whether it
+// holds bytes that no text does.
 func looksLikeOTLP(b []byte) bool {
 	if len(b) == 0 || b[0] != '\n' {
 		return false
@@ -222,8 +222,9 @@ func appendFixed64(to []uint64, f *protobufField) []uint64 {
 type span struct {
 	message  []byte
 	from, to int
-	split    bool // something stands between them
-	number   protowire.Number
+	// split is set when other fields are between the attributes.
+	split  bool
+	number protowire.Number
 }
 
 func (s *span) saw(w *protobufReader, number protowire.Number) {

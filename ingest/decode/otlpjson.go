@@ -16,7 +16,7 @@ import (
 // readJSON reads metrics in the JSON of OTLP: each resource becomes protobuf, one after another, and is read as such.
 // An error is one of syntax, or a value that is not of its field's type: it refuses the record.
 func (d *otlpReader) readJSON(scan *jsonscan.Scanner, size int) error {
-	d.made.work(size) // of the protobuf, which is shorter
+	d.made.work(size) // the protobuf is shorter
 	scan.Allow(nestedAttribute * maxDepth)
 	d.begin()
 	t := transcoder{scan: scan}
@@ -39,16 +39,17 @@ func (d *otlpReader) readJSON(scan *jsonscan.Scanner, size int) error {
 	return err
 }
 
-// nestedAttribute is how many objects and arrays an attribute that stands in another one takes in JSON.
+// nestedAttribute is how many objects and arrays an attribute inside another one takes in JSON.
 const nestedAttribute = 4
 
-// jsonMessage is how a message of protobuf is written in JSON: its fields by their names, those that are read here.
+// jsonMessage is how a message of protobuf is written in JSON: the fields that are read here, by their names.
 type jsonMessage map[string]jsonField
 
 type jsonField struct {
 	number protowire.Number
 	kind   jsonKind
-	of     jsonMessage // of messageKind and messagesKind
+	// of has the fields of a messageKind or messagesKind.
+	of jsonMessage
 }
 
 type jsonKind uint8
@@ -59,7 +60,7 @@ const (
 	boolKind
 	varintKind // int64
 	uint32Kind // varint
-	enumKind   // of an aggregation temporality
+	enumKind   // an aggregation temporality
 	fixedKind  // uint64
 	sfixedKind // int64
 	doubleKind
@@ -170,7 +171,7 @@ func (t *transcoder) fields(m jsonMessage) error {
 	})
 }
 
-// nested appends a field with a length, which stands before what write appends.
+// nested appends a field with a length, and puts the length before the bytes that write appends.
 func (t *transcoder) nested(number protowire.Number, write func() error) error {
 	t.out = append(protowire.AppendTag(t.out, number, protowire.BytesType), 0)
 	at := len(t.out)

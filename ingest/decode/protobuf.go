@@ -10,8 +10,10 @@ import (
 type protobufField struct {
 	number protowire.Number
 	kind   protowire.Type
-	bits   uint64 // of a varint, fixed32 or fixed64
-	bytes  []byte // of what has a length
+	// bits is the value of a varint, fixed32 or fixed64.
+	bits uint64
+	// bytes is the value of a field with a length.
+	bytes []byte
 }
 
 // errProtobuf is a protobuf message that is cut off, or none.

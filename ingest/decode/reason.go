@@ -28,7 +28,7 @@ const (
 	Future        Reason = "future"         // event time too far after the record's Kafka timestamp
 	Expired       Reason = "expired"        // the tenant's retention is over for it
 	UnknownTenant Reason = "unknown-tenant" // not registered, where tenants must be
-	TooLarge      Reason = "too-large"      // what the record holds of one device and day fits no document
+	TooLarge      Reason = "too-large"      // the record's readings of one device and day fit no document
 	Limit         Reason = "limit"          // over a limit of the tenant
 	Unstorable    Reason = "unstorable"     // the store will not take it, and says so for good
 	Unreadable    Reason = "unreadable"     // a batch of the log that is damaged, or too large once it is unpacked
@@ -42,7 +42,7 @@ func Reasons() []Reason {
 	}
 }
 
-// Whole is the Index of a Bad that stands for the record as a whole.
+// Whole is the Index of a Bad that refuses the record as a whole.
 const Whole = -1
 
 // Bad is what can't be taken of a record.

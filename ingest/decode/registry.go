@@ -8,16 +8,18 @@ import (
 
 // Schema is what a registry has under an id.
 type Schema struct {
-	Type       string // AVRO or JSON; others are not read here
-	Text       string
-	References []string // the texts of the schemas that it refers to, each behind those that it refers to itself
-	Fault      string   // why there is none; empty when there is one
+	Type string // AVRO or JSON; others are not read here
+	Text string
+	// References has the texts of the schemas that it refers to, each behind the schemas that it refers to itself.
+	References []string
+	// Fault is why the registry has no such schema; empty when it has one.
+	Fault string
 }
 
 // Schemas knows schemas by their ids, from memory: it has no I/O.
 type Schemas interface {
-	// Schema returns what the registry has under an id. known is false as long as it has not been asked, or could not
-	// be: the record is not taken then, and decoded again when it is known.
+	// Schema returns the registry's schema with an id. known is false until the registry has answered: the record is
+	// not taken then, and decoded again when the schema is known.
 	Schema(id uint32) (s Schema, known bool)
 }
 

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of the protobuf fields are those of prompb/remote.proto and types.proto (1.0), and of
+// The numbers of the protobuf fields are from prompb/remote.proto and types.proto (1.0), and from
 // prompb/io/prometheus/write/v2/types.proto (2.0).
 
 // staleNaN are the bits of the value by which Prometheus says that a series has ended.
@@ -21,11 +21,13 @@ const metricLabel = "__name__"
 
 // writes is the state of reading a body of remote write, and the series that are remembered.
 type writes struct {
-	known   cache[*series]
-	symbols [][]byte // of the record
-	text    int      // bytes of the labels in the record, written out
-	index   int      // of the series in the record
-	pairs   []telemetry.Label
+	known cache[*series]
+	// symbols are the record's.
+	symbols [][]byte
+	text    int // bytes of the labels in the record, written out
+	// index is the index of the series in the record.
+	index int
+	pairs []telemetry.Label
 }
 
 // series is what the labels of a series mean.
@@ -307,7 +309,7 @@ func (d *writeReader) describeSeries(s *series) *fault {
 	return f
 }
 
-// samples adds those of a series, and its native histograms, which have the given number.
+// samples adds the samples of a series, and its native histograms, which have the given number.
 func (d *writeReader) samples(s *series, message []byte, histograms protowire.Number) error {
 	if err := d.made.check(); err != nil {
 		return err

@@ -14,15 +14,17 @@ import (
 
 // resource is what sends metrics, as OTLP describes it.
 type resource struct {
-	id                  uint64
-	tenant, device      string
-	tags                telemetry.Labels
-	labels, deltaLabels telemetry.Labels // of every data point; with the mark of what is counted anew each time
-	fault               *fault           // it has no tenant or device
-	deltaFault          *fault           // it has no deltaLabels
+	id             uint64
+	tenant, device string
+	tags           telemetry.Labels
+	// labels are the labels of every data point; deltaLabels also have the mark of a metric that is counted from zero
+	// each time.
+	labels, deltaLabels telemetry.Labels
+	fault               *fault // it has no tenant or device
+	deltaFault          *fault // it has no deltaLabels
 }
 
-// resources remembers what was read of resources and of the attributes of their data points, by their bytes.
+// resources caches resources, and the attributes of their data points, by their bytes.
 type resources struct {
 	known  cache[*resource]
 	points cache[telemetry.Labels]
@@ -187,7 +189,7 @@ func (d *otlpReader) anyText(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
 		return "", nil
-	case []byte: // of a string
+	case []byte: // a string
 		text, err := d.checked.get(v)
 		if err != nil {
 			return "", faultf(Undecodable, "%v", err)

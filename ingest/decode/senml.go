@@ -32,7 +32,7 @@ const (
 	dataLabel
 )
 
-// senmlNames has the name of each label, from baseSumLabel on.
+// senmlNames lists the names of labels, from baseSumLabel on.
 var senmlNames = [...]string{"bs", "bv", "bu", "bt", "bn", "bver", "n", "u", "v", "vs", "vb", "s", "t", "ut", "vd"}
 
 func senmlLabelOf(name []byte) (l senmlLabel, known bool) {
@@ -78,7 +78,7 @@ type senmlField interface {
 	data(r *senmlRecord, label string) string // bytes, in base64url
 	flag(r *senmlRecord, label string) bool
 	number(r *senmlRecord, label string) telemetry.Value // not a value where it is no number
-	seconds(r *senmlRecord, label string) int64          // in nanoseconds
+	seconds(r *senmlRecord, label string) int64          // nanoseconds
 	skip()
 }
 
@@ -323,7 +323,7 @@ func (r *senmlRecord) needs() (s labelSet) {
 	return s
 }
 
-// senmlTime returns the time of a record in milliseconds, and keeps what it is beyond that.
+// senmlTime returns the time of a record in milliseconds, and keeps the rest in nanoseconds.
 func (d *senmlReader) senmlTime(r *senmlRecord) (millis int64, f *fault) {
 	at := d.pack.time + r.time
 	millis = telemetry.FloorDiv(at, 1e6)
@@ -390,7 +390,7 @@ type urn struct {
 	ends  string
 }
 
-// urns takes the first that fits. In those of RFC 9039 an underscore begins a component of the device.
+// urns takes the first that fits. In a URN of RFC 9039 an underscore begins a component of the device.
 var urns = []urn{{"urn:dev:", 4, "/:_"}, {"urn:gsma:", 4, "/:"}, {"urn:epc:id:", 5, "/:"}, {"urn:", 3, "/:"}}
 
 // urnEnd returns where the device ends in a name that begins with a URN.

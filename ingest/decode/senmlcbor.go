@@ -17,7 +17,7 @@ import (
 var cborMode = func() cbor.DecMode {
 	m, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IntDec: cbor.IntDecConvertSignedOrBigInt,
-		MaxNestedLevels:  maxDepth - 1, // in the array of records
+		MaxNestedLevels:  maxDepth - 1, // the array of records is one more
 		MaxArrayElements: 1 << 20, MaxMapPairs: 1 << 10,
 	}.DecMode()
 	if err != nil {
@@ -42,8 +42,8 @@ func (d *senmlReader) senmlCBOR(payload []byte) {
 	}
 }
 
-// cborArray returns what follows the head of an array of CBOR, and how many elements it says to have, -1 where a break
-// ends it. It has at most so many.
+// cborArray returns what follows the head of an array of CBOR, and how many elements it says to have, -1 where a
+// break ends it. The array may have fewer.
 func cborArray(b []byte) (rest []byte, count int, err error) {
 	if len(b) == 0 || b[0]>>5 != 4 {
 		return nil, 0, errors.New("no array")

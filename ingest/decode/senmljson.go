@@ -43,7 +43,7 @@ func (d *senmlReader) senmlJSON(text []byte) {
 	}
 }
 
-// senmlJSONField is the value at which the scanner stands. err is the first error of syntax.
+// senmlJSONField is the value that the scanner reads next. err is the first error of syntax.
 type senmlJSONField struct {
 	d   *senmlReader
 	err error

@@ -8,8 +8,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// numbered adds the number that stands in a property of a message to its fields, which are those from the given place
-// on. What is no integer is none: a reading is not refused for it.
+// numbered adds the number in a property of a message to its fields, which begin at the given place. A text that is
+// no integer is ignored: a reading is not refused for it.
 func (d *Decoder) numbered(text []byte, from int) error {
 	if len(text) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (d *Decoder) numbered(text []byte, from int) error {
 	return nil
 }
 
-// numberAll gives all readings of a record the number that its header has, but for those that have one.
+// numberAll gives the number in a record's header to all its readings without a number.
 func (d *Decoder) numberAll(headers []Header) {
 	n, err := strconv.ParseInt(strings.TrimSpace(header(headers, d.opts.Sequence)), 10, 64)
 	if err != nil {

@@ -11,13 +11,15 @@ import (
 // another, so the next has most often the same names at the same places: they need no look-up and, from
 // the third on, no sorting.
 type shape struct {
-	names  []string // by place
-	same   bool     // nothing was learnt since the last reading
-	ranks  []int    // by place, where the field stands when sorted; empty when not known for names
+	// names has the names by place.
+	names []string
+	same  bool // nothing was learnt since the last reading
+	// ranks has, by place, the field's place when sorted; empty when not known for names.
+	ranks  []int
 	unsort []telemetry.Field
 }
 
-// guess returns the name that stood at a place in the last reading, if it is the one that stands there now.
+// guess returns the last reading's name at a place, if this reading has the same name there.
 func (s *shape) guess(place int, raw []byte) (string, bool) {
 	if place < len(s.names) && s.names[place] == string(raw) {
 		return s.names[place], true
@@ -74,8 +76,8 @@ func (s *shape) rank(sorted []telemetry.Field) {
 	}
 }
 
-// sortFields drops fields without a value, sorts the others by metric, and keeps the last of each. It returns a metric
-// that has two values, empty if none has.
+// sortFields drops fields without a value, sorts the others by metric, and keeps the last one of every metric. It
+// returns a metric that has two values, empty if none has.
 func sortFields(f []telemetry.Field) (sorted []telemetry.Field, ambiguous string) {
 	if !complete(f) {
 		f = slices.DeleteFunc(f, func(f telemetry.Field) bool { return f.Value.Kind() == 0 })

@@ -6,7 +6,7 @@ import "github.com/klauspost/compress/s2"
 const maxUnpacked = 16 << 20
 
 // unsnap unpacks a block of snappy. What it returns is overwritten by the next call. A copy of 64 bytes takes at
-// least 3, so that more than 22 times the size is no block, and nobody makes us reserve much memory with little.
+// least 3, so that more than 22 times the size is no block, and a small payload can't reserve much memory.
 func (d *writeReader) unsnap(packed []byte) ([]byte, *fault) {
 	size, err := s2.DecodedLen(packed)
 	if err != nil || size > 22*len(packed) {

@@ -13,17 +13,22 @@ import (
 // saves work: what matches in all is what the full walk would find; what does not, be it wrong or only different, is
 // left to that walk, from its beginning.
 type templates struct {
-	frames []*frame                // of messages; the last one that fit comes first
-	flat   []*frame                // likewise, of flat texts
-	bodies []*body                 // at most maxBodies; they keep their places, and devices tell which they use
-	body   int                     // place of the body that fit last
-	next   int                     // place of the body to be replaced next
-	sets   cache[telemetry.Labels] // by their text, which is an object with one brace that closes
-	tenant string                  // of the last message
+	// frames are the frames of messages; the last one that fit comes first.
+	frames []*frame
+	// flat are the frames of flat texts; the last one that fit comes first.
+	flat   []*frame
+	bodies []*body // at most maxBodies; they keep their places, and devices tell which they use
+	body   int     // place of the body that fit last
+	next   int     // place of the body to be replaced next
+	// sets has labels by their text, which is an object with one brace that closes.
+	sets cache[telemetry.Labels]
+	// tenant is the last message's.
+	tenant string
 	budget tryBudget
 	off    bool // none is tried or learnt
 	fits   int  // counts messages, for tests
-	until  int  // where a message ends at the latest that fits
+	// until is the last place at which a message that fits may end.
+	until int
 }
 
 const (
@@ -44,24 +49,28 @@ const (
 	restMessages = 256
 )
 
-// frame is a message without its values: the texts between placeholders, and the content of each. That of an object of
-// any shape has its values among the placeholders.
+// frame is a message without its values: the texts between placeholders, and every placeholder's content. The frame
+// of an object of any shape has its values among the placeholders.
 type frame struct {
 	placeholders []placeholder
-	end          string            // behind the last one
-	fields       []telemetry.Field // of valuePlace, in their order, without values
-	timed        bool              // it has a time
+	end          string // behind the last one
+	// fields are the fields of all valuePlace, in their order, without values.
+	fields []telemetry.Field
+	timed  bool // it has a time
 }
 
 // placeholder is a value of a message, and the text before it.
 type placeholder struct {
 	before string
 	what   content
-	number int    // of valuePlace: where it stands among the fields; of arrayPlace: how many objects stand around it
-	name   string // of a label or tag
+	// number is, for a valuePlace, the place of its value among the fields; for an arrayPlace, how many objects are
+	// around it.
+	number int
+	// name is the name of a label or tag.
+	name string
 }
 
-// content is what a placeholder stands for.
+// content is the meaning of a placeholder's value.
 type content uint8
 
 const (
@@ -71,7 +80,7 @@ const (
 	labelsPlace
 	tagsPlace
 	valuesPlace
-	otherPlace // that nobody reads
+	otherPlace // not read
 
 	// In objects of any shape.
 	valuePlace // one value
@@ -80,11 +89,12 @@ const (
 	arrayPlace // which is skipped
 )
 
-// body is an object of values: the text before each of them, and where it stands among the fields.
+// body is an object of values: the text before every value, and the value's place among the fields.
 type body struct {
 	before []string
 	ranks  []int
-	fields []telemetry.Field // in their order, without values
+	// fields are the fields in their order, without values.
+	fields []telemetry.Field
 	end    string
 }
 
@@ -142,7 +152,7 @@ func (d *jsonReader) matchTemplate(index int, alone bool) bool {
 	return false
 }
 
-// of returns the frames of texts that are flat, or of those that are not.
+// of returns the frames of flat texts, or of the other texts.
 func (s *templates) of(flat bool) *[]*frame {
 	if flat {
 		return &s.flat
@@ -207,7 +217,7 @@ func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 	return r, p.labelsInto(d.Decoder, &r) == nil
 }
 
-// fitSkipped reads any value, around which so many objects of the message stand.
+// fitSkipped reads any value inside depth objects of the message.
 func (d *jsonReader) fitSkipped(at, depth int) (end int, ok bool) {
 	d.scan.Seek(at)
 	ok = d.scan.SkipInside(depth) == nil && utf8.Valid(d.source[at:d.scan.At()])
@@ -230,14 +240,14 @@ func (d *jsonReader) fitLabel(to []telemetry.Label, name string, at int) (labels
 	return to, end, true
 }
 
-// behind returns the place after a text, and whether the text stands at the given place.
+// behind returns the place after a text, and whether source has the text at the given place.
 func behind(source []byte, at int, text string) (int, bool) {
 	end := at + len(text)
 	return end, end <= len(source) && string(source[at:end]) == text
 }
 
 // quoted returns a string without escapes, with its opening quote before the given place, and where it ends. It may
-// hold what no string may: callers look it up among those that were checked.
+// hold bytes that no string may: callers look it up among checked strings.
 func (d *jsonReader) quoted(at int) (text []byte, end int, ok bool) {
 	n := bytes.IndexByte(d.source[at:], '"')
 	if n < 0 {

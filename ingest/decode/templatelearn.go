@@ -33,7 +33,7 @@ func (d *jsonReader) walk(index int) error {
 func (d *jsonReader) learn(begin, end int) {
 	d.scan.Seek(begin)
 	if d.scan.Begins("resourceMetrics") || d.beginsEnvelope() {
-		return // in an array it is a message, and alone it is none
+		return // it is a message in an array, but not alone
 	}
 	l := learner{jsonReader: d, last: begin}
 	d.properties.clear()
@@ -70,9 +70,10 @@ type learner struct {
 	frame frame
 	body  *body // nil: it has no object of values
 	had   [otherPlace]bool
-	last  int      // where the text before the next placeholder begins
-	names []string // of values that do not stand in that object
-	odd   bool     // a property is none of a message's
+	last  int // where the text before the next placeholder begins
+	// names has the names of values outside that object.
+	names []string
+	odd   bool // a property is none of a message's
 }
 
 // put takes the value that begins here for a placeholder, and skips it.
@@ -209,8 +210,8 @@ func (d *jsonReader) learnBody() *body {
 	return b
 }
 
-// order returns fields by name, and where values stand among them that have names in this order; nil if a name stands
-// twice.
+// order returns fields by name, and the places among them of values that have names in this order; nil if a name
+// occurs twice.
 func order(names []string) (fields []telemetry.Field, ranks []int) {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)

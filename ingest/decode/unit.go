@@ -3,7 +3,7 @@ package decode
 // Unit is what a metric is measured in, as its sender writes it: By, Cel, ms.
 type Unit struct{ Tenant, Metric, Unit string }
 
-// unit reports a metric's unit, once as long as it stays the same.
+// unit reports a metric's unit, once until the unit changes.
 func (d *Decoder) unit(tenant, metric string, raw []byte) {
 	if len(raw) == 0 || len(raw) > maxInternedBytes {
 		return
