@@ -18,9 +18,8 @@ type accessWatch struct {
 	after time.Duration
 	stop  func(error) // nil while nothing can be stopped
 
-	mu sync.Mutex // guards below
-	// since is when the store first denied access after it last allowed it.
-	since time.Time
+	mu    sync.Mutex // guards below
+	since time.Time  // first denial since the store last allowed access
 }
 
 func (d *accessWatch) record(f bins.Fault, err error) {

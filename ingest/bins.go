@@ -28,25 +28,21 @@ const (
 
 // Bins is what an ingester holds: readings that are not known to be stored. A restart loads or reads them again.
 type Bins struct {
-	Now time.Time `json:"now"`
-	// Topics has the topics as they are configured.
-	Topics      string          `json:"topics"`
+	Now         time.Time       `json:"now"`
+	Topics      string          `json:"topics"` // the configured ones
 	HoldSeconds float64         `json:"hold_seconds"`
 	Memory      BinsMemory      `json:"memory"`
 	Partitions  []BinsPartition `json:"partitions"`
 	Tenants     []BinsSummary   `json:"tenants"`
-	// Devices lists the devices that were asked for.
-	Devices []BinsSummary `json:"devices,omitempty"`
+	Devices     []BinsSummary   `json:"devices,omitempty"` // the ones that were asked for
 }
 
 // BinsMemory is where the readings are, in bytes.
 type BinsMemory struct {
-	// Held includes the memory of devices.
-	Held    int64 `json:"held"`
+	Held    int64 `json:"held"` // includes the memory of devices
 	Bound   int64 `json:"bound"`
 	Spilled int64 `json:"spilled"` // on disk instead
-	// File is the disk space of the spill file.
-	File int64 `json:"file"`
+	File    int64 `json:"file"`    // disk space of the spill file
 }
 
 // BinsPartition is how far a partition is, in offsets, as of the last time it was to commit.
@@ -88,16 +84,15 @@ type Replay struct {
 
 // BinsSummary sums up the open bins of a tenant or of one of its devices.
 type BinsSummary struct {
-	Tenant   string `json:"tenant"`
-	Device   string `json:"device,omitempty"`
-	Devices  int    `json:"devices,omitempty"`
-	Bins     int    `json:"bins"`
-	Readings int    `json:"readings"`
-	Values   int    `json:"values"`
-	// Bytes counts memory.
-	Bytes int64     `json:"bytes"`
-	From  time.Time `json:"from"` // least and greatest event time
-	To    time.Time `json:"to"`
+	Tenant   string    `json:"tenant"`
+	Device   string    `json:"device,omitempty"`
+	Devices  int       `json:"devices,omitempty"`
+	Bins     int       `json:"bins"`
+	Readings int       `json:"readings"`
+	Values   int       `json:"values"`
+	Bytes    int64     `json:"bytes"` // memory
+	From     time.Time `json:"from"`  // least and greatest event time
+	To       time.Time `json:"to"`
 	// Behind is how many records lie between the oldest reading and the position: what the bin holds back.
 	Behind int64 `json:"records_behind"`
 }
@@ -117,8 +112,7 @@ func (b *BinsSummary) add(h bins.Holding, position int64) {
 	b.Behind = max(b.Behind, position-h.First)
 }
 
-// Bins returns the open bins and the progress of partitions now. It is safe for any number of callers; partitions run
-// on while it reads.
+// Bins returns the open bins and the partitions' progress. It is safe for any number of callers; partitions run on.
 func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	out := Bins{
 		Now: in.cfg.Now().UTC(), Topics: in.set.String(), HoldSeconds: in.cfg.Config.WithDefaults().Hold.Seconds(),

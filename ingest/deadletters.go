@@ -74,8 +74,7 @@ func message(l *write.DeadLetter) kafka.Message {
 	return kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
 }
 
-// truncated returns a message that any broker accepts: the begin of the record's key and payload, and none of the
-// record's headers.
+// truncated returns a message that any broker accepts: begins of the record's key and payload, none of its headers.
 func truncated(l *write.DeadLetter) kafka.Message {
 	return kafka.Message{
 		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],

@@ -16,11 +16,9 @@ type deferredReader struct {
 	fetching bool    // a fetch is under way
 	from     int64   // the offset that was asked for last
 	fetched  chan deferredBatch
-	lacking  bool // the next record waits until it is found out what the worker lacks
-	// pending is the batch that was fetched last: as a rule a pass begins where the last one ended.
-	pending kafka.Batch
-	// next is the index of the first of its records that was not given to the Worker.
-	next int
+	lacking  bool        // the next record waits until it is found out what the worker lacks
+	pending  kafka.Batch // the batch fetched last: as a rule a pass begins where the last one ended
+	next     int         // index of the first pending record that was not given to the Worker
 }
 
 type deferredBatch struct {
@@ -133,8 +131,7 @@ func (r *deferredReader) stop() {
 	r.release()
 }
 
-// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set while it
-// sleeps.
+// longestSleep is how long a partition sleeps at most: the clock follows the service's, which may be set in between.
 const longestSleep = time.Second
 
 func (p *partition) nextWake(now time.Time, full bool) time.Time {

@@ -51,11 +51,9 @@ type Stores struct {
 	Catalog     control.Catalog
 	Streams     *control.Streams
 	DeadLetters DeadLetterWriter
-	// Journal is nil without a journal.
-	Journal Journal
-	// Blocks reads the journal for a takeover; only an Ingester needs it.
-	Blocks  Blocks
-	Schemas Schemas // nil where no registry is configured
+	Journal     Journal // nil without a journal
+	Blocks      Blocks  // the journal's, for a takeover; only an Ingester needs them
+	Schemas     Schemas // nil where no registry is configured
 }
 
 // Schemas is a schema registry with the schemas that were fetched from it.
@@ -67,21 +65,18 @@ type Schemas interface {
 
 // Executor does the jobs of Workers. It is safe for any number of callers.
 type Executor struct {
-	stores Stores
-	// patience is the timeout of one attempt.
-	patience time.Duration
+	stores   Stores
+	patience time.Duration // timeout of one attempt
 	access   *accessWatch
-	// complain limits log lines about attempts that failed.
-	complain *rate.Limiter
-	failing  sync.Map // operations with a logged failure: the time of it
+	complain *rate.Limiter // limits log lines about attempts that failed
+	failing  sync.Map      // operations with a logged failure: the time of it
 	pauses   retry.Policy
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
-	// devices caches the catalog's entries.
-	devices *control.CatalogCache
-	labels  labelCache
-	log     *slog.Logger
+	devices  *control.CatalogCache // entries of the catalog
+	labels   labelCache
+	log      *slog.Logger
 }
 
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
@@ -285,8 +280,7 @@ func pausesFrom(first time.Duration) retry.Policy {
 // silentPauses is how many pauses pass before the failure is logged.
 const silentPauses = 6
 
-// attempt calls do with the timeout of one attempt: a store that does not answer must not hold a partition without
-// end.
+// attempt calls do with the timeout of one attempt: a store that does not answer must not hold up a partition.
 func (e *Executor) attempt(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()

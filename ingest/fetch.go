@@ -20,13 +20,10 @@ type reader struct {
 	topic     *kafka.Topic
 	partition int
 
-	// last is the mark of the last record that was read; nil before the first one.
-	last *control.Mark
-	// epoch is the epoch of the leader that appended this record.
-	epoch  int32
-	shaken bool // a fetch has failed since then
-	// missing is set when a fetch found no such topic: it may have been made again.
-	missing bool
+	last    *control.Mark // mark of the last record that was read; nil before the first one
+	epoch   int32         // epoch of the leader that appended this record
+	shaken  bool          // a fetch has failed since then
+	missing bool          // a fetch found no such topic: it may have been made again
 }
 
 // fetch returns records from an offset on. Its error is errRetake when the log may be another one; after any other it

@@ -13,23 +13,18 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// expectation is what a forecast remembers of tenants: how their readings are spread over the day. The caller of
-// Forecast owns it.
+// expectation is how tenants' readings are spread over the day, for a forecast. The caller of Forecast owns it.
 type expectation struct {
-	tenants map[string]*arrivals
-	// partitions lists the partitions that were held at the last forecast.
-	partitions []*partition
-	// at is when the last forecast was made.
-	at time.Time
+	tenants    map[string]*arrivals
+	partitions []*partition // partitions held at the last forecast
+	at         time.Time    // time of the last forecast
 }
 
 // arrivals is what has come of a tenant in this process, in bytes of documents.
 type arrivals struct {
-	// open is how much was in bins at the last forecast.
-	open float64
+	open float64 // bytes in bins at the last forecast
 	day  [heat.Pieces]float64
-	// last has the day of every piece.
-	last [heat.Pieces]int64
+	last [heat.Pieces]int64 // day of every piece
 }
 
 // chunkTerms is the index units of a chunk: its id, and the four properties that are indexed.

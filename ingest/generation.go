@@ -32,7 +32,7 @@ func (t *generation) commit(of topicPartition, offset int64, metadata string) er
 }
 
 // lost reports whether a commit's error means that another process has the partition. Without a group it never does:
-// members that are left over go.
+// members left over go.
 func (t *generation) lost(err error) bool {
 	return !t.assigned() && (errors.Is(err, kafkago.IllegalGeneration) || errors.Is(err, kafkago.UnknownMemberId) ||
 		errors.Is(err, kafkago.RebalanceInProgress) || errors.Is(err, kafkago.FencedInstanceID))

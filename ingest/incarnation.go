@@ -14,8 +14,7 @@ import (
 type priorRead struct {
 	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
 	reached int64
-	// last is the mark of the last record that was read; nil before the first one.
-	last *control.Mark
+	last    *control.Mark // mark of the last record that was read; nil before the first one
 }
 
 // identify decides as which stream and from which offset a partition is read (rule W9); first is the offset of the
@@ -134,8 +133,7 @@ func markOf(r *kafka.Record) control.Mark {
 
 // startOf is where another stream begins, and why.
 type startOf struct {
-	// mark is the old stream's mark; with nil the new one begins at the start of the log.
-	mark  *control.Mark
+	mark  *control.Mark // the old stream's; with nil the new one begins at the start of the log
 	first int64
 	why   string
 }

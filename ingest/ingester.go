@@ -28,25 +28,22 @@ import (
 
 // Ingester reads topics, as a member of a consumer group or a fixed share of the partitions.
 type Ingester struct {
-	cfg     Config
-	assigns *assignment // nil: the group does
-	stores  Stores
-	set     topics.Set
-	sources *kafka.Sources
-	memory  *worker.Memory
-	// share is the part of memory that partitions of backfills have together.
-	share    *worker.Memory
+	cfg      Config
+	assigns  *assignment // nil: the group does
+	stores   Stores
+	set      topics.Set
+	sources  *kafka.Sources
+	memory   *worker.Memory
+	share    *worker.Memory // the part of memory that partitions of backfills have together
 	metrics  *metrics
 	executor *Executor
 	spill    *spill.Store // nil: none
-	// expected is owned by the caller of Forecast.
-	expected expectation
+	expected expectation  // owned by the caller of Forecast
 	log      *slog.Logger
 
 	// Set by Run before anything else starts.
 	running context.Context // Run's own: ends when intake does
-	// working is the context of jobs: it ends when the drain is over.
-	working context.Context
+	working context.Context // for jobs: ends when the drain is over
 	jobs    sync.WaitGroup
 
 	layout atomic.Pointer[layout] // the newest; never nil
@@ -55,8 +52,7 @@ type Ingester struct {
 	member     bool             // partitions were given to this process, be it none
 	assigned   []topicPartition // which ones
 	partitions map[topicPartition]*partition
-	// retired has the partitions of logs that are gone: they write what they hold.
-	retired map[*partition]bool
+	retired    map[*partition]bool // partitions of logs that are gone: they write what they hold
 }
 
 // New makes an Ingester. It starts nothing.

@@ -16,11 +16,9 @@ const journalCheckEvery = time.Minute
 // never as it must be counts as faulty from the third check on.
 type journalWatch struct {
 	in *Ingester
-	// checks counts, by topic, the checks of journals that were never as they must be; it is enoughChecks for the
-	// others.
+	// checks counts, by topic, the checks of journals that were never as they must be; others have enoughChecks.
 	checks map[string]int
-	// logged is the fault that was logged for a topic.
-	logged map[string]string
+	logged map[string]string // the fault that was logged for a topic
 }
 
 const enoughChecks = 2

@@ -14,8 +14,8 @@ import (
 )
 
 // Local drives one Worker without Kafka and without a goroutine: records are fed by call, and the Worker's jobs are
-// done in the caller's goroutine. Load tests with a clock of their own, and tests, use it; Worker and Executor are
-// the same as in an Ingester.
+// done in the caller's goroutine. Load tests with a clock of their own, and tests, use it, with the Worker and
+// Executor of an Ingester.
 type Local struct {
 	*worker.Worker
 	Counts   Counts
@@ -26,8 +26,7 @@ type Local struct {
 
 // Counts are what a Local's Worker has done with readings.
 type Counts struct {
-	// Taken counts readings taken when they came.
-	Taken    int
+	Taken    int // taken at the first reading
 	Deferred int // over a rate: they wait
 	Resumed  int // taken after they had waited
 	Refused  int // dead letters, records that can't be read among them
@@ -75,8 +74,8 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 }
 
 // Load continues from the blocks that a commit counts on (rule J4); floor is the offset that was committed with it.
-// The Worker must be new, and is of no use after an error. An error that wraps journal.ErrNotWhole says that there
-// are no blocks to continue from.
+// The Worker must be new, and is of no use after an error. journal.ErrNotWhole means that there are no blocks to
+// continue from.
 func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log BlockLog) error {
 	one := loading{worker: l.Worker, log: log, now: l.cfg.Now, progress: func(int64) {}}
 	return one.load(ctx, c, floor)

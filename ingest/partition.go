@@ -30,14 +30,12 @@ type partition struct {
 	in     *Ingester
 	at     topicPartition
 	worker *worker.Worker
-	// memory is the bound that the worker counts towards.
-	memory *worker.Memory
-	fresh  horizon // run's
-	reader *reader // run's, and its fetching goroutine's while there is one
+	memory *worker.Memory // the bound that the worker counts towards
+	fresh  horizon        // run's
+	reader *reader        // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
 
-	// Answers of jobs. It has room for all that may be under way, so that no job waits for a partition that is not
-	// run.
+	// Answers of jobs. It has room for all that may be under way: no job waits for a partition that is not run.
 	done chan write.Job
 
 	loading    atomic.Int64             // records of the journal that are still to be loaded
@@ -51,16 +49,13 @@ type partition struct {
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 
 	// Owned by run.
-	pace      pace
-	committed int64 // last offset committed in this generation, -1 none
-	// metadata is the metadata committed with it.
-	metadata string
-	// first and end are the bounds of the log, as far as they are known.
-	first, end int64
-	trimmed    bool // the log has lost records at its begin since the takeover
+	pace       pace
+	committed  int64  // last offset committed in this generation, -1 none
+	metadata   string // committed with that offset
+	first, end int64  // bounds of the log, as far as they are known
+	trimmed    bool   // the log has lost records at its begin since the takeover
 	lastCommit time.Time
-	// verifies limits questions for the log's end.
-	verifies   *rate.Limiter
+	verifies   *rate.Limiter // limits questions for the log's end
 	lost       bool          // the group refuses commits
 	ends       retry.Trouble // with questions for the log's end
 	commits    retry.Trouble // with commits
@@ -74,8 +69,7 @@ type partition struct {
 
 // learnt is the end of a lookup of what the worker lacked.
 type learnt struct {
-	// waiting is set to false for the records that waited.
-	waiting  *bool
+	waiting  *bool             // set to false for the records that waited
 	snapshot *control.Snapshot // newer than the one that was lacking, if there is one
 }
 

@@ -10,10 +10,9 @@ import (
 // progress is how far a partition is, as its goroutine published it last.
 type progress struct {
 	end, floor, journaled int64
-	// commit is the commit that a takeover would load by.
-	commit    journal.Commit
-	bins      int
-	perSecond float64 // records that are taken, while there are some; 0: not known
+	commit                journal.Commit // the commit that a takeover would load by
+	bins                  int
+	perSecond             float64 // records that are taken, while there are some; 0: not known
 }
 
 func (p *partition) publishProgress(floor int64) {

@@ -15,27 +15,23 @@ import (
 
 // stickyBalancer assigns partitions evenly, per topic and in all, so that as few as possible change hands: a takeover
 // has to load bins. Members send what they have, and since which generation, when they join. It does no I/O, and is
-// safe for any number of callers. While a member does not know it, the group takes another balancer, one that all
-// members know.
+// safe for any number of callers. While a member does not know it, the group takes another balancer that all know.
 type stickyBalancer struct {
 	reads string // the topics of the process
 
-	mu    sync.Mutex // guards below
-	own   claim
-	known map[string][]int // partitions of topics
-	// shared has the partitions that it has shared out since it joined last; nil: another member does.
-	shared map[string][]int
+	mu     sync.Mutex // guards below
+	own    claim
+	known  map[string][]int // partitions of topics
+	shared map[string][]int // partitions that it has shared out since it joined last; nil: another member does
 }
 
 // claim is what a member says when it joins.
 type claim struct {
-	Generation int32 `json:"generation"`
-	// Topics has the partitions by topic.
-	Topics   map[string][]int `json:"topics,omitempty"`
-	Erasures bool             `json:"erasures"`        // it knows orders of erasure: older releases send nothing
-	Reads    string           `json:"reads,omitempty"` // its topics, as topics.Parse has them
-	// partitions has the member's partitions of the topic that is being shared out.
-	partitions []int
+	Generation int32            `json:"generation"`
+	Topics     map[string][]int `json:"topics,omitempty"` // partitions by topic
+	Erasures   bool             `json:"erasures"`         // it knows orders of erasure: older releases send nothing
+	Reads      string           `json:"reads,omitempty"`  // its topics, as topics.Parse has them
+	partitions []int            // partitions of the topic that is being shared out
 }
 
 func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
@@ -86,8 +82,7 @@ func (s *stickyBalancer) UserData() ([]byte, error) {
 }
 
 // AssignGroups implements kafka.GroupBalancer. A broker lists no partitions if one topic of some member is missing,
-// and a broker that is behind lists too few: partitions that are known here are assigned too, or they would not be
-// read.
+// and a broker that is behind lists too few: partitions known here are assigned too, or stay unread.
 func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	topics := map[string][]int{}

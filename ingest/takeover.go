@@ -45,8 +45,7 @@ type takeover struct {
 	at      topicPartition
 	reached int64 // the log must not end before
 
-	// since is when an attempt at loading the journal failed first.
-	since time.Time
+	since time.Time // first failed attempt at loading the journal
 }
 
 // journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what

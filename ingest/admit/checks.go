@@ -163,8 +163,8 @@ func (l *Limits) refuses(f *feed, r *telemetry.Reading) *decode.Bad {
 		Detail: fmt.Sprintf("%s: the limit %s of the tenant is passed by device %s", detail, limit, r.Device)}
 }
 
-// refusedRate returns the rate for which a record's readings of a device are refused, empty for none, and how it was
-// passed. d may be nil.
+// refusedRate returns the rate that refuses a record's readings of a device, or "", and how it was passed; d may be
+// nil.
 func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 	const waited, above = "it has waited for too long", "more came than a second brings"
 	if x := t.deferral; x != nil && x.refuses == offset+1 {

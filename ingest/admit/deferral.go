@@ -14,23 +14,20 @@ import (
 // from an offset on. So they keep their order (rule W2), and what is not taken needs no memory. Those below the
 // Worker's position are read from the log again when it is time.
 type deferral struct {
-	tenant *tenant
-	device *device // nil: all of the tenant's
-	limit  limitName
-	from   int64 // offset below which nothing is deferred
-	// published is when the record at from was published, ms.
-	published int64
+	tenant    *tenant
+	device    *device // nil: all of the tenant's
+	limit     limitName
+	from      int64 // offset below which nothing is deferred
+	published int64 // time at which the record at from was published, ms
 	// until is when that record may be taken, ns.
 	until   int64
 	through int64 // with a registration, the last offset that is deferred: a pass need not read on
 	// since is, with a registration, when the first record began to wait here, ms.
 	since int64
 
-	// blocked is set when the deferral takes nothing more in the current pass.
-	blocked bool
+	blocked bool  // nothing more is taken in the current pass
 	refuses int64 // one above the offset of the record that was deferred for too long, 0 for none
-	// count counts the readings that were deferred when they were read first.
-	count int64
+	count   int64 // readings that were deferred when they were read first
 }
 
 // dueAt returns when the log must be read again for the deferral: a reading may be taken, or is refused because it
@@ -50,23 +47,18 @@ func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 }
 
 // deferrals plans passes in which the log is read again for deferred readings. A pass begins with the lowest offset
-// that is deferred and may be taken, and ends at the position, or when no deferral may take more. Stretches without
-// deferred readings are skipped.
+// that may be taken, and ends at the position, or when no deferral may take more. All other stretches are skipped.
 type deferrals struct {
-	all     []*deferral
-	running bool // a pass is under way
-	// cursor is the offset that the pass has reached.
-	cursor int64
-	// upcoming lists the deferrals that the pass has not reached, by offset.
-	upcoming []*deferral
+	all      []*deferral
+	running  bool        // a pass is under way
+	cursor   int64       // offset that the pass has reached
+	upcoming []*deferral // deferrals that the pass has not reached, by offset
 	// active counts the deferrals that the pass has reached and that may take more.
-	active int
-	// ends is the lowest offset through which an active deferral extends.
-	ends        int64
-	next        time.Time // the next pass does not begin before
-	urgentBelow int64     // the source is about to delete what lies below
-	// over lists the deferrals with nothing left to take, until Limits ends them.
-	over []*deferral
+	active      int
+	ends        int64       // lowest offset through which an active deferral extends
+	next        time.Time   // the next pass does not begin before
+	urgentBelow int64       // the source is about to delete what lies below
+	over        []*deferral // deferrals with nothing left to take, until Limits ends them
 }
 
 // passEvery is the least time between passes: all that time has paid for since the last pass is taken together.
@@ -100,8 +92,7 @@ func (l *Limits) deferFrom(x deferral, inPass bool) {
 	}
 }
 
-// settle ends the deferrals with nothing left to take, and forgets devices and tenants that are not needed without
-// them.
+// settle ends the deferrals with nothing left to take, and forgets their devices and tenants unless still needed.
 func (l *Limits) settle() {
 	for _, x := range l.deferrals.over {
 		t := x.tenant
@@ -121,8 +112,7 @@ func (l *Limits) settle() {
 	l.deferrals.over = l.deferrals.over[:0]
 }
 
-// deferredAt reports whether a reading at an offset is deferred, and whether it can't be taken in this pass. d may be
-// nil.
+// deferredAt reports whether a reading at an offset is deferred, and whether this pass can't take it. d may be nil.
 func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	if x := t.deferral; x != nil && offset >= x.from {
 		waits, blocked = true, x.blocked
@@ -141,16 +131,14 @@ func (d *device) waits() *deferral {
 	return d.deferral
 }
 
-// Defers reports whether readings of a device are deferred: what is taken of them was published long ago, and
-// comes slowly.
+// Defers reports whether readings of a device are deferred: its readings come late and slowly.
 func (l *Limits) Defers(tenant, id string) bool {
 	t := l.tenants.all[tenant]
 	return t != nil && (t.deferral != nil || t.deferredDevices > 0 && t.devices[id].waits() != nil)
 }
 
-// Next returns the offset from which the caller must read the log again now for deferred readings; ok is false if
-// nothing may be taken yet. The caller admits each record from there again, in order, calls SkipTo where records are
-// missing, and asks again.
+// Next returns the offset from which the caller must read the log again now; ok is false if nothing may be taken yet.
+// The caller admits each record from there again, in order, calls SkipTo where records are missing, and asks again.
 func (l *Limits) Next(log Log, now time.Time) (offset int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -344,15 +332,12 @@ func (r *deferrals) fromOf(x *deferral) int64 {
 
 // Deferral is readings that wait in the log for a limit.
 type Deferral struct {
-	Tenant string `json:"tenant"`
-	Device string `json:"device,omitempty"` // empty: all of the tenant's
-	Limit  string `json:"limit"`
-	// From is the offset of the first deferred record.
-	From int64 `json:"offset"`
-	// Since is when that record was published.
-	Since time.Time `json:"since"`
-	// Readings counts the readings that were deferred so far, also the readings that were resumed since.
-	Readings int64 `json:"readings"`
+	Tenant   string    `json:"tenant"`
+	Device   string    `json:"device,omitempty"` // empty: all of the tenant's
+	Limit    string    `json:"limit"`
+	From     int64     `json:"offset"`   // the first deferred record's
+	Since    time.Time `json:"since"`    // time at which that record was published
+	Readings int64     `json:"readings"` // readings deferred so far, also those resumed since
 }
 
 // Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.

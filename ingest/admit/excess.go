@@ -61,13 +61,12 @@ func (t *tenant) countExcess(limit limitName, device string, now time.Time) *exc
 
 // Excess is what has gone over one limit of a tenant since the partition came here.
 type Excess struct {
-	Tenant  string    `json:"tenant"`
-	Limit   string    `json:"limit"`
-	Delayed int64     `json:"delayed_readings"`
-	Refused int64     `json:"refused_readings"`
-	Last    time.Time `json:"last"`
-	// TopDevices lists the devices with the most readings over the limit, the first one first.
-	TopDevices []TopDevice `json:"culprits"`
+	Tenant     string      `json:"tenant"`
+	Limit      string      `json:"limit"`
+	Delayed    int64       `json:"delayed_readings"`
+	Refused    int64       `json:"refused_readings"`
+	Last       time.Time   `json:"last"`
+	TopDevices []TopDevice `json:"culprits"` // the devices with the most readings over the limit, the first one first
 }
 
 // Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.

@@ -11,19 +11,16 @@ import (
 // times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
 // the others leave.
 type fairness struct {
-	marks queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
-	// at is when the last mark was set, and end is the end of the log in it.
-	at       time.Time
+	marks    queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
+	at       time.Time        // the last mark, and its end of the log
 	end      int64
 	lag      time.Duration
 	yielding bool // what was deferred still waits: the others are late
 
-	// began is when the round began in which values are counted.
-	began time.Time
-	round int
-	came  int
-	// tenants lists the tenants that sent these values.
-	tenants []*tenant
+	began   time.Time // begin of the round in which values are counted
+	round   int
+	came    int
+	tenants []*tenant // tenants that sent these values
 }
 
 // mark is an end of the log, and when it was known.

@@ -16,14 +16,11 @@ import (
 // the catalog lists, wherever they were read, and the values that were taken here and that the catalog did not list
 // when it was asked last. Until its first answer only the values taken here are known.
 type labelValues struct {
-	// listed has the values that the catalog lists, nil until its first answer.
-	listed *catalog.LabelValues
+	listed *catalog.LabelValues // nil until the catalog's first answer
 	own    map[string]map[uint64]struct{}
 	bytes  int64
-	// asked is when the last question began that the catalog has answered.
-	asked time.Time
-	// queued is set while the tenant waits for its next question.
-	queued bool
+	asked  time.Time // begin of the last question that the catalog has answered
+	queued bool      // the tenant waits for its next question
 }
 
 // What a label and a value take here.

@@ -63,8 +63,7 @@ func (l *Limits) Bytes() int64 {
 	return l.tenants.bytes + int64(len(l.deferrals.all)*deferralBytes+len(l.registering.waiting)*unregisteredBytes)
 }
 
-// Resume sets how many partitions share the limits, and drops deferrals below a position: another process has taken
-// their readings.
+// Resume sets how many partitions share limits, and drops deferrals below a position: another process took them.
 func (l *Limits) Resume(partitions int, position int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -85,16 +85,13 @@ const (
 // limits are the limits of one tenant in one partition.
 type limits struct {
 	tenant, device rates
-	// refuse is set when readings above a rate are refused, not delayed.
-	refuse bool
+	refuse         bool // readings above a rate are refused, not delayed
 
-	devices, series, payload, labels int // 0 for no bound
-	// allSeries bounds the series of all devices together.
-	allSeries int
-	// labelValues bounds the values of one label.
-	labelValues int
-	numbers     bool // there is a bound to a number or a size
-	newDevices  rates
+	devices, series, payload, labels int  // 0 for no bound
+	allSeries                        int  // bound of all devices together
+	labelValues                      int  // bound of one label
+	numbers                          bool // there is a bound to a number or a size
+	newDevices                       rates
 }
 
 // spread is how many times its even share of a tenant's limit a partition lets through: devices do not lie evenly in

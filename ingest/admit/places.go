@@ -44,12 +44,10 @@ func (e *MissingMonth) Error() string {
 	return fmt.Sprintf("container %s is not in the map", e.Container)
 }
 
-// places decides where readings may be stored, by stored facts and the time: their tenant, their time, their retention
-// and their container.
+// places decides by stored facts and the time where readings may be stored: tenant, time, retention and container.
 type places struct {
 	cfg *Config
-	// await defers the readings of a tenant that must be registered first; nil where Admit asks the caller to
-	// register it.
+	// await defers readings until their tenant is registered; nil where Admit asks the caller to register it.
 	await *Limits
 
 	// requestedSnapshot is when the snapshot was read for which Admit asked; until trusted no newer one is asked for.
@@ -134,8 +132,7 @@ func (p *places) placeable(f *feed) error {
 	return nil
 }
 
-// isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days
-// for.
+// isFuture reports whether an event time lies too far after the record's Kafka timestamp, or beyond the last day.
 func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
 	if r.Time >= telemetry.MaxMillis {
 		return true
@@ -144,8 +141,7 @@ func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIn
 	return bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time
 }
 
-// future returns how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be
-// nil.
+// future returns how far an event time may lie after its record's Kafka timestamp. The tenant's settings may be nil.
 func (p *places) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
 	if t == nil {
 		return p.cfg.Future, true
@@ -153,8 +149,7 @@ func (p *places) future(t *control.TenantIngest) (future time.Duration, bounded 
 	return t.Future.Or(control.PeriodOf(p.cfg.Future)).Of()
 }
 
-// grant returns the backfill that a record names, the zero one when the snapshot has none such; named reports whether
-// it names any.
+// grant returns the backfill that a record names, zero when the snapshot lacks it; named is set if it names any.
 func (p *places) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {

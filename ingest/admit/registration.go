@@ -56,14 +56,11 @@ func (g *Registrations) take(topic string, now time.Time) bool {
 // registering is the tenants that readings name and that are not registered. Their readings wait, so that no
 // registration delays another tenant.
 type registering struct {
-	// waiting has the deferrals of these tenants by name.
-	waiting map[string]*deferral
-	// asked lists the waiting tenants without a registration under way.
-	asked   queue.FIFO[string]
-	running int
-	retry   retry.Backoff
-	// snapshot is a snapshot that has none of the waiting tenants.
-	snapshot *control.Snapshot
+	waiting  map[string]*deferral // deferrals of these tenants by name
+	asked    queue.FIFO[string]   // waiting tenants without a registration under way
+	running  int
+	retry    retry.Backoff
+	snapshot *control.Snapshot // a snapshot without the waiting tenants
 }
 
 // ended says that nothing of a tenant waits any more.
@@ -114,8 +111,7 @@ func (l *Limits) await(f *feed, tenant string) {
 	x.since = since
 }
 
-// NextRegistrations returns the tenants to register now. The caller calls Registered or RegistrationFailed for each
-// of them.
+// NextRegistrations returns the tenants to register now. The caller calls Registered or RegistrationFailed for each.
 func (l *Limits) NextRegistrations(topic string, now time.Time, snapshot *control.Snapshot) (tenants []string) {
 	g := &l.registering
 	if len(g.waiting) == 0 {

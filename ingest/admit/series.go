@@ -9,21 +9,18 @@ import (
 
 // deviceSeries is the series of a device, by day, as far as they are counted.
 type deviceSeries struct {
-	// latest is the outline of the reading that was taken or checked last: most readings have the same outline as the
-	// one before.
+	// latest is the outline of the last reading taken or checked: most readings have the same as the one before.
 	latest outline
 	ofDay  telemetry.Day
-	// days has the series by day, for days of which the device has chains.
-	days []series
+	days   []series // one for each day of which the device has chains
 }
 
 // tenantSeries is the series of a tenant's devices together.
 type tenantSeries struct {
 	// sets has the sets of metrics that readings had last, and next is the place of the set to replace next.
-	sets [recentSets]*metricSet
-	next int
-	// checked is the outline of the reading that is being checked, if it has new series.
-	checked outline
+	sets    [recentSets]*metricSet
+	next    int
+	checked outline // the reading that is being checked, if it has new series
 	days    map[telemetry.Day]int
 	// most is the device that has most series in some day, as far as that is known: mostSeries.
 	most       *device
@@ -35,8 +32,7 @@ type tenantSeries struct {
 type series struct {
 	day telemetry.Day
 	n   int
-	// outlines has the outlines of readings that were taken, at most the last few, and next is the place of the one
-	// to replace next.
+	// outlines has the outlines of the last readings taken, and next is the place of the one to replace next.
 	outlines []outline
 	next     int
 	all      map[uint64]struct{} // nil: outlines has all series

@@ -8,11 +8,9 @@ import (
 
 // tenants has what Limits knows of tenants, by their names.
 type tenants struct {
-	all map[string]*tenant
-	// recent is the tenant of the last reading.
-	recent *tenant
-	// bytes is the memory of devices and labels.
-	bytes int64
+	all    map[string]*tenant
+	recent *tenant // the last reading's
+	bytes  int64   // memory of devices and labels
 }
 
 // tenant is what Limits knows of a tenant.
@@ -21,11 +19,9 @@ type tenant struct {
 	// kept says that the tenant has devices; else it goes with its deferrals.
 	kept    bool
 	devices map[string]*device // for which something is known
-	// last is the device that was looked for last.
-	last *device
+	last    *device            // the device that was looked for last
 
-	// snapshot is the snapshot that the limits are from.
-	snapshot   *control.Snapshot
+	snapshot   *control.Snapshot // the one that the limits are from
 	configured control.IngestLimits
 	limits     *limits // nil: none
 	meter      meter

@@ -18,18 +18,15 @@ type Bins struct {
 
 	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
 	// stored, and the tenants with their devices.
-	Mu      sync.Mutex
-	Log     Log
-	Tenants map[string]*tenant
-	// versions is the version from which the next tenant counts.
-	versions uint64
+	Mu       sync.Mutex
+	Log      Log
+	Tenants  map[string]*tenant
+	versions uint64 // the version from which the next tenant counts
 	Stored   storedCounts
 
-	// recent is the tenant of the last reading.
-	recent *tenant
-	// Bytes is the memory of devices, without their chains.
-	Bytes   int64
-	Visited int // devices that heads have visited
+	recent  *tenant // the last reading's
+	Bytes   int64   // memory of devices, without their chains
+	Visited int     // devices that heads have visited
 
 	Index     index
 	Names     names
@@ -55,8 +52,7 @@ func New(cfg Config, log admit.Log) *Bins {
 	return b
 }
 
-// File puts a chain where it belongs after a transition, and gives up blocks of the journal that it does not need any
-// more.
+// File puts a chain where it belongs after a transition, and gives up blocks of the journal that it no longer needs.
 func (b *Bins) File(c *Chain) {
 	if b.Journaled.On {
 		b.Journaled.Track(c)

@@ -81,16 +81,14 @@ type Chain struct {
 
 	// What the head shows: these change under the Worker's lock.
 
-	// Number is the number of the next chunk.
-	Number uint32
-	every  int32 // ms between two readings of the last chunk that was stored; 0 where that is not known
+	Number uint32 // the next chunk's
+	every  int32  // ms between two readings of the last chunk that was stored; 0 where that is not known
 	Bin    binning.Bin
 	// Flight is set while creating or publishing, and when stalled if a create or publication must be made again.
 	Flight *Flight
 	Linger []lingering
-	Tail   int64 // through of the last one, -1 none
-	// span is the span of event times of the last chunk.
-	span   Span
+	Tail   int64  // through of the last one, -1 none
+	span   Span   // event times of the last chunk
 	Stored uint64 // the worker's count when the last one became known
 
 	// Due is the latest time at which the bin is cut, or the last one had to be.
@@ -104,8 +102,7 @@ type Chain struct {
 	// of these rows as a piece, or the rows would look newer than rows that were stored after them (rule R5).
 	loaded int64
 
-	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later rows would put it off
-	// without end.
+	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later rows delay it.
 	Seal int64
 
 	// A cut that waits for a newer snapshot takes the rows below this offset.
@@ -354,8 +351,7 @@ func (c *Chain) Restore(bin binning.Bin, due time.Time) {
 	c.Phase, c.First, c.loaded = filling, bin.First(), bin.Through()
 }
 
-// adoptTail adopts a tail that was read from the store, unless a later one is known: a lookup may miss the newest
-// chunks.
+// adoptTail adopts a tail read from the store, unless a later one is known: a lookup may miss the newest chunks.
 func (c *Chain) adoptTail(tail store.Tail) {
 	if tail.Number >= c.Number {
 		c.Number, c.Tail, c.span = tail.Number+1, tail.Through, Span{tail.From, tail.To}
@@ -440,8 +436,7 @@ func (c *Chain) shortened() {
 	}
 }
 
-// LetGo drops the rows that have lingered, and reports whether others have stored some of them. The caller holds the
-// lock.
+// LetGo drops rows that have lingered, and reports whether others stored some of them. The caller holds the lock.
 func (c *Chain) LetGo(now time.Time) (others bool) {
 	n := 0
 	for n < len(c.Linger) && c.Linger[n].Until <= NanosOf(now) {
@@ -488,8 +483,7 @@ func Size(rows *binning.Bin) int {
 	return rows.Bytes()
 }
 
-// held returns the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are
-// none.
+// held returns the lowest and highest offsets of the chain's rows that are not stored; ok is false without such rows.
 func (c *Chain) held() (first, through int64, ok bool) {
 	if c.Flight != nil {
 		first, through, ok = c.Flight.Rows.First(), c.Flight.Rows.Through(), true

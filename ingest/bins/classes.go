@@ -13,10 +13,8 @@ const mostClasses = 4 * 48
 
 // sizeClass locates a chain among classes.
 type sizeClass struct {
-	// slot is the chain's place in its list, from 1, 0 for no list.
-	slot int32
-	// number is the number of the list.
-	number uint8
+	slot   int32 // place in the list, from 1, 0 for no list
+	number uint8 // number of the list
 }
 
 func classOf(bytes int) uint8 {

@@ -53,8 +53,7 @@ type tenant struct {
 	Devices []*Device
 	gone    int
 
-	// last is the device that was looked for last.
-	last *Device
+	last *Device // the device that was looked for last
 }
 
 // logState is how far the log is known and read.

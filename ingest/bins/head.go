@@ -110,8 +110,7 @@ func (b *Bins) headOf(req store.HeadRequest, deferred Deferrals) (store.Partitio
 // visitAtOnce is how many devices are looked at while the worker waits.
 const visitAtOnce = 256
 
-// visitDevices visits devices under the lock, some at a time. It may leave out devices that come or go between two
-// pieces.
+// visitDevices visits devices under the lock, some at a time. Devices that come or go in between may be left out.
 func (b *Bins) visitDevices(devices []*Device, visit func(*Device)) {
 	for len(devices) > 0 {
 		n := min(len(devices), visitAtOnce)
@@ -133,8 +132,7 @@ type piece struct {
 	rows   binning.Bin
 }
 
-// stored appends the stored tails of the device's days that a range touches (rule R4), and that were not yet known at
-// a count (rule R8).
+// stored appends the stored tails of the device's days in a range (rule R4), unless known at a count (rule R8).
 func (d *Device) stored(out []store.HeadChain, r telemetry.Range, above uint64) []store.HeadChain {
 	for _, c := range d.Chains {
 		if c.Number > 0 && c.touches(r) && (above == 0 || c.Stored > above) {

@@ -7,14 +7,12 @@ import (
 
 // Holding is what a Worker holds of a device and does not know to be stored: open bins, and chunks on their way.
 type Holding struct {
-	Tenant, Device string
-	// Bins counts open bins, and chunks on their way.
-	Bins             int
+	Tenant, Device   string
+	Bins             int // open bins, and chunks on their way
 	Readings, Values int
-	// Bytes counts memory.
-	Bytes    int
-	First    int64 // offset of the record of the oldest reading
-	From, To int64 // least and greatest event time, ms, both inclusive
+	Bytes            int   // memory
+	First            int64 // offset of the record of the oldest reading
+	From, To         int64 // least and greatest event time, ms, both inclusive
 }
 
 // Holdings visits the devices that rows are held of, of one tenant or, with "", of all. It may be called by anyone at

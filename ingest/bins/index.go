@@ -24,33 +24,27 @@ type index struct {
 	// Shelvable classes the filling chains by how many of these bytes a shelf would free.
 	Shelvable sizeClasses
 
-	Held int64 // bytes of all chains
-	// Going is the part of Held in rows that are on their way out.
-	Going int64
+	Held  int64 // bytes of all chains
+	Going int64 // the part of Held in rows on their way out
 	// Stalls counts stalled chains by the code of the fault; the first counter is for chains that have not stalled.
 	Stalls [1 + len(faults)]int
 
-	// Stuck is the part of Going in bins that wait for dead letters.
-	Stuck int64
+	Stuck int64 // the part of Going in bins that wait for dead letters
 }
 
 // filing locates a chain in the index.
 type filing struct {
-	// shelf is one of filling, acting and idle, nil for none of them.
-	shelf *queue.Heap[*Chain]
-	// place is the place in shelf.
-	place int32
-	wake  int32 // place in wakes
-	lag   int32 // place in lagging
-	// fault is the code of the fault under which the chain is counted.
-	fault   uint8
+	shelf   *queue.Heap[*Chain] // filling, acting or idle, nil for none of them
+	place   int32               // place in shelf
+	wake    int32               // place in wakes
+	lag     int32               // place in lagging
+	fault   uint8               // code of the fault under which the chain is counted
 	Counted bool
 	wakeAt  nanos
 	size    sizeClass // among the largest
 	free    sizeClass // among the shelvable
 
-	// held, going and stuck are the chain's part in the totals.
-	held, going, stuck int32
+	held, going, stuck int32 // the chain's part in the totals
 }
 
 func newIndex() index {

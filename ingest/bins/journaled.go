@@ -8,14 +8,11 @@ import (
 // JournalIndex is what the journal has, and lacks, of the rows of open bins (rules J1 to J3). Of each chain a prefix is
 // in the journal: rows up to an offset. What lies above is loose. With on false there is no journal.
 type JournalIndex struct {
-	On bool
-	// Blocks has the blocks that count.
-	Blocks *journal.BlockIndex
+	On     bool
+	Blocks *journal.BlockIndex // the blocks that count
 	Times  carriedTimes
-	// Loose orders the chains with loose rows by the lowest offset of these.
-	Loose queue.Heap[*Chain]
-	// Ready lists the chains with blocks that are not in the journal.
-	Ready queue.FIFO[*Chain]
+	Loose  queue.Heap[*Chain] // chains with loose rows, by the lowest offset of these
+	Ready  queue.FIFO[*Chain] // chains with blocks that are not in the journal
 }
 
 func newJournalIndex(cfg *Config) JournalIndex {
@@ -34,9 +31,8 @@ type journaled struct {
 	Under   int64      // rows up to here are there or on their way
 	Blocks  []Appended // its blocks that are still needed
 	place   int32      // among those with loose rows
-	// Ready is set while the chain is among the chains with blocks that are not in the journal.
-	Ready bool
-	Bulky bool // a row is too large for the journal: it must be stored first
+	Ready   bool       // the chain is in JournalIndex.Ready
+	Bulky   bool       // a row is too large for the journal: it must be stored first
 }
 
 // Appended is a block in the journal.

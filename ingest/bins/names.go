@@ -27,8 +27,8 @@ const (
 	namesBytes = 1 << 20
 )
 
-// Renew begins new names when the old ones take too much of the bytes held, and forgets names that no bin uses any
-// more, which is so after keep.
+// Renew begins new names when the old ones take too much of the bytes held, and forgets old ones, which no bin uses
+// after keep.
 func (n *names) Renew(held int64, now time.Time, keep time.Duration) {
 	for len(n.Outdated) > 0 && !n.Outdated[0].until.After(now) {
 		n.Outdated = n.Outdated[1:]

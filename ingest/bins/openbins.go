@@ -9,13 +9,11 @@ import (
 type OpenBin struct {
 	Tenant, Device string
 	Day            telemetry.Day
-	// Number is the number of the bin's next chunk.
-	Number  uint32
-	From    int64 // least event time, ms
-	Bytes   float64
-	Cutting heat.Cutting
-	// Before is the span of event times of the chunk before; zero if it is not known.
-	Before heat.Span
+	Number         uint32 // its next chunk's
+	From           int64  // least event time, ms
+	Bytes          float64
+	Cutting        heat.Cutting
+	Before         heat.Span // event times of the chunk before; zero if they are not known
 }
 
 // VisitOpenBins visits the devices that have open bins, each with all of them. It may be called by anyone at any time,

@@ -31,7 +31,6 @@ func (f Fault) Code() uint8 {
 type stall struct {
 	retry.Backoff
 	Fault Fault
-	// Since is when the first of the failed attempts failed.
-	Since nanos
-	Ready bool // the chain is in the queue: its time has come, or the queue's has not
+	Since nanos // first of the failed attempts
+	Ready bool  // the chain is in the queue: its time has come, or the queue's has not
 }

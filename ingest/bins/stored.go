@@ -2,8 +2,7 @@ package bins
 
 // storedCounts counts what becomes known to be stored, for heads (rule R8).
 type storedCounts struct {
-	// Count counts the events by which something became known to be stored.
-	Count uint64
+	Count uint64 // events by which something became known to be stored
 	exact uint64 // the count from which on the tails of chains explain all of it
 }
 

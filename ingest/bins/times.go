@@ -18,27 +18,21 @@ type carriedTimes struct {
 	blocks *journal.BlockIndex
 	every  time.Duration // after so long a record is written again, so that a takeover need not read far back
 
-	// owed orders times by the offset that they hold back.
-	owed queue.Heap[*OwedTimes]
-	// loose orders times by the offset of rows that are in no block.
-	loose queue.Heap[*OwedTimes]
-	// held orders devices with a record that counts by the record's offset.
-	held queue.Heap[*Device]
+	owed  queue.Heap[*OwedTimes] // ordered by the offset that they hold back
+	loose queue.Heap[*OwedTimes] // ordered by the offset of rows that are in no block
+	held  queue.Heap[*Device]    // devices with a record that counts, by its offset
 
 	marks []Marked // how far the journal was, the oldest first
-	// End is the end of the journal, as far as it is known.
-	End int64
+	End   int64    // end of the journal, as far as it is known
 }
 
 // OwedTimes are times of stored rows of a device that neither the catalog nor a record of the journal has.
 type OwedTimes struct {
 	Device *Device
 	Times  Span
-	from   int64 // lowest offset of such a row; math.MaxInt64 for none that could be read again
-	// loose is the lowest offset of a row that is in no block of the journal; math.MaxInt64 for none.
-	loose int64
-	// blocks has the offsets of the journal's blocks that count until then.
-	blocks []int64
+	from   int64   // lowest offset of such a row; math.MaxInt64 for none that could be read again
+	loose  int64   // lowest offset of a row in no block of the journal; math.MaxInt64 for none
+	blocks []int64 // offsets of the journal's blocks that count until then
 
 	place, loosePlace int32
 	sent              bool // it is in the append in flight

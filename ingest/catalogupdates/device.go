@@ -13,9 +13,8 @@ type Tenant struct {
 	Name    string
 	Version uint64 // how often Unseen has changed, counted on from tenants that were here before
 
-	updates map[*Device]bool // with an update that is pending, or so recent that a reader may not see it
-	// units maps a metric to the unit that its senders gave last.
-	units map[string]string
+	updates map[*Device]bool  // with an update that is pending, or so recent that a reader may not see it
+	units   map[string]string // unit of a metric, as its senders gave it last
 }
 
 // Device is what Updates knows of a device: what readings have shown of it, and what the catalog lacks of that.
@@ -25,9 +24,8 @@ type Device struct {
 	// InUse is set while the device has open bins or stored tails: its times can wait for their turn.
 	InUse bool
 
-	pending bool // seen has a metric, label or tag that no update has had yet
-	// queued is set while the device waits among the pending updates.
-	queued       bool
+	pending      bool // seen has a metric, label or tag that no update has had yet
+	queued       bool // the device is among the pending updates
 	updating     bool // an update is in flight
 	urgent       bool // the journal is down: the catalog is to have the times
 	listed       bool // the entry was written or read
@@ -47,8 +45,7 @@ func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t} }
 // noOffset is the offset of no record.
 const noOffset = -1
 
-// Bytes returns how many bytes the lists of what was seen of the device take, without the struct itself and the
-// columns.
+// Bytes returns the bytes of the lists of what was seen of the device, without the struct and the columns.
 func (d *Device) Bytes() int { return d.seen.bytes() }
 
 // Lacks reports whether the catalog lacks something of the device.
@@ -155,8 +152,7 @@ func (t *Tenant) SetUnit(metric, unit string) bool {
 	return true
 }
 
-// updatePending records that the catalog lacks something of a device. The caller holds the lock, as for updateAcked
-// and updateVisible.
+// updatePending records that the catalog lacks something of a device. The caller of all three methods holds the lock.
 func (t *Tenant) updatePending(d *Device) {
 	if t.updates == nil {
 		t.updates = make(map[*Device]bool)

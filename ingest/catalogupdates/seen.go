@@ -21,11 +21,10 @@ const listedBytes = 16
 // seen is what readings have shown of a device, within what its entry in the catalog can list (maxEntry). Devices that
 // report the same metrics share them.
 type seen struct {
-	columns *columns          // nil before the first reading
-	labels  []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
-	// tags is sorted by name, and has the newest value of every tag.
-	tags        []telemetry.Label
-	listed      int32 // bytes of labels and tags in an entry
+	columns     *columns          // nil before the first reading
+	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
+	tags        []telemetry.Label // sorted by name, the newest value of every tag
+	listed      int32             // bytes of labels and tags in an entry
 	timed       bool
 	first, last int64 // event times, once timed
 }

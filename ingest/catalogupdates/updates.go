@@ -23,8 +23,7 @@ const updateBatch = 4096
 type Update struct {
 	Tenant  string
 	Entries []catalog.Entry
-	// Times is set for an entry that is written for a later time alone.
-	Times   []bool
+	Times   []bool // entries written for a later time alone
 	devices []*Device
 
 	// Visible is the answer: every entry's times in the catalog now; nil if it will never take the update.
@@ -50,21 +49,16 @@ type Config struct {
 type Updates struct {
 	cfg Config
 
-	// columns is shared by all devices.
-	columns columnSets
-	// pending lists the devices that the catalog may lack something of.
-	pending queue.FIFO[*Device]
-	running int // updates in flight
-	// at is when the last updates began.
-	at    time.Time
-	retry retry.Backoff
-	drain bool // times are written too, at once
+	columns columnSets          // shared by all devices
+	pending queue.FIFO[*Device] // devices that the catalog may lack something of
+	running int                 // updates in flight
+	at      time.Time           // begin of the last updates
+	retry   retry.Backoff
+	drain   bool // times are written too, at once
 
-	acked queue.FIFO[*Device] // updated, and not every reader may see that yet
-	// holding orders the devices that hold back the floor by the offset that they hold back.
-	holding queue.Heap[*Device]
-	// lookups orders devices by when their times are compared with the catalog's again.
-	lookups queue.Heap[*Device]
+	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
+	holding queue.Heap[*Device] // devices that hold back the floor, by the offset
+	lookups queue.Heap[*Device] // devices, by the time at which the catalog's times are compared again
 }
 
 // New returns an Updates without devices.
@@ -234,8 +228,7 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 	return due
 }
 
-// updateDue reports whether the catalog must be updated with a device now: with a name at once, with a later time
-// when the time is due.
+// updateDue reports whether the catalog needs an update of a device now: a name at once, a later time when it is due.
 func (u *Updates) updateDue(d *Device, now time.Time) bool {
 	return d.pending || d.TimesPending() && (!d.listed || u.timesOff(d) || u.timesDue(d, now))
 }
@@ -298,8 +291,7 @@ func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) 
 	u.lookups.Put(d)
 }
 
-// becameVisible records that every reader sees a device in the catalog: heads leave it out, unless it has another
-// update pending.
+// becameVisible records that every reader sees a device in the catalog. Heads omit it unless an update is pending.
 func (u *Updates) becameVisible(d *Device) {
 	if d.visibleAt > 0 {
 		u.cfg.Mu.Lock()

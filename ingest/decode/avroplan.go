@@ -9,20 +9,14 @@ import (
 
 // avroNode is a type of Avro, as far as reading needs it.
 type avroNode struct {
-	kind avro.Type
-	// size is the size of a fixed.
-	size int
-	// scale is the scale of a decimal, -1 where bytes are no decimal.
-	scale int
-	// perUnit is how many units of a timestamp make a millisecond, or 0 for other types.
-	perUnit int64
-	// symbols lists the symbols of an enum.
-	symbols []string
-	// names lists the names of a record's fields.
-	names [][]byte
-	// nodes lists the types of a record's fields, a union's branches, an array's items or a map's values.
-	nodes   []*avroNode
-	message bool // a record that has the shape of a message: a property called values, with the values
+	kind    avro.Type
+	size    int         // bytes of a fixed
+	scale   int         // decimal's; -1 where bytes are no decimal
+	perUnit int64       // units of a timestamp in a millisecond, or 0 for other types
+	symbols []string    // enum's
+	names   [][]byte    // names of a record's fields
+	nodes   []*avroNode // types of a record's fields, a union's branches, an array's items or a map's values
+	message bool        // a record that has the shape of a message: a property called values, with the values
 }
 
 // compileAvro makes a tree of a schema. It has a loop where the schema has one.

@@ -16,9 +16,8 @@ import (
 
 // Record is what of a Kafka record bears on its readings.
 type Record struct {
-	Value []byte
-	// ContentType is the value of the header content-type, empty without one.
-	ContentType string
+	Value       []byte
+	ContentType string   // value of the header content-type, empty without one
 	Headers     []Header // all of them
 	// Timestamp is the record's, in milliseconds since 1970: the event time of elements without a time.
 	Timestamp int64
@@ -30,14 +29,11 @@ type Record struct {
 // Strings, Labels and Tags may be kept: they are never changed.
 type Result struct {
 	Readings []telemetry.Reading
-	// Index has for every reading its element of the array, or line of the payload, from 0.
-	Index []int
-	Bad   []Bad
-	// Units has the units of metrics that this Decoder has not reported before.
-	Units []Unit
+	Index    []int // index of every reading in the array, or line of the payload, from 0
+	Bad      []Bad
+	Units    []Unit // units of metrics that this Decoder has not reported before
 
-	// Unknown is the schema without which the record can't be decoded, nil if it can. With one the Result has nothing
-	// else.
+	// Unknown is the schema missing to decode the record, nil for none. With one the Result has nothing else.
 	Unknown *UnknownSchema
 }
 
@@ -45,8 +41,7 @@ type Result struct {
 // goroutine.
 type Decoder struct {
 	opts Options
-	// tags has the names in opts.Tags.
-	tags map[string]bool
+	tags map[string]bool // names in opts.Tags
 
 	tenants, devices, metrics, labelNames, tagNames interner
 	texts                                           interner // text that is known to be valid UTF-8
@@ -56,10 +51,8 @@ type Decoder struct {
 	units                                           map[unitKey]string
 
 	formats []format
-	// readers has the readers by the rows of formats; nil until one is needed.
-	readers []reader
-	// chosen is the choice for the last content type.
-	chosen chosen
+	readers []reader // one for each row of formats; nil until it is needed
+	chosen  chosen   // the choice for the last content type
 
 	// Of the current record.
 	origin origin

@@ -49,20 +49,17 @@ func (p *dataPoint) clear() {
 // export is the state of reading an OTLP export: its resource, metric and data point.
 type export struct {
 	resource *resource
-	source   int32 // a number for the resource
-	sender   int32 // a number for its device
-	// index is the index of the next data point of the payload.
-	index    int
+	source   int32  // a number for the resource
+	sender   int32  // a number for its device
+	index    int    // the next data point's in the payload
 	fault    *fault // why the data points of the resource, or of the metric, are not taken
 	reported bool   // the fault is in the Result
-	// name is the metric's name.
-	name  string
-	unit  []byte // until it is reported
-	kind  metricKind
-	delta bool
-	// names has the names of the metrics that a histogram or summary becomes, as far as they were needed.
-	names [5]string
-	point dataPoint
+	name     string // the metric's
+	unit     []byte // until it is reported
+	kind     metricKind
+	delta    bool
+	names    [5]string // metrics that a histogram or summary becomes, as far as they were needed
+	point    dataPoint
 }
 
 // The places of export.names, and what is appended to the metric's name.

@@ -49,18 +49,16 @@ func newObjects(d *Decoder) objects { return objects{Decoder: d, roles: property
 
 // properties has the properties of an object that are no values.
 type properties struct {
-	// path is the path of the property that is read, its names joined by _.
-	path                 []byte
-	values               bool // all that is read is a value, whatever its name
+	path                 []byte // path of the property that is read, its names joined by _
+	values               bool   // all that is read is a value, whatever its name
 	tenant, device, time found
 	labels, tags         []telemetry.Label
 }
 
 // found is a property for something that several properties may name.
 type found struct {
-	is bool
-	// rank is the rank of its name; the first counts.
-	rank   int
+	is     bool
+	rank   int // rank of its name; the first counts
 	name   string
 	text   string // tenant or device
 	millis int64  // time

@@ -39,17 +39,15 @@ type format struct {
 
 // reader reads the payloads of one format for a Decoder. It holds what successive records of the format share.
 type reader interface {
-	// read adds what a payload, which is not blank, holds to the Decoder's result. params are its content type's
-	// parameters.
+	// read adds the content of a payload that is not blank to the Decoder's result. params are its content type's.
 	read(r Record, params map[string]string)
 }
 
 // media is a content type that means a format.
 type media struct {
 	name         string
-	param, value string // a parameter that it must have; an empty value: that it must not have
-	// when checks further conditions on the record's headers; nil for no condition.
-	when func(headers []Header) bool
+	param, value string                      // a parameter that it must have; an empty value: that it must not have
+	when         func(headers []Header) bool // condition on the record's headers; nil for none
 }
 
 // formats returns the table of formats. Content types and payloads take the first row that fits.
@@ -94,10 +92,9 @@ func (f Format) Check() error {
 // chosen is what a content type means.
 type chosen struct {
 	contentType string
-	// candidates lists the rows in the order of the table; only the last one has no condition.
-	candidates []candidate
-	params     map[string]string
-	fault      *fault
+	candidates  []candidate // rows in the order of the table; only the last one has no condition
+	params      map[string]string
+	fault       *fault
 }
 
 type candidate struct {

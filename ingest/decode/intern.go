@@ -16,8 +16,7 @@ const (
 
 // cache is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
 // where a little more comes by turns than there is room for, most of it is found, and the rest costs little more than
-// looking for it. After turning away four times as many entries as it has, it begins again with none: others may
-// come.
+// looking for it. After turning away four times as many entries as it has, it begins again with none: others come.
 //
 // Making room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
 // the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
@@ -30,8 +29,7 @@ type cache[V any] struct {
 	weight int
 }
 
-// entryBytes is about how many bytes an entry takes without its text: its value, and its place in a map that is three
-// fifths full.
+// entryBytes is about the bytes of an entry without its text: its value, and its place in a map three fifths full.
 const entryBytes = 80
 
 func newCache[V any](most, weight int) cache[V] {

@@ -13,10 +13,9 @@ import (
 // envelope of IoT Hub, an export of OTLP.
 type jsonReader struct {
 	objects
-	scan jsonscan.Scanner
-	// source is the payload that is scanned.
-	source    []byte
-	flat      bool // an object may have any shape
+	scan      jsonscan.Scanner
+	source    []byte // the payload that is scanned
+	flat      bool   // an object may have any shape
 	templates templates
 }
 

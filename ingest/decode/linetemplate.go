@@ -17,10 +17,9 @@ import (
 // a template only saves work: a line that does not match in all is left to the full walk. No text with a backslash
 // matches, so that the walk alone reads escapes.
 type lineTemplates struct {
-	// heads has the heads by their text.
-	heads  cache[*lineHead]
-	bodies []*lineBody // at most maxLineBodies; they keep their places, and heads tell which they use
-	next   int         // place of the body to be replaced next
+	heads  cache[*lineHead] // heads by their text
+	bodies []*lineBody      // at most maxLineBodies; they keep their places, and heads tell which they use
+	next   int              // place of the body to be replaced next
 	budget tryBudget
 	off    bool // none is tried or learnt
 	fits   int  // counts lines, for tests

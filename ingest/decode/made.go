@@ -38,18 +38,14 @@ type made struct {
 	meter Meter // nil without a Meter
 
 	// Of the current record.
-	most int
-	// bytes counts the record's readings and faults.
-	bytes int
-	// message counts the message that is read, which may be refused.
-	message int
-	// working counts the unpacked record and all else that is needed until it has been read.
-	working int
+	most    int
+	bytes   int // readings and faults
+	message int // the message that is read, which may be refused
+	working int // everything that is needed until the record has been read
 	shown   int // to the meter
 	over    bool
-	// labels are the last reading's: the same labels are not counted again for the next reading.
-	labels telemetry.Labels
-	tags   telemetry.Labels
+	labels  telemetry.Labels // the last reading's: the same ones are not counted again for the next
+	tags    telemetry.Labels
 }
 
 // errTooMuch ends the reading of a record that becomes too much.

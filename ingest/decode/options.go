@@ -24,12 +24,10 @@ type Options struct {
 	Series   SeriesNames   `kong:"embed,prefix='remote-write-'"`
 	Object   ObjectNames   `kong:"embed,prefix='object-'"`
 
-	Buckets  bool `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
-	Gateways bool `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
-	// Schemas is a registry's; nil without a registry.
-	Schemas Schemas `kong:"-"`
-	// Meter is nil without a bound of memory.
-	Meter Meter `kong:"-"`
+	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
+	Gateways bool    `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
+	Schemas  Schemas `kong:"-"` // a registry's; nil without a registry
+	Meter    Meter   `kong:"-"` // nil without a bound of memory
 
 	// Bound is the tenant to which the topic belongs; empty: to none. A reading without a tenant is its; one that
 	// names another is bad.

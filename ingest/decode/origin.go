@@ -41,15 +41,12 @@ func (d *Decoder) recordTime(what string) (int64, *fault) {
 // origin is what options and envelope say of readings that have no names or time of their own.
 type origin struct {
 	tenant, device string
-	enveloped      bool // some of it comes from the record, not from the options
-	// nested is set when the payload is in an envelope of JSON.
-	nested bool
-	// module is the device's module; a label of all readings.
-	module string
-	bound  bool // the device was authenticated: no other may be named
-	// now is the event time of a reading without one; below 0 it is not known.
-	now   int64
-	timed bool // now may stand in for the ts of a message, too
+	enveloped      bool   // some of it comes from the record, not from the options
+	nested         bool   // the payload is in an envelope of JSON
+	module         string // the device's module; a label of all readings
+	bound          bool   // the device was authenticated: no other may be named
+	now            int64  // event time of a reading without one; below 0 it is not known
+	timed          bool   // now may stand in for the ts of a message, too
 }
 
 // resolveOrigin gives a reading without tenant or device the origin's, and checks that it may name its own.

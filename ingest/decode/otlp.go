@@ -13,8 +13,8 @@ import (
 // The numbers of the protobuf fields are from opentelemetry/proto/metrics/v1/metrics.proto, version 1.
 
 // looksLikeOTLP reports whether a payload is a row of resource metrics: field 1 with a length, again and again to the
-// end, each beginning with a field of resource metrics; and, since field 1 begins as a line end does, whether it
-// holds bytes that no text does.
+// end, each beginning with a field of resource metrics; and, since field 1 begins as a line end does, bytes that no
+// text has.
 func looksLikeOTLP(b []byte) bool {
 	if len(b) == 0 || b[0] != '\n' {
 		return false
@@ -222,9 +222,8 @@ func appendFixed64(to []uint64, f *protobufField) []uint64 {
 type span struct {
 	message  []byte
 	from, to int
-	// split is set when other fields are between the attributes.
-	split  bool
-	number protowire.Number
+	split    bool // other fields are between the attributes
+	number   protowire.Number
 }
 
 func (s *span) saw(w *protobufReader, number protowire.Number) {

@@ -48,8 +48,7 @@ type jsonMessage map[string]jsonField
 type jsonField struct {
 	number protowire.Number
 	kind   jsonKind
-	// of has the fields of a messageKind or messagesKind.
-	of jsonMessage
+	of     jsonMessage // fields of a messageKind or messagesKind
 }
 
 type jsonKind uint8

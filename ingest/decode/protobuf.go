@@ -10,10 +10,8 @@ import (
 type protobufField struct {
 	number protowire.Number
 	kind   protowire.Type
-	// bits is the value of a varint, fixed32 or fixed64.
-	bits uint64
-	// bytes is the value of a field with a length.
-	bytes []byte
+	bits   uint64 // value of a varint, fixed32 or fixed64
+	bytes  []byte // value of a field with a length
 }
 
 // errProtobuf is a protobuf message that is cut off, or none.

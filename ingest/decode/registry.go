@@ -8,12 +8,10 @@ import (
 
 // Schema is what a registry has under an id.
 type Schema struct {
-	Type string // AVRO or JSON; others are not read here
-	Text string
-	// References has the texts of the schemas that it refers to, each behind the schemas that it refers to itself.
-	References []string
-	// Fault is why the registry has no such schema; empty when it has one.
-	Fault string
+	Type       string // AVRO or JSON; others are not read here
+	Text       string
+	References []string // texts of the schemas that it refers to, each behind the ones that it refers to itself
+	Fault      string   // why there is no schema; empty when there is one
 }
 
 // Schemas knows schemas by their ids, from memory: it has no I/O.

@@ -21,13 +21,11 @@ const metricLabel = "__name__"
 
 // writes is the state of reading a body of remote write, and the series that are remembered.
 type writes struct {
-	known cache[*series]
-	// symbols are the record's.
-	symbols [][]byte
-	text    int // bytes of the labels in the record, written out
-	// index is the index of the series in the record.
-	index int
-	pairs []telemetry.Label
+	known   cache[*series]
+	symbols [][]byte // the record's
+	text    int      // bytes of the labels in the record, written out
+	index   int      // index of the series in the record
+	pairs   []telemetry.Label
 }
 
 // series is what the labels of a series mean.

@@ -17,8 +17,7 @@ type resource struct {
 	id             uint64
 	tenant, device string
 	tags           telemetry.Labels
-	// labels are the labels of every data point; deltaLabels also have the mark of a metric that is counted from zero
-	// each time.
+	// labels are every data point's; deltaLabels also have the mark of a metric that is counted from zero each time.
 	labels, deltaLabels telemetry.Labels
 	fault               *fault // it has no tenant or device
 	deltaFault          *fault // it has no deltaLabels

@@ -11,11 +11,9 @@ import (
 // another, so the next has most often the same names at the same places: they need no look-up and, from
 // the third on, no sorting.
 type shape struct {
-	// names has the names by place.
-	names []string
-	same  bool // nothing was learnt since the last reading
-	// ranks has, by place, the field's place when sorted; empty when not known for names.
-	ranks  []int
+	names  []string // names by place
+	same   bool     // nothing was learnt since the last reading
+	ranks  []int    // sorted place of the field at a place; empty when not known for names
 	unsort []telemetry.Field
 }
 

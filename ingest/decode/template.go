@@ -13,22 +13,17 @@ import (
 // saves work: what matches in all is what the full walk would find; what does not, be it wrong or only different, is
 // left to that walk, from its beginning.
 type templates struct {
-	// frames are the frames of messages; the last one that fit comes first.
-	frames []*frame
-	// flat are the frames of flat texts; the last one that fit comes first.
-	flat   []*frame
-	bodies []*body // at most maxBodies; they keep their places, and devices tell which they use
-	body   int     // place of the body that fit last
-	next   int     // place of the body to be replaced next
-	// sets has labels by their text, which is an object with one brace that closes.
-	sets cache[telemetry.Labels]
-	// tenant is the last message's.
-	tenant string
+	frames []*frame                // frames of messages; the last one that fit comes first
+	flat   []*frame                // frames of flat texts; the last one that fit comes first
+	bodies []*body                 // at most maxBodies; they keep their places, and devices tell which they use
+	body   int                     // place of the body that fit last
+	next   int                     // place of the body to be replaced next
+	sets   cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
+	tenant string                  // the last message's
 	budget tryBudget
 	off    bool // none is tried or learnt
 	fits   int  // counts messages, for tests
-	// until is the last place at which a message that fits may end.
-	until int
+	until  int  // last place at which a message that fits may end
 }
 
 const (
@@ -53,21 +48,18 @@ const (
 // of an object of any shape has its values among the placeholders.
 type frame struct {
 	placeholders []placeholder
-	end          string // behind the last one
-	// fields are the fields of all valuePlace, in their order, without values.
-	fields []telemetry.Field
-	timed  bool // it has a time
+	end          string            // behind the last one
+	fields       []telemetry.Field // one for each valuePlace, in their order, without values
+	timed        bool              // it has a time
 }
 
 // placeholder is a value of a message, and the text before it.
 type placeholder struct {
 	before string
 	what   content
-	// number is, for a valuePlace, the place of its value among the fields; for an arrayPlace, how many objects are
-	// around it.
+	// number is a valuePlace's place among the fields, and for an arrayPlace, how many objects are around it.
 	number int
-	// name is the name of a label or tag.
-	name string
+	name   string // name of a label or tag
 }
 
 // content is the meaning of a placeholder's value.
@@ -93,8 +85,7 @@ const (
 type body struct {
 	before []string
 	ranks  []int
-	// fields are the fields in their order, without values.
-	fields []telemetry.Field
+	fields []telemetry.Field // fields in their order, without values
 	end    string
 }
 

@@ -70,10 +70,9 @@ type learner struct {
 	frame frame
 	body  *body // nil: it has no object of values
 	had   [otherPlace]bool
-	last  int // where the text before the next placeholder begins
-	// names has the names of values outside that object.
-	names []string
-	odd   bool // a property is none of a message's
+	last  int      // where the text before the next placeholder begins
+	names []string // names of values outside that object
+	odd   bool     // a property is none of a message's
 }
 
 // put takes the value that begins here for a placeholder, and skips it.
@@ -210,8 +209,7 @@ func (d *jsonReader) learnBody() *body {
 	return b
 }
 
-// order returns fields by name, and the places among them of values that have names in this order; nil if a name
-// occurs twice.
+// order returns fields by name, and the places of values with names in this order; nil if a name occurs twice.
 func order(names []string) (fields []telemetry.Field, ranks []int) {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)

@@ -9,13 +9,11 @@ import (
 // Commit is what a commit carries in addition to its offset S, the floor below which everything is in a chunk or
 // refused (rules J1, J3). The zero Commit counts on no journal.
 type Commit struct {
-	// Stream is the source's stream: positions of another stream mean nothing.
-	Stream uint32
-	F      int64 // below it everything is in a chunk, in an acknowledged block, or refused
-	From   int64 // lowest offset of the journal with a block that F counts on
-	To     int64 // one past the last one
-	// Mark is the nonce of the record at To-1.
-	Mark Nonce
+	Stream uint32 // the source's: positions of another stream mean nothing
+	F      int64  // below it everything is in a chunk, in an acknowledged block, or refused
+	From   int64  // lowest offset of the journal with a block that F counts on
+	To     int64  // one past the last one
+	Mark   Nonce  // nonce of the record at To-1
 }
 
 // Counts reports whether the commit counts on any block.

@@ -6,9 +6,8 @@ import "math/bits"
 // a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero value is
 // empty.
 type liveOffsets struct {
-	base int64 // offset of the first bit, a multiple of 64
-	// words has a first word that is not 0, or is empty.
-	words []uint64
+	base  int64    // offset of the first bit, a multiple of 64
+	words []uint64 // the first word is not 0
 }
 
 // add adds an offset, which is not lower than the lowest one by much: the space between them is taken.

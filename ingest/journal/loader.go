@@ -12,8 +12,7 @@ type Loader struct {
 	floor   int64 // S: rows below it are in chunks
 	next    int64 // offset of the journal
 	appends []appendStart
-	// link is the link of the record that was taken last.
-	link Link
+	link    Link // link of the record that was taken last
 }
 
 // appendStart is the offset and nonce of the first record of an append that the Loader has seen.

@@ -27,10 +27,9 @@ type Record struct {
 	Nonce Nonce
 	// Before is the last append that the writer knew. Only the first record of an append has it, and no record of a writer
 	// that knew none.
-	Before Link
-	Linked bool
-	// Stream is the source's stream.
-	Stream  uint32
+	Before  Link
+	Linked  bool
+	Stream  uint32 // the source's
 	Tenant  string
 	Device  string
 	Day     telemetry.Day
@@ -38,20 +37,18 @@ type Record struct {
 	Through int64
 	Rows    int
 	Values  int
-	From    int64 // least event time of the rows, ms since 1970 UTC
-	To      int64 // greatest one
-	// Tail is the chain's tail, as the writer knew it.
-	Tail Tail
-	Data []byte // the rows; docs/internals/format/block.md
+	From    int64  // least event time of the rows, ms since 1970 UTC
+	To      int64  // greatest one
+	Tail    Tail   // the chain's, as the writer knew it
+	Data    []byte // the rows; docs/internals/format/block.md
 }
 
 // Tail is what the writer of a block knew of the chunks of its chain: as much as a look-up returns, but for what was
 // stored since. Rows at or below Through are stored.
 type Tail struct {
-	Known  bool
-	Chunks int64 // how many there are: the number of the next one
-	// Through is the through of the last chunk; 0 without a chunk, as are From and To.
-	Through  int64
+	Known    bool
+	Chunks   int64 // how many there are: the number of the next one
+	Through  int64 // the last chunk's through; 0 without a chunk, as are From and To
 	From, To int64 // its event times
 }
 

@@ -2,8 +2,7 @@ package queue
 
 import "container/heap"
 
-// Heap gives its items lowest first. An item is in it at most once and knows its place, so that it can be moved or
-// taken out without a search.
+// Heap gives its items lowest first. An item is in it at most once, and knows its place: nothing is searched for.
 type Heap[T any] struct {
 	place  func(T) *int32
 	before func(a, b T) bool

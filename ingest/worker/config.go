@@ -19,8 +19,7 @@ import (
 // Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has
 // without a value.
 type Config struct {
-	// Topic is the topic that the partition belongs to.
-	Topic    string         `kong:"-"`
+	Topic    string         `kong:"-"` // the topic that the partition belongs to
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 	// Registrations bounds how many tenants are registered. No record waits for that: the tenants' readings are
@@ -46,8 +45,7 @@ type Config struct {
 	FairAfter time.Duration `help:"Lag of a partition from which on the tenant that sends the most is deferred, so that others need not wait. Deferred readings are read later; none is refused. Negative disables it." default:"500ms"`
 
 	Future time.Duration `help:"Furthest that an event time may lie after the Kafka timestamp of its record." default:"10m"`
-	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days for a tenant without one, and negative
-	// any age.
+	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days without one, and negative any age.
 	Past        time.Duration `help:"Greatest age of a reading, such as 400d, within the tenant's retention. Default: any age in dev; elsewhere 400d for tenants without a retention."`
 	CommitEvery time.Duration `help:"Time between two commits of offsets." default:"1s"`
 	// MaxBehind is 10 million without a journal unless it is set; with one there is no bound but the source's retention.
@@ -57,8 +55,7 @@ type Config struct {
 	// CatalogEvery is how often the times of a device that still reports are written to the catalog. Until then the
 	// journal has them, if there is one. Negative: with every chunk, before its offsets are committed.
 	CatalogEvery time.Duration `kong:"-" default:"168h"`
-	// CatalogWait is how long an update of the catalog waits after the one before, so that devices share pages;
-	// negative: not at all.
+	// CatalogWait is the pause after an update of the catalog, so that devices share pages; negative: no pause.
 	CatalogWait time.Duration `kong:"-" default:"10s"`
 	StampEvery  time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 

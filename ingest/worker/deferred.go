@@ -42,8 +42,7 @@ func (d Deferred) Excesses(tenant string) []admit.Excess {
 	return d.w.admission.Limits.Excesses(tenant)
 }
 
-// Feed takes from the next record that was read again the readings that are deferred and may be resumed. It fails as
-// Worker.Feed does.
+// Feed takes the next record that was read again, and resumes the readings that may be. It fails as Worker.Feed does.
 func (d Deferred) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Time) error {
 	w := d.w
 	if !w.admission.Limits.Pass(rec.Offset) {

@@ -12,12 +12,11 @@ import (
 
 // erasing keeps rule E-R4: rows are dropped that an order erases.
 type erasing struct {
-	bins *bins.Bins
-	at   control.ErasurePartition
-	// snapshot has the orders that were applied last.
-	snapshot  *control.Snapshot
-	applied   map[string]bool // orders
-	unapplied bool            // bins may have come since
+	bins      *bins.Bins
+	at        control.ErasurePartition
+	snapshot  *control.Snapshot // the one with the orders that were applied last
+	applied   map[string]bool   // orders
+	unapplied bool              // bins may have come since
 }
 
 // apply drops the rows that orders erase which this worker has not applied yet (rule E-R4).
@@ -64,8 +63,7 @@ func (e *erasing) drop(o *control.Erasure) {
 	}
 }
 
-// forgetShown forgets everything shown of a device that is erased: rows that remain are new to the catalog. The
-// caller holds the lock.
+// forgetShown forgets what an erased device has shown: rows left are new to the catalog. The caller holds the lock.
 func (e *erasing) forgetShown(d *bins.Device) {
 	e.bins.Journaled.Times.Forget(d)
 	e.bins.Updates.Reset(&d.Device)

@@ -69,8 +69,7 @@ func (w *Worker) wake(now time.Time) {
 	}
 }
 
-// CutBelow asks to cut the bins that hold back the committed offset below the one given: the log is about to lose the
-// records there (rule W7).
+// CutBelow asks to cut the bins that hold back an offset below the one given: the log is about to lose it (rule W7).
 func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.bins.Index.Below(below) {
 		w.writer.Ask(c, bins.CutBehind, now)

@@ -18,8 +18,7 @@ type Loading struct {
 	chains map[admit.Chain]*loadedChain
 	order  []admit.Chain
 	times  []loadedTimes
-	// bytes counts memory.
-	bytes  int64
+	bytes  int64 // memory
 	blocks int
 }
 
@@ -50,8 +49,7 @@ func (w *Worker) BeginLoad(c journal.Commit, floor int64) *Loading {
 	return w.loading
 }
 
-// Take takes a record of the journal; counts is set if its rows must be loaded. It fails with journal.ErrNotWhole
-// when the rows can't be read.
+// Take takes a record of the journal; counts is set to load its rows. Unreadable rows are a journal.ErrNotWhole.
 func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 	if r.Stream != l.commit.Stream {
 		return nil
@@ -100,9 +98,8 @@ func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
 // countEvery is after how many blocks memory is counted again.
 const countEvery = 32
 
-// Done has the Worker go on with what was loaded: each record once, of those from the floor on and below F. last is the
-// append that was loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no
-// use.
+// Done gives the Worker what was loaded: each record from the floor on and below F, once. last is the append that was
+// loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no use.
 func (l *Loading) Done(last journal.Link, now time.Time) error {
 	w := l.w
 	w.bins.Mu.Lock()

@@ -9,9 +9,8 @@ import (
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
 type Memory struct {
-	max int64
-	// whole is the Memory that this one is a share of, nil for no share.
-	whole *Memory
+	max   int64
+	whole *Memory // the Memory that this one is a share of, nil for no share
 	used  atomic.Int64
 	large sync.Mutex // held while a large record is taken, of the process's bound
 }
@@ -19,8 +18,7 @@ type Memory struct {
 // NewMemory returns a Memory with a bound of max bytes.
 func NewMemory(max int64) *Memory { return &Memory{max: max} }
 
-// Share returns a part of m: bytes that it counts count towards m too, and it is full at its own bound or when m is
-// full.
+// Share returns a part of m: its bytes count towards m too, and it is full at its own bound or when m is full.
 func (m *Memory) Share(part float64) *Memory {
 	return &Memory{max: int64(part * float64(m.max)), whole: m}
 }
@@ -58,8 +56,7 @@ func (u *memoryUse) set(held int64) {
 	}
 }
 
-// mustGo returns how many of the counted bytes that m has must be freed until m and the whole that it is a share of
-// are comfortable again.
+// mustGo returns how many of the counted bytes must be freed until m, and its whole, are comfortable again.
 func (m *Memory) mustGo(counted int64) int64 {
 	own := int64(float64(m.over()) * float64(counted) / float64(max(counted, m.Used())))
 	if m.whole == nil {

@@ -8,10 +8,9 @@ import (
 
 // pressure makes room in a Worker while memory is short (rule W11).
 type pressure struct {
-	w      *Worker
-	memory memoryUse
-	// shelved backs off from a shelf that has failed.
-	shelved retry.Backoff
+	w       *Worker
+	memory  memoryUse
+	shelved retry.Backoff // backs off from a shelf that has failed
 }
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
@@ -52,8 +51,7 @@ func (p *pressure) relieve(now time.Time) {
 }
 
 // shelve puts blocks on the shelf, first from the bins with most of them in memory, until wanted bytes are free. It
-// returns how many bytes it has freed. Blocks that the shelf fails to take stay in memory, and the shelf is left
-// alone for a while.
+// returns the bytes freed. After a failure blocks stay in memory, and the shelf rests.
 func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
 	if p.w.cfg.Shelf == nil || !p.shelved.Open(now) {
 		return 0

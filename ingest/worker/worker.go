@@ -42,8 +42,7 @@ type Assignment struct {
 	Partition int32
 	Stream    uint32
 	Position  int64 // offset to read next
-	// LogEnd is the end of the log at the time of the assignment.
-	LogEnd int64
+	LogEnd    int64 // end of the log at the time of the assignment
 	// Partitions is how many the topic has, 0 for one: a tenant's limits are shared out to them.
 	Partitions int
 	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one,
@@ -55,8 +54,7 @@ type Assignment struct {
 
 // Process is what the workers of a process share, and the time.
 type Process struct {
-	// Memory counts everything that the workers hold.
-	Memory   *Memory
+	Memory   *Memory // counts everything that the workers hold
 	Observer write.Observer
 	Now      time.Time
 }
@@ -98,8 +96,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 // Resume continues with the bins of a partition that was away for a while and has come back: another process may have
 // committed more, and stored chunks of chains that are known here or not (rule W8). Rows below the committed offset
 // are stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
-// already, and that was not read here or was deferred here. Rows of a create in flight leave when the create has been
-// answered.
+// already, and that was not read here or was deferred here. Rows of a create in flight leave after its answer.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.bins.Mu.Lock()
 	defer w.bins.Mu.Unlock()

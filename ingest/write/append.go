@@ -25,8 +25,7 @@ type Appends struct {
 	Flush    bool          // everything is to go there now
 	maxBytes int           // bytes of an append
 	marks    []bins.Marked // where the position was, the oldest first
-	// deferredNext is until when rows of chains that wait for a limit don't go to the journal before they are a
-	// block.
+	// deferredNext is until when rows of chains with deferrals don't go to the journal before they are a block.
 	deferredNext time.Time
 }
 
@@ -37,11 +36,9 @@ func NewAppends(w *Writer, limits *admit.Limits) *Appends {
 
 // Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
 const (
-	maxAppend = 850_000
-	// enough is from how many bytes on an append goes out at once.
-	enough = 128 << 10
-	// blockGuess is about how many bytes a block takes.
-	blockGuess = 640
+	maxAppend  = 850_000
+	enough     = 128 << 10 // bytes from which on an append goes out at once
+	blockGuess = 640       // bytes of a block, about
 )
 
 // Next returns the next append to the journal, nil when nothing is to go there now; ticked says that some time
@@ -145,10 +142,9 @@ func (j *Appends) addTimes(a *Append) {
 type room uint8
 
 const (
-	added room = iota
-	// noRoom means that this append has no room for the record.
-	noRoom
-	tooLarge // for any
+	added    room = iota
+	noRoom        // the append is full
+	tooLarge      // for any
 )
 
 // add adds a record to an append, if there is room.

@@ -25,16 +25,12 @@ type DeadLetter struct {
 	// Unreadable is set when the dead letter covers a part of the log; the record's offset is then its first one.
 	Unreadable *admit.Unreadable
 
-	// Bytes counts memory.
-	Bytes int
-	// chain is the chain of a reading that had been deferred.
-	chain admit.Chain
-	// also has the other chains that it covers.
-	also map[admit.Chain]bool
+	Bytes int                  // memory
+	chain admit.Chain          // chain of a reading that had been deferred
+	also  map[admit.Chain]bool // other chains that it covers
 }
 
-// Headers returns the record's own headers, and the headers that say why the record was refused and what its offset
-// is.
+// Headers returns the record's own headers, and headers with its offset and why it was refused.
 func (d *DeadLetter) Headers() []admit.Header {
 	own := make([]admit.Header, 0, len(d.Record.Headers)+8)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
@@ -82,8 +78,7 @@ type deadLetters struct {
 	atOnce int // publications that may be under way
 	// published has the publications of the first dead letters, in their order, until all before are acknowledged.
 	published []*publication
-	// taken is how many dead letters the publications have.
-	taken int
+	taken     int // dead letters in these publications
 
 	ofRecord int // how many of the last are of one record
 	payloads int // and how many of those have its payload

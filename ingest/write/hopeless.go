@@ -13,8 +13,7 @@ import (
 // store takes other things: else it is an outage, which will end, and for which everything waits.
 const hopeless = 10 * time.Minute
 
-// Abandon turns rows that can't be written into dead letters, first the rows that take most memory, until there is
-// room.
+// Abandon turns rows that can't be written into dead letters, first those of the largest chains, until there is room.
 func (w *Writer) Abandon(over int64, now time.Time) {
 	if now.Sub(w.Queue.searched) < time.Second {
 		return // it looks through all stalled chains

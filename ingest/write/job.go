@@ -46,11 +46,9 @@ type Create struct {
 type Publish struct {
 	Result
 	DeadLetters []DeadLetter
-	// chain is set for a chunk that the store will never take, and nil for records that were refused.
-	chain *bins.Chain
-	// deferred is set for readings that had been deferred.
-	deferred bool
-	part     *publication
+	chain       *bins.Chain // a chunk's that the store will never take; nil for records that were refused
+	deferred    bool        // the readings had been deferred
+	part        *publication
 }
 
 // CatalogUpdate updates the catalog with what readings have shown of devices of a tenant.
@@ -83,16 +81,14 @@ type Stamp struct {
 // have them; after any other end they may be there all the same.
 type Append struct {
 	Result
-	// Topic is the topic that the journal belongs to.
-	Topic     string
+	Topic     string // the topic that the journal belongs to
 	Partition int32
 	Values    [][]byte
 
 	Base int64 // the answer: the offset of the first one
 
 	nonce journal.Nonce
-	// sent has the source of every value, in the order of the values.
-	sent  []sentBlock
+	sent  []sentBlock // source of every value, in the order of the values
 	bytes int
 }
 

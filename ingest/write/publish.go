@@ -22,17 +22,14 @@ type publisher struct {
 	Deferred deferredDeadLetters
 	retry    retry.Backoff
 
-	// unstorable lists chains with flights that will become dead letters.
-	unstorable queue.FIFO[*bins.Chain]
-	// running is how many of the unstorable chains are in flight.
-	running int
+	unstorable queue.FIFO[*bins.Chain] // chains with flights that will become dead letters
+	running    int                     // how many of the unstorable chains are in flight
 }
 
 // deferredDeadLetters are the dead letters of readings that had been deferred. They come in no order of offsets.
 type deferredDeadLetters struct {
 	deadLetters
-	// lowest has the offsets of the dead letters.
-	lowest  minima
+	lowest  minima              // offsets of the dead letters
 	ofChain map[admit.Chain]int // how many of them are of a chain
 }
 

@@ -20,16 +20,12 @@ type queueKey struct {
 type tenantQueue struct {
 	key     queueKey
 	waiting queue.FIFO[*bins.Chain]
-	// probe goes before the waiting chains: it was refused because the container is missing.
-	probe *bins.Chain
-	busy  int // writes under way
-	// failing is the fault of the last attempt, None after a success.
-	failing bins.Fault
-	// since is when the container was found missing.
-	since time.Time
-	retry retry.Backoff // while the container is missing one chain asks for all
-	// ringed is set while the queue is in the ring.
-	ringed bool
+	probe   *bins.Chain   // goes before the waiting chains: it was refused because the container is missing
+	busy    int           // writes under way
+	failing bins.Fault    // fault of the last attempt, None after a success
+	since   time.Time     // time at which the container was found missing
+	retry   retry.Backoff // while the container is missing one chain asks for all
+	ringed  bool          // the queue is in the ring
 }
 
 // parked reports whether the queue's container is missing.
@@ -54,19 +50,16 @@ func (l *tenantQueue) pop() *bins.Chain {
 // turns, neither a tenant nor a period takes all writes, a queue that fails takes few, and one without a container one,
 // now and then. So what can't be written never delays what can.
 type writeQueue struct {
-	max    int
-	Busy   int // writes under way
-	queues map[queueKey]*tenantQueue
-	// ring lists the queues with chains that wait, in the order of their turns.
-	ring    queue.FIFO[*tenantQueue]
+	max     int
+	Busy    int // writes under way
+	queues  map[queueKey]*tenantQueue
+	ring    queue.FIFO[*tenantQueue] // queues with chains that wait, in the order of their turns
 	tenants map[string]int
 	periods map[telemetry.Day]int
 
 	Snapshot *control.Snapshot // the newest one that the Worker was given
-	// success is when the last lookup or create succeeded.
-	success time.Time
-	// searched is when chains were last searched for hopeless ones.
-	searched time.Time
+	success  time.Time         // the last lookup or create that succeeded
+	searched time.Time         // the last search for hopeless chains
 }
 
 func newWriteQueue(max int) writeQueue {

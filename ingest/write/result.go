@@ -10,8 +10,7 @@ import (
 // Result is how an attempt at a Job ended. The zero Result is success.
 type Result struct {
 	Fault bins.Fault
-	// After is how long the store wants to be left alone, for Busy.
-	After time.Duration
+	After time.Duration // how long the store wants to be left alone, for Busy
 }
 
 // Failed records how the attempt ended; the caller calls it before Worker.Done.

@@ -12,13 +12,11 @@ import (
 type stamps struct {
 	cfg *Config
 
-	// candidate is the mark of a record for the next Stamp.
-	candidate *control.Mark
-	Unmarked  bool // the stream has no mark of this partition: nothing may be created
-	running   bool // a Stamp is in flight
-	// at is when the last Stamp was made.
-	at    time.Time
-	retry retry.Backoff
+	candidate *control.Mark // mark of a record for the next Stamp
+	Unmarked  bool          // the stream has no mark of this partition: nothing may be created
+	running   bool          // a Stamp is in flight
+	at        time.Time     // time of the last Stamp
+	retry     retry.Backoff
 }
 
 // Done takes a Stamp back.

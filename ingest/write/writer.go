@@ -35,8 +35,7 @@ type Writer struct {
 	bins     *bins.Bins
 	observer Observer
 
-	// Queue hands out the chains that wait to be cut, or to be resumed after a failure.
-	Queue     writeQueue
+	Queue     writeQueue // chains that wait to be cut, or to be resumed after a failure
 	Awaiting  awaiting
 	Publisher publisher
 	Stamps    stamps
@@ -56,10 +55,8 @@ func New(cfg Config, b *bins.Bins, o Observer) *Writer {
 
 // awaiting is the chains that must be cut and can't be yet.
 type awaiting struct {
-	// deadLetters has sealed chains, in the order of their seals.
-	deadLetters queue.FIFO[*bins.Chain]
-	// deferred has the chains with deferred readings that became dead letters, until these are acknowledged.
-	deferred queue.FIFO[*bins.Chain]
+	deadLetters queue.FIFO[*bins.Chain] // sealed chains, in the order of their seals
+	deferred    queue.FIFO[*bins.Chain] // chains that wait for dead letters of their deferred readings
 	// Tenant has the chains that wait for a snapshot that has their tenant, or is newer than their rows (rule E-R3).
 	Tenant queue.FIFO[*bins.Chain]
 	// snapshot is when the last snapshot was read that lacked the tenant or was not newer than the rows.

@@ -8,8 +8,7 @@ import (
 
 // Ref locates a piece and has its checksum, in 16 bytes. The zero Ref refers to no piece.
 type Ref struct {
-	// segment is the number of the segment, from 1; a number is never given twice.
-	segment uint32
+	segment uint32 // number of the segment, from 1; never given twice
 	offset  uint32
 	length  uint32
 	sum     uint32 // CRC-32C of the piece

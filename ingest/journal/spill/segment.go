@@ -30,10 +30,8 @@ type segment struct {
 
 	// The Store's mu guards these.
 
-	// pieces counts the live pieces.
-	pieces int
-	// size is the bytes of all pieces, live or not.
-	size int64
+	pieces int   // live ones
+	size   int64 // bytes of all pieces, live or not
 }
 
 // close gives the file back to the disk. It can't be of use any more, so an error means nothing. No segment is none.

@@ -21,11 +21,10 @@ type Store struct {
 	// Held while a piece is written. Guards each segment's end; taken before mu.
 	writing sync.Mutex
 
-	mu      sync.RWMutex // guards what follows; never held while a file is worked on
-	current uint32       // number of the segment that is written to; changes under writing too
-	// segments has the segments with live pieces, and the current one; it is nil once the Store is closed.
-	segments map[uint32]*segment
-	live     int64 // bytes
+	mu       sync.RWMutex        // guards what follows; never held while a file is worked on
+	current  uint32              // number of the segment that is written to; changes under writing too
+	segments map[uint32]*segment // segments with live pieces, and the current one; nil once closed
+	live     int64               // bytes
 	onDisk   int64
 }
 
@@ -114,8 +113,7 @@ func (s *Store) extend(at *segment, n int) {
 	s.onDisk += int64(n)
 }
 
-// retire takes a segment without live pieces out of the Store and returns it, to be closed; nil if it must stay. The
-// caller holds mu.
+// retire removes a segment without live pieces and returns it to be closed, or nil. The caller holds mu.
 func (s *Store) retire(number uint32) *segment {
 	at := s.segments[number]
 	if at == nil || at.pieces > 0 {
