@@ -294,8 +294,8 @@ func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	return t.known, nil
 }
 
-// Refresh reads the catalog entries of devices again; tags that were asked for stay unchanged. It fails as Known
-// does.
+// Refresh reads the catalog entries of devices again; tags that were asked for stay as they were. It fails like
+// Known.
 func (t *Tags) Refresh(ctx context.Context) (*Known, error) {
 	t.known = nil
 	return t.Known(ctx)

@@ -24,8 +24,7 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 	}
 }
 
-// fewBytes is the length up to which counting the distinct bytes of a plane takes less time than a histogram of all
-// 256.
+// fewBytes is the length up to which counting a plane's distinct bytes takes less time than a histogram of all 256.
 const fewBytes = 256
 
 // estimate returns what zstd's Huffman coder would make of a plane.

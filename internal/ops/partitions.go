@@ -154,8 +154,7 @@ func (s HeatSource) Facts(ctx context.Context, req HeatRequest, now time.Time) (
 		BoughtRUs: bought.Throughput.RUs, Autoscale: bought.Throughput.Autoscale}, err
 }
 
-// devices returns the devices with most load on a container of chunks by the last record of devices, today's or
-// yesterday's. yesterday's.
+// devices returns the devices with most load on a container of chunks, by the last record of today or yesterday.
 func (s HeatSource) devices(ctx context.Context, reader *heatlog.Reader, container string, now time.Time) ([]heat.Share,
 	error) {
 	if _, _, ok := sharding.ParseContainer(container); !ok {

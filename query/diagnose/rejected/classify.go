@@ -19,8 +19,8 @@ type classifier struct {
 	decoder *decode.Decoder
 }
 
-// newClassifier makes one for dead letters of a topic. Those of a tenant's topic are the tenant's, whatever they
-// name.
+// newClassifier makes a classifier for a topic's dead letters. A tenant's topic makes them the tenant's, whatever
+// they name.
 func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	opts = opts.ForTopic(topic.Name)
 	opts.Set, opts.Schemas = decode.Names{Tenant: topic.Tenant}, nil
