@@ -165,8 +165,8 @@ func footnotes(b *bytes.Buffer, r Report) {
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
 }
 
-// baseCost returns the cost of the base containers, which the fleet's readings do not include. Autoscale is
-// billed by the highest throughput of each hour, a tenth of the maximum at least.
+// baseCost describes the cost of the base containers, which comes on top of the cost of the fleet's readings.
+// Autoscale is billed by every hour's highest throughput, a tenth of the maximum at least.
 func baseCost(base []store.ContainerState) string {
 	var containers []string
 	var price ru.Bill
