@@ -12,8 +12,8 @@ import (
 // the others leave.
 type fairness struct {
 	marks    queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
-	at       time.Time        // the last mark, and its end of the log
-	end      int64
+	at       time.Time        // time of the last mark
+	end      int64            // end of the log in that mark
 	lag      time.Duration
 	yielding bool // what was deferred still waits: the others are late
 

@@ -43,9 +43,8 @@ type Series struct {
 	Time                   int64
 }
 
-// Stored returns the merge of all chunks: of each series and instant the value with the highest through. Chunks are
-// decoded only after a write, since tests that wait for something call Stored again and again. Callers must not change
-// the result.
+// Stored merges all chunks: every series and instant has the value with the highest through. Chunks are decoded only
+// after a write, since tests that wait for something call Stored again and again. Callers must not change the result.
 func (s *Stores) Stored() map[Series]telemetry.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +67,7 @@ func (s *Stores) merged() map[Series]telemetry.Value {
 	return out
 }
 
-// Merge adds the values of a frame to out, where from says what each came from: the newest wins.
+// Merge adds the values of a frame to out, and their source to from: the newest value wins.
 func Merge(out map[Series]telemetry.Value, from map[Series]store.Source, device string, source store.Source,
 	f chunk.Frame) {
 	for _, g := range f.Groups {

@@ -46,7 +46,7 @@ type Create struct {
 type Publish struct {
 	Result
 	DeadLetters []DeadLetter
-	chain       *bins.Chain // a chunk's that the store will never take; nil for records that were refused
+	chain       *bins.Chain // set for a chunk that the store will never take, nil for refused records
 	deferred    bool        // the readings had been deferred
 	part        *publication
 }
