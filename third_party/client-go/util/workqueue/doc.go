@@ -1,0 +1,2 @@
+// Package workqueue is empty: a test of Prometheus imports the real one, and `go mod tidy` looks for it.
+package workqueue
