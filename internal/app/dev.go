@@ -195,8 +195,9 @@ func (d *dev) compose(ctx context.Context) error {
 		d.keepJournals(kafka.Journals{Sources: in.Kafka.Sources(d.topics), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)
-	if d.cfg.Rollups.Rollups {
-		if err := d.addRollups(d.cfg.Rollups.Maker, in.Hold, a); err != nil {
+	if maker := d.cfg.Rollups.Maker; d.cfg.Rollups.Rollups {
+		maker.Hold = cmp.Or(maker.Hold, in.Hold)
+		if err := d.addRollups(maker, a); err != nil {
 			return err
 		}
 	}

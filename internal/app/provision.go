@@ -303,21 +303,13 @@ func printShape(of provision.Printed, w io.Writer) {
 	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", of.MaxRUs)
 }
 
-// devSweepRUs is the budget of sweeps there.
-const devSweepRUs = 400
-
-// provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
-// is to use it: what ingest asks for is made at once. made is what of the account has just been made.
+// provisionFor adds the stages of provision, for the ingest of this process. It returns the directory as ingest is to
+// use it: what ingest asks for is made at once. made is what of the account has just been made.
 func (p *process) provisionFor(
 	ctx context.Context, a account, cfg DevConfig, made []string,
 ) (ingest.Directory, error) {
-	with := provision.Config{
-		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(), Now: a.client.Clock().Now,
-		Poll:   30 * time.Second, // ingest in this process wakes it
-		Logger: p.partLogger("provision"), Registerer: p.metrics,
-		Actions: ops.ActionsOf(a.client, "provision", p.partLogger("provision")), Lease: ops.ProvisionLease(a.client),
-		New: made,
-	}
+	with := provision.Config{Containers: a.client.Containers(), Policy: provision.DevPolicy(), New: made,
+		Poll: 30 * time.Second} // ingest in this process wakes it
 	with.Policy.RollupsRUs = ops.RollupsRUs
 	cfg.Shape.set(&with, a.client)
 	if with.Profile == provision.Auto { // throughput follows the load, as it does on an account
@@ -328,25 +320,14 @@ func (p *process) provisionFor(
 	if with.Comes, err = ops.NewTenant(cfg.Tenants.Retention); err != nil {
 		return nil, err
 	}
-	containers, err := provision.New(with)
+	containers, err := p.addProvision(ctx, with, a, cfg.Balance, PolicyConfig{SweepRUs: 400, ErasureRUs: 400})
 	if err != nil {
 		return nil, err
 	}
-	if err := containers.SetPeriod(ctx); err != nil { // before tenants come, which begin with it
-		return nil, err
-	}
-	p.add("provision", containers.Run)
-	p.keepCatalogs(a.client, a.directory)
-	p.keepTags(a.client, a.directory)
-	p.sweepHiddenDays(a.client, a.directory, devSweepRUs)
-	p.sweepErasures(a.client, a.directory, devSweepRUs)
-	balance := cfg.Balance
-	balance.Future = max(balance.Future, cfg.Ingest.Future)
-	p.addBalancer(balance, a.client, a.directory)
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 
-// provisionAlways makes the base of the account, waiting until it answers, and adds the stage that makes containers.
+// provisionAlways makes the base of the account, waiting until it answers, and adds the stages of provision.
 func (p *process) provisionAlways(
 	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig, comes *control.Tenant,
 ) (*provision.Provisioner, error) {
@@ -362,28 +343,32 @@ func (p *process) provisionAlways(
 	}); err != nil {
 		return nil, err
 	}
-	log := p.partLogger("provision")
 	directory := ops.DirectoryOf(c, control.DirectoryConfig{Feed: c.Feed(), Logger: p.Logger, Lead: cfg.Balance.lead()})
-	with := provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c), Every: cfg.Every,
-		Logger: log, Registerer: p.metrics, Actions: ops.ActionsOf(c, "provision", log),
-		Directory: directory, Lease: ops.ProvisionLease(c), New: fresh, Now: c.Clock().Now,
-	}
+	with := provision.Config{Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c),
+		Every: cfg.Every, New: fresh, Comes: comes}
 	cfg.Shape.set(&with, c)
-	with.Comes = comes
+	return p.addProvision(ctx, with, account{c, directory}, cfg.Balance, cfg.Policy)
+}
+
+// addProvision adds the stages that make containers, look after what is stored, and decide epochs.
+func (p *process) addProvision(ctx context.Context, with provision.Config, a account, balance BalanceConfig,
+	sweeps PolicyConfig) (*provision.Provisioner, error) {
+	with.Logger, with.Registerer = p.partLogger("provision"), p.metrics
+	with.Directory, with.Now = a.directory, a.client.Clock().Now
+	with.Actions, with.Lease = ops.ActionsOf(a.client, "provision", with.Logger), ops.ProvisionLease(a.client)
 	made, err := provision.New(with)
 	if err != nil {
 		return nil, err
 	}
-	if err := made.SetPeriod(ctx); errors.Is(err, provision.ErrPeriod) {
+	if err := made.SetPeriod(ctx); errors.Is(err, provision.ErrPeriod) { // before tenants come, which begin with it
 		return nil, err // rounds try again where it fails for another reason
 	}
 	p.add("provision", made.Run)
-	p.keepCatalogs(c, directory)
-	p.keepTags(c, directory)
-	p.sweepHiddenDays(c, directory, cfg.Policy.SweepRUs)
-	p.sweepErasures(c, directory, cfg.Policy.ErasureRUs)
-	p.addBalancer(cfg.Balance, c, directory)
+	p.keepCatalogs(a.client, a.directory)
+	p.keepTags(a.client, a.directory)
+	p.sweepHiddenDays(a.client, a.directory, sweeps.SweepRUs)
+	p.sweepErasures(a.client, a.directory, sweeps.ErasureRUs)
+	p.addBalancer(balance, a.client, a.directory)
 	return made, nil
 }
 

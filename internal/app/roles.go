@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,9 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
-	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops"
+	"binnacle/internal/rollups"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
@@ -51,86 +52,20 @@ func (cfg IngestConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	need, err := cfg.needs()
+	r, err := cfg.roles("ingest")
 	if err != nil {
 		return err
 	}
-	if cfg.Check {
-		return roleCheck{account: cfg.Account, kafka: cfg.Kafka, needs: &need}.run(ctx, env)
-	}
-	return run(ctx, env, func(ctx context.Context, p *process) error {
-		admin, err := p.openAdmin(cfg.Admin)
-		if err != nil {
-			return err
-		}
-		heads, err := p.openHeads(cfg.Heads)
-		if err != nil {
-			return err
-		}
-		p.start()
-		p.dataDir = cfg.DataDir
-		client, err := p.connect(cfg.Account)
-		if err != nil {
-			return err
-		}
-		g, err := p.openBackends(ctx, client, cfg.Kafka, cfg.directory())
-		if err != nil {
-			return err
-		}
-		in, err := p.ingestFrom(cfg, g)
-		if err != nil {
-			return err
-		}
-		if err := p.serveHeads(cfg.Heads, in, heads); err != nil {
-			return err
-		}
-		fmt.Fprintf(p.Stdout, "binnacle ingest\n  kafka   %s  topics %s\n  cosmos  %s\n  heads   %s\n  admin   http://%s\n",
-			strings.Join(cfg.Kafka.Brokers, ","), need.topics, cfg.Account.Cosmos, heads.addr(), admin.addr())
-		return nil
-	})
+	return r.run(ctx, env)
 }
 
-func (c IngestConfig) needs() (needs, error) {
-	set, err := c.Ingest.Set()
-	return needs{topics: set, deadLetters: true, journals: c.Ingest.UseJournal == "on"}, err
-}
-
-// backends are the servers that the roles of a process use.
-type backends struct {
-	account
-	cluster *kafka.Client
-}
-
-// openBackends waits until the account answers and provision has created its base, and connects to the cluster.
-func (p *process) openBackends(
-	ctx context.Context, client *cosmos.Client, cluster kafka.Config, tenants control.DirectoryConfig,
-) (g backends, err error) {
-	if g.account, err = p.waitForAccount(ctx, client, tenants); err != nil {
-		return g, err
-	}
-	g.cluster, err = p.openKafka(cluster)
-	return g, err
-}
-
-func (c IngestConfig) directory() control.DirectoryConfig {
-	tenants := c.Tenants
-	tenants.Lead = ops.Lead(c.Ingest.Future)
-	return tenants
-}
-
-func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, error) {
-	in := cfg.Ingest
-	in.Register, in.Kafka = cfg.Register, g.cluster
-	if cfg.DataDir != "" {
-		in.SpillDir = filepath.Join(cfg.DataDir, "spill")
-	}
-	ingester, err := p.newIngest(ingestRole{cfg: in, writes: cfg.Writes, registry: cfg.Registry, account: g.account,
-		directory: g.account.directory})
-	if err != nil {
-		return nil, err
-	}
-	p.add("ingest", ingester.Run)
-	return ingester, nil
+// roles returns the role of the ingester.
+func (cfg IngestConfig) roles(name string) (roles, error) {
+	set, err := cfg.Ingest.Set()
+	need := &needs{topics: set, deadLetters: true, journals: cfg.Ingest.UseJournal == "on"}
+	cfg.Tenants.Lead = ops.Lead(cfg.Ingest.Future)
+	return roles{name: name, account: cfg.Account, kafka: cfg.Kafka, admin: cfg.Admin, check: cfg.Check, needs: need,
+		tenants: cfg.Tenants, ingest: &cfg, messages: cfg.Ingest.Decode}, err
 }
 
 // QueryRoleConfig sets `binnacle query`.
@@ -172,40 +107,9 @@ func (cfg QueryRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Check {
-		return roleCheck{cfg.Account, cfg.Kafka, &needs{topics: set}, &cfg.Heads}.run(ctx, env)
-	}
-	return run(ctx, env, func(ctx context.Context, p *process) error {
-		heads, err := p.findHeads(cfg.Heads)
-		if err != nil {
-			return err
-		}
-		admin, err := p.openAdmin(cfg.Admin)
-		if err != nil {
-			return err
-		}
-		api, err := p.openAPI(cfg.Query)
-		if err != nil {
-			return err
-		}
-		p.start()
-		client, err := p.connect(cfg.Account)
-		if err != nil {
-			return err
-		}
-		g, err := p.openBackends(ctx, client, cfg.Kafka, control.DirectoryConfig{})
-		if err != nil {
-			return err
-		}
-		err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: cfg.Admin.Hosts, account: g.account,
-			heads: heads, from: deadLetterSource{g.cluster, set, cfg.Messages}, api: api})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(p.Stdout, "binnacle query\n  api     %s\n  heads   %s\n  cosmos  %s\n  admin   http://%s\n",
-			cfg.Query.url(api), strings.Join(cfg.Heads.Names, ","), cfg.Account.Cosmos, admin.addr())
-		return nil
-	})
+	return roles{name: "query", account: cfg.Account, kafka: cfg.Kafka, admin: cfg.Admin, check: cfg.Check,
+		needs: &needs{topics: set}, heads: &cfg.Heads, query: &cfg.Query, access: cfg.Access,
+		messages: cfg.Messages}.run(ctx, env)
 }
 
 // ServeConfig sets `binnacle serve`: all roles in one process on real servers.
@@ -231,93 +135,177 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := errors.Join(append(faults, cfg.Rollups.Maker.Validate(), cfg.Ingest.Validate())...); err != nil {
 		return err
 	}
-	need, err := cfg.Ingest.needs()
+	r, err := cfg.Ingest.roles("serve")
 	if err != nil {
 		return err
 	}
-	if in := cfg.Ingest; in.Check {
-		return roleCheck{in.Account, in.Kafka, &need, cfg.others()}.run(ctx, env)
+	r.query, r.access = &cfg.Query, cfg.Access
+	if len(cfg.Others) > 0 {
+		r.heads = &HeadsConfig{Names: cfg.Others, HeadsTrust: cfg.Ingest.Heads.HeadsTrust}
 	}
-	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg, need.topics) })
+	if cfg.Rollups.Rollups {
+		r.rollups = &cfg.Rollups.Maker
+		r.rollups.Hold = cmp.Or(r.rollups.Hold, cfg.Ingest.Ingest.Hold)
+	}
+	if cfg.Provision {
+		r.provision = &ProvisionConfig{Account: r.account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance,
+			Shape: cfg.Shape}
+		r.provision.Balance.Future = max(cfg.Balance.Future, cfg.Ingest.Ingest.Future)
+	}
+	return r.run(ctx, env)
 }
 
-// others returns how the ingesters are found, or nil if this is the only one.
-func (c ServeConfig) others() *HeadsConfig {
-	if len(c.Others) == 0 {
-		return nil
-	}
-	return &HeadsConfig{Names: c.Others, HeadsTrust: c.Ingest.Heads.HeadsTrust}
+// roles are the roles of a process on a Kafka cluster and an account; nil is none.
+type roles struct {
+	name    string
+	account ops.AccountConfig
+	kafka   kafka.Config
+	admin   AdminConfig
+	check   bool
+	needs   *needs       // nil: the roles have nothing to do with Kafka
+	heads   *HeadsConfig // nil: queries read the heads of this process alone
+	tenants control.DirectoryConfig
+
+	provision *ProvisionConfig
+	ingest    *IngestConfig
+	rollups   *rollups.Config
+	query     *QueryConfig
+	access    AccessConfig
+	messages  decode.Options // of the dead letters that queries read
 }
 
-func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set) error {
-	in := cfg.Ingest
-	var others store.Heads
-	if c := cfg.others(); c != nil {
-		var err error
-		if others, err = p.findHeads(*c); err != nil {
+// run checks what the roles need, or runs them until the context ends, and returns nil then.
+func (r roles) run(ctx context.Context, env ops.Env) error {
+	if r.check {
+		return roleCheck{r.account, r.kafka, r.needs, r.heads}.run(ctx, env)
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error {
+		o := &openRoles{process: p, roles: r}
+		if err := o.listen(); err != nil {
+			return err
+		}
+		p.start()
+		if err := o.open(ctx); err != nil {
+			return err
+		}
+		return o.announce()
+	})
+}
+
+// openRoles is what the roles of a process have opened.
+type openRoles struct {
+	*process
+	roles
+	asked        store.Heads // heads that queries read; nil: those of this process alone
+	adminAt, api listener
+	headsAt      listener
+	cluster      *kafka.Client
+	opened       account
+}
+
+// listen opens the listeners, so that their faults show before anything runs.
+func (o *openRoles) listen() (err error) {
+	if o.heads != nil {
+		if o.asked, err = o.findHeads(*o.heads); err != nil {
 			return err
 		}
 	}
-	admin, err := p.openAdmin(in.Admin)
+	if o.adminAt, err = o.openAdmin(o.admin); err != nil {
+		return err
+	}
+	if o.ingest != nil {
+		if o.headsAt, err = o.openHeads(o.ingest.Heads); err != nil {
+			return err
+		}
+		o.dataDir = o.ingest.DataDir
+	}
+	if o.query != nil {
+		o.api, err = o.openAPI(*o.query)
+	}
+	return err
+}
+
+// open waits until the account answers and provision has created its base, and adds the stages of the roles.
+func (o *openRoles) open(ctx context.Context) error {
+	client, err := o.connect(o.account)
 	if err != nil {
 		return err
 	}
-	heads, err := p.openHeads(in.Heads)
-	if err != nil {
-		return err
-	}
-	api, err := p.openAPI(cfg.Query)
-	if err != nil {
-		return err
-	}
-	p.start()
-	p.dataDir = in.DataDir
-	client, err := p.connect(in.Account)
-	if err != nil {
-		return err
-	}
-	if cfg.Provision {
-		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy, Balance: cfg.Balance,
-			Shape: cfg.Shape}
-		made.Balance.Future = max(made.Balance.Future, in.Ingest.Future)
-		comes, err := ops.NewTenant(in.Tenants.Retention)
+	if o.provision != nil {
+		comes, err := ops.NewTenant(o.tenants.Retention)
 		if err != nil {
 			return err
 		}
-		if _, err := p.provisionAlways(ctx, client, made, comes); err != nil {
+		if _, err := o.provisionAlways(ctx, client, *o.provision, comes); err != nil {
 			return err
 		}
 	}
-	g, err := p.openBackends(ctx, client, in.Kafka, in.directory())
-	if err != nil {
+	if o.opened, err = o.waitForAccount(ctx, client, o.tenants); err != nil {
 		return err
 	}
-	if cfg.Provision && in.Ingest.UseJournal == "on" {
-		p.keepJournals(kafka.Journals{Sources: g.cluster.Sources(set), Keep: defaultJournalKeep}, journalCheckEvery)
+	if o.needs != nil {
+		if o.cluster, err = o.openKafka(o.kafka); err != nil {
+			return err
+		}
+		if o.provision != nil && o.needs.journals {
+			o.keepJournals(kafka.Journals{Sources: o.cluster.Sources(o.needs.topics), Keep: defaultJournalKeep},
+				journalCheckEvery)
+		}
 	}
-	ingester, err := p.ingestFrom(in, g)
-	if err != nil {
-		return err
-	}
-	if err := p.serveHeads(in.Heads, ingester, heads); err != nil {
-		return err
-	}
-	if others == nil {
-		others = ingester
-	}
-	if cfg.Rollups.Rollups {
-		if err := p.addRollups(cfg.Rollups.Maker, in.Ingest.Hold, g.account); err != nil {
+	if o.ingest != nil {
+		if err := o.openIngest(); err != nil {
 			return err
 		}
 	}
-	err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: in.Admin.Hosts, account: g.account,
-		heads: others, from: deadLetterSource{g.cluster, set, in.Ingest.Decode}, api: api})
+	if o.rollups != nil {
+		if err := o.addRollups(*o.rollups, o.opened); err != nil {
+			return err
+		}
+	}
+	if o.query == nil {
+		return nil
+	}
+	return o.newQuery(queryRole{cfg: *o.query, access: o.access, hosts: o.admin.Hosts, account: o.opened,
+		heads: o.asked, from: deadLetterSource{o.cluster, o.needs.topics, o.messages}, api: o.api})
+}
+
+// openIngest adds the stage of the ingester, and serves its heads.
+func (o *openRoles) openIngest() error {
+	in := o.ingest.Ingest
+	in.Register, in.Kafka = o.ingest.Register, o.cluster
+	if o.dataDir != "" {
+		in.SpillDir = filepath.Join(o.dataDir, "spill")
+	}
+	ingester, err := o.newIngest(ingestRole{cfg: in, writes: o.ingest.Writes, registry: o.ingest.Registry,
+		account: o.opened, directory: o.opened.directory})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topics %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+
-		"http://%s\n",
-		strings.Join(in.Kafka.Brokers, ","), set, in.Account.Cosmos, cfg.Query.url(api), heads.addr(),
-		admin.addr())
-	return nil
+	o.add("ingest", ingester.Run)
+	if o.asked == nil {
+		o.asked = ingester
+	}
+	return o.serveHeads(o.ingest.Heads, ingester, o.headsAt)
+}
+
+// announce prints which servers the roles use, and where they listen.
+func (o *openRoles) announce() error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "binnacle %s\n", o.name)
+	if o.needs != nil {
+		fmt.Fprintf(&b, "  kafka   %s  topics %s\n", strings.Join(o.kafka.Brokers, ","), o.needs.topics)
+	}
+	fmt.Fprintf(&b, "  cosmos  %s\n", o.account.Cosmos)
+	if o.query != nil {
+		fmt.Fprintf(&b, "  api     %s\n", o.query.url(o.api))
+	}
+	switch {
+	case o.ingest != nil:
+		fmt.Fprintf(&b, "  heads   %s\n", o.headsAt.addr())
+	case o.heads != nil:
+		fmt.Fprintf(&b, "  heads   %s\n", strings.Join(o.heads.Names, ","))
+	}
+	fmt.Fprintf(&b, "  admin   http://%s\n", o.adminAt.addr())
+	_, err := o.Stdout.Write([]byte(b.String()))
+	return err
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
@@ -36,34 +34,13 @@ func (cfg RollupsRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := errors.Join(append(faults, cfg.Rollups.Validate())...); err != nil {
 		return err
 	}
-	if cfg.Check {
-		return roleCheck{account: cfg.Account}.run(ctx, env)
-	}
-	return run(ctx, env, func(ctx context.Context, p *process) error {
-		admin, err := p.openAdmin(cfg.Admin)
-		if err != nil {
-			return err
-		}
-		p.start()
-		client, err := p.connect(cfg.Account)
-		if err != nil {
-			return err
-		}
-		a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
-		if err != nil {
-			return err
-		}
-		if err := p.addRollups(cfg.Rollups, ops.DefaultHold, a); err != nil {
-			return err
-		}
-		fmt.Fprintf(p.Stdout, "binnacle rollups\n  cosmos  %s\n  admin   http://%s\n", cfg.Account.Cosmos, admin.addr())
-		return nil
-	})
+	cfg.Rollups.Hold = cmp.Or(cfg.Rollups.Hold, ops.DefaultHold)
+	return roles{name: "rollups", account: cfg.Account, admin: cfg.Admin, check: cfg.Check,
+		rollups: &cfg.Rollups}.run(ctx, env)
 }
 
-// addRollups builds the role and adds its stage. hold is the ingesters' where the settings do not say.
-func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) error {
-	cfg.Hold = cmp.Or(cfg.Hold, hold)
+// addRollups builds the role and adds its stage.
+func (p *process) addRollups(cfg rollups.Config, a account) error {
 	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
 	cfg.Lease = ops.LeasesOf(a.client, "rollups")
 	cfg.Logger, cfg.Metrics = p.partLogger("rollups"), p.metrics
