@@ -8,11 +8,12 @@ import (
 
 // Entry is a key with its value, and a body where it was set with one. It never changes.
 type Entry struct {
-	// data is the key, the value, and the body where it is in memory.
-	data     []byte
-	keyLen   uint32
-	valueLen uint32
-	bodyLen  uint32
+	// data is the key and the value. A scan reads it of every entry, so the body is kept apart from it.
+	data    []byte
+	keyLen  uint32
+	bodyLen uint32
+	// body is in memory; nil where it is in a segment.
+	body []byte
 
 	// segment is where the entry was written; nil: nowhere, the body is in data.
 	segment *segment
@@ -22,14 +23,10 @@ type Entry struct {
 
 // newEntry copies an operation.
 func newEntry(o *operation, withBody bool) *Entry {
-	e := &Entry{keyLen: uint32(len(o.key)), valueLen: uint32(len(o.value)), bodyLen: uint32(len(o.body))}
-	n := len(o.key) + len(o.value)
+	e := &Entry{keyLen: uint32(len(o.key)), bodyLen: uint32(len(o.body))}
+	e.data = append(append(make([]byte, 0, len(o.key)+len(o.value)), o.key...), o.value...)
 	if withBody {
-		n += len(o.body)
-	}
-	e.data = append(append(make([]byte, 0, n), o.key...), o.value...)
-	if withBody {
-		e.data = append(e.data, o.body...)
+		e.body = append(make([]byte, 0, len(o.body)), o.body...)
 	}
 	return e
 }
@@ -38,15 +35,12 @@ func newEntry(o *operation, withBody bool) *Entry {
 func (e *Entry) Key() []byte { return e.data[:e.keyLen:e.keyLen] }
 
 // Value returns the value. It must not be changed.
-func (e *Entry) Value() []byte {
-	end := e.keyLen + e.valueLen
-	return e.data[e.keyLen:end:end]
-}
+func (e *Entry) Value() []byte { return e.data[e.keyLen:] }
 
 // Body returns the body, in buf where it has room. It must not be changed.
 func (e *Entry) Body(buf []byte) ([]byte, error) {
 	if e.segment == nil {
-		return e.data[e.keyLen+e.valueLen:], nil
+		return e.body, nil
 	}
 	if uint32(cap(buf)) < e.bodyLen {
 		buf = make([]byte, e.bodyLen)
@@ -65,7 +59,7 @@ func (e *Entry) Body(buf []byte) ([]byte, error) {
 func (e *Entry) Stored() bool { return e.segment != nil }
 
 // size returns about how many bytes of its segment the entry fills.
-func (e *Entry) size() int64 { return int64(e.keyLen) + int64(e.valueLen) + int64(e.bodyLen) + 8 }
+func (e *Entry) size() int64 { return int64(len(e.data)) + int64(e.bodyLen) + 8 }
 
 // less orders entries by their keys.
 func less(a, b *Entry) bool { return bytes.Compare(a.Key(), b.Key()) < 0 }

@@ -34,12 +34,23 @@ func (v *View) Get(key []byte) *Entry {
 // Ascend visits the entries from a key on, before another; high nil is the end.
 func (v *View) Ascend(low, high []byte) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		if high == nil {
-			v.tree.AscendGreaterOrEqual(probe(low), yield)
+		if high != nil && bytes.Compare(low, high) >= 0 {
 			return
 		}
-		v.tree.AscendRange(probe(low), probe(high), yield)
+		end := v.from(high)
+		v.tree.AscendGreaterOrEqual(probe(low), func(e *Entry) bool { return e != end && yield(e) })
 	}
+}
+
+// from returns the first entry from a key on; nil for none, and for the key nil.
+func (v *View) from(key []byte) (first *Entry) {
+	if key != nil {
+		v.tree.AscendGreaterOrEqual(probe(key), func(e *Entry) bool {
+			first = e
+			return false
+		})
+	}
+	return first
 }
 
 // Descend visits the same entries from the last to the first.
