@@ -84,7 +84,7 @@ bench-peers: ## Readings from Kafka, JSON and line protocol: binnacle's ingester
 RATE := 100000
 FRESH := 30s
 
-bench-fresh: ## How soon a reading is answered after the broker's acknowledgement, at RATE=100000 values/s for FRESH=30s; CPU of each role
+bench-fresh: ## How soon a reading is answered after the broker's acknowledgement, at RATE=100000 values/s for FRESH=30s, a failure if strict is sooner; CPU of each role
 	go test -count=1 -timeout 0 -run '^TestReadingsAreVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
 
 bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 devices come in: how fast the next one catches up, RU

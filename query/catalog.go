@@ -25,8 +25,22 @@ type Known struct {
 	stored  *control.CatalogCopy
 	// updates is the catalog entries of devices with updates of heads.
 	updates *catalog.Index
-	version uint64
-	gap     error
+	// of is the versions of the catalog and of the updates that the entries were merged of.
+	of  [2]uint64
+	gap error
+
+	mu     sync.Mutex // guards below
+	sum    TagsSum
+	summed bool
+}
+
+// knownKey is the key of what was known of a tenant last, in the room.
+type knownKey struct{ tenant string }
+
+// lastKnown returns what was known of a tenant last, nil for nothing.
+func (q *Querier) lastKnown(tenant string) *Known {
+	k, _ := q.kept.Get(knownKey{tenant}).(*Known)
+	return k
 }
 
 // Known asks the heads for updates, then reads the catalog: as it was at most Config.TagsAge ago, or now if heads have
@@ -45,12 +59,16 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	if err != nil {
 		return nil, piece.Unavailable(ctx, "read the catalog", err)
 	}
+	of := [2]uint64{held.Version(), updates.Version}
 	if gap == nil {
 		q.versions.set(tenant, updates.Version)
+		if last := q.lastKnown(tenant); last != nil && last.stored == held && last.of == of {
+			return last, nil
+		}
 	} else {
 		q.silent.Do(func() { q.cfg.Logger.Warn("new devices of heads not read", "error", gap) })
 	}
-	k := &Known{querier: q, tenant: tenant, stored: held, version: updates.Version, gap: gap, updates: catalog.NewIndex()}
+	k := &Known{querier: q, tenant: tenant, stored: held, of: of, gap: gap, updates: catalog.NewIndex()}
 	var merged []catalog.Entry
 	held.Use(func(x *catalog.Index) {
 		for _, n := range catalog.MergeEntries(updates.Devices) {
@@ -65,6 +83,9 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 		}
 	})
 	k.updates.Add(catalog.Page{Entries: merged})
+	if gap == nil {
+		q.kept.Put(knownKey{tenant}, k, k.updates.Bytes())
+	}
 	return k, nil
 }
 
@@ -72,17 +93,10 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 type updateVersions struct {
 	mu   sync.Mutex // guards below
 	seen map[string]uint64
-	sums map[string]tagsSum
 }
 
 // TagsSum is a sum of tags. Only this process has the same one.
 type TagsSum [2]uint64
-
-// tagsSum is a sum, and the versions that it is of.
-type tagsSum struct {
-	of  [2]uint64
-	sum TagsSum
-}
 
 var tagSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
@@ -100,15 +114,15 @@ func (v *updateVersions) set(tenant string, version uint64) {
 }
 
 // TagsSum returns a sum of the tags of all devices. It is the same twice only if tags are; ok is false if devices may
-// be missing, or the catalog changes.
+// be missing, or the catalog has changed.
 func (k *Known) TagsSum() (sum TagsSum, ok bool) {
-	v := &k.querier.versions
-	of := k.versions()
-	v.mu.Lock()
-	known, ok := v.sums[k.tenant]
-	v.mu.Unlock()
-	if k.gap != nil || ok && known.of == of {
-		return known.sum, k.gap == nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.gap != nil || k.stored.Version() != k.of[0] {
+		return sum, false
+	}
+	if k.summed {
+		return k.sum, true
 	}
 	add := func(e catalog.Entry) bool {
 		if tags := e.TagLabels(); len(tags) > 0 {
@@ -120,17 +134,12 @@ func (k *Known) TagsSum() (sum TagsSum, ok bool) {
 		return true
 	}
 	k.selected(nil, func(stored, updates *catalog.Set) { Found{stored, updates}.All(add) })
-	if k.versions() != of {
+	if k.stored.Version() != k.of[0] {
 		return sum, false
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.sums[k.tenant] = tagsSum{of, sum}
+	k.sum, k.summed = sum, true
 	return sum, true
 }
-
-// versions returns the versions of what the catalog and heads know.
-func (k *Known) versions() [2]uint64 { return [2]uint64{k.stored.Version(), k.version} }
 
 // Gap returns why devices may be missing, nil if none are: every device with a reading that was acknowledged before
 // Known was called is known.
@@ -144,7 +153,7 @@ func (k *Known) Gap() []string {
 // Changed reports whether heads have updates of the tenant's devices since Known was called, or do not answer.
 func (k *Known) Changed(ctx context.Context) bool {
 	updates, err := k.querier.cfg.Heads.CatalogUpdates(ctx, k.tenant)
-	return err != nil || k.gap != nil || updates.Version != k.version
+	return err != nil || k.gap != nil || updates.Version != k.of[1]
 }
 
 // Entry returns the catalog entry of a device.

@@ -17,17 +17,21 @@ type Wanted struct {
 	Numbers          bool     // texts are no answer
 }
 
-// Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks the store
-// for nothing that was read within Config.TagsAge. It fails as Known does.
+// Hints returns why an answer to a request is empty, where the catalog has never seen a name of it. It asks nobody
+// while all names are among those that were known last: a name that was seen once stays seen. It fails as Known does.
 func (q *Querier) Hints(ctx context.Context, r Request) ([]string, error) {
 	if r.Metrics == nil && r.Devices == nil {
+		return nil, nil
+	}
+	of := Wanted{Metrics: r.Metrics, Devices: r.Devices}
+	if last := q.lastKnown(r.Tenant); last != nil && last.Hints(of) == nil {
 		return nil, nil
 	}
 	k, err := q.Known(ctx, r.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	hints := k.Hints(Wanted{Metrics: r.Metrics, Devices: r.Devices})
+	hints := k.Hints(of)
 	return hints[:min(len(hints), maxHints)], nil
 }
 
@@ -59,7 +63,10 @@ func (k *Known) Hints(of Wanted) (hints []string) {
 		}
 		hints = append(hints, hint)
 	}
-	metrics := k.Metrics(nil)
+	var metrics []Metric
+	if of.Metrics != nil {
+		metrics = k.Metrics(nil)
+	}
 	names := make([]string, len(metrics))
 	for i := range metrics {
 		names[i] = metrics[i].Metric
@@ -81,6 +88,9 @@ func (k *Known) Hints(of Wanted) (hints []string) {
 			}
 			say("device", id, all)
 		}
+	}
+	if len(of.Labels) == 0 {
+		return hints
 	}
 	if labels, all := k.labels(); all {
 		for _, name := range of.Labels {

@@ -152,7 +152,7 @@ func New(cfg Config) (*Querier, error) {
 	})
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer), silent: rate.Sometimes{Interval: silentEvery},
-		versions: updateVersions{seen: make(map[string]uint64), sums: make(map[string]tagsSum)},
+		versions: updateVersions{seen: make(map[string]uint64)},
 		devices: control.NewCatalogCache(control.CatalogCacheConfig{
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),

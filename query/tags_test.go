@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/querytest"
@@ -59,6 +60,54 @@ func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 // tag puts a device to a site.
 func (g *tagged) tag(device, site string) {
 	g.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"site": site}))
+}
+
+// updatesCounted counts how often heads are asked for updates of the catalog.
+type updatesCounted struct {
+	answering
+	asked int
+}
+
+// answering is store.Heads, under a name that its own method does not have.
+type answering interface{ store.Heads }
+
+func (u *updatesCounted) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
+	u.asked++
+	return u.answering.CatalogUpdates(ctx, tenant)
+}
+
+// An empty answer about names that were known before asks neither heads nor the store why it is empty: whoever asks
+// until a reading is there must not wait for lists of all devices. A name that was not known is looked for each time.
+func TestEmptyAnswerAsksNobodyWhy(t *testing.T) {
+	heads := &updatesCounted{}
+	g := newTagged(t, 3, func(c *query.Config) {
+		heads.answering = c.Heads
+		c.Heads = heads
+	})
+	hints := func(device, metric string) []string {
+		out, err := g.Hints(t.Context(), query.Request{Tenant: "acme", Devices: []string{device}, Metrics: []string{metric}})
+		require.NoError(t, err)
+		return out
+	}
+	require.Empty(t, hints("m001", "temp"))
+	asked, lists := heads.asked, g.lists
+	for range 5 {
+		g.world.Heads.SetUpdates("acme", controltest.Entry("new", nil, "hum"))
+		g.world.Now = g.world.Now.Add(time.Minute)
+		require.Empty(t, hints("m002", "temp"))
+	}
+	require.Equal(t, asked, heads.asked)
+	require.Equal(t, lists, g.lists)
+	require.Empty(t, hints("new", "hum"))
+	require.Equal(t, asked+1, heads.asked)
+	require.Empty(t, hints("new", "hum"), "it is among what was known last")
+	require.Equal(t, asked+1, heads.asked)
+	for n := range 3 {
+		require.Len(t, hints("gone", "temp"), 1)
+		require.Equal(t, asked+2+n, heads.asked)
+	}
+	g.world.Heads.SetUpdates("acme", controltest.Entry("gone", nil, "temp"))
+	require.Empty(t, hints("gone", "temp"))
 }
 
 // site is where an answer that begins now has a device.

@@ -229,6 +229,7 @@ func (c *Client) each(ctx context.Context, url string, request any, take func(ki
 		case k == faultKind:
 			return fault(m)
 		case k == endKind:
+			in.release()
 			return nil
 		default:
 			err = take(k, m)
@@ -447,6 +448,7 @@ func (s *rowStream) read() {
 		s.of, s.pending = of, &r
 	case k == endKind:
 		s.over = true
+		s.in.release()
 		s.in.close()
 	case k == faultKind:
 		s.err = fault(m)

@@ -135,21 +135,39 @@ func (s *sender) close() error {
 // receiver reads messages out of a zstd stream. It serves one goroutine.
 type receiver struct {
 	in  *bufio.Reader
+	zip *zstd.Decoder
 	buf []byte
 }
+
+// receivers keeps receivers for later streams: their windows and buffers are most of what a small answer takes.
+var receivers sync.Pool
 
 // maxWindow bounds the memory that a stream may ask for.
 const maxWindow = 8 << 20
 
 // newReceiver reads from r, without a goroutine: closing r ends the receiver.
 func newReceiver(r io.Reader) (*receiver, error) {
+	if old, ok := receivers.Get().(*receiver); ok && old.zip.Reset(r) == nil {
+		old.in.Reset(old.zip)
+		return old, nil
+	}
 	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}
-	return &receiver{in: bufio.NewReaderSize(zip, 64<<10)}, nil
+	return &receiver{in: bufio.NewReaderSize(zip, 64<<10), zip: zip}, nil
 }
+
+// release keeps the receiver for another stream. Its goroutine calls it once, and does not use the receiver any more.
+func (r *receiver) release() {
+	if r.zip.Reset(nil) == nil && cap(r.buf) <= maxKeptMessage {
+		receivers.Put(r)
+	}
+}
+
+// maxKeptMessage bounds the buffer of a receiver that is kept.
+const maxKeptMessage = 1 << 20
 
 // next reads a message; its content is valid until the next one. io.EOF means that the stream ended between two
 // messages.

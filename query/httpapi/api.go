@@ -89,7 +89,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	mux.HandleFunc("/api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newResponse(w, cfg.WriteTimeout).fail(problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
+		writeProblem(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
 			"no such endpoint: %.200s (see /api/v1/openapi.json)", r.URL.Path)})
 	})
 	return compress(mux), nil
@@ -103,6 +103,7 @@ type endpoint func(w *response, r *http.Request, tenant string) error
 func (a *api) serve(to route) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := newResponse(rw, a.cfg.WriteTimeout)
+		defer w.release()
 		w.spent, w.unsent = &store.Meter{}, isUnsent(r.Context())
 		r = r.WithContext(store.WithMeter(r.Context(), w.spent))
 		if !slices.Contains(to.methods, r.Method) {

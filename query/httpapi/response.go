@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"net/http"
+	"sync"
 	"time"
 
 	"binnacle/internal/store"
@@ -26,9 +27,19 @@ type response struct {
 
 func newResponse(w http.ResponseWriter, timeout time.Duration) *response {
 	r := &response{client: w, control: http.NewResponseController(w), timeout: timeout}
-	r.buf = bufio.NewWriterSize(sender{r}, holdBack)
+	r.buf = buffers.Get().(*bufio.Writer)
+	r.buf.Reset(sender{r})
 	r.allow()
 	return r
+}
+
+// buffers are buffers of responses that have ended, for later ones.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, holdBack) }}
+
+// release ends the use of the response.
+func (w *response) release() {
+	w.buf.Reset(nil)
+	buffers.Put(w.buf)
 }
 
 // allow gives the client time to take what is written next. A client that takes nothing would keep its query, with its
