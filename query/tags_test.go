@@ -76,8 +76,9 @@ func (u *updatesCounted) CatalogUpdates(ctx context.Context, tenant string) (sto
 	return u.answering.CatalogUpdates(ctx, tenant)
 }
 
-// An empty answer about names that were known before asks neither heads nor the store why it is empty: whoever asks
-// until a reading is there must not wait for lists of all devices. A name that was not known is looked for each time.
+// An empty answer about names that were known before asks neither heads nor the store why it is empty: a client that
+// asks until a reading is there must not wait for lists of all devices. A name that was not known is looked for each
+// time.
 func TestEmptyAnswerAsksNobodyWhy(t *testing.T) {
 	heads := &updatesCounted{}
 	g := newTagged(t, 3, func(c *query.Config) {
