@@ -144,3 +144,29 @@ func Overhead(doc []byte) (int, error) {
 	}
 	return len(doc) - r.dataBytes, nil
 }
+
+// ColumnBytes returns how many bytes of the document each of Columns takes. Columns of one packet divide it by their
+// values; instants and what the document has whatever its rows are left out.
+func (c *Chunk) ColumnBytes() []float64 {
+	out := make([]float64, len(c.columns))
+	for i := range c.columns {
+		out[i] = float64(len(c.columns[i].data))
+	}
+	for _, packet := range c.shared {
+		bytes, values := float64(len(packet.data)), 0.0
+		if packet.data == nil {
+			bytes = float64(len(c.data))
+		}
+		for _, h := range packet.holds {
+			if h.column >= 0 {
+				values += float64(c.columns[h.column].stats.Values())
+			}
+		}
+		for _, h := range packet.holds {
+			if h.column >= 0 && values > 0 {
+				out[h.column] += bytes * float64(c.columns[h.column].stats.Values()) / values
+			}
+		}
+	}
+	return out
+}

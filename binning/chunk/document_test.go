@@ -49,6 +49,14 @@ func TestHeaderRoundTrip(t *testing.T) {
 	h.From, h.To, h.Rows, h.Unique = 1795183200123, 1795183202123, 4, false
 	require.Equal(t, h, c.Header)
 	requireSame(t, f, doc)
+	bytes := 0.0
+	for _, n := range c.ColumnBytes() {
+		require.Positive(t, n)
+		bytes += n
+	}
+	overhead, err := chunk.Overhead(doc)
+	require.NoError(t, err)
+	require.LessOrEqual(t, bytes, float64(len(doc)-overhead), "columns take no more than instants and values")
 
 	f.Groups[1].Times[0] += 1
 	h.TTL, h.After = 0, -1

@@ -48,7 +48,7 @@ func (c Container) Storage() float64 {
 	if c.Database {
 		return 0
 	}
-	return max(ru.LeastGB, c.GB) * ru.StoragePerGB / ru.HoursPerMonth
+	return ru.Storage(c.GB) / ru.HoursPerMonth
 }
 
 // hourBody is the JSON of a document of an hour.

@@ -10,7 +10,15 @@ const (
 	PartitionGB = 50
 	// manualPerPartition is what one physical partition of a new manual container has.
 	manualPerPartition = 6_000
+	// serverlessRUs is what a serverless container serves up to its fifth physical partition, and serverlessMore what
+	// each further one adds (Azure Cosmos DB docs, serverless-performance).
+	serverlessRUs, serverlessMore, serverlessParts = 5_000, 1_000, 5
 )
+
+// ServerlessRUs returns the most RU/s that a serverless container of a number of physical partitions serves.
+func ServerlessRUs(partitions int) float64 {
+	return serverlessRUs + serverlessMore*float64(max(0, partitions-serverlessParts))
+}
 
 // Partitions returns the number of physical partitions that a container is created with: ceil(RU/6,000)
 // with manual throughput, ceil(max/10,000) with autoscale (Azure Cosmos DB docs,

@@ -20,6 +20,7 @@ var dataModel string
 
 var functions = template.FuncMap{
 	"n": figure,
+	"d": cents,
 	"fig": func(p *Plan, name string) string {
 		for _, f := range p.Figures {
 			if f.Name == name {
@@ -62,6 +63,9 @@ func chart(months []Figure) string {
 	}
 	var b strings.Builder
 	for _, m := range months {
+		if most < fraction {
+			return "nothing\n"
+		}
 		bar := strings.Repeat("█", int(50*m.P50/most)) + strings.Repeat("░", int(50*m.P95/most)-int(50*m.P50/most))
 		fmt.Fprintf(&b, "%-9s %s %s\n", m.Name, bar, m)
 	}
@@ -82,11 +86,12 @@ func (p *Plan) Model() (string, error) {
 	return fill(dataModel, struct {
 		*Plan
 		HasRollups, Shared      bool
+		Serverless, Autoscale   bool
 		Span, Name              string
 		DocumentBytes, DeviceGB float64
 		IndexRUs                [3]float64
-	}{p, p.option.rollups, p.option.shared, span, name, float64(chunk),
-		p.device.bytes * indexShare * 30.4 * float64(p.option.months) / 1e9,
+	}{p, p.option.rollups, p.option.way.shared(), p.option.way == serverless, p.option.way == autoscale, span, name,
+		float64(chunk), p.device.bytes * indexShare * 30.4 * float64(p.option.months) / 1e9,
 		[3]float64{write(5), ru.Stepped.Write(chunk, ru.NoIndex), write(13)}})
 }
 
@@ -100,34 +105,98 @@ func fill(text string, data any) (string, error) {
 	return out.String(), err
 }
 
-// Print writes a summary.
+// Print writes a summary: what a month costs by each way to buy, the cheapest first, and what it is made of.
 func (p *Plan) Print(w io.Writer) error {
-	rows := [][]string{{"FIRST MONTH", "5 %", "50 %", "95 %", "BASIS"}}
-	add := func(all []Figure) {
-		for _, f := range all {
+	fmt.Fprintf(w, "Cheapest: %s.\n", p.Chosen)
+	for _, text := range p.TooMuch {
+		fmt.Fprintln(w, text)
+	}
+	for _, x := range p.Others {
+		fmt.Fprintf(w, "Without Binnacle, %s: $%s a month.\n", x.Name, cents(x.P50))
+	}
+	rows := [][]string{{"WAY TO BUY", "$ A MONTH", "MORE", "CHEAPEST FOR", "WITH"}}
+	for _, x := range p.Ways {
+		if x.Why != "" {
+			rows = append(rows, []string{x.Way, "-", "-", x.Pays, "not to be had: " + x.Why})
+			continue
+		}
+		rows = append(rows, []string{x.Way, cents(x.P50), "+" + cents(x.More), x.Pays, x.With})
+	}
+	if err := p.section(w, rows); err != nil {
+		return err
+	}
+	rows = [][]string{{"CONTAINERS, " + strings.ToUpper(string(p.option.way)), "$ A MONTH"}}
+	for _, x := range p.Spans {
+		rows = append(rows, []string{x.Name, cents(x.P50)})
+	}
+	if err := p.section(w, rows); err != nil {
+		return err
+	}
+	rows = [][]string{{"RETENTION, DAYS", "GB KEPT", "$ A MONTH", "STORAGE, $", "LEAST RU/S FOR IT", "CHEAPEST"}}
+	for _, x := range p.Keeping {
+		rows = append(rows, []string{figure(x.Days), figure(x.GB), cents(x.Dollars), cents(x.Storage), figure(x.Forced),
+			x.Way + ", " + x.With})
+	}
+	if err := p.section(w, rows); err != nil {
+		return err
+	}
+	if err := p.section(w, p.Storage.rows()); err != nil {
+		return err
+	}
+	if len(p.Isolation) > 0 {
+		if err := p.section(w, p.isolationRows()); err != nil {
+			return err
+		}
+	}
+	if err := p.section(w, p.figureRows("FIRST MONTH", p.Figures)); err != nil {
+		return err
+	}
+	title := fmt.Sprintf("BILL OF MONTH %d", p.Workload.Months)
+	if err := p.section(w, p.figureRows(title, p.Bill, p.Others)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n\nBy month, in dollars (5 to 95 %%):\n%s\nRequest units are modelled, prices are "+
+		"list prices. --out DIR writes the whole plan.\n", p.Rollups, chart(p.Months))
+	return err
+}
+
+func (p *Plan) section(w io.Writer, rows [][]string) error {
+	fmt.Fprintln(w)
+	return report.List(w, rows)
+}
+
+func (p *Plan) figureRows(title string, lists ...[]Figure) [][]string {
+	rows := [][]string{{title, "5 %", "50 %", "95 %", "BASIS"}}
+	for _, list := range lists {
+		for _, f := range list {
 			name := strings.TrimSuffix(f.Name+", "+f.Unit, ", ")
 			rows = append(rows, []string{name, figure(f.P5), figure(f.P50), figure(f.P95), string(f.Basis)})
 		}
 	}
-	add(p.Figures)
-	if err := report.List(w, rows); err != nil {
-		return err
-	}
-	rows = [][]string{{fmt.Sprintf("BILL OF MONTH %d", p.Workload.Months), "5 %", "50 %", "95 %", "BASIS"}}
-	add(p.Bill)
-	add(p.Others)
-	fmt.Fprintln(w)
-	if err := report.List(w, rows); err != nil {
-		return err
-	}
-	if p.TooSmall != "" {
-		fmt.Fprintf(w, "\n%s\n", p.TooSmall)
-	}
-	fmt.Fprintf(w, "\nChosen: %s.\n%s\n\nBy month, in dollars (5 to 95 %%):\n%s\nNot chosen:\n", p.Chosen, p.Rollups,
-		chart(p.Months))
-	for _, r := range p.Rejected {
-		fmt.Fprintf(w, "- %s: %s.\n", r.Option, r.Why)
-	}
-	_, err := fmt.Fprintln(w, "\nRequest units are modelled, prices are list prices. --out DIR writes the whole plan.")
-	return err
+	return rows
 }
+
+// cents returns dollars with cents.
+func cents(dollars float64) string { return report.Dollars(dollars) }
+
+// rows lists what is stored.
+func (s Storage) rows() [][]string {
+	rows := [][]string{{"STORED, ONCE READINGS EXPIRE", "GB", "$ A MONTH", "HALF THE RETENTION SAVES"}}
+	add := func(name string, gb float64, saves string) {
+		rows = append(rows, []string{name, figure(gb), cents(gb * ru.StoragePerGB), saves})
+	}
+	add("data", s.DataGB, "")
+	add("index", s.IndexGB, "")
+	add("of a month", s.MonthGB, "")
+	add("of the largest tenant", s.LargestGB, "")
+	for _, c := range s.Classes {
+		add("devices "+c.Fleet, c.GB, "$"+cents(c.Saves))
+		for _, m := range c.Metrics[:min(mostMetrics, len(c.Metrics))] {
+			add("  metric "+m.Metric, m.GB, "")
+		}
+	}
+	return rows
+}
+
+// mostMetrics is how many metrics of a class a summary lists.
+const mostMetrics = 10

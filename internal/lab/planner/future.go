@@ -30,6 +30,9 @@ type future struct {
 	queries                             []drawnQuery
 	growth, retention, regions, tenants float64
 	largest                             float64
+	// planned is the number of months of the plan, and first the load of the first one.
+	planned int
+	first   *load
 }
 
 type drawnFleet struct {
@@ -53,7 +56,7 @@ func (p *planner) draw(r *rand.Rand) future {
 	w := p.of
 	f := future{growth: w.Growth.at(at()), retention: max(aDay, w.Retention.at(at())),
 		regions: max(1, math.Round(w.Regions.at(at()))), tenants: max(1, math.Round(w.Tenants.Count.at(at()))),
-		largest: w.Tenants.Largest.at(at())}
+		largest: w.Tenants.Largest.at(at()), planned: w.Months}
 	for i := range w.Fleets {
 		x := &w.Fleets[i]
 		f.fleets = append(f.fleets, drawnFleet{max(1, x.Devices.at(at())), x.Late.at(at()),
@@ -62,6 +65,8 @@ func (p *planner) draw(r *rand.Rand) future {
 	for _, q := range w.Queries {
 		f.queries = append(f.queries, drawnQuery{q.Pattern, q.Rate.at(at()), q.Span.at(at()), max(1, q.Devices.at(at()))})
 	}
+	first := f.load(0)
+	f.first = &first
 	return f
 }
 

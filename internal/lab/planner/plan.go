@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/sharding"
@@ -17,18 +19,26 @@ type Plan struct {
 	Futures  int      `json:"futures"`
 	Figures  []Figure `json:"figures"`
 	// Bill lists the costs of the last month.
-	Bill       []Line    `json:"bill"`
-	Others     []Line    `json:"other_models"`
-	Months     []Figure  `json:"dollars_by_month"`
-	Chosen     string    `json:"chosen"`
-	Rejected   []Reason  `json:"not_chosen"`
-	Triggers   []Trigger `json:"triggers"`
-	Patterns   []Access  `json:"patterns"`
-	Rollups    string    `json:"rollups_pay"`
-	TooSmall   string    `json:"too_small,omitempty"` // why another model costs less, and from which size on it does not
-	Slots      int       `json:"slots_of_the_largest_tenant"`
-	Throughput Bought    `json:"throughput"`
-	Documents  []string  `json:"-"` // samples, by the encoder
+	Bill   []Line   `json:"bill"`
+	Others []Line   `json:"other_models"`
+	Months []Figure `json:"dollars_by_month"`
+	Chosen string   `json:"chosen"`
+	// Ways lists all ways to buy, the cheapest first, and Spans what the chosen one costs by the length of containers.
+	Ways  []Way    `json:"ways"`
+	Spans []Figure `json:"by_containers"`
+	// Keeping lists what other retentions cost, and Storage what is kept of the workload's.
+	Keeping []Keeping `json:"by_retention"`
+	Storage Storage   `json:"storage"`
+	// Isolation lists what keeping tenants apart costs, in the last month.
+	Isolation []Isolation `json:"isolation"`
+	Triggers  []Trigger   `json:"triggers"`
+	Patterns  []Access    `json:"patterns"`
+	Rollups   string      `json:"rollups_pay"`
+	// TooMuch says why Binnacle or Cosmos DB is too much for the workload, and from which size on it is not.
+	TooMuch    []string `json:"too_much,omitempty"`
+	Slots      int      `json:"slots_of_the_largest_tenant"`
+	Throughput Bought   `json:"throughput"`
+	Documents  []string `json:"-"` // samples, by the encoder
 
 	option option
 	device encoded
@@ -36,8 +46,8 @@ type Plan struct {
 
 // Bought is the throughput of the hot container.
 type Bought struct {
-	RUs        float64 `json:"ru_per_second"`
-	Autoscale  bool    `json:"autoscale"`
+	RUs        float64 `json:"ru_per_second"` // of a serverless account what a container serves
+	Way        string  `json:"way"`
 	Partitions int     `json:"physical_partitions"`
 	Containers int     `json:"containers"`
 }
@@ -54,13 +64,6 @@ type Figure struct {
 
 // Line is a line of a bill, in dollars a month.
 type Line = Figure
-
-// Reason is why an option was not chosen.
-type Reason struct {
-	Option string  `json:"option"`
-	Why    string  `json:"why"`
-	Regret float64 `json:"regret"` // dollars a month, on average over futures
-}
 
 // Trigger is a bound of the modelling guide, and what it means here.
 type Trigger struct {
@@ -113,7 +116,7 @@ type outcome struct {
 	others      [models]bill
 	// dollars holds the cost of all months together, by option.
 	dollars []float64
-	unfit   []bool // options that can't be had in a month
+	unfit   []bool // options that can't be had in a month, or that provision does not make
 }
 
 func (p *planner) outcome(f *future) outcome {
@@ -127,14 +130,15 @@ func (p *planner) outcome(f *future) outcome {
 		}
 		o.last = l
 		for i, x := range all {
-			b := f.bill(&l, month, x)
+			h := f.under(&l, month, x, chunks)
+			b := h.bill()
 			o.bills[i] = append(o.bills[i], b)
 			o.dollars[i] += b.total()
-			o.unfit[i] = o.unfit[i] || !f.fits(&l, month, x)
+			o.unfit[i] = o.unfit[i] || x.months == allTime || p.of.leavesOut(x.way) != "" || h.fault() != ""
 		}
 	}
 	for m := single; m < models; m++ {
-		o.others[m] = f.other(&o.last, m, p.of.Months-1)
+		o.others[m] = f.other(&o.last, p.of.Months-1, m)
 	}
 	return o
 }
@@ -147,13 +151,19 @@ func New(w Workload, seed uint64, futures int) (*Plan, error) {
 	}
 	all := p.simulate(seed, futures)
 	best, regrets := choose(all)
+	if math.IsInf(regrets[best], 1) {
+		return nil, fmt.Errorf("no way to buy is left: %s", strings.Join(w.Without, ", "))
+	}
 	plan := &Plan{Workload: w, Seed: seed, Futures: futures, option: options()[best], Chosen: options()[best].String()}
 	plan.Documents = p.documents[:min(10, len(p.documents))]
 	plan.figures(all, best)
-	plan.reject(all, best, regrets)
 	middle := p.draw(nil)
+	plan.compare(all, regrets, &middle)
 	plan.describe(&middle)
-	plan.TooSmall = middle.tooSmall(w.Months-1, plan.option)
+	plan.Keeping = middle.keeping(w.Months-1, plan.option)
+	plan.Isolation = middle.isolation(w.Months-1, plan.option)
+	plan.Storage = p.storage(&middle, plan.option)
+	plan.TooMuch = middle.tooMuch(w.Months - 1)
 	return plan, nil
 }
 
@@ -190,7 +200,8 @@ func choose(all []outcome) (best int, regrets []float64) {
 			regrets[j] += (d - least) / float64(len(all))
 		}
 	}
-	return slices.Index(regrets, slices.Min(regrets)), regrets
+	least := slices.Min(regrets)
+	return slices.IndexFunc(regrets, func(r float64) bool { return r <= least+fraction }), regrets
 }
 
 func named(name, unit string, basis Basis) Figure {
@@ -246,10 +257,10 @@ func (p *Plan) figures(all []outcome, best int) {
 	add("100 JSON readings a document: storage of a month", "GB", Measured,
 		func(l *load) float64 { return l.gb[hundred] })
 
-	basis := [lines]Basis{Assumed, Measured, Assumed, Measured, Assumed, Assumed, Assumed}
+	basis := [lines]Basis{queries: Measured, storage: Measured}
 	last := p.Workload.Months - 1
 	for i := range lines {
-		p.Bill = append(p.Bill, over(all, named(lineNames[i], "$", basis[i]),
+		p.Bill = append(p.Bill, over(all, named(lineNames[i], "$", cmp.Or(basis[i], Assumed)),
 			func(o *outcome) float64 { return o.bills[best][last][i] }))
 	}
 	p.Bill = append(p.Bill, over(all, named("total", "$", Assumed),
@@ -265,78 +276,21 @@ func (p *Plan) figures(all []outcome, best int) {
 	}
 }
 
-// reject gives each option that was not chosen its reason.
-func (p *Plan) reject(all []outcome, best int, regrets []float64) {
-	months := float64(p.Workload.Months)
-	var unfit []Reason
-	for i, o := range options() {
-		if i == best {
-			continue
-		}
-		if math.IsInf(regrets[i], 1) {
-			unfit = append(unfit, Reason{Option: o.String(),
-				Why: "a physical partition has not the throughput or the room that all containers would share"})
-			continue
-		}
-		cheaper := 0
-		for j := range all {
-			if all[j].dollars[i] < all[j].dollars[best] {
-				cheaper++
-			}
-		}
-		more := over(all, Figure{}, func(x *outcome) float64 { return (x.dollars[i] - x.dollars[best]) / months })
-		p.Rejected = append(p.Rejected, Reason{o.String(), fmt.Sprintf(
-			"it costs $%s a month more at the median, and less in %d of %d futures%s", figure(more.P50), cheaper, len(all),
-			p.option.beside(o)), regrets[i] / months})
-	}
-	slices.SortStableFunc(p.Rejected, func(a, b Reason) int { return int(math.Copysign(1, a.Regret-b.Regret)) })
-	p.Rejected = append(p.Rejected, unfit...)
-}
-
-// beside describes how an option is worse than the chosen one, or better, apart from its price.
-func (o option) beside(other option) (text string) {
-	switch {
-	case other.shared:
-		text = "; containers compete for one throughput"
-	case o.shared:
-		text = "; each container has a minimum of its own"
-	case other.months > o.months:
-		text = "; a month can't be dropped as a whole, and its throughput can't be lowered alone"
-	case other.months < o.months:
-		text = "; each container has a minimum"
-	}
-	switch {
-	case other.rollups && !o.rollups:
-		text += "; panels are too few to pay for writing rollups"
-	case o.rollups && !other.rollups:
-		text += "; panels read every chunk of their devices"
-	}
-	if o.shared || other.shared {
-		return text
-	}
-	if other.autoscale && !o.autoscale {
-		text += "; autoscale is 1.5 times as dear while it is busy"
-	} else if o.autoscale && !other.autoscale {
-		text += "; manual throughput has a minimum of 400 RU/s at rest, autoscale of 100"
-	}
-	return text
-}
-
 // describe fills in what follows from the middle future in its last month.
 func (p *Plan) describe(f *future) {
 	l := f.load(p.Workload.Months - 1)
-	buys := l.buys(chunks, l.asked(p.option))
-	step := ru.Step(p.option.autoscale)
-	gb := f.containers(p.Workload.Months-1, p.option.months, l.gb[chunks])
-	p.Throughput = Bought{RUs: math.Max(math.Ceil(buys.most/step)*step, ru.Floor(gb[0], buys.most, p.option.autoscale)),
-		Autoscale: p.option.autoscale, Containers: len(gb) + 3}
-	if p.option.rollups {
-		p.Throughput.Containers += len(gb)
+	h := f.under(&l, p.Workload.Months-1, p.option, chunks)
+	buys, gb, auto := h.buys(chunks, h.query), h.readings(), p.option.way == autoscale
+	step := ru.Step(auto)
+	p.Throughput = Bought{RUs: math.Max(math.Ceil(buys.most/step)*step, ru.Floor(gb[0], buys.most, auto)),
+		Way: string(p.option.way), Containers: len(h.stored())}
+	switch {
+	case p.option.way == serverless:
+		p.Throughput.RUs = ru.ServerlessRUs(int(math.Ceil(gb[0] / ru.PartitionGB)))
+	case p.option.way.shared():
+		p.Throughput.RUs = h.throughput()
 	}
-	if p.option.shared {
-		p.Throughput.RUs, _ = f.shared(&l, p.Workload.Months-1, p.option)
-	}
-	p.Throughput.Partitions = max(ru.Partitions(p.Throughput.RUs, p.option.autoscale),
+	p.Throughput.Partitions = max(ru.Partitions(p.Throughput.RUs, auto),
 		int(math.Ceil(gb[0]/ru.PartitionGB)))
 	budget := p.Throughput.RUs / float64(p.Throughput.Partitions)
 	p.device = typical(f)
@@ -406,60 +360,66 @@ func (l *load) rollupsPay(f *future, month int, o option) string {
 		return fmt.Sprintf("A panel takes %s RU from chunks and %s from rollups: at no rate do rollups pay.",
 			figure(chunkRUs), figure(rollupRUs))
 	}
+	o.rollups = true
 	idle := *l
 	idle.panels, idle.rollupQuery = 0, 0
-	o.rollups = true
-	b := f.bill(&idle, month, o)
-	extra := b[rollups] / f.regions
-	for _, gb := range f.containers(month, o.months, l.rollupGB) {
-		extra += max(ru.LeastGB, gb) * ru.StoragePerGB
+	with := f.under(&idle, month, o, chunks)
+	o.rollups = false
+	extra := with.bill().total() - f.under(&idle, month, o, chunks).bill().total()
+	each := dollars(1/use, o.way == autoscale)
+	if o.way == serverless {
+		each = ru.Consumed(monthSeconds)
 	}
-	from := extra / (dollars(1, o.autoscale) * (chunkRUs - rollupRUs) / use)
+	from := extra / (each * (chunkRUs - rollupRUs))
 	return fmt.Sprintf("A panel takes %s RU from chunks and %s from rollups, and rollups cost $%s a month: they pay from "+
 		"%s panels a second on. The workload has %s.", figure(chunkRUs), figure(rollupRUs), figure(extra), figure(from),
 		figure(rate))
 }
 
-// tooSmall says that another model costs less for the workload, and from how many devices on it does not; "" where none
-// does. Other models also need a container of their own for what else they keep: the base is left out on both sides.
-func (f *future) tooSmall(month int, o option) string {
+// tooMuch says that the workload fits a machine, and that another model costs less for it and from how many devices on
+// it does not, by ways without a condition.
+func (f *future) tooMuch(month int) (out []string) {
 	cheaper := func(times float64) (model, float64, float64) {
-		g := *f
-		g.fleets = slices.Clone(f.fleets)
-		for i := range g.fleets {
-			g.fleets[i].devices *= times
-		}
+		g := f.scaled(times)
 		l := g.load(month)
-		mine := g.bill(&l, month, o)
-		own := mine.total() - mine[base]
+		h := g.alone(month, way.conditional)
+		own := h.bill().total()
 		for m := single; m < models; m++ {
-			b := g.other(&l, m, month)
+			b := g.other(&l, month, m)
 			if sum := b.total(); sum < own {
 				return m, sum, own
 			}
 		}
 		return chunks, 0, own
 	}
+	l := f.load(month)
+	if gb := l.gb[chunks] * f.retention / aMonth * f.regions; gb < fitsMachine && l.values < fitsValues {
+		out = append(out, fmt.Sprintf("Cosmos DB is much for this: %s values a second and %s GB in all fit SQLite, "+
+			"PostgreSQL or Prometheus on a machine that you have. It pays where you want no server, several regions, or a "+
+			"fleet that grows.", figure(l.values), figure(gb)))
+	}
 	m, theirs, own := cheaper(1)
 	if m == chunks {
-		return ""
+		return out
 	}
-	from := 0.0
+	text := fmt.Sprintf("Binnacle is too much for this: %s cost $%s a month in one container, Binnacle $%s, most of it "+
+		"the least that its containers cost", modelNames[m], cents(theirs), cents(own))
 	for times := 1.0; times <= 1e6; times *= 1.1 {
 		if m, _, _ := cheaper(times); m == chunks {
-			from = times
-			break
+			return append(out, fmt.Sprintf("%s. From about %s devices like these on Binnacle costs less.", text,
+				rounded(times*l.devices)))
 		}
 	}
-	name := map[model]string{single: "a document per reading", hundred: "documents of 100 JSON readings"}[m]
-	text := fmt.Sprintf("Too small for this: %s costs $%s a month in one container, chunks cost $%s", name,
-		figure(theirs), figure(own))
-	if from > 0 {
-		l := f.load(month)
-		text += fmt.Sprintf("; from about %s devices like these on chunks cost less", figure(math.Round(from*l.devices)))
-	}
-	return text + "."
+	return append(out, text+".")
 }
+
+// Below these a machine of its own holds a workload with ease.
+const (
+	fitsMachine = 10  // GB
+	fitsValues  = 100 // a second
+)
+
+var modelNames = map[model]string{single: "documents of one reading", hundred: "documents of 100 JSON readings"}
 
 // triggers applies the bounds of the modelling guide.
 func (p *Plan) triggers(f *future, l *load) {

@@ -198,6 +198,9 @@ func (q Quantity) text(v float64) string {
 
 // figure returns a number with three digits, or all that are before the point.
 func figure(v float64) string {
+	if math.Abs(v) < 1e-9 {
+		return "0"
+	}
 	if math.Abs(v) >= 1000 {
 		text := strconv.FormatFloat(v, 'f', 0, 64)
 		for i := len(text) - 3; i > 0; i -= 3 {

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -66,12 +67,16 @@ func between(a, b encoded, place float64) encoded {
 
 // surface is what a device comes to with an interval and numbers of metrics at the low end, in the middle and at the
 // high end of what is given.
-type surface [3][3]encoded // indices: interval, metrics
+type surface struct {
+	by [3][3]encoded // indices: interval, metrics
+	// shares lists the metrics of the middle with their parts of a device's bytes.
+	shares []MetricStore
+}
 
 // at returns what a device comes to at places from -1 to 1, or beyond.
 func (s *surface) at(interval, metrics float64) encoded {
 	line := func(row *[3]encoded) encoded { return along(row, metrics) }
-	return along(&[3]encoded{line(&s[0]), line(&s[1]), line(&s[2])}, interval)
+	return along(&[3]encoded{line(&s.by[0]), line(&s.by[1]), line(&s.by[2])}, interval)
 }
 
 func along(row *[3]encoded, place float64) encoded {
@@ -85,24 +90,27 @@ func along(row *[3]encoded, place float64) encoded {
 func (w *Workload) encode(f *Fleet, documents *[]string) (*surface, error) {
 	var s surface
 	if f.Sample != nil {
-		e, err := w.encodeFile(f, documents)
-		for i := range s {
-			s[i] = [3]encoded{e, e, e}
+		of, err := w.encodeFile(f)
+		if err != nil {
+			return nil, err
 		}
-		return &s, err
+		e := of.result()
+		s.by = [3][3]encoded{{e, e, e}, {e, e, e}, {e, e, e}}
+		*documents, s.shares = of.documents, of.shares(nil)
+		return &s, nil
 	}
 	certain := true
 	for _, q := range f.Metrics {
 		certain = certain && q.Low == q.High
 	}
-	for i := range s {
-		for j := range s[i] {
+	for i := range s.by {
+		for j := range s.by[i] {
 			switch {
 			case i > 0 && f.Interval.Low == f.Interval.High:
-				s[i][j] = s[0][j]
+				s.by[i][j] = s.by[0][j]
 				continue
 			case j > 0 && certain:
-				s[i][j] = s[i][0]
+				s.by[i][j] = s.by[i][0]
 				continue
 			}
 			made := synthetic{interval: time.Duration(f.Interval.at(float64(i-1)) * float64(time.Second))}
@@ -119,9 +127,9 @@ func (w *Workload) encode(f *Fleet, documents *[]string) (*surface, error) {
 			if f.Bytes.Basis != "" {
 				of = w.sampled(made, f.Bytes.High*of.sum.values/max(1, of.sum.bytes-of.sum.overhead))
 			}
-			s[i][j] = of.result()
+			s.by[i][j] = of.result()
 			if i <= 1 && j <= 1 {
-				*documents = of.documents
+				*documents, s.shares = of.documents, of.shares(kinds)
 			}
 		}
 	}
@@ -203,12 +211,12 @@ func next(r *rand.Rand, kind string, at *float64) telemetry.Value {
 }
 
 // encodeFile measures the devices of a file. It repeats their readings until a day is full.
-func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
+func (w *Workload) encodeFile(f *Fleet) (*sampler, error) {
 	devices, err := w.readings(f.Sample)
 	if err != nil {
-		return encoded{}, fmt.Errorf("fleet %s: read the sample: %w", f.Name, err)
+		return nil, fmt.Errorf("fleet %s: read the sample: %w", f.Name, err)
 	}
-	of := sampler{hold: w.hold(), scale: 1, ttl: w.ttl()}
+	of := &sampler{hold: w.hold(), scale: 1, ttl: w.ttl()}
 	for n, readings := range devices {
 		first, last := readings[0].Time, readings[len(readings)-1].Time
 		step := max(1, (last-first)/int64(max(1, len(readings)-1)))
@@ -224,10 +232,9 @@ func (w *Workload) encodeFile(f *Fleet, documents *[]string) (encoded, error) {
 		})
 	}
 	if of.sum.chunks == 0 {
-		return encoded{}, fmt.Errorf("fleet %s: no reading of %s fits a document", f.Name, f.Sample.File)
+		return nil, fmt.Errorf("fleet %s: no reading of %s fits a document", f.Name, f.Sample.File)
 	}
-	*documents = of.documents
-	return of.result(), nil
+	return of, nil
 }
 
 // readings returns the readings of the first devices of a sample, by device and time.
@@ -486,6 +493,31 @@ func (s *sampler) result() encoded {
 		*f /= days
 	}
 	return e
+}
+
+// shares returns the part of each metric in the bytes of the first documents; metrics that a kind begins are one.
+func (s *sampler) shares(kinds []string) (out []MetricStore) {
+	by, all := map[string]float64{}, 0.0
+	for _, doc := range s.documents {
+		c, err := chunk.Parse([]byte(doc))
+		if err != nil {
+			continue // a document of the encoder is none
+		}
+		for i, bytes := range c.ColumnBytes() {
+			name := c.Columns()[i].Metric
+			for _, kind := range kinds {
+				if strings.HasPrefix(name, kind+"_") {
+					name = kind
+				}
+			}
+			by[name] += bytes
+			all += bytes
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, MetricStore{name, by[name] / all})
+	}
+	return out
 }
 
 // chunkWrite returns the charge of storing a chunk: five scalars are in the index, the id among them, two of a key.

@@ -28,6 +28,8 @@ type Workload struct {
 	Growth  Quantity `yaml:"growth,omitempty" json:"growth_a_month"`
 	Regions Quantity `yaml:"regions,omitempty" json:"regions"`
 	Hold    Quantity `yaml:"hold,omitempty" json:"hold_seconds"`
+	// Without lists the ways to buy that are not to be had: free, serverless, shared, manual, autoscale, reserved.
+	Without []string `yaml:"without,omitempty" json:"without,omitempty"`
 
 	// folder is the directory that names of sample files are relative to.
 	folder string
@@ -156,6 +158,16 @@ func Parse(text []byte, sets []string) (w Workload, err error) {
 	return w, w.validate()
 }
 
+// leavesOut says that the workload leaves a way out; "" where it does not.
+func (w *Workload) leavesOut(x way) string {
+	for _, name := range w.Without {
+		if name == "reserved" && x.reserved() || strings.HasPrefix(string(x), name) {
+			return "the workload leaves it out"
+		}
+	}
+	return ""
+}
+
 // YAML returns the workload as Parse reads it. The comment of a figure has its basis, which holds until it is changed.
 func (w *Workload) YAML() ([]byte, error) { return yaml.Marshal(w) }
 
@@ -198,6 +210,11 @@ func (w *Workload) validate() error {
 	check("hold", w.Hold.fault(period, 1, aDay))
 	if w.Hold.Low != w.Hold.High {
 		fault("hold: it is a setting, so one value is wanted")
+	}
+	for _, name := range w.Without {
+		if !slices.Contains(wayNames, name) {
+			fault("without: %q is none of %s", name, strings.Join(wayNames, ", "))
+		}
 	}
 	if len(w.Fleets) == 0 {
 		fault("fleets: at least one is wanted")

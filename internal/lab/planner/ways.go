@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"fmt"
+
+	"binnacle/internal/charges/ru"
+)
+
+// way is a way to buy what an account serves.
+type way string
+
+// The ways, in the order in which equal ones are preferred.
+const (
+	freeTier       way = "free tier"
+	serverless     way = "serverless"
+	sharedWay      way = "shared"
+	manual         way = "manual"
+	autoscale      way = "autoscale"
+	sharedReserved way = "shared, reserved"
+	manualReserved way = "manual, reserved"
+)
+
+var ways = []way{freeTier, serverless, sharedWay, manual, autoscale, sharedReserved, manualReserved}
+
+// shared reports whether all containers of the account share the throughput of its database.
+func (w way) shared() bool { return w == freeTier || w == sharedWay || w == sharedReserved }
+
+func (w way) reserved() bool { return w == sharedReserved || w == manualReserved }
+
+// conditional reports whether not every account can be bought so: a subscription has one free tier, and a reservation
+// binds for a year.
+func (w way) conditional() bool { return w == freeTier || w.reserved() }
+
+// wayNames are the names of ways in a workload.
+var wayNames = []string{"free", "serverless", "shared", "manual", "autoscale", "reserved"}
+
+// about describes the way to a person who makes the account.
+func (w way) about() string {
+	switch w {
+	case freeTier:
+		return fmt.Sprintf("an account of the free tier, the first %d RU/s and %d GB for nothing, one a subscription "+
+			"(provision --profile small)", ru.FreeRUs, ru.FreeGB)
+	case serverless:
+		return "a serverless account, paid by the request unit"
+	case sharedWay:
+		return "throughput that all containers share (provision --profile small)"
+	case manual:
+		return "manual throughput that follows the load"
+	case sharedReserved:
+		return "throughput that all containers share, reserved for a year or three"
+	case manualReserved:
+		return "manual throughput that follows the load, what the first month takes reserved for a year or three"
+	}
+	return string(w)
+}
+
+// allTime is the number of months in a container that holds all of them.
+const allTime = 0
+
+// option is a way to run the account.
+type option struct {
+	way     way
+	rollups bool
+	// months is the number of months in one container.
+	months int
+}
+
+// spans are the lengths of containers. Provision makes those of a month and of a year.
+var spans = []int{12, 1, allTime}
+
+// options returns every option. The first one of equal cost is chosen.
+func options() (all []option) {
+	for _, w := range ways {
+		for _, months := range spans {
+			all = append(all, option{w, false, months}, option{w, true, months})
+		}
+	}
+	return all
+}
+
+// span returns what one container holds.
+func (o option) span() string {
+	return map[int]string{
+		1: "a container for a month", 12: "a container for a year", allTime: "one container for all time",
+	}[o.months]
+}
+
+// String names the option.
+func (o option) String() string {
+	name := o.way.about() + ", " + o.span()
+	if o.rollups {
+		return name + ", rollups"
+	}
+	return name + ", no rollups"
+}
+
+// with describes the containers of an option.
+func (o option) with() string {
+	if o.rollups {
+		return o.span() + ", rollups"
+	}
+	return o.span()
+}
