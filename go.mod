@@ -135,4 +135,4 @@ require (
 	k8s.io/client-go v0.37.0 // indirect
 )
 
-replace k8s.io/client-go => ./third_party/client-go
+replace k8s.io/client-go => ./internal/clientgo
