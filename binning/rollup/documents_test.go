@@ -2,6 +2,7 @@ package rollup_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"math"
 	"math/rand/v2"
@@ -207,9 +208,9 @@ func TestGoldenDocuments(t *testing.T) {
 		require.Equal(t, string(golden), string(doc), name)
 		d, err := rollup.Parse(golden)
 		require.NoError(t, err)
-		table := rollup.NewTable(4, rollup.Minute.PerDay(), rollup.AllFamilies)
 		for i := range d.Sections {
-			require.NoError(t, d.Sections[i].Decode(table, 0, []int32{0, 1, 2, 3}, make([]rollup.Sample, 4)))
+			table := rollup.Table{Rows: d.Sections[i].Series, Buckets: d.Sections[i].Buckets}
+			require.NoError(t, d.Sections[i].Decode(&table, d.Sections[i].Has()))
 		}
 	}
 	l, err := manifest().Encode()
@@ -242,9 +243,12 @@ func decodeAll(doc []byte) error {
 	if err != nil {
 		return err
 	}
-	table := rollup.NewTable(4, 300, rollup.AllFamilies)
 	for i := range d.Sections {
-		if err := d.Sections[i].Decode(table, -60, []int32{3, -1, 0, 1}, make([]rollup.Sample, 4)); err != nil {
+		s := &d.Sections[i]
+		_, places := s.SeriesNumbers()
+		_, at0 := s.SamplesAtMidnight()
+		table := rollup.Table{Rows: s.Series, Buckets: s.Buckets}
+		if err := errors.Join(places, at0, s.Decode(&table, s.Has())); err != nil {
 			return err
 		}
 	}
@@ -272,12 +276,6 @@ func TestDamagedDocuments(t *testing.T) {
 		require.ErrorIs(t, decodeAll(doc[:len(doc)/2]), rollup.ErrCorrupt)
 	}
 	require.Greater(t, refused, 100*len(golden))
-	d, err := rollup.Parse(golden["v1-minutes-L"])
-	require.NoError(t, err)
-	table := rollup.NewTable(1, 60, rollup.AllFamilies)
-	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0}, nil), rollup.ErrCorrupt,
-		"three series in a series index of two")
-	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0, 9}, nil), rollup.ErrCorrupt, "a row beyond the table")
 }
 
 func FuzzDocuments(f *testing.F) {

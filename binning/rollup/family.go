@@ -49,3 +49,32 @@ func ParseFamilies(s string) (Families, error) {
 func (f Families) Has(x Family) bool {
 	return slices.Contains(f, x)
 }
+
+// Columns is a set of columns of a table that are read together.
+type Columns uint8
+
+// The columns.
+const (
+	Counts  Columns = 1 << iota // N, of Last
+	Newest                      // LastT, Last and Stale, of Last
+	Oldest                      // FirstT, First and Resets, of First
+	Sums                        // Hi, Lo and Size, of Sum
+	Lowest                      // Min, of Extremes
+	Highest                     // Max, of Extremes
+)
+
+// columnsOf lists the columns of each family.
+var columnsOf = map[Family]Columns{Last: Counts | Newest, First: Oldest, Sum: Sums, Extremes: Lowest | Highest}
+
+// Has reports whether all of some columns are among them.
+func (c Columns) Has(some Columns) bool { return c&some == some }
+
+// Families returns the families that have any of the columns, Last always among them.
+func (c Columns) Families() (out Families) {
+	for _, f := range AllFamilies {
+		if (c|Counts)&columnsOf[f] != 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}

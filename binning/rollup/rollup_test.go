@@ -157,7 +157,7 @@ func asSamples(all []sample) rollup.Samples {
 	return s
 }
 
-// What was put into documents comes back in all bits, whatever hours they have and wherever they are decoded to.
+// What was put into documents comes back in all bits, whatever hours they have, one column after the other.
 func TestSectionsKeepEveryBit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -182,33 +182,71 @@ func TestSectionsKeepEveryBit(t *testing.T) {
 		every := []int{1, 2, 5, 24}[rnd.IntN(4)]
 		docs := documents(t, whole, at0, rows, every)
 
-		// Back into a table in which everything lies elsewhere.
-		const before = 7
-		order := make([]int32, len(seriesIndex))
-		for i, row := range rnd.Perm(len(seriesIndex)) {
-			order[i] = int32(row)
-		}
-		back := rollup.NewTable(len(seriesIndex), before+rollup.Minute.PerDay()-11, rollup.AllFamilies)
 		backAt0 := make([]rollup.Sample, len(seriesIndex))
+		back := rollup.NewTable(len(seriesIndex), rollup.Minute.PerDay(), rollup.AllFamilies)
 		for _, i := range rnd.Perm(len(docs)) {
 			d, err := rollup.Parse(docs[i])
 			require.NoError(t, err)
 			for k := range d.Sections {
-				require.NoError(t, d.Sections[k].Decode(back, before+d.From*60, order, backAt0))
+				s := &d.Sections[k]
+				decodeInto(t, back, s, d.From*60)
+				if s.Family == rollup.Last && d.From == 0 {
+					got, err := s.SamplesAtMidnight()
+					require.NoError(t, err)
+					for i, row := range rows {
+						backAt0[row] = got[i]
+					}
+				}
 			}
 		}
 		for i := range seriesIndex {
-			row := int(order[i])
-			require.Equal(t, math.Float64bits(at0[i].V), math.Float64bits(backAt0[row].V))
-			require.Equal(t, at0[i].Present, backAt0[row].Present)
+			require.Equal(t, math.Float64bits(at0[i].V), math.Float64bits(backAt0[i].V))
+			require.Equal(t, at0[i].Present, backAt0[i].Present)
 			require.Equal(t, len(days[i]) > 0 && days[i][0].t == day.Start(), at0[i].Present)
-			require.Equal(t, whole.Rounded[i], back.Rounded[row])
-			for k := range rollup.Minute.PerDay() - 11 {
+			require.Equal(t, whole.Rounded[i], back.Rounded[i])
+			for k := range rollup.Minute.PerDay() {
 				end := rollup.Minute.End(day, k)
 				want := bucketOf(days[i], end, int64(rollup.Minute))
-				require.Equal(t, text(want, true), text(back.Get(row, before+k, end), true), "bucket %d of %d", k, i)
+				require.Equal(t, text(want, true), text(back.Get(i, k, end), true), "bucket %d of %d", k, i)
 			}
 		}
+	}
+}
+
+// decodeInto decodes the columns of a section one after the other, from bytes of its own, into a table of all series,
+// where its first bucket is at.
+func decodeInto(t *testing.T, to *rollup.Table, s *rollup.Section, at int) {
+	places, err := s.SeriesNumbers()
+	require.NoError(t, err)
+	from := &rollup.Table{Rows: s.Series, Buckets: s.Buckets}
+	for c := rollup.Counts; c <= rollup.Highest; c <<= 1 {
+		require.NoError(t, s.Clone().Decode(from, c))
+	}
+	for row, place := range places {
+		begin, end := row*s.Buckets, int(place)*to.Buckets+at
+		cells(to.N, from.N, end, begin, s.Buckets)
+		cells(to.Stale, from.Stale, end, begin, s.Buckets)
+		cells(to.LastT, from.LastT, end, begin, s.Buckets)
+		cells(to.Last, from.Last, end, begin, s.Buckets)
+		cells(to.FirstT, from.FirstT, end, begin, s.Buckets)
+		cells(to.First, from.First, end, begin, s.Buckets)
+		cells(to.Hi, from.Hi, end, begin, s.Buckets)
+		cells(to.Lo, from.Lo, end, begin, s.Buckets)
+		cells(to.Size, from.Size, end, begin, s.Buckets)
+		cells(to.Min, from.Min, end, begin, s.Buckets)
+		cells(to.Max, from.Max, end, begin, s.Buckets)
+		to.Rounded[place] = from.Rounded[row]
+		for _, r := range append([][]rollup.Reset{nil}, from.Resets...)[min(row+1, len(from.Resets))] {
+			to.Resets[place] = append(to.Resets[place], rollup.Reset{Bucket: int32(at) + r.Bucket, Values: r.Values})
+		}
+		slices.SortFunc(to.Resets[place], func(a, b rollup.Reset) int { return int(a.Bucket - b.Bucket) })
+	}
+}
+
+// cells copies n cells of a column, if it was decoded.
+func cells[T any](to, from []T, at, begin, n int) {
+	if from != nil {
+		copy(to[at:], from[begin:begin+n])
 	}
 }
 

@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -282,163 +283,66 @@ func (s *Section) SeriesNumbers() ([]int32, error) {
 	return ints[int32](s.rows, s.Series, 0, MaxSeries-1)
 }
 
-// Decode puts the section's cells into a table, which has the family's columns: its first bucket becomes bucket at,
-// which may lie before the table's first; cells outside the table are left out. rows gives, for each place in the
-// series index, the row of the table, -1 for none. Decode replaces the cells of these rows. at0, by row of the table,
-// gets the samples at 00:00; nil leaves them. After an error the table's cells mean nothing.
-func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
-	d := sectionDecoder{Section: s, t: t, at: at}
-	d.from, d.to = max(0, -at), min(s.Buckets, t.Buckets-at)
-	places, err := s.SeriesNumbers()
-	if err != nil {
-		return err
+// Clone returns the section with bytes of its own.
+func (s *Section) Clone() *Section {
+	out := *s
+	for _, stream := range []*[]byte{&out.rows, &out.columns[0], &out.columns[1], &out.columns[2], &out.stale.at,
+		&out.stale.v, &out.at0.at, &out.at0.v, &out.resets.at, &out.resets.v, &out.rounded.at, &out.rounded.v} {
+		*stream = bytes.Clone(*stream)
 	}
-	d.rows = make([]int32, len(places))
-	for i, p := range places {
-		if int(p) >= len(rows) {
-			return corrupt("place %d in a series index of %d", p, len(rows))
-		}
-		if d.rows[i] = rows[p]; int(d.rows[i]) >= t.Rows {
-			return corrupt("row %d of %d", rows[p], t.Rows)
-		}
-	}
-	d.whole = at == 0 && s.Series == t.Rows && s.Buckets == t.Buckets
-	for i, row := range d.rows {
-		d.whole = d.whole && int(row) == i
-	}
-	switch s.Family {
-	case Last:
-		err = d.last(at0)
-	case First:
-		err = d.first()
-	case Sum:
-		err = errors.Join(d.pair(t.Hi, t.Lo), putInts(&d, t.Size, d.columns[2], maxSize))
-	case Extremes:
-		err = d.pair(t.Min, t.Max)
-	}
-	if err != nil {
-		return err
-	}
-	return d.sparse(s.rounded, len(d.rows), func(i int, _ float64) { t.Rounded[d.rows[i]] = true },
-		func(i int) int { return i })
+	return &out
 }
 
-// sectionDecoder is a section on its way into a table.
-type sectionDecoder struct {
-	*Section
-	t  *Table
-	at int
-	// from and to bound the section's buckets that are in the table.
-	from, to int
-	rows     []int32
-	whole    bool // the section's cells are all of the table's, in their order
-}
+// Has returns the columns that the section can be decoded into.
+func (s *Section) Has() Columns { return columnsOf[s.Family] }
 
-func (d *sectionDecoder) last(at0 []Sample) error {
-	if err := errors.Join(
-		putInts(d, d.t.N, d.columns[0], math.MaxUint32),
-		putInts(d, d.t.LastT, d.columns[1], int64(HalfHour)),
-		putFloats(d, d.t.Last, d.columns[2]),
-	); err != nil {
-		return err
+// Decode makes columns of a table that has a row for each of the section's series, and its buckets: the wanted ones
+// that the section has. Counts come with the samples at 00:00 by row; At0 is nil where the section does not begin the
+// day. After an error the table means nothing.
+func (s *Section) Decode(t *Table, want Columns) (err error) {
+	if t.Rounded == nil {
+		t.Rounded = make([]bool, s.Series)
+		err = s.rounded.each(s.Series, func(row int, _ float64) error { t.Rounded[row] = true; return nil })
 	}
-	for i := range d.rows {
-		if lo, hi, ok := d.cells(i); ok {
-			clear(d.t.Stale[lo:hi])
-		}
+	cells := s.Series * s.Buckets
+	if want.Has(Counts) && s.Family == Last {
+		err = errors.Join(err, decodeInts(&t.N, s.columns[0], cells, math.MaxUint32))
 	}
-	err := d.sparse(d.stale, d.Series*d.Buckets, func(cell int, _ float64) {
-		if k := cell % d.Buckets; k >= d.from && k < d.to {
-			d.t.Stale[int(d.rows[cell/d.Buckets])*d.t.Buckets+d.at+k] = true
-		}
-	}, d.rowOf)
-	if err != nil || at0 == nil {
-		return err
+	if want.Has(Newest) && s.Family == Last {
+		t.Stale = make([]bool, cells)
+		err = errors.Join(err, decodeInts(&t.LastT, s.columns[1], cells, int64(HalfHour)),
+			decodeFloats(&t.Last, s.columns[2], cells),
+			s.stale.each(cells, func(cell int, _ float64) error { t.Stale[cell] = true; return nil }))
 	}
-	return d.sparse(d.at0, len(d.rows), func(i int, v float64) { at0[d.rows[i]] = Sample{true, v} },
-		func(i int) int { return i })
-}
-
-func (d *sectionDecoder) first() error {
-	if err := errors.Join(
-		putInts(d, d.t.FirstT, d.columns[1], int64(HalfHour)),
-		putFloats(d, d.t.First, d.columns[2]),
-	); err != nil {
-		return err
+	if want.Has(Oldest) && s.Family == First {
+		t.Resets = make([][]Reset, s.Series)
+		err = errors.Join(err, decodeInts(&t.FirstT, s.columns[1], cells, int64(HalfHour)),
+			decodeFloats(&t.First, s.columns[2], cells),
+			s.resets.each(cells, func(cell int, v float64) error {
+				return t.addReset(cell/s.Buckets, int32(cell%s.Buckets), v)
+			}))
 	}
-	for _, row := range d.rows {
-		if row >= 0 && d.from < d.to {
-			d.t.clearResets(int(row), d.at+d.from, d.at+d.to)
-		}
+	if want.Has(Sums) && s.Family == Sum {
+		err = errors.Join(err, decodeFloats(&t.Hi, s.columns[0], cells), decodeFloats(&t.Lo, s.columns[1], cells),
+			decodeInts(&t.Size, s.columns[2], cells, maxSize))
 	}
-	var open Reset
-	row := -1
-	shut := func() {
-		if len(open.Values) > 0 {
-			d.t.putResets(row, int(open.Bucket), open.Values)
-		}
+	if want.Has(Lowest) && s.Family == Extremes {
+		err = errors.Join(err, decodeFloats(&t.Min, s.columns[0], cells))
 	}
-	err := d.sparse(d.resets, d.Series*d.Buckets, func(cell int, v float64) {
-		k := cell % d.Buckets
-		if k < d.from || k >= d.to {
-			return
-		}
-		to, bucket := int(d.rows[cell/d.Buckets]), int32(d.at+k)
-		if to != row || bucket != open.Bucket {
-			shut()
-			row, open = to, Reset{Bucket: bucket, Values: open.Values[:0]}
-		}
-		open.Values = append(open.Values, v)
-	}, d.rowOf)
-	shut()
+	if want.Has(Highest) && s.Family == Extremes {
+		err = errors.Join(err, decodeFloats(&t.Max, s.columns[1], cells))
+	}
 	return err
 }
 
-func (d *sectionDecoder) rowOf(cell int) int { return cell / d.Buckets }
-
-func (d *sectionDecoder) pair(a, b []float64) error {
-	return errors.Join(putFloats(d, a, d.columns[0]), putFloats(d, b, d.columns[1]))
+// SamplesAtMidnight returns the samples at 00:00 by row.
+func (s *Section) SamplesAtMidnight() ([]Sample, error) {
+	out := make([]Sample, s.Series)
+	return out, s.at0.each(s.Series, func(row int, v float64) error { out[row] = Sample{true, v}; return nil })
 }
 
-// cells returns where in the table's columns the cells of the i-th series stand, not ok if nowhere.
-func (d *sectionDecoder) cells(i int) (lo, hi int, ok bool) {
-	row := int(d.rows[i])
-	if row < 0 || d.from >= d.to {
-		return 0, 0, false
-	}
-	at := row*d.t.Buckets + d.at
-	return at + d.from, at + d.to, true
-}
-
-func putInts[T ~int32 | ~uint32](d *sectionDecoder, column []T, stream []byte, highest int64) error {
-	if d.whole {
-		return numbers(chunk.ReadInts(stream, column, 0, highest))
-	}
-	v, err := ints[T](stream, d.Series*d.Buckets, 0, highest)
-	scatter(d, column, v)
-	return err
-}
-
-func putFloats(d *sectionDecoder, column []float64, stream []byte) error {
-	if d.whole {
-		return numbers(chunk.ReadFloats(stream, column))
-	}
-	v, err := floats(stream, d.Series*d.Buckets)
-	scatter(d, column, v)
-	return err
-}
-
-func scatter[T any](d *sectionDecoder, column, v []T) {
-	for i := range d.rows {
-		if lo, hi, ok := d.cells(i); ok {
-			copy(column[lo:hi], v[i*d.Buckets+d.from:])
-		}
-	}
-}
-
-// sparse calls take with each place and its value, if there are values. Places are below a bound, and not of series
-// that are left out.
-func (d *sectionDecoder) sparse(p sparseCells, bound int, take func(at int, v float64), rowOf func(at int) int) error {
+// each calls take with each place, below a bound, and its value, 0 where there are none.
+func (p *sparseCells) each(bound int, take func(at int, v float64) error) error {
 	if p.count == 0 {
 		return nil
 	}
@@ -446,23 +350,28 @@ func (d *sectionDecoder) sparse(p sparseCells, bound int, take func(at int, v fl
 	if err != nil {
 		return err
 	}
-	var v []float64
+	v := make([]float64, p.count)
 	if p.v != nil {
 		if v, err = floats(p.v, p.count); err != nil {
 			return err
 		}
 	}
 	for i, x := range at {
-		if d.rows[rowOf(int(x))] < 0 {
-			continue
-		}
-		if v == nil {
-			take(int(x), 0)
-		} else {
-			take(int(x), v[i])
+		if err := take(int(x), v[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func decodeInts[T ~int32 | ~uint32](column *[]T, stream []byte, n int, highest int64) (err error) {
+	*column, err = ints[T](stream, n, 0, highest)
+	return err
+}
+
+func decodeFloats(column *[]float64, stream []byte, n int) (err error) {
+	*column, err = floats(stream, n)
+	return err
 }
 
 func ints[T ~int32 | ~uint32](stream []byte, n int, lowest, highest int64) ([]T, error) {

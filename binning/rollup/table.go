@@ -150,8 +150,16 @@ func (t *Table) putResets(row, bucket int, values []float64) {
 	}
 }
 
-func (t *Table) clearResets(row, from, to int) {
-	t.Resets[row] = slices.DeleteFunc(t.Resets[row], func(f Reset) bool {
-		return int(f.Bucket) >= from && int(f.Bucket) < to
-	})
+// addReset adds the value of a reset behind all others.
+func (t *Table) addReset(row int, bucket int32, v float64) error {
+	all := t.Resets[row]
+	switch n := len(all); {
+	case n > 0 && all[n-1].Bucket > bucket:
+		return corrupt("resets out of order")
+	case n > 0 && all[n-1].Bucket == bucket:
+		all[n-1].Values = append(all[n-1].Values, v)
+	default:
+		t.Resets[row] = append(all, Reset{bucket, []float64{v}})
+	}
+	return nil
 }

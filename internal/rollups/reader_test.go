@@ -147,20 +147,21 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 				if !slices.Contains(places, int32(place)) {
 					continue
 				}
-				to := make([]int32, len(index))
-				for k := range to {
-					to[k] = -1
-				}
-				to[place] = 0
 				name := fmt.Sprint(series.Labels, s.Metric)
 				r := of(series.Device, name)
 				owners[series.Device+"\x00"+name] = s.Metric
-				var at0 []rollup.Sample
-				if d.From == out.from {
-					at0 = r.at0
-				}
-				if err := s.Decode(r.table, (d.From-out.from)*60, to, at0); err != nil {
+				row := slices.Index(places, int32(place))
+				table := rollup.Table{Rows: s.Series, Buckets: s.Buckets}
+				if err := s.Decode(&table, s.Has()); err != nil {
 					return err
+				}
+				put(r.table, &table, row, (d.From-out.from)*60)
+				if d.From == out.from && s.Family == rollup.Last {
+					at0, err := s.SamplesAtMidnight()
+					if err != nil {
+						return err
+					}
+					r.at0[0] = at0[row]
 				}
 			}
 		}
@@ -249,6 +250,48 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 		}
 	}
 	return true, nil
+}
+
+// put puts a row of a decoded section into a table of one row, its first bucket where it belongs, and leaves out what
+// is beyond the table.
+func put(to, from *rollup.Table, row, at int) {
+	lo, hi := max(0, -at), min(from.Buckets, to.Buckets-at)
+	if lo >= hi {
+		return
+	}
+	begin := row*from.Buckets + lo
+	cells(to.N[at+lo:at+hi], from.N, begin)
+	cells(to.Stale[at+lo:at+hi], from.Stale, begin)
+	cells(to.LastT[at+lo:at+hi], from.LastT, begin)
+	cells(to.Last[at+lo:at+hi], from.Last, begin)
+	cells(to.FirstT[at+lo:at+hi], from.FirstT, begin)
+	cells(to.First[at+lo:at+hi], from.First, begin)
+	cells(to.Hi[at+lo:at+hi], from.Hi, begin)
+	cells(to.Lo[at+lo:at+hi], from.Lo, begin)
+	cells(to.Size[at+lo:at+hi], from.Size, begin)
+	cells(to.Min[at+lo:at+hi], from.Min, begin)
+	cells(to.Max[at+lo:at+hi], from.Max, begin)
+	to.Rounded[0] = to.Rounded[0] || from.Rounded[row]
+	if from.Resets == nil {
+		return
+	}
+	kept := slices.DeleteFunc(to.Resets[0], func(r rollup.Reset) bool {
+		return int(r.Bucket) >= at+lo && int(r.Bucket) < at+hi
+	})
+	for _, r := range from.Resets[row] {
+		if k := int(r.Bucket); k >= lo && k < hi {
+			kept = append(kept, rollup.Reset{Bucket: int32(at + k), Values: r.Values})
+		}
+	}
+	slices.SortFunc(kept, func(a, b rollup.Reset) int { return int(a.Bucket - b.Bucket) })
+	to.Resets[0] = kept
+}
+
+// cells copies cells of a column, if it was decoded.
+func cells[T any](to, from []T, begin int) {
+	if from != nil {
+		copy(to, from[begin:])
+	}
 }
 
 // empty empties buckets of a table of one row, from one up to and without another.

@@ -375,19 +375,12 @@ func (w *walk) halfDocuments(b *rollup.Batch) (out []rollup.Ref) {
 func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Section, index []rollup.Series) {
 	places, err := s.SeriesNumbers()
 	require.NoError(w.t, err)
-	for _, place := range places {
-		to := make([]int32, len(index))
-		for k := range to {
-			to[k] = -1
-		}
-		to[place] = 0
-		t := rollup.NewTable(1, rollup.HalfHour.PerDay(), rollup.Families{rollup.Last})
-		require.NoError(w.t, s.Decode(t, b.From*2, to, nil))
-		for k := range t.Buckets {
-			if t.N[k] > 0 {
-				series := fmt.Sprint(index[place].Labels, s.Metric)
-				have[half{index[place].Device, series, k}] = fmt.Sprint(t.N[k], t.LastT[k], t.Last[k])
-			}
+	t := rollup.Table{Rows: s.Series, Buckets: s.Buckets}
+	require.NoError(w.t, s.Decode(&t, s.Has()))
+	for i, n := range t.N {
+		if n > 0 {
+			of := index[places[i/t.Buckets]]
+			have[half{of.Device, fmt.Sprint(of.Labels, s.Metric), b.From*2 + i%t.Buckets}] = fmt.Sprint(n, t.LastT[i], t.Last[i])
 		}
 	}
 }

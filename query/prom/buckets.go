@@ -15,7 +15,7 @@ import (
 // is used for one series after another, and owned by one goroutine.
 type buckets struct {
 	begin, width int64
-	needs        parts
+	needs        rollup.Columns
 
 	counts []uint32
 	stale  []bool  // the newest sample is a stale marker
@@ -30,32 +30,15 @@ type buckets struct {
 	most   float64   // no value is further from zero than this
 	whole  bool      // all values are integers
 
-	least, greatest []float64
+	extreme []float64 // the least or the greatest value, as the pushdown needs
 
 	before     []uint32       // counts of the buckets before one together, made by count
 	resetMarks []counterReset // made by markResets
+	marks      []int          // made by extremes
 
 	// Of the pushdown: the bucket behind the first step's window, how many lie between two steps, and in a
 	// window.
 	behind, apart, length int
-}
-
-// parts lists optional columns of buckets. All pushdowns use the columns of the last sample.
-type parts struct{ firsts, sums, extremes bool }
-
-// families returns the rollup families that have the columns.
-func (p parts) families() rollup.Families {
-	out := rollup.Families{rollup.Last}
-	if p.firsts {
-		out = append(out, rollup.First)
-	}
-	if p.sums {
-		out = append(out, rollup.Sum)
-	}
-	if p.extremes {
-		out = append(out, rollup.Extremes)
-	}
-	return out
 }
 
 // counterReset is a value that a lower one follows, in a bucket.
@@ -68,22 +51,22 @@ type counterReset struct {
 // fromBuckets lists the functions that can be computed from buckets, and the columns that they need. They are the same
 // in all bits as from samples, but for sums and averages, which may differ by one unit in the last place.
 var fromBuckets = map[string]struct {
-	parts
-	of func(b *buckets, l *pushdown, out []float64) (certain bool)
+	needs rollup.Columns
+	of    func(b *buckets, l *pushdown, out []float64) (certain bool)
 }{
-	"":                  {parts{}, (*buckets).newestOnes},
-	"last_over_time":    {parts{}, (*buckets).newestOnes},
-	"present_over_time": {parts{}, (*buckets).newestOnes},
-	"count_over_time":   {parts{}, (*buckets).sizes},
-	"first_over_time":   {parts{firsts: true}, (*buckets).firsts},
-	"rate":              {parts{firsts: true}, (*buckets).rates},
-	"increase":          {parts{firsts: true}, (*buckets).rates},
-	"delta":             {parts{firsts: true}, (*buckets).rates},
-	"resets":            {parts{firsts: true}, (*buckets).resets},
-	"sum_over_time":     {parts{sums: true}, (*buckets).totals},
-	"avg_over_time":     {parts{sums: true}, (*buckets).averages},
-	"min_over_time":     {parts{extremes: true}, (*buckets).extremes},
-	"max_over_time":     {parts{extremes: true}, (*buckets).extremes},
+	"":                  {rollup.Newest, (*buckets).newestOnes},
+	"last_over_time":    {rollup.Newest, (*buckets).newestOnes},
+	"present_over_time": {rollup.Newest, (*buckets).newestOnes},
+	"count_over_time":   {rollup.Counts, (*buckets).sizes},
+	"first_over_time":   {rollup.Oldest, (*buckets).firsts},
+	"rate":              {rollup.Oldest | rollup.Newest, (*buckets).rates},
+	"increase":          {rollup.Oldest | rollup.Newest, (*buckets).rates},
+	"delta":             {rollup.Oldest | rollup.Newest, (*buckets).rates},
+	"resets":            {rollup.Oldest | rollup.Newest, (*buckets).resets},
+	"sum_over_time":     {rollup.Sums, (*buckets).totals},
+	"avg_over_time":     {rollup.Sums, (*buckets).averages},
+	"min_over_time":     {rollup.Lowest, (*buckets).extremes},
+	"max_over_time":     {rollup.Highest, (*buckets).extremes},
 }
 
 // fitsGrid reports whether buckets of a width can answer a pushdown: all its windows are whole buckets, or only the
@@ -115,18 +98,18 @@ const maxBuckets = 1 << 20
 // newBuckets returns empty buckets for a pushdown that fits the grid.
 func newBuckets(l *pushdown, width int64) *buckets {
 	first, last := l.steps.first-l.offset-l.window, l.steps.at(l.steps.n-1)-l.offset
-	b := &buckets{begin: first - first%width, width: width, needs: fromBuckets[l.function].parts}
+	b := &buckets{begin: first - first%width, width: width, needs: fromBuckets[l.function].needs | rollup.Counts}
 	n := int((last - b.begin) / width)
 	b.counts, b.stale = make([]uint32, n), make([]bool, n)
 	b.lastT, b.last = make([]int32, n), make([]float64, n)
-	if b.needs.firsts {
+	if b.needs.Has(rollup.Oldest) {
 		b.firstT, b.first = make([]int32, n), make([]float64, n)
 	}
-	if b.needs.sums {
+	if b.needs.Has(rollup.Sums) {
 		b.hi, b.lo = make([]float64, n), make([]float64, n)
 	}
-	if b.needs.extremes {
-		b.least, b.greatest = make([]float64, n), make([]float64, n)
+	if b.needs&(rollup.Lowest|rollup.Highest) != 0 {
+		b.extreme = make([]float64, n)
 	}
 	b.before = make([]uint32, n+1)
 	end := func(k int) int { return int((l.steps.at(k) - l.offset - b.begin) / width) }
@@ -156,27 +139,22 @@ func (b *buckets) add(t int64, v float64) {
 		return
 	}
 	some := b.counts[i] > 0
-	if b.needs.firsts {
+	if b.needs.Has(rollup.Oldest) {
 		if !some {
 			b.firstT[i], b.first[i] = int32(b.at(i)-t), v
 		} else if v < b.last[i] {
 			b.counterResets = append(b.counterResets, counterReset{i, true, b.last[i]})
 		}
 	}
-	if b.needs.sums {
+	if b.needs.Has(rollup.Sums) {
 		if !some {
 			b.hi[i], b.lo[i] = 0, 0
 		}
 		b.hi[i], b.lo[i] = kahansum.Inc(v, b.hi[i], b.lo[i])
 		b.noteSize(math.Abs(v), v == math.Trunc(v))
 	}
-	if b.needs.extremes {
-		if !some || v < b.least[i] || math.IsNaN(b.least[i]) {
-			b.least[i] = v
-		}
-		if !some || v > b.greatest[i] || math.IsNaN(b.greatest[i]) {
-			b.greatest[i] = v
-		}
+	if b.extreme != nil && (!some || b.isBeyond(v, b.extreme[i])) {
+		b.extreme[i] = v
 	}
 	b.counts[i]++
 	b.lastT[i], b.last[i] = int32(b.at(i)-t), v
@@ -436,18 +414,19 @@ func nearestMean(sum, rest, n float64) float64 {
 	return mean + (math.FMA(-mean, n, whole)+lost)/n
 }
 
+// isBeyond reports whether a value is further out than an extreme, and any value is beyond one that is not a number.
+func (b *buckets) isBeyond(v, extreme float64) bool {
+	return math.IsNaN(extreme) || b.needs.Has(rollup.Lowest) && v < extreme || b.needs.Has(rollup.Highest) && v > extreme
+}
+
 func (b *buckets) extremes(l *pushdown, out []float64) bool {
-	values, sign := b.greatest, 1.0
-	if l.function == "min_over_time" {
-		values, sign = b.least, -1
-	}
-	return b.each(out, func(s span, _ int) float64 {
-		most := values[s.lo]
-		for i := s.lo + 1; i < s.hi; i++ {
-			if v := values[i]; b.counts[i] > 0 && (sign*v > sign*most || math.IsNaN(most)) {
-				most = v
-			}
+	for i, n := range b.counts {
+		if n == 0 {
+			b.extreme[i] = math.NaN()
 		}
-		return most
-	})
+	}
+	x := newExtremes(l, b.extreme, b.marks)
+	b.each(out, func(s span, _ int) float64 { return x.of(s) })
+	b.marks = x.marks
+	return true
 }

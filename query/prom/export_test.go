@@ -175,11 +175,11 @@ func (w Window) FromBuckets(times []int64, values []float64) (out []float64, cer
 func (w Window) FromRollups(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
 	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
-	table := rollup.NewTable(1, rollup.Minute.PerDay(), b.needs.families())
+	table := rollup.NewTable(1, rollup.Minute.PerDay(), b.needs.Families())
 	s := rollup.Samples{Times: times, Values: values}
 	s.Fill(table, 0, day, 0, rollup.HoursOfDay)
 	if w.Grid == int64(rollup.HalfHour) {
-		table = rollup.HalfHours(table, b.needs.families())
+		table = rollup.HalfHours(table, b.needs.Families())
 	}
 	b.copy(rowPart{table, 0, day.Start(), 0, table.Buckets})
 	return w.computed(b)

@@ -57,7 +57,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	var named labels.ScratchBuilder
 	device, from := "", 0    // the device's series in out
 	var seen []labels.Labels // label sets of the device
-	r.Rollups = &query.RollupsRequest{Grid: grid, Families: b.needs.families()}
+	r.Rollups = &query.RollupsRequest{Grid: grid, Columns: b.needs}
 	res, err := e.querier.Series(ctx, r, func(s query.Curve) error {
 		if s.Device != device {
 			device, from, seen = s.Device, len(e.out), seen[:0]
@@ -213,6 +213,8 @@ func (b *buckets) copy(t rowPart) {
 	hi := lo + n
 	if t.N != nil {
 		copy(b.counts[at:], t.N[lo:hi])
+	}
+	if t.Last != nil && b.needs.Has(rollup.Newest) {
 		copy(b.stale[at:], t.Stale[lo:hi])
 		copy(b.lastT[at:], t.LastT[lo:hi])
 		copy(b.last[at:], t.Last[lo:hi])
@@ -237,8 +239,10 @@ func (b *buckets) copy(t rowPart) {
 		}
 		b.noteSize(of.MaxMagnitude(), of.Whole())
 	}
-	if t.Min != nil {
-		copy(b.least[at:], t.Min[lo:hi])
-		copy(b.greatest[at:], t.Max[lo:hi])
+	if t.Min != nil && b.needs.Has(rollup.Lowest) {
+		copy(b.extreme[at:], t.Min[lo:hi])
+	}
+	if t.Max != nil && b.needs.Has(rollup.Highest) {
+		copy(b.extreme[at:], t.Max[lo:hi])
 	}
 }

@@ -541,7 +541,7 @@ func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
 	var found []string
 	_, err = with.Series(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
 		Range:   telemetry.Range{From: noon.Add(-2 * time.Hour).UnixMilli(), To: noon.UnixMilli()},
-		Rollups: &query.RollupsRequest{Grid: rollup.Minute, Families: rollup.Families{rollup.Last}}},
+		Rollups: &query.RollupsRequest{Grid: rollup.Minute, Columns: rollup.Newest}},
 		func(s query.Curve) error {
 			found = append(found, s.Device)
 			return nil

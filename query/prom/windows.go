@@ -31,7 +31,7 @@ var functions = map[string]func(w *windows, out []float64){
 	"rate": (*windows).rates, "increase": (*windows).rates, "delta": (*windows).rates,
 	"irate": (*windows).irates, "idelta": (*windows).irates,
 	"avg_over_time": (*windows).averages, "sum_over_time": (*windows).sums,
-	"min_over_time": (*windows).minima, "max_over_time": (*windows).maxima,
+	"min_over_time": (*windows).extremes, "max_over_time": (*windows).extremes,
 	"count_over_time": (*windows).sizes, "present_over_time": (*windows).ones,
 	"first_over_time": (*windows).firsts, "last_over_time": (*windows).lasts,
 	"changes": (*windows).changes, "resets": (*windows).resets,
@@ -360,44 +360,55 @@ func (p partialMean) over(values []float64) float64 {
 	return p.mean + p.rest
 }
 
-func (w *windows) minima(out []float64) {
-	for i, v := range w.values {
-		w.values[i] = -v
-	}
-	w.maxima(out)
-	for k, s := range w.spans {
-		if s.len() > 0 {
-			out[k] = -out[k]
-		}
-	}
+func (w *windows) extremes(out []float64) {
+	x := newExtremes(w.pushdown, w.values, w.marks)
+	w.each(out, x.of)
+	w.marks = x.marks
 }
 
-// maxima computes for each window the first of its greatest values, or the last value if none of them is a number.
-// marks holds the positions that are the greatest up to one of the next windows' ends, the values at them falling.
-func (w *windows) maxima(out []float64) {
-	w.marks = w.marks[:0]
-	head, seen := 0, 0
-	for k, s := range w.spans {
-		for ; seen < s.hi; seen++ {
-			v := w.values[seen]
-			if math.IsNaN(v) {
-				continue
-			}
-			n := len(w.marks)
-			for n > head && w.values[w.marks[n-1]] < v {
-				n--
-			}
-			w.marks = append(w.marks[:n], seen)
-		}
-		for head < len(w.marks) && w.marks[head] < s.lo {
-			head++
-		}
-		switch {
-		case s.len() == 0:
-		case head < len(w.marks):
-			out[k] = w.values[w.marks[head]]
-		default:
-			out[k] = w.values[s.hi-1]
+// extremes computes for one window after the other the first of its greatest values, or of its least ones, or its last
+// value if none of them is a number.
+type extremes struct {
+	values []float64
+	least  bool  // the values have the other sign, and the least is wanted
+	marks  []int // positions of values that are the greatest up to one of the next windows' ends; the values fall
+	head   int   // the first mark that counts
+	seen   int   // how many values have been looked at
+}
+
+// newExtremes begins. It may change the values, and uses the room of marks.
+func newExtremes(l *pushdown, values []float64, marks []int) *extremes {
+	x := &extremes{values: values, least: l.function == "min_over_time", marks: marks[:0]}
+	if x.least {
+		for i, v := range values {
+			values[i] = -v
 		}
 	}
+	return x
+}
+
+// of returns the result of a window, which begins and ends at or behind those before it, and is not empty.
+func (x *extremes) of(s span) float64 {
+	for ; x.seen < s.hi; x.seen++ {
+		v := x.values[x.seen]
+		if math.IsNaN(v) {
+			continue
+		}
+		n := len(x.marks)
+		for n > x.head && x.values[x.marks[n-1]] < v {
+			n--
+		}
+		x.marks = append(x.marks[:n], x.seen)
+	}
+	for x.head < len(x.marks) && x.marks[x.head] < s.lo {
+		x.head++
+	}
+	v := x.values[s.hi-1]
+	if x.head < len(x.marks) {
+		v = x.values[x.marks[x.head]]
+	}
+	if x.least {
+		return -v
+	}
+	return v
 }

@@ -136,9 +136,9 @@ type Request struct {
 
 // RollupsRequest names what rollups may answer instead of samples: the metrics of the request, on a grid.
 type RollupsRequest struct {
-	Metrics  []string
-	Grid     rollup.Grid
-	Families rollup.Families
+	Metrics []string
+	Grid    rollup.Grid
+	Columns rollup.Columns
 }
 
 // FewDevices is the most devices that are always read from their chunks: a day's rollups of one metric cost about as

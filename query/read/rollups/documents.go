@@ -30,9 +30,10 @@ type (
 		day              telemetry.Day
 	}
 	seriesIndexKey struct{ container, shard, id string }
-	rollupKey      struct {
+	rollupKey      struct{ seriesIndexKey }
+	correctionKey  struct {
 		seriesIndexKey
-		metrics, families string // metrics of a correction; any other document has one
+		metrics, families string
 		grid              rollup.Grid
 	}
 )
@@ -70,7 +71,7 @@ func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*man
 			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
 		}
 		if err != nil { // its day is read from chunks
-			j.r.cfg.Logger.Warn("cannot read a manifest", "key", j.target.TenantShard, "error", err)
+			j.warn(err)
 			return nil
 		}
 		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc)), sum: sha256.Sum256(doc)}
@@ -152,7 +153,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 		if _, ok := kept[ref.ID]; ok {
 			return
 		}
-		if v, ok := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); ok {
+		if v, ok := j.recall(ref); ok {
 			kept[ref.ID] = v
 			if l, ok := v.(*cachedRollup); ok {
 				held += l.bytes
@@ -179,7 +180,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 		err := j.fetch(ctx, w, kept)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
-			j.r.cfg.Logger.Warn("cannot read rollups", "key", j.target.TenantShard, "rollup", w.rollup, "error", err)
+			j.warn(err)
 			return true, nil
 		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
 			return true, nil
@@ -196,6 +197,29 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 	return false, nil
 }
 
+// recall returns a rollup document or series index that was read before, with the columns that are asked for.
+func (j *job) recall(ref rollup.Ref) (v any, ok bool) {
+	v, ok = j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62))
+	l, isRollup := v.(*cachedRollup)
+	if !isRollup {
+		return v, ok
+	}
+	more, err := l.with(j.Request.Rollups.Columns)
+	if err != nil {
+		j.warn(err)
+		return nil, false
+	}
+	if more != l {
+		j.r.cfg.Room.Put(j.keyOf(ref), more, more.bytes)
+	}
+	return more, true
+}
+
+// warn logs why rollups of the key cannot be read.
+func (j *job) warn(err error) {
+	j.r.cfg.Logger.Warn("cannot read rollups", "key", j.target.TenantShard, "error", err)
+}
+
 // takeMemory counts memory that rollups take.
 func (j *job) takeMemory(bytes int64) error {
 	err := j.Account.Memory.Take(bytes)
@@ -210,11 +234,10 @@ func (j *job) keyOf(ref rollup.Ref) any {
 	if ref.Key == rollup.SeriesIndexKey {
 		return k
 	}
-	metrics := ""
-	if ref.Key == rollup.CorrectionsKey {
-		metrics = kept.Names(j.Request.Rollups.Metrics)
+	if ask := j.Request.Rollups; ref.Key == rollup.CorrectionsKey {
+		return correctionKey{k, kept.Names(ask.Metrics), ask.Columns.Families().String(), ask.Grid}
 	}
-	return rollupKey{k, metrics, j.Request.Rollups.Families.String(), j.Request.Rollups.Grid}
+	return rollupKey{k}
 }
 
 // fetch reads documents, and removes the found ones from w.
@@ -265,10 +288,10 @@ func (j *job) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
 
 // needs reports whether a request needs a section.
 func needs(ask *piece.RollupsRequest, s *rollup.Section) bool {
-	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Families.Has(s.Family)
+	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Columns.Families().Has(s.Family)
 }
 
-// rollupBytes returns what the sections that a request needs take once they are decoded, without counter resets.
+// rollupBytes returns what the sections that a request needs take once all of them is decoded, without counter resets.
 func rollupBytes(d *rollup.Document, ask *piece.RollupsRequest) int64 {
 	n := 64 * int64(len(d.SeriesIndex))
 	for i := range d.Sections {
@@ -279,9 +302,9 @@ func rollupBytes(d *rollup.Document, ask *piece.RollupsRequest) int64 {
 	return n
 }
 
-// decodeRollup decodes the sections of a document that a request needs.
+// decodeRollup decodes the columns of a document that a request needs.
 func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup, error) {
-	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]rollup.Families)
+	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]int)
 	for i := range d.Sections {
 		s := &d.Sections[i]
 		if !needs(ask, s) {
@@ -291,8 +314,8 @@ func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup,
 		if err != nil {
 			return nil, err
 		}
-		x := &Document{Metric: s.Metric, From: d.From, To: d.To,
-			Table: rollup.NewTable(s.Series, s.Buckets, rollup.Families{s.Family})}
+		x := &Document{Metric: s.Metric, From: d.From, To: d.To, section: s,
+			Table: &rollup.Table{Rows: s.Series, Buckets: s.Buckets}}
 		for row, place := range places {
 			for len(x.Rows) <= int(place) {
 				x.Rows = append(x.Rows, -1)
@@ -300,21 +323,62 @@ func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup,
 			x.Rows[place] = int32(row)
 		}
 		if s.Family == rollup.Last && d.From == 0 {
-			x.At0 = make([]rollup.Sample, s.Series)
+			if x.At0, err = s.SamplesAtMidnight(); err != nil {
+				return nil, err
+			}
 		}
-		if err := s.Decode(x.Table, 0, x.Rows, x.At0); err != nil {
+		if x, err = x.with(ask.Columns); err != nil {
 			return nil, err
 		}
-		out.documents = append(out.documents, x)
-		if of := families[s.Metric]; !of.Has(s.Family) {
-			families[s.Metric] = append(of, s.Family)
+		if x.section != nil {
+			x.section = x.section.Clone() // the document's bytes are not ours
 		}
+		out.documents = append(out.documents, x)
+		families[s.Metric]++
 		out.bytes += x.Table.ResetBytes() + 4*int64(len(x.Rows)-s.Series)
 	}
-	for _, of := range families {
-		out.short = out.short || len(of) < len(ask.Families)
+	for _, n := range families {
+		out.short = out.short || n < len(ask.Columns.Families())
 	}
 	return out, nil
+}
+
+// with returns the document with more columns decoded, itself if it has them.
+func (d *Document) with(columns rollup.Columns) (*Document, error) {
+	if d.section == nil {
+		return d, nil
+	}
+	lacking := d.section.Has() & columns &^ d.decoded
+	if lacking == 0 {
+		return d, nil
+	}
+	out, table := *d, *d.Table
+	out.Table, out.decoded = &table, d.decoded|lacking
+	if err := d.section.Decode(&table, lacking); err != nil {
+		return nil, err
+	}
+	if out.decoded.Has(d.section.Has()) {
+		out.section = nil
+	}
+	return &out, nil
+}
+
+// with returns the rollup with more columns decoded, itself if it has them.
+func (l *cachedRollup) with(columns rollup.Columns) (*cachedRollup, error) {
+	out := *l
+	out.documents = make([]*Document, len(l.documents))
+	same := true
+	for i, d := range l.documents {
+		more, err := d.with(columns)
+		if err != nil {
+			return nil, err
+		}
+		out.documents[i], same = more, same && more == d
+	}
+	if same {
+		return l, nil
+	}
+	return &out, nil
 }
 
 // refs calls yield with each document that the days need.

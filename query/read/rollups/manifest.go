@@ -87,7 +87,7 @@ func answers(b *rollup.Batch, ask *piece.RollupsRequest) bool {
 			return false
 		}
 		m := b.Metric(metric)
-		if m != nil && slices.ContainsFunc(ask.Families, func(f rollup.Family) bool { return !m.Families.Has(f) }) {
+		if m != nil && slices.ContainsFunc(ask.Columns.Families(), func(f rollup.Family) bool { return !m.Families.Has(f) }) {
 			return false
 		}
 	}
@@ -182,7 +182,7 @@ func (d *dayRead) chosen(g rollup.Grid) []choice {
 
 // documents returns the documents of a metric that a request needs.
 func (c *choice) documents(ask *piece.RollupsRequest, day telemetry.Day, metric string) (out []rollup.Ref) {
-	for _, f := range ask.Families {
+	for _, f := range ask.Columns.Families() {
 		out = append(out, c.Documents(day, metric, f, ask.Grid, c.owned)...)
 	}
 	return out

@@ -90,13 +90,16 @@ func (p *Part) Counts(device string) rollup.Hours {
 	return p.Hours
 }
 
-// Document is some hours of a metric and family, decoded.
+// Document is some hours of a metric and family, decoded as far as somebody has asked for it.
 type Document struct {
 	Metric   string
 	From, To int // hours
 	Table    *rollup.Table
 	Rows     []int32         // rows of the table by place in the series index; -1 or beyond the end for none
 	At0      []rollup.Sample // the samples at midnight by row; nil for none
+
+	decoded rollup.Columns
+	section *rollup.Section // has the columns that are not decoded; nil for none
 }
 
 // Row returns the row of the table for a place in the series index, -1 for none.
