@@ -58,11 +58,10 @@ func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 		*index++
 		return a.skip(n)
 	}
-	begin, from := a.at, len(d.fields)
+	begin := a.at
 	err = a.inside(func() error { return d.avroMessage(n, *index) })
 	var f *fault
 	if errors.As(err, &f) {
-		d.fields = d.fields[:from]
 		d.addBad(*index, f)
 		a.at = begin
 		err = a.skip(n)
@@ -75,8 +74,8 @@ func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	p := &d.properties
 	p.clear()
-	m := message{from: len(d.fields)}
-	d.from = m.from
+	var m message
+	d.fields.start()
 	for i, name := range n.names {
 		if !n.message {
 			if err := d.avroProperty(name, n.nodes[i]); err != nil {
@@ -175,11 +174,11 @@ func (d *avroReader) avroProperty(name []byte, n *avroNode) error {
 	if err != nil || !ok {
 		return err
 	}
-	metric, err := d.metric(len(d.fields)-d.from, d.properties.path)
+	metric, err := d.metric(d.fields.count, d.properties.path)
 	if err != nil {
 		return err
 	}
-	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: v})
+	d.put(metric, v)
 	return nil
 }
 
@@ -192,7 +191,7 @@ func (d *avroReader) avroText(c propertyRole, n *avroNode) error {
 	if v.Kind() == telemetry.Text {
 		text = v.Text()
 	}
-	return d.propertyText(c, text, v)
+	return d.propertyText(c, d.found(found{text: text, value: v}))
 }
 
 // avroTime reads a timestamp, a number since 1970 in the unit of its magnitude, or text in RFC 3339.
@@ -208,20 +207,26 @@ func (d *avroReader) avroTime(c propertyRole, n *avroNode) error {
 	switch v.Kind() {
 	case telemetry.Int:
 		if n.perUnit > 0 {
-			return d.propertyTime(c, telemetry.FloorDiv(v.Int(), n.perUnit), v)
+			return d.propertyTime(c, d.found(found{millis: telemetry.FloorDiv(v.Int(), n.perUnit), value: v}))
 		}
-		return d.propertyTime(c, telemetry.EpochMillis(v.Int()), v)
+		return d.propertyTime(c, d.found(found{millis: telemetry.EpochMillis(v.Int()), value: v}))
 	case telemetry.Float:
 		f := v.Float()
 		if f = math.Floor(f * math.Pow10(telemetry.EpochPlaces(f))); math.Abs(f) < 1<<62 {
-			return d.propertyTime(c, int64(f), v)
+			return d.propertyTime(c, d.found(found{millis: int64(f), value: v}))
 		}
 	case telemetry.Text:
 		if t, ok := telemetry.ParseRFC3339(v.Text()); ok {
-			return d.propertyTime(c, t.UnixMilli(), v)
+			return d.propertyTime(c, d.found(found{millis: t.UnixMilli(), value: v}))
 		}
 	}
 	return faultf(Time, "%s is neither a timestamp nor RFC 3339", d.properties.path)
+}
+
+// found names the property that is read.
+func (d *avroReader) found(f found) found {
+	f.name, _ = d.texts.get(d.properties.path)
+	return f
 }
 
 // avroScalar reads a value; null is none. ok is false for what is no scalar, which is passed over.

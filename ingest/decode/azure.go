@@ -3,7 +3,6 @@ package decode
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -103,11 +102,13 @@ func (d *Decoder) labelModule() {
 	}
 }
 
-// envelopes are properties: the JSON of a message that IoT Hub has routed begins with one of them.
-var envelopes = []string{"EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body"}
-
-func (d *jsonReader) beginsEnvelope() bool {
-	return slices.ContainsFunc(envelopes, d.scan.Begins)
+// beginsEnvelope reports whether the JSON of a message that IoT Hub has routed may begin with a property.
+func beginsEnvelope(first []byte) bool {
+	switch string(first) {
+	case "EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body":
+		return true
+	}
+	return false
 }
 
 // jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body is in it, as JSON or in base64.

@@ -68,7 +68,7 @@ func TestNamesThatCollideAreRefused(t *testing.T) {
 			`"labels":{"module":"x"}}}`, ""},
 	} {
 		d := decode.New(collisionOptions())
-		for range 3 { // the third may meet a template
+		for range 3 { // the third is of a known form
 			got := d.Decode(decode.Record{Value: []byte(c.text), ContentType: c.kind, Timestamp: 1763640000000})
 			if c.want == "" {
 				require.Empty(t, got.Bad, c.text)

@@ -47,7 +47,7 @@ type Decoder struct {
 	texts                                           interner // text that is known to be valid UTF-8
 	checked                                         interner // text that must be checked
 	labelSets                                       sets
-	shape                                           shape
+	places                                          []string // metrics of the last reading that metric was asked for
 	units                                           map[unitKey]string
 
 	formats []format
@@ -57,7 +57,7 @@ type Decoder struct {
 	// Of the current record.
 	origin origin
 	made   made
-	fields []telemetry.Field
+	fields fields
 	pairs  []telemetry.Label // labels, or tags, of the current reading
 	others []telemetry.Label // tags, while pairs holds labels
 	key    []byte
@@ -142,10 +142,11 @@ func (d *Decoder) Decode(r Record) (out Result) {
 			out = d.out
 		}
 	}()
-	if cap(d.fields) > maxKept {
-		d.fields = nil
+	if cap(d.fields.came) > maxKept || cap(d.fields.sorted) > maxKept {
+		d.fields.release()
 	}
-	d.origin = origin{tenant: d.opts.Tenant, device: d.opts.Device, now: r.Timestamp}
+	d.origin = origin{}
+	d.origin.tenant, d.origin.device, d.origin.now = d.opts.Tenant, d.opts.Device, r.Timestamp
 	d.reset()
 	d.made.begin(len(r.Value))
 	d.record(r)
@@ -182,7 +183,7 @@ func (d *Decoder) record(r Record) {
 
 // reset forgets what the record gave so far: half of a broken record is never taken.
 func (d *Decoder) reset() {
-	d.fields = d.fields[:0]
+	d.fields.sorted = d.fields.sorted[:0]
 	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0], d.out.Units[:0], nil}
 }
 
@@ -220,20 +221,37 @@ func (d *Decoder) refuseRecord(f *fault) {
 	d.addBad(Whole, f)
 }
 
-// addReading ends a reading that has the fields from the given place on, and appends it or returns what it lacks.
-func (d *Decoder) addReading(index int, r telemetry.Reading, from int) *fault {
+// addReading ends a reading with the values in d.fields, and appends it or returns what it lacks.
+func (d *Decoder) addReading(index int, r *telemetry.Reading) *fault {
 	var ambiguous string
-	r.Fields, ambiguous = d.shape.sort(d.fields[from:])
-	if ambiguous != "" {
+	if r.Fields, ambiguous = d.fields.end(); ambiguous != "" {
 		return faultf(Name, "the metric %q has two values", ambiguous)
 	}
-	d.fields = d.fields[:from+len(r.Fields)]
-	r.Fields = r.Fields[:len(r.Fields):len(r.Fields)]
 	if len(r.Fields) == 0 {
 		return faultf(Empty, "the reading has no value")
 	}
-	d.append(index, &r)
+	d.append(index, r)
 	return nil
+}
+
+// metric returns the name of the metric at a place in the reading. It is most often the last reading's there.
+func (d *Decoder) metric(place int, raw []byte) (string, error) {
+	if err := d.made.part(fieldBytes + len(raw)); err != nil {
+		return "", err
+	}
+	if place < len(d.places) && d.places[place] == string(raw) {
+		return d.places[place], nil
+	}
+	name, err := d.metrics.get(raw)
+	if err != nil {
+		return "", faultf(Name, "%v", err)
+	}
+	if place < len(d.places) {
+		d.places[place] = name
+	} else if place == len(d.places) && place < maxKept {
+		d.places = append(d.places, name)
+	}
+	return name, nil
 }
 
 func (d *Decoder) append(index int, r *telemetry.Reading) {

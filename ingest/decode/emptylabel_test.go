@@ -10,7 +10,7 @@ import (
 )
 
 // A label with an empty value is none, in every format, so that a series has one identity. An empty tag stays: it takes
-// away the value that the device had. Messages that a template reads mean the same as others.
+// away the value that the device had. Messages of a known form mean the same as others.
 func TestEmptyLabelIsNone(t *testing.T) {
 	const line = "text/plain; format=influx"
 	b := telemetry.Labels{{Name: "b", Value: "x"}}
@@ -33,7 +33,7 @@ func TestEmptyLabelIsNone(t *testing.T) {
 		{"", `{"SystemProperties":{"connectionDeviceId":"m1"},"Body":{"ts":1,"values":{"a":1},"labels":{"l":"","b":"x"}}}`, b, nil},
 	} {
 		d := decode.New(collisionOptions())
-		for range 3 { // the later ones by a template
+		for range 3 { // the later ones are of a known form
 			got := d.Decode(decode.Record{Value: []byte(c.text), ContentType: c.kind, Timestamp: 9})
 			require.Empty(t, got.Bad, "%s", c.text)
 			require.Len(t, got.Readings, 1, "%s", c.text)

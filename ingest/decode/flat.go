@@ -40,9 +40,9 @@ func propertyRoles(n ObjectNames) map[string]propertyRole {
 // objects reads objects that have properties with roles by their names, in JSON or Avro.
 type objects struct {
 	*Decoder
-	from       int // where the fields of the current object begin
 	roles      map[string]propertyRole
 	properties properties
+	valueAt    func(at int) telemetry.Value // reads a property again as a value; nil: found has it
 }
 
 func newObjects(d *Decoder) objects { return objects{Decoder: d, roles: propertyRoles(d.opts.Object)} }
@@ -51,6 +51,7 @@ func newObjects(d *Decoder) objects { return objects{Decoder: d, roles: property
 type properties struct {
 	path                 []byte // path of the property that is read, its names joined by _
 	values               bool   // all that is read is a value, whatever its name
+	any                  bool   // there are some
 	tenant, device, time found
 	labels, tags         []telemetry.Label
 }
@@ -62,7 +63,9 @@ type found struct {
 	name   string
 	text   string // tenant or device
 	millis int64  // time
-	value  telemetry.Value
+	// value is what the property is where it has no role. JSON is read for that again, at the place at.
+	value telemetry.Value
+	at    int
 }
 
 // offer takes a property for the best one, and returns the one that is not: it is a value like others, unless both say
@@ -85,7 +88,9 @@ func (f found) unless(same found) found {
 }
 
 func (p *properties) clear() {
-	*p = properties{path: p.path[:0], labels: p.labels[:0], tags: p.tags[:0]}
+	if p.any {
+		*p = properties{path: p.path[:0], labels: p.labels[:0], tags: p.tags[:0]}
+	}
 }
 
 // enter goes to a property; leave with its result goes back.
@@ -100,35 +105,31 @@ func (p *properties) enter(name []byte) (before int) {
 
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
-// propertyText takes the text of a property that has a role. value is its value where another property has the role.
-func (d *objects) propertyText(c propertyRole, text string, value telemetry.Value) error {
+// propertyText takes the text of a property that has a role; others may have it, too.
+func (d *objects) propertyText(c propertyRole, x found) error {
 	p := &d.properties
+	p.any, x.is, x.rank = true, true, c.rank
 	names, to := &d.labelNames, &p.labels
 	switch c.role {
 	case tenantRole:
-		return d.propertyOther(p.tenant.offer(d.found(c, found{text: text, value: value})))
+		return d.propertyOther(p.tenant.offer(x))
 	case deviceRole:
-		return d.propertyOther(p.device.offer(d.found(c, found{text: text, value: value})))
+		return d.propertyOther(p.device.offer(x))
 	case tagRole:
 		names, to = &d.tagNames, &p.tags
 	}
-	name, err := names.get(p.path)
+	name, err := names.get([]byte(x.name))
 	if err != nil {
 		return faultf(Name, "%v", err)
 	}
-	*to = append(*to, telemetry.Label{Name: name, Value: text})
+	*to = append(*to, telemetry.Label{Name: name, Value: x.text})
 	return d.made.part(pairBytes + len(name))
 }
 
 // propertyTime does for times what propertyText does for texts.
-func (d *objects) propertyTime(c propertyRole, millis int64, value telemetry.Value) error {
-	return d.propertyOther(d.properties.time.offer(d.found(c, found{millis: millis, value: value})))
-}
-
-func (d *objects) found(c propertyRole, f found) found {
-	f.is, f.rank = true, c.rank
-	f.name, _ = d.texts.get(d.properties.path)
-	return f
+func (d *objects) propertyTime(c propertyRole, x found) error {
+	d.properties.any, x.is, x.rank = true, true, c.rank
+	return d.propertyOther(d.properties.time.offer(x))
 }
 
 // propertyOther takes a property that has no role because another one has it, if there is one, for a value.
@@ -136,11 +137,14 @@ func (d *objects) propertyOther(f found) error {
 	if !f.is {
 		return nil
 	}
-	metric, err := d.metric(len(d.fields)-d.from, []byte(f.name))
+	metric, err := d.metric(d.fields.count, []byte(f.name))
 	if err != nil {
 		return err
 	}
-	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: f.value})
+	if d.valueAt != nil {
+		f.value = d.valueAt(f.at)
+	}
+	d.put(metric, f.value)
 	return nil
 }
 
@@ -148,6 +152,9 @@ func (d *objects) propertyOther(f found) error {
 // a message with an object of values no other property becomes a value.
 func (d *objects) complete(m *message, whole bool) error {
 	p, r := &d.properties, &m.Reading
+	if !p.any {
+		return nil
+	}
 	if r.Tenant == "" && p.tenant.text != "" {
 		if err := d.checkTenant(p.tenant.text); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -171,62 +178,46 @@ func (d *objects) complete(m *message, whole bool) error {
 			}
 		}
 	}
-	if f := p.labelsInto(d.Decoder, r); f != nil {
-		return f
-	}
-	return nil
-}
-
-// labelsInto adds the labels and tags that were found to a reading's own.
-func (p *properties) labelsInto(d *Decoder, r *telemetry.Reading) (f *fault) {
+	var f *fault
 	if len(p.labels) > 0 {
 		r.Labels, f = d.labelSets.labels(append(p.labels, r.Labels...), &d.key)
 	}
 	if len(p.tags) > 0 && f == nil {
 		r.Tags, f = d.labelSets.get(append(p.tags, r.Tags...), &d.key)
 	}
-	return f
-}
-
-func (d *jsonReader) property(name []byte) error {
-	p := &d.properties
-	before := p.enter(name)
-	defer p.leave(before)
-	c := d.roles[string(p.path)]
-	switch next := d.scan.Next(); {
-	case c.role == timeRole:
-		at := d.scan.At()
-		millis, ok, err := d.time()
-		if !ok || err != nil {
-			return err
-		}
-		return d.propertyTime(c, millis, d.scalarAt(at))
-	case c.role != valueRole:
-		at := d.scan.At()
-		text, err := d.anyScalar()
-		if err != nil || text == "" {
-			return err
-		}
-		return d.propertyText(c, text, d.scalarAt(at))
-	case next == '{':
-		return d.scan.Object(d.property)
-	case next == '[':
-		return d.scan.Skip()
+	if f != nil {
+		return f
 	}
-	metric, err := d.metric(len(d.fields)-d.from, p.path)
-	if err != nil {
-		return err
-	}
-	v, err := d.value(metric)
-	if err != nil {
-		return err
-	}
-	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: v})
 	return nil
 }
 
+// property reads a property of an object of any shape.
+func (d *jsonReader) property(p *place) error {
+	switch next := d.scan.Next(); {
+	case p.role == timeRole:
+		x := found{name: p.name, at: d.scan.At()}
+		var err error
+		if x.millis, x.is, err = d.time(); !x.is || err != nil {
+			return err
+		}
+		return d.propertyTime(p.propertyRole, x)
+	case p.role != valueRole:
+		x := found{name: p.name, at: d.scan.At()}
+		var err error
+		if x.text, err = d.anyScalar(p.name); err != nil || x.text == "" {
+			return err
+		}
+		return d.propertyText(p.propertyRole, x)
+	case next == '{':
+		return d.object(p.objects(), p.name, flatKind)
+	case next == '[':
+		return d.scan.Skip()
+	}
+	return d.field(p)
+}
+
 // anyScalar reads a string, a number or a bool as text; null is none.
-func (d *jsonReader) anyScalar() (string, error) {
+func (d *jsonReader) anyScalar(name string) (string, error) {
 	switch c := d.scan.Next(); c {
 	case 'n':
 		return "", d.scan.Word("null")
@@ -238,7 +229,7 @@ func (d *jsonReader) anyScalar() (string, error) {
 		text, _ := d.texts.get(raw)
 		return text, nil
 	case '{', '[':
-		return "", faultf(Label, "%q is neither text nor a number", d.properties.path)
+		return "", faultf(Label, "%q is neither text nor a number", name)
 	}
 	from := d.scan.At()
 	if err := d.scan.Skip(); err != nil {
@@ -248,14 +239,16 @@ func (d *jsonReader) anyScalar() (string, error) {
 	return text, nil
 }
 
-// scalarAt returns the scalar between a place and the scanner's place: the text where the scalar is no value.
+// scalarAt returns the scalar at a place, one that was read, as a value.
 func (d *jsonReader) scalarAt(at int) telemetry.Value {
 	end := d.scan.At()
 	d.scan.Seek(at)
 	v, err := d.value("")
-	d.scan.Seek(end)
-	if err != nil {
-		return telemetry.TextValue(string(d.source[at:end]))
+	if err != nil { // a number that no value holds
+		d.scan.Seek(at)
+		_ = d.scan.Skip()
+		v = telemetry.TextValue(string(d.source[at:d.scan.At()]))
 	}
+	d.scan.Seek(end)
 	return v
 }

@@ -133,8 +133,9 @@ func (x *group) row() groupKey {
 // layOut makes readings of the groups, and reports whether a metric has two values in one of them.
 func (d *Decoder) layOut() (ambiguous bool) {
 	g := &d.groups
-	d.out.Readings, d.out.Index = d.out.Readings[:0], d.out.Index[:0]
-	d.fields = slices.Grow(d.fields[:0], len(g.points))[:len(g.points)]
+	d.out.Readings, d.out.Index, d.fields.sorted = d.out.Readings[:0], d.out.Index[:0], d.fields.sorted[:0]
+	laid := slices.Grow(d.fields.came[:0], len(g.points))[:len(g.points)]
+	d.fields.came = laid
 	end := 0
 	for i := range g.all {
 		begin := end
@@ -143,7 +144,7 @@ func (d *Decoder) layOut() (ambiguous bool) {
 	}
 	for _, p := range g.points {
 		to := &g.all[p.group].count
-		d.fields[*to] = p.field
+		laid[*to] = p.field
 		*to++
 	}
 	begin := 0
@@ -154,8 +155,7 @@ func (d *Decoder) layOut() (ambiguous bool) {
 		}
 		r := x.reading
 		var twice string
-		r.Fields, twice = sortFields(d.fields[begin:x.count:x.count])
-		r.Fields = r.Fields[:len(r.Fields):len(r.Fields)]
+		r.Fields, twice = d.fields.sort(laid[begin:x.count])
 		begin, ambiguous = x.count, ambiguous || twice != ""
 		d.out.Readings = append(d.out.Readings, r)
 		d.out.Index = append(d.out.Index, x.index)

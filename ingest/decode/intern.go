@@ -50,32 +50,31 @@ func (r *cache[V]) put(text string, v V) {
 	r.known[text] = v
 }
 
-// interned is a text, and where it names a device the place of the body of that device's last message.
-type interned struct {
-	text string
-	body int
-}
-
 // interner gives strings for bytes, the same string for the same bytes, and checks each but once.
 type interner struct {
-	cache[interned]
+	cache[string]
+	last  string // the one that get returned last
 	check func(string) error
 }
 
 func newInterner(most int, check func(string) error) interner {
-	return interner{newCache[interned](most, 1), check}
+	return interner{cache: newCache[string](most, 1), check: check}
 }
 
 func (n *interner) get(b []byte) (string, error) {
+	if string(b) == n.last && len(b) > 0 {
+		return n.last, nil
+	}
 	if k, ok := n.known[string(b)]; ok {
-		return k.text, nil
+		n.last = k
+		return k, nil
 	}
 	k := string(b)
 	if err := n.check(k); err != nil {
 		return "", err
 	}
 	if len(k) <= maxInternedBytes {
-		n.put(k, interned{text: k})
+		n.put(k, k)
 	}
 	return k, nil
 }

@@ -1,9 +1,9 @@
 package decode
 
 import (
+	"bytes"
 	"errors"
 	"math"
-	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/jsonscan"
@@ -13,14 +13,43 @@ import (
 // envelope of IoT Hub, an export of OTLP.
 type jsonReader struct {
 	objects
-	scan      jsonscan.Scanner
-	source    []byte // the payload that is scanned
-	flat      bool   // an object may have any shape
-	templates templates
+	scan     jsonscan.Scanner
+	source   []byte // the payload that is scanned
+	flat     bool   // an object may have any shape
+	messages places
+	room     room
+	lookups  int                     // counts properties that were not where they were the last times, for tests
+	sets     cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
+
+	// Of the current message.
+	message message
+	had     [otherPart]bool
+	whole   bool   // it has an object of values: no other property is a value
+	number  []byte // the number that the device gives it
+}
+
+// content is the meaning of a property of a message.
+type content uint8
+
+const (
+	tenantPart content = iota
+	devicePart
+	timePart
+	labelsPart
+	tagsPart
+	valuesPart
+	otherPart // none of these
+)
+
+var contents = map[string]content{
+	"tenant": tenantPart, "device": devicePart, "ts": timePart,
+	"labels": labelsPart, "tags": tagsPart, "values": valuesPart,
 }
 
 func newJSONReader(d *Decoder) reader {
-	return &jsonReader{objects: newObjects(d), templates: newTemplates(d.opts.Set != Names{})}
+	r := &jsonReader{objects: newObjects(d), sets: newCache[telemetry.Labels](deviceBytes, setWeight)}
+	r.valueAt = r.scalarAt
+	return r
 }
 
 func (d *jsonReader) read(r Record, _ map[string]string) { d.json(r.Value, false) }
@@ -43,51 +72,57 @@ func (d *jsonReader) json(text []byte, flat bool) {
 	d.scan.Reset(text)
 	d.source = text
 	d.flat = flat || d.origin.enveloped
+	if d.room.full() {
+		d.messages, d.room = places{}, room{}
+	}
 	if err := d.jsonText(); err != nil {
 		d.refuseRecord(faultf(Undecodable, "not JSON: %v", err))
 	}
 }
 
 func (d *jsonReader) jsonText() error {
-	if d.scan.Next() == '{' && d.matchTemplate(0, true) {
-		return nil
-	}
-	if !utf8.Valid(d.source) {
+	if !valid(d.source) {
 		return errors.New("not valid UTF-8")
 	}
 	var err error
-	switch {
-	case d.scan.Next() == '[':
-		err = d.scan.Array(d.element)
-	case d.scan.Begins("resourceMetrics"):
+	next := d.scan.Next()
+	if next == '{' && d.messages.begin.follow(d.source[d.scan.At():]) != nil {
+		if err = d.alone(0); err != nil {
+			return err
+		}
+		return d.end()
+	}
+	switch first := d.scan.First(); {
+	case next == '[':
+		err = d.scan.Array(func(i int) error {
+			if err := d.made.check(); err != nil {
+				return err
+			}
+			return d.alone(i)
+		})
+	case string(first) == "resourceMetrics":
 		err = d.readerOf(OTLP).(*otlpReader).readJSON(&d.scan, len(d.source))
-	case d.beginsEnvelope():
+	case beginsEnvelope(first):
 		return d.jsonEnvelope()
 	default:
-		err = d.walk(0)
+		err = d.alone(0)
 	}
 	if err != nil {
 		return err
 	}
+	return d.end()
+}
+
+func (d *jsonReader) end() error {
 	if !d.scan.End() {
 		return d.scan.Fail("more after the end")
 	}
 	return nil
 }
 
-func (d *jsonReader) element(i int) error {
-	if err := d.made.check(); err != nil {
-		return err
-	}
-	if d.scan.Next() == '{' && d.matchTemplate(i, false) {
-		return nil
-	}
-	return d.walk(i)
-}
-
 // alone reads an element. A syntax error is returned; anything else that is wrong refuses the element alone.
 func (d *jsonReader) alone(i int) error {
-	begin, from := d.scan.At(), len(d.fields)
+	begin := d.scan.At()
 	err := d.reading(i)
 	if err == nil {
 		return nil
@@ -96,7 +131,6 @@ func (d *jsonReader) alone(i int) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	d.fields = d.fields[:from]
 	d.addBad(i, f)
 	d.scan.Seek(begin)
 	return d.scan.Skip()
@@ -109,70 +143,184 @@ func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
 		return errNoMessage
 	}
-	m := message{from: len(d.fields)}
-	r, whole := &m.Reading, !d.flat
-	d.from = m.from
-	var number []byte // the number that the device gives the message
-	var had [otherPlace]bool
+	d.message = message{}
+	d.fields.start()
+	d.number, d.whole = nil, !d.flat
+	clear(d.had[:])
 	if d.flat {
 		d.properties.clear()
 	}
-	err := d.scan.Object(func(name []byte) (err error) {
-		if what, known := contents[string(name)]; known {
-			if had[what] {
-				return faultf(Undecodable, "the property %q occurs twice", name)
-			}
-			had[what] = true
-		}
-		switch string(name) {
-		case "tenant":
-			r.Tenant, err = d.text(&d.tenants, Tenant, "tenant")
-		case "device":
-			r.Device, err = d.text(&d.devices, Device, "device")
-		case "ts":
-			r.Time, m.timed, err = d.time()
-		case "values":
-			if d.scan.Next() != '{' && d.flat {
-				return d.property(name)
-			}
-			d.fields, whole = d.fields[:m.from], true
-			err = d.values()
-		case "labels":
-			r.Labels, err = d.labels(&d.labelNames, "labels")
-		case "tags":
-			r.Tags, err = d.labels(&d.tagNames, "tags")
-		default:
-			if !whole {
-				return d.property(name)
-			}
-			begin := d.scan.At()
-			isNumber := string(name) == d.opts.Sequence
-			if err = d.scan.Skip(); err == nil && isNumber {
-				if number != nil {
-					return faultf(Undecodable, "the property %q occurs twice", d.opts.Sequence)
-				}
-				number = d.source[begin:d.scan.At()]
-			}
-		}
-		return err
-	})
+	err := d.object(&d.messages, "", messageKind)
 	if err == nil && d.flat {
-		err = d.complete(&m, whole)
+		err = d.complete(&d.message, d.whole)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.numbered(number, m.from); err != nil {
+	if err := d.numbered(d.number); err != nil {
 		return err
 	}
-	return d.finish(i, &m)
+	return d.finish(i, &d.message)
+}
+
+// kind is the kind of an object: which method reads its properties.
+type kind uint8
+
+const (
+	messageKind kind = iota // part
+	valuesKind              // field
+	flatKind                // property
+)
+
+// object reads the object that begins here, which has its properties in s. The names of the objects around it are in
+// path.
+func (d *jsonReader) object(s *places, path string, k kind) error {
+	if err := d.scan.Enter(); err != nil {
+		return err
+	}
+	defer d.scan.Leave()
+	last, at := &s.begin, d.scan.At()
+	for more := true; more; {
+		var err error
+		if k != messageKind || !d.whole {
+			if last, at, err = d.numbers(last, at); err != nil {
+				return err
+			}
+			if d.source[at] == '}' {
+				d.scan.Seek(at + 1)
+				return nil
+			}
+		}
+		p := last.follow(d.source[at:])
+		if p != nil {
+			d.scan.Seek(at + len(p.before))
+		} else {
+			d.scan.Seek(at + 1)
+			if d.scan.Next() == '}' && last == &s.begin {
+				d.scan.Seek(d.scan.At() + 1)
+				return nil
+			}
+			name, err := d.scan.Name()
+			if err != nil {
+				return err
+			}
+			d.scan.Next()
+			p = d.placeOf(s, last, path, name, d.source[at:d.scan.At()])
+		}
+		switch k {
+		case messageKind:
+			err = d.part(p)
+		case valuesKind:
+			err = d.field(p)
+		default:
+			err = d.property(p)
+		}
+		if err == nil {
+			more, err = d.scan.More('}')
+		}
+		if err != nil {
+			return err
+		}
+		last, at = p, d.scan.At()
+	}
+	return nil
+}
+
+// numbers reads values from a place on that are where they were the last times and are plain numbers: nearly all values
+// are. It returns the last one, and where it ends, which is before a comma or the object's brace.
+func (d *jsonReader) numbers(last *place, at int) (*place, int, error) {
+	f, bytes := &d.fields, 0
+	for range 64 {
+		p := last.follow(d.source[at:])
+		if p == nil || p.metric == "" {
+			break
+		}
+		x, end, ok := plainNumber(d.source, at+len(p.before))
+		if !ok || end == len(d.source) || d.source[end] != ',' && d.source[end] != '}' {
+			break
+		}
+		value := f.next(p.metric)
+		value.Metric, value.Value = p.metric, telemetry.FloatValue(x)
+		bytes += fieldBytes + len(p.metric)
+		last, at = p, end
+	}
+	return last, at, d.made.part(bytes)
+}
+
+// placeOf returns the place of a property with the name, which has the text before in front of its value and came
+// behind another one.
+func (d *jsonReader) placeOf(s *places, last *place, path string, name, before []byte) *place {
+	d.lookups++
+	if p := s.get(before); p != nil {
+		last.link(p)
+		return p
+	}
+	p := &place{before: string(before), name: string(name), what: otherPart}
+	if what, known := contents[p.name]; known {
+		p.what = what
+	}
+	if path != "" {
+		p.name = path + "_" + p.name
+	}
+	p.propertyRole = d.roles[p.name]
+	if special := last == &d.messages.begin && (p.name == "resourceMetrics" || beginsEnvelope(name)); special {
+		return p // alone, such an object is no message
+	}
+	if d.room.put(s, p) {
+		last.link(p)
+	}
+	return p
+}
+
+// part reads a property of the message itself.
+func (d *jsonReader) part(p *place) (err error) {
+	if p.what < otherPart {
+		if d.had[p.what] {
+			return faultf(Undecodable, "the property %q occurs twice", p.name)
+		}
+		d.had[p.what] = true
+	}
+	r := &d.message.Reading
+	switch p.what {
+	case tenantPart:
+		r.Tenant, err = d.text(&d.tenants, Tenant, "tenant")
+	case devicePart:
+		r.Device, err = d.text(&d.devices, Device, "device")
+	case timePart:
+		r.Time, d.message.timed, err = d.time()
+	case valuesPart:
+		if d.flat && d.scan.Next() != '{' {
+			err = d.property(p)
+			p.metric = "" // it is not always a value
+			return err
+		}
+		d.fields.drop()
+		d.whole = true
+		err = d.values(p)
+	case labelsPart:
+		r.Labels, err = d.labels(&d.labelNames, "labels")
+	case tagsPart:
+		r.Tags, err = d.labels(&d.tagNames, "tags")
+	default:
+		if !d.whole {
+			return d.property(p)
+		}
+		d.scan.Next()
+		begin := d.scan.At()
+		if err = d.scan.Skip(); err == nil && p.name == d.opts.Sequence {
+			if d.number != nil {
+				return faultf(Undecodable, "the property %q occurs twice", d.opts.Sequence)
+			}
+			d.number = d.source[begin:d.scan.At()]
+		}
+	}
+	return err
 }
 
 // message is a reading while it is read.
 type message struct {
 	telemetry.Reading
 	timed bool // it has a time
-	from  int  // where its fields begin
 }
 
 func (d *Decoder) finish(index int, m *message) error {
@@ -185,7 +333,7 @@ func (d *Decoder) finish(index int, m *message) error {
 		m.Time, f = d.recordTime("the message")
 	}
 	if f == nil {
-		f = d.addReading(index, m.Reading, m.from)
+		f = d.addReading(index, &m.Reading)
 	}
 	if f != nil {
 		return f
@@ -215,6 +363,9 @@ func (d *jsonReader) text(known *interner, reason Reason, what string) (string, 
 // time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds;
 // null is none.
 func (d *jsonReader) time() (millis int64, ok bool, err error) {
+	if millis, ok = d.digits(); ok {
+		return telemetry.EpochMillis(millis), true, nil
+	}
 	switch c := d.scan.Next(); {
 	case c == 'n':
 		return 0, false, d.scan.Word("null")
@@ -243,8 +394,26 @@ func (d *jsonReader) time() (millis int64, ok bool, err error) {
 	return 0, false, faultf(Time, "ts is neither a number since 1970 nor RFC 3339")
 }
 
+// digits reads a whole number of at most 18 digits, which nearly all times are. It reads nothing else.
+func (d *jsonReader) digits() (n int64, ok bool) {
+	from := d.scan.At()
+	at := from
+	for ; at < len(d.source) && at-from < 18; at++ {
+		c := d.source[at] - '0'
+		if c > 9 {
+			break
+		}
+		n = n*10 + int64(c)
+	}
+	if at == from || d.source[from] == '0' || at == len(d.source) || d.source[at] != ',' && d.source[at] != '}' {
+		return 0, false
+	}
+	d.scan.Seek(at)
+	return n, true
+}
+
 // values reads the object of values into d.fields, in its order; null is no value.
-func (d *jsonReader) values() error {
+func (d *jsonReader) values(p *place) error {
 	switch d.scan.Next() {
 	case 'n':
 		return d.scan.Word("null")
@@ -252,39 +421,28 @@ func (d *jsonReader) values() error {
 	default:
 		return faultf(Value, "values is not an object")
 	}
-	place := 0
-	return d.scan.Object(func(raw []byte) error {
-		name, err := d.metric(place, raw)
-		if err != nil {
-			return err
-		}
-		place++
-		v, err := d.value(name)
-		if err != nil {
-			return err
-		}
-		d.fields = append(d.fields, telemetry.Field{Metric: name, Value: v})
-		return nil
-	})
+	return d.object(p.objects(), "", valuesKind)
 }
 
-// metric returns the name of the metric at a place in the reading.
-func (d *Decoder) metric(place int, raw []byte) (string, error) {
-	if err := d.made.part(fieldBytes + len(raw)); err != nil {
-		return "", err
-	}
-	if name, ok := d.shape.guess(place, raw); ok {
-		return name, nil
-	}
-	name, err := d.metrics.get(raw)
+// field reads a property that is a value.
+func (d *jsonReader) field(p *place) error {
+	metric, err := d.metricAt(p)
 	if err != nil {
-		return "", faultf(Name, "%v", err)
+		return err
 	}
-	d.shape.learn(place, name)
-	return name, nil
+	v, err := d.value(metric)
+	if err != nil {
+		return err
+	}
+	d.put(metric, v)
+	return nil
 }
 
 func (d *jsonReader) value(metric string) (telemetry.Value, error) {
+	if x, end, ok := plainNumber(d.source, d.scan.At()); ok {
+		d.scan.Seek(end)
+		return telemetry.FloatValue(x), nil
+	}
 	none := telemetry.Value{}
 	switch c := d.scan.Next(); {
 	case c == '-' || c >= '0' && c <= '9':
@@ -357,6 +515,12 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 	default:
 		return nil, faultf(Label, "%s is not an object", what)
 	}
+	at := d.scan.At()
+	end := at + 1 + bytes.IndexByte(d.source[at:], '}')
+	if l, ok := d.sets.known[string(d.source[at:end])]; ok {
+		d.scan.Seek(end)
+		return l, nil
+	}
 	d.pairs = d.pairs[:0]
 	err := d.scan.Object(func(raw []byte) error {
 		name, err := names.get(raw)
@@ -384,6 +548,11 @@ func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, err
 	labels, f := set(d.pairs, &d.key)
 	if f != nil {
 		return nil, f
+	}
+	// An empty value is a label of tags only.
+	text := d.source[at:end]
+	if d.scan.At() == end && len(text) <= maxInternedBytes*2 && !bytes.Contains(text, []byte(`""`)) {
+		d.sets.put(string(text), labels)
 	}
 	return labels, nil
 }

@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
-
-	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
 // precisions convert the times of line protocol to milliseconds, rounded down. Without one the magnitude decides: a
@@ -26,18 +24,39 @@ var precisions = map[string]func(int64) (int64, bool){
 
 func byMagnitude(t int64) (int64, bool) { return telemetry.EpochMillis(t), true }
 
-// lineReader reads line protocol.
+// lineReader reads line protocol. What a line has in front of its fields comes again with each line of its device and
+// labels, and its fields with each line of its measurement: both are remembered.
 type lineReader struct {
 	*Decoder
-	templates lineTemplates
+	heads        cache[*lineHead] // by their text
+	measurements places           // by their names; inner has their fields
+	room         room
+	lookups      int // counts heads and fields that were not where they were the last times, for tests
 	// contentType is the last record's, and millis converts times by its precision.
 	contentType string
 	millis      func(int64) (int64, bool)
-	doubled     []byte // an entry with more backslashes
+	plain       []byte // names and texts without their escapes, of the current line
+	breaks      int    // line ends in its strings
 }
 
+// lineHead is what measurement and tags mean.
+type lineHead struct {
+	measurement    *place
+	tenant, device string
+	labels, tags   telemetry.Labels
+}
+
+const (
+	// maxLineHead bounds the text of a head that is remembered.
+	maxLineHead = 1 << 10
+	// lineHeadBytes bounds what heads take. Where lines have heads, there are no other names of devices.
+	lineHeadBytes = 2 * deviceBytes
+	// maxEntry bounds how far the end of a string is looked for.
+	maxEntry = 1 << 16
+)
+
 func newLineReader(d *Decoder) reader {
-	return &lineReader{Decoder: d, templates: newLineTemplates(d.opts.Set != Names{}), millis: byMagnitude}
+	return &lineReader{Decoder: d, heads: newCache[*lineHead](lineHeadBytes, setWeight), millis: byMagnitude}
 }
 
 func (d *lineReader) read(r Record, params map[string]string) {
@@ -49,33 +68,32 @@ func (d *lineReader) read(r Record, params map[string]string) {
 		}
 		d.contentType, d.millis = r.ContentType, millis
 	}
+	if d.room.full() {
+		d.measurements, d.room = places{}, room{}
+		d.heads = newCache[*lineHead](lineHeadBytes, setWeight)
+	}
 	d.lines(r.Value)
 }
 
 // lines reads line protocol. Lines are independent: a bad one does not touch the others.
 func (d *lineReader) lines(value []byte) {
-	rest, line := value, 0
-	for len(rest) > 0 && !d.made.over {
-		if n := d.matchLine(line, rest); n > 0 {
-			rest = rest[n:]
-			line++
-			continue
+	for rest, line := value, 0; len(rest) > 0 && !d.made.over; {
+		n, f := d.line(line, rest)
+		if f != nil {
+			n = Entry(rest)
+			if first := firstLine(rest); first < n {
+				// A quote out of place has swallowed lines that may be right by themselves.
+				n = first
+				_, f = d.line(line, rest[:n])
+			}
 		}
-		entry, n := rest[:Entry(rest)], len(d.out.Readings)
-		f := d.line(line, entry)
-		if first := firstLine(entry); f != nil && first < len(entry) {
-			// A quote out of place has swallowed lines that may be right by themselves.
-			entry = entry[:first]
-			f = d.line(line, entry)
-		}
-		switch {
-		case f != nil:
+		if f != nil {
+			if d.breaks = bytes.Count(rest[:n-1], newline); !utf8.Valid(rest[:n]) {
+				f = faultf(Undecodable, "the line is not valid UTF-8")
+			}
 			d.addBad(line, f)
-		case len(d.out.Readings) > n:
-			d.learnLine(entry)
 		}
-		line += bytes.Count(entry, newline)
-		rest = rest[len(entry):]
+		rest, line = rest[n:], line+1+d.breaks
 	}
 }
 
@@ -96,80 +114,38 @@ func looksLikeLine(value []byte) bool {
 
 var newline = []byte{'\n'}
 
-// maxEntry bounds how far Entry looks for the end of a string.
-const maxEntry = 1 << 16
-
-// lineWalk goes through an entry of line protocol, as far as it takes to know where strings begin and end. Its zero
-// value is before the measurement.
-type lineWalk struct {
-	begun  bool // blanks before the measurement are over
-	fields bool // measurement and tags are over
-	text   bool // inside a string field
-}
-
-// next returns how many of the bytes that follow belong together: an escape, the begin of a string, or one byte.
-func (w *lineWalk) next(b []byte) int {
-	escapes, begin := ", =", byte(0)
-	if w.text {
-		escapes = `"\`
-	}
-	if len(b) > 1 && b[0] == '\\' && strings.IndexByte(escapes, b[1]) >= 0 {
-		return 2
-	}
-	if w.fields && len(b) > 1 && b[0] == '=' {
-		begin = b[1]
-	}
-	switch c := b[0]; {
-	case w.text:
-		w.text = c != '"'
-	case begin == '"':
-		w.text = true
-		return 2
-	case c != ' ':
-		w.begun = true
-	default:
-		w.fields = w.begun
-	}
-	return 1
-}
-
 // Entry returns the length of the first entry of line protocol in b, its line end included. An entry is a line, or more
 // than one where a string field holds line ends. Without a closing quote in the next 64 KiB it is the first line.
 func Entry(b []byte) int {
 	if first := bytes.TrimLeft(b, " \t\r"); len(first) > 0 && first[0] == '#' {
 		return firstLine(b)
 	}
-	var w lineWalk
-	for i := 0; i < min(len(b), maxEntry); i += w.next(b[i:]) {
-		if b[i] == '\n' && !w.text {
+	begun, fields, text := false, false, false // blanks at the begin are over, measurement and tags are; inside a string
+	for i := 0; i < min(len(b), maxEntry); i++ {
+		c, next := b[i], byte(0)
+		if i+1 < len(b) {
+			next = b[i+1]
+		}
+		switch {
+		case c == '\\' && (text && (next == '"' || next == '\\') || !text && strings.IndexByte(", =", next) >= 0):
+			i++
+		case text:
+			text = c != '"'
+		case c == '\n':
 			return i + 1
+		case c == ' ':
+			fields = begun
+		case c == '=' && fields && next == '"':
+			text = true
+			i++
+		default:
+			begun = true
 		}
 	}
-	if !w.text && len(b) <= maxEntry {
+	if !text && len(b) <= maxEntry {
 		return len(b)
 	}
 	return firstLine(b)
-}
-
-// literal returns an entry in which \n, \r and \t in strings stand for themselves, a backslash and a letter, when the
-// library reads it: that takes them for control characters, and the format knows no such escapes.
-func (d *lineReader) literal(entry []byte) []byte {
-	if bytes.IndexByte(entry, '\\') < 0 {
-		return entry
-	}
-	if d.doubled = d.doubled[:0]; cap(d.doubled) > maxEntry {
-		d.doubled = nil
-	}
-	var w lineWalk
-	for i := 0; i < len(entry); {
-		if rest := entry[i:]; w.text && len(rest) > 1 && rest[0] == '\\' && strings.IndexByte("nrt", rest[1]) >= 0 {
-			d.doubled = append(d.doubled, '\\')
-		}
-		n := w.next(entry[i:])
-		d.doubled = append(d.doubled, entry[i:i+n]...)
-		i += n
-	}
-	return d.doubled
 }
 
 func firstLine(b []byte) int {
@@ -179,70 +155,143 @@ func firstLine(b []byte) int {
 	return len(b)
 }
 
-// line reads one entry, or a blank or comment line, which is nothing.
-func (d *lineReader) line(index int, entry []byte) *fault {
-	if !utf8.Valid(entry) {
-		return faultf(Undecodable, "the line is not valid UTF-8")
+// line reads the entry, or the blank or comment line, that a text begins with, and returns its length with its end.
+func (d *lineReader) line(index int, b []byte) (n int, f *fault) {
+	d.plain, d.breaks = d.plain[:0], 0
+	at := spaces(b, 0)
+	if end := lineEnd(b, at); end > 0 {
+		return end, nil
 	}
-	lp := lineprotocol.NewDecoderWithBytes(d.literal(entry))
-	if !lp.Next() {
-		return nil
+	if b[at] == '#' {
+		return comment(b, at)
 	}
-	measurement, err := lp.Measurement()
-	if err != nil {
-		return syntax(err)
-	}
-	from := len(d.fields)
-	d.key = append(append(d.key[:0], measurement...), '_')
-	r, f := d.lineTags(lp)
+	d.fields.start()
+	h, at, f := d.head(b, at)
 	if f == nil {
-		f = d.lineFields(lp)
+		at, f = d.lineFields(h, b, at)
 	}
-	if f == nil {
-		r.Time, f = d.lineTime(lp)
+	if f != nil {
+		return 0, f
 	}
-	if f == nil && lp.Next() {
-		f = faultf(Undecodable, "more than one line in an entry")
-	}
-	if f == nil {
+	r := telemetry.Reading{Tenant: h.tenant, Device: h.device, Labels: h.labels, Tags: h.tags}
+	if r.Time, n, f = d.lineTime(b, at); f == nil {
 		f = d.resolveOrigin(&r, "the line")
 	}
 	if f == nil {
-		f = d.lineLabels(&r.Labels, &r.Tags)
+		f = d.addReading(index, &r)
 	}
-	if f == nil {
-		f = d.addReading(index, r, from)
-	}
-	if f != nil {
-		d.fields = d.fields[:from]
-	}
-	return f
+	return n, f
 }
 
-// lineLabels gives a line the labels in d.pairs and the tags in d.others.
-func (d *Decoder) lineLabels(labels, tags *telemetry.Labels) (f *fault) {
-	if *labels, f = d.labelSets.labels(d.pairs, &d.key); f == nil {
-		*tags, f = d.labelSets.get(d.others, &d.key)
+func spaces(b []byte, at int) int {
+	for at < len(b) && b[at] == ' ' {
+		at++
 	}
-	return f
+	return at
 }
 
-func syntax(err error) *fault { return faultf(Undecodable, "not line protocol: %.200v", err) }
+// lineEnd returns the place behind the end of a line that stands at a place, 0 if none does.
+func lineEnd(b []byte, at int) int {
+	switch {
+	case at == len(b):
+		return at
+	case b[at] == '\n':
+		return at + 1
+	case b[at] != '\r':
+	case at+1 == len(b):
+		return at + 1
+	case b[at+1] == '\n':
+		return at + 2
+	}
+	return 0
+}
 
-func (d *lineReader) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
-	d.pairs, d.others = d.pairs[:0], d.others[:0]
-	for {
-		name, value, err := lp.NextTag()
-		if err != nil {
-			return r, syntax(err)
+func comment(b []byte, at int) (n int, f *fault) {
+	for n = at; n < len(b) && b[n] >= ' ' && b[n] != 0x7f; n++ {
+	}
+	end := lineEnd(b, n)
+	if end == 0 || !utf8.Valid(b[at:n]) {
+		return 0, syntax("a comment has a control character")
+	}
+	return end, nil
+}
+
+func syntax(format string, args ...any) *fault {
+	return faultf(Undecodable, "not line protocol: "+format, args...)
+}
+
+// head returns what the measurement and the tags at a place mean, and where they end, which is before a blank.
+func (d *lineReader) head(b []byte, from int) (h *lineHead, at int, f *fault) {
+	if n := bytes.IndexByte(b[from:min(len(b), from+maxLineHead)], ' '); n > 0 {
+		if h = d.heads.known[string(b[from:from+n])]; h != nil {
+			return h, from + n, nil
 		}
-		if name == nil {
-			return r, nil
+	}
+	d.lookups++
+	measurement, at := d.token(b, from, false)
+	if len(measurement) == 0 {
+		return nil, at, syntax("a line begins with no measurement")
+	}
+	h = &lineHead{measurement: d.measurementOf(measurement)}
+	var r telemetry.Reading
+	d.pairs, d.others = d.pairs[:0], d.others[:0]
+	for at < len(b) && b[at] == ',' {
+		var name, value []byte
+		if name, at = d.token(b, at+1, true); len(name) == 0 || at == len(b) || b[at] != '=' {
+			return nil, at, syntax("the tag %.80q has no name, or no value", name)
+		}
+		if value, at = d.token(b, at+1, true); len(value) == 0 {
+			return nil, at, syntax("the tag %.80q has no value", name)
 		}
 		if f = d.tag(&r, name, value); f != nil {
-			return r, f
+			return nil, at, f
 		}
 	}
+	text := b[from:at]
+	if at == len(b) || b[at] != ' ' || !utf8.Valid(text) {
+		return nil, at, syntax("no blank behind %.80q", text)
+	}
+	h.tenant, h.device = r.Tenant, r.Device
+	if h.labels, f = d.labelSets.labels(d.pairs, &d.key); f == nil {
+		h.tags, f = d.labelSets.get(d.others, &d.key)
+	}
+	if f == nil && len(text) <= maxLineHead && bytes.IndexByte(text, ' ') < 0 {
+		d.heads.put(string(text), h)
+	}
+	return h, at, f
+}
+
+// measurementOf returns the place of a measurement.
+func (d *lineReader) measurementOf(name []byte) *place {
+	p := d.measurements.get(name)
+	if p == nil {
+		p = &place{before: string(name), name: string(name) + "_", inner: &places{}}
+		d.room.put(&d.measurements, p)
+	}
+	return p
+}
+
+// token returns the text at a place without its escapes, and where it ends: before a comma, a blank, a control
+// character, or in names and values of tags and names of fields an equals sign.
+func (d *lineReader) token(b []byte, at int, equals bool) (text []byte, end int) {
+	from, begin := at, len(d.plain)
+	for ; at < len(b); at++ {
+		c := b[at]
+		if c == '\\' && at+1 < len(b) && (b[at+1] == ',' || b[at+1] == ' ' || equals && b[at+1] == '=') {
+			d.plain = append(d.plain, b[from:at]...)
+			at++
+			from = at
+			continue
+		}
+		if c <= ' ' || c == ',' || c == 0x7f || c == '=' && equals {
+			break
+		}
+	}
+	if len(d.plain) == begin {
+		return b[from:at], at
+	}
+	d.plain = append(d.plain, b[from:at]...)
+	return d.plain[begin:len(d.plain):len(d.plain)], at
 }
 
 // tag takes a tag: the tenant and the device go into the reading, labels into d.pairs, tags into d.others.
@@ -280,75 +329,168 @@ func (d *Decoder) label(names *interner, name, value []byte) (telemetry.Label, *
 	return telemetry.Label{Name: n, Value: v}, nil
 }
 
-// lineFields reads the fields; d.key holds the measurement and an underscore.
-func (d *lineReader) lineFields(lp *lineprotocol.Decoder) *fault {
-	prefix := len(d.key)
-	for place := 0; ; place++ {
-		field, kind, raw, err := lp.NextFieldBytes()
+// lineFields reads the fields, which begin with the blanks at a place.
+func (d *lineReader) lineFields(h *lineHead, b []byte, at int) (end int, f *fault) {
+	last := &h.measurement.inner.begin
+	for {
+		p := last.follow(b[at:])
+		if p == nil {
+			if p, f = d.fieldAt(h.measurement, last, b, at); f != nil {
+				return at, f
+			}
+		}
+		at += len(p.before)
+		metric, err := d.metricAt(p)
 		if err != nil {
-			return syntax(err)
+			return at, d.made.asFault(err)
 		}
-		if field == nil {
-			return nil
+		value := d.fields.next(metric)
+		value.Metric = metric
+		if x, end, ok := plainNumber(b, at); ok && endsField(b, end) {
+			value.Value, at = telemetry.FloatValue(x), end
+		} else if value.Value, at, f = d.lineValue(p, b, at); f != nil {
+			return at, f
 		}
-		metric := field
+		if at == len(b) || b[at] != ',' {
+			return at, nil
+		}
+		last = p
+	}
+}
+
+// fieldAt returns the field with the name at a place, behind the comma or the blanks there, and what it came behind.
+func (d *lineReader) fieldAt(measurement, last *place, b []byte, from int) (*place, *fault) {
+	d.lookups++
+	begin := from + 1
+	if b[from] == ' ' {
+		begin = spaces(b, from)
+	}
+	name, at := d.token(b, begin, true)
+	switch {
+	case len(name) == 0:
+		return nil, syntax("a field has no name")
+	case at == len(b) || b[at] != '=':
+		return nil, syntax("the field %.80q has no value", name)
+	case !utf8.Valid(b[begin:at]):
+		return nil, syntax("the name %.80q is not valid UTF-8", name)
+	}
+	before := b[from : at+1]
+	p := measurement.inner.get(before)
+	if p == nil {
+		p = &place{before: string(before), name: string(name)}
 		if d.opts.Metric != "field" {
-			d.key = append(d.key[:prefix], field...)
-			metric = d.key
+			p.name = measurement.name + p.name
 		}
-		name, err := d.metric(place, metric)
-		if err != nil {
-			return faultf(Name, "%v", err)
+		if !d.room.put(measurement.inner, p) {
+			return p, nil
 		}
-		v, ok := d.lineValue(kind, raw)
-		if !ok {
-			return faultf(Value, "field %.80q: %s %.80q is not a value", field, kind, raw)
-		}
-		d.fields = append(d.fields, telemetry.Field{Metric: name, Value: v})
 	}
+	last.link(p)
+	return p, nil
 }
 
-// lineValue reads a value exactly: i and u are int64, and what does not fit is not a value.
-func (d *lineReader) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetry.Value, ok bool) {
-	switch kind {
-	case lineprotocol.Int:
-		i, err := strconv.ParseInt(string(raw), 10, 64)
-		return telemetry.IntValue(i), err == nil
-	case lineprotocol.Uint:
-		i, err := strconv.ParseUint(string(raw), 10, 63)
-		return telemetry.IntValue(int64(i)), err == nil
-	case lineprotocol.Float:
-		if f, end, ok := plainNumber(raw, 0); ok && end == len(raw) {
-			return telemetry.FloatValue(f), true
-		}
-		f, err := strconv.ParseFloat(string(raw), 64)
-		return telemetry.FloatValue(f), err == nil && !bytes.ContainsAny(raw, "xXpP_")
-	case lineprotocol.Bool:
-		switch string(raw) {
-		case "t", "T", "true", "True", "TRUE":
-			return telemetry.BoolValue(true), true
-		case "f", "F", "false", "False", "FALSE":
-			return telemetry.BoolValue(false), true
-		}
-	case lineprotocol.String:
-		s, _ := d.texts.get(raw)
-		return telemetry.TextValue(s), true
+func endsField(b []byte, at int) bool {
+	if at == len(b) {
+		return true
 	}
-	return telemetry.Value{}, false
+	c := b[at]
+	return c == ',' || c == ' ' || c == '\n' || c == '\r'
 }
 
-func (d *lineReader) lineTime(lp *lineprotocol.Decoder) (int64, *fault) {
-	raw, err := lp.TimeBytes()
-	if err != nil {
-		return 0, faultf(Time, "%.200v", err)
+// lineValue reads the value at a place exactly: i and u are int64, and what does not fit is not a value.
+func (d *lineReader) lineValue(p *place, b []byte, at int) (v telemetry.Value, end int, f *fault) {
+	switch {
+	case at == len(b):
+		return v, at, syntax("the field %.80q has no value", p.name)
+	case b[at] == '"':
+		return d.lineString(b, at+1)
 	}
-	if raw == nil {
-		return d.recordTime("the line")
+	for end = at; !endsField(b, end); {
+		end++
 	}
-	units, err := strconv.ParseInt(string(raw), 10, 64)
-	t, ok := d.millis(units)
-	if err != nil || !ok {
-		return 0, faultf(Time, "time %.80q is not an int64", raw)
+	ok, raw := false, string(b[at:end])
+	switch c := b[at]; {
+	case raw == "t", raw == "T", raw == "true", raw == "True", raw == "TRUE":
+		v, ok = telemetry.BoolValue(true), true
+	case raw == "f", raw == "F", raw == "false", raw == "False", raw == "FALSE":
+		v, ok = telemetry.BoolValue(false), true
+	case c == 't', c == 'T', c == 'f', c == 'F':
+	case c != '-' && c != '.' && (c < '0' || c > '9'):
+		return v, end, syntax("the value of the field %.80q is of no type", p.name)
+	case raw[len(raw)-1] == 'i':
+		i, err := strconv.ParseInt(raw[:len(raw)-1], 10, 64)
+		v, ok = telemetry.IntValue(i), err == nil
+	case raw[len(raw)-1] == 'u':
+		i, err := strconv.ParseUint(raw[:len(raw)-1], 10, 63)
+		v, ok = telemetry.IntValue(int64(i)), err == nil
+	default:
+		x, err := strconv.ParseFloat(raw, 64)
+		v, ok = telemetry.FloatValue(x), err == nil && !strings.ContainsAny(raw, "xXpP_")
 	}
-	return t, nil
+	if !ok {
+		f = faultf(Value, "field %.80q: %.80q is not a value", p.name, raw)
+	}
+	return v, end, f
+}
+
+// lineString reads a string behind its opening quote. Only a quote and a backslash are escaped in it: \n, \r and \t
+// stand for themselves, a backslash and a letter.
+func (d *lineReader) lineString(b []byte, at int) (v telemetry.Value, end int, f *fault) {
+	from, begin := at, len(d.plain)
+	for most := min(len(b), maxEntry); at < most; at++ {
+		switch c := b[at]; {
+		case c == '\n':
+			d.breaks++
+		case c == '\\' && at+1 < most && (b[at+1] == '"' || b[at+1] == '\\'):
+			d.plain = append(d.plain, b[from:at]...)
+			at++
+			from = at
+		case c == '"':
+			text := b[from:at]
+			if len(d.plain) > begin {
+				d.plain = append(d.plain, text...)
+				text = d.plain[begin:]
+			}
+			s, err := d.checked.get(text)
+			if err != nil || !endsField(b, at+1) {
+				return v, at, syntax("text behind a string, or a string that is not valid UTF-8")
+			}
+			return telemetry.TextValue(s), at + 1, nil
+		}
+	}
+	return v, at, syntax("a string has no closing quote")
+}
+
+// lineTime reads the time behind the fields, if there is one, and the end of the line.
+func (d *lineReader) lineTime(b []byte, at int) (t int64, n int, f *fault) {
+	if at = spaces(b, at); lineEnd(b, at) > 0 {
+		t, f = d.recordTime("the line")
+		return t, lineEnd(b, at), f
+	}
+	from := at
+	if b[at] == '-' {
+		at++
+	}
+	units, first := uint64(0), at
+	for ; at < len(b) && b[at] >= '0' && b[at] <= '9'; at++ {
+		units = units*10 + uint64(b[at]-'0')
+	}
+	signed := int64(units)
+	if first > from {
+		signed = -signed
+	}
+	if at-first > 19 || units > math.MaxInt64 { // 19 digits do not overflow the 64 bits
+		var err error
+		if signed, err = strconv.ParseInt(string(b[from:at]), 10, 64); err != nil {
+			return 0, 0, faultf(Time, "time %.80q is not an int64", b[from:at])
+		}
+	}
+	if n = lineEnd(b, spaces(b, at)); at == first || n == 0 {
+		return 0, 0, faultf(Time, "time %.80q is not an int64", b[from:from+firstLine(b[from:])])
+	}
+	t, ok := d.millis(signed)
+	if !ok {
+		return 0, 0, faultf(Time, "time %.80q is not an int64", b[from:at])
+	}
+	return t, n, nil
 }

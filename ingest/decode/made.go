@@ -24,7 +24,7 @@ const (
 	faultBytes   = 64
 )
 
-// madeSlack is more than what one message can have that is read by a template: those are not counted before they end.
+// madeSlack is more than what values of a message take that are counted together.
 const madeSlack = 1 << 20
 
 // reportEvery is after how many bytes a Meter is called again.
@@ -134,6 +134,15 @@ func (m *made) tooMuch() *fault {
 		"%d bytes and %d times the record are allowed, and at most %d", m.most, leastMade, madeTimes, mostMade)
 }
 
+// asFault returns an error of part or of a name as why a record, or an element of it, is refused.
+func (m *made) asFault(err error) *fault {
+	var f *fault
+	if !errors.As(err, &f) {
+		f = m.tooMuch()
+	}
+	return f
+}
+
 // group adds a point to a reading of d.groups, and counts it.
 func (d *Decoder) group(from pointSource, r *telemetry.Reading, f telemetry.Field) {
 	n := fieldCost(&f)
@@ -146,7 +155,8 @@ func (d *Decoder) group(from pointSource, r *telemetry.Reading, f telemetry.Fiel
 
 // Release gives back the memory that only a large record needs. The last Result is not valid any more.
 func (d *Decoder) Release() {
-	d.fields, d.key, d.pairs, d.others = nil, nil, nil, nil
+	d.fields.release()
+	d.key, d.pairs, d.others = nil, nil, nil
 	d.groups, d.out = groups{}, Result{}
 	clear(d.readers)
 }

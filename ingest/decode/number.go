@@ -30,3 +30,52 @@ func valueOf(n jsonscan.Number) (telemetry.Value, *fault) {
 	}
 	return telemetry.FloatValue(f), nil
 }
+
+// plainNumber reads a number of at most 15 digits without an exponent, which is most of them: it is a whole number
+// below 2^53, over a power of ten that a float64 holds exactly, so that one division rounds it right (Clinger 1990).
+func plainNumber(source []byte, at int) (x float64, end int, ok bool) {
+	negative := at < len(source) && source[at] == '-'
+	if negative {
+		at++
+	}
+	mantissa, first := uint64(0), at
+	for ; at < len(source); at++ {
+		c := source[at] - '0'
+		if c > 9 {
+			break
+		}
+		mantissa = mantissa*10 + uint64(c)
+	}
+	digits := at - first
+	if digits == 0 || digits > 15 || source[first] == '0' && digits > 1 {
+		return 0, at, false
+	}
+	if at < len(source) && source[at] == '.' {
+		at++
+		point := at
+		for ; at < len(source); at++ {
+			c := source[at] - '0'
+			if c > 9 {
+				break
+			}
+			mantissa = mantissa*10 + uint64(c)
+		}
+		places := at - point
+		if places == 0 || digits+places > 15 {
+			return 0, at, false
+		}
+		x = float64(mantissa) / tens[places]
+	} else {
+		x = float64(mantissa)
+	}
+	if at < len(source) && source[at]|0x20 == 'e' {
+		return 0, at, false
+	}
+	if negative {
+		x = -x
+	}
+	return x, at, true
+}
+
+// tens are powers of ten.
+var tens = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

@@ -48,7 +48,7 @@ type jsonMessage map[string]jsonField
 type jsonField struct {
 	number protowire.Number
 	kind   jsonKind
-	of     jsonMessage // fields of a messageKind or messagesKind
+	of     jsonMessage // fields of a nestedKind or nestedsKind
 }
 
 type jsonKind uint8
@@ -65,8 +65,8 @@ const (
 	doubleKind
 	fixedsKind  // repeated
 	doublesKind // repeated
-	messageKind
-	messagesKind // repeated
+	nestedKind
+	nestedsKind // repeated
 )
 
 var temporalities = map[string]uint64{"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0, "AGGREGATION_TEMPORALITY_DELTA": 1,
@@ -75,14 +75,14 @@ var temporalities = map[string]uint64{"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0, 
 // otlpMetrics is MetricsData of opentelemetry/proto/metrics/v1/metrics.proto.
 var otlpMetrics = func() jsonMessage {
 	value, pair := jsonMessage{}, jsonMessage{}
-	list := func(number protowire.Number, of jsonMessage) jsonField { return jsonField{number, messagesKind, of} }
+	list := func(number protowire.Number, of jsonMessage) jsonField { return jsonField{number, nestedsKind, of} }
 	plain := func(number protowire.Number, kind jsonKind) jsonField { return jsonField{number, kind, nil} }
 	value["stringValue"], value["boolValue"] = plain(1, textKind), plain(2, boolKind)
 	value["intValue"], value["doubleValue"] = plain(3, varintKind), plain(4, doubleKind)
-	value["arrayValue"] = jsonField{5, messageKind, jsonMessage{"values": list(1, value)}}
-	value["kvlistValue"] = jsonField{6, messageKind, jsonMessage{"values": list(1, pair)}}
+	value["arrayValue"] = jsonField{5, nestedKind, jsonMessage{"values": list(1, value)}}
+	value["kvlistValue"] = jsonField{6, nestedKind, jsonMessage{"values": list(1, pair)}}
 	value["bytesValue"] = plain(7, bytesKind)
-	pair["key"], pair["value"] = plain(1, textKind), jsonField{2, messageKind, value}
+	pair["key"], pair["value"] = plain(1, textKind), jsonField{2, nestedKind, value}
 
 	number := jsonMessage{"attributes": list(7, pair), "timeUnixNano": plain(3, fixedKind),
 		"asDouble": plain(4, doubleKind), "asInt": plain(6, sfixedKind), "flags": plain(8, uint32Kind)}
@@ -97,13 +97,13 @@ var otlpMetrics = func() jsonMessage {
 		"count": plain(4, fixedKind), "sum": plain(5, doubleKind), "flags": plain(8, uint32Kind),
 		"quantileValues": list(6, jsonMessage{"quantile": plain(1, doubleKind), "value": plain(2, doubleKind)})}
 	data := func(number protowire.Number, point jsonMessage) jsonField {
-		return jsonField{number, messageKind, jsonMessage{"dataPoints": list(1, point),
+		return jsonField{number, nestedKind, jsonMessage{"dataPoints": list(1, point),
 			"aggregationTemporality": plain(2, enumKind)}}
 	}
 	metric := jsonMessage{"name": plain(1, textKind), "unit": plain(3, textKind), "gauge": data(5, number),
 		"sum": data(7, number), "histogram": data(9, histogram), "exponentialHistogram": data(10, exponential),
 		"summary": data(11, summary)}
-	resource := jsonMessage{"resource": {1, messageKind, jsonMessage{"attributes": list(1, pair)}},
+	resource := jsonMessage{"resource": {1, nestedKind, jsonMessage{"attributes": list(1, pair)}},
 		"scopeMetrics": list(2, jsonMessage{"metrics": list(2, metric)})}
 	return jsonMessage{"resourceMetrics": list(1, resource)}
 }()
@@ -157,9 +157,9 @@ func (t *transcoder) fields(m jsonMessage) error {
 			return t.scan.Skip()
 		}
 		switch f.kind {
-		case messageKind:
+		case nestedKind:
 			return t.nested(f.number, func() error { return t.fields(f.of) })
-		case messagesKind:
+		case nestedsKind:
 			return t.array(func() error {
 				return t.nested(f.number, func() error { return t.fields(f.of) })
 			})

@@ -10,28 +10,22 @@ import (
 
 // numbered adds the number in a property of a message to its fields, which begin at the given place. A text that is
 // no integer is ignored: a reading is not refused for it.
-func (d *Decoder) numbered(text []byte, from int) error {
+func (d *Decoder) numbered(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || len(d.fields) == from {
+	if err != nil || d.fields.count == 0 && !d.fields.nulls {
 		return nil
 	}
-	for _, f := range d.fields[from:] {
-		if f.Metric == d.opts.Sequence {
-			return nil // it is a value of the message, too
-		}
+	if d.fields.has(d.opts.Sequence) {
+		return nil // it is a value of the message, too
 	}
-	place, name := len(d.fields)-from, []byte(d.opts.Sequence)
-	metric, known := d.shape.guess(place, name)
-	if !known {
-		if metric, err = d.metrics.get(name); err != nil {
-			return faultf(Name, "%v", err)
-		}
-		d.shape.learn(place, metric)
+	metric, err := d.metrics.get([]byte(d.opts.Sequence))
+	if err != nil {
+		return faultf(Name, "%v", err)
 	}
-	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: telemetry.IntValue(n)})
+	d.put(metric, telemetry.IntValue(n))
 	return nil
 }
 

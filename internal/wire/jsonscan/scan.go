@@ -63,15 +63,6 @@ func (s *Scanner) At() int { return s.at }
 // Seek goes to a place that At has returned.
 func (s *Scanner) Seek(at int) { s.at = at }
 
-// Mark is a place of the scanner.
-type Mark struct{ at, own int }
-
-// Mark returns the place of the scanner.
-func (s *Scanner) Mark() Mark { return Mark{s.at, len(s.own)} }
-
-// Rewind goes to a place, as if nothing had been read since: strings that were are not valid any more.
-func (s *Scanner) Rewind(m Mark) { s.at, s.own = m.at, s.own[:m.own] }
-
 // End reports whether nothing but blanks is left.
 func (s *Scanner) End() bool {
 	s.Next()
@@ -89,19 +80,22 @@ func (s *Scanner) Next() byte {
 	return 0
 }
 
-// Begins reports whether the text continues with an object that has a first property of that name.
-func (s *Scanner) Begins(name string) bool {
+// First returns the name of the first property of the object that begins here, nil where there is none without escapes.
+func (s *Scanner) First() (name []byte) {
 	at := s.at
 	defer func() { s.at = at }()
 	if s.Next() != '{' {
-		return false
+		return nil
 	}
 	s.at++
 	if s.Next() != '"' {
-		return false
+		return nil
 	}
 	rest := s.text[s.at+1:]
-	return len(rest) > len(name) && string(rest[:len(name)]) == name && rest[len(name)] == '"'
+	if n := bytes.IndexByte(rest, '"'); n >= 0 {
+		return rest[:n]
+	}
+	return nil
 }
 
 // Object reads an object. each is called before every property's value and must consume it.
@@ -109,13 +103,40 @@ func (s *Scanner) Object(each func(name []byte) error) error {
 	if s.Next() != '{' {
 		return s.Fail("no object")
 	}
+	if err := s.Enter(); err != nil {
+		return err
+	}
+	err := s.object(each)
+	s.Leave()
+	return err
+}
+
+// Enter counts an object or array that begins around the scanner; it fails where too many stand around it.
+func (s *Scanner) Enter() error {
 	if s.depth == MaxDepth {
 		return s.Fail("nested too deep")
 	}
 	s.depth++
-	err := s.object(each)
-	s.depth--
-	return err
+	return nil
+}
+
+// Leave counts the end of what Enter has counted.
+func (s *Scanner) Leave() { s.depth-- }
+
+// Name consumes the name of a property, and the colon. The result stays valid until Reset.
+func (s *Scanner) Name() ([]byte, error) {
+	if s.Next() != '"' {
+		return nil, s.Fail("no property name")
+	}
+	name, err := s.Str()
+	if err != nil {
+		return nil, err
+	}
+	if s.Next() != ':' {
+		return nil, s.Fail("no colon")
+	}
+	s.at++
+	return name, nil
 }
 
 func (s *Scanner) object(each func(name []byte) error) error {
@@ -125,30 +146,35 @@ func (s *Scanner) object(each func(name []byte) error) error {
 		return nil
 	}
 	for {
-		if s.Next() != '"' {
-			return s.Fail("no property name")
-		}
-		name, err := s.Str()
+		name, err := s.Name()
 		if err != nil {
 			return err
 		}
-		if s.Next() != ':' {
-			return s.Fail("no colon")
-		}
-		s.at++
 		if err := each(name); err != nil {
 			return err
 		}
-		switch s.Next() {
-		case ',':
-			s.at++
-		case '}':
-			s.at++
-			return nil
-		default:
-			return s.Fail("no comma or brace")
+		more, err := s.More('}')
+		if !more || err != nil {
+			return err
 		}
+		s.at++
 	}
+}
+
+// More skips blanks and reports whether a comma follows, which it does not consume. It consumes the end, a brace or
+// bracket.
+func (s *Scanner) More(end byte) (bool, error) {
+	switch s.Next() {
+	case ',':
+		return true, nil
+	case end:
+		s.at++
+		return false, nil
+	}
+	if end == '}' {
+		return false, s.Fail("no comma or brace")
+	}
+	return false, s.Fail("no comma or bracket")
 }
 
 // Array reads an array. each is called before every element and must consume it.
@@ -156,12 +182,11 @@ func (s *Scanner) Array(each func(i int) error) error {
 	if s.Next() != '[' {
 		return s.Fail("no array")
 	}
-	if s.depth == MaxDepth {
-		return s.Fail("nested too deep")
+	if err := s.Enter(); err != nil {
+		return err
 	}
-	s.depth++
 	err := s.array(each)
-	s.depth--
+	s.Leave()
 	return err
 }
 
@@ -175,15 +200,11 @@ func (s *Scanner) array(each func(i int) error) error {
 		if err := each(i); err != nil {
 			return err
 		}
-		switch s.Next() {
-		case ',':
-			s.at++
-		case ']':
-			s.at++
-			return nil
-		default:
-			return s.Fail("no comma or bracket")
+		more, err := s.More(']')
+		if !more || err != nil {
+			return err
 		}
+		s.at++
 	}
 }
 
@@ -205,14 +226,6 @@ func (s *Scanner) Skip() error {
 		return s.Word("null")
 	}
 	_, err := s.Number()
-	return err
-}
-
-// SkipInside consumes any value inside more objects and arrays than the scanner went through to it.
-func (s *Scanner) SkipInside(more int) error {
-	s.depth += more
-	err := s.Skip()
-	s.depth -= more
 	return err
 }
 

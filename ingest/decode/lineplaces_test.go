@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
 
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
 	"github.com/stretchr/testify/require"
 )
 
@@ -68,14 +71,12 @@ var lineOptions = []struct {
 	{decode.Options{Tenant: "acme", Sequence: "seq", Lines: decode.Lines{DeviceTag: "cpu"}}, "; precision=ns"},
 }
 
-// requireFreshLines is requireFresh for line protocol: without templates, the same is found.
+// requireFreshLines is requireFresh for line protocol.
 func requireFreshLines(t *testing.T, d *decode.Decoder, which int, payload []byte) {
 	t.Helper()
 	o := lineOptions[which%len(lineOptions)]
 	r := decode.Record{Value: payload, ContentType: "text/plain; format=influx" + o.precision, Timestamp: 1763640000000}
-	plain := decode.New(o.opts)
-	plain.WithoutTemplates()
-	want, got := plain.Decode(r), d.Decode(r)
+	want, got := decode.New(o.opts).Decode(r), d.Decode(r)
 	require.Equal(t, append([]decode.Bad{}, want.Bad...), append([]decode.Bad{}, got.Bad...), "%q", payload)
 	require.Equal(t, append([]int{}, want.Index...), append([]int{}, got.Index...), "%q", payload)
 	require.Len(t, got.Readings, len(want.Readings), "%q", payload)
@@ -88,7 +89,7 @@ func requireFreshLines(t *testing.T, d *decode.Decoder, which int, payload []byt
 }
 
 // What was learnt of lines never shows in what later ones are found to be, whatever is changed in them.
-func FuzzLineTemplates(f *testing.F) {
+func FuzzLinePlaces(f *testing.F) {
 	for i, line := range lines {
 		f.Add(uint8(i), []byte(line), []byte(lines[(i+1)%len(lines)]), len(line)/2, "\"")
 		f.Add(uint8(0), []byte(line), []byte(line), len(line)-1, "5")
@@ -113,7 +114,7 @@ func FuzzLineTemplates(f *testing.F) {
 }
 
 // Lines of all kinds, several in a record, changed in one place each.
-func TestLineTemplatesGiveTheSameResult(t *testing.T) {
+func TestLinePlacesGiveTheSameResult(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, 0))
 	t.Log("seed", seed)
@@ -136,21 +137,16 @@ func TestLineTemplatesGiveTheSameResult(t *testing.T) {
 			}
 			requireFreshLines(t, d, which, []byte(payload.String()))
 		}
-		if which != 3 {
-			require.Greater(t, d.LineFits(), 100, which)
-		} else {
-			require.Zero(t, d.LineFits())
-		}
 	}
 }
 
-// Lines are read by template from the second of their kind on, of whatever device, and as many kinds as an agent has.
-func TestLineTemplatesMatchSimilarLines(t *testing.T) {
+// Fields are found where they were, of whatever device, and as many kinds of lines as an agent has.
+func TestFieldsAreFoundWhereTheyWere(t *testing.T) {
 	d := decode.New(lineOptions[0].opts)
 	for i := range 100 {
 		requireFreshLines(t, d, 0, []byte(strings.Replace(truckLine, "0042", strconv.Itoa(i), 1)+"\n"))
 	}
-	require.Equal(t, 99, d.LineFits())
+	require.Equal(t, 100+10, d.LineLookups(), "a head for each device, and the fields of the first line")
 
 	d = decode.New(lineOptions[0].opts)
 	var record strings.Builder
@@ -160,19 +156,84 @@ func TestLineTemplatesMatchSimilarLines(t *testing.T) {
 	for range 10 {
 		requireFreshLines(t, d, 0, []byte(record.String()))
 	}
-	require.Greater(t, d.LineFits(), 120)
+	require.Equal(t, 20*5, d.LineLookups())
 }
 
-// A device that never repeats the form of a line does not have templates tried for each.
-func TestLineTemplatesPauseWithoutMatches(t *testing.T) {
-	d := decode.New(lineOptions[0].opts)
-	for i := range 2000 {
-		requireFreshLines(t, d, 0, fmt.Appendf(nil, "m,name=a f%d=1 5\n", i))
+// What is line protocol, and which names, strings and times it has, is as InfluxData's own library reads it.
+func TestLinesAsTheLibraryReadsThem(t *testing.T) {
+	const seed = 12
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	odd := []string{"", `"`, `\`, " ", ",", "=", "#", "0", "-", "e", "i", "t", "\r", "\t", "é", "\x00", `\ `, `\"`, `\\`, `\=`, "  "}
+	d := decode.New(decode.Options{Tenant: "acme", Device: "d", Lines: decode.Lines{DeviceTag: "-", Metric: "field"}})
+	for range 20_000 {
+		line := lines[r.IntN(len(lines))]
+		for range r.IntN(3) {
+			at := r.IntN(len(line) + 1)
+			line = line[:at] + odd[r.IntN(len(odd))] + line[min(len(line), at+r.IntN(2)):]
+		}
+		if !utf8.ValidString(line) || strings.Contains(strings.TrimSuffix(line, "\n"), "\n") ||
+			strings.Contains(line, `\n`) || strings.Contains(line, `\t`) || strings.Contains(line, `\r`) {
+			continue // several lines, or what the library takes for control characters
+		}
+		got := d.Decode(decode.Record{Value: []byte(line + "\n"), ContentType: "text/plain; format=influx; precision=ms"})
+		values, labels, at, read := readByLibrary([]byte(line))
+		if len(got.Readings) == 0 {
+			refused := len(got.Bad) > 0 && got.Bad[0].Reason != decode.Undecodable
+			require.True(t, !read || refused || len(values) == 0, "%q %v", line, got)
+			continue
+		}
+		x := got.Readings[0]
+		require.True(t, read, "%q", line)
+		require.Len(t, x.Fields, len(values), "%q", line)
+		for _, f := range x.Fields {
+			if text := f.Value; text.Kind() == telemetry.Text {
+				require.Equal(t, values[f.Metric], text.Text(), "%q", line)
+			}
+			require.Contains(t, values, f.Metric, "%q", line)
+		}
+		require.Len(t, x.Labels, len(labels), "%q", line)
+		for _, l := range x.Labels {
+			require.Equal(t, labels[l.Name], l.Value, "%q", line)
+		}
+		if at != "" {
+			want, err := strconv.ParseInt(at, 10, 64)
+			require.NoError(t, err, "%q", line)
+			require.Equal(t, want, x.Time, "%q", line)
+		}
 	}
-	require.Zero(t, d.LineFits())
-	require.Less(t, d.LineTries(), 1000)
-	for i := range 2000 {
-		requireFreshLines(t, d, 0, fmt.Appendf(nil, "m,name=a f=%d 5\n", i))
+}
+
+// readByLibrary returns the raw values, the tags and the time of a line.
+func readByLibrary(line []byte) (values, tags map[string]string, at string, ok bool) {
+	values, tags = map[string]string{}, map[string]string{}
+	lp := lineprotocol.NewDecoderWithBytes(line)
+	if !lp.Next() {
+		return values, tags, "", true
 	}
-	require.Greater(t, d.LineFits(), 1500)
+	if _, err := lp.Measurement(); err != nil {
+		return nil, nil, "", false
+	}
+	for {
+		name, value, err := lp.NextTag()
+		if err != nil {
+			return nil, nil, "", false
+		}
+		if name == nil {
+			break
+		}
+		tags[string(name)] = string(value)
+	}
+	for {
+		name, _, raw, err := lp.NextFieldBytes()
+		if err != nil {
+			return nil, nil, "", false
+		}
+		if name == nil {
+			break
+		}
+		values[string(name)] = string(raw)
+	}
+	raw, err := lp.TimeBytes()
+	return values, tags, string(raw), err == nil
 }
