@@ -24,6 +24,16 @@ type command[C interface {
 // Run runs the subcommand.
 func (c *command[C]) Run(e *env) error { return c.Config.Run(e.ctx, e.app()) }
 
+// onAccount is a subcommand on an account.
+type onAccount[C interface {
+	Run(ctx context.Context, client *cosmos.Client, env ops.Env) error
+}] struct {
+	Config ops.OnAccount[C] `kong:"embed"`
+}
+
+// Run connects to the account, and runs the subcommand.
+func (c *onAccount[C]) Run(e *env) error { return c.Config.Run(e.ctx, e.app()) }
+
 // emulatorCommand is the embedded Cosmos DB alone, and what compares recordings of it.
 type emulatorCommand struct {
 	Run  command[app.EmulatorConfig]     `cmd:"" default:"withargs" help:"Run the embedded Cosmos DB alone, until it is stopped."`
@@ -33,15 +43,15 @@ type emulatorCommand struct {
 // rollupsCommand is the role that makes rollups, and the commands of operators for them.
 type rollupsCommand struct {
 	Run     command[app.RollupsRoleConfig] `cmd:"" default:"withargs" help:"Make rollups and correct them, until stopped."`
-	List    command[ops.ListRollups]       `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
-	Rebuild command[ops.RebuildConfig]     `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
-	Drop    command[ops.DropRollups]       `cmd:"" help:"Delete rollups: queries then read chunks."`
+	List    onAccount[ops.ListRollups]     `cmd:"" help:"List the rollups of tenants by day and metric, with their sizes and charges."`
+	Rebuild onAccount[ops.RebuildConfig]   `cmd:"" help:"Rebuild rollups within --rollup-budget, while queries and ingest continue."`
+	Drop    onAccount[ops.DropRollups]     `cmd:"" help:"Delete rollups: queries then read chunks."`
 }
 
 type eraseCommand struct {
-	Certificate command[ops.CertifyConfig] `cmd:"" help:"Write the certificate of an erasure that has ended."`
-	Restore     command[ops.RestoreConfig] `cmd:"" help:"Give the orders again that a restored account lacks."`
-	Verify      command[ops.VerifyConfig]  `cmd:"" help:"Check a certificate of an erasure against the account."`
+	Certificate command[ops.CertifyConfig]  `cmd:"" help:"Write the certificate of an erasure that has ended."`
+	Restore     command[ops.RestoreConfig]  `cmd:"" help:"Give the orders again that a restored account lacks."`
+	Verify      onAccount[ops.VerifyConfig] `cmd:"" help:"Check a certificate of an erasure against the account."`
 }
 
 type gapsCommand struct {

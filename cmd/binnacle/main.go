@@ -45,16 +45,16 @@ type commands struct {
 	Explain command[ops.ExplainConfig] `cmd:"" group:"Publish and ask" help:"Run a query and show which keys it reads, its expected and its actual cost."`
 	Gaps    gapsCommand                `cmd:"" group:"Publish and ask" help:"Find gaps in a device's readings and their causes."`
 
-	Tenant     tenantCommand                 `cmd:"" group:"Operate" help:"Manage tenants: settings, tokens, retention, cost, copies, exports and erasures."`
-	Erase      eraseCommand                  `cmd:"" group:"Operate" help:"Write and check certificates of erasures; give orders again to a restored account."`
-	Partitions command[ops.PartitionsConfig] `cmd:"" group:"Operate" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
-	Bins       command[ops.BinsConfig]       `cmd:"" group:"Operate" help:"Show the open bins of ingesters by partition, tenant and device."`
-	Limits     command[ops.LimitsConfig]     `cmd:"" group:"Operate" help:"Show which tenants exceed their ingest limits, and which readings wait."`
-	Actions    command[ops.ActionsConfig]    `cmd:"" group:"Operate" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
-	Audit      auditCommand                  `cmd:"" group:"Operate" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
-	Doctor     doctorCommand                 `cmd:"" group:"Operate" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
-	Chunk      command[ops.ChunkConfig]      `cmd:"" group:"Operate" help:"Print a stored chunk as text."`
-	Version    versionCommand                `cmd:"" group:"Operate" help:"Show the version of this binary and of the formats that it reads."`
+	Tenant     tenantCommand                   `cmd:"" group:"Operate" help:"Manage tenants: settings, tokens, retention, cost, copies, exports and erasures."`
+	Erase      eraseCommand                    `cmd:"" group:"Operate" help:"Write and check certificates of erasures; give orders again to a restored account."`
+	Partitions onAccount[ops.PartitionsConfig] `cmd:"" group:"Operate" help:"Show how hot the physical partitions of a container are, now and by forecast, and why."`
+	Bins       command[ops.BinsConfig]         `cmd:"" group:"Operate" help:"Show the open bins of ingesters by partition, tenant and device."`
+	Limits     command[ops.LimitsConfig]       `cmd:"" group:"Operate" help:"Show which tenants exceed their ingest limits, and which readings wait."`
+	Actions    onAccount[ops.ActionsConfig]    `cmd:"" group:"Operate" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
+	Audit      auditCommand                    `cmd:"" group:"Operate" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
+	Doctor     doctorCommand                   `cmd:"" group:"Operate" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
+	Chunk      onAccount[ops.ChunkConfig]      `cmd:"" group:"Operate" help:"Print a stored chunk as text."`
+	Version    versionCommand                  `cmd:"" group:"Operate" help:"Show the version of this binary and of the formats that it reads."`
 
 	Plan        planCommand        `cmd:"" group:"Plan and compare" help:"Plan an account for a workload: what it needs and costs, and why."`
 	Loadtest    loadtestCommand    `cmd:"" group:"Plan and compare" help:"Compare data layouts under one load: hot partitions, and how they are avoided."`

@@ -52,10 +52,10 @@ func TestCommandsByAWrongClock(t *testing.T) {
 		for what, run := range map[string]func(context.Context, ops.Env) error{
 			"provision": app.ProvisionConfig{Account: at, Policy: app.PolicyConfig{HotRUs: 4000, WarmRUs: 1000,
 				ColdRUs: 400, ErasureRUs: 1}, Shape: app.ShapeConfig{SharedRUs: 400}, Once: true}.Run,
-			"retention": ops.SetTenant{Tenant: "acme", Retention: &keep, Confirmation: ops.Confirmation{Confirm: "acme"},
-				TokenConfig: ops.TokenConfig{Account: at}}.Run,
-			"rollups drop": ops.DropRollups{Of: ops.RollupsOfConfig{Account: at},
-				Confirmation: ops.Confirmation{Confirm: "all"}}.Run,
+			"retention": ops.OnAccount[ops.SetTenant]{Account: at, Config: ops.SetTenant{Tenant: "acme", Retention: &keep,
+				Confirmation: ops.Confirmation{Confirm: "acme"}}}.Run,
+			"rollups drop": ops.OnAccount[ops.DropRollups]{Account: at, Config: ops.DropRollups{
+				Confirmation: ops.Confirmation{Confirm: "all"}}}.Run,
 			"copy from": ops.CopyConfig{Tenant: "acme", Account: at, Target: ops.AccountConfig{Cosmos: rightAddr},
 				RUs: 400}.Run,
 			"copy to": ops.CopyConfig{Tenant: "acme", Account: ops.AccountConfig{Cosmos: rightAddr}, Target: at,

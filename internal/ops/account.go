@@ -94,6 +94,24 @@ func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	return cosmos.New(cfg)
 }
 
+// OnAccount runs a command on an account.
+type OnAccount[C interface {
+	Run(ctx context.Context, client *cosmos.Client, env Env) error
+}] struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Config  C             `kong:"embed"`
+}
+
+// Run connects to the account, and runs the command.
+func (c OnAccount[C]) Run(ctx context.Context, env Env) error {
+	client, err := c.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return c.Config.Run(ctx, client, env)
+}
+
 // leastStored is the RU from which on it is stored what a command was charged: about what storing takes.
 const leastStored = 6.0
 

@@ -18,20 +18,13 @@ import (
 
 // ActionsConfig sets which actions `binnacle actions` lists.
 type ActionsConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-
 	Since  time.Duration `help:"Age of the oldest action to list." default:"30d"`
 	Tenant string        `help:"List actions on this tenant only. Default: all."`
 	JSON   bool          `name:"json" help:"Print the actions as JSON, one a line."`
 }
 
 // Run prints what was done by those who may do more than read and write readings.
-func (cfg ActionsConfig) Run(ctx context.Context, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (cfg ActionsConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	all, err := ActionsOf(client, "", env.Logger).List(ctx, time.Now().Add(-cfg.Since))
 	if err != nil {
 		return err

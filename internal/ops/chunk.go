@@ -17,14 +17,13 @@ import (
 type ChunkConfig struct {
 	FileOrID string `arg:"" name:"file-or-id" help:"File with a chunk document, or id of a stored chunk."`
 
-	Account AccountConfig `kong:"embed"`
-	Tenant  string        `help:"Tenant of the chunk. An id needs it."`
-	Device  string        `help:"Device of the chunk. Default: all devices of the tenant are searched."`
-	Rows    int           `help:"Number of rows to print." default:"10"`
+	Tenant string `help:"Tenant of the chunk. An id needs it."`
+	Device string `help:"Device of the chunk. Default: all devices of the tenant are searched."`
+	Rows   int    `help:"Number of rows to print." default:"10"`
 }
 
 // Run prints a chunk of a file or of the store as text.
-func (cfg ChunkConfig) Run(ctx context.Context, env Env) error {
+func (cfg ChunkConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	if cfg.Rows < 0 {
 		return fmt.Errorf("--rows %d is negative", cfg.Rows)
 	}
@@ -39,18 +38,13 @@ func (cfg ChunkConfig) Run(ctx context.Context, env Env) error {
 	if cfg.Tenant == "" {
 		return errors.New("--tenant is missing: a chunk id is unique only within a tenant's device")
 	}
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	found := 0
 	err = cfg.find(ctx, client, id, func(doc []byte) error {
 		found++
 		return printDocument(cfg, env, doc)
 	})
 	if err == nil && found == 0 {
-		return fmt.Errorf("no chunk %s of tenant %s in %s", id, cfg.Tenant, cfg.Account.Cosmos)
+		return fmt.Errorf("no chunk %s of tenant %s in %s", id, cfg.Tenant, client.Endpoint())
 	}
 	return err
 }
@@ -68,11 +62,11 @@ func (cfg ChunkConfig) find(ctx context.Context, client *cosmos.Client, id chunk
 	yield func(doc []byte) error) error {
 	snapshot, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 	if err != nil {
-		return fmt.Errorf("read the tenants in %s: %w", cfg.Account.Cosmos, err)
+		return fmt.Errorf("read the tenants in %s: %w", client.Endpoint(), err)
 	}
 	tenant, ok := snapshot.Tenant(cfg.Tenant)
 	if !ok {
-		return fmt.Errorf("no tenant %q in %s", cfg.Tenant, cfg.Account.Cosmos)
+		return fmt.Errorf("no tenant %q in %s", cfg.Tenant, client.Endpoint())
 	}
 	var devices []string
 	if cfg.Device != "" {

@@ -4,6 +4,7 @@
 package ops
 
 import (
+	"encoding/json"
 	"io"
 	"log/slog"
 
@@ -27,4 +28,12 @@ type Env struct {
 	Logger   *slog.Logger
 	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
 	Fatal func(error)
+}
+
+// print prints an answer as a line of JSON, or calls text where no JSON is asked for.
+func (e Env) print(asJSON bool, answer any, text func(w io.Writer) error) error {
+	if asJSON {
+		return json.NewEncoder(e.Stdout).Encode(answer)
+	}
+	return text(e.Stdout)
 }

@@ -347,14 +347,12 @@ func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Era
 type ListErasures OfTenants
 
 // Run prints the orders of a tenant, or of all with an empty name.
-func (cfg ListErasures) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		list, err := listErasures(ctx, o.directory(), cfg.Tenant)
-		if err != nil {
-			return err
-		}
-		return printErasures(env.Stdout, list, cfg.JSON)
-	})
+func (cfg ListErasures) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	list, err := listErasures(ctx, operator(client, env).directory(), cfg.Tenant)
+	if err != nil {
+		return err
+	}
+	return printErasures(env.Stdout, list, cfg.JSON)
 }
 
 // listErasures returns the orders of a tenant, or of all with an empty name, the oldest first.

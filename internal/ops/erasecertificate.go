@@ -179,8 +179,6 @@ var errNoOrder = errors.New("no such order of erasure")
 type VerifyConfig struct {
 	File string `arg:"" help:"File of the certificate."`
 
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-
 	PublicKey string  `help:"File with the public key of the signature: PEM, PKIX. An unsigned certificate is refused then." placeholder:"FILE"`
 	RUs       float64 `name:"rus" help:"Request units a second that the check may take." default:"400"`
 	JSON      bool    `name:"json" help:"Print JSON."`
@@ -190,7 +188,7 @@ type VerifyConfig struct {
 var ErrErasureFindings = errors.New("the erasure is not complete")
 
 // Run checks a certificate against the account. It fails with ErrErasureFindings if something is left.
-func (cfg VerifyConfig) Run(ctx context.Context, env Env) error {
+func (cfg VerifyConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	file, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return err
@@ -208,11 +206,6 @@ func (cfg VerifyConfig) Run(ctx context.Context, env Env) error {
 	if isSigned && key == nil {
 		env.Logger.Warn("the signature is not checked: give --public-key")
 	}
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger})
 	v, err := directory.Refresh(ctx)
 	if err != nil {

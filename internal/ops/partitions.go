@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,8 +38,6 @@ const listedDevices = 10
 
 // PartitionsConfig sets what `binnacle partitions` prints.
 type PartitionsConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-
 	Container string        `help:"Container of chunks or rollups. Default: the chunks of today that tenants share." placeholder:"NAME"`
 	Since     time.Duration `help:"How far back." default:"1h"`
 	Watch     bool          `help:"Print it again every minute, until it is stopped."`
@@ -48,12 +45,7 @@ type PartitionsConfig struct {
 }
 
 // Run prints how hot the physical partitions of a container are, and why.
-func (cfg PartitionsConfig) Run(ctx context.Context, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (cfg PartitionsConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
 	for {
 		snapshot, err := directory.Refresh(ctx)
@@ -62,13 +54,8 @@ func (cfg PartitionsConfig) Run(ctx context.Context, env Env) error {
 		}
 		s := HeatSource{Client: client, Snapshot: func() *control.Snapshot { return snapshot }}
 		r, err := s.Report(ctx, HeatRequest{Container: cfg.Container, Since: cfg.Since}, time.Now())
-		switch {
-		case err != nil:
-			return err
-		case cfg.JSON:
-			err = json.NewEncoder(env.Stdout).Encode(r)
-		default:
-			err = printPartitions(env.Stdout, r)
+		if err == nil {
+			err = env.print(cfg.JSON, r, func(w io.Writer) error { return printPartitions(w, r) })
 		}
 		if err != nil || !cfg.Watch {
 			return err

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,20 +71,12 @@ func ServePlacement(client *cosmos.Client) Endpoint {
 type ExplainTenant OfTenant
 
 // Run prints where a tenant's readings are stored, and why.
-func (cfg ExplainTenant) Run(ctx context.Context, env Env) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (cfg ExplainTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	p, err := placementOf(ctx, client, cfg.Tenant)
 	if err != nil {
 		return err
 	}
-	if cfg.JSON {
-		return json.NewEncoder(env.Stdout).Encode(p)
-	}
-	return printPlacement(env.Stdout, p)
+	return env.print(cfg.JSON, p, func(w io.Writer) error { return printPlacement(w, p) })
 }
 
 func printPlacement(w io.Writer, p Placement) error {

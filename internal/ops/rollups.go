@@ -35,7 +35,6 @@ func NewRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Di
 
 // RollupsOfConfig names rollups of an account for what operators do about them.
 type RollupsOfConfig struct {
-	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
 	Rollups rollups.Config `kong:"embed,group='Rollups'"`
 
 	Tenant string `help:"Only this tenant. Default: all."`
@@ -97,10 +96,10 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 }
 
 // Run rebuilds rollups, day by day, within the budget of --rollup-budget.
-func (of RebuildConfig) Run(ctx context.Context, env Env) error {
+func (of RebuildConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	cfg := of.Of
 	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
-	return eachRollup(ctx, cfg, env, "rollups rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	return eachRollup(ctx, client, cfg, env, "rollups rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		if len(of.Metrics) > 0 {
 			if lack, err := w.Omits(ctx, t, of.Metrics); err != nil || !lack {
 				return nil, err
@@ -122,7 +121,7 @@ type DropRollups struct {
 }
 
 // Run takes rollups away: their days are read from chunks.
-func (cfg DropRollups) Run(ctx context.Context, env Env) error {
+func (cfg DropRollups) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	of := cfg.Of
 	of.may = func(w *rollups.Writer, targets []rollups.Target) error {
 		goes, err := dropSays(ctx, w, targets)
@@ -134,7 +133,7 @@ func (cfg DropRollups) Run(ctx context.Context, env Env) error {
 		}
 		return err
 	}
-	err := eachRollup(ctx, of, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	err := eachRollup(ctx, client, of, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		return []string{t.TenantShard, t.Day.String()}, w.Drop(ctx, t)
 	}, "shard", "day")
 	if errors.Is(err, errDryRun) {
@@ -172,16 +171,11 @@ func dropSays(ctx context.Context, w *rollups.Writer, targets []rollups.Target) 
 }
 
 // eachRollup does something about each key and day, records it as an action, and prints a row about each key and day.
-func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
+func eachRollup(ctx context.Context, client *cosmos.Client, cfg RollupsOfConfig, env Env, verb string,
 	do func(*rollups.Writer, rollups.Target) ([]string, error), head ...string) error {
 	if err := cfg.Rollups.Validate(); err != nil {
 		return err
 	}
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	w, targets, err := rollupsOf(ctx, cfg, client, env)
 	if err == nil {
 		err = client.Clock().Check()
@@ -224,12 +218,7 @@ type ListRollups struct {
 }
 
 // Run prints what rollups there are: per metric, with what they take.
-func (cfg ListRollups) Run(ctx context.Context, env Env) error {
-	client, err := cfg.Of.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (cfg ListRollups) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	w, targets, err := rollupsOf(ctx, cfg.Of, client, env)
 	if err != nil {
 		return err

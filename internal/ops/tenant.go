@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -16,38 +17,28 @@ import (
 	"binnacle/sharding"
 )
 
-// TokenConfig is what most of `binnacle tenant` works with.
-type TokenConfig struct {
-	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
-
+// Output sets how commands of `binnacle tenant` print.
+type Output struct {
 	JSON bool `name:"json" help:"Print JSON; of a list, one element a line."`
 }
 
-// OfTenant is TokenConfig for a tenant.
+// OfTenant names a tenant.
 type OfTenant struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
-// OfTenants is TokenConfig for a tenant or for all.
+// OfTenants names a tenant, or all.
 type OfTenants struct {
 	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
-// operate does something as the person at the command line.
-func (cfg TokenConfig) operate(env Env, do func(o tenantOperator) error) error {
-	client, err := cfg.Account.Connect(env.Logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	o := newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger)
-	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
-	o.mayDecide = client.CheckClock
-	return do(o)
+// operator returns what does something as the person at the command line.
+func operator(client *cosmos.Client, env Env) tenantOperator {
+	return newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger).on(client)
 }
 
 // hidesNothing consents to changes that hide nothing.
@@ -66,53 +57,41 @@ func (c Confirmation) consent(env Env, name string) consent {
 	}
 }
 
-// change changes a tenant and prints it. do returns what the change hides.
-func (cfg TokenConfig) change(ctx context.Context, name string, env Env, do func(o tenantOperator) ([]string, error),
-) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		hides, err := do(o)
-		if errors.Is(err, errDryRun) {
-			return cfg.printGoing(env, hides)
-		}
-		if err != nil {
+// changed prints a tenant after a change that hides something, or what a change would hide.
+func (cfg Output) changed(ctx context.Context, o tenantOperator, name string, env Env, hides []string, err error) error {
+	if errors.Is(err, errDryRun) {
+		return env.print(cfg.JSON, map[string]any{"hides": append([]string{}, hides...)}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, cmp.Or(strings.Join(hides, "\n"), "It hides nothing."))
 			return err
-		}
-		if cfg.JSON {
-			infos, err := o.infos(ctx, name)
-			if err != nil {
-				return err
-			}
-			infos[0].Hides = hides
-			return json.NewEncoder(env.Stdout).Encode(infos[0])
-		}
+		})
+	}
+	if err != nil {
+		return err
+	}
+	infos, err := o.infos(ctx, name)
+	if err != nil {
+		return err
+	}
+	infos[0].Hides = hides
+	return env.print(cfg.JSON, infos[0], func(w io.Writer) error {
 		for _, line := range hides {
-			fmt.Fprintln(env.Stdout, line)
+			fmt.Fprintln(w, line)
 		}
 		return o.print(ctx, name, env)
 	})
-}
-
-// printGoing prints what would go.
-func (cfg TokenConfig) printGoing(env Env, goes []string) error {
-	if cfg.JSON {
-		return json.NewEncoder(env.Stdout).Encode(map[string]any{"hides": append([]string{}, goes...)})
-	}
-	_, err := fmt.Fprintln(env.Stdout, cmp.Or(strings.Join(goes, "\n"), "It hides nothing."))
-	return err
 }
 
 // ListTenants is what `binnacle tenant list` works with.
 type ListTenants OfTenants
 
 // Run prints the tenants, or one.
-func (cfg ListTenants) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		if !cfg.JSON {
-			return o.print(ctx, cfg.Tenant, env)
-		}
-		infos, err := o.infos(ctx, cfg.Tenant)
-		return errors.Join(err, printEach(env, infos))
-	})
+func (cfg ListTenants) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	if !cfg.JSON {
+		return o.print(ctx, cfg.Tenant, env)
+	}
+	infos, err := o.infos(ctx, cfg.Tenant)
+	return errors.Join(err, printEach(env, infos))
 }
 
 // printEach prints elements as JSON, one a line.
@@ -187,14 +166,13 @@ type AddTenant struct {
 	Tenant    string        `arg:"" help:"Name of the tenant."`
 	Retention time.Duration `help:"Retention of its readings, such as 400d; the ingesters' --retention does not count for it. Default: unlimited."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run registers a tenant before its first reading, and prints it.
-func (cfg AddTenant) Run(ctx context.Context, env Env) error {
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.add(ctx, cfg.Tenant, cfg.Retention)
-	})
+func (cfg AddTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.add(ctx, cfg.Tenant, cfg.Retention))
 }
 
 // PinTenant is what `binnacle tenant pin` works with.
@@ -204,11 +182,11 @@ type PinTenant struct {
 	Keep   bool   `help:"Keep the keys as they are." xor:"pin"`
 	Free   bool   `help:"Leave all to the balancer again." xor:"pin"`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run sets whether the balancer changes a tenant's keys, and prints the tenant.
-func (cfg PinTenant) Run(ctx context.Context, env Env) error {
+func (cfg PinTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	if cfg.Keys == 0 && !cfg.Keep && !cfg.Free {
 		return errors.New("nothing to pin: give --keys, --keep or --free")
 	}
@@ -216,9 +194,9 @@ func (cfg PinTenant) Run(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
-	})
+	o := operator(client, env)
+	hides, err := o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
+	return cfg.changed(ctx, o, cfg.Tenant, env, hides, err)
 }
 
 // SuspendTenant is what `binnacle tenant suspend` works with.
@@ -226,24 +204,22 @@ type SuspendTenant struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
 	Reason string `help:"Reason. Refused queries are answered with it." required:""`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run has queries of a tenant refused, and prints the tenant.
-func (cfg SuspendTenant) Run(ctx context.Context, env Env) error {
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.suspend(ctx, cfg.Tenant, cfg.Reason)
-	})
+func (cfg SuspendTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.suspend(ctx, cfg.Tenant, cfg.Reason))
 }
 
 // ResumeTenant is what `binnacle tenant resume` works with.
 type ResumeTenant OfTenant
 
 // Run has queries of a tenant answered again, and prints the tenant.
-func (cfg ResumeTenant) Run(ctx context.Context, env Env) error {
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.resume(ctx, cfg.Tenant)
-	})
+func (cfg ResumeTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.resume(ctx, cfg.Tenant))
 }
 
 func scopes(all []control.Scope) string {

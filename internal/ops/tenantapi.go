@@ -100,8 +100,7 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 		who += " by " + a.Via
 		o := newTenantOperator(a.Docs, who, a.Log)
 		if a.Client != nil {
-			o.catalog, o.chunks = a.Client.Catalog(), a.Client.Chunks().At(cosmos.Priority{Low: true})
-			o.mayDecide = a.Client.CheckClock
+			o = o.on(a.Client)
 		}
 		return serve(tenantRequest{r, o, r.PathValue("tenant"), a, who})
 	}

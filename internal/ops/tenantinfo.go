@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/nearest"
 	"binnacle/internal/text/report"
@@ -77,17 +78,12 @@ func noTenant(name string, names []string) error {
 type ShowTenant OfTenant
 
 // Run prints what was set of a tenant.
-func (cfg ShowTenant) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		infos, err := o.infos(ctx, cfg.Tenant)
-		if err != nil {
-			return err
-		}
-		if cfg.JSON {
-			return printEach(env, infos)
-		}
-		return infos[0].print(env.Stdout)
-	})
+func (cfg ShowTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	infos, err := operator(client, env).infos(ctx, cfg.Tenant)
+	if err != nil {
+		return err
+	}
+	return env.print(cfg.JSON, infos[0], infos[0].print)
 }
 
 func (i TenantInfo) print(w io.Writer) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
 	"binnacle/sharding"
@@ -113,14 +114,13 @@ type MoveTenant struct {
 	Placement string `arg:"" help:"dedicated: containers of its own; shared: those of all other tenants." enum:"dedicated,shared"`
 	From      string `help:"First UTC day of event times that is stored there. Default: the first one of the next container." placeholder:"YYYY-MM-DD"`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run places a tenant in its own containers, or in shared ones, from a day on, and prints the tenant.
-func (cfg MoveTenant) Run(ctx context.Context, env Env) error {
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From)
-	})
+func (cfg MoveTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From))
 }
 
 func (r tenantRequest) moveTenant() (int, any, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -34,6 +35,13 @@ type tenantOperator struct {
 func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
 	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
 		control.NewActions(docs, who, log, time.Now), log, nil, nil, nil}
+}
+
+// on returns the operator with what else of an account it needs.
+func (o tenantOperator) on(client *cosmos.Client) tenantOperator {
+	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
+	o.mayDecide = client.CheckClock
+	return o
 }
 
 // directory returns a copy of the tenants, which has read nothing yet.

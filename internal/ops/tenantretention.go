@@ -2,15 +2,16 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/provision"
 )
 
@@ -19,21 +20,18 @@ type ExplainRetention struct {
 	Tenant string `arg:"" help:"Name of the tenant."`
 	Device string `arg:"" optional:"" help:"Id of the device. Default: the classes, and the devices that wait for a confirmation."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run prints which days of a device are gone, and when the others go.
-func (cfg ExplainRetention) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		lines, err := o.explainRetention(ctx, cfg.Tenant, cfg.Device)
-		if err != nil {
-			return err
-		}
-		if cfg.JSON {
-			return json.NewEncoder(env.Stdout).Encode(map[string]any{"tenant": cfg.Tenant, "device": cfg.Device,
-				"retention": lines})
-		}
-		_, err = fmt.Fprintln(env.Stdout, strings.Join(lines, "\n"))
+func (cfg ExplainRetention) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	lines, err := operator(client, env).explainRetention(ctx, cfg.Tenant, cfg.Device)
+	if err != nil {
+		return err
+	}
+	answer := map[string]any{"tenant": cfg.Tenant, "device": cfg.Device, "retention": lines}
+	return env.print(cfg.JSON, answer, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 		return err
 	})
 }
@@ -81,14 +79,14 @@ type ConfirmRetention struct {
 	Tenant        string `arg:"" help:"Name of the tenant."`
 	tagsConfirmed `kong:"embed"`
 	Confirmation  `kong:"embed"`
-	TokenConfig   `kong:"embed"`
+	Output        `kong:"embed"`
 }
 
 // Run has devices in the classes of their tags that keep them for less.
-func (cfg ConfirmRetention) Run(ctx context.Context, env Env) error {
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return o.confirmTags(ctx, cfg.Tenant, cfg.tagsConfirmed, cfg.consent(env, cfg.Tenant))
-	})
+func (cfg ConfirmRetention) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	o := operator(client, env)
+	goes, err := o.confirmTags(ctx, cfg.Tenant, cfg.tagsConfirmed, cfg.consent(env, cfg.Tenant))
+	return cfg.changed(ctx, o, cfg.Tenant, env, goes, err)
 }
 
 // errNoneWaits says that the tags of no such device would shorten its retention.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 )
 
 // SetTenant is what `binnacle tenant set` works with.
@@ -20,11 +21,11 @@ type SetTenant struct {
 	Ingest      control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
 
 	Confirmation `kong:"embed"`
-	TokenConfig  `kong:"embed"`
+	Output       `kong:"embed"`
 }
 
 // Run changes settings of a tenant, and prints the tenant.
-func (cfg SetTenant) Run(ctx context.Context, env Env) error {
+func (cfg SetTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	changes := append(cfg.Query.Changes(), cfg.Ingest.Changes()...)
 	if cfg.Lookback != nil {
 		lookback, err := control.LookbackChange(*cfg.Lookback)
@@ -55,7 +56,7 @@ func (cfg SetTenant) Run(ctx context.Context, env Env) error {
 	if len(changes) == 0 {
 		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
-	return cfg.change(ctx, cfg.Tenant, env, func(o tenantOperator) ([]string, error) {
-		return o.set(ctx, cfg.Tenant, changes, cfg.consent(env, cfg.Tenant))
-	})
+	o := operator(client, env)
+	hides, err := o.set(ctx, cfg.Tenant, changes, cfg.consent(env, cfg.Tenant))
+	return cfg.changed(ctx, o, cfg.Tenant, env, hides, err)
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 )
@@ -101,61 +103,54 @@ type AddToken struct {
 	Expires string          `help:"Lifetime of the token, such as 90d, or never." required:"" placeholder:"DURATION"`
 	Note    string          `help:"Note that token list shows, such as the user of the token."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run creates a token and prints it: it is shown only once.
-func (cfg AddToken) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		t := control.Token{Tenant: cfg.Tenant, Scopes: cfg.Scopes, Note: cfg.Note}
-		secret, info, err := o.addToken(ctx, t, cfg.Expires)
-		if secret == "" {
-			return err
-		}
-		// also where it was not stored that it is done: the token is good
-		if cfg.JSON {
-			info.Secret = secret
-			return errors.Join(err, json.NewEncoder(env.Stdout).Encode(info))
-		}
-		_, failed := fmt.Fprintln(env.Stdout, secret)
-		return errors.Join(err, failed)
-	})
+func (cfg AddToken) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	t := control.Token{Tenant: cfg.Tenant, Scopes: cfg.Scopes, Note: cfg.Note}
+	secret, info, err := operator(client, env).addToken(ctx, t, cfg.Expires)
+	if secret == "" {
+		return err
+	}
+	// also where it was not stored that it is done: the token is good
+	info.Secret = secret
+	return errors.Join(err, env.print(cfg.JSON, info, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, secret)
+		return err
+	}))
 }
 
 // ListTokens is what `binnacle tenant token list` works with.
 type ListTokens OfTenants
 
 // Run prints the tokens of a tenant, or of all with an empty name.
-func (cfg ListTokens) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		all, err := o.listTokens(ctx, cfg.Tenant)
-		if err != nil {
-			return err
-		}
-		if cfg.JSON {
-			return printEach(env, all)
-		}
-		rows := [][]string{{"id", "tenant", "scopes", "created", "expires", "state", "note"}}
-		for _, t := range all {
-			rows = append(rows, []string{t.ID, t.Tenant, scopes(t.Scopes), day(t.Created), day(t.Expires), t.State, t.Note})
-		}
-		return report.List(env.Stdout, rows)
-	})
+func (cfg ListTokens) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	all, err := operator(client, env).listTokens(ctx, cfg.Tenant)
+	if err != nil {
+		return err
+	}
+	if cfg.JSON {
+		return printEach(env, all)
+	}
+	rows := [][]string{{"id", "tenant", "scopes", "created", "expires", "state", "note"}}
+	for _, t := range all {
+		rows = append(rows, []string{t.ID, t.Tenant, scopes(t.Scopes), day(t.Created), day(t.Expires), t.State, t.Note})
+	}
+	return report.List(env.Stdout, rows)
 }
 
 // RevokeToken is what `binnacle tenant token revoke` works with.
 type RevokeToken struct {
 	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
 
-	TokenConfig `kong:"embed"`
+	Output `kong:"embed"`
 }
 
 // Run ends a token.
-func (cfg RevokeToken) Run(ctx context.Context, env Env) error {
-	return cfg.operate(env, func(o tenantOperator) error {
-		if err := o.revokeToken(ctx, "", cfg.ID); err != nil || !cfg.JSON {
-			return err
-		}
-		return json.NewEncoder(env.Stdout).Encode(map[string]string{"id": cfg.ID, "state": "revoked"})
-	})
+func (cfg RevokeToken) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	if err := operator(client, env).revokeToken(ctx, "", cfg.ID); err != nil || !cfg.JSON {
+		return err
+	}
+	return json.NewEncoder(env.Stdout).Encode(map[string]string{"id": cfg.ID, "state": "revoked"})
 }

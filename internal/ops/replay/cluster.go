@@ -54,8 +54,12 @@ func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic)
 }
 
 // Produce implements producer.
-func (c *cluster) Produce(ctx context.Context, partition int, b *batch) error {
-	_, err := c.topic.ProduceTo(ctx, partition, b.messages(c.now()), func(base int64, n int) {
+func (c *cluster) Produce(ctx context.Context, partition int, messages []kafka.Message) error {
+	now := c.now()
+	for i := range messages {
+		messages[i].Time = now
+	}
+	_, err := c.topic.ProduceTo(ctx, partition, messages, func(base int64, n int) {
 		if c.landed != nil {
 			c.landed(partition, base, n)
 		}

@@ -147,7 +147,7 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	speed := pace{rate: r.cfg.Rate, now: r.cfg.Now}
+	wait := pace(r.cfg.Rate, r.cfg.Now)
 	bar := progress.New(r.cfg.Progress, "publishing", int64(len(r.log.deadLetters)))
 	defer bar.Clear()
 	var batch []repaired
@@ -173,7 +173,7 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if err := speed.wait(ctx, func() { failed = flush() }); err != nil || failed != nil {
+		if err := wait(ctx, func() { failed = flush() }); err != nil || failed != nil {
 			return errors.Join(err, failed)
 		}
 		bytes += size

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 
 	"golang.org/x/sync/errgroup"
@@ -17,10 +19,30 @@ type producer interface {
 	Partitions(ctx context.Context) (int, error)
 
 	// Produce returns nil when every replica in sync has the batch. After an error the batch may have
-	// been appended or not; it may be produced again, which at worst stores it twice. The batch is never
-	// changed while or after it is produced.
-	Produce(ctx context.Context, partition int, b *batch) error
+	// been appended or not; it may be produced again, which at worst stores it twice.
+	Produce(ctx context.Context, partition int, messages []kafka.Message) error
 }
+
+// The bounds of a batch, before compression. Kafka's default is to refuse one of more than 1,048,588
+// bytes after it, Event Hubs one of 1,046,528.
+const (
+	maxBatchBytes   = 1 << 19
+	maxBatchRecords = 10_000
+	maxMessage      = 1_000_000
+)
+
+// batch is what goes to one Kafka partition in one request.
+type batch struct {
+	messages []kafka.Message
+	bytes    int
+}
+
+// fits reports whether a record may be added.
+func (b *batch) fits(size int) bool {
+	return len(b.messages) == 0 || len(b.messages) < maxBatchRecords && b.bytes+size <= maxBatchBytes
+}
+
+var headers = []kafka.Header{{Key: "content-type", Value: []byte("application/json")}}
 
 // Within these times a failing broker must have come back: before anything is published, and later.
 const (
@@ -33,8 +55,8 @@ const (
 type publisher struct {
 	to     producer
 	ids    []int // partition ids
-	open   []*batch
-	queues []chan *batch // a queue per partition, from add and flush to its goroutine; closed by close
+	open   []batch
+	queues []chan batch // a queue per partition, from add and flush to its goroutine; closed by close
 	group  *errgroup.Group
 	failed <-chan struct{} // closed when a partition has given up, or the context is done
 	acked  atomic.Int64    // records
@@ -55,8 +77,8 @@ func newPublisher(ctx context.Context, to producer) (*publisher, error) {
 	p.failed = ctx.Done()
 	for id := range n {
 		p.ids = append(p.ids, id)
-		p.open = append(p.open, &batch{})
-		p.queues = append(p.queues, make(chan *batch, 1))
+		p.open = append(p.open, batch{})
+		p.queues = append(p.queues, make(chan batch, 1))
 	}
 	for id, queue := range p.queues {
 		p.group.Go(func() error { return p.drain(ctx, id, queue) })
@@ -65,13 +87,13 @@ func newPublisher(ctx context.Context, to producer) (*publisher, error) {
 }
 
 // drain produces the batches of a partition one after the other.
-func (p *publisher) drain(ctx context.Context, partition int, queue <-chan *batch) error {
+func (p *publisher) drain(ctx context.Context, partition int, queue <-chan batch) error {
 	for b := range queue {
-		err := persist(ctx, patience, func(ctx context.Context) error { return p.to.Produce(ctx, partition, b) })
+		err := persist(ctx, patience, func(ctx context.Context) error { return p.to.Produce(ctx, partition, b.messages) })
 		if err != nil {
 			return err
 		}
-		p.acked.Add(int64(len(b.ends)))
+		p.acked.Add(int64(len(b.messages)))
 	}
 	return nil
 }
@@ -92,17 +114,26 @@ func (p *publisher) add(m message) bool {
 	} else {
 		i = kafka.PartitionOf(m.key, p.ids)
 	}
-	if !p.open[i].fits(len(m.key)+len(m.value)) && !p.send(i) {
+	size := len(m.key) + len(m.value)
+	if !p.open[i].fits(size) && !p.send(i) {
 		return false
 	}
-	p.open[i].add(m)
+	own := slices.Concat(m.key, m.value)
+	made := kafka.Message{Value: own[len(m.key):], Headers: headers}
+	if len(m.key) > 0 {
+		made.Key = own[:len(m.key)]
+	}
+	if m.grant != "" {
+		made.Headers = append(slices.Clip(headers), kafka.Header{Key: control.BackfillHeader, Value: []byte(m.grant)})
+	}
+	p.open[i].messages, p.open[i].bytes = append(p.open[i].messages, made), p.open[i].bytes+size
 	return true
 }
 
 // flush hands over all that was added.
 func (p *publisher) flush() bool {
 	for i, b := range p.open {
-		if len(b.ends) > 0 && !p.send(i) {
+		if len(b.messages) > 0 && !p.send(i) {
 			return false
 		}
 	}
@@ -112,7 +143,7 @@ func (p *publisher) flush() bool {
 func (p *publisher) send(i int) bool {
 	select {
 	case p.queues[i] <- p.open[i]:
-		p.open[i] = &batch{}
+		p.open[i] = batch{}
 		return true
 	case <-p.failed:
 		return false

@@ -198,7 +198,7 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 	if err != nil {
 		return err
 	}
-	speed := pace{rate: cfg.Rate, now: cfg.Now}
+	wait := pace(cfg.Rate, cfg.Now)
 	var key, value []byte
 	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
 		e.reading.Time += s.Shift
@@ -209,7 +209,7 @@ func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants m
 		if e.outcome == bad || e.outcome == nothing {
 			return nil
 		}
-		if err := speed.wait(ctx, func() { p.flush() }); err != nil {
+		if err := wait(ctx, func() { p.flush() }); err != nil {
 			return err
 		}
 		key = e.key(key[:0])

@@ -54,7 +54,7 @@ func newTopic(t *testing.T, partitions int) *topic {
 
 func (k *topic) Partitions(context.Context) (int, error) { return k.n, nil }
 
-func (k *topic) Produce(_ context.Context, partition int, b *replay.Batch) error {
+func (k *topic) Produce(_ context.Context, partition int, messages []kafka.Message) error {
 	k.mu.Lock()
 	if k.busy[partition] {
 		k.t.Errorf("two batches in flight in partition %d", partition)
@@ -73,12 +73,17 @@ func (k *topic) Produce(_ context.Context, partition int, b *replay.Batch) error
 	if err != nil && !k.lost {
 		return err
 	}
-	keys, values := replay.Messages(b)
-	k.keys[partition] = append(k.keys[partition], keys...)
-	k.values[partition] = append(k.values[partition], values...)
-	k.grants = append(k.grants, replay.Grants(b)...)
+	for _, m := range messages {
+		k.keys[partition] = append(k.keys[partition], string(m.Key))
+		k.values[partition] = append(k.values[partition], string(m.Value))
+		grant := ""
+		for _, h := range m.Headers[1:] {
+			grant = string(h.Value)
+		}
+		k.grants = append(k.grants, grant)
+	}
 	if k.onSend != nil {
-		k.onSend(len(values))
+		k.onSend(len(messages))
 	}
 	return err
 }

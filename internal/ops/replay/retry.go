@@ -7,6 +7,8 @@ import (
 
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
+
+	"golang.org/x/time/rate"
 )
 
 // permanent reports whether another attempt does not mend an error: a topic that is not there, and Kafka's own, but for
@@ -34,4 +36,25 @@ func persist(ctx context.Context, budget time.Duration, attempt func(context.Con
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// minWait is the shortest wait: at rates above one message per minWait, messages go in bursts.
+const minWait = 5 * time.Millisecond
+
+// pace returns what waits until the next message is due at a rate a second; 0 is none. It calls before if that takes a
+// while.
+func pace(perSecond float64, now func() time.Time) func(ctx context.Context, before func()) error {
+	if perSecond == 0 {
+		perSecond = float64(rate.Inf)
+	}
+	limit := rate.NewLimiter(rate.Limit(perSecond), 1)
+	return func(ctx context.Context, before func()) error {
+		at := now()
+		left := limit.ReserveN(at, 1).DelayFrom(at)
+		if left < minWait {
+			return ctx.Err()
+		}
+		before()
+		return retry.Pause(ctx, left)
+	}
 }

@@ -242,56 +242,13 @@ func number(s string) (v telemetry.Value, ok bool) {
 	return telemetry.FloatValue(f), true
 }
 
-// delimiter returns the character that separates the first lines into the most columns, the same number in each; if
-// none does so in each, in the first.
+// delimiter returns the character that separates the line of column names into the most columns.
 func delimiter(head []byte) byte {
-	const lines = 10
-	end := 0
-	for range lines {
-		i := bytes.IndexByte(head[end:], '\n')
-		if i < 0 {
-			break
-		}
-		end += i + 1
-	}
-	if end == 0 {
-		end = len(head)
-	}
-	best, bestScore := byte(','), 0
+	best, most := byte(','), 0
 	for _, d := range []byte{',', ';', '\t', '|'} {
-		if score := columns(head[:end], d); score > bestScore {
-			best, bestScore = d, score
+		if row, err := appendCells(nil, rowOf(bytes.TrimLeft(head, "\r\n")), d); err == nil && len(row) > most {
+			best, most = d, len(row)
 		}
 	}
 	return best
-}
-
-// columns rates a delimiter: that all lines have the same number of columns outweighs their number.
-func columns(head []byte, delimiter byte) int {
-	const regular = 1 << 20
-	n, same := 0, true
-	var row []csvCell
-	for len(head) > 0 {
-		part := rowOf(head)
-		head = head[len(part):]
-		if len(bytes.TrimSpace(part)) == 0 {
-			continue
-		}
-		var err error
-		if row, err = appendCells(row[:0], part, delimiter); err != nil {
-			same = false
-			if n == 0 {
-				return 0
-			}
-			continue
-		}
-		if n == 0 {
-			n = len(row)
-		}
-		same = same && len(row) == n
-	}
-	if same && n > 1 {
-		return n + regular
-	}
-	return n
 }
