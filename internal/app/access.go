@@ -41,10 +41,10 @@ func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 }
 
 func (f *faults) access(c AccessConfig) {
-	f.check((c.Issuer == "") == (len(c.Audiences) == 0),
+	f.Check((c.Issuer == "") == (len(c.Audiences) == 0),
 		"--oidc-issuer and --oidc-audience are given together, or neither")
 	_, wrong := c.prefixes()
-	f.check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed",
+	f.Check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed",
 		strings.Join(wrong, ","))
 }
 

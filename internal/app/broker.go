@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -24,10 +23,10 @@ func (cfg BrokerConfig) Run(ctx context.Context, env ops.Env) error {
 	in := cfg.Broker
 	in.DataDir, in.Topics, in.Groups, in.Advertise = cfg.DataDir, cfg.Topics, cfg.Groups, cfg.Advertise
 	var faults faults
-	faults.check(cfg.DataDir != "", "--data-dir is empty")
-	faults.check(in.Partitions >= 1, "--partitions %d: a topic has at least 1", in.Partitions)
-	faults.check(in.RetentionBytes >= 0, "--kafka-mb %d is negative", in.RetentionBytes>>20)
-	if err := errors.Join(faults...); err != nil {
+	faults.Check(cfg.DataDir != "", "--data-dir is empty")
+	faults.Check(in.Partitions >= 1, "--partitions %d: a topic has at least 1", in.Partitions)
+	faults.Check(in.RetentionBytes >= 0, "--kafka-mb %d is negative", in.RetentionBytes>>20)
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	return run(ctx, env, func(_ context.Context, p *process) error {

@@ -47,25 +47,26 @@ type DevConfig struct {
 // Validate reports every fault that can be seen before anything is opened. Errors name the flags of `binnacle dev`.
 func (c DevConfig) Validate() error {
 	var faults faults
-	faults.check(c.DataDir != "", "--data-dir is empty")
-	faults.check(c.Broker.Partitions >= 1, "--partitions %d: a topic has at least 1", c.Broker.Partitions)
-	faults.check(c.Broker.RetentionBytes >= 0, "--kafka-mb %d is negative", c.Broker.RetentionBytes>>20)
-	faults.check(c.Fleet.Devices >= 0, "--fleet %d is negative", c.Fleet.Devices)
-	faults.check(c.Fleet.Interval >= time.Millisecond, "--fleet-interval %s is below 1ms", c.Fleet.Interval)
+	faults.Check(c.DataDir != "", "--data-dir is empty")
+	faults.Check(c.Broker.Partitions >= 1, "--partitions %d: a topic has at least 1", c.Broker.Partitions)
+	faults.Check(c.Broker.RetentionBytes >= 0, "--kafka-mb %d is negative", c.Broker.RetentionBytes>>20)
+	faults.Check(c.Fleet.Devices >= 0, "--fleet %d is negative", c.Fleet.Devices)
+	faults.Check(c.Fleet.Interval >= time.Millisecond, "--fleet-interval %s is below 1ms", c.Fleet.Interval)
 	faults.ingest(c.Ingest)
 	if set, err := c.Ingest.Set(); err == nil {
-		faults.check(c.Fleet.Devices <= 0 || len(set.Required()) > 0,
+		faults.Check(c.Fleet.Devices <= 0 || len(set.Required()) > 0,
 			"--fleet %d publishes to the first topic that --topic names, and it names none; --fleet 0 is no fleet",
 			c.Fleet.Devices)
 	}
-	faults.check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
+	faults.Check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
 	faults.registry(c.Registry)
-	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
-	faults.check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
+	faults.Check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
+	faults.Check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
 	faults.query(c.Query)
 	faults.access(c.Access)
 	faults.emulator(c.Emulator)
-	return errors.Join(append(faults, c.Rollups.Maker.Validate())...)
+	faults.Add(c.Rollups.Maker.Validate())
+	return faults.Err()
 }
 
 // dev runs everything in one process.

@@ -32,16 +32,16 @@ type EmulatorConfig struct {
 }
 
 func (f *faults) emulator(c emulator.Config) {
-	f.check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
-	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
+	f.Check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
+	f.Check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
 }
 
 // Run serves the embedded Cosmos DB alone until the context ends, and returns nil then.
 func (cfg EmulatorConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
-	faults.check(cfg.DataDir != "", "--data-dir is empty")
+	faults.Check(cfg.DataDir != "", "--data-dir is empty")
 	faults.emulator(cfg.Emulator)
-	if err := errors.Join(faults...); err != nil {
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	return run(ctx, env, func(_ context.Context, p *process) error {

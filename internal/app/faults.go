@@ -6,19 +6,11 @@ import (
 	"os"
 
 	"binnacle/internal/ops"
+	"binnacle/internal/settings"
 )
 
 // faults are what is wrong with settings: all of it is said at once.
-type faults []error
-
-func (f *faults) check(ok bool, format string, args ...any) {
-	if !ok {
-		*f = append(*f, fmt.Errorf(format, args...))
-	}
-}
-
-// account adds the faults of an account.
-func (f *faults) account(c ops.AccountConfig) { *f = append(*f, c.Validate()) }
+type faults struct{ settings.Faults }
 
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

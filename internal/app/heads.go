@@ -37,9 +37,9 @@ type HeadsTrust struct {
 
 func (f *faults) heads(t HeadsTrust) {
 	set := t.Cert != "" || t.Key != "" || t.CA != ""
-	f.check(!set || t.Cert != "" && t.Key != "" && t.CA != "",
+	f.Check(!set || t.Cert != "" && t.Key != "" && t.CA != "",
 		"--heads-tls-cert, --heads-tls-key and --heads-tls-ca are given together, or none")
-	f.check(t.Name == "" || set, "--heads-tls-name needs --heads-tls-cert")
+	f.Check(t.Name == "" || set, "--heads-tls-name needs --heads-tls-cert")
 }
 
 func (t HeadsTrust) encrypted() bool { return t.Cert != "" }

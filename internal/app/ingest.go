@@ -16,27 +16,23 @@ import (
 const minMemory = 16 << 20
 
 func (f *faults) ingest(c ingest.Config) {
-	f.check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
-	f.check(c.Future >= 0, "--future %s is negative", c.Future)
-	f.check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
-	f.check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
-	f.check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
+	f.Check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
+	f.Check(c.Future >= 0, "--future %s is negative", c.Future)
+	f.Check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
+	f.Check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
+	f.Check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
 		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)
-	f.check(c.Session >= ingest.MinSession, "--session-timeout %s: at least %s are needed", c.Session, ingest.MinSession)
-	f.check(c.Session < ingest.MinSession || c.DrainBudget < c.Session,
+	f.Check(c.Session >= ingest.MinSession, "--session-timeout %s: at least %s are needed", c.Session, ingest.MinSession)
+	f.Check(c.Session < ingest.MinSession || c.DrainBudget < c.Session,
 		"--drain-budget %s: it must be below --session-timeout %s",
 		c.DrainBudget, c.Session)
-	f.check(c.MaxBehind >= 0, "--max-behind %d is negative; 0 is the default", c.MaxBehind)
-	f.check(c.HeldFor >= 0, "--held-for %s is negative", c.HeldFor)
-	f.check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
-	f.check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
-	f.check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
-	err := c.Decode.Check()
-	f.check(err == nil, "%v", err)
-	err = ingest.CheckAssign(c.Assign)
-	f.check(err == nil, "%v", err)
-	_, err = c.Set()
-	f.check(err == nil, "%v", err)
+	f.Check(c.MaxBehind >= 0, "--max-behind %d is negative; 0 is the default", c.MaxBehind)
+	f.Check(c.HeldFor >= 0, "--held-for %s is negative", c.HeldFor)
+	f.Check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
+	f.Check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
+	f.Check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
+	_, err := c.Set()
+	f.Add(c.Decode.Check(), ingest.CheckAssign(c.Assign), err)
 }
 
 // WritesConfig sets how chunks are written.
@@ -58,9 +54,9 @@ func (f *faults) registry(c schemaregistry.Config) {
 		return
 	}
 	_, err := schemaregistry.New(c)
-	f.check(err == nil, "--schema-registry %q is not the address of a server", c.URL)
-	f.check(c.Timeout > 0, "--schema-registry-timeout %s is not above 0", c.Timeout)
-	f.check(c.Misses > 0, "--schema-registry-misses %d is not above 0", c.Misses)
+	f.Check(err == nil, "--schema-registry %q is not the address of a server", c.URL)
+	f.Check(c.Timeout > 0, "--schema-registry-timeout %s is not above 0", c.Timeout)
+	f.Check(c.Misses > 0, "--schema-registry-misses %d is not above 0", c.Misses)
 }
 
 // ingestRole is what the ingest role is built of.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/ops"
 	"binnacle/internal/provision"
+	"binnacle/internal/settings"
 	"binnacle/internal/stream/topics"
 )
 
@@ -26,13 +26,9 @@ func (f *faults) journal(c JournalConfig) {
 	if len(c.Of) == 0 {
 		return
 	}
-	if _, err := c.set(); err != nil {
-		*f = append(*f, err)
-	}
-	f.check(c.Keep > 0, "--journal-keep %s is not above 0", c.Keep)
-	if err := c.Kafka.Validate(); err != nil {
-		*f = append(*f, err)
-	}
+	_, err := c.set()
+	f.Check(c.Keep > 0, "--journal-keep %s is not above 0", c.Keep)
+	f.Add(err, c.Kafka.Validate())
 }
 
 // How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold,
@@ -85,11 +81,11 @@ func journalOnce(ctx context.Context, c JournalConfig, dry bool, env ops.Env) er
 	}
 	defer cluster.Close()
 	all, err := kafka.Journals{Sources: cluster.Sources(set), Keep: c.Keep}.All(ctx)
-	faults := []error{err}
+	faults := settings.Faults{err}
 	for _, j := range all {
 		faults = append(faults, oneJournal(ctx, j, dry, env))
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env ops.Env) (err error) {

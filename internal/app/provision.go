@@ -117,9 +117,9 @@ type AzureConfig struct {
 
 func (f *faults) azure(c AzureConfig, a ops.AccountConfig) {
 	given := c.Subscription != "" || c.ResourceGroup != "" || c.Account != ""
-	f.check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
+	f.Check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
 		"--azure-subscription, --azure-resource-group and --azure-account are given together, or none")
-	f.check(!given || a.Identity != "", "--azure-subscription needs --identity")
+	f.Check(!given || a.Identity != "", "--azure-subscription needs --identity")
 }
 
 // manager creates containers and the base containers.
@@ -170,10 +170,10 @@ func (cfg ProvisionConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
 	faults.azure(cfg.Azure, cfg.Account)
 	faults.journal(cfg.Journal)
-	faults.check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
-	faults.check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
-	faults.check(cfg.Policy.ErasureRUs > 0, "--erasure-rus %g: must be positive", cfg.Policy.ErasureRUs)
-	if err := errors.Join(faults...); err != nil {
+	faults.Check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
+	faults.Check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
+	faults.Check(cfg.Policy.ErasureRUs > 0, "--erasure-rus %g: must be positive", cfg.Policy.ErasureRUs)
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	if cfg.DryRun || cfg.Once {

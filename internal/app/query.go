@@ -36,10 +36,10 @@ type QueryConfig struct {
 }
 
 func (f *faults) query(c QueryConfig) {
-	*f = append(*f, c.Query.Validate())
+	f.Add(c.Query.Validate())
 	f.promql(c.Prom)
-	f.check((c.Cert == "") == (c.Key == ""), "--api-tls-cert and --api-tls-key are given together, or neither")
-	f.check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
+	f.Check((c.Cert == "") == (c.Key == ""), "--api-tls-cert and --api-tls-key are given together, or neither")
+	f.Check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
 }
 
 func (c QueryConfig) url(at listener) string {
@@ -65,9 +65,9 @@ func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 }
 
 func (f *faults) promql(c prom.Config) {
-	f.check(c.Lookback >= time.Millisecond, "--promql-lookback %s is less than 1ms", c.Lookback)
-	f.check(c.MaxSamples > 0, "--promql-max-samples %d is not above 0", c.MaxSamples)
-	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
+	f.Check(c.Lookback >= time.Millisecond, "--promql-lookback %s is less than 1ms", c.Lookback)
+	f.Check(c.MaxSamples > 0, "--promql-max-samples %d is not above 0", c.MaxSamples)
+	f.Check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
 }
 
 // deadLetterSource is the cluster and topics of readings and dead letters.

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -38,13 +37,14 @@ type IngestConfig struct {
 // Validate reports every fault that can be seen before anything is opened.
 func (c IngestConfig) Validate() error {
 	var faults faults
-	faults.account(c.Account)
+	faults.Add(c.Account.Validate())
 	faults.ingest(c.Ingest)
 	faults.heads(c.Heads.HeadsTrust)
-	faults.check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
+	faults.Check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
 	faults.registry(c.Registry)
-	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
-	return errors.Join(append(faults, c.Kafka.Validate())...)
+	faults.Check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
+	faults.Add(c.Kafka.Validate())
+	return faults.Err()
 }
 
 // Run stores readings from Kafka in the account until the context ends, and returns nil then.
@@ -88,12 +88,13 @@ type QueryRoleConfig struct {
 // Validate reports every fault that can be seen before anything is opened.
 func (c QueryRoleConfig) Validate() error {
 	var faults faults
-	faults.account(c.Account)
+	faults.Add(c.Account.Validate())
 	faults.heads(c.Heads.HeadsTrust)
 	faults.query(c.Query)
 	faults.access(c.Access)
 	_, err := c.set()
-	return errors.Join(append(faults, err, c.Messages.Check(), c.Kafka.Validate())...)
+	faults.Add(err, c.Messages.Check(), c.Kafka.Validate())
+	return faults.Err()
 }
 
 func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
@@ -132,7 +133,8 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
-	if err := errors.Join(append(faults, cfg.Rollups.Maker.Validate(), cfg.Ingest.Validate())...); err != nil {
+	faults.Add(cfg.Rollups.Maker.Validate(), cfg.Ingest.Validate())
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	r, err := cfg.Ingest.roles("serve")

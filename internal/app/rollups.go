@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"binnacle/internal/charges"
 	"binnacle/internal/control"
@@ -30,8 +29,9 @@ type RollupsRoleConfig struct {
 // Run makes rollups until the context ends, and returns nil then.
 func (cfg RollupsRoleConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
-	faults.account(cfg.Account)
-	if err := errors.Join(append(faults, cfg.Rollups.Validate())...); err != nil {
+	faults.Add(cfg.Account.Validate())
+	faults.Add(cfg.Rollups.Validate())
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	cfg.Rollups.Hold = cmp.Or(cfg.Rollups.Hold, ops.DefaultHold)

@@ -3,8 +3,6 @@ package kafka
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -118,12 +116,8 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	var faults []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf("kafka: "+format, args...))
-		}
-	}
+	var faults settings.Faults
+	check := func(ok bool, format string, args ...any) { faults.Check(ok, "kafka: "+format, args...) }
 	check(len(c.Brokers) > 0, "--kafka is empty: the address of a broker is needed")
 	c = c.withDefaults()
 	for _, b := range c.Brokers {
@@ -138,27 +132,15 @@ func (c Config) Validate() error {
 	check(c.MaxFetchedBytes >= 0, "fetched batches of %d bytes", c.MaxFetchedBytes)
 	check(c.MetadataAge > 0, "metadata of age %s", c.MetadataAge)
 	check(c.RequestTimeout > 0, "requests that take %s", c.RequestTimeout)
-	return errors.Join(append(faults, c.TLS.validate(), c.SASL.validate(c.TLS.On))...)
-}
-
-func (t TLS) validate() error {
-	var faults []error
-	if !t.On && (t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "") {
-		faults = append(faults, errors.New("kafka: certificates need --kafka-tls"))
-	}
-	if (t.Cert == "") != (t.Key == "") {
-		faults = append(faults, errors.New("kafka: a client certificate needs its key, and a key its certificate"))
-	}
-	return errors.Join(faults...)
+	check(c.TLS.On || c.TLS == TLS{}, "certificates need --kafka-tls")
+	check((c.TLS.Cert == "") == (c.TLS.Key == ""), "a client certificate needs its key, and a key its certificate")
+	faults.Add(c.SASL.validate(c.TLS.On))
+	return faults.Err()
 }
 
 func (s SASL) validate(encrypted bool) error {
-	var faults []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf("kafka: "+format, args...))
-		}
-	}
+	var faults settings.Faults
+	check := func(ok bool, format string, args ...any) { faults.Check(ok, "kafka: "+format, args...) }
 	byPassword := s.User != "" || s.PasswordFile != ""
 	byToken := s.TokenFile != "" || s.Token != nil
 	switch s.Mechanism {
@@ -175,5 +157,5 @@ func (s SASL) validate(encrypted bool) error {
 		check(false, "SASL mechanism %q is not one of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512,
 			OAuthBearer)
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 )
 
 // AccountConfig sets the Cosmos DB account of a subcommand and its credential.
@@ -29,20 +29,16 @@ type AccountConfig struct {
 
 // Validate reports every fault of the settings.
 func (c AccountConfig) Validate() error {
-	var faults []error
+	var faults settings.Faults
 	ways := 0
 	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
 		if given {
 			ways++
 		}
 	}
-	if ways > 1 {
-		faults = append(faults, errors.New("--key, --key-file and --identity: at most one of them"))
-	}
-	if c.IdentityClient != "" && c.Identity == "" {
-		faults = append(faults, errors.New("--identity-client needs --identity"))
-	}
-	return errors.Join(faults...)
+	faults.Check(ways <= 1, "--key, --key-file and --identity: at most one of them")
+	faults.Check(c.IdentityClient == "" || c.Identity != "", "--identity-client needs --identity")
+	return faults.Err()
 }
 
 // Credential returns how clients of the account authenticate.

@@ -8,13 +8,12 @@ package audit
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
+	"binnacle/internal/settings"
 	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
@@ -56,46 +55,29 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 	if c.From == "" && c.To == "" {
 		c.From = "now"
 	}
-	var faults []error
+	var faults settings.Faults
 	day := func(flag, text string) (d telemetry.Day) {
 		d, _, err := duration.ParseDayOf(text, now)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%s %q is neither a day such as 2026-11-20, nor a time such as -2d", flag, text))
-		}
+		faults.Check(err == nil, "%s %q is neither a day such as 2026-11-20, nor a time such as -2d", flag, text)
 		return d
 	}
 	first = day("--from", c.From)
 	last = day("--to", cmp.Or(c.To, c.From))
-	if len(faults) == 0 && (last < first || last-first >= maxDays) {
-		faults = append(faults, fmt.Errorf("--from %s --to %s: 1 to %d days", c.From, c.To, maxDays))
-	}
+	faults.Check(len(faults) > 0 || last >= first && last-first < maxDays, "--from %s --to %s: 1 to %d days", c.From, c.To,
+		maxDays)
 	if c.Tenant != "" {
-		if err := telemetry.CheckTenant(c.Tenant); err != nil {
-			faults = append(faults, fmt.Errorf("--tenant: %w", err))
-		}
+		faults.Named("--tenant", telemetry.CheckTenant(c.Tenant))
 	}
 	if c.Device != "" {
-		if err := telemetry.CheckDevice(c.Device); err != nil {
-			faults = append(faults, fmt.Errorf("--device: %w", err))
-		}
+		faults.Named("--device", telemetry.CheckDevice(c.Device))
 	}
-	if !(c.MaxRUs >= 0) {
-		faults = append(faults, fmt.Errorf("--max-rus %v is not 0 or more", c.MaxRUs))
-	}
-	if c.Log && c.NoKafka {
-		faults = append(faults, errors.New("--log needs Kafka: not with --no-kafka"))
-	}
-	if c.SetBack && (!c.Log || c.Tenant != "" || c.Device != "") {
-		faults = append(faults, errors.New(
-			"--set-back needs --log, without --tenant and --device: a group is set back for all"))
-	}
-	if _, err := c.set(); err != nil {
-		faults = append(faults, err)
-	}
-	if err := c.Messages.Check(); err != nil {
-		faults = append(faults, err)
-	}
-	return first, last, errors.Join(faults...)
+	faults.Check(c.MaxRUs >= 0, "--max-rus %v is not 0 or more", c.MaxRUs)
+	faults.Check(!c.Log || !c.NoKafka, "--log needs Kafka: not with --no-kafka")
+	faults.Check(!c.SetBack || c.Log && c.Tenant == "" && c.Device == "",
+		"--set-back needs --log, without --tenant and --device: a group is set back for all")
+	_, err = c.set()
+	faults.Add(err, c.Messages.Check())
+	return first, last, faults.Err()
 }
 
 // set returns which topics are audited.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
@@ -28,20 +29,14 @@ type Gaps struct {
 
 // Validate reports every fault that can be seen without asking.
 func (g Gaps) Validate() error {
-	faults := []error{g.Querier.Validate()}
-	if err := telemetry.CheckDevice(g.Device); g.Device != "" && err != nil {
-		faults = append(faults, err)
+	faults := settings.Faults{g.Querier.Validate()}
+	if g.Device != "" {
+		faults.Add(telemetry.CheckDevice(g.Device))
 	}
-	if g.Expect != 0 && g.Device == "" {
-		faults = append(faults, errors.New("--expect is about one device"))
-	}
-	if g.Number != "" && g.Device == "" {
-		faults = append(faults, errors.New("--sequence is about one device"))
-	}
-	if g.Expect < 0 {
-		faults = append(faults, fmt.Errorf("--expect %s is negative", g.Expect))
-	}
-	return errors.Join(faults...)
+	faults.Check(g.Expect == 0 || g.Device != "", "--expect is about one device")
+	faults.Check(g.Number == "" || g.Device != "", "--sequence is about one device")
+	faults.Check(g.Expect >= 0, "--expect %s is negative", g.Expect)
+	return faults.Err()
 }
 
 // answer is the querier's: docs/reference/api.md.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 )
 
@@ -29,16 +29,12 @@ type Querier struct {
 
 // Validate reports every fault that can be seen without asking.
 func (q Querier) Validate() error {
-	var faults []error
+	var faults settings.Faults
 	if q.Tenant != "" {
-		if err := telemetry.CheckTenant(q.Tenant); err != nil {
-			faults = append(faults, fmt.Errorf("--tenant: %w", err))
-		}
+		faults.Named("--tenant", telemetry.CheckTenant(q.Tenant))
 	}
-	if q.Timeout <= 0 {
-		faults = append(faults, fmt.Errorf("--timeout %s is not above 0", q.Timeout))
-	}
-	return errors.Join(faults...)
+	faults.Check(q.Timeout > 0, "--timeout %s is not above 0", q.Timeout)
+	return faults.Err()
 }
 
 // maxAnswer bounds the bytes read from an answer.

@@ -2,14 +2,13 @@ package replay
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/settings"
 	"binnacle/internal/stream/topics"
 	"binnacle/internal/telemetry"
 )
@@ -46,36 +45,28 @@ type Config struct {
 
 // Validate reports every fault that can be seen without the file.
 func (c Config) Validate() error {
-	var faults []error
-	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.File == "" {
-		add("no file is named, nor --from-dlq")
-	}
+	var faults settings.Faults
+	faults.Check(c.File != "", "no file is named, nor --from-dlq")
 	if c.Grant != nil {
 		c.DeadLetters.DryRun = false // with --backfill, DryRun shows the cost
 	}
-	if c.DeadLetters.only() {
-		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq; --dry-run may stand with --backfill too")
-	}
+	faults.Check(!c.DeadLetters.only(),
+		"--dead-letters, --reason, --since, --set and --dry-run need --from-dlq; --dry-run may stand with --backfill too")
 	if c.Format != "" {
-		if _, err := parseFormat(c.Format); err != nil {
-			faults = append(faults, err)
-		}
+		_, err := parseFormat(c.Format)
+		faults.Add(err)
 	}
 	if c.Tenant != "" {
-		if err := telemetry.CheckTenant(c.Tenant); err != nil {
-			add("--tenant: %w", err)
-		}
+		faults.Named("--tenant", telemetry.CheckTenant(c.Tenant))
 	}
 	if c.Device != "" {
-		if err := telemetry.CheckDevice(c.Device); err != nil {
-			add("--device: %w", err)
-		}
+		faults.Named("--device", telemetry.CheckDevice(c.Device))
 	}
-	if set, err := c.set(); err == nil && (set.HasPatterns() || len(set.Named()) != 1) {
-		add("--topic %s: a file is published to one topic", c.Topic)
-	}
-	return errors.Join(append(faults, c.target())...)
+	set, err := c.set()
+	faults.Check(err != nil || !set.HasPatterns() && len(set.Named()) == 1, "--topic %s: a file is published to one topic",
+		c.Topic)
+	faults.Add(c.target())
+	return faults.Err()
 }
 
 // set returns the topics that records are published to.
@@ -95,38 +86,24 @@ func (c Config) to(t topics.Topic, letters string) Config {
 
 // target reports what is wrong with where to publish, and how fast.
 func (c Config) target() error {
-	var faults []error
-	if !(c.Rate >= 0) {
-		faults = append(faults, fmt.Errorf("--rate %v is not 0 or more", c.Rate))
-	}
-	if err := c.Kafka.Validate(); err != nil {
-		faults = append(faults, err)
-	}
-	if _, err := c.set(); err != nil {
-		faults = append(faults, err)
-	}
-	return errors.Join(faults...)
+	var faults settings.Faults
+	faults.Check(c.Rate >= 0, "--rate %v is not 0 or more", c.Rate)
+	_, err := c.set()
+	faults.Add(c.Kafka.Validate(), err)
+	return faults.Err()
 }
 
 // validateFor reports what a format needs and the flags do not give.
 func (c Config) validateFor(f Format) error {
-	var faults []error
-	add := func(text string) { faults = append(faults, fmt.Errorf("%s: a %s file needs %s", c.File, f, text)) }
+	var faults settings.Faults
+	need := func(ok bool, text string) { faults.Check(ok, "%s: a %s file needs %s", c.File, f, text) }
 	switch f {
 	case CSV:
-		if c.Tenant == "" {
-			add("--tenant")
-		}
-		if c.Device == "" && c.DeviceColumn == "" {
-			add("--device or --device-column")
-		}
+		need(c.Tenant != "", "--tenant")
+		need(c.Device != "" || c.DeviceColumn != "", "--device or --device-column")
 	case LineProtocol:
-		if c.Tenant == "" && c.Messages.TenantTag == "" {
-			add("--tenant or --lp-tenant-tag")
-		}
-		if c.Device == "" && c.Messages.DeviceTag == "" {
-			add("--device or --lp-device-tag")
-		}
+		need(c.Tenant != "" || c.Messages.TenantTag != "", "--tenant or --lp-tenant-tag")
+		need(c.Device != "" || c.Messages.DeviceTag != "", "--device or --lp-device-tag")
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }

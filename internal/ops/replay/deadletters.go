@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
 )
@@ -29,26 +31,18 @@ func (l DeadLetters) only() bool {
 
 // validateDeadLetters reports every fault of the settings of a replay of dead letters.
 func (c Config) validateDeadLetters() error {
-	var faults []error
-	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.File != "" || c.Format != "" || c.Tenant != "" || c.Device != "" || c.DeviceColumn != "" || c.TimeColumn != "" ||
-		c.ShiftTo != "" {
-		add("--from-dlq reads no file: --format, --tenant, --device, --device-column, --time-column and --shift-to are " +
-			"about files; --set mends dead letters")
-	}
+	var faults settings.Faults
+	ofFiles := cmp.Or(c.File, c.Format, c.Tenant, c.Device, c.DeviceColumn, c.TimeColumn, c.ShiftTo)
+	faults.Check(ofFiles == "", "--from-dlq reads no file: --format, --tenant, --device, --device-column, --time-column and "+
+		"--shift-to are about files; --set mends dead letters")
 	known := decode.Reasons()
 	for _, r := range c.DeadLetters.Reasons {
-		if !slices.Contains(known, decode.Reason(r)) {
-			add("--reason %.80q: reasons are %v", r, known)
-		}
+		faults.Check(slices.Contains(known, decode.Reason(r)), "--reason %.80q: reasons are %v", r, known)
 	}
-	if _, err := c.DeadLetters.since(time.Time{}); err != nil {
-		faults = append(faults, err)
-	}
-	if _, err := c.DeadLetters.names(); err != nil {
-		faults = append(faults, err)
-	}
-	return errors.Join(append(faults, c.Messages.Check(), c.target())...)
+	_, noTime := c.DeadLetters.since(time.Time{})
+	_, noNames := c.DeadLetters.names()
+	faults.Add(noTime, noNames, c.Messages.Check(), c.target())
+	return faults.Err()
 }
 
 // since returns the time in ms from which on dead letters count.
@@ -69,7 +63,7 @@ func (l DeadLetters) since(now time.Time) (int64, error) {
 
 // names returns what is set.
 func (l DeadLetters) names() (names decode.Names, err error) {
-	var faults []error
+	var faults settings.Faults
 	for _, pair := range l.Set {
 		name, value, _ := strings.Cut(pair, "=")
 		switch err = nil; name {
@@ -80,9 +74,7 @@ func (l DeadLetters) names() (names decode.Names, err error) {
 		default:
 			err = errors.New("only tenant and device can be set")
 		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("--set %.160s: %w", pair, err))
-		}
+		faults.Check(err == nil, "--set %.160s: %w", pair, err)
 	}
-	return names, errors.Join(faults...)
+	return names, faults.Err()
 }
