@@ -348,7 +348,7 @@ type ListErasures OfTenants
 
 // Run prints the orders of a tenant, or of all with an empty name.
 func (cfg ListErasures) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	list, err := listErasures(ctx, operator(client, env).directory(), cfg.Tenant)
+	list, err := listErasures(ctx, cfg.on(client, env).directory(), cfg.Tenant)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 func (of RebuildConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	cfg := of.Of
 	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
-	return eachRollup(ctx, client, cfg, env, "rollups rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	build := func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		if len(of.Metrics) > 0 {
 			if lack, err := w.Omits(ctx, t, of.Metrics); err != nil || !lack {
 				return nil, err
@@ -111,7 +111,9 @@ func (of RebuildConfig) Run(ctx context.Context, client *cosmos.Client, env Env)
 		}
 		return []string{t.TenantShard, t.Day.String(), strconv.Itoa(r.Built.Count()), strconv.Itoa(r.Documents),
 			strconv.Itoa(r.Bytes), fmt.Sprintf("%.0f", r.ReadRUs), fmt.Sprintf("%.0f", r.WriteRUs)}, err
-	}, "shard", "day", "hours", "documents", "bytes", "read RU", "write RU")
+	}
+	return eachRollup(ctx, client, cfg, env, "rollups rebuild", build, "shard", "day", "hours", "documents", "bytes",
+		"read RU", "write RU")
 }
 
 // DropRollups is RollupsOfConfig for taking rollups away.

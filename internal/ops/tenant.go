@@ -36,9 +36,16 @@ type OfTenants struct {
 	Output `kong:"embed"`
 }
 
-// operator returns what does something as the person at the command line.
-func operator(client *cosmos.Client, env Env) tenantOperator {
-	return newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger).on(client)
+// tenantCommand is a tenantOperator for the person at the command line.
+type tenantCommand struct {
+	tenantOperator
+	env    Env
+	asJSON bool
+}
+
+// on returns what changes tenants of an account and prints them.
+func (cfg Output) on(client *cosmos.Client, env Env) tenantCommand {
+	return tenantCommand{newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger).on(client), env, cfg.JSON}
 }
 
 // hidesNothing consents to changes that hide nothing.
@@ -58,9 +65,9 @@ func (c Confirmation) consent(env Env, name string) consent {
 }
 
 // changed prints a tenant after a change that hides something, or what a change would hide.
-func (cfg Output) changed(ctx context.Context, o tenantOperator, name string, env Env, hides []string, err error) error {
+func (c tenantCommand) changed(ctx context.Context, name string, hides []string, err error) error {
 	if errors.Is(err, errDryRun) {
-		return env.print(cfg.JSON, map[string]any{"hides": append([]string{}, hides...)}, func(w io.Writer) error {
+		return c.env.print(c.asJSON, map[string]any{"hides": append([]string{}, hides...)}, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, cmp.Or(strings.Join(hides, "\n"), "It hides nothing."))
 			return err
 		})
@@ -68,16 +75,16 @@ func (cfg Output) changed(ctx context.Context, o tenantOperator, name string, en
 	if err != nil {
 		return err
 	}
-	infos, err := o.infos(ctx, name)
+	infos, err := c.infos(ctx, name)
 	if err != nil {
 		return err
 	}
 	infos[0].Hides = hides
-	return env.print(cfg.JSON, infos[0], func(w io.Writer) error {
+	return c.env.print(c.asJSON, infos[0], func(w io.Writer) error {
 		for _, line := range hides {
 			fmt.Fprintln(w, line)
 		}
-		return o.print(ctx, name, env)
+		return c.print(ctx, name)
 	})
 }
 
@@ -86,9 +93,9 @@ type ListTenants OfTenants
 
 // Run prints the tenants, or one.
 func (cfg ListTenants) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
+	o := cfg.on(client, env)
 	if !cfg.JSON {
-		return o.print(ctx, cfg.Tenant, env)
+		return o.print(ctx, cfg.Tenant)
 	}
 	infos, err := o.infos(ctx, cfg.Tenant)
 	return errors.Join(err, printEach(env, infos))
@@ -105,7 +112,7 @@ func printEach[T any](env Env, all []T) error {
 	return nil
 }
 
-func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
+func (o tenantCommand) print(ctx context.Context, name string) error {
 	all, err := o.list(ctx, name)
 	if err != nil {
 		return err
@@ -120,7 +127,7 @@ func (o tenantOperator) print(ctx context.Context, name string, env Env) error {
 			l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
 			readingsOf(t), suspendedSince(t)})
 	}
-	return report.List(env.Stdout, rows)
+	return report.List(o.env.Stdout, rows)
 }
 
 // retentionOf formats a tenant's retention: classes of devices if there are any.
@@ -171,8 +178,8 @@ type AddTenant struct {
 
 // Run registers a tenant before its first reading, and prints it.
 func (cfg AddTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
-	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.add(ctx, cfg.Tenant, cfg.Retention))
+	o := cfg.on(client, env)
+	return o.changed(ctx, cfg.Tenant, nil, o.add(ctx, cfg.Tenant, cfg.Retention))
 }
 
 // PinTenant is what `binnacle tenant pin` works with.
@@ -194,9 +201,9 @@ func (cfg PinTenant) Run(ctx context.Context, client *cosmos.Client, env Env) er
 	if err != nil {
 		return err
 	}
-	o := operator(client, env)
+	o := cfg.on(client, env)
 	hides, err := o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
-	return cfg.changed(ctx, o, cfg.Tenant, env, hides, err)
+	return o.changed(ctx, cfg.Tenant, hides, err)
 }
 
 // SuspendTenant is what `binnacle tenant suspend` works with.
@@ -209,8 +216,8 @@ type SuspendTenant struct {
 
 // Run has queries of a tenant refused, and prints the tenant.
 func (cfg SuspendTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
-	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.suspend(ctx, cfg.Tenant, cfg.Reason))
+	o := cfg.on(client, env)
+	return o.changed(ctx, cfg.Tenant, nil, o.suspend(ctx, cfg.Tenant, cfg.Reason))
 }
 
 // ResumeTenant is what `binnacle tenant resume` works with.
@@ -218,8 +225,8 @@ type ResumeTenant OfTenant
 
 // Run has queries of a tenant answered again, and prints the tenant.
 func (cfg ResumeTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
-	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.resume(ctx, cfg.Tenant))
+	o := cfg.on(client, env)
+	return o.changed(ctx, cfg.Tenant, nil, o.resume(ctx, cfg.Tenant))
 }
 
 func scopes(all []control.Scope) string {

@@ -79,7 +79,7 @@ type ShowTenant OfTenant
 
 // Run prints what was set of a tenant.
 func (cfg ShowTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	infos, err := operator(client, env).infos(ctx, cfg.Tenant)
+	infos, err := cfg.on(client, env).infos(ctx, cfg.Tenant)
 	if err != nil {
 		return err
 	}

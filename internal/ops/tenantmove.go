@@ -119,8 +119,8 @@ type MoveTenant struct {
 
 // Run places a tenant in its own containers, or in shared ones, from a day on, and prints the tenant.
 func (cfg MoveTenant) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
-	return cfg.changed(ctx, o, cfg.Tenant, env, nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From))
+	o := cfg.on(client, env)
+	return o.changed(ctx, cfg.Tenant, nil, o.move(ctx, cfg.Tenant, cfg.Placement, cfg.From))
 }
 
 func (r tenantRequest) moveTenant() (int, any, error) {

@@ -25,7 +25,7 @@ type ExplainRetention struct {
 
 // Run prints which days of a device are gone, and when the others go.
 func (cfg ExplainRetention) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	lines, err := operator(client, env).explainRetention(ctx, cfg.Tenant, cfg.Device)
+	lines, err := cfg.on(client, env).explainRetention(ctx, cfg.Tenant, cfg.Device)
 	if err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ type ConfirmRetention struct {
 
 // Run has devices in the classes of their tags that keep them for less.
 func (cfg ConfirmRetention) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	o := operator(client, env)
+	o := cfg.on(client, env)
 	goes, err := o.confirmTags(ctx, cfg.Tenant, cfg.tagsConfirmed, cfg.consent(env, cfg.Tenant))
-	return cfg.changed(ctx, o, cfg.Tenant, env, goes, err)
+	return o.changed(ctx, cfg.Tenant, goes, err)
 }
 
 // errNoneWaits says that the tags of no such device would shorten its retention.

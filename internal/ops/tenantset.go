@@ -56,7 +56,7 @@ func (cfg SetTenant) Run(ctx context.Context, client *cosmos.Client, env Env) er
 	if len(changes) == 0 {
 		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
-	o := operator(client, env)
+	o := cfg.on(client, env)
 	hides, err := o.set(ctx, cfg.Tenant, changes, cfg.consent(env, cfg.Tenant))
-	return cfg.changed(ctx, o, cfg.Tenant, env, hides, err)
+	return o.changed(ctx, cfg.Tenant, hides, err)
 }

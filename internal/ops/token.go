@@ -109,7 +109,7 @@ type AddToken struct {
 // Run creates a token and prints it: it is shown only once.
 func (cfg AddToken) Run(ctx context.Context, client *cosmos.Client, env Env) error {
 	t := control.Token{Tenant: cfg.Tenant, Scopes: cfg.Scopes, Note: cfg.Note}
-	secret, info, err := operator(client, env).addToken(ctx, t, cfg.Expires)
+	secret, info, err := cfg.on(client, env).addToken(ctx, t, cfg.Expires)
 	if secret == "" {
 		return err
 	}
@@ -126,7 +126,7 @@ type ListTokens OfTenants
 
 // Run prints the tokens of a tenant, or of all with an empty name.
 func (cfg ListTokens) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	all, err := operator(client, env).listTokens(ctx, cfg.Tenant)
+	all, err := cfg.on(client, env).listTokens(ctx, cfg.Tenant)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ type RevokeToken struct {
 
 // Run ends a token.
 func (cfg RevokeToken) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	if err := operator(client, env).revokeToken(ctx, "", cfg.ID); err != nil || !cfg.JSON {
+	if err := cfg.on(client, env).revokeToken(ctx, "", cfg.ID); err != nil || !cfg.JSON {
 		return err
 	}
 	return json.NewEncoder(env.Stdout).Encode(map[string]string{"id": cfg.ID, "state": "revoked"})

@@ -33,8 +33,8 @@ func (l DeadLetters) only() bool {
 func (c Config) validateDeadLetters() error {
 	var faults settings.Faults
 	ofFiles := cmp.Or(c.File, c.Format, c.Tenant, c.Device, c.DeviceColumn, c.TimeColumn, c.ShiftTo)
-	faults.Check(ofFiles == "", "--from-dlq reads no file: --format, --tenant, --device, --device-column, --time-column and "+
-		"--shift-to are about files; --set mends dead letters")
+	faults.Check(ofFiles == "", "--from-dlq reads no file: --format, --tenant, --device, --device-column, --time-column "+
+		"and --shift-to are about files; --set mends dead letters")
 	known := decode.Reasons()
 	for _, r := range c.DeadLetters.Reasons {
 		faults.Check(slices.Contains(known, decode.Reason(r)), "--reason %.80q: reasons are %v", r, known)
