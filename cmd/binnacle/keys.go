@@ -29,7 +29,7 @@ var keys = []string{
 	"max-queries", "max-queued", "promql-*", "queries-memory-mb", "query-cache-*", "query-fanout", "query-priority",
 	"queriers", "queue-timeout", "rejected-mb", "tags-*", "tenant-query-*",
 	"hot-rus", "warm-rus", "cold-rus", "shared-rus", "rollup-rus", "erasure-rus", "sweep-rus", "follow-load",
-	"autoscale-per-partition",
+	"autoscale-per-partition", "capacity",
 	"rollup-days", "rollup-every", "rollup-families", "rollup-first", "rollup-late-every", "rollup-metrics",
 	"rollup-without", "balance-*",
 	"consistency", "partition-bytes", "region", "split-takes",
@@ -37,7 +37,9 @@ var keys = []string{
 
 // typed lists the keys that are flags of one command all the same: a person types them for one call.
 var typed = map[string][]string{
-	"emulator run":    {"consistency", "partition-bytes", "region", "split-takes"},
+	"dev":             {"capacity"},
+	"provision":       {"capacity"},
+	"emulator run":    {"capacity", "consistency", "partition-bytes", "region", "split-takes"},
 	"replay":          {"lp-*"},
 	"rollups rebuild": {"rollup-first", "rollup-metrics"},
 }

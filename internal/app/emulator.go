@@ -86,7 +86,7 @@ func (cfg EmulatorConfig) Run(ctx context.Context, env ops.Env) error {
 				fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), d.addr())
 			}
 		}
-		fmt.Fprintf(&text, "  key       %s\n  data      %s\n", emulator.Key, cfg.DataDir)
+		fmt.Fprintf(&text, "  key       %s\n  capacity  %s\n  data      %s\n", emulator.Key, s.Capacity(), cfg.DataDir)
 		if certFile != "" {
 			fmt.Fprintf(&text, "  trust     SSL_CERT_FILE=%s\n", certFile)
 		}

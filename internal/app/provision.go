@@ -11,6 +11,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
@@ -51,6 +52,8 @@ type PolicyConfig struct {
 	MaxRUs     int `name:"max-rus" help:"Most throughput of all containers of the account together, in RU/s; of autoscale the maximum counts. What is bought already stays. Default: ten times what the plan at the start wants, at least 10000." placeholder:"RU/S"`
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 
+	Capacity string `help:"Capacity mode of the account. auto: it is asked; serverless, provisioned: an account of the other mode is refused." enum:"auto,serverless,provisioned" default:"auto"`
+
 	ErasureRUs float64 `name:"erasure-rus" help:"Request units a second for the sweeps of erasures, at low priority." default:"400"`
 	SweepRUs   int     `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
 }
@@ -81,6 +84,25 @@ func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
 	to.Base, to.Heat = cosmos.Base(), heatlog.NewReader(client.Heat())
 }
 
+// capacityOf reports whether an account is serverless, by its container control, or as said where it can't be asked. It
+// fails where the account is not as said: auto, serverless or provisioned.
+func capacityOf(ctx context.Context, m manager, said string) (isServerless bool, err error) {
+	state, err := m.ReadThroughput(ctx, store.ControlContainer)
+	found := "provisioned"
+	switch {
+	case errors.Is(err, store.ErrNoContainer), errors.Is(err, store.ErrDenied):
+		return said == "serverless", nil
+	case err != nil:
+		return false, err
+	case state.Throughput.Serverless:
+		found = "serverless"
+	}
+	if said != "" && said != "auto" && said != found {
+		return false, fmt.Errorf("the account is %s, not as --capacity %s says", found, said)
+	}
+	return found == "serverless", nil
+}
+
 // ensure makes the database and its base containers unless they exist. It returns what it made that costs something.
 func (c ShapeConfig) ensure(ctx context.Context, m manager) (made []string, err error) {
 	before, err := m.List(ctx)
@@ -91,7 +113,8 @@ func (c ShapeConfig) ensure(ctx context.Context, m manager) (made []string, err 
 		if err := m.EnsureShared(ctx, store.Throughput{RUs: c.SharedRUs}); err != nil {
 			return nil, err
 		}
-		if len(before) == 0 {
+		_, err := m.ReadThroughput(ctx, store.Database)
+		if len(before) == 0 && err == nil {
 			made = append(made, store.Database)
 		}
 	}
@@ -221,14 +244,18 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 	if err != nil {
 		return err
 	}
+	isServerless, err := capacityOf(ctx, containers, cfg.Policy.Capacity)
+	if err != nil {
+		return err
+	}
 	_, fresh := documents.(ops.NoDocuments)
-	if fresh && cfg.Shape.shares() {
+	if fresh && cfg.Shape.shares() && !isServerless {
 		made = []string{store.Database} // it will be
 	}
 	with := provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(client), Logger: env.Logger,
-		Fresh:     fresh,
-		New:       made,
+		Fresh: fresh,
+		New:   made, Serverless: isServerless,
 		Actions:   ops.ActionsOf(client, "", env.Logger),
 		Directory: ops.DirectoryOf(client, control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 		Now:       client.Clock().Now,
@@ -251,7 +278,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 	if err != nil && len(steps) == 0 {
 		return err
 	}
-	shape.MaxRUs = p.MaxRUs()
+	shape.MaxRUs, shape.Capacity = p.MaxRUs(), p.Capacity()
 	if cfg.JSON {
 		return errors.Join(err, provision.PrintJSON(env.Stdout, steps, shape))
 	}
@@ -268,7 +295,7 @@ func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
 // shape returns what profiles cost, if one is chosen, and how long containers would be from a day on, if that would
 // change.
 func (c ProvisionConfig) shape(ctx context.Context, p *provision.Provisioner) (out provision.Printed, err error) {
-	if c.Shape.Profile != "" {
+	if c.Shape.Profile != "" && p.Capacity() == "provisioned" {
 		of, err := p.Compare(ctx)
 		if err != nil {
 			return out, err
@@ -294,11 +321,19 @@ func printShape(of provision.Printed, w io.Writer) {
 			p.SharedRUs, p.Small.Most, p.Large.Least, p.BreakEvenRUs)
 	}
 	if e := of.Period; e != nil {
-		with := "throughput of their own"
-		if e.Shared {
-			with = "shared throughput"
+		with := " with throughput of their own"
+		switch {
+		case of.Capacity == "serverless":
+			with = ""
+		case e.Shared:
+			with = " with shared throughput"
 		}
-		fmt.Fprintf(w, "containers of a %s with %s from %s on; what is stored stays where it is\n\n", e.Period, with, e.From)
+		fmt.Fprintf(w, "containers of a %s%s from %s on; what is stored stays where it is\n\n", e.Period, with, e.From)
+	}
+	if of.Capacity == "serverless" {
+		fmt.Fprintf(w, "the account is serverless: $%.2f a million request units, in no total below\n\n",
+			ru.ServerlessPerMillion)
+		return
 	}
 	fmt.Fprintf(w, "at most %d RU/s for all containers together (--max-rus)\n\n", of.MaxRUs)
 }
@@ -317,6 +352,9 @@ func (p *process) provisionFor(
 		with.Policy.Follow, with.Loads = &follow, containerLoads(a.client)
 	}
 	var err error
+	if with.Serverless, err = capacityOf(ctx, byKey{a.client.Containers(), a.client}, ""); err != nil {
+		return nil, err
+	}
 	if with.Comes, err = ops.NewTenant(cfg.Tenants.Retention); err != nil {
 		return nil, err
 	}
@@ -343,9 +381,13 @@ func (p *process) provisionAlways(
 	}); err != nil {
 		return nil, err
 	}
+	isServerless, err := capacityOf(ctx, containers, cfg.Policy.Capacity)
+	if err != nil {
+		return nil, err
+	}
 	directory := ops.DirectoryOf(c, control.DirectoryConfig{Feed: c.Feed(), Logger: p.Logger, Lead: cfg.Balance.lead()})
 	with := provision.Config{Containers: containers, Policy: cfg.Policy.policy(), Loads: containerLoads(c),
-		Every: cfg.Every, New: fresh, Comes: comes}
+		Every: cfg.Every, New: fresh, Comes: comes, Serverless: isServerless}
 	cfg.Shape.set(&with, c)
 	return p.addProvision(ctx, with, account{c, directory}, cfg.Balance, cfg.Policy)
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"binnacle/internal/charges/ru"
 )
 
 // BillInput is what a bill is made of.
@@ -84,7 +86,8 @@ type BilledBy struct {
 
 // NewBill makes a bill. The rules:
 //
-//   - A container costs what its throughput and its storage cost, hour by hour.
+//   - A container costs what its throughput and its storage cost, hour by hour. In a serverless account its throughput
+//     costs what its request units cost; in the month in which that ends, by the part of the hours.
 //   - A request unit costs what one costs where all that is provisioned is used: that is the usage of the tenant that
 //     it was charged for, or of none. The rest of the throughput is idle.
 //   - Idle throughput of a container is shared by the tenants with requests there, by RU; without such tenants by those
@@ -158,6 +161,8 @@ func (m *biller) of(tenant string) *TenantBill {
 type containerCost struct {
 	BilledBy
 	perRU float64
+	// serverless is the hours in which request units were paid for.
+	serverless float64
 }
 
 // containersOf adds up the hours of containers, in the order of their names.
@@ -173,7 +178,9 @@ func containersOf(in BillInput) (out []containerCost) {
 		of.Throughput += hours * c.Throughput()
 		of.Storage += hours * c.Storage()
 		of.GBMonths += hours * c.GB
-		of.perRU = c.perRU()
+		if of.perRU = c.perRU(); c.Serverless {
+			of.serverless += hours
+		}
 	}
 	for _, h := range in.Hours {
 		for _, c := range h.Containers {
@@ -196,6 +203,9 @@ func (m *biller) container(c containerCost, rus map[string]float64, bytes map[st
 		c.RUs += r
 	}
 	perRU := c.perRU
+	if c.serverless > 0 {
+		c.Throughput += c.RUs * ru.ServerlessPerMillion / 1e6 * c.serverless / c.Hours
+	}
 	if all := c.RUs * perRU; all > c.Throughput {
 		perRU *= c.Throughput / all
 	}

@@ -24,6 +24,8 @@ type Container struct {
 	Busiest   float64 `json:"busiest,omitempty"` // RU/s that were charged in the busiest minute
 	GB        float64 `json:"gb,omitempty"`      // data and index
 	Database  bool    `json:"database,omitempty"`
+	// Serverless says that nothing was bought: the request units of the hour are paid for.
+	Serverless bool `json:"serverless,omitempty"`
 }
 
 // Throughput returns the dollars for an hour of throughput. Autoscale is billed by the highest RU/s that it has scaled
@@ -37,6 +39,9 @@ func (c Container) Throughput() float64 {
 
 // perRU returns the dollars for a request unit where all that is provisioned is used.
 func (c Container) perRU() float64 {
+	if c.Serverless {
+		return ru.ServerlessPerMillion / 1e6
+	}
 	if c.Autoscale {
 		return ru.AutoscalePer100 / 100 / 3600
 	}

@@ -97,6 +97,8 @@ func (a *ARM) fault(err error, needs action) error {
 			store.ErrDenied, needs, a.cfg.Account, a.cfg.ResourceGroup, r.ErrorCode)
 	case r.StatusCode == http.StatusNotFound:
 		return store.ErrNoContainer
+	case r.StatusCode == http.StatusBadRequest && isServerlessText(r.Error()):
+		return store.ErrServerless
 	}
 	return fmt.Errorf("answer of Azure Resource Manager: %d %s", r.StatusCode, r.ErrorCode)
 }
@@ -122,7 +124,10 @@ func (a *ARM) EnsureShared(ctx context.Context, t store.Throughput) error {
 	if err = a.fault(err, databaseRead); !errors.Is(err, store.ErrNoContainer) {
 		return err
 	}
-	return a.ensureDatabase(ctx, t)
+	if err = a.ensureDatabase(ctx, t); errors.Is(err, store.ErrServerless) {
+		return a.ensureDatabase(ctx, store.Throughput{})
+	}
+	return err
 }
 
 func (a *ARM) ensureDatabase(ctx context.Context, t store.Throughput) error {
@@ -191,7 +196,10 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 		armcosmos.SQLContainerCreateUpdateParameters{
 			Properties: &armcosmos.SQLContainerCreateUpdateProperties{Resource: l.resource(), Options: throughputOptions(t)},
 		}, nil)
-	if err := a.fault(wait(ctx, a, p, err), containerWrite); err != nil {
+	if err = a.fault(wait(ctx, a, p, err), containerWrite); errors.Is(err, store.ErrServerless) && !t.Serverless {
+		return a.create(ctx, l, store.Throughput{Serverless: true})
+	}
+	if err != nil {
 		return fmt.Errorf("create container %s: %w", l.Name, err)
 	}
 	return nil
@@ -201,7 +209,7 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 // store.Database what its containers share, store.ErrNoContainer when they share none.
 func (a *ARM) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	out, err := a.readThroughput(ctx, name)
-	if name == store.Database || !errors.Is(err, store.ErrNoContainer) {
+	if out, err = serverless(name, out, err); name == store.Database || !errors.Is(err, store.ErrNoContainer) {
 		return out, err
 	}
 	if _, ofDatabase := a.readThroughput(ctx, store.Database); ofDatabase != nil {

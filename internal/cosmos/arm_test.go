@@ -30,6 +30,7 @@ type manager struct {
 	containers map[string]*armcosmos.SQLContainerResource
 	throughput map[string]*settings
 	denied     bool
+	serverless bool
 }
 
 func (m *manager) arm() *cosmos.ARM {
@@ -53,6 +54,9 @@ func (m *manager) Do(r *http.Request) (*http.Response, error) {
 		path, ofThroughput := strings.CutSuffix(path, "/throughputSettings/default")
 		name := strings.TrimPrefix(strings.TrimPrefix(path, "/containers"), "/")
 		switch {
+		case m.serverless && (ofThroughput || r.Method == http.MethodPut && m.asksThroughput(r)):
+			status, body = http.StatusBadRequest, map[string]any{"error": map[string]string{"code": "BadRequest",
+				"message": "Message: {\"code\":\"BadRequest\",\"message\":\"... not supported for serverless accounts.\"}"}}
 		case ofThroughput:
 			status, body = m.throughputOf(cmp.Or(name, store.Database), r)
 		case path == "":
@@ -243,4 +247,27 @@ func TestARMConfigIsChecked(t *testing.T) {
 	var none azcore.TokenCredential
 	_, err = cosmos.NewARM(cosmos.ARMConfig{Subscription: "s", ResourceGroup: "g", Account: "a", Token: none})
 	require.ErrorContains(t, err, "needs an identity")
+}
+
+// asksThroughput reports whether a request to make something asks for throughput.
+func (m *manager) asksThroughput(r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	require.NoError(m.t, err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte("hroughput"))
+}
+
+// In a serverless account an identity makes containers without throughput too.
+func TestARMServerless(t *testing.T) {
+	m := newManager(t)
+	m.serverless = true
+	a, ctx := m.arm(), t.Context()
+	require.NoError(t, a.EnsureShared(ctx, store.Throughput{RUs: 400}))
+	require.NoError(t, a.EnsureBase(ctx))
+	require.Empty(t, m.throughput)
+	state, err := a.ReadThroughput(ctx, "heat")
+	require.NoError(t, err)
+	require.Equal(t, store.Throughput{Serverless: true}, state.Throughput)
+	_, err = a.ReadThroughput(ctx, store.Database)
+	require.ErrorIs(t, err, store.ErrNoContainer)
 }

@@ -60,7 +60,8 @@ func (s *Containers) Create(ctx context.Context, name string, t store.Throughput
 	return s.CreateAs(ctx, layoutOf(name), t)
 }
 
-// CreateAs makes a container of any layout; one that exists is left as it is.
+// CreateAs makes a container of any layout; one that exists is left as it is. In a serverless account it gets no
+// throughput.
 func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput) error {
 	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name, changes: repeatable},
 		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
@@ -69,7 +70,7 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 				return azcosmos.Response{}, err
 			}
 			var options azcosmos.CreateContainerOptions
-			if !t.Shared {
+			if !t.Shared && !t.Serverless {
 				p := throughput(t)
 				options.ThroughputProperties = &p
 			}
@@ -79,6 +80,8 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 	switch {
 	case err == nil, is(err, http.StatusConflict):
 		return nil
+	case isServerless(err) && !t.Serverless:
+		return s.CreateAs(ctx, l, store.Throughput{Serverless: true})
 	case s.c.cfg.Credential.Token != nil && is(err, http.StatusForbidden):
 		return fmt.Errorf("create container %s: an identity can't make containers through the account: name the "+
 			"subscription, "+
@@ -119,7 +122,8 @@ func (s *Containers) provisioned(az *azcosmos.Client, name string) (provisioned,
 // requests, one more for the size of a container, and three more for one that shares.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	out, err := s.readThroughput(ctx, name)
-	if name == store.Database || err != nil && !errors.Is(err, store.ErrNoContainer) {
+	if out, err = serverless(name, out, err); name == store.Database || err != nil &&
+		!errors.Is(err, store.ErrNoContainer) {
 		return out, err
 	}
 	if err != nil {
@@ -191,12 +195,28 @@ func throughputIn(p *azcosmos.ThroughputProperties) (t store.Throughput) {
 	return store.Throughput{RUs: int(manual)}
 }
 
-// failed returns an error about an attempt on a container: store.ErrNoContainer where the service does not find it.
+// failed returns an error about an attempt on a container: store.ErrNoContainer where the service does not find it,
+// store.ErrServerless where the account has no throughput.
 func failed(what string, err error) error {
-	if is(err, http.StatusNotFound) {
+	switch {
+	case is(err, http.StatusNotFound):
 		err = store.ErrNoContainer
+	case isServerless(err):
+		err = store.ErrServerless
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// serverless returns what was read of a container, or of store.Database, in a serverless account: a container has no
+// throughput, and a database none to share. Of any other account it is what was read.
+func serverless(name string, read store.ContainerState, err error) (store.ContainerState, error) {
+	switch {
+	case !errors.Is(err, store.ErrServerless):
+		return read, err
+	case name == store.Database:
+		return read, fmt.Errorf("%w: %w", store.ErrNoContainer, err)
+	}
+	return store.ContainerState{Name: name, Throughput: store.Throughput{Serverless: true}}, nil
 }
 
 // SetThroughput changes what is provisioned for a container, or under the name store.Database what is shared. Manual

@@ -113,6 +113,17 @@ func is(err error, status int) bool {
 	return errors.As(err, &e) && e.Status == status
 }
 
+// isServerless reports whether the service refused throughput because the account is serverless. It has no code for
+// that: all refusals of this kind, which public issues quote, end with these words.
+func isServerless(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusBadRequest && isServerlessText(e.Message)
+}
+
+func isServerlessText(message string) bool {
+	return strings.Contains(message, "not supported for serverless accounts")
+}
+
 func substatus(err error) int {
 	var e *Error
 	if errors.As(err, &e) {

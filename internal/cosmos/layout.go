@@ -3,7 +3,6 @@ package cosmos
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"binnacle/internal/store"
@@ -95,9 +94,13 @@ func (c *Client) EnsureBase(ctx context.Context) error {
 }
 
 // EnsureShared makes the database, with throughput for its containers to share, unless it exists: whether a database
-// has any is chosen when it is made, once and for all.
+// has any is chosen when it is made, once and for all. In a serverless account it has none.
 func (c *Client) EnsureShared(ctx context.Context, t store.Throughput) error {
-	return c.ensureDatabase(ctx, t)
+	err := c.ensureDatabase(ctx, t)
+	if errors.Is(err, store.ErrServerless) {
+		return c.ensureDatabase(ctx, store.Throughput{})
+	}
+	return err
 }
 
 func (c *Client) ensureDatabase(ctx context.Context, t store.Throughput) error {
@@ -112,7 +115,7 @@ func (c *Client) ensureDatabase(ctx context.Context, t store.Throughput) error {
 		return resp.Response, err
 	})
 	if err != nil && !is(err, http.StatusConflict) {
-		return fmt.Errorf("create database %s: %w", store.Database, err)
+		return failed("create database "+store.Database, err)
 	}
 	return nil
 }

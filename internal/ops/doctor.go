@@ -51,6 +51,7 @@ type containerFound struct {
 	Name       string `json:"name"`
 	RUs        int    `json:"rus"`
 	Autoscale  bool   `json:"autoscale"`
+	Serverless bool   `json:"serverless,omitempty"` // RUs is what the container may use, and nothing is bought
 	Partitions int    `json:"partitions"`
 	Wrong      string `json:"wrong,omitempty"`
 }
@@ -70,8 +71,8 @@ func (cfg DoctorConfig) Run(ctx context.Context, env Env) error {
 	d := doctorReport{At: time.Now().UTC(), Binnacle: ThisVersion().Release, Model: cfg.Model.String()}
 	if isReached := d.runChecks(ctx, client); cfg.Measure && isReached {
 		if !cfg.JSON {
-			fmt.Fprintf(env.Stdout, "A container of 400 RU/s is made, measured and dropped, which costs $%.3f (list price).\n\n",
-				cosmos.ScratchDollars())
+			fmt.Fprintf(env.Stdout, "A container of 400 RU/s is made, measured and dropped, which costs $%.3f (list price), "+
+				"or its request units on a serverless account.\n\n", cosmos.ScratchDollars())
 		}
 		err = ActionsOf(client, "", env.Logger).Do(ctx, control.Action{Verb: "doctor measure"}, func(*control.Action) error {
 			found, err := client.Examine(ctx, cfg.Model.Corrected(cfg.Factors), func(m cosmos.Measurement) {
@@ -129,7 +130,11 @@ func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) (is
 		state, err := client.Containers().ReadThroughput(ctx, name)
 		if err == nil {
 			found.RUs, found.Autoscale = state.Throughput.RUs, state.Throughput.Autoscale
+			found.Serverless = state.Throughput.Serverless
 			found.Partitions, err = client.Ranges(ctx, name)
+		}
+		if found.Serverless {
+			found.RUs = int(ru.ServerlessRUs(found.Partitions))
 		}
 		if err != nil {
 			found.Wrong = err.Error()
@@ -200,8 +205,11 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 	rows = [][]string{{"container", "RU/s", "physical partitions", "RU/s of each", ""}}
 	for _, c := range d.Containers {
 		mode, each := "", "-"
-		if c.Autoscale {
+		switch {
+		case c.Autoscale:
 			mode = " auto"
+		case c.Serverless:
+			mode = " serverless"
 		}
 		if c.Partitions > 0 {
 			each = fmt.Sprint(c.RUs / c.Partitions)

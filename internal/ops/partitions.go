@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat"
@@ -125,6 +126,9 @@ func (s HeatSource) Facts(ctx context.Context, req HeatRequest, now time.Time) (
 	if err != nil {
 		return heat.Facts{}, err
 	}
+	if bought.Throughput.Serverless {
+		bought.Throughput.RUs = int(ru.ServerlessRUs(len(ranges)))
+	}
 	step := heat.Minute
 	if req.Since > hourlySteps {
 		step = heat.Hour
@@ -220,7 +224,7 @@ func printPartitions(w io.Writer, r heat.Report) error {
 	if r.Autoscale {
 		auto = " at most"
 	}
-	fmt.Fprintf(w, "%s\n\n%s, %s to %s: %d RU/s%s are bought, %.0f for each partition\n\n", r.Diagnosis, r.Container,
+	fmt.Fprintf(w, "%s\n\n%s, %s to %s: %d RU/s%s may be used, %.0f for each partition\n\n", r.Diagnosis, r.Container,
 		r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.BoughtRUs, auto, r.PartitionRUs)
 	rows := [][]string{
 		{"", "share", "", "busiest", "of what", "", "bytes", "expected RU/s", "", "", ""},

@@ -20,6 +20,7 @@ import (
 // service is an emulated account, reached through azcosmos, on a clock of its own.
 type service struct {
 	now       time.Time
+	capacity  string
 	server    *emulator.Server
 	client    *cosmos.Client
 	directory *control.Directory
@@ -43,7 +44,7 @@ func newService(t *testing.T, start string, retention time.Duration, policy prov
 func (s *service) open(t *testing.T, retention time.Duration) {
 	clock := func() time.Time { return s.now }
 	var err error
-	s.server, err = emulator.Open(emulator.Config{InMemory: true, Now: clock, Unlimited: true})
+	s.server, err = emulator.Open(emulator.Config{InMemory: true, Now: clock, Unlimited: true, Capacity: s.capacity})
 	require.NoError(t, err)
 	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
 		Transport: s.server.Transport(), Now: clock})

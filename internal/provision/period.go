@@ -59,9 +59,10 @@ func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int
 }
 
 // NextPeriod returns the length that containers get, whether they share throughput, and the first day of both, if a
-// round would change that now. It fails with ErrPeriod where it can't be.
+// round would change that now. It fails with ErrPeriod where it can't be. Containers of a serverless account are as if
+// they shared throughput; once it is provisioned they don't.
 func (p *Provisioner) NextPeriod(ctx context.Context) (e sharding.PeriodEpoch, ok bool, err error) {
-	if p.cfg.Period == "" && p.cfg.Profile == "" {
+	if p.cfg.Period == "" && p.cfg.Profile == "" && !p.isServerless && !p.cfg.Directory.Snapshot().Period().Shared {
 		return e, false, nil
 	}
 	v, err := p.cfg.Directory.Refresh(ctx)
@@ -95,7 +96,7 @@ func (p *Provisioner) nextPeriod(v *control.Snapshot, peak float64) (e sharding.
 	if e, ok = p.nextLike(v, peak); !ok {
 		return e, false, nil
 	}
-	if e.Shared && p.shared.none {
+	if e.Shared && p.shared.none && !p.isServerless {
 		return e, true, fmt.Errorf("%w: --profile small needs a database with throughput for its containers to share, which "+
 			"is chosen when it is made, and this one has none; --period year makes few containers here", ErrPeriod)
 	}

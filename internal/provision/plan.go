@@ -27,6 +27,8 @@ type Found struct {
 	Base    []store.ContainerState // the containers that every account has
 	// New are the containers of the account that this process has just made.
 	New []string
+	// Serverless says that the account is serverless: containers are made without throughput.
+	Serverless bool
 	// SharedPeak is the RU/s that containers which share throughput took in the busiest minute of the last day.
 	SharedPeak float64
 	// Loads are the loads of hot containers, by name.
@@ -172,8 +174,8 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		autoscale, why := pl.autoscales(owner, of)
 		step.Action, step.Why = Create, why
 		step.Wanted = pl.policy.birth(tier, pl.hotRUs(owner), autoscale)
-		if pl.shares(of) {
-			step.Wanted, step.Why = store.Throughput{Shared: true}, ""
+		if pl.of.Serverless || pl.shares(of) {
+			step.Wanted, step.Why = store.Throughput{Shared: !pl.of.Serverless, Serverless: pl.of.Serverless}, ""
 		}
 		if age := pl.age(tier, of); step.Why == "" {
 			step.Why = age
@@ -183,7 +185,7 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		if !month.Dropped.IsZero() {
 			step.Waits = pl.until(month.Dropped.Add(control.ReopenAfter))
 		}
-	case seen.Throughput.Shared:
+	case seen.Throughput.Shared, seen.Throughput.Serverless:
 		step.Wanted = seen.Throughput
 	default:
 		rus := 0
@@ -229,7 +231,14 @@ func (pl *planner) baseStep(name string) Step {
 	if name == store.Database {
 		step = pl.sharedStep(seen)
 	}
+	made := store.Throughput{}
+	for _, b := range pl.of.Base {
+		if b.Name == name {
+			made = b.Throughput
+		}
+	}
 	if exists && !slices.Contains(pl.of.New, name) {
+		pl.takeOver(&step, seen, made)
 		return step
 	}
 	step.Action, step.Now, step.Why, step.Waits = Create, store.Throughput{}, "every account has it", ""
@@ -239,10 +248,11 @@ func (pl *planner) baseStep(name string) Step {
 	if _, shared := pl.seen[store.Database]; shared && !exists {
 		step.Wanted = store.Throughput{Shared: true}
 	}
-	for _, b := range pl.of.Base {
-		if b.Name == name && step.Wanted == (store.Throughput{}) {
-			step.Wanted = b.Throughput
-		}
+	if pl.of.Serverless {
+		step.Wanted = store.Throughput{Serverless: true}
+	}
+	if step.Wanted == (store.Throughput{}) {
+		step.Wanted = made
 	}
 	return step
 }
@@ -291,13 +301,14 @@ func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bo
 	case exists && !there && known && month.State == control.MonthDropped:
 		step.Action, step.Wanted, step.Why = Drop, store.Throughput{}, "its chunks are gone"
 	case exists:
+		pl.takeOver(&step, seen, store.Throughput{RUs: pl.policy.RollupsRUs, Autoscale: true})
 	case !pl.stays(chunks, soon):
 		return step, false
 	default:
 		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.RollupsRUs, Autoscale: true}
 		step.Why = "beside " + chunks
-		if _, of, _ := sharding.ParseContainer(chunks); pl.shares(of) {
-			step.Wanted = store.Throughput{Shared: true}
+		if _, of, _ := sharding.ParseContainer(chunks); pl.of.Serverless || pl.shares(of) {
+			step.Wanted = store.Throughput{Shared: !pl.of.Serverless, Serverless: pl.of.Serverless}
 		}
 	}
 	return step, true

@@ -62,6 +62,7 @@ type Printed struct {
 	After    ru.Bill     `json:"dollars_after"`
 	Profiles *Comparison `json:"profiles,omitempty"`
 	Period   *NewPeriod  `json:"period,omitempty"`
+	Capacity string      `json:"capacity"` // provisioned or serverless
 	// MaxRUs bounds all containers together.
 	MaxRUs int `json:"max_rus"`
 }
@@ -86,6 +87,8 @@ type PrintedBought struct {
 	RUs       int  `json:"rus"`
 	Autoscale bool `json:"autoscale,omitempty"`
 	Shared    bool `json:"shared,omitempty"`
+	// Serverless says that each request unit is paid for.
+	Serverless bool `json:"serverless,omitempty"`
 }
 
 // NewPeriod is the period of containers from a day on.
@@ -101,7 +104,7 @@ func PrintJSON(w io.Writer, steps []Step, p Printed) error {
 		if t == (store.Throughput{}) {
 			return nil
 		}
-		return &PrintedBought{t.RUs, t.Autoscale, t.Shared}
+		return &PrintedBought{t.RUs, t.Autoscale, t.Shared, t.Serverless}
 	}
 	p.Steps = []PrintedStep{}
 	for _, s := range sorted(steps) {
@@ -128,6 +131,8 @@ func spell(t store.Throughput) string {
 	switch {
 	case t.Shared:
 		return "shared"
+	case t.Serverless:
+		return "serverless"
 	case t.RUs == 0:
 		return "-"
 	case t.Autoscale:

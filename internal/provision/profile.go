@@ -57,9 +57,13 @@ func (p *Provisioner) like(v *control.Snapshot, peak float64) sharding.PeriodEpo
 	last := v.Period()
 	like := last
 	switch f := p.cfg.Profile; {
-	case f == Small, f == Auto && !p.shared.none && len(v.Periods()) == 0:
+	case p.isServerless: // few containers, as each pays for a GB at least
 		like.Shared = true
-	case f == Large, f == Auto && (p.shared.none || peak*headroom > p.cfg.BreakEven(v.Tenants())):
+	case p.shared.none && f != Small:
+		like.Shared = false
+	case f == Small, f == Auto && len(v.Periods()) == 0:
+		like.Shared = true
+	case f == Large, f == Auto && peak*headroom > p.cfg.BreakEven(v.Tenants()):
 		like.Shared = false
 	}
 	switch {

@@ -53,6 +53,8 @@ type Config struct {
 	Heat Heat
 	// Fresh says that there is no database yet, and that the profile decides on it: only a plan is shown.
 	Fresh bool
+	// Serverless says that the account is serverless. Once there are containers, they say it.
+	Serverless bool
 
 	Now func() time.Time // time.Now
 	// Every is the time between two rounds, 1 min.
@@ -90,6 +92,7 @@ type Provisioner struct {
 	// hasReadActions reports whether scaled has the changes of the time before this process.
 	hasReadActions bool
 	isBound        bool // the last round wanted more than the ceiling lets it buy
+	isServerless   bool // the account, as of the last look
 	// changed is when throughput was changed, within Policy.ChangesWithin.
 	changed []time.Time
 	// started holds the failed actions that are tried again, by action and container.
@@ -127,7 +130,7 @@ func New(cfg Config) (*Provisioner, error) {
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
 		known: make(map[string]known), scaled: make(map[string]time.Time), served: make(map[string]bool),
-		started: make(map[string]*control.StartedAction), fresh: slices.Clone(cfg.New),
+		started: make(map[string]*control.StartedAction), fresh: slices.Clone(cfg.New), isServerless: cfg.Serverless,
 	}, nil
 }
 
@@ -216,7 +219,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	}
 	now := p.cfg.Now()
 	found := Found{ReadAt: v.ReadAt, Containers: seen, Months: v.Containers(), Tenants: v.Tenants(), Periods: v.Periods(),
-		Base: p.cfg.Base, New: p.fresh, Comes: p.cfg.Comes}
+		Base: p.cfg.Base, New: p.fresh, Comes: p.cfg.Comes, Serverless: p.isServerless}
 	if found.SharedPeak, err = p.sharedPeak(ctx, seen, now); err != nil {
 		p.cfg.Logger.WarnContext(ctx, "the load of containers that share throughput can't be read", "error", err)
 	}
@@ -226,7 +229,7 @@ func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	found.Loads, found.Changed = p.loads(ctx, seen, now), p.scaled
 	found.Moving = p.moving(found, now)
 	steps := p.cfg.Policy.Plan(now, found)
-	if p.cfg.Policy.MaxRUs <= 0 {
+	if p.cfg.Policy.MaxRUs <= 0 && !p.isServerless {
 		p.cfg.Policy.MaxRUs = ceilingOf(steps)
 	}
 	if damage := v.Damage(); len(damage) > 0 {
@@ -259,7 +262,7 @@ func (p *Provisioner) loads(ctx context.Context, seen []store.ContainerState, no
 	}
 	var hot []string
 	for _, s := range seen {
-		if _, of, ok := sharding.ParseContainer(s.Name); ok && p.cfg.Policy.Tier(of, now) == Hot {
+		if !p.isServerless && p.cfg.Policy.follows(s, p.cfg.Base, now) {
 			hot = append(hot, s.Name)
 		}
 	}
@@ -349,13 +352,26 @@ func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
 	return steps, errors.Join(faults...)
 }
 
-// observe reads all containers of the database, and the throughput of those whose is not known or too old.
+// observe reads all containers of the database, and the throughput of those whose is not known or too old: of all where
+// the account has become provisioned.
 func (p *Provisioner) observe(ctx context.Context) ([]store.ContainerState, error) {
+	seen, err := p.look(ctx)
+	if err == nil && isMixed(seen) {
+		clear(p.known)
+		seen, err = p.look(ctx)
+	}
+	if err == nil {
+		p.noteCapacity(seen)
+	}
+	return seen, err
+}
+
+func (p *Provisioner) look(ctx context.Context) ([]store.ContainerState, error) {
 	names, err := p.cfg.Containers.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.cfg.Fresh && p.cfg.Profile.shares() {
+	if p.cfg.Fresh && p.cfg.Profile.shares() && !p.isServerless {
 		return []store.ContainerState{{Name: store.Database, MinRUs: p.cfg.Policy.SharedRUs,
 			Throughput: store.Throughput{RUs: p.cfg.Policy.SharedRUs}}}, nil
 	}

@@ -9,6 +9,9 @@ import (
 // ErrAccountFull says that the account has no container left to give.
 var ErrAccountFull = errors.New("the account has reached its number of containers")
 
+// ErrServerless says that throughput can't be read, set or shared: the account is serverless.
+var ErrServerless = errors.New("the account is serverless")
+
 // Names of the database and of the containers that are not made of chunks.
 const (
 	Database         = "binnacle"
@@ -26,6 +29,8 @@ type Throughput struct {
 	Autoscale bool // chosen at creation, never changed
 	// Shared says that the container shares the throughput of the database; chosen at creation as well.
 	Shared bool
+	// Serverless says that the account is serverless: nothing is bought, and each request unit is paid for.
+	Serverless bool
 }
 
 // ContainerState is a container as it is found, or under the name Database what the containers share.

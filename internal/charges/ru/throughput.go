@@ -15,6 +15,10 @@ const (
 	serverlessRUs, serverlessMore, serverlessParts = 5_000, 1_000, 5
 )
 
+// GrownPerPartition is the manual RU/s for each physical partition that a container has once its serverless account has
+// become provisioned (Azure Cosmos DB docs, how-to-change-capacity-mode).
+const GrownPerPartition = 5_000
+
 // ServerlessRUs returns the most RU/s that a serverless container of a number of physical partitions serves.
 func ServerlessRUs(partitions int) float64 {
 	return serverlessRUs + serverlessMore*float64(max(0, partitions-serverlessParts))

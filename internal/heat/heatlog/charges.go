@@ -245,7 +245,7 @@ func ReadContainers(ctx context.Context, c Containers) ([]charges.Container, err
 			return err
 		}
 		shares = shares || s.Throughput.Shared
-		of := charges.Container{Name: name, GB: s.GB, Database: name == store.Database}
+		of := charges.Container{Name: name, GB: s.GB, Database: name == store.Database, Serverless: s.Throughput.Serverless}
 		if !s.Throughput.Shared {
 			of.RUs, of.Autoscale = float64(s.Throughput.RUs), s.Throughput.Autoscale
 		}

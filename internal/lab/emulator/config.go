@@ -32,6 +32,8 @@ type Config struct {
 	Now func() time.Time `kong:"-"`
 
 	PhysicalPartitions int `help:"Number of physical partitions of every new container. Default: by throughput, as in the service."`
+	// Capacity is the mode of a new account, provisioned or serverless: one without a database.
+	Capacity string `help:"Capacity mode of a new account: provisioned or serverless. A serverless one takes no throughput. PUT /_emulator/capacity makes it provisioned." enum:"provisioned,serverless" default:"provisioned"`
 	// Limits are the service's, unless lowered.
 	Limits Limits `kong:"embed"`
 	// SplitTakes is the duration of a split by Now. A split is for storage, or for throughput beyond 10,000
@@ -71,8 +73,9 @@ type Config struct {
 func (c Config) engine() engine.Config {
 	return engine.Config{
 		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
-		Rules:  budget.Rules{Unlimited: c.Unlimited, Longest: c.Limits.RetryAfter},
-		Limits: c.Limits, SplitTakes: c.SplitTakes, Model: c.Model.Corrected(c.Factors),
+		Serverless: c.Capacity == engine.Serverless,
+		Rules:      budget.Rules{Unlimited: c.Unlimited, Longest: c.Limits.RetryAfter},
+		Limits:     c.Limits, SplitTakes: c.SplitTakes, Model: c.Model.Corrected(c.Factors),
 		Logger: c.Logger, Fatal: c.Fatal,
 	}
 }
@@ -83,6 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.PhysicalPartitions < 0 {
 		return c, errors.New("emulator: PhysicalPartitions must not be negative")
+	}
+	if c.Capacity != "" && c.Capacity != engine.Provisioned && c.Capacity != engine.Serverless {
+		return c, fmt.Errorf("emulator: Capacity %q is neither %s nor %s", c.Capacity, engine.Provisioned, engine.Serverless)
 	}
 	c.Limits = c.Limits.WithDefaults()
 	if c.Now == nil {

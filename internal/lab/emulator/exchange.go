@@ -74,6 +74,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	case chargesPath:
 		s.serveCharges(w, r)
 		return
+	case capacityPath:
+		s.serveCapacity(w, r)
+		return
 	}
 	rep, err := s.serve(r, advertise)
 	switch {

@@ -25,7 +25,8 @@ func (x *exchange) metadataDocuments() (name string, docs [][]byte, err error) {
 	case "dbs":
 		return "Databases", x.account.Databases(), nil
 	case "offers":
-		return "Offers", x.account.Offers(), nil
+		docs, err = x.account.Offers()
+		return "Offers", docs, err
 	}
 	docs, err = x.account.ContainerDocuments(x.route.database)
 	return "DocumentCollections", docs, err

@@ -45,10 +45,12 @@ const (
 	low  = "Low"
 )
 
-// call returns when, and how urgently, the client asks. Metadata requests have no priority.
+// call returns when, and how urgently, the client asks. Metadata requests have no priority, and serverless accounts
+// none either (Azure Cosmos DB docs, priority-based-execution).
 func (x *exchange) call() engine.Call {
 	c := engine.Call{Now: x.now}
-	if v := x.request.Header[hPriority]; len(v) > 0 && strings.EqualFold(v[0], low) {
+	if v := x.request.Header[hPriority]; len(v) > 0 && strings.EqualFold(v[0], low) &&
+		x.account.Capacity.Mode() == engine.Provisioned {
 		c.Priority = budget.Low
 	}
 	return c

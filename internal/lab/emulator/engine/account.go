@@ -24,6 +24,7 @@ import (
 //	m s                      the number of the next container
 //	m d <database>           databaseRecord
 //	m c <database> 0 <name>  containerRecord
+//	m a                      the capacity mode, of an account that is serverless or was
 type Account struct {
 	cfg   Config
 	store *kv.Store
@@ -35,7 +36,8 @@ type Account struct {
 	// splitting is held while partitions are split, before mu: finding where to takes long.
 	splitting sync.Mutex
 	// due is when the next split must run, in nanoseconds since 1970.
-	due atomic.Int64
+	due      atomic.Int64
+	Capacity Capacity
 
 	mu        sync.RWMutex
 	databases map[string]*database // mu guards all below
@@ -106,6 +108,7 @@ func Open(cfg Config) (*Account, error) {
 		cfg: cfg, store: st, pace: &budget.Pace{}, databases: map[string]*database{},
 	}
 	c.due.Store(nothingDue)
+	c.Capacity.account = c
 	if err := c.load(); err != nil {
 		_ = st.Close() // the error that matters is the other one
 		return nil, err
@@ -129,6 +132,9 @@ func (a *Account) load() error {
 		if err := a.each(containerKey(db.id, ""), load); err != nil {
 			return err
 		}
+	}
+	if err := a.Capacity.load(); err != nil {
+		return err
 	}
 	for _, o := range a.offers() {
 		if o.offer.Pending != nil {

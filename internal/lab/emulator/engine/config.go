@@ -17,6 +17,7 @@ type Config struct {
 	// PhysicalPartitions is the number of physical partitions in every new container; 0: the throughput
 	// decides.
 	PhysicalPartitions int
+	Serverless         bool // the mode of a new account
 	Rules              budget.Rules
 	Limits             Limits
 	SplitTakes         time.Duration

@@ -34,6 +34,9 @@ func (a *Account) CreateDatabase(id string, t *Throughput, now time.Time) (Resou
 	if err := schema.CheckName(id); err != nil {
 		return Resource{}, err
 	}
+	if err := a.Capacity.throughputRefused(t, "Shared throughput database creation"); err != nil {
+		return Resource{}, err
+	}
 	if err := t.checkNew(); err != nil {
 		return Resource{}, err
 	}
@@ -131,6 +134,9 @@ func (a *Account) drop(co *Container) {
 // CreateContainer makes a container. Without throughput it shares that of its database, or gets the
 // least where that has none.
 func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughput, now time.Time) (*Container, error) {
+	if err := a.Capacity.throughputRefused(t, "Setting offer throughput or autopilot on container"); err != nil {
+		return nil, err
+	}
 	if err := t.checkNew(); err != nil {
 		return nil, err
 	}
@@ -161,6 +167,9 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	n := len(db.budgets)
 	if t == nil && n == 0 {
 		t = &Throughput{RUs: defaultRUs}
+		if a.Capacity.serverless.Load() {
+			t.RUs = ru.ServerlessRUs(a.partitions(Throughput{}))
+		}
 	}
 	if t == nil {
 		if err := db.quotaToShare(a.cfg.Limits.SharedContainers); err != nil {

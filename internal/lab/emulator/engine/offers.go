@@ -42,14 +42,16 @@ func (a *Account) offer(id string) (owned, error) {
 }
 
 // Offers returns the documents of all offers.
-func (a *Account) Offers() [][]byte {
+func (a *Account) Offers() (out [][]byte, err error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	var out [][]byte
+	if err := a.Capacity.offersRefused(); err != nil {
+		return nil, err
+	}
 	for _, o := range a.offers() {
 		out = append(out, o.offer.document())
 	}
-	return out
+	return out, nil
 }
 
 // OfferState is an offer in its wire form, with the state that answers report about it.
@@ -67,6 +69,9 @@ func (o owned) state() OfferState {
 func (a *Account) Offer(id string) (OfferState, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	if err := a.Capacity.offersRefused(); err != nil {
+		return OfferState{}, err
+	}
 	o, err := a.offer(id)
 	if err != nil {
 		return OfferState{}, err
@@ -83,6 +88,9 @@ func (a *Account) ReplaceOffer(id string, t Throughput, match string, now time.T
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.Capacity.offersRefused(); err != nil {
+		return OfferState{}, err
+	}
 	o, err := a.offer(id)
 	if err != nil {
 		return OfferState{}, err

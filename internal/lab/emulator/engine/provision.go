@@ -9,7 +9,8 @@ type Provision struct {
 	RUs        float64 `json:"rus"` // manual RU/s, or the autoscale maximum
 	Autoscale  bool    `json:"autoscale"`
 	Shared     bool    `json:"shared"`
-	Pending    bool    `json:"pending"` // waits for splits
+	Serverless bool    `json:"serverless"` // RUs is what the container may use, and nothing is bought
+	Pending    bool    `json:"pending"`    // waits for splits
 	Minimum    float64 `json:"minimumRUs"`
 	Scaled     float64 `json:"scaledRUs"`
 	ScaledHour float64 `json:"scaledHourRUs"`
@@ -26,7 +27,7 @@ func (c *Container) Provision(now time.Time) Provision {
 	}
 	p := Provision{
 		RUs: o.offer.RUs, Autoscale: o.offer.Autoscale, Shared: shared, Pending: o.offer.Pending != nil,
-		Minimum: o.floor(), Scaled: o.offer.RUs, ScaledHour: o.offer.RUs,
+		Serverless: c.account.Capacity.serverless.Load(), Minimum: o.floor(), Scaled: o.offer.RUs, ScaledHour: o.offer.RUs,
 	}
 	if !p.Autoscale {
 		return p

@@ -157,6 +157,7 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	l.counted(left)
 	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
 	record := co.record
+	record.Offer = a.Capacity.served(record.Offer, len(record.Partitions)+1)
 	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.ID }, records[:]...)
 	b := new(kv.Batch)
 	b.Set(l.counter, l.count.append(nil))
