@@ -3,6 +3,7 @@ package cosmos
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -297,30 +298,18 @@ func text(s *string) string {
 	return *s
 }
 
-// resource returns the layout as Azure Resource Manager takes it; properties is the same for the account itself.
+// resource returns the layout as Azure Resource Manager takes it: in the same JSON as the account itself.
 func (l Layout) resource() *armcosmos.SQLContainerResource {
-	kind := armcosmos.PartitionKindHash
-	if len(l.Key) > 1 {
-		kind = armcosmos.PartitionKindMultiHash
+	var r armcosmos.SQLContainerResource
+	raw, err := json.Marshal(l.properties())
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
 	}
-	r := &armcosmos.SQLContainerResource{
-		ID: to.Ptr(l.Name),
-		PartitionKey: &armcosmos.ContainerPartitionKey{
-			Kind: to.Ptr(kind), Version: to.Ptr(int32(2)), Paths: to.SliceOfPtrs(l.Key...),
-		},
+	if err != nil {
+		panic("cosmos: the layout of " + l.Name + ": " + err.Error()) // of this package alone
 	}
-	if l.TTL {
-		r.DefaultTTL = to.Ptr(int32(-1)) // on, and items without their own never expire
+	if r.IndexingPolicy != nil {
+		r.IndexingPolicy.IndexingMode = to.Ptr(armcosmos.IndexingModeConsistent) // it is lower case there
 	}
-	if l.Indexed != nil {
-		r.IndexingPolicy = &armcosmos.IndexingPolicy{
-			Automatic: to.Ptr(true), IndexingMode: to.Ptr(armcosmos.IndexingModeConsistent),
-			ExcludedPaths: []*armcosmos.ExcludedPath{{Path: to.Ptr("/*")}},
-		}
-		for _, path := range l.Indexed {
-			r.IndexingPolicy.IncludedPaths = append(r.IndexingPolicy.IncludedPaths,
-				&armcosmos.IncludedPath{Path: to.Ptr(path + "/?")})
-		}
-	}
-	return r
+	return &r
 }

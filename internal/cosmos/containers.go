@@ -26,12 +26,8 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	loop := paging{most: maxListPages}
 	for {
 		var page azcosmos.QueryContainersResponse
-		_, err := s.c.do(ctx, call{operation: "container_list"}, func(ctx context.Context,
-			az *azcosmos.Client) (azcosmos.Response, error) {
-			db, err := az.NewDatabase(store.Database)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+		_, err := s.inDatabase(ctx, call{operation: "container_list"}, func(ctx context.Context,
+			db *azcosmos.DatabaseClient) (_ azcosmos.Response, err error) {
 			page, err = db.NewQueryContainersPager(`SELECT * FROM c`,
 				&azcosmos.QueryContainersOptions{ContinuationToken: token}).NextPage(ctx)
 			return page.Response, err
@@ -63,12 +59,8 @@ func (s *Containers) Create(ctx context.Context, name string, t store.Throughput
 // CreateAs makes a container of any layout; one that exists is left as it is. In a serverless account it gets no
 // throughput.
 func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name, changes: repeatable},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			db, err := az.NewDatabase(store.Database)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+	_, err := s.inDatabase(ctx, call{operation: "container_create", container: l.Name, changes: repeatable},
+		func(ctx context.Context, db *azcosmos.DatabaseClient) (azcosmos.Response, error) {
 			var options azcosmos.CreateContainerOptions
 			if !t.Shared && !t.Serverless {
 				p := throughput(t)
@@ -110,11 +102,34 @@ type provisioned interface {
 		o *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
 }
 
-func (s *Containers) provisioned(az *azcosmos.Client, name string) (provisioned, error) {
-	if name == store.Database {
-		return az.NewDatabase(name)
-	}
-	return s.c.container(az, name)
+// inDatabase sends a request to the database.
+func (s *Containers) inDatabase(ctx context.Context, to call, send func(ctx context.Context,
+	db *azcosmos.DatabaseClient) (azcosmos.Response, error)) (store.Receipt, error) {
+	return s.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		db, err := az.NewDatabase(store.Database)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		return send(ctx, db)
+	})
+}
+
+// throughput asks for, or changes, the throughput of a container or of the database.
+func (s *Containers) throughput(ctx context.Context, to call,
+	send func(ctx context.Context, of provisioned) (azcosmos.ThroughputResponse, error)) error {
+	_, err := s.inDatabase(ctx, to, func(ctx context.Context, db *azcosmos.DatabaseClient) (azcosmos.Response, error) {
+		of := provisioned(db)
+		if to.container != store.Database {
+			container, err := db.NewContainer(to.container)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			of = container
+		}
+		resp, err := send(ctx, of)
+		return resp.Response, err
+	})
+	return err
 }
 
 // ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing; of the name
@@ -166,14 +181,10 @@ func sizeOf(usage string) float64 {
 
 func (s *Containers) readThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	var found azcosmos.ThroughputResponse
-	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			of, err := s.provisioned(az, name)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
+	err := s.throughput(ctx, call{operation: "throughput_read", container: name},
+		func(ctx context.Context, of provisioned) (_ azcosmos.ThroughputResponse, err error) {
 			found, err = of.ReadThroughput(ctx, nil)
-			return found.Response, err
+			return found, err
 		})
 	if err != nil {
 		return store.ContainerState{}, failed("throughput of container "+name, err)
@@ -222,14 +233,9 @@ func serverless(name string, read store.ContainerState, err error) (store.Contai
 // SetThroughput changes what is provisioned for a container, or under the name store.Database what is shared. Manual
 // and autoscale can't be exchanged.
 func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name, changes: repeatable},
-		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-			of, err := s.provisioned(az, name)
-			if err != nil {
-				return azcosmos.Response{}, err
-			}
-			resp, err := of.ReplaceThroughput(ctx, throughput(t), nil)
-			return resp.Response, err
+	err := s.throughput(ctx, call{operation: "throughput_set", container: name, changes: repeatable},
+		func(ctx context.Context, of provisioned) (azcosmos.ThroughputResponse, error) {
+			return of.ReplaceThroughput(ctx, throughput(t), nil)
 		})
 	if err != nil {
 		return failed(fmt.Sprintf("set throughput of container %s to %d RU/s", name, t.RUs), err)

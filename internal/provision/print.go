@@ -69,26 +69,17 @@ type Printed struct {
 
 // PrintedStep is a step as JSON.
 type PrintedStep struct {
-	Container  string         `json:"container"`
-	Tier       Tier           `json:"tier"`
-	Action     Action         `json:"action"` // "-" for none
-	Now        *PrintedBought `json:"now"`    // null: it is not there
-	After      *PrintedBought `json:"after"`  // null: it is not there
-	Why        string         `json:"why,omitempty"`
-	Waits      string         `json:"waits,omitempty"`
-	Beyond     int            `json:"beyond_max_rus,omitempty"` // RU/s that are wanted and not bought
-	GB         float64        `json:"gb"`
-	DollarsNow ru.Bill        `json:"dollars_now"`
-	Dollars    ru.Bill        `json:"dollars_after"`
-}
-
-// PrintedBought is throughput as JSON.
-type PrintedBought struct {
-	RUs       int  `json:"rus"`
-	Autoscale bool `json:"autoscale,omitempty"`
-	Shared    bool `json:"shared,omitempty"`
-	// Serverless says that each request unit is paid for.
-	Serverless bool `json:"serverless,omitempty"`
+	Container  string            `json:"container"`
+	Tier       Tier              `json:"tier"`
+	Action     Action            `json:"action"` // "-" for none
+	Now        *store.Throughput `json:"now"`    // null: it is not there
+	After      *store.Throughput `json:"after"`  // null: it is not there
+	Why        string            `json:"why,omitempty"`
+	Waits      string            `json:"waits,omitempty"`
+	Beyond     int               `json:"beyond_max_rus,omitempty"` // RU/s that are wanted and not bought
+	GB         float64           `json:"gb"`
+	DollarsNow ru.Bill           `json:"dollars_now"`
+	Dollars    ru.Bill           `json:"dollars_after"`
 }
 
 // NewPeriod is the period of containers from a day on.
@@ -100,11 +91,11 @@ type NewPeriod struct {
 
 // PrintJSON writes steps, by month, with what else the plan has.
 func PrintJSON(w io.Writer, steps []Step, p Printed) error {
-	bought := func(t store.Throughput) *PrintedBought {
+	bought := func(t store.Throughput) *store.Throughput {
 		if t == (store.Throughput{}) {
 			return nil
 		}
-		return &PrintedBought{t.RUs, t.Autoscale, t.Shared, t.Serverless}
+		return &t
 	}
 	p.Steps = []PrintedStep{}
 	for _, s := range sorted(steps) {

@@ -25,12 +25,12 @@ func BaseContainers() []string { return []string{ControlContainer, CatalogContai
 
 // Throughput is what is provisioned for a container.
 type Throughput struct {
-	RUs       int  // RU/s; with Autoscale the maximum
-	Autoscale bool // chosen at creation, never changed
+	RUs       int  `json:"rus"`                 // RU/s; with Autoscale the maximum
+	Autoscale bool `json:"autoscale,omitempty"` // chosen at creation, never changed
 	// Shared says that the container shares the throughput of the database; chosen at creation as well.
-	Shared bool
+	Shared bool `json:"shared,omitempty"`
 	// Serverless says that the account is serverless: nothing is bought, and each request unit is paid for.
-	Serverless bool
+	Serverless bool `json:"serverless,omitempty"`
 }
 
 // ContainerState is a container as it is found, or under the name Database what the containers share.
