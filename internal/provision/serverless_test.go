@@ -47,9 +47,9 @@ func (s *service) rus(t *testing.T) map[string]int {
 	return out
 }
 
-// An account begins serverless, with five containers, whatever the profile is. Once it is provisioned its containers are
-// taken over: those that nobody asks come down to the least at once, the others by their load at the end of the hour,
-// and containers are of a month again.
+// An account begins serverless, with five containers, whatever the profile is. Once it is provisioned its containers
+// are taken over: those that nobody asks come down to the least at once, the others by their load at the end of the
+// hour, and containers are of a month again.
 func TestServerlessGrowsOnTheService(t *testing.T) {
 	for _, profile := range []provision.Profile{"", provision.Small, provision.Large, provision.Auto} {
 		t.Run(string(profile), func(t *testing.T) {
@@ -63,8 +63,9 @@ func TestServerlessGrowsOnTheService(t *testing.T) {
 			follow := provision.DefaultFollow()
 			policy.Follow = &follow
 			p, err := provision.New(provision.Config{
-				Containers: s.client.Containers(), Directory: s.directory, Policy: policy, Profile: profile, Serverless: true,
-				Now: func() time.Time { return s.now }, Loads: even{}, Base: base(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Containers: s.client.Containers(), Directory: s.directory, Policy: policy, Profile: profile,
+				Now: func() time.Time { return s.now }, Loads: even{}, Base: base(), Serverless: true,
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			require.NoError(t, err)
 			s.Provisioner = p

@@ -9,7 +9,8 @@ import (
 	"binnacle/internal/lab/emulator/engine"
 )
 
-// capacityPath is where clients on the same machine read the mode of the account, and make a serverless one provisioned.
+// capacityPath is where clients on the same machine read the mode of the account, and make a serverless one
+// provisioned.
 const capacityPath = overviewPath + "/capacity"
 
 // capacityJSON is the mode of an account as it is read and set.
