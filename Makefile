@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance years partitioning access-patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box years partitioning access-patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -92,6 +92,12 @@ bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 de
 
 soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
 	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
+
+# How many runs `make box` makes; 0: as many as fit into DURATION.
+RUNS := 0
+
+box: ## The whole system on one clock and one seed (SEED=0: a random one), for DURATION=1m or RUNS: every call waits for its turn, many fail; a run that fails tells its story
+	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2
 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20

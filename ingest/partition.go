@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,7 +73,7 @@ type learnt struct {
 }
 
 func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
-	a.Owner = max(rand.Uint64(), 1)
+	a.Owner = max(in.cfg.Nonce(), 1)
 	memory := in.memoryOf(at.topic)
 	log := in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream)
 	return &partition{

@@ -72,6 +72,23 @@ func TestSnapshotIsReadOnlyWhenStale(t *testing.T) {
 	require.Zero(t, reads, "the month is known, and months to come can't hold anything yet")
 }
 
+// A copy that was read under a clock that was ahead looks new for long: what heads name and it lacks is read all the
+// same.
+func TestSnapshotFromAClockAhead(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	q, d := elsewhere(t, w)
+	w.Now = noon.Add(time.Hour)
+	_, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	w.Now = noon
+	w.Heads.Set(head(0, 1, 9, 0))
+	w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("x", 1)))
+	rows, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+	require.True(t, res.Complete)
+	require.Len(t, rows, 1)
+}
+
 // An epoch that began after the copy was read is found, however old the copy is.
 func TestOldSnapshotIsReadAgain(t *testing.T) {
 	w := querytest.New(t, noon)

@@ -53,6 +53,20 @@ func TestSnapshotPlacesOnlyWithinLead(t *testing.T) {
 	require.False(t, v.CanPlace(bound))
 }
 
+// The clock is ahead until the store answers: a copy is no younger than its read.
+func TestSnapshotIsReadWhileTheClockIsCorrected(t *testing.T) {
+	d, docs, now := newDirectory(t)
+	ahead := noon.Add(time.Hour)
+	now.Store(&ahead)
+	docs.Fault = func(string, string, string) *controltest.Fault {
+		now.Store(&noon)
+		return nil
+	}
+	v, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	require.False(t, v.ReadAt.After(noon), v.ReadAt)
+}
+
 func TestRegister(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	v, err := d.Register(t.Context(), "acme")

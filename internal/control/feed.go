@@ -57,10 +57,10 @@ const (
 // readSnapshot makes a new snapshot: from the changes where the feed lists them, else from everything. Its caller holds
 // reading.
 func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
-	began := d.cfg.Now()
+	began, watch := d.cfg.Now(), time.Now()
 	follows := d.cfg.Feed != nil && !began.Before(d.feedAt)
 	if follows && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
-		v, err := d.follow(ctx, began)
+		v, err := d.follow(ctx, began, watch)
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
@@ -80,7 +80,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 			whole.byKind[kind][doc.ID] = doc
 		}
 	}
-	v, err := d.snapshotOf(whole, began)
+	v, err := d.snapshotOf(whole, d.readAt(began, watch))
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,16 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	return v, nil
 }
 
+// readAt returns when a read began that has ended. Its answers may have shown that the clock was ahead before.
+func (d *Directory) readAt(began, watch time.Time) time.Time {
+	if now := d.cfg.Now(); now.Before(began) {
+		return now.Add(-time.Since(watch))
+	}
+	return began
+}
+
 // follow makes a snapshot of the copy and what has changed since.
-func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, error) {
+func (d *Directory) follow(ctx context.Context, began, watch time.Time) (*Snapshot, error) {
 	changed, next, err := d.cfg.Feed.Changes(ctx, d.docs.mark, d.docs.from.Add(-skew))
 	if err != nil {
 		return nil, err
@@ -102,6 +110,7 @@ func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, err
 		differs = d.docs.take(doc) || differs
 	}
 	d.docs.mark = next
+	began = d.readAt(began, watch)
 	v := *d.Snapshot()
 	v.ReadAt = began
 	if differs {

@@ -48,13 +48,16 @@ func New(cfg Config) (*Client, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: cfg.RequestTimeout}).DialContext
 	}
+	carrier := cfg.Transport
+	if carrier == nil {
+		carrier = transport{&kafkago.Transport{
+			Dial: dial, DialTimeout: cfg.RequestTimeout, IdleTimeout: idleTimeout, MetadataTTL: cfg.MetadataAge,
+			ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
+		}}
+	}
 	return &Client{
 		cfg: cfg,
-		api: &kafkago.Client{Addr: kafkago.TCP(cfg.Brokers...), Timeout: cfg.RequestTimeout,
-			Transport: transport{&kafkago.Transport{
-				Dial: dial, DialTimeout: cfg.RequestTimeout, IdleTimeout: idleTimeout, MetadataTTL: cfg.MetadataAge,
-				ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
-			}}},
+		api: &kafkago.Client{Addr: kafkago.TCP(cfg.Brokers...), Timeout: cfg.RequestTimeout, Transport: carrier},
 		dialer: &kafkago.Dialer{
 			ClientID: cfg.ClientID, DialFunc: dial, Timeout: cfg.RequestTimeout, TLS: encryption, SASLMechanism: mechanism,
 		},
@@ -65,7 +68,11 @@ func New(cfg Config) (*Client, error) {
 }
 
 // Close closes unused connections; the others close after use.
-func (c *Client) Close() { c.api.Transport.(transport).CloseIdleConnections() }
+func (c *Client) Close() {
+	if t, ok := c.api.Transport.(transport); ok {
+		t.CloseIdleConnections()
+	}
+}
 
 // Brokers returns the bootstrap addresses.
 func (c *Client) Brokers() []string { return slices.Clone(c.cfg.Brokers) }

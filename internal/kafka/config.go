@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"binnacle/internal/settings"
+
+	kafkago "github.com/segmentio/kafka-go"
 )
 
 // Config says how a cluster is reached. Its tags are package settings's.
@@ -42,6 +44,8 @@ type Config struct {
 
 	MetadataAge time.Duration `kong:"-" default:"6s"` // the greatest age of cached metadata
 
+	// Transport carries requests instead of connections, to a log in the same process. A consumer group still dials.
+	Transport kafkago.RoundTripper `kong:"-"`
 	// makes connections; nil is plain TCP
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `kong:"-"`
 }

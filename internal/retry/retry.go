@@ -7,9 +7,8 @@ package retry
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // Policy sets the lengths of pauses.
@@ -22,13 +21,7 @@ type Policy struct {
 const spread = 0.5
 
 // Begin returns the pauses of an operation that is about to be tried for the first time.
-func (p Policy) Begin() *Pauses {
-	b := &backoff.ExponentialBackOff{
-		InitialInterval: p.First, MaxInterval: max(p.First, p.Max), Multiplier: 2, RandomizationFactor: spread,
-	}
-	b.Reset()
-	return &Pauses{next: b}
-}
+func (p Policy) Begin() *Pauses { return &Pauses{policy: p} }
 
 // Pause returns the length of the pause after a number of others, for callers with a random number in [0, 1).
 func (p Policy) Pause(others int, chance float64) time.Duration {
@@ -38,24 +31,47 @@ func (p Policy) Pause(others int, chance float64) time.Duration {
 
 // Pauses are the pauses between the attempts of one operation. They belong to one goroutine.
 type Pauses struct {
-	next  *backoff.ExponentialBackOff
-	count int
+	policy Policy
+	count  int
 }
 
 // Next returns the length of the next pause, for callers that use it otherwise.
-func (p *Pauses) Next() time.Duration {
+func (p *Pauses) Next() time.Duration { return p.next(rand.Float64()) }
+
+func (p *Pauses) next(chance float64) time.Duration {
 	p.count++
-	return p.next.NextBackOff()
+	return p.policy.Pause(p.count-1, chance)
 }
 
 // Wait waits for the next pause. It returns the context's error when that ends first.
-func (p *Pauses) Wait(ctx context.Context) error { return Pause(ctx, p.Next()) }
+func (p *Pauses) Wait(ctx context.Context) error {
+	if lengthsOf(ctx) != nil {
+		return Pause(ctx, p.next(0.5))
+	}
+	return Pause(ctx, p.Next())
+}
+
+type lengthsKey struct{}
+
+// WithLengths returns a context in which chance does not spread pauses, and length decides how long each one is: a test
+// that runs by a seed gives the same run each time.
+func WithLengths(ctx context.Context, length func(time.Duration) time.Duration) context.Context {
+	return context.WithValue(ctx, lengthsKey{}, length)
+}
+
+func lengthsOf(ctx context.Context) func(time.Duration) time.Duration {
+	length, _ := ctx.Value(lengthsKey{}).(func(time.Duration) time.Duration)
+	return length
+}
 
 // Count returns the number of pauses so far.
 func (p *Pauses) Count() int { return p.count }
 
 // Pause waits for d. It returns the context's error when that ends first.
 func Pause(ctx context.Context, d time.Duration) error {
+	if length := lengthsOf(ctx); length != nil {
+		d = length(d)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -86,8 +86,8 @@ type Seen struct {
 // the moment of the request.
 func (v *View) Follow(ctx context.Context, s Seen) error {
 	v.Snapshot = v.cfg.Directory.Snapshot()
-	if !v.Snapshot.ReadAt.After(s.At) && (v.isStale() || v.lacksContainer(s.Containers) ||
-		v.Snapshot.ReadAt.UnixMilli() <= v.req.AsOf) {
+	if v.lacksContainer(s.Containers) || !v.Snapshot.ReadAt.After(s.At) &&
+		(v.isStale() || v.Snapshot.ReadAt.UnixMilli() <= v.req.AsOf) {
 		if err := v.refresh(ctx, "read the snapshot of tenants"); err != nil {
 			return err
 		}

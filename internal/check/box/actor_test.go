@@ -1,0 +1,139 @@
+package box_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+)
+
+// actor is a process of the box: with a clock of its own, and calls that wait for the seed. Another life of a process
+// is another actor.
+type actor struct {
+	b      *box
+	name   string
+	number int // in the order of births
+	// nerves is how much more often than others its calls fail.
+	nerves float64
+
+	// ahead is how far its machine's clock is ahead. b.mu guards it and isDead.
+	ahead  time.Duration
+	isDead bool
+
+	pauses  atomic.Int64
+	service *store.Clock // the store's clock, as the actor knows it
+	context context.Context
+	end     context.CancelFunc
+}
+
+// newActor makes an actor that does nothing yet.
+func (b *box) newActor(name string) *actor {
+	a := &actor{b: b, name: name, number: len(b.actors), nerves: 1}
+	if !b.calm() && b.rnd.IntN(3) == 0 {
+		a.ahead = b.duration(-b.profile.clocks, b.profile.clocks+1)
+	}
+	a.service = store.NewClock(a.machine)
+	a.context, a.end = context.WithCancel(retry.WithLengths(context.Background(), a.length))
+	b.actors = append(b.actors, a)
+	return a
+}
+
+// length makes each pause of the actor one of its own: which of two timers of one instant comes first is chance.
+func (a *actor) length(d time.Duration) time.Duration {
+	return d + time.Duration(1+a.pauses.Add(1)%997)
+}
+
+// machine returns the time of the actor's machine. Setting its clock leaves alone how time passes there.
+func (a *actor) machine() time.Time {
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	now := time.Now()
+	return withPassed(now.Add(a.ahead), now.Sub(a.b.began))
+}
+
+// withPassed returns an instant of a clock that may be set, with the time that has passed, which may not: what time.Now
+// returns outside of a bubble. Package time has nothing for that; as its sources say, the first word has a bit for it,
+// the seconds since 1885, and the nanoseconds, and the second word the time that has passed.
+func withPassed(t time.Time, passed time.Duration) time.Time {
+	const passedIsKnown, from1885 = 1 << 63, 2_682_288_000
+	t = t.Round(0)
+	raw := (*struct{ wall, ext uint64 })(unsafe.Pointer(&t))
+	raw.wall, raw.ext = passedIsKnown|uint64(t.Unix()+from1885)<<30|uint64(t.Nanosecond()), uint64(passed)
+	return t
+}
+
+// now returns the time that the actor goes by.
+func (a *actor) now() time.Time { return a.service.Now() }
+
+// start runs something of the actor until the run ends.
+func (a *actor) start(do func(ctx context.Context)) { a.b.running.Go(func() { do(a.context) }) }
+
+// ask asks in the name of the actor.
+func (a *actor) ask(ctx context.Context, c *call) error {
+	c.actor = a
+	return a.b.ask(ctx, c)
+}
+
+// askStore is ask for a call to the store, whose answer shows its clock.
+func (a *actor) askStore(ctx context.Context, c *call) error {
+	c.refuses = true
+	var date time.Time
+	sent, do := a.machine(), c.apply
+	c.apply = func(v view) {
+		date = time.Now().Round(0).Truncate(time.Second)
+		do(v)
+	}
+	err := a.ask(ctx, c)
+	if !date.IsZero() && err == nil {
+		a.service.Answered(sent, a.machine(), date)
+	}
+	return err
+}
+
+// die ends the actor: what it has sent may still be done, and it sends nothing more. The scheduler calls it.
+func (b *box) die(a *actor) {
+	b.mu.Lock()
+	a.isDead = true
+	b.mu.Unlock()
+	a.end()
+}
+
+// directory makes the actor's copy of the control documents, and keeps it fresh. What begin starts has a first copy: of
+// two that read it at once the first would be chance.
+func (a *actor) directory(begin func(ctx context.Context)) *control.Directory {
+	d := control.NewDirectory(control.DirectoryConfig{Documents: documents{a}, Feed: documents{a}, Now: a.now,
+		Check: a.service.Check, FeedEvery: a.b.profile.feedEvery})
+	a.start(func(ctx context.Context) { _ = d.Run(ctx) })
+	a.start(func(ctx context.Context) {
+		for look := (retry.Policy{First: time.Millisecond, Max: time.Second}).Begin(); d.Snapshot().ReadAt.IsZero(); {
+			if look.Wait(ctx) != nil {
+				return
+			}
+		}
+		begin(ctx)
+	})
+	return d
+}
+
+// cluster makes the actor's client of the log.
+func (a *actor) cluster() *kafka.Client {
+	c, err := kafka.New(kafka.Config{Brokers: []string{"box:9092"}, Transport: carrier{a}, Compression: "none"})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// logger writes what the actor logs into the story.
+func (a *actor) logger() *slog.Logger {
+	if a.b.opts.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return a.b.opts.log.With("actor", a.name)
+}

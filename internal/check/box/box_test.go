@@ -1,0 +1,300 @@
+package box_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/ingest/ingesttest"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/telemetry"
+)
+
+// options say what run is made.
+type options struct {
+	seed uint64
+	// until is the number of events after which nothing more is disturbed.
+	until int
+	// without are kinds of actors and acts that are left out.
+	without map[string]bool
+
+	trace func(line string)
+	log   *slog.Logger
+}
+
+// profile is what the seed picks for a whole run.
+type profile struct {
+	faults, lag  float64       // shares of calls that fail, and of reads by a replica that lags
+	act          float64       // share of steps in which the world acts instead of a call
+	pace         time.Duration // the most that passes at once
+	think        time.Duration // the longest pause of a client between questions
+	clocks       time.Duration // by how much clocks are wrong
+	partitions   int
+	devices      int // of each tenant
+	queriers     int
+	writes       int
+	journal      bool
+	hold         time.Duration
+	journalEvery time.Duration
+	catalogEvery time.Duration
+	feedEvery    time.Duration
+	limits       control.IngestLimits
+}
+
+// box is one run.
+type box struct {
+	opts    options
+	profile profile
+	rnd     *rand.Rand // the scheduler's
+	stores  *ingesttest.Stores
+	log     *broker
+	oracle  *oracle
+
+	actors   []*actor
+	slots    []*slot
+	queriers []*querier
+	births   int // of queriers
+	tenants  []string
+	running  sync.WaitGroup
+	stirred  chan struct{}
+	view     view
+	values   int // produced so far
+	began    time.Time
+
+	events, disturbed, ties int
+	sum                     uint64
+	settling                bool
+
+	mu      mutexed // guards below
+	pending []*call
+	failure string
+}
+
+// result is what a run has come to.
+type result struct {
+	hash                    uint64
+	events, disturbed, ties int
+	failure                 string
+}
+
+// recorder is the testing.TB of the fakes: what they find fails the run.
+type recorder struct {
+	testing.TB
+	b *box
+}
+
+// Errorf implements testing.TB.
+func (r recorder) Errorf(format string, args ...any) { r.b.fail(format, args...) }
+
+// FailNow implements testing.TB. The run ends at its next step.
+func (r recorder) FailNow() {}
+
+// Helper implements testing.TB.
+func (r recorder) Helper() {}
+
+// fail ends the run.
+func (b *box) fail(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failure == "" {
+		b.failure = fmt.Sprintf(format, args...)
+	}
+}
+
+func (b *box) failed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure != ""
+}
+
+// calm reports whether nothing is disturbed any more.
+func (b *box) calm() bool { return b.settling || b.events >= b.opts.until }
+
+// run makes one run in a bubble of its own.
+func run(t *testing.T, opts options) (out result) {
+	t.Helper()
+	defer collect()
+	synctest.Test(t, func(t *testing.T) {
+		b := &box{opts: opts, rnd: rand.New(rand.NewPCG(opts.seed, 36)), stirred: make(chan struct{}, 1)}
+		b.stores = ingesttest.NewStores(recorder{t, b})
+		b.oracle = newOracle(b)
+		b.profile = b.pickProfile()
+		b.hookStores()
+		b.begin()
+		for !b.calm() && !b.failed() {
+			b.step()
+		}
+		b.settle()
+		b.finish()
+		out = result{b.sum, b.events, b.disturbed, b.ties, b.failure}
+	})
+	return out
+}
+
+func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
+
+// pickProfile picks what the run is like.
+func (b *box) pickProfile() profile {
+	r := b.rnd
+	p := profile{
+		faults: oneOf(r, 0.01, 0.05, 0.15, 0.4), lag: oneOf(r, 0, 0.1, 0.4), act: oneOf(r, 0.02, 0.05, 0.15),
+		pace:  oneOf(r, 100*time.Millisecond, 2*time.Second, 20*time.Second),
+		think: oneOf(r, 200*time.Millisecond, 5*time.Second), clocks: oneOf(r, 1, 2*time.Second, 50*time.Second, time.Hour),
+		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
+		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
+		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),
+		catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
+	}
+	if b.opts.without["faults"] {
+		p.faults = 0
+	}
+	if b.opts.without["lag"] {
+		p.lag = 0
+	}
+	return p
+}
+
+// begin makes the world, and starts it.
+func (b *box) begin() {
+	b.began = time.Now()
+	// A moment before midnight as often as any other.
+	start := time.Date(2026, 11, 20, b.rnd.IntN(24), b.rnd.IntN(60), 0, 0, time.UTC)
+	if b.rnd.IntN(3) == 0 {
+		start = time.Date(2026, 11, 30, 23, 50+b.rnd.IntN(10), 0, 0, time.UTC)
+	}
+	time.Sleep(time.Until(start))
+	for _, month := range []string{"2026-10", "2026-11", "2026-12", "2027-01"} {
+		b.stores.Chunks.CreateContainer("chunks-" + month)
+	}
+	b.log = newBroker(b.profile.partitions)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now})
+	b.tenants = []string{"acme", "globex"}
+	for _, name := range b.tenants {
+		if _, err := dir.Register(b.context(), name); err != nil {
+			panic(err)
+		}
+	}
+	for i := range b.profile.partitions {
+		b.slots = append(b.slots, &slot{ordinal: i})
+	}
+	for _, s := range b.slots {
+		b.startIngester(s, false)
+	}
+	for range b.profile.queriers {
+		b.startQuerier()
+	}
+}
+
+// devicesOf returns the devices of a tenant. No two tenants have one.
+func (b *box) devicesOf(tenant string) (all []string) {
+	for i := range b.profile.devices {
+		all = append(all, fmt.Sprintf("%s-%d", tenant, i))
+	}
+	return all
+}
+
+// step lets one thing happen.
+func (b *box) step() {
+	pending := b.quiet()
+	now := time.Now()
+	due := slices.DeleteFunc(slices.Clone(pending), func(c *call) bool { return !c.due(now) })
+	for _, c := range due {
+		if !c.deadline.IsZero() && !now.Before(c.deadline) && !c.isOrphan {
+			b.goOn(c)
+			return
+		}
+	}
+	switch chance := b.rnd.Float64(); {
+	case !b.calm() && chance < b.profile.act:
+		b.act()
+	case len(due) == 0 || chance > 0.97:
+		b.pass(nextDeadline(pending, max(1, b.duration(time.Microsecond, b.profile.pace))))
+	default:
+		b.goOn(due[b.rnd.IntN(len(due))])
+	}
+}
+
+// acts are what can be left out of a run.
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag"}
+
+// act lets the world act: devices, operators, and what breaks processes.
+func (b *box) act() {
+	switch n := b.rnd.IntN(1000); {
+	case n < 900:
+		b.produce()
+	case n < 960:
+		if !b.opts.without["kill ingesters"] {
+			b.actIngester()
+		}
+	case n < 970:
+		if !b.opts.without["kill queriers"] {
+			b.actQuerier()
+		}
+	default:
+		if !b.opts.without["clocks"] {
+			b.actClock()
+		}
+	}
+}
+
+// actQuerier kills a querier, and starts another one.
+func (b *box) actQuerier() {
+	i := b.rnd.IntN(len(b.queriers))
+	b.event("box", "kill", b.queriers[i].name, "")
+	b.die(b.queriers[i].actor)
+	b.queriers = slices.Delete(b.queriers, i, i+1)
+	b.startQuerier()
+}
+
+// actClock sets the clock of an actor.
+func (b *box) actClock() {
+	a := b.actors[b.rnd.IntN(len(b.actors))]
+	b.mu.Lock()
+	a.ahead = b.duration(-b.profile.clocks, b.profile.clocks+1)
+	b.mu.Unlock()
+	b.event("box", "clock", a.name, a.ahead.String())
+}
+
+// produce publishes a record.
+func (b *box) produce() {
+	tenant := oneOf(b.rnd, b.tenants...)
+	device := oneOf(b.rnd, b.devicesOf(tenant)...)
+	now := time.Now().UnixMilli()
+	at := now
+	switch b.rnd.IntN(6) {
+	case 0:
+		at -= int64(b.rnd.IntN(3)) * telemetry.DayMillis
+	case 1:
+		at -= at % 5000 // perhaps again
+	case 2:
+		at -= int64(b.rnd.IntN(600_000))
+	}
+	b.values++
+	r := telemetry.Reading{Tenant: tenant, Device: device, Time: at,
+		Fields: []telemetry.Field{{Metric: oneOf(b.rnd, "a", "b"), Value: telemetry.FloatValue(float64(b.values))}}}
+	value := fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, at, r.Fields[0].Metric,
+		b.values)
+	refused := ""
+	switch b.rnd.IntN(30) {
+	case 0:
+		value, refused = fmt.Sprintf("no json %d", b.values), "malformed"
+	case 1:
+		value = fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, now+3600_000, b.values)
+		refused = "future"
+	}
+	key := []byte(tenant + "/" + device)
+	partitions := make([]int, b.profile.partitions)
+	for i := range partitions {
+		partitions[i] = i
+	}
+	p := int32(kafka.PartitionOf(key, partitions))
+	offset := b.log.partition(topic, p).append(logged{time: now, key: key, value: []byte(value)})
+	b.oracle.produced(place{p, offset}, []telemetry.Reading{r}, refused)
+	b.event("box", "produce", fmt.Sprintf("%s/%d offset %d", topic, p, offset), value)
+}

@@ -1,0 +1,332 @@
+package box_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/kafka"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/segmentio/kafka-go/protocol/listoffsets"
+	"github.com/segmentio/kafka-go/protocol/metadata"
+	"github.com/segmentio/kafka-go/protocol/offsetcommit"
+	"github.com/segmentio/kafka-go/protocol/offsetfetch"
+	"github.com/segmentio/kafka-go/protocol/produce"
+)
+
+// Topics of the box.
+const (
+	topic   = "telemetry"
+	letters = "telemetry.dlq"
+)
+
+// partitionLog is one partition of a topic.
+type partitionLog struct{ records []logged }
+
+// logged is a record of a log.
+type logged struct {
+	time       int64
+	key, value []byte
+	headers    []kafkago.Header
+	batch      []byte // as a fetch returns it
+}
+
+// broker is a log in memory. The scheduler and calls that it lets go on use it, one after another.
+type broker struct {
+	topics  map[string][]*partitionLog
+	commits map[string]kafka.Committed // by topic and partition
+	lowered int                        // commits that were below the one before
+}
+
+func newBroker(partitions int) *broker {
+	k := &broker{topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{}}
+	for _, name := range []string{topic, kafka.JournalOf(topic)} {
+		for range partitions {
+			k.topics[name] = append(k.topics[name], &partitionLog{})
+		}
+	}
+	k.topics[letters] = []*partitionLog{{}}
+	return k
+}
+
+func (k *broker) partition(name string, p int32) *partitionLog {
+	if all := k.topics[name]; int(p) < len(all) {
+		return all[p]
+	}
+	return nil
+}
+
+// append appends a record, and returns its offset.
+func (l *partitionLog) append(r logged) int64 {
+	at := int64(len(l.records))
+	set := protocol.RecordSet{Version: 2, Records: protocol.NewRecordReader(protocol.Record{
+		Offset: at, Time: time.UnixMilli(r.time), Key: bytesOf(r.key), Value: bytesOf(r.value), Headers: r.headers})}
+	var out bytes.Buffer
+	if _, err := set.WriteTo(&out); err != nil {
+		panic(err)
+	}
+	r.batch = out.Bytes()[4:]                           // behind the length of all batches
+	binary.BigEndian.PutUint64(r.batch, uint64(at))     // the first offset
+	binary.BigEndian.PutUint32(r.batch[12:], uint32(1)) // the leader's epoch
+	l.records = append(l.records, r)
+	return at
+}
+
+func bytesOf(b []byte) protocol.Bytes {
+	if b == nil {
+		return nil
+	}
+	return protocol.NewBytes(b)
+}
+
+// carrier is the connection of an actor to the log: kafkago.RoundTripper.
+type carrier struct{ a *actor }
+
+var errNotSupported = errors.New("the log of the box has no such request")
+
+// RoundTrip implements kafkago.RoundTripper.
+func (x carrier) RoundTrip(ctx context.Context, _ net.Addr, req kafkago.Request) (kafkago.Response, error) {
+	switch r := req.(type) {
+	case *metadata.Request:
+		return x.a.b.log.describe(r), ctx.Err()
+	case *listoffsets.Request:
+		return x.listOffsets(ctx, r)
+	case *offsetfetch.Request:
+		return x.commits(ctx, r)
+	case *offsetcommit.Request:
+		return x.commit(ctx, r)
+	case *produce.Request:
+		return x.produce(ctx, r)
+	case protocol.RawExchanger:
+		if !r.Required(map[protocol.ApiKey]int16{protocol.Fetch: 5, protocol.Metadata: 8}) {
+			return nil, errNotSupported
+		}
+		return r.RawExchange(&exchange{ctx: ctx, of: x})
+	}
+	return nil, fmt.Errorf("%w: %T", errNotSupported, req)
+}
+
+// exchange is a request in bytes, and its answer.
+type exchange struct {
+	ctx     context.Context
+	of      carrier
+	request bytes.Buffer
+	answer  *bytes.Reader
+}
+
+// Write implements io.Writer.
+func (e *exchange) Write(p []byte) (int, error) { return e.request.Write(p) }
+
+// Read implements io.Reader: the first call sends the request.
+func (e *exchange) Read(p []byte) (int, error) {
+	if e.answer == nil {
+		version, correlation, _, msg, err := protocol.ReadRequest(&e.request)
+		if err != nil {
+			return 0, err
+		}
+		var out bytes.Buffer
+		switch r := msg.(type) {
+		case *metadata.Request:
+			err = protocol.WriteResponse(&out, version, correlation, e.of.a.b.log.describe(r))
+		case *fetch.Request:
+			err = e.of.fetch(e.ctx, r, correlation, &out)
+		default:
+			err = errNotSupported
+		}
+		if err != nil {
+			return 0, err
+		}
+		e.answer = bytes.NewReader(out.Bytes())
+	}
+	return e.answer.Read(p)
+}
+
+// describe answers about topics. It is no event: clients know the layout for a while.
+func (k *broker) describe(r *metadata.Request) *metadata.Response {
+	res := &metadata.Response{ClusterID: "box", ControllerID: 1,
+		Brokers: []metadata.ResponseBroker{{NodeID: 1, Host: "box", Port: 9092}}}
+	names := r.TopicNames
+	if names == nil {
+		names = []string{topic, letters, kafka.JournalOf(topic)}
+	}
+	for _, name := range names {
+		t := metadata.ResponseTopic{Name: name}
+		if k.topics[name] == nil {
+			t.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
+		}
+		for p := range k.topics[name] {
+			t.Partitions = append(t.Partitions, metadata.ResponsePartition{PartitionIndex: int32(p), LeaderID: 1,
+				LeaderEpoch: 1, ReplicaNodes: []int32{1}, IsrNodes: []int32{1}})
+		}
+		res.Topics = append(res.Topics, t)
+	}
+	return res
+}
+
+func (x carrier) listOffsets(ctx context.Context, r *listoffsets.Request) (kafkago.Response, error) {
+	res := &listoffsets.Response{}
+	slices.SortFunc(r.Topics, func(a, b listoffsets.RequestTopic) int { return strings.Compare(a.Topic, b.Topic) })
+	what := ""
+	for _, t := range r.Topics {
+		what += fmt.Sprintf("%s%v ", t.Topic, len(t.Partitions))
+	}
+	err := x.a.ask(ctx, &call{kind: "bounds", what: what, apply: func(view) {
+		for _, t := range r.Topics {
+			out := listoffsets.ResponseTopic{Topic: t.Topic}
+			for _, p := range t.Partitions {
+				at := listoffsets.ResponsePartition{Partition: p.Partition, Timestamp: p.Timestamp}
+				switch l := x.a.b.log.partition(t.Topic, p.Partition); {
+				case l == nil:
+					at.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
+				case p.Timestamp == kafkago.LastOffset:
+					at.Offset = int64(len(l.records))
+				}
+				out.Partitions = append(out.Partitions, at)
+			}
+			res.Topics = append(res.Topics, out)
+		}
+	}})
+	return res, err
+}
+
+func commitKey(name string, p int32) string { return fmt.Sprintf("%s/%d", name, p) }
+
+func (x carrier) commits(ctx context.Context, r *offsetfetch.Request) (kafkago.Response, error) {
+	res := &offsetfetch.Response{}
+	what := ""
+	for _, t := range r.Topics {
+		what += fmt.Sprintf("%s%v", t.Name, t.PartitionIndexes)
+	}
+	err := x.a.ask(ctx, &call{kind: "commits", what: what, apply: func(view) {
+		for _, t := range r.Topics {
+			out := offsetfetch.ResponseTopic{Name: t.Name}
+			for _, p := range t.PartitionIndexes {
+				c, ok := x.a.b.log.commits[commitKey(t.Name, p)]
+				if !ok {
+					c.Offset = -1
+				}
+				out.Partitions = append(out.Partitions, offsetfetch.ResponsePartition{PartitionIndex: p,
+					CommittedOffset: c.Offset, Metadata: c.Metadata})
+			}
+			res.Topics = append(res.Topics, out)
+		}
+	}})
+	return res, err
+}
+
+func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.Response, error) {
+	t := r.Topics[0]
+	p := t.Partitions[0]
+	what := fmt.Sprintf("%s/%d at %d", t.Name, p.PartitionIndex, p.CommittedOffset)
+	err := x.a.ask(ctx, &call{kind: "commit", what: what, isWrite: true, apply: func(view) {
+		key, k := commitKey(t.Name, p.PartitionIndex), x.a.b.log
+		if p.CommittedOffset < k.commits[key].Offset {
+			k.lowered++
+		}
+		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
+		x.a.b.oracle.committed(p.PartitionIndex, k.commits[key])
+	}})
+	return &offsetcommit.Response{Topics: []offsetcommit.ResponseTopic{{Name: t.Name,
+		Partitions: []offsetcommit.ResponsePartition{{PartitionIndex: p.PartitionIndex}}}}}, err
+}
+
+func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Response, error) {
+	t := r.Topics[0]
+	p := t.Partitions[0]
+	var all []logged
+	for {
+		rec, err := p.RecordSet.Records.ReadRecord()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		l := logged{time: rec.Time.UnixMilli(), headers: slices.Clone(rec.Headers)}
+		if l.key, err = protocol.ReadAll(rec.Key); err != nil {
+			return nil, err
+		}
+		if l.value, err = protocol.ReadAll(rec.Value); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	res := produce.ResponsePartition{Partition: p.Partition}
+	err := x.a.ask(ctx, &call{kind: "produce", what: fmt.Sprintf("%s/%d %d records", t.Topic, p.Partition, len(all)),
+		isWrite: true, apply: func(view) {
+			l := x.a.b.log.partition(t.Topic, p.Partition)
+			if l == nil {
+				res.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
+				return
+			}
+			res.BaseOffset = int64(len(l.records))
+			for _, rec := range all {
+				if rec.time <= 0 {
+					rec.time = time.Now().UnixMilli()
+				}
+				l.append(rec)
+				if t.Topic == letters {
+					x.a.b.oracle.letter(&rec)
+				}
+			}
+		}})
+	return &produce.Response{Topics: []produce.ResponseTopic{{Topic: t.Topic,
+		Partitions: []produce.ResponsePartition{res}}}}, err
+}
+
+// fetch answers with some of the records from an offset on, at least one if there is one.
+func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32, out *bytes.Buffer) error {
+	t := r.Topics[0]
+	p := t.Partitions[0]
+	code, end, set := kafkago.Error(0), int64(0), []byte(nil)
+	l := x.a.b.log.partition(t.Topic, p.Partition)
+	err := x.a.ask(ctx, &call{kind: "fetch", what: fmt.Sprintf("%s/%d from %d", t.Topic, p.Partition, p.FetchOffset),
+		isReady: func() bool { return l == nil || p.FetchOffset != int64(len(l.records)) },
+		apply: func(v view) {
+			if l == nil {
+				code = kafkago.UnknownTopicOrPartition
+				return
+			}
+			end = int64(len(l.records))
+			if p.FetchOffset < 0 || p.FetchOffset > end {
+				code = kafkago.OffsetOutOfRange
+				return
+			}
+			for _, rec := range l.records[p.FetchOffset:min(end, p.FetchOffset+int64(max(1, v.few)))] {
+				set = append(set, rec.batch...)
+			}
+		}})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && l != nil {
+		err, end = nil, int64(len(l.records)) // a broker that has nothing answers so
+	}
+	if err != nil {
+		return err
+	}
+	body := binary.BigEndian.AppendUint32(nil, uint32(correlation))
+	body = binary.BigEndian.AppendUint32(body, 0) // throttled
+	body = binary.BigEndian.AppendUint32(body, 1)
+	body = binary.BigEndian.AppendUint16(body, uint16(len(t.Topic)))
+	body = append(body, t.Topic...)
+	body = binary.BigEndian.AppendUint32(body, 1)
+	body = binary.BigEndian.AppendUint32(body, uint32(p.Partition))
+	body = binary.BigEndian.AppendUint16(body, uint16(code))
+	body = binary.BigEndian.AppendUint64(body, uint64(end))
+	body = binary.BigEndian.AppendUint64(body, uint64(end))
+	body = binary.BigEndian.AppendUint64(body, 0) // the first offset
+	body = binary.BigEndian.AppendUint32(body, 0) // no aborted transaction
+	body = binary.BigEndian.AppendUint32(body, uint32(len(set)))
+	body = append(body, set...)
+	_ = binary.Write(out, binary.BigEndian, uint32(len(body)))
+	_, _ = out.Write(body)
+	return nil
+}

@@ -1,0 +1,95 @@
+package box_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+)
+
+// slot is an ingester's place: an ordinal, which one process has as a rule, and two where one is believed to be dead.
+type slot struct {
+	ordinal int
+	lives   []*ingester // that are alive, the newest last
+	births  int
+}
+
+// ingester is one life of an ingester.
+type ingester struct {
+	*actor
+	in      *ingest.Ingester
+	stopped bool // it was asked to end, and may still be at it
+}
+
+// startIngester starts a process in a slot. A settled one stores all it has soon.
+func (b *box) startIngester(s *slot, settled bool) {
+	p := b.profile
+	s.births++
+	a := b.newActor(fmt.Sprintf("ingest%d.%d", s.ordinal, s.births))
+	nonce := uint64(a.number) << 32
+	cfg := ingest.Config{
+		Config: worker.Config{Register: true, Past: -1, Hold: p.hold, JournalEvery: p.journalEvery, MaxWrites: p.writes,
+			CommitEvery: time.Second + 7*time.Microsecond, CatalogEvery: p.catalogEvery, Limits: p.limits, FairAfter: -1,
+			Nonce: func() uint64 { nonce++; return nonce }},
+		Kafka: a.cluster(), Topics: []string{topic}, DeadLetters: letters,
+		Assign:     fmt.Sprintf("%d/%d", s.ordinal, len(b.slots)),
+		UseJournal: "on", DrainBudget: 2 * time.Second, WatchEvery: 5*time.Second + 11*time.Microsecond,
+		Now: a.now, Logger: a.logger(),
+	}
+	if !p.journal {
+		cfg.UseJournal = "off"
+	}
+	if settled {
+		cfg.Hold, cfg.JournalEvery = time.Second, time.Second
+	}
+	var in *ingest.Ingester
+	run := func(ctx context.Context) {
+		if err := in.Run(ctx); err != nil {
+			b.fail("%s ended: %v", a.name, err)
+		}
+	}
+	stores := ingest.Stores{Chunks: chunks{a}, Directory: a.directory(run), Catalog: pages{a},
+		Streams: control.NewStreams(documents{a}), DeadLetters: ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(letters))}
+	var err error
+	in, err = ingest.New(cfg, stores)
+	if err != nil {
+		panic(err)
+	}
+	b.mu.Lock()
+	s.lives = append(s.lives, &ingester{actor: a, in: in})
+	b.mu.Unlock()
+	b.event("box", "start", a.name, "")
+}
+
+// bury removes a life from its slot.
+func (b *box) bury(s *slot, i int) *ingester {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := s.lives[i]
+	s.lives = append(s.lives[:i:i], s.lives[i+1:]...)
+	return x
+}
+
+// actIngester kills an ingester, ends one, or starts one although another may live.
+func (b *box) actIngester() {
+	s := b.slots[b.rnd.IntN(len(b.slots))]
+	switch n := len(s.lives); {
+	case n == 0:
+		b.startIngester(s, false)
+	case n > 1 || b.rnd.IntN(3) > 0:
+		i := b.rnd.IntN(n)
+		x := b.bury(s, i)
+		if b.rnd.IntN(3) == 0 {
+			b.event("box", "stop", x.name, "")
+			x.end() // it writes, commits and leaves
+			return
+		}
+		b.event("box", "kill", x.name, "")
+		b.die(x.actor)
+	default:
+		b.startIngester(s, false)
+	}
+}

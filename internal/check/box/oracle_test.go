@@ -1,0 +1,278 @@
+package box_test
+
+import (
+	"fmt"
+	"sync"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest/ingesttest"
+	"binnacle/internal/kafka"
+	"binnacle/internal/store"
+	"binnacle/internal/stream/deadletter"
+	"binnacle/internal/telemetry"
+)
+
+// series names one value: a series and an instant.
+type series struct {
+	tenant, device, labels, metric string
+	time                           int64
+}
+
+// version is one value of a series and instant, of those that were acknowledged.
+type version struct {
+	number int64 // counts what was acknowledged
+	offset int64
+	value  telemetry.Value
+}
+
+// oracle is a plain map of what the log has acknowledged.
+type oracle struct {
+	b *box
+
+	mu       sync.Mutex // guards below
+	number   int64
+	versions map[series][]version
+	byDevice map[string][]series // in the order in which they came
+	refused  map[place]string
+	letters  map[place]int
+	stored   map[ingesttest.Series]telemetry.Value
+	through  map[ingesttest.Series]store.Source
+	checked  map[int32]int64 // by partition, the offset below which all was found in the store
+	expected map[int32][]expected
+	readings int // accepted ones
+}
+
+// place is where a record stands in the log.
+type place struct {
+	partition int32
+	offset    int64
+}
+
+// expected is what a record must leave in the store.
+type expected struct {
+	series []ingesttest.Series
+}
+
+func newOracle(b *box) *oracle {
+	return &oracle{b: b, versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
+		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
+		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{}}
+}
+
+func (o *oracle) acknowledged() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.number
+}
+
+// produced takes the readings of a record that the log has acknowledged; with a reason it must be refused.
+func (o *oracle) produced(at place, readings []telemetry.Reading, refused string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var x expected
+	if refused != "" {
+		o.refused[at] = refused
+	} else {
+		o.readings += len(readings)
+		for _, r := range readings {
+			for _, f := range r.Fields {
+				o.number++
+				s := series{r.Tenant, r.Device, string(r.Labels.AppendKey(nil)), f.Metric, r.Time}
+				if o.versions[s] == nil {
+					o.byDevice[r.Device] = append(o.byDevice[r.Device], s)
+				}
+				o.versions[s] = append(o.versions[s], version{o.number, at.offset, f.Value})
+				x.series = append(x.series, ingesttest.Series{Device: s.device, Labels: s.labels, Metric: s.metric, Time: s.time})
+			}
+		}
+	}
+	o.expected[at.partition] = append(o.expected[at.partition], x)
+}
+
+// letter takes a dead letter.
+func (o *oracle) letter(rec *logged) {
+	headers := make([]kafka.Header, len(rec.headers))
+	for i, h := range rec.headers {
+		headers[i] = kafka.Header(h)
+	}
+	l, ok := deadletter.Parse(rec.key, rec.value, headers)
+	if !ok {
+		o.b.fail("a dead letter can't be read: %s", rec.value)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := place{l.Partition, l.Offset}
+	if o.letters[at]++; o.refused[at] == "" {
+		o.b.fail("record %d of partition %d was refused for %s: %s", l.Offset, l.Partition, l.Reason, l.Detail)
+	}
+}
+
+// created takes a chunk that is stored.
+func (o *oracle) created(device string, doc []byte) {
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		o.b.fail("a chunk can't be read: %v", err)
+		return
+	}
+	frame, err := c.Frame(nil)
+	if err != nil {
+		o.b.fail("a chunk can't be read: %v", err)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ingesttest.Merge(o.stored, o.through, device, store.Source{Stream: c.Header.ID.Stream,
+		Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
+}
+
+// committed holds I1: what lies below a committed offset is in a chunk, or in a dead letter.
+func (o *oracle) committed(partition int32, c kafka.Committed) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for at := o.checked[partition]; at < c.Offset; at++ {
+		for _, s := range o.expected[partition][at].series {
+			if o.through[s].Through < at {
+				o.b.fail("offset %d of partition %d is committed, and %v of record %d is not stored, but %v", c.Offset, partition,
+					s, at, o.through[s])
+				return
+			}
+		}
+		if p := (place{partition, at}); o.refused[p] != "" && o.letters[p] == 0 {
+			o.b.fail("offset %d of partition %d is committed, and record %d, which is refused, has no dead letter", c.Offset,
+				partition, at)
+			return
+		}
+		o.checked[partition] = at + 1
+	}
+}
+
+// compare holds what a complete answer promises: everything that was acknowledged when it began, if it is strict, what
+// a complete answer has shown before, and nothing that was not produced.
+func (o *oracle) compare(q *querier, asked question, got map[series]telemetry.Value, begun int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	devices := asked.Devices
+	if devices == nil {
+		devices = o.b.devicesOf(asked.Tenant)
+	}
+	if asked.isLatest {
+		o.compareLatest(q, asked, got, begun, devices)
+		return
+	}
+	seen := 0
+	for _, device := range devices {
+		for _, s := range o.byDevice[device] {
+			if !asked.Range.Contains(s.time) {
+				continue
+			}
+			v, ok := got[s]
+			if ok {
+				seen++
+			}
+			o.compareOne(q, asked, s, v, ok, begun)
+		}
+	}
+	if seen != len(got) {
+		for s := range got {
+			if o.versions[s] == nil {
+				o.b.fail("%s: a complete answer to %s has %v, which nobody sent", q.name, asked, s)
+				return
+			}
+		}
+		o.b.fail("%s: a complete answer to %s has values of others", q.name, asked)
+	}
+}
+
+// compareOne holds one value of a complete answer.
+func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Value, ok bool, begun int64) {
+	owed := q.shown[s]
+	for _, x := range o.versions[s] {
+		if asked.Strict && x.number <= begun {
+			owed = max(owed, x.number)
+		}
+	}
+	if !ok {
+		if owed > 0 {
+			o.b.fail("%s: a complete answer to %s lacks %v", q.name, asked, s)
+		}
+		return
+	}
+	for _, x := range o.versions[s] {
+		if x.value == v {
+			if x.number < owed {
+				o.b.fail("%s: a complete answer to %s has an old value of %v: version %d, and %d is owed", q.name, asked, s,
+					x.number, owed)
+			}
+			q.shown[s] = max(q.shown[s], x.number)
+			return
+		}
+	}
+	o.b.fail("%s: a complete answer to %s has %v for %v, which nobody sent", q.name, asked, v, s)
+}
+
+// compareLatest holds a complete answer with the newest value of each series: none is older than the newest that is
+// owed.
+func (o *oracle) compareLatest(q *querier, asked question, got map[series]telemetry.Value, begun int64,
+	devices []string) {
+	type one struct{ device, labels, metric string }
+	answered := map[one]int64{}
+	for s, v := range got {
+		if o.versions[s] == nil || !asked.Range.Contains(s.time) {
+			o.b.fail("%s: a complete answer to %s has %v, which nobody sent", q.name, asked, s)
+			return
+		}
+		o.compareOne(q, asked, s, v, true, begun)
+		answered[one{s.device, s.labels, s.metric}] = s.time + 1
+	}
+	for _, device := range devices {
+		for _, s := range o.byDevice[device] {
+			owed := q.shown[s] > 0 || asked.Strict && o.versions[s][0].number <= begun
+			if at := answered[one{s.device, s.labels, s.metric}]; owed && asked.Range.Contains(s.time) && at <= s.time {
+				o.b.fail("%s: a complete answer to %s has nothing as new as %v", q.name, asked, s)
+				return
+			}
+		}
+	}
+}
+
+// String describes a question.
+func (q question) String() string {
+	kind := "readings"
+	if q.isLatest {
+		kind = "latest"
+	}
+	return fmt.Sprintf("%s of %s %v from %d to %d, strict %t", kind, q.Tenant, q.Devices, q.Range.From, q.Range.To,
+		q.Strict)
+}
+
+// settled holds, at the end, that the store has what was acknowledged, each once, and each refused record a dead
+// letter.
+func (o *oracle) settled() {
+	stored := o.b.stores.Stored()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s, all := range o.versions {
+		key := ingesttest.Series{Device: s.device, Labels: s.labels, Metric: s.metric, Time: s.time}
+		if v, ok := stored[key]; !ok || v != all[len(all)-1].value {
+			o.b.fail("at the end the store has %v for %v instead of %v (found %t)", v, s, all[len(all)-1].value, ok)
+			return
+		}
+	}
+	if len(stored) != len(o.versions) {
+		o.b.fail("at the end the store has %d values instead of %d", len(stored), len(o.versions))
+	}
+	for at, why := range o.refused {
+		if o.letters[at] == 0 {
+			o.b.fail("record %d of partition %d (%s) has no dead letter", at.offset, at.partition, why)
+		}
+	}
+	readings := 0
+	for _, h := range o.b.stores.Headers() {
+		readings += h.Readings
+	}
+	if readings != o.readings {
+		o.b.fail("at the end chunks have %d readings, and %d were accepted", readings, o.readings)
+	}
+	o.b.stores.CheckChains()
+}

@@ -1,0 +1,238 @@
+package box_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/stream/topics"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+)
+
+// querier is one life of a querier, with a client that asks one question after another.
+type querier struct {
+	*actor
+	q     *query.Querier
+	rnd   *rand.Rand
+	shown map[series]int64 // by what complete answers have shown: the number of the version
+}
+
+// startQuerier starts a querier and its client.
+func (b *box) startQuerier() {
+	b.births++
+	a := b.newActor(fmt.Sprintf("query.%d", b.births))
+	q := &querier{actor: a, rnd: rand.New(rand.NewPCG(b.opts.seed, uint64(a.number))), shown: map[series]int64{}}
+	set, err := topics.Parse([]string{topic}, letters)
+	if err != nil {
+		panic(err)
+	}
+	q.q, err = query.New(query.Config{Reader: chunks{a}, Heads: heads{a}, Log: a.cluster().Sources(set), Topics: set,
+		Directory: a.directory(q.client), Catalog: pages{a}, Timeout: 30 * time.Second, Now: a.now, Logger: a.logger()})
+	if err != nil {
+		panic(err)
+	}
+	b.queriers = append(b.queriers, q)
+	b.event("box", "start", a.name, "")
+}
+
+// client asks one question after another.
+func (q *querier) client(ctx context.Context) {
+	for ctx.Err() == nil {
+		q.think(ctx)
+		q.askOnce(ctx)
+	}
+}
+
+// think waits before the next question.
+func (q *querier) think(ctx context.Context) {
+	timer := time.NewTimer(pick(q.rnd, time.Millisecond, q.b.profile.think))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// question is what a client asks for.
+type question struct {
+	query.Request
+	isLatest bool
+}
+
+// askOnce asks one question, and compares a complete answer with the oracle.
+func (q *querier) askOnce(ctx context.Context) {
+	asked := q.question()
+	got, res, begun, err := q.answer(ctx, asked)
+	if err != nil || !res.Complete {
+		return
+	}
+	q.b.oracle.compare(q, asked, got, begun)
+}
+
+// question picks a question.
+func (q *querier) question() (out question) {
+	b := q.b
+	out.Tenant = b.tenants[q.rnd.IntN(len(b.tenants))]
+	if q.rnd.IntN(2) == 0 {
+		out.Devices = []string{b.devicesOf(out.Tenant)[q.rnd.IntN(b.profile.devices)]}
+	}
+	today := telemetry.DayOf(time.Now().UnixMilli())
+	out.Range = telemetry.Range{From: (today - telemetry.Day(q.rnd.IntN(3))).Start(), To: (today + 1).End()}
+	if q.rnd.IntN(3) == 0 {
+		out.Range.From = time.Now().Add(-pick(q.rnd, time.Second, 48*time.Hour)).UnixMilli()
+	}
+	if q.rnd.IntN(3) == 0 {
+		out.Range.To = out.Range.From + int64(pick(q.rnd, time.Second, 48*time.Hour)/time.Millisecond)
+	}
+	out.Strict = q.rnd.IntN(2) == 0
+	out.Descending = q.rnd.IntN(4) == 0
+	out.isLatest = q.rnd.IntN(6) == 0
+	return out
+}
+
+// answer asks a question, and returns the values, and how much had been acknowledged when it began.
+func (q *querier) answer(ctx context.Context, asked question) (got map[series]telemetry.Value, res query.Result,
+	begun int64, err error) {
+	begun, got = q.b.oracle.acknowledged(), map[series]telemetry.Value{}
+	take := func(s series, v telemetry.Value) {
+		if _, twice := got[s]; twice {
+			q.b.fail("%s: an answer to %+v has %v twice", q.name, asked, s)
+		}
+		got[s] = v
+	}
+	if asked.isLatest {
+		res, err = q.q.Latest(ctx, asked.Request, func(l query.Last) error {
+			take(series{asked.Tenant, l.Device, string(l.Labels.AppendKey(nil)), l.Metric, l.Time}, l.Value)
+			return nil
+		})
+		return got, res, begun, err
+	}
+	res, err = q.q.Readings(ctx, asked.Request, func(r query.Row) error {
+		for _, f := range r.Values {
+			take(series{asked.Tenant, r.Device, string(r.Labels.AppendKey(nil)), f.Metric, r.Time}, f.Value)
+		}
+		return nil
+	})
+	return got, res, begun, err
+}
+
+// heads is how an actor reaches the ingesters: store.Heads.
+type heads struct{ a *actor }
+
+// targets returns the ingesters that are known: those that live, some of those that only believe so, and the newest one
+// of a slot although it is dead.
+func (h heads) targets() (all []*ingester) {
+	b := h.a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, s := range b.slots {
+		if len(s.lives) == 0 {
+			all = append(all, nil)
+		}
+		for k, x := range s.lives {
+			if k == len(s.lives)-1 || b.sum>>(8*i+k)&1 == 0 {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// gather asks all ingesters at once, and joins what they answer in their order.
+func gather[T any](ctx context.Context, h heads, what string, ask func(x *ingester) ([]T, error)) ([]T, error) {
+	targets := h.targets()
+	answers, errs := make([][]T, len(targets)), make([]error, len(targets))
+	var asked sync.WaitGroup
+	for i, x := range targets {
+		asked.Go(func() { answers[i], errs[i] = askHead(ctx, h, x, what, ask) })
+	}
+	asked.Wait()
+	var out []T
+	silent := store.SilentHeads{All: len(targets)}
+	for i := range targets {
+		if out = append(out, answers[i]...); errs[i] != nil {
+			silent.Silent++
+		}
+	}
+	if silent.Silent > 0 {
+		errs = append(errs, &silent)
+	}
+	return out, errors.Join(errs...)
+}
+
+func askHead[T any](ctx context.Context, h heads, x *ingester, what string,
+	ask func(x *ingester) ([]T, error)) ([]T, error) {
+	if x == nil {
+		return nil, errLost
+	}
+	if err := h.a.ask(ctx, &call{kind: "heads", what: x.name + " " + what, apply: func(view) {}}); err != nil {
+		return nil, err
+	}
+	if x.dead() {
+		return nil, errLost
+	}
+	out, err := ask(x)
+	if err != nil {
+		return out, err
+	}
+	return out, h.a.ask(ctx, &call{kind: "heads", what: x.name + " answers " + what, apply: func(view) {}})
+}
+
+func (a *actor) dead() bool {
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	return a.isDead
+}
+
+// Heads implements store.Heads.
+func (h heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	return gather(ctx, h, fmt.Sprintf("%s %v %d-%d", r.Tenant, r.Devices, r.Range.From, r.Range.To),
+		func(x *ingester) ([]store.PartitionHead, error) {
+			all, err := x.in.Heads(ctx, r)
+			for i := range all {
+				all[i].Rows = x.whileAlive(all[i].Rows)
+			}
+			return all, err
+		})
+}
+
+// whileAlive yields rows until the ingester is dead.
+func (x *ingester) whileAlive(rows iter.Seq2[store.HeadRows, error]) iter.Seq2[store.HeadRows, error] {
+	return func(yield func(store.HeadRows, error) bool) {
+		for r, err := range rows {
+			if x.dead() {
+				yield(store.HeadRows{}, errLost)
+				return
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Devices implements store.Heads.
+func (h heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
+	return gather(ctx, h, "devices of "+r.Tenant, func(x *ingester) ([]store.HeadDevice, error) {
+		return x.in.Devices(ctx, r)
+	})
+}
+
+// CatalogUpdates implements store.Heads.
+func (h heads) CatalogUpdates(ctx context.Context, tenant string) (out store.HeadUpdates, err error) {
+	all, err := gather(ctx, h, "updates of "+tenant, func(x *ingester) ([]store.HeadUpdates, error) {
+		u, err := x.in.CatalogUpdates(ctx, tenant)
+		return []store.HeadUpdates{u}, err
+	})
+	for _, u := range all {
+		out.Devices = append(out.Devices, u.Devices...)
+		out.Version += u.Version
+	}
+	return out, err
+}

@@ -1,0 +1,103 @@
+package box_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	boxSeed     = flag.Uint64("box.seed", 1, "seed of the first run of TestBox, 0 for a random one")
+	boxRuns     = flag.Int("box.runs", 12, "runs of TestBox, 0 for as many as fit into -box.duration")
+	boxDuration = flag.Duration("box.duration", time.Minute, "how long TestBox goes on without -box.runs")
+	boxEvents   = flag.Int("box.events", 3000, "events of a run after which nothing more is disturbed")
+	boxTwice    = flag.Bool("box.twice", true, "make each run twice, and compare")
+	boxCores    = flag.Int("box.cores", 1, "processes that make runs, each with seeds of its own")
+	boxStory    = flag.Bool("box.story", false, "print every event")
+)
+
+// TestBox makes runs, each twice: the same seed gives the same run.
+func TestBox(t *testing.T) {
+	seed := *boxSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1 << 48)
+	}
+	if *boxCores > 1 {
+		onCores(t, seed)
+		return
+	}
+	fmt.Printf("seed %d\n", seed)
+	begun, sum, disturbed, runs := time.Now(), fnv.New64a(), 0, 0
+	for ; *boxRuns == 0 && time.Since(begun) < *boxDuration || runs < *boxRuns; runs++ {
+		opts := options{seed: seed + uint64(runs), until: *boxEvents}
+		if *boxStory {
+			opts.trace = func(line string) { fmt.Println(line) }
+		}
+		r := run(t, opts)
+		disturbed += r.disturbed
+		fmt.Fprintf(sum, "%x", r.hash)
+		switch {
+		case r.failure != "":
+			t.Errorf("seed %d: %s\n%s", opts.seed, r.failure, story(t, opts, r))
+		case *boxTwice && run(t, opts).hash != r.hash:
+			t.Errorf("seed %d: two runs differ: %s", opts.seed, difference(t, opts))
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	fmt.Printf("runs %d, calls that did not plainly succeed %d\nhash %016x\n", runs, disturbed, sum.Sum64())
+}
+
+// onCores makes runs in several processes, since one process lets one goroutine run at a time.
+func onCores(t *testing.T, seed uint64) {
+	var running sync.WaitGroup
+	for i := range *boxCores {
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestBox$", "-test.timeout", "0", fmt.Sprintf("-box.seed=%d",
+			seed+uint64(i)<<32), fmt.Sprintf("-box.runs=%d", *boxRuns), fmt.Sprintf("-box.duration=%s", *boxDuration),
+			fmt.Sprintf("-box.events=%d", *boxEvents), fmt.Sprintf("-box.twice=%t", *boxTwice))
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				fmt.Println(lines.Text())
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// difference says where two runs of a seed differ first.
+func difference(t *testing.T, opts options) string {
+	var before []string
+	for range 20 {
+		var lines []string
+		opts.trace = func(line string) { lines = append(lines, line) }
+		run(t, opts)
+		for i := range min(len(lines), len(before)) {
+			if lines[i] != before[i] {
+				from := max(0, i-12)
+				return fmt.Sprintf("\n%s\n\nor\n\n%s\n", strings.Join(before[from:min(len(before), i+4)], "\n"),
+					strings.Join(lines[i:min(len(lines), i+4)], "\n"))
+			}
+		}
+		before = lines
+	}
+	return "not again in 20 runs"
+}

@@ -1,0 +1,109 @@
+package box_test
+
+import (
+	"context"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+)
+
+func (b *box) context() context.Context { return context.Background() }
+
+// The most that may pass until everything is stored, committed and complete once nothing fails any more.
+const (
+	settleWithin = 30 * time.Minute
+	settleEvents = 60_000
+)
+
+// settle ends all disturbance, and holds what must hold then.
+func (b *box) settle() {
+	b.settling = true
+	if b.failed() {
+		return
+	}
+	b.event("box", "settle", "", "")
+	for _, s := range b.slots {
+		for len(s.lives) > 0 {
+			b.bury(s, 0).end()
+		}
+		b.startIngester(s, true)
+	}
+	b.profile.pace = time.Second
+	if b.await("everything is committed", b.allCommitted) {
+		b.oracle.settled()
+	}
+	if b.failed() {
+		return
+	}
+	b.startQuerier() // with nothing in its caches
+	for _, q := range b.queriers {
+		b.finalQuestions(q)
+	}
+}
+
+// await lets things happen until something holds, within the bounds.
+func (b *box) await(what string, holds func() bool) bool {
+	begun, first := time.Now(), b.events
+	for !b.failed() {
+		b.quiet()
+		if holds() {
+			return true
+		}
+		if time.Since(begun) > settleWithin || b.events-first > settleEvents {
+			b.fail("it is not so within %s and %d events that %s", time.Since(begun), b.events-first, what)
+			return false
+		}
+		b.step()
+	}
+	return false
+}
+
+func (b *box) allCommitted() bool {
+	for i, l := range b.log.topics[topic] {
+		if b.log.commits[commitKey(topic, int32(i))].Offset != int64(len(l.records)) {
+			return false
+		}
+	}
+	return true
+}
+
+// finalQuestions holds that a querier's strict answer is complete soon, and right.
+func (b *box) finalQuestions(q *querier) {
+	for _, tenant := range b.tenants {
+		today := telemetry.DayOf(time.Now().UnixMilli())
+		asked := question{Request: query.Request{Tenant: tenant, Strict: true,
+			Range: telemetry.Range{From: (today - 4).Start(), To: (today + 1).End()}}}
+		var last string
+		isComplete := false
+		done := false
+		q.start(func(ctx context.Context) {
+			for ctx.Err() == nil && !isComplete {
+				got, res, begun, err := q.answer(ctx, asked)
+				if isComplete = err == nil && res.Complete; isComplete {
+					b.oracle.compare(q, asked, got, begun)
+				}
+				q.think(ctx)
+			}
+			done = true
+			b.stir()
+		})
+		b.await("a strict answer is complete: "+last, func() bool { return done })
+	}
+}
+
+// finish ends all actors.
+func (b *box) finish() {
+	for _, a := range b.actors {
+		b.die(a)
+	}
+	b.mu.Lock()
+	for _, c := range b.pending {
+		if !c.isOrphan {
+			c.answer <- errDead
+		}
+	}
+	b.pending = nil
+	b.mu.Unlock()
+	b.running.Wait()
+}

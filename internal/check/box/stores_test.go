@@ -1,0 +1,290 @@
+package box_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/sharding"
+)
+
+// What an actor sees of the store: the fakes of the contracts, asked when the seed says so.
+type (
+	documents struct{ a *actor } // control.Documents and control.Feed
+	pages     struct{ a *actor } // control.Catalog
+	chunks    struct{ a *actor } // store.Writer, Reader, Deleter, Replacer, HeaderReader
+	rollups   struct{ a *actor } // store.RollupWriter
+)
+
+// without returns a context that does not end: the store does what it was sent.
+func without(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+// answer asks the store, and returns what do has found, or why there is no answer.
+func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.Context, v view) (T, error)) (T, error) {
+	var found T
+	var err error
+	c.apply = func(v view) {
+		a.b.view = v
+		found, err = do(without(ctx), v)
+		a.b.view = view{}
+	}
+	if lost := a.askStore(ctx, c); lost != nil {
+		var none T
+		return none, lost
+	}
+	return found, err
+}
+
+// Create implements control.Documents.
+func (d documents) Create(ctx context.Context, doc control.Document) (string, error) {
+	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID, isWrite: true},
+		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Create(ctx, doc) })
+}
+
+// Replace implements control.Documents.
+func (d documents) Replace(ctx context.Context, doc control.Document) (string, error) {
+	return answer(ctx, d.a, &call{kind: "replace", what: doc.Kind + "/" + doc.ID, isWrite: true},
+		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Replace(ctx, doc) })
+}
+
+// found is a document, or that there is none.
+type found struct {
+	control.Document
+	ok bool
+}
+
+// Read implements control.Documents.
+func (d documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
+	f, err := answer(ctx, d.a, &call{kind: "read", what: kind + "/" + id}, func(ctx context.Context, _ view) (f found,
+		err error) {
+		f.Document, f.ok, err = d.a.b.stores.Docs.Read(ctx, kind, id)
+		return f, err
+	})
+	return f.Document, f.ok, err
+}
+
+// List implements control.Documents.
+func (d documents) List(ctx context.Context, kind string) ([]control.Document, error) {
+	return answer(ctx, d.a, &call{kind: "list", what: kind}, func(ctx context.Context, _ view) ([]control.Document,
+		error) {
+		return d.a.b.stores.Docs.List(ctx, kind)
+	})
+}
+
+// changes are what a feed answers.
+type changes struct {
+	docs []control.Document
+	mark string
+}
+
+// Changes implements control.Feed.
+func (d documents) Changes(ctx context.Context, mark string, since time.Time) ([]control.Document, string, error) {
+	c, err := answer(ctx, d.a, &call{kind: "changes", what: "since " + mark}, func(ctx context.Context, _ view) (c changes,
+		err error) {
+		c.docs, c.mark, err = d.a.b.stores.Docs.Changes(ctx, mark, since)
+		return c, err
+	})
+	return c.docs, c.mark, err
+}
+
+// nothing is the answer of a write.
+type nothing struct{}
+
+// Create implements control.Catalog.
+func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error {
+	_, err := answer(ctx, p.a, &call{kind: "create", what: "page " + tenant + "/" + id, isWrite: true},
+		func(ctx context.Context, _ view) (nothing, error) {
+			return nothing{}, p.a.b.stores.Catalog.Create(ctx, tenant, id, doc)
+		})
+	return err
+}
+
+// Pages implements control.Catalog.
+func (p pages) Pages(ctx context.Context, tenant string, since int64) ([]control.PageInfo, error) {
+	return answer(ctx, p.a, &call{kind: "pages", what: fmt.Sprintf("%s since %d", tenant, since)},
+		func(ctx context.Context, _ view) ([]control.PageInfo, error) {
+			return p.a.b.stores.Catalog.Pages(ctx, tenant, since)
+		})
+}
+
+// page is a page of the catalog.
+type page struct {
+	id  string
+	doc []byte
+}
+
+// Read implements control.Catalog.
+func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error {
+	all, err := answer(ctx, p.a, &call{kind: "read", what: fmt.Sprintf("%d pages of %s", len(ids), tenant)},
+		func(ctx context.Context, _ view) (all []page, err error) {
+			err = p.a.b.stores.Catalog.Read(ctx, tenant, ids, func(id string, doc []byte) error {
+				all = append(all, page{id, bytes.Clone(doc)})
+				return nil
+			})
+			return all, err
+		})
+	for _, one := range all {
+		if err := yield(one.id, one.doc); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// Delete implements control.Catalog.
+func (p pages) Delete(ctx context.Context, tenant, id string) error {
+	_, err := answer(ctx, p.a, &call{kind: "delete", what: "page " + tenant + "/" + id, isWrite: true},
+		func(ctx context.Context, _ view) (nothing, error) {
+			return nothing{}, p.a.b.stores.Catalog.Delete(ctx, tenant, id)
+		})
+	return err
+}
+
+func keyed(k sharding.Key, id string) string {
+	return k.Container + " " + k.TenantShard + "/" + k.Device + " " + id
+}
+
+// Create implements store.Writer.
+func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	doc = bytes.Clone(doc)
+	return answer(ctx, s.a, &call{kind: "create", what: keyed(key, id), isWrite: true},
+		func(ctx context.Context, _ view) (store.Receipt, error) {
+			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
+			if err == nil {
+				s.a.b.oracle.created(key.Device, doc)
+			}
+			return r, err
+		})
+}
+
+// Read implements store.Writer.
+func (s chunks) Read(ctx context.Context, key sharding.Key, id, session string) ([]byte, store.Receipt, error) {
+	doc, err := answer(ctx, s.a, &call{kind: "read", what: keyed(key, id)}, func(ctx context.Context, v view) ([]byte,
+		error) {
+		if v.stale {
+			return nil, store.ErrNotFound
+		}
+		doc, _, err := s.a.b.stores.Chunks.Read(ctx, key, id, session)
+		return doc, err
+	})
+	return doc, store.Receipt{}, err
+}
+
+// Last implements store.Writer.
+func (s chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
+	tail, err := answer(ctx, s.a, &call{kind: "last", what: keyed(key, fmt.Sprint(chain))}, func(ctx context.Context,
+		_ view) (store.Tail, error) {
+		tail, _, err := s.a.b.stores.Chunks.Last(ctx, key, chain)
+		return tail, err
+	})
+	return tail, store.Receipt{}, err
+}
+
+// DeleteChunk implements store.Deleter.
+func (s chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
+	return answer(ctx, s.a, &call{kind: "delete", what: keyed(key, id), isWrite: true},
+		func(ctx context.Context, _ view) (store.Receipt, error) {
+			return s.a.b.stores.Chunks.DeleteChunk(ctx, key, id)
+		})
+}
+
+// ReplaceChunk implements store.Replacer.
+func (s chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
+	doc = bytes.Clone(doc)
+	return answer(ctx, s.a, &call{kind: "replace", what: keyed(old.Key, old.ID), isWrite: true},
+		func(ctx context.Context, _ view) (store.Receipt, error) {
+			return s.a.b.stores.Chunks.ReplaceChunk(ctx, old, doc)
+		})
+}
+
+// scanned is what a scan has found.
+type scanned struct {
+	usage store.Usage
+	docs  [][]byte
+}
+
+// keep keeps copies of the documents of a scan.
+func (s *scanned) keep(doc []byte) error {
+	s.docs = append(s.docs, bytes.Clone(doc))
+	return nil
+}
+
+// lend yields the documents of a scan.
+func (s *scanned) lend(ctx context.Context, charge func(float64) error, yield func([]byte) error) error {
+	if charge != nil {
+		if err := charge(s.usage.RUs); err != nil {
+			return err
+		}
+	}
+	for _, doc := range s.docs {
+		if err := yield(doc); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scan implements store.Reader.
+func (s chunks) Scan(ctx context.Context, q store.Scan, yield func(doc []byte) error) (store.Usage, error) {
+	charge := q.Charge
+	q.Charge = nil
+	what := fmt.Sprintf("%s %v %d-%d %v %d %d %t", keyed(q.Key, ""), q.Devices, q.Range.From, q.Range.To, q.Windows,
+		q.Since, q.Before, q.Descending)
+	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, _ view) (out scanned,
+		err error) {
+		out.usage, err = s.a.b.stores.Chunks.Scan(ctx, q, out.keep)
+		return out, err
+	})
+	if err == nil {
+		err = out.lend(ctx, charge, yield)
+	}
+	return out.usage, err
+}
+
+// Headers implements store.HeaderReader.
+func (s chunks) Headers(ctx context.Context, q store.HeaderScan, yield func(header []byte) error) (store.Usage, error) {
+	charge := q.Charge
+	q.Charge = nil
+	out, err := answer(ctx, s.a, &call{kind: "headers", what: fmt.Sprintf("%s %s %s/%s", q.Container, q.Day, q.Tenant,
+		q.Device)}, func(ctx context.Context, _ view) (out scanned, err error) {
+		out.usage, err = s.a.b.stores.Chunks.Headers(ctx, q, out.keep)
+		return out, err
+	})
+	if err == nil {
+		err = out.lend(ctx, charge, yield)
+	}
+	return out.usage, err
+}
+
+// hookStores makes the fakes show what the replica that was picked shows.
+func (b *box) hookStores() {
+	b.stores.Chunks.Now, b.stores.Chunks.Expiry = time.Now, true
+	b.stores.Chunks.Behind = func() time.Duration { return b.view.lag }
+	b.stores.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind == storetest.Last && b.view.hide > 0 {
+			return &storetest.Fault{Hide: b.view.hide}
+		}
+		return nil
+	}
+	b.stores.Docs.Lagging = func(string) bool { return b.view.stale }
+	b.stores.Catalog.Now = time.Now
+}
+
+var (
+	_ control.Catalog    = pages{}
+	_ control.Documents  = documents{}
+	_ control.Feed       = documents{}
+	_ store.Writer       = chunks{}
+	_ store.Reader       = chunks{}
+	_ store.Replacer     = chunks{}
+	_ store.HeaderReader = chunks{}
+	_                    = catalog.Entry{}
+)
