@@ -247,6 +247,39 @@ func TestCacheSharesReads(t *testing.T) {
 	})
 }
 
+// An answer from what another query has read is held against what heads know to be stored, too: a replica that lags
+// makes both incomplete.
+func TestCacheSharedReadMayLackChunks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 1, 2)
+		w.Now = w.Now.Add(10 * time.Minute)
+		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: 1 << 40, Owner: 1})
+		last := w.Store.Documents()[2]
+		q := newQuerier(t, w, func(c *query.Config) {
+			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+				time.Sleep(time.Second)
+				return w.Store.Scan(ctx, s, func(doc []byte) error {
+					if c, err := chunk.Parse(doc); err != nil || c.Header.ID.String() == last.ID {
+						return err
+					}
+					return yield(doc)
+				})
+			})
+		})
+		r := query.Request{Tenant: "acme", Range: lastHour(), Metrics: []string{"x"}}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				lines, res := seriesOf(t, q, r)
+				require.Len(t, lines, 1)
+				require.NotEmpty(t, res.Incomplete)
+			})
+		}
+		all.Wait()
+	})
+}
+
 // The query that reads for others may end: one of them reads then. And the store is not read for nobody.
 func TestCacheSharedReadSurvivesCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

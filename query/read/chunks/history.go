@@ -140,7 +140,7 @@ func (q *Query) EstimateSeeks(e *piece.Estimate, seeks int) { e.Add(0, SeekCost(
 
 // EstimateRead adds the expected cost of a range of a target's chunks, parts of which may be known.
 func (q *Query) EstimateRead(e *piece.Estimate, t plan.Target, r telemetry.Range) {
-	for _, w := range q.r.windowsFor(t, q.Request.Metrics, r) {
+	for _, w := range q.windowsFor(t, r) {
 		if w.Since > 0 {
 			q.EstimateSeeks(e, seeks(t)+1)
 		} else {

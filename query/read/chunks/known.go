@@ -2,7 +2,6 @@ package chunks
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -27,32 +26,31 @@ const (
 // Read reads the chunks of a target that may have rows in r, as a scan does, but asks the store only for chunks stored
 // since the last read. It is safe for any number of callers.
 func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take func(*piece.Piece) error) error {
-	if q.r.cfg.Room == nil || t.Devices != nil {
+	var found foundRange
+	var err error
+	if q.keeps(t) {
+		if found, err = q.find(ctx, t, r); err != nil {
+			return err
+		}
+	}
+	if found.known == nil {
 		q.Notes.noteInexact()
 		return q.scan(ctx, t, r, take)
 	}
 	q.Account.Visit(t.Key)
-	k, found, err := q.find(ctx, t, r)
-	switch {
-	case errors.Is(err, errLongerRead):
-		q.Notes.noteInexact()
-		return q.scan(ctx, t, r, take)
-	case err != nil:
-		return err
-	}
-	q.Notes.add(k, &found)
+	q.Notes.add(found)
 	reused := 0
 	defer func() {
 		q.Account.Add(piece.Stats{Cached: reused})
 		q.r.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
-	for _, s := range found.all {
+	for _, s := range found.within(r) {
 		q.Notes.Expire(s.expires)
 		h := &s.chunk.Header
 		if q.View.Hides(h.Device, h.ID.Day) {
 			continue
 		}
-		if s.load != found.load {
+		if s.load != found.paid {
 			reused++
 		}
 		p, err := q.Account.OfChunk(s.chunk, s)
@@ -66,39 +64,50 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 	return nil
 }
 
-// find returns the chunks of a target that may have rows in r, as of a moment after the call.
-func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (*known, foundChunks, error) {
-	all := q.r.rangesOf(t, q.Request.Metrics)
-	asked := q.r.loads.Add(1)
-	wide := q.r.widen(r)
-	k := all.find(wide, asked)
-	if found, ok := q.standing(k, r); ok {
-		return k, found, nil
+// keeps reports whether what is read of a target is kept.
+func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devices == nil }
+
+// foundRange is a range that was known, or was read.
+type foundRange struct {
+	*known
+	paid uint64    // the number of the load that the query has made for it; 0 for none
+	due  time.Time // the store must be asked again then; zero if it was asked
+}
+
+// find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
+func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
+	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
+	if k := all.find(wide); q.stands(k, t, r) {
+		return foundRange{known: k, due: k.note.Load().Due()}, nil
 	}
-	if err := k.acquire(ctx, r); err != nil {
-		return nil, foundChunks{}, err
+	q.isAsking.Store(true)
+	if ok, err := all.wait(ctx, r); !ok {
+		return out, err
 	}
-	defer k.release(r)
-	load := uint64(0)
-	if k.load < asked || !contains(k.r, r) || !k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) {
-		// No other query has read it since.
-		if err := q.load(ctx, k, t, wide); err != nil {
-			if k.asOf == 0 { // others may ask for less of it
-				k.extend(telemetry.Range{})
-			}
-			return nil, foundChunks{}, err
-		}
-		load = k.paid
+	defer all.leave(r)
+	k := all.find(wide)
+	if k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && k.load > q.asked && contains(k.r, r) { // it was read meanwhile
+		return foundRange{known: k}, nil
 	}
-	return k, foundChunks{all: k.within(r), load: load, changes: k.changes, date: k.date}, nil
+	next, err := q.load(ctx, k, t, wide)
+	if err != nil {
+		return out, err
+	}
+	q.r.cfg.Room.Put(q.r.rangesKey(t, q.Request.Metrics), all, all.replace(k, next.known))
+	return next, nil
+}
+
+func (r *Reader) rangesKey(t plan.Target, metrics []string) rangesKey {
+	return rangesKey{t.Key, kept.Names(metrics)}
 }
 
 // rangesOf returns the ranges of a key.
 func (r *Reader) rangesOf(t plan.Target, metrics []string) *ranges {
-	key := rangesKey{t.Key, kept.Names(metrics)}
-	return r.cfg.Room.GetOrMake(key, int64(len(key.metrics)), func(i *kept.Item) any {
-		return &ranges{key: key.Key, room: r.cfg.Room, item: i}
-	}).(*ranges)
+	key := r.rangesKey(t, metrics)
+	if all, ok := r.cfg.Room.Get(key, math.MaxInt64); ok {
+		return all.(*ranges)
+	}
+	return r.cfg.Room.GetOrPut(key, &ranges{turn: make(chan struct{}, 1)}, int64(len(key.metrics))).(*ranges)
 }
 
 // widen returns the range to read for a range.
@@ -110,77 +119,69 @@ func (r *Reader) widen(of telemetry.Range) telemetry.Range {
 	return of
 }
 
-// windowsFor returns the scans that a read of r would make. A range that is being read counts as known.
-func (r *Reader) windowsFor(t plan.Target, metrics []string, of telemetry.Range) []store.Window {
-	if r.cfg.Room == nil || t.Devices != nil {
-		return []store.Window{{Range: of}}
+// windowsFor returns the scans that a read of r would make.
+func (q *Query) windowsFor(t plan.Target, r telemetry.Range) []store.Window {
+	if q.keeps(t) {
+		k := q.r.rangesOf(t, q.Request.Metrics).find(r)
+		if k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) {
+			return k.windows(r, false)
+		}
 	}
-	k := r.rangesOf(t, metrics).find(of, 0)
-	switch {
-	case k == nil:
-		return []store.Window{{Range: of}}
-	case !k.tryAcquire():
-		return []store.Window{{Range: of, Since: 1}}
-	}
-	defer func() { <-k.reading }()
-	out, _ := k.windows(of, k.isKnown(r.cfg.Now(), r.cfg.RoomAge))
-	return out
+	return []store.Window{{Range: r}}
 }
 
 // Stands reports whether all that a range of a target has is known, and the store need not be asked (rule R8).
 func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
-	if q.r.cfg.Room == nil || t.Devices != nil {
-		return false
-	}
-	k := q.r.rangesOf(t, q.Request.Metrics).find(r, 0)
-	if k == nil {
-		return false
-	}
-	_, ok := q.standing(k, r)
-	return ok
+	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), t, r)
 }
 
-// standing returns what a known range has of r, if the store need not be asked (rule R8).
-func (q *Query) standing(k *known, r telemetry.Range) (out foundChunks, ok bool) {
-	if !k.tryAcquire() { // another query reads it
-		return out, false
-	}
-	defer func() { <-k.reading }()
-	if !contains(k.r, r) || !k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) || !heads.ExpiresLate(k.expires, k.date) {
-		return out, false
-	}
-	if !q.Heads.Stored.Stands(&k.note, func(l *heads.Later) bool { return l.IsExplained(r, k.date) || q.hasAll(k, l) }) {
-		return out, false
-	}
-	return foundChunks{all: k.within(r), load: math.MaxUint64, changes: k.changes, date: k.date, due: k.note.Due()}, true
+// stands reports whether a known range has all of r, and the store need not be asked (rule R8).
+func (q *Query) stands(k *known, t plan.Target, r telemetry.Range) bool {
+	return k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && contains(k.r, r) && heads.ExpiresLate(k.expires, k.date) &&
+		q.Heads.Stored.Stands(k.note.Load(), func(l *heads.Later) bool {
+			return l.IsExplained(r, k.date) || q.hasAll(k, t.Key, l)
+		})
 }
 
 // hasAll reports whether a known range has all chunks of a later tail that its key can have.
-func (q *Query) hasAll(k *known, l *heads.Later) bool {
-	ours := sharding.Key{Container: k.of.key.Container, TenantShard: k.of.key.TenantShard}
+func (q *Query) hasAll(k *known, key sharding.Key, l *heads.Later) bool {
+	key.Device = ""
 	first, last := l.Numbers()
 	for n := first; n <= last; n++ {
 		at := q.View.Tenant.Placement.Key(l.Device, l.Day, n)
 		at.Device = ""
 		id := chunk.ID{Day: l.Day, Stream: l.Stream, Partition: l.Partition, Number: n}
-		if at == ours && k.stored[chunkRef{l.Device, id.String()}] == nil {
+		if at == key && k.stored[chunkRef{l.Device, id.String()}] == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// load reads until all of r is known. The caller has acquired the range. An error changes nothing.
-func (q *Query) load(ctx context.Context, k *known, t plan.Target, r telemetry.Range) error {
+// load reads all of r and of a known range, nil for none. The caller has the turn.
+func (q *Query) load(ctx context.Context, before *known, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	number, now := q.r.loads.Add(1), q.r.cfg.Now()
-	isKnown := k.isKnown(now, q.r.cfg.RoomAge)
-	windows, next := k.windows(r, isKnown)
-	isPart := isKnown && q.Request.Order != piece.Unordered && next == k.r
-	if isPart { // an answer that is streamed reads many short ranges, and leaves no basis
-		windows = []store.Window{{Range: r, Since: k.asOf}}
+	next := &known{number: number, r: r, read: now, load: number, date: math.MaxInt64}
+	next.note.Store(&heads.Note{})
+	if before != nil {
+		next.number = before.number
+		next.note.Store(before.note.Load())
 	}
-	isMore := !isKnown || next != k.r
-	note, date := q.Heads.Stored.Note(&k.note, isMore), int64(math.MaxInt64)
+	windows, isKnown := []store.Window{{Range: r}}, before.isKnown(now, q.r.cfg.RoomAge)
+	if isKnown {
+		isNew := before.load > q.asked
+		windows, next.read = before.windows(r, isNew), before.read
+		next.r = telemetry.Range{From: min(before.r.From, r.From), To: max(before.r.To, r.To)}
+		if isNew {
+			next.load, next.date = before.load, before.date
+		}
+	}
+	isMore := !isKnown || next.r != before.r
+	isPart := !isMore && q.Request.Order != piece.Unordered
+	if isPart { // an answer that is streamed reads many short ranges, and leaves no basis
+		windows = []store.Window{{Range: r, Since: before.asOf}}
+	}
+	note := q.Heads.Stored.Note(next.note.Load(), isMore)
 	found := make(map[chunkRef]*knownChunk)
 	var held []*piece.Piece
 	defer func() {
@@ -188,64 +189,55 @@ func (q *Query) load(ctx context.Context, k *known, t plan.Target, r telemetry.R
 			p.Release()
 		}
 	}()
+	key := any(q.r.rangesKey(t, q.Request.Metrics))
 	for _, w := range windows {
-		if at, ok := q.foundNothing(nothingKey{Key: t.Key}, []store.Window{w}, &note); ok {
-			date = min(date, at)
-			continue
-		}
-		before := len(held)
-		usage, gone, err := q.scanSince(ctx, t, w, func(p *piece.Piece) error {
+		scan := store.Scan{Range: w.Range, Since: w.Since}
+		date, gone, err := q.scanNew(ctx, nothingKey{Key: t.Key}, t, scan, &note, func(p *piece.Piece) error {
 			held = append(held, p)
 			found[chunkRef{p.Device, p.Chunk.Header.ID.String()}] = &knownChunk{chunk: p.Chunk,
-				expires: Expiry(&p.Chunk.Header), of: k, load: number}
+				expires: Expiry(&p.Chunk.Header), load: number, room: q.r.cfg.Room, key: key}
 			return nil
 		})
 		if err != nil {
-			return err
+			return out, err
 		}
 		if gone {
-			k.put(nil, true)
-			k.asOf, k.changes = 0, k.changes.With(kept.Always)
-			return nil
+			next.put(before, make(map[chunkRef]*knownChunk), true)
+			next.changes, next.date = next.changes.With(kept.Always), 0
+			return foundRange{known: next, paid: number}, nil
 		}
-		if date = min(date, max(usage.Date.UnixMilli(), 0)); len(held) == before {
-			q.noteNothing(nothingKey{Key: t.Key}, []store.Window{w}, usage.Date)
-		}
+		next.date = min(next.date, max(date, 0))
 	}
 	q.r.documents.WithLabelValues("miss").Add(float64(len(found)))
-	k.changes = k.changes.With(k.put(found, !isKnown))
-	k.paid, k.date = number, date
+	next.put(before, found, !isKnown)
 	if isPart { // the rest is known as of an earlier load
-		return nil
+		next.asOf, next.load = before.asOf, before.load
+		return foundRange{known: next, paid: number}, nil
 	}
-	k.load, k.asOf = number, 0
-	if date > 0 { // else the time is unknown, and the next load reads everything
-		k.asOf = max(date/1000-int64(heads.Margin.Seconds()), 1)
-	}
-	if !isKnown {
-		k.read = now
+	if next.date > 0 { // else the time is unknown, and the next load reads everything
+		next.asOf = max(next.date/1000-int64(heads.Margin.Seconds()), 1)
 	}
 	if isMore { // else nothing is known any less
-		k.note = note.WithoutCounts()
+		less := note.WithoutCounts()
+		next.note.Store(&less)
 	}
-	k.extend(next)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.loaded = append(q.loaded, loaded{k, number, note})
-	return nil
+	q.loaded = append(q.loaded, loaded{next, note})
+	return foundRange{known: next, paid: number}, nil
+}
+
+// loaded is a range that a query has read, and the note of it if it lacks nothing.
+type loaded struct {
+	*known
+	complete heads.Note
 }
 
 // Confirm notes of the ranges that were loaded that they lack nothing (rule R4). It is called when all was read.
 func (q *Query) Confirm() {
-	if !q.Heads.Stored.Counts() {
-		return
-	}
-	for _, l := range q.loaded {
-		if l.tryAcquire() { // else another query reads it
-			if l.known.load == l.load {
-				l.known.note = l.note
-			}
-			<-l.reading
+	if q.Heads.Stored.Counts() {
+		for _, l := range q.loaded {
+			l.note.Store(&l.complete)
 		}
 	}
 }
@@ -267,31 +259,38 @@ type nothing struct {
 	note    heads.Note
 }
 
-// noteNothing notes for queries for other metrics that a scan for what is new has found nothing.
-func (q *Query) noteNothing(key nothingKey, windows []store.Window, date time.Time) {
-	if at := date.UnixMilli(); q.Heads.Stored.Counts() && windows[0].Since > 0 && at > 0 {
-		q.r.cfg.Room.Put(key, &nothing{windows, at, q.Heads.Stored.Note(&heads.Note{}, true)}, 0)
-	}
-}
-
-// foundNothing reports whether a scan for what is new need not be made, because one for other metrics has found nothing
-// a moment ago, and nothing became known to be stored since (rule R8). It returns the date of that scan. By the note
-// the store may have to be asked each time.
-func (q *Query) foundNothing(key nothingKey, windows []store.Window, note *heads.Note) (date int64, ok bool) {
-	v, ok := q.r.cfg.Room.Get(key, sameMoment)
-	if !ok || windows[0].Since == 0 || q.Account.IsExplained() || q.Heads.Stored.IsUnsettled(note) {
-		return 0, false
-	}
-	n := v.(*nothing)
-	if len(windows) != len(n.windows) || !q.Heads.Stored.IsSame(&n.note) {
-		return 0, false
+// covers reports whether windows can have nothing that a scan has not found.
+func (n *nothing) covers(windows []store.Window) bool {
+	if len(windows) != len(n.windows) {
+		return false
 	}
 	for i, w := range windows {
 		if w.Since < n.windows[i].Since || !contains(n.windows[i].Range, w.Range) {
-			return 0, false
+			return false
 		}
 	}
-	return n.date, true
+	return true
+}
+
+// scanNew makes a scan, unless it asks for what is new and one for other metrics has found nothing there a moment ago,
+// and nothing became known to be stored since (rule R8). By the note the store may have to be asked each time. It
+// returns the service's date of the scan in ms since 1970 UTC, below 1 if that is not known, and whether the container
+// is gone.
+func (q *Query) scanNew(ctx context.Context, key nothingKey, t plan.Target, scan store.Scan, note *heads.Note,
+	take func(*piece.Piece) error) (date int64, gone bool, err error) {
+	windows, room := scan.AllWindows(), q.r.cfg.Room
+	if v, ok := room.Get(key, sameMoment); ok && windows[0].Since > 0 && !q.Account.IsExplained() {
+		n := v.(*nothing)
+		if n.covers(windows) && q.Heads.Stored.IsSame(&n.note) && !q.Heads.Stored.IsUnsettled(note) {
+			return n.date, false, nil
+		}
+	}
+	usage, gone, err := q.scanTarget(ctx, t, scan, take)
+	date = usage.Date.UnixMilli()
+	if err == nil && usage.Documents == 0 && windows[0].Since > 0 && date > 0 && q.Heads.Stored.Counts() {
+		room.Put(key, &nothing{windows, date, q.Heads.Stored.Note(&heads.Note{}, true)}, 0)
+	}
+	return date, gone, err
 }
 
 // ScanWindows scans several ranges, each for chunks stored since its second.
@@ -303,13 +302,6 @@ func (q *Query) ScanWindows(ctx context.Context, t plan.Target, w []store.Window
 
 // ScanNew scans as ScanWindows does, but asks nothing if another query has found nothing there a moment ago.
 func (q *Query) ScanNew(ctx context.Context, t plan.Target, w []store.Window, take func(*piece.Piece) error) error {
-	key := nothingKey{t.Key, w[0].Since}
-	if _, ok := q.foundNothing(key, w, &q.Kept); ok {
-		return nil
-	}
-	usage, _, err := q.scanTarget(ctx, t, store.Scan{Windows: w}, take)
-	if err == nil && usage.Documents == 0 {
-		q.noteNothing(key, w, usage.Date)
-	}
+	_, _, err := q.scanNew(ctx, nothingKey{t.Key, w[0].Since}, t, store.Scan{Windows: w}, &q.Kept, take)
 	return err
 }

@@ -42,14 +42,14 @@ func (n *Notes) Expire(at int64) {
 }
 
 // add notes which chunks of a range were known. Of several reads of a range the first counts, which saw the least.
-func (n *Notes) add(k *known, found *foundChunks) {
+func (n *Notes) add(found foundRange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ranges == nil {
 		n.ranges = make(map[uint64]kept.Changes)
 	}
-	if n.ranges[k.number] == nil {
-		n.ranges[k.number] = found.changes
+	if n.ranges[found.number] == nil {
+		n.ranges[found.number] = found.changes
 	}
 	n.date = max(n.date, found.date)
 	if !found.due.IsZero() && (n.due.IsZero() || found.due.Before(n.due)) {

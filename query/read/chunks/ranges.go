@@ -2,10 +2,10 @@ package chunks
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"binnacle/binning/chunk"
@@ -29,38 +29,29 @@ type rangesKey struct {
 	metrics      string // their names
 }
 
-// ranges are the known ranges of a key, each with the columns of the same metrics.
+// ranges are the known ranges of a key, each with the columns of the same metrics. One query at a time reads the store
+// for them.
 type ranges struct {
-	key  sharding.Key
-	room *kept.Room
-	item *kept.Item
+	turn chan struct{} // a lock that a context can end: the query that has it may replace ranges
 
-	mu  sync.Mutex // guards below
-	all []*known   // the one that was used last in front
+	mu    sync.Mutex        // guards below
+	queue []telemetry.Range // ranges of the queries that have the turn or wait for it
+	all   []*known          // the one that was used last in front
 }
 
 // known is a range of a key with all its chunks that were stored before a moment. What is known of one range says
-// nothing about another range.
+// nothing about another range. It does not change, but for its note.
 type known struct {
-	of     *ranges
-	number uint64 // no other range has it
-
-	// Guarded by of.mu.
+	number  uint64 // the same in a range and in what takes its place
 	r       telemetry.Range
-	queue   []telemetry.Range // ranges of the queries that read it or wait to
-	bytes   int64
-	dropped bool
-
-	reading chan struct{} // a lock that a context can end; it guards what follows
-	asOf    int64         // s since 1970 UTC, by the service's clock; 0: nothing is known
-	read    time.Time     // the start of the last read of the whole range
+	asOf    int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
+	read    time.Time // the start of the last read of the whole range
 	stored  map[chunkRef]*knownChunk
 	changes kept.Changes // versions of stored
 	date    int64        // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
 	expires int64        // the first expiry of a stored chunk
-	load    uint64       // number of the last load
-	paid    uint64       // the same, also of a load of a part
-	note    heads.Note   // the last complete answer's (rule R4)
+	load    uint64       // number of the load that read the whole range up to date
+	note    atomic.Pointer[heads.Note]
 }
 
 type chunkRef struct{ device, id string }
@@ -68,18 +59,17 @@ type chunkRef struct{ device, id string }
 // knownChunk is a chunk that was read. Only its frame changes.
 type knownChunk struct {
 	chunk   *chunk.Chunk
-	expires int64 // ms since 1970 UTC: from then on the service may have removed it
-	load    uint64
-	of      *known
+	expires int64  // ms since 1970 UTC: from then on the service may have removed it
+	load    uint64 // that has read it
+	room    *kept.Room
+	key     any // in the room
 
-	mu      sync.Mutex // guards below
-	frame   *chunk.Frame
-	removed bool // its range has dropped it
+	mu    sync.Mutex // guards below
+	frame *chunk.Frame
 }
 
-// find returns the known range that has all of r, or else at least half of it and can be made longer. If no range
-// fits, find adds an empty one, unless the number for it is 0: then it returns nil.
-func (s *ranges) find(r telemetry.Range, number uint64) *known {
+// find returns the known range that has all of r, or else at least half of it and can be made longer, nil for none.
+func (s *ranges) find(r telemetry.Range) *known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	best, most := -1, length(r)/2
@@ -89,159 +79,113 @@ func (s *ranges) find(r telemetry.Range, number uint64) *known {
 			best, most = i, part
 		}
 	}
-	var k *known
-	switch {
-	case best >= 0:
-		k = s.all[best]
-		s.all = slices.Delete(s.all, best, best+1)
-	case number == 0:
+	if best < 0 {
 		return nil
-	default:
-		k = &known{of: s, number: number, r: r, reading: make(chan struct{}, 1), stored: make(map[chunkRef]*knownChunk)}
 	}
-	if s.all = slices.Insert(s.all, 0, k); len(s.all) > maxRanges {
-		s.drop(s.all[maxRanges])
-	}
+	k := s.all[best]
+	copy(s.all[1:best+1], s.all[:best])
+	s.all[0] = k
 	return k
 }
 
-// drop drops a range. A query that is reading it finishes with the chunks that it has. The caller holds mu.
-func (s *ranges) drop(k *known) {
-	i := slices.Index(s.all, k)
-	s.all = slices.Delete(s.all, i, i+1)
-	s.room.Grow(s.item, -k.bytes)
-	k.bytes, k.dropped = 0, true
-}
-
-// extend changes the range that is known, and drops others that lie in it.
-func (k *known) extend(r telemetry.Range) {
-	k.of.mu.Lock()
-	defer k.of.mu.Unlock()
-	k.r = r
-	for _, other := range slices.Clone(k.of.all) {
-		if other != k && len(other.queue) == 0 && contains(r, other.r) {
-			k.of.drop(other)
+// replace puts a range in the place of an older one, and of others that lie in it. It returns about how much memory all
+// ranges take. The caller has the turn.
+func (s *ranges) replace(old, next *known) (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := slices.DeleteFunc(s.all, func(k *known) bool { return k == old || contains(next.r, k.r) })
+	s.all = slices.Insert(rest, 0, next)
+	s.all = s.all[:min(len(s.all), maxRanges)]
+	for _, k := range s.all {
+		for _, c := range k.stored {
+			bytes += c.bytes()
 		}
 	}
-}
-
-// grow adds to what a range takes in the room. With ifFree it does not where something would have to be evicted.
-func (k *known) grow(bytes int64, ifFree bool) bool {
-	k.of.mu.Lock()
-	defer k.of.mu.Unlock()
-	if k.dropped || ifFree && !k.of.room.GrowIfFree(k.of.item, bytes) {
-		return false
-	}
-	k.bytes += bytes
-	if !ifFree {
-		k.of.room.Grow(k.of.item, bytes)
-	}
-	return true
+	return bytes
 }
 
 func length(r telemetry.Range) int64 { return r.To - r.From }
 
 func contains(r, part telemetry.Range) bool { return r.From <= part.From && r.To >= part.To }
 
-// errLongerRead says that a much longer range is being read, or will be before: a scan is faster.
-var errLongerRead = errors.New("a longer range is being read")
-
-// acquire waits until the range may be read and changed, for a query of r.
-func (k *known) acquire(ctx context.Context, r telemetry.Range) error {
-	k.of.mu.Lock()
-	if slices.ContainsFunc(k.queue, func(other telemetry.Range) bool { return length(other) > longer*length(r) }) {
-		k.of.mu.Unlock()
-		return errLongerRead
+// wait waits for the turn, for a query of r. It returns false at once if a much longer range is being read, or will be
+// before: a scan is faster. With true and no error the caller leaves.
+func (s *ranges) wait(ctx context.Context, r telemetry.Range) (ok bool, err error) {
+	s.mu.Lock()
+	if slices.ContainsFunc(s.queue, func(other telemetry.Range) bool { return length(other) > longer*length(r) }) {
+		s.mu.Unlock()
+		return false, nil
 	}
-	k.queue = append(k.queue, r)
-	k.of.mu.Unlock()
+	s.queue = append(s.queue, r)
+	s.mu.Unlock()
 	select {
-	case k.reading <- struct{}{}:
-		return nil
+	case s.turn <- struct{}{}:
+		return true, nil
 	case <-ctx.Done():
-		k.leave(r)
-		return ctx.Err()
+		s.unqueue(r)
+		return false, ctx.Err()
 	}
 }
 
-// release ends what acquire has begun.
-func (k *known) release(r telemetry.Range) {
-	k.leave(r)
-	<-k.reading
+// leave ends the turn.
+func (s *ranges) leave(r telemetry.Range) {
+	s.unqueue(r)
+	<-s.turn
 }
 
-func (k *known) leave(r telemetry.Range) {
-	k.of.mu.Lock()
-	defer k.of.mu.Unlock()
-	if i := slices.Index(k.queue, r); i >= 0 {
-		k.queue = slices.Delete(k.queue, i, i+1)
-	}
-}
-
-// tryAcquire begins what acquire does, unless the query would have to wait.
-func (k *known) tryAcquire() bool {
-	select {
-	case k.reading <- struct{}{}:
-		return true
-	default:
-		return false
-	}
+func (s *ranges) unqueue(r telemetry.Range) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.queue, r)
+	s.queue = slices.Delete(s.queue, i, i+1)
 }
 
 // isKnown reports whether the range is known and must not be read again as a whole.
 func (k *known) isKnown(now time.Time, age time.Duration) bool {
-	return k.asOf > 0 && now.Sub(k.read) < age
+	return k != nil && k.asOf > 0 && now.Sub(k.read) < age
 }
 
-// windows returns the scans after which all of r is known, and the range that is known then. The scans ask for chunks
-// stored since asOf in the known range and for everything outside it, or for everything in r.
-func (k *known) windows(r telemetry.Range, isKnown bool) (out []store.Window, next telemetry.Range) {
-	if !isKnown {
-		return []store.Window{{Range: r}}, r
-	}
-	next = telemetry.Range{From: min(k.r.From, r.From), To: max(k.r.To, r.To)}
+// windows returns the scans after which all of r and of the known range is known. They ask for everything outside the
+// known range, and there for chunks stored since asOf, unless it is as new as it has to be.
+func (k *known) windows(r telemetry.Range, isNew bool) (out []store.Window) {
 	for _, w := range []store.Window{
-		{Range: telemetry.Range{From: next.From, To: k.r.From}},
+		{Range: telemetry.Range{From: r.From, To: k.r.From}},
 		{Range: k.r, Since: k.asOf},
-		{Range: telemetry.Range{From: k.r.To, To: next.To}},
+		{Range: telemetry.Range{From: k.r.To, To: r.To}},
 	} {
-		if !w.Range.Empty() {
+		if !w.Range.Empty() && !(isNew && w.Since > 0) {
 			out = append(out, w)
 		}
 	}
-	return out, next
+	return out
 }
 
-// put puts in what a load found, and returns the first instant of a chunk that has come or gone. After a load of
-// everything a chunk that was not found is gone from the store. One with the ETag of the known chunk is that (rule R7),
-// and keeps its decoded rows.
-func (k *known) put(found map[chunkRef]*knownChunk, everything bool) (changed int64) {
-	changed = kept.Never
-	grown := int64(0)
-	for id, s := range k.stored {
-		next := found[id]
-		switch {
-		case next != nil && next.chunk.ETag() != "" && next.chunk.ETag() == s.chunk.ETag():
-			found[id] = s
-		case next != nil || everything:
-			grown -= s.remove()
-			changed = min(changed, s.chunk.Header.From)
-			delete(k.stored, id)
+// put sets what is stored: what a load has found, and what was known before. A found chunk with the ETag of the known
+// one is that (rule R7), and keeps its decoded rows. After a load of everything a chunk that was not found is gone.
+func (k *known) put(before *known, found map[chunkRef]*knownChunk, everything bool) {
+	k.stored, k.changes, k.expires = found, nil, math.MaxInt64
+	changed := int64(kept.Never)
+	if before != nil {
+		k.changes = before.changes
+		for id, s := range before.stored {
+			next := found[id]
+			switch {
+			case next != nil && next.chunk.ETag() != "" && next.chunk.ETag() == s.chunk.ETag():
+				found[id] = s
+			case next != nil || everything:
+				changed = min(changed, s.chunk.Header.From)
+			default:
+				found[id] = s
+			}
 		}
 	}
-	k.expires = math.MaxInt64
 	for id, s := range found {
-		if k.stored[id] == nil {
-			k.stored[id] = s
-			grown += piece.ChunkBytes(s.chunk)
+		if before == nil || before.stored[id] != s {
 			changed = min(changed, s.chunk.Header.From)
 		}
-	}
-	for _, s := range k.stored {
 		k.expires = min(k.expires, s.expires)
 	}
-	k.grow(grown, false)
-	return changed
+	k.changes = k.changes.With(changed)
 }
 
 // within returns the chunks that may have rows in r and have not expired.
@@ -262,11 +206,10 @@ func Expiry(h *chunk.Header) int64 {
 	return h.Cut + 1000*int64(h.TTL)
 }
 
-// remove notes that a chunk is no longer known, and returns how many bytes it took.
-func (s *knownChunk) remove() int64 {
+// bytes returns how many bytes the chunk takes, with its decoded rows.
+func (s *knownChunk) bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.removed = true
 	n := piece.ChunkBytes(s.chunk)
 	if s.frame != nil {
 		n += piece.FrameBytes(*s.frame)
@@ -283,24 +226,8 @@ func (s *knownChunk) Decode() (chunk.Frame, error) {
 		return *s.frame, nil
 	}
 	f, err := s.chunk.Frame(nil)
-	if err == nil && !s.removed && s.of.grow(piece.FrameBytes(f), true) {
+	if err == nil && s.room.GrowIfFree(s.key, piece.FrameBytes(f)) {
 		s.frame = &f
 	}
 	return f, err
-}
-
-// foundChunks is chunks of a range, as of one load.
-type foundChunks struct {
-	all     []*knownChunk
-	load    uint64 // 0 if another query has paid for it
-	changes kept.Changes
-	date    int64
-	due     time.Time // the store must be asked again then
-}
-
-// loaded is a range that a query has read, and what heads had counted before.
-type loaded struct {
-	*known
-	load uint64
-	note heads.Note
 }

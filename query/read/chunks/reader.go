@@ -36,7 +36,7 @@ type Reader struct {
 	cfg       Config
 	history   *scanHistory
 	seen      sync.Map               // names of containers in which documents were found
-	loads     atomic.Uint64          // loads that have begun, and queries that have asked for one
+	loads     atomic.Uint64          // loads and queries that have begun
 	documents *prometheus.CounterVec // nil without a room
 }
 
@@ -61,18 +61,21 @@ type Query struct {
 	MissingChunks []MissingChunks // chunks that the store lacks, a part of Missing
 
 	r      *Reader
+	asked  uint64      // number of the query among loads: later ones began after its heads were read
 	tails  heads.Tails // nil until they are needed
 	reread int         // devices and days that were read again
 	days   int         // days in the next window
 	oneDay bool        // windows of more than a day have turned out too large
 
+	isAsking atomic.Bool // a range was read whose chunks no note explains: rule R4 has to show that none is missing
+
 	mu     sync.Mutex // guards below
 	loaded []loaded
 }
 
-// Query begins to read chunks for a query.
+// Query begins to read chunks for a query, once its heads were read.
 func (r *Reader) Query(s Sources) *Query {
-	q := &Query{Sources: s, r: r, days: daysOfMonth}
+	q := &Query{Sources: s, r: r, asked: r.loads.Add(1), days: daysOfMonth}
 	if q.Notes.Expires = s.Heads.Expires; s.Request.Early {
 		q.days = 1
 	}

@@ -16,28 +16,14 @@ import (
 // scan reads the chunks of a target that may have rows in r. It is safe for any number of callers. An error of take
 // ends it and is returned as it is; take owns the piece in any case.
 func (q *Query) scan(ctx context.Context, t plan.Target, r telemetry.Range, take func(*piece.Piece) error) error {
-	_, _, err := q.scanSince(ctx, t, store.Window{Range: r}, take)
+	_, _, err := q.scanTarget(ctx, t, store.Scan{Range: r}, take)
 	return err
 }
 
-// scanSince scans for chunks stored since a second of the service's clock. It reports whether a container is gone that
-// had chunks before.
-func (q *Query) scanSince(ctx context.Context, t plan.Target, w store.Window,
-	take func(*piece.Piece) error) (usage store.Usage, gone bool, err error) {
-	covered := int64(0)
-	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, func(p *piece.Piece) error {
-		covered += p.To - p.From
-		return take(p)
-	})
-	if over := daysOf(w.Range, q.r.cfg.Now().UnixMilli()); err == nil && w.Since == 0 && over > 0 {
-		q.r.history.add(q.Request.Tenant, t, yieldOf(t, usage, over, float64(covered)/telemetry.DayMillis))
-	}
-	return usage, gone, err
-}
-
-// scanTarget makes a scan of a target.
+// scanTarget makes a scan of a target. It reports whether a container is gone that had chunks before.
 func (q *Query) scanTarget(ctx context.Context, t plan.Target, s store.Scan,
 	take func(*piece.Piece) error) (usage store.Usage, gone bool, err error) {
+	covered := int64(0)
 	var own error // take's or charge's error, which Scan returns unchanged
 	q.Account.Visit(t.Key)
 	s.Key, s.Devices, s.Descending = t.Key, t.Devices, q.Request.Order == piece.Descending
@@ -51,6 +37,7 @@ func (q *Query) scanTarget(ctx context.Context, t plan.Target, s store.Scan,
 		case err != nil:
 		case q.View.Tenant.Placement.Holds(t.Key, p.Device, p.Chunk.Header.ID.Day) &&
 			!q.View.Hides(p.Device, p.Chunk.Header.ID.Day):
+			covered += p.To - p.From
 			err = take(p)
 		default: // another epoch has the day, or it is hidden: the chunk is no part of the tenant's data
 			p.Release()
@@ -73,6 +60,9 @@ func (q *Query) scanTarget(ctx context.Context, t plan.Target, s store.Scan,
 	}
 	if usage.Documents > 0 {
 		q.r.seen.Store(t.Container, true)
+	}
+	if over := daysOf(s.Range, q.r.cfg.Now().UnixMilli()); s.Since == 0 && over > 0 {
+		q.r.history.add(q.Request.Tenant, t, yieldOf(t, usage, over, float64(covered)/telemetry.DayMillis))
 	}
 	return usage, false, nil
 }

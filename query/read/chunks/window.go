@@ -101,7 +101,7 @@ func (q *Query) collect(ctx context.Context, parts iter.Seq[plan.Part], seen *Ch
 func (q *Query) Gather(ctx context.Context) error {
 	seen := NewChainCheck(nil)
 	err := q.collect(ctx, q.View.Parts, seen, q.Deliver)
-	if err == nil && q.View.Tenant.Placement != nil && (!q.Heads.Stored.Counts() || len(q.loaded) > 0) {
+	if err == nil && q.View.Tenant.Placement != nil && (!q.Heads.Stored.Counts() || q.isAsking.Load()) {
 		seen.tails = q.Tails()
 		q.Heads.EachKnownChunk(func(device string, id chunk.ID) { seen.Add(device, id) })
 		err = q.Check(ctx, seen, q.Request.Range, q.Deliver)

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// ItemBytes is the memory of an item without its value.
-const ItemBytes = 512
+// itemBytes is the memory of an item without its value.
+const itemBytes = 512
 
 // Room keeps values by key, of types of their own, within a limit of bytes: the one that was used least recently goes
 // first. It is safe for any number of callers. A nil Room keeps nothing.
@@ -28,18 +28,15 @@ type Room struct {
 
 	mu     sync.Mutex // guards below
 	items  map[any]*list.Element
-	recent *list.List // *Item values, the last used one in front
+	recent *list.List // *item values, the last used one in front
 	used   int64      // bytes of all of them
 }
 
-// Item is a value in a room.
-type Item struct {
+// item is a value in a room.
+type item struct {
 	key, value any
 	put        time.Time
-
-	// Guarded by Room.mu.
-	bytes int64
-	gone  bool
+	bytes      int64
 }
 
 // New returns a room of so many bytes, nil unless they are above 0.
@@ -62,95 +59,67 @@ func (r *Room) Get(key any, age time.Duration) (value any, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.items[key]
-	if e == nil || r.now().Sub(e.Value.(*Item).put) >= age {
+	if e == nil || r.now().Sub(e.Value.(*item).put) >= age {
 		return nil, false
 	}
 	r.recent.MoveToFront(e)
-	return e.Value.(*Item).value, true
+	return e.Value.(*item).value, true
 }
 
-// Put sets the value of a key, which is immutable from then on. One that takes more than half of the room is not
-// kept.
+// Put sets the value of a key. A value that takes more than half of the room is not kept.
 func (r *Room) Put(key, value any, bytes int64) {
-	if r == nil {
-		return
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.put(key, value, bytes)
 	}
+}
+
+// GetOrPut returns the value of a key, however old it is, or puts one where there is none.
+func (r *Room) GetOrPut(key, value any, bytes int64) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.items[key]; e != nil {
-		r.remove(e)
+		return e.Value.(*item).value
 	}
-	if bytes += ItemBytes; bytes <= r.limit/2 {
-		r.add(&Item{key: key, value: value, bytes: bytes, put: r.now()})
+	r.put(key, value, bytes)
+	return value
+}
+
+// put does what Put says. The caller holds mu.
+func (r *Room) put(key, value any, bytes int64) {
+	r.remove(r.items[key])
+	if bytes += itemBytes; bytes <= r.limit/2 {
+		r.items[key] = r.recent.PushFront(&item{key, value, r.now(), bytes})
+		r.used += bytes
 	}
-	r.trim()
-}
-
-// GetOrMake returns the value of a key, however old it is, and makes it where there is none. Such a value may change,
-// and reports by Grow how its size changes.
-func (r *Room) GetOrMake(key any, bytes int64, made func(*Item) any) any {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e := r.items[key]; e != nil {
-		r.recent.MoveToFront(e)
-		return e.Value.(*Item).value
-	}
-	i := &Item{key: key, put: r.now(), bytes: bytes + ItemBytes}
-	i.value = made(i)
-	r.add(i)
-	return i.value
-}
-
-// Grow adds to what an item takes, and evicts: the item itself where it takes more than half of the room.
-func (r *Room) Grow(i *Item, bytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !i.gone {
-		if r.resize(i, bytes); i.bytes > r.limit/2 {
-			r.remove(r.items[i.key])
-		}
-	}
-	r.trim()
-}
-
-// GrowIfFree adds to what an item takes, unless something would have to be evicted for that.
-func (r *Room) GrowIfFree(i *Item, bytes int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i.gone || i.bytes+bytes > r.limit/2 || r.used+bytes > r.limit {
-		return false
-	}
-	r.resize(i, bytes)
-	r.bytes.Set(float64(r.used))
-	return true
-}
-
-// add puts an item in front. The caller holds mu.
-func (r *Room) add(i *Item) {
-	r.items[i.key] = r.recent.PushFront(i)
-	r.used += i.bytes
-}
-
-// resize changes what an item takes. The caller holds mu.
-func (r *Room) resize(i *Item, bytes int64) {
-	i.bytes += bytes
-	r.used += bytes
-}
-
-// trim evicts until the room is within its limit. The caller holds mu.
-func (r *Room) trim() {
-	for r.used > r.limit && r.recent.Len() > 0 {
+	for r.used > r.limit {
 		r.remove(r.recent.Back())
 	}
 	r.bytes.Set(float64(r.used))
 }
 
-// remove removes an item. The caller holds mu.
+// GrowIfFree adds to what the value of a key takes, unless the value is gone or something would have to go for that.
+func (r *Room) GrowIfFree(key any, bytes int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.items[key]
+	if e == nil || e.Value.(*item).bytes+bytes > r.limit/2 || r.used+bytes > r.limit {
+		return false
+	}
+	e.Value.(*item).bytes += bytes
+	r.used += bytes
+	r.bytes.Set(float64(r.used))
+	return true
+}
+
+// remove removes an item; nil is none. The caller holds mu.
 func (r *Room) remove(e *list.Element) {
-	i := r.recent.Remove(e).(*Item)
-	delete(r.items, i.key)
-	r.used -= i.bytes
-	i.bytes, i.gone = 0, true
+	if e != nil {
+		i := r.recent.Remove(e).(*item)
+		delete(r.items, i.key)
+		r.used -= i.bytes
+	}
 }
 
 // Names returns a text that differs for other names, whatever they are. It is empty for nil.
