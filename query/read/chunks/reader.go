@@ -67,7 +67,7 @@ type Query struct {
 	days   int         // days in the next window
 	oneDay bool        // windows of more than a day have turned out too large
 
-	isAsking atomic.Bool // a range was read whose chunks no note explains: rule R4 has to show that none is missing
+	isAsking atomic.Bool // a range was read that no note explains: rule R4 has to show that no chunk is missing
 
 	mu     sync.Mutex // guards below
 	loaded []loaded
