@@ -122,7 +122,7 @@ func TestCachedBinsMatchModel(t *testing.T) {
 			}
 			if seed%2 == 0 {
 				hits, misses := headRowsOf(t, registry)
-				require.Greater(t, hits, 3*misses)
+				require.Greater(t, hits, 2*misses)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestCacheKeysAreUnambiguous(t *testing.T) {
 	require.Empty(t, ask("a\x00b"))
 }
 
-// Heads get as many known bins as a request has room for, and of none that nobody has asked for in a long time.
+// Heads get as many known bins as a request has room for, and none of days that nobody has asked for in a long time.
 func TestKnownBinsInHeadRequests(t *testing.T) {
 	w := querytest.New(t, noon)
 	q := newQuerier(t, w, nil)
@@ -215,9 +215,8 @@ func TestKnownBinsInHeadRequests(t *testing.T) {
 		w.Now = w.Now.Add(30 * time.Minute)
 		_, _ = known(6, 7000)
 	}
-	n, today = known(48, 8000)
-	require.Greater(t, n, 3000)
-	require.Equal(t, n, today)
+	n, _ = known(48, 8000)
+	require.Zero(t, n)
 }
 
 // Rows that came a few at a time, of which some lack a metric, are put together as they are.

@@ -46,7 +46,9 @@ func TestMemory(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	limited := func(bytes int64) *query.Querier {
 		registry = prometheus.NewRegistry()
-		return newQuerier(t, w, func(c *query.Config) { c.MemoryBytes, c.Fanout, c.Registerer = bytes, 2, registry })
+		return newQuerier(t, w, func(c *query.Config) {
+			c.MemoryBytes, c.Fanout, c.Registerer, c.CacheBytes = bytes, 2, registry, -1
+		})
 	}
 	want, res := ask(t, limited(64<<20), query.Request{Tenant: "acme", Range: always})
 	require.Len(t, want, 12*6*300)

@@ -143,7 +143,6 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	fresh.infos = res.Warnings
 	keep := known && fresh.basis != nil && !l.again && len(a.hints) == hints && onlyInfos(res.Warnings)
 	if now, ok := a.tagsSum(ctx); keep && ok && now == tags {
-		fresh.basis = fresh.basis.Kept()
 		if n := fresh.bytes(); n <= maxAnswerBytes {
 			a.querier.Kept().Put(key, fresh, n)
 		}

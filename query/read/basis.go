@@ -1,6 +1,8 @@
 package read
 
 import (
+	"maps"
+
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/chunks"
 	"binnacle/query/read/heads"
@@ -23,56 +25,45 @@ type Basis struct {
 	note    heads.Note // the last question to the store
 }
 
-// Kept returns what has to be kept of a basis for ChangedSince.
-func (b *Basis) Kept() *Basis {
-	out := *b
-	out.rows, out.chunks.Ranges = b.rows.Last(), make(map[uint64]kept.Changes, len(b.chunks.Ranges))
-	for number, c := range b.chunks.Ranges {
-		out.chunks.Ranges[number] = c.Last()
-	}
-	return &out
-}
-
 // Bytes returns about how much memory a kept basis takes.
 func (b *Basis) Bytes() int64 {
-	return 512 + 160*int64(len(b.chunks.Ranges)+len(b.targets)+len(b.days))
+	n := 512 + 160*int64(len(b.chunks.Ranges)+len(b.targets)+len(b.days)) + b.rows.Bytes()
+	for _, c := range b.chunks.Ranges {
+		n += c.Bytes()
+	}
+	return n
+}
+
+// continues reports whether an earlier answer can be continued: its range does not begin later, and it is of the same
+// keys and orders of erasure.
+func (b *Basis) continues(earlier *Basis) bool {
+	return earlier.r.From <= b.r.From && earlier.orders == b.orders && maps.Equal(earlier.targets, b.targets)
 }
 
 // ChangedSince returns the first instant of a reading that may be in one of two answers and not in the other, for the
-// range of this one: math.MaxInt64 for none. The earlier one must not begin later.
+// range of this one: kept.Never for none.
 func (b *Basis) ChangedSince(earlier *Basis) int64 {
-	if earlier.r.From > b.r.From || earlier.orders != b.orders || !b.hasTargetsOf(earlier) {
+	if !b.continues(earlier) {
 		return kept.Always
 	}
 	from := min(b.rows.Since(earlier.rows), b.chunks.ChangedSince(&earlier.chunks))
-	for _, pair := range [][2]map[rollups.DayKey]rollups.DaySum{{b.days, earlier.days}, {earlier.days, b.days}} {
-		for of, sum := range pair[0] {
-			if other, ok := pair[1][of]; !ok || other != sum {
+	differ := func(days, others map[rollups.DayKey]rollups.DaySum) {
+		for of, sum := range days {
+			if others[of] != sum {
 				from = min(from, of.Day.Start())
 			}
 		}
 	}
+	differ(b.days, earlier.days)
+	differ(earlier.days, b.days)
 	return from
-}
-
-// hasTargetsOf reports whether two answers are of the same keys.
-func (b *Basis) hasTargetsOf(other *Basis) bool {
-	if len(b.targets) != len(other.targets) {
-		return false
-	}
-	for key := range b.targets {
-		if !other.targets[key] {
-			return false
-		}
-	}
-	return true
 }
 
 // Basis returns what the read was made of, nil if that is not known or the answer is not complete. It is called
 // when Run has returned.
 func (q *Query) Basis() *Basis {
-	made, exact := q.chunks.Notes.Made()
-	if !exact || q.account.Stats().Reread > 0 || !q.hasBasis() {
+	made := q.chunks.Notes.Made()
+	if made.Inexact || q.account.Stats().Reread > 0 || !q.hasBasis() {
 		return nil
 	}
 	b := q.newBasis()
@@ -109,9 +100,8 @@ func (q *Query) keptBasis(earlier *Basis) *Basis {
 	b := q.newBasis()
 	b.chunks, b.days, b.note = earlier.chunks, earlier.days, earlier.note
 	b.chunks.Expires = min(b.chunks.Expires, q.heads.Expires)
-	if earlier.orders != b.orders || earlier.r.From > b.r.From || !b.hasTargetsOf(earlier) ||
-		!heads.ExpiresLate(b.chunks.Expires, b.chunks.Date) ||
-		!q.heads.Stored.Stands(&b.note, func(l *heads.Later) bool { return l.IsExplained(b.r, b.chunks.Date) }) {
+	if !b.continues(earlier) || !heads.ExpiresLate(b.chunks.Expires, b.chunks.Date) ||
+		!q.heads.Stored.Stands(&b.note, b.r) {
 		return nil
 	}
 	return b

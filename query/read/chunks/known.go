@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/heads"
@@ -38,7 +37,7 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 		return q.scan(ctx, t, r, take)
 	}
 	q.Account.Visit(t.Key)
-	q.Notes.add(found)
+	q.Notes.note(func(m *Made) { m.add(found) })
 	reused := 0
 	defer func() {
 		q.Account.Add(piece.Stats{Cached: reused})
@@ -77,7 +76,7 @@ type foundRange struct {
 // find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
 func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
-	if k := all.find(wide); q.stands(k, t, r) {
+	if k := all.find(wide); q.stands(k, r) {
 		return foundRange{known: k, due: k.note.Load().Due()}, nil
 	}
 	q.isAsking.Store(true)
@@ -132,30 +131,13 @@ func (q *Query) windowsFor(t plan.Target, r telemetry.Range) []store.Window {
 
 // Stands reports whether all that a range of a target has is known, and the store need not be asked (rule R8).
 func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
-	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), t, r)
+	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), r)
 }
 
 // stands reports whether a known range has all of r, and the store need not be asked (rule R8).
-func (q *Query) stands(k *known, t plan.Target, r telemetry.Range) bool {
+func (q *Query) stands(k *known, r telemetry.Range) bool {
 	return k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && contains(k.r, r) && heads.ExpiresLate(k.expires, k.date) &&
-		q.Heads.Stored.Stands(k.note.Load(), func(l *heads.Later) bool {
-			return l.IsExplained(r, k.date) || q.hasAll(k, t.Key, l)
-		})
-}
-
-// hasAll reports whether a known range has all chunks of a later tail that its key can have.
-func (q *Query) hasAll(k *known, key sharding.Key, l *heads.Later) bool {
-	key.Device = ""
-	first, last := l.Numbers()
-	for n := first; n <= last; n++ {
-		at := q.View.Tenant.Placement.Key(l.Device, l.Day, n)
-		at.Device = ""
-		id := chunk.ID{Day: l.Day, Stream: l.Stream, Partition: l.Partition, Number: n}
-		if at == key && k.stored[chunkRef{l.Device, id.String()}] == nil {
-			return false
-		}
-	}
-	return true
+		q.Heads.Stored.Stands(k.note.Load(), r)
 }
 
 // load reads all of r and of a known range, nil for none. The caller has the turn.

@@ -76,7 +76,7 @@ type Query struct {
 // Query begins to read chunks for a query, once its heads were read.
 func (r *Reader) Query(s Sources) *Query {
 	q := &Query{Sources: s, r: r, asked: r.loads.Add(1), days: daysOfMonth}
-	if q.Notes.Expires = s.Heads.Expires; s.Request.Early {
+	if q.Notes.made.Expires = s.Heads.Expires; s.Request.Early {
 		q.days = 1
 	}
 	return q

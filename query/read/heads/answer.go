@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sort"
-	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
@@ -38,7 +36,6 @@ type Answer struct {
 
 	all   []store.PartitionHead
 	known *known // before; nil for nothing
-	days  days
 }
 
 // NoAnswer returns the answer of heads that were not asked.
@@ -121,16 +118,15 @@ func (a *asking) request() store.HeadRequest {
 	r := a.Request
 	ask := store.HeadRequest{Tenant: r.Tenant, Devices: r.Devices, Range: r.Range, Metrics: r.Metrics,
 		Erased: a.View.ErasedInHeads()}
-	a.days.first, a.days.last = r.Days()
 	a.question, a.keeps = questionOf(r, a.View.Acknowledged())
 	if a.keeps = a.keeps && a.cfg.Room != nil; !a.keeps {
 		return ask
 	}
 	ask.Bins, ask.Stored = true, r.Devices == nil
-	ask.Range = telemetry.Range{From: a.days.first.Start(), To: a.days.last.End()}
+	ask.Range = telemetry.Range{From: a.question.first.Start(), To: a.question.last.End()}
 	if k, ok := a.cfg.Room.Get(a.question, a.cfg.RoomAge); ok {
 		a.known = k.(*known)
-		a.known.ask(&ask, a.days)
+		a.known.ask(&ask)
 	}
 	return ask
 }
@@ -215,7 +211,7 @@ func (a *asking) takeBin(rows *store.HeadRows, before, now *owned) error {
 		a.newFrom = min(a.newFrom, from)
 	}
 	if old != nil && rows.Above < 0 {
-		a.newFrom = min(a.newFrom, old.from())
+		a.newFrom = min(a.newFrom, old.from)
 	}
 	if a.rows != nil {
 		a.rows.WithLabelValues("hit").Add(float64(b.rows() - rows.Frame.Rows()))
@@ -230,13 +226,13 @@ func (a *asking) takeCounts(h *store.PartitionHead, before, now *owned) {
 	if !a.Stored.Counts() {
 		return
 	}
-	old := before.countsOf(a.days)
+	old := before.counts
 	switch s := h.Stored; {
 	case s.Above == 0:
-		now.counts = newCounts(h, a.days)
+		now.counts = newCounts(h)
 	case old != nil && old.count == s.Above && s.Exact <= s.Above:
 		at := a.cfg.Now()
-		now.counts = old.since(h, &shown{a.days, before.bins, now.bins, at, func(of chainDay) int64 {
+		now.counts = old.since(h, &shown{before.bins, now.bins, at, func(of chainDay) int64 {
 			ttl := a.View.Tenant.TTLOf(of.Device, of.Day, at.UnixMilli())
 			if ttl == 0 {
 				return math.MaxInt64
@@ -252,21 +248,14 @@ func (a *asking) takeCounts(h *store.PartitionHead, before, now *owned) {
 
 // keep keeps the rows for the next query, and notes from which instant on they differ from the known ones.
 func (a *asking) keep() {
-	next, from, now := &known{owners: a.owners, asked: make(map[telemetry.Day]time.Time)}, a.newFrom, a.cfg.Now()
+	next, from := &known{owners: a.owners}, a.newFrom
 	if earlier := a.known; earlier != nil {
-		next.remember(earlier, a.days, now.Add(-a.cfg.RoomAge))
 		next.changes = earlier.changes
-		from = min(from, earlier.goneFrom(a.owners, now))
+		from = min(from, earlier.goneFrom(next, a.cfg.Now()))
 	}
-	for day := a.days.first; day <= a.days.last; day++ {
-		next.asked[day] = now
-	}
-	for _, o := range next.owners {
-		if !a.Stored.Counts() {
+	if !a.Stored.Counts() {
+		for _, o := range next.owners {
 			o.counts = nil
-		}
-		for of, bins := range o.bins {
-			o.bins[of] = slices.DeleteFunc(bins, func(b *bin) bool { return len(b.parts) > maxParts })
 		}
 	}
 	next.changes = next.changes.With(from)
@@ -300,7 +289,7 @@ func (a *asking) add(device string, p *part) error {
 func (a *Answer) eachTail(yield func(chainDay, store.Tail)) {
 	for i := range a.all {
 		h := &a.all[i]
-		if c := a.known.of(h.Owner).countsOf(a.days); h.Stored != nil && h.Stored.Above > 0 && c != nil {
+		if c := a.known.of(h.Owner).counts; h.Stored != nil && h.Stored.Above > 0 && c != nil {
 			for of, tail := range c.tails { // which the head has left out as known
 				yield(of, tail)
 			}

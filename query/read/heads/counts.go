@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -27,8 +26,6 @@ type counts struct {
 	count uint64
 	tails map[chainDay]store.Tail
 	later []*Later // since begun, in the order of counts
-	days  days     // the days of the question
-	begin *int     // the same in all counts that have followed from the same first ones
 }
 
 // Later is that a chain has a later tail.
@@ -47,14 +44,10 @@ type Later struct {
 // laterBytes is the memory of a later tail without the rows of its bins.
 const laterBytes = 192
 
-// Numbers returns the first and the last number of the chunks that were not known.
-func (l *Later) Numbers() (first, last uint32) { return l.first, l.Tail.Number }
-
-// IsExplained reports whether the chunks need not be read for a range: they have no rows there, or their rows are known
-// and do not expire while the store may stay unasked after a date of its clock.
-func (l *Later) IsExplained(r telemetry.Range, date int64) bool {
-	return l.first == l.Tail.Number && (l.Tail.From >= r.To || l.Tail.To < r.From ||
-		l.bins != nil && ExpiresLate(l.expires, date))
+// isExplained reports whether the chunks need not be read for a range: they have no rows there, or their rows are
+// known.
+func (l *Later) isExplained(r telemetry.Range) bool {
+	return l.first == l.Tail.Number && (l.Tail.From >= r.To || l.Tail.To < r.From || l.bins != nil)
 }
 
 // ExpiresLate reports whether nothing expires, by the service's clock, while the store may stay unasked after a date.
@@ -66,27 +59,25 @@ func ExpiresLate(expires, date int64) bool {
 func (l *Later) isOld(now time.Time) bool { return now.Sub(l.seen) > askEvery+time.Minute }
 
 // newCounts returns the counts of a head that has answered all its chains.
-func newCounts(h *store.PartitionHead, of days) *counts {
-	c := &counts{begun: h.Stored.Count, count: h.Stored.Count, days: of, begin: new(int),
-		tails: make(map[chainDay]store.Tail, len(h.Chains))}
+func newCounts(h *store.PartitionHead) *counts {
+	c := &counts{begun: h.Stored.Count, count: h.Stored.Count, tails: make(map[chainDay]store.Tail, len(h.Chains))}
 	for i := range h.Chains {
 		c.tails[chainDayOf(h, &h.Chains[i])] = h.Chains[i].Tail
 	}
 	return c
 }
 
-// shown is the rows that a head shows, and the question.
+// shown is the rows that a head shows.
 type shown struct {
-	days        days
 	before, now binsOf
 	at          time.Time
 	expiry      func(chainDay) int64
 }
 
-// since returns the counts of some of the days with the later tails that a head answers now.
+// since returns the counts with the later tails that a head answers now.
 func (c *counts) since(h *store.PartitionHead, s *shown) *counts {
 	out := *c
-	out.count, out.days = h.Stored.Count, s.days
+	out.count = h.Stored.Count
 	for len(out.later) > 0 && (len(out.later) > maxLater || out.later[0].isOld(s.at)) {
 		out.begun, out.later = out.later[0].count, out.later[1:]
 	}
@@ -119,25 +110,23 @@ func (c *counts) since(h *store.PartitionHead, s *shown) *counts {
 // rows of the one bin that was known there, if its last record was. A bin in addition may have left for another reason.
 func (s *shown) rowsOf(l *Later, after int64) []*bin {
 	of := deviceDay{l.Device, l.Day}
-	within := func(bins []*bin) (out []*bin, through int64) {
-		for _, b := range bins {
-			if b.first > after && b.through <= l.Tail.Through {
-				out, through = append(out, b), max(through, b.through)
-			}
+	var still, left []*bin
+	through := int64(-1)
+	within := func(b *bin) bool { return b.first > after && b.through <= l.Tail.Through }
+	for _, b := range s.now[of] {
+		if within(b) {
+			still, through = append(still, b), max(through, b.through)
 		}
-		return out, through
 	}
-	still, throughStill := within(s.now[of])
-	left, throughLeft := within(slices.DeleteFunc(slices.Clone(s.before[of]), func(b *bin) bool {
-		return s.now.find(of, b.first) != nil
-	}))
-	switch {
-	case len(left) == 0 && len(still) > 0 && throughStill == l.Tail.Through:
-		return still
-	case len(still) == 0 && len(left) == 1 && throughLeft == l.Tail.Through:
-		return left
+	for _, b := range s.before[of] {
+		if within(b) && s.now.find(of, b.first) == nil {
+			left, through = append(left, b), max(through, b.through)
+		}
 	}
-	return nil
+	if through != l.Tail.Through || len(left) > 1 || len(left) == 1 && len(still) > 0 {
+		return nil
+	}
+	return append(still, left...)
 }
 
 // bytes returns about how much memory the counts take.
@@ -149,55 +138,4 @@ func (c *counts) bytes() int64 {
 		}
 	}
 	return n
-}
-
-// binsOf is bins of an owner.
-type binsOf map[deviceDay][]*bin
-
-// find returns the bin that begins with a record, or nil.
-func (m binsOf) find(of deviceDay, first int64) *bin {
-	for _, b := range m[of] {
-		if b.first == first {
-			return b
-		}
-	}
-	return nil
-}
-
-// Chain is a chain of chunks, but for its day.
-type Chain struct {
-	Device    string
-	Stream    uint32
-	Partition int32
-}
-
-// Compare orders chains by device, stream and partition.
-func (c Chain) Compare(d Chain) int {
-	return cmp.Or(cmp.Compare(c.Device, d.Device), cmp.Compare(c.Stream, d.Stream), cmp.Compare(c.Partition, d.Partition))
-}
-
-// chainDay is a chain with its day.
-type chainDay struct {
-	Chain
-	Day telemetry.Day
-}
-
-func chainDayOf(h *store.PartitionHead, c *store.HeadChain) chainDay {
-	return chainDay{Chain{c.Device, h.Stream, h.Partition}, c.Day}
-}
-
-// tailBytes is what a chain's tail takes, in the map that it is in.
-const tailBytes = 160
-
-// Tails is the last chunk of each chain that heads remember, by day.
-type Tails map[telemetry.Day]map[Chain]store.Tail
-
-// Add adds the tail of a chain, unless a later one is known.
-func (t Tails) Add(of Chain, day telemetry.Day, tail store.Tail) {
-	if t[day] == nil {
-		t[day] = make(map[Chain]store.Tail)
-	}
-	if old, ok := t[day][of]; !ok || old.Number < tail.Number {
-		t[day][of] = tail
-	}
 }

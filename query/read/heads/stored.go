@@ -1,6 +1,10 @@
 package heads
 
-import "time"
+import (
+	"time"
+
+	"binnacle/internal/telemetry"
+)
 
 // Stored is what the heads of an answer count as stored (rule R8). While the same heads answer, and what they have
 // counted since the store was asked is explained by rows that are known, the store has nothing that an answer would
@@ -26,8 +30,9 @@ func (s *Stored) Counts() bool { return s.owners != nil }
 // Ignore forgets the counts, because chunks come that no head knows.
 func (s *Stored) Ignore() { s.owners = nil }
 
-// Stands reports whether the store has nothing that was not there when a note was made, but chunks that are explained.
-func (s *Stored) Stands(n *Note, explained func(*Later) bool) bool {
+// Stands reports whether the store has nothing in a range that was not there when a note was made, but chunks that are
+// explained.
+func (s *Stored) Stands(n *Note, r telemetry.Range) bool {
 	now := s.now()
 	if !s.hasSameHeads(n) || now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
 		return false
@@ -38,7 +43,7 @@ func (s *Stored) Stands(n *Note, explained func(*Later) bool) bool {
 			return false
 		}
 		for i := len(c.later) - 1; i >= 0 && c.later[i].count > count; i-- {
-			if !explained(c.later[i]) {
+			if !c.later[i].isExplained(r) {
 				return false
 			}
 		}
@@ -64,7 +69,7 @@ func (s *Stored) IsUnsettled(n *Note) bool { return s.now().Before(n.unsettled) 
 
 // hasSameHeads reports whether the same heads answer as when a note was made.
 func (s *Stored) hasSameHeads(n *Note) bool {
-	if len(n.heads) == 0 || len(n.heads) != len(s.owners) {
+	if n.heads == nil || len(n.heads) != len(s.owners) {
 		return false
 	}
 	for owner := range n.heads {
@@ -79,7 +84,7 @@ func (s *Stored) hasSameHeads(n *Note) bool {
 // if the range is longer now. It is asked again after the margin the first time, and after something was stored; else
 // after askEvery.
 func (s *Stored) Note(before *Note, isLonger bool) Note {
-	n := Note{at: s.began, due: s.began.Add(Margin)}
+	n := Note{at: s.began, due: s.began.Add(Margin), unsettled: before.unsettled}
 	switch {
 	case before.heads == nil || s.owners == nil:
 	case !s.hasSameHeads(before):
@@ -90,11 +95,8 @@ func (s *Stored) Note(before *Note, isLonger bool) Note {
 	case s.IsSame(before): // another range was asked for
 		n.due = before.due
 	}
-	if before.unsettled.After(n.unsettled) {
-		n.unsettled = before.unsettled
-	}
 	if s.owners == nil {
-		return Note{unsettled: n.unsettled}
+		return n.WithoutCounts()
 	}
 	n.heads = make(map[uint64]uint64, len(s.owners))
 	for owner, c := range s.owners {

@@ -184,8 +184,5 @@ func (c Changes) Since(earlier Changes) int64 {
 	return Always
 }
 
-// Last returns the last version alone.
-func (c Changes) Last() Changes { return slices.Clone(c[max(0, len(c)-1):]) }
-
 // Bytes returns about how much memory c takes.
 func (c Changes) Bytes() int64 { return 16 * int64(len(c)) }
