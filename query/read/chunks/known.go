@@ -66,13 +66,6 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 // keeps reports whether what is read of a target is kept.
 func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devices == nil }
 
-// foundRange is a range that was known, or was read.
-type foundRange struct {
-	*known
-	paid uint64    // the number of the load that the query has made for it; 0 for none
-	due  time.Time // the store must be asked again then; zero if it was asked
-}
-
 // find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
 func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
@@ -207,12 +200,6 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 	defer q.mu.Unlock()
 	q.loaded = append(q.loaded, loaded{next, note})
 	return foundRange{known: next, paid: number}, nil
-}
-
-// loaded is a range that a query has read, and the note of it if it lacks nothing.
-type loaded struct {
-	*known
-	complete heads.Note
 }
 
 // Confirm notes of the ranges that were loaded that they lack nothing (rule R4). It is called when all was read.

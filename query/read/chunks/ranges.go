@@ -54,6 +54,19 @@ type known struct {
 	note    atomic.Pointer[heads.Note]
 }
 
+// foundRange is a range that was known, or was read.
+type foundRange struct {
+	*known
+	paid uint64    // the number of the load that the query has made for it; 0 for none
+	due  time.Time // the store must be asked again then; zero if it was asked
+}
+
+// loaded is a range that a query has read, and the note of it if it lacks nothing.
+type loaded struct {
+	*known
+	complete heads.Note
+}
+
 type chunkRef struct{ device, id string }
 
 // knownChunk is a chunk that was read. Only its frame changes.
