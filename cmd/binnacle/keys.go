@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,10 +49,11 @@ func isKey(command, name string) bool {
 	return matchesAny(keys, name) && !matchesAny(typed[command], name)
 }
 
+// matchesAny reports whether a name is one of the patterns, of which a star at the end stands for any text.
 func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		fits, _ := path.Match(p, name) // the patterns are ours
-		return fits
+		begin, isPrefix := strings.CutSuffix(p, "*")
+		return p == name || isPrefix && strings.HasPrefix(name, begin)
 	})
 }
 

@@ -20,19 +20,20 @@ import (
 // watchPartitionsEvery is how often the metrics of physical partitions are computed, and the time that they cover.
 const watchPartitionsEvery = 5 * time.Minute
 
-// partitionGauges are the metrics of the physical partitions of this month's containers.
-type partitionGauges struct {
+// PartitionGauges are the metrics of the physical partitions of this month's containers.
+type PartitionGauges struct {
 	rus, used, throttled *prometheus.GaugeVec
 	hottest              *prometheus.GaugeVec
 }
 
-func newPartitionGauges(r prometheus.Registerer) partitionGauges {
+// NewPartitionGauges registers the metrics.
+func NewPartitionGauges(r prometheus.Registerer) PartitionGauges {
 	f := promauto.With(r)
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
 			append([]string{"container"}, labels...))
 	}
-	return partitionGauges{
+	return PartitionGauges{
 		rus: gauge("binnacle_heat_partition_request_units",
 			"Request units a second that a physical partition took in five minutes, of "+
 				"all processes. Partitions are numbered by their place in the key space.", "partition"),
@@ -49,7 +50,7 @@ func newPartitionGauges(r prometheus.Registerer) partitionGauges {
 
 // watchPartitions adds the stage that keeps the metrics of physical partitions.
 func (p *process) watchPartitions(s ops.HeatSource) {
-	gauges := newPartitionGauges(p.metrics)
+	gauges := NewPartitionGauges(p.metrics)
 	loop := retry.Loop{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made", Delayed: true,
 		Over: "metrics of physical partitions are made again", Every: watchPartitionsEvery}
 	p.add("partitions", func(ctx context.Context) error {
@@ -57,7 +58,7 @@ func (p *process) watchPartitions(s ops.HeatSource) {
 			chunks := s.Snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))
 			var faults []error
 			for _, container := range []string{chunks, sharding.RollupsContainer(chunks)} {
-				err := gauges.update(ctx, s, container)
+				err := gauges.Update(ctx, s, container)
 				if !errors.Is(err, store.ErrNoContainer) {
 					faults = append(faults, err)
 				}
@@ -67,8 +68,8 @@ func (p *process) watchPartitions(s ops.HeatSource) {
 	})
 }
 
-// update computes the metrics of a container.
-func (g partitionGauges) update(ctx context.Context, s ops.HeatSource, container string) error {
+// Update computes the metrics of a container.
+func (g PartitionGauges) Update(ctx context.Context, s ops.HeatSource, container string) error {
 	facts, err := s.Facts(ctx, ops.HeatRequest{Container: container, Since: watchPartitionsEvery}, time.Now())
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package app
+package app_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
@@ -93,8 +94,8 @@ func TestPartitionsAfterASplit(t *testing.T) {
 	require.Equal(t, 5, n, "the ranges are read anew")
 	require.Greater(t, after, hot/total)
 
-	gauges := newPartitionGauges(prometheus.NewRegistry())
-	require.NoError(t, gauges.update(ctx, source, container))
+	gauges := app.NewPartitionGauges(prometheus.NewRegistry())
+	require.NoError(t, gauges.Update(ctx, source, container))
 
 	api := httptest.NewServer(ops.Endpoint(source.ServePartitions))
 	defer api.Close()

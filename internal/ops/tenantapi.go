@@ -76,15 +76,18 @@ func tenantEndpoints() map[string]tenantEndpoint {
 	}
 }
 
-// Register adds the endpoints to the mux of operators. A web page of another site must not have a browser call them.
-func (a TenantAPI) Register(mux *http.ServeMux) {
+// Register adds the endpoints to the mux of operators, and returns their patterns. A web page of another site must not
+// have a browser call them.
+func (a TenantAPI) Register(mux *http.ServeMux) (patterns []string) {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		httpapi.Refuse(w, http.StatusForbidden, "a web page of another site may not do this")
 	}))
 	for pattern, serve := range tenantEndpoints() {
 		mux.Handle(pattern, guard.Handler(a.endpoint(serve)))
+		patterns = append(patterns, pattern)
 	}
+	return patterns
 }
 
 func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {

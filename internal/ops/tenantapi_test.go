@@ -3,6 +3,7 @@ package ops_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/ops"
+	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,10 +25,13 @@ type tenantsAt struct {
 	docs     control.Documents
 }
 
-func newTenantsAt(t *testing.T) tenantsAt {
-	docs := controltest.NewDocuments(t)
-	h, patterns := ops.ServeTenants(docs, "operators")
-	return tenantsAt{h, patterns, docs}
+func newTenantsAt(t *testing.T) tenantsAt { return tenantsOn(controltest.NewDocuments(t)) }
+
+// tenantsOn returns the endpoints of some documents, for operators with a token.
+func tenantsOn(docs control.Documents) tenantsAt {
+	mux := http.NewServeMux()
+	patterns := ops.TenantAPI{Docs: docs, Via: "query@test", Log: slog.New(slog.DiscardHandler)}.Register(mux)
+	return tenantsAt{ops.TrustedHosts{}.Operators(func() string { return "operators" }, mux), patterns, docs}
 }
 
 // ask sends a request, with headers as pairs, and returns the answer's body, which has a status.
@@ -202,8 +207,7 @@ func (r *raced) Create(ctx context.Context, d control.Document) (string, error) 
 func TestAddTenantRacesWithIngester(t *testing.T) {
 	t.Parallel()
 	docs := &raced{Documents: controltest.NewDocuments(t)}
-	h, _ := ops.ServeTenants(docs, "operators")
-	s := tenantsAt{h: h}
+	s := tenantsOn(docs)
 	ingester := control.NewDirectory(control.DirectoryConfig{Documents: docs, Retention: 30 * 24 * time.Hour})
 	add := func(status int, tenant, retention string) string {
 		docs.before = func() {
@@ -272,4 +276,31 @@ func TestTenantAPIIsForOperators(t *testing.T) {
 		}
 	}
 	require.Equal(t, before, state())
+}
+
+// A retention is refused with which an account would need more containers than it may have; a shorter one never is.
+func TestRetentionThatNeedsTooManyContainersIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newTenantsAt(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: s.docs, Retention: 30 * 24 * time.Hour})
+	_, err := d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	require.NoError(t, d.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Day}))
+	set := func(status int, tenant, retention string) (hides []string) {
+		answer := s.ask(t, status, "PATCH /api/v1/tenants/"+tenant,
+			`{"settings":{"retention":"`+retention+`"},"dry-run":true}`, "Authorization", "Bearer operators")
+		var got struct{ Hides []string }
+		require.NoError(t, json.Unmarshal([]byte(answer), &got))
+		return got.Hides
+	}
+	for _, fits := range []string{"90d", "10d", "meter-*=20d"} {
+		set(200, "acme", fits)
+	}
+	for _, large := range []string{"400d", "forever", "meter-*=400d", "meter-*=400d,default=1d"} {
+		set(409, "acme", large)
+	}
+	set(404, "nobody", "400d")
+	hides := set(200, "acme", "default=10d,meter-*=30d,test-*=1d")
+	require.Regexp(t, `^Days before \d{4}-\d\d-\d\d of devices test-\* are hidden for good from \d{4}.*Z on, and then deleted\.$`, hides[0])
+	require.Regexp(t, `^Days before \d{4}-\d\d-\d\d of all other devices are hidden for good`, hides[1])
 }

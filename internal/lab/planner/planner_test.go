@@ -24,9 +24,15 @@ var workload = func() []byte {
 
 func plan(t *testing.T, sets ...string) (planner.Workload, *planner.Plan) {
 	t.Helper()
+	return planOf(t, 250, sets...)
+}
+
+// planOf returns the plan of so many futures.
+func planOf(t *testing.T, futures int, sets ...string) (planner.Workload, *planner.Plan) {
+	t.Helper()
 	w, err := planner.Parse(workload, sets)
 	require.NoError(t, err)
-	p, err := planner.New(w, 1, 1000)
+	p, err := planner.New(w, 1, futures)
 	require.NoError(t, err)
 	return w, p
 }
@@ -34,7 +40,7 @@ func plan(t *testing.T, sets ...string) (planner.Workload, *planner.Plan) {
 // Of 200 futures that the plan has not seen, 90 % lie in its band, and the band is narrow enough to decide by.
 func TestBandHolds(t *testing.T) {
 	t.Parallel()
-	w, p := plan(t, "without=[free, shared]")
+	w, p := planOf(t, 1000, "without=[free, shared]")
 	total := p.Bill[len(p.Bill)-1]
 	for seed := uint64(2); seed < 5; seed++ {
 		futures, err := planner.Totals(w, p, seed, 200)
