@@ -30,6 +30,7 @@ var (
 	chaosReport   = flag.String("chaos.report", "", "file that TestChaos writes its verdict to")
 	chaosKafka    = flag.String("chaos.kafka", "", "folder of Apache Kafka's jars, to break that; empty: binnacle broker")
 	chaosAssign   = flag.Bool("chaos.assign", false, "ingesters are assigned their partitions instead of being a group")
+	chaosGrow     = flag.Bool("chaos.grow", false, "the account begins serverless and becomes provisioned meanwhile")
 	chaosHolds    = flag.String("chaos.holds", "1s,12h,off",
 		"holds of ingesters, one of them by chance at each start; off: 1s without a journal")
 )
@@ -55,12 +56,16 @@ func TestChaos(t *testing.T) {
 	watch.Go(func() { c.watch(ctx) })
 	erases := &eraser{t: t, brokerAt: &c.brokerAt, storeAt: c.storeAt}
 	producers.Go(func() { erases.run(ctx) })
+	if *chaosGrow {
+		c.growAt = time.Now().Add(*chaosDuration/4 + time.Duration(c.rnd.Int64N(int64(*chaosDuration/4))))
+	}
 	c.injectFaults(ctx)
 	c.calm()
 	producers.Wait()
 	watch.Wait()
 
 	v := c.judge()
+	c.checkGrown()
 	erases.check(c)
 	line := v.line(seed)
 	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d splits, %d requests to the store; %d answers in "+
@@ -123,6 +128,7 @@ type chaos struct {
 	starting chan error        // when it runs again, after a kill; nil: it runs
 
 	kills, pauses, growths, splits, hits int
+	growAt                               time.Time // when the account becomes provisioned; zero: never, or it has
 
 	diagnosed int // answers that were looked into, or would have been
 
@@ -144,8 +150,12 @@ func newChaos(t *testing.T, seed uint64, holds []string) *chaos {
 		c.add("broker", "--kafka="+kafkaAt, "--data-dir="+dir+"/kafka", "--partitions=4", "--kafka-mb=0").
 			printed(`(?m)^ +kafka +(\S+)`)
 	}
+	capacity := "--capacity=provisioned"
+	if *chaosGrow {
+		capacity = "--capacity=serverless"
+	}
 	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults",
-		"--physical-partitions=5", "--split-takes=-1s").
+		"--physical-partitions=5", "--split-takes=-1s", capacity).
 		printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	c.add("provision", "--every=1s", "--balance=on", "--balance-from=0s", "--balance-every=1s",
 		"--journal-of=telemetry", servers[0], servers[1])
@@ -207,6 +217,9 @@ func (c *chaos) injectFaults(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			c.tend(now)
+			if !c.growAt.IsZero() && now.After(c.growAt) {
+				c.becomeProvisioned()
+			}
 			if now.After(next) {
 				c.breakSomething(now)
 				next = now.Add(time.Duration(50+c.rnd.IntN(500)) * time.Millisecond)
@@ -367,12 +380,45 @@ func (c *chaos) countHits() {
 	}
 }
 
+// becomeProvisioned makes the account provisioned, unless the emulator is gone or paused: then the next call does.
+func (c *chaos) becomeProvisioned() {
+	if c.ask(http.MethodPut, "capacity", []byte(`{"mode":"provisioned"}`), time.Second) != nil {
+		c.growAt = time.Time{}
+	}
+}
+
+// checkGrown checks that provision has taken over all containers of an account that has become provisioned.
+func (c *chaos) checkGrown() {
+	if !*chaosGrow {
+		return
+	}
+	require.Zero(c.t, c.growAt, "the account is provisioned")
+	soon(c.t, 3*time.Minute, func() bool {
+		p := run(c.t, time.Minute, "doctor", "--json", "--cosmos="+c.storeAt)
+		type container struct {
+			Name       string
+			RUs        int
+			Serverless bool
+		}
+		var found struct{ Containers []container }
+		require.NoError(c.t, json.Unmarshal([]byte(p.stdout.String()), &found), p.stdout.String())
+		return !slices.ContainsFunc(found.Containers, func(of container) bool {
+			return of.Serverless || of.Name == "control" && of.RUs > 400
+		})
+	}, "provision has taken the containers over")
+}
+
 // faults sends the emulator a request about its rules. It returns nil without an answer in time: the emulator may be
 // gone or paused.
 func (c *chaos) faults(method string, body []byte, timeout time.Duration) []byte {
+	return c.ask(method, "faults", body, timeout)
+}
+
+// ask sends the emulator a request about itself, and returns nil without an answer in time.
+func (c *chaos) ask(method, page string, body []byte, timeout time.Duration) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.storeAt+"/_emulator/faults", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.storeAt+"/_emulator/"+page, bytes.NewReader(body))
 	if err != nil {
 		return nil
 	}
@@ -384,7 +430,7 @@ func (c *chaos) faults(method string, body []byte, timeout time.Duration) []byte
 	var out bytes.Buffer
 	if _, err := out.ReadFrom(resp.Body); err != nil || resp.StatusCode >= 300 {
 		if resp.StatusCode == http.StatusBadRequest {
-			c.t.Errorf("rules %s: %s", body, out.String())
+			c.t.Errorf("%s %s: %s", page, body, out.String())
 		}
 		return nil
 	}

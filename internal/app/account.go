@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
+	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -12,6 +14,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/ops"
 	"binnacle/internal/retry"
+	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -34,6 +37,7 @@ func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
 		return nil, err
 	}
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
+	p.paceBy(client)
 	writer := heatlog.NewChargesWriter(p.charges, client.Heat(), retry.Trouble{Log: p.partLogger("charges")})
 	if p.dataDir != "" {
 		// Of this account: the next process of the directory may have another one.
@@ -78,6 +82,7 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 	if _, err := directory.Refresh(ctx); err != nil {
 		return account{}, fmt.Errorf("read the tenants: %w", err)
 	}
+	_, _ = client.Containers().ReadThroughput(ctx, store.ControlContainer) // the stage capacity reports what fails
 	if err := p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "binnacle_control_damaged_documents",
 		Help: "Control documents that can't be understood; the tenants that they are about are left out.",
@@ -97,4 +102,37 @@ func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
 		return err
 	})
 	return a, err
+}
+
+// unhurried is by how much background work is slower in a serverless account, where each request unit is paid for.
+const unhurried = 15
+
+// paceBy slows down the background work of the process while the account is serverless, and adds the stage that asks
+// whether it is.
+func (p *process) paceBy(client *cosmos.Client) {
+	p.life.pace = func(pause time.Duration) time.Duration {
+		if client.Containers().IsServerless() {
+			return unhurried * pause
+		}
+		return pause
+	}
+	pause := time.Duration(0)
+	loop := retry.Loop{Log: p.partLogger("cosmos"), Failing: "whether the account is serverless is not known",
+		Over: "whether the account is serverless is known", Next: func() time.Duration { return pause }}
+	p.add("capacity", func(ctx context.Context) error {
+		return loop.Run(ctx, func(ctx context.Context) error {
+			_, err := client.Containers().ReadThroughput(ctx, store.ControlContainer)
+			switch {
+			case errors.Is(err, store.ErrNoContainer): // provision has made nothing yet
+				pause, err = 10*time.Second, nil
+			case errors.Is(err, store.ErrDenied):
+				pause, err = 24*time.Hour, nil
+			case err == nil && !client.Containers().IsServerless():
+				pause = 24 * time.Hour // it stays provisioned
+			default:
+				pause = 10 * time.Minute
+			}
+			return err
+		})
+	})
 }

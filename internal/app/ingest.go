@@ -59,6 +59,9 @@ func (f *faults) registry(c schemaregistry.Config) {
 	f.Check(c.Misses > 0, "--schema-registry-misses %d is not above 0", c.Misses)
 }
 
+// stampEvery is how often a partition's mark is renewed.
+const stampEvery = 5 * time.Minute
+
 // ingestRole is what the ingest role is built of.
 type ingestRole struct {
 	cfg       ingest.Config
@@ -83,6 +86,9 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 		p.add("refusals", r.refusals.Run)
 	}
 	cfg.Logger, cfg.Registerer = p.partLogger("ingest"), p.metrics
+	if a.client.Containers().IsServerless() {
+		cfg.StampEvery = unhurried * stampEvery
+	}
 	if cfg.Now == nil {
 		cfg.Now = a.client.Clock().Now
 	}

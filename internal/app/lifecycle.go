@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
+
+	"binnacle/internal/retry"
 )
 
 // stage is a part of a process: it runs until its context ends or it fails.
@@ -17,8 +20,10 @@ type stage struct {
 // lifecycle runs stages together and ends them one after another, the last one started first, so that no stage loses
 // what it depends on.
 type lifecycle struct {
-	log     *slog.Logger
-	failed  chan error
+	log    *slog.Logger
+	failed chan error
+	// pace makes the pauses of stages that are started from now on; nil leaves them as they are.
+	pace    func(time.Duration) time.Duration
 	mu      sync.Mutex
 	running []running
 }
@@ -36,6 +41,9 @@ func newLifecycle(log *slog.Logger) *lifecycle {
 // start runs a stage in the background. wait returns its error.
 func (l *lifecycle) start(s stage) {
 	ctx, stop := context.WithCancel(context.Background())
+	if l.pace != nil {
+		ctx = retry.WithPace(ctx, l.pace)
+	}
 	r := running{s.name, stop, make(chan struct{})}
 	l.mu.Lock()
 	l.running = append(l.running, r)

@@ -52,7 +52,7 @@ func NewPartitionGauges(r prometheus.Registerer) PartitionGauges {
 func (p *process) watchPartitions(s ops.HeatSource) {
 	gauges := NewPartitionGauges(p.metrics)
 	loop := retry.Loop{Log: p.partLogger("heat"), Failing: "metrics of physical partitions are not made", Delayed: true,
-		Over: "metrics of physical partitions are made again", Every: watchPartitionsEvery}
+		Over: "metrics of physical partitions are made again", Every: watchPartitionsEvery, Spends: true}
 	p.add("partitions", func(ctx context.Context) error {
 		return loop.Run(ctx, func(ctx context.Context) error {
 			chunks := s.Snapshot().SharedOn(telemetry.DayOf(time.Now().UnixMilli()))

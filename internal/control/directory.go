@@ -103,7 +103,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	loop := retry.Loop{Log: d.cfg.Logger, Failing: "control documents not read, the old snapshot stays",
 		Over: "control documents are read again", Next: func() time.Duration {
 			if d.following.Load() {
-				return d.cfg.FeedEvery
+				return min(d.cfg.Every, retry.Paced(ctx, d.cfg.FeedEvery))
 			}
 			return d.cfg.Every
 		}}

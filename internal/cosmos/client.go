@@ -76,6 +76,8 @@ type Client struct {
 	az        atomic.Pointer[connection]
 	connected atomic.Bool // the SDK has learnt the account's endpoints
 	renewing  sync.Mutex  // held while az is exchanged
+	// isServerless is what the last look at a container's throughput has shown.
+	isServerless atomic.Bool
 }
 
 // New makes a client. It sends nothing.

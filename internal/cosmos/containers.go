@@ -50,6 +50,9 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	}
 }
 
+// IsServerless reports whether the account is serverless, as of the last look at the throughput of a container.
+func (s *Containers) IsServerless() bool { return s.c.isServerless.Load() }
+
 // Create makes a container of the layout that its name says. One that exists is left as it is. It fails with
 // store.ErrAccountFull when the account has no container left.
 func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
@@ -137,6 +140,9 @@ func (s *Containers) throughput(ctx context.Context, to call,
 // requests, one more for the size of a container, and three more for one that shares.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	out, err := s.readThroughput(ctx, name)
+	if none := errors.Is(err, store.ErrServerless); none || err == nil {
+		s.c.isServerless.Store(none)
+	}
 	if out, err = serverless(name, out, err); name == store.Database || err != nil &&
 		!errors.Is(err, store.ErrNoContainer) {
 		return out, err

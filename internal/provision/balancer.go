@@ -54,8 +54,8 @@ const LeaseName = "provision"
 
 // Run does a round now and then, until ctx ends; then it returns nil.
 func (b *Balancer) Run(ctx context.Context) error {
-	loop := retry.Loop{Every: b.cfg.Every, Log: b.cfg.Logger, Failing: "placement of tomorrow not decided in full",
-		Over: "placement of tomorrow is decided"}
+	loop := retry.Loop{Spends: true, Every: b.cfg.Every, Log: b.cfg.Logger, Over: "placement of tomorrow is decided",
+		Failing: "placement of tomorrow not decided in full"}
 	return loop.Run(ctx, b.Round)
 }
 

@@ -145,9 +145,6 @@ func (p *Provisioner) Wake() {
 // Run does a round at once, then regularly, and whenever a container is asked for, until ctx ends; then it
 // returns nil. What goes wrong is logged and tried again in the next round.
 func (p *Provisioner) Run(ctx context.Context) error {
-	round, poll := time.NewTicker(p.cfg.Every), time.NewTicker(p.cfg.Poll)
-	defer round.Stop()
-	defer poll.Stop()
 	trouble := retry.Trouble{Log: p.cfg.Logger, Failing: "provision round not complete",
 		Over: "provision round complete again"}
 	for {
@@ -156,7 +153,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 				trouble.Report(err)
 			}
 		}
-		if !p.wait(ctx, round.C, poll.C) {
+		if !p.wait(ctx) {
 			return nil
 		}
 	}
@@ -175,15 +172,18 @@ func (p *Provisioner) held(ctx context.Context) bool {
 const leaseLength = 2 * time.Minute
 
 // wait returns true when it is time for a round, false when ctx has ended.
-func (p *Provisioner) wait(ctx context.Context, round, poll <-chan time.Time) bool {
+func (p *Provisioner) wait(ctx context.Context) bool {
+	round, poll := time.NewTimer(retry.Paced(ctx, p.cfg.Every)), time.NewTicker(retry.Paced(ctx, p.cfg.Poll))
+	defer round.Stop()
+	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-round:
+		case <-round.C:
 			return true
 		case <-p.wake:
-		case <-poll:
+		case <-poll.C:
 		}
 		if p.asked(ctx) {
 			return true

@@ -74,7 +74,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	loop := retry.Loop{Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "hidden days are not swept",
+	loop := retry.Loop{Spends: true, Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "hidden days are not swept",
 		Over: "hidden days are swept again"}
 	return loop.Run(ctx, s.Round)
 }

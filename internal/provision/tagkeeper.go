@@ -30,7 +30,7 @@ type TagKeeper struct {
 
 // Run does a round now and then, until the context ends; then it returns nil.
 func (k *TagKeeper) Run(ctx context.Context) error {
-	loop := retry.Loop{Every: k.Every, Log: k.Logger, Failing: "devices of classes by tag are not stored",
+	loop := retry.Loop{Spends: true, Every: k.Every, Log: k.Logger, Failing: "devices of classes by tag are not stored",
 		Over: "devices of classes by tag are stored again"}
 	return loop.Run(ctx, k.Round)
 }

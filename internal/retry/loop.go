@@ -18,6 +18,8 @@ type Loop struct {
 	Every time.Duration
 	// Next returns the length of the next pause. Default: Every.
 	Next func() time.Duration
+	// Spends says that rounds spend request units: pauses are paced.
+	Spends bool
 	// Delayed makes the first round wait for a pause. By default it begins at once.
 	Delayed bool
 }
@@ -34,6 +36,9 @@ func (l Loop) Run(ctx context.Context, round func(context.Context) error) error 
 		pause := l.Every
 		if l.Next != nil {
 			pause = l.Next()
+		}
+		if l.Spends {
+			pause = Paced(ctx, pause)
 		}
 		if Pause(ctx, pause) != nil {
 			return nil

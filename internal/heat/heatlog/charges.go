@@ -124,7 +124,8 @@ func (w *ChargesWriter) due(now time.Time) bool {
 // Store stores what has changed since the last time: tenants' documents first, and then the rows without a tenant,
 // which count what storing the others took. Where it fails, the next call stores it.
 func (w *ChargesWriter) Store(ctx context.Context) error {
-	w.stored, w.next = w.counter.RUs(), time.Now().Add(chargesEvery)
+	every := retry.Paced(ctx, chargesEvery)
+	w.stored, w.next = w.counter.RUs(), time.Now().Add(every)
 	spent := 0.0
 	for _, nobody := range []bool{false, true} {
 		rus, err := w.store(ctx, nobody)
@@ -135,7 +136,7 @@ func (w *ChargesWriter) Store(ctx context.Context) error {
 	if spent > 0 {
 		w.cost = spent
 	}
-	w.next = time.Now().Add(max(chargesEvery, time.Duration(spent/chargesBudget*float64(time.Second))))
+	w.next = time.Now().Add(max(every, time.Duration(spent/chargesBudget*float64(time.Second))))
 	return nil
 }
 

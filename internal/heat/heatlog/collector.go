@@ -133,11 +133,18 @@ func (c *Collector) Run(ctx context.Context, docs store.HeatWriter) error {
 // Round writes what is due at the end of a minute. Run calls it.
 func (c *Collector) Round(ctx context.Context, docs store.HeatWriter, now time.Time) {
 	c.budget = min(c.budget+60*c.cfg.BudgetRUs, burstMinutes*60*c.cfg.BudgetRUs)
-	c.writeFrames(ctx, docs, now.UnixMilli(), false)
+	every := min(retry.Paced(ctx, frameEvery), heat.MaxMinutes*frameEvery)
+	if now.Truncate(every).Equal(now) {
+		c.writeFrames(ctx, docs, now.UnixMilli(), every > frameEvery)
+	} else {
+		c.mu.Lock()
+		c.minute = now.UnixMilli()
+		c.mu.Unlock()
+	}
 	if now.Truncate(weightsEvery).Equal(now) {
 		c.writeWeights(ctx, docs)
 	}
-	if now.Truncate(forecastEvery).Equal(now) {
+	if every := retry.Paced(ctx, forecastEvery); now.Truncate(every).Equal(now) {
 		c.writeForecast(ctx, docs, now)
 	}
 }

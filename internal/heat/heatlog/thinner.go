@@ -48,7 +48,8 @@ func (t *Thinner) Bill(c Containers) *Thinner {
 
 // Run does a round now and then, until ctx ends.
 func (t *Thinner) Run(ctx context.Context) error {
-	loop := retry.Loop{Every: thinEvery, Log: t.log, Failing: "heat is not thinned", Over: "heat is thinned again"}
+	loop := retry.Loop{Spends: true, Every: thinEvery, Log: t.log,
+		Failing: "heat is not thinned", Over: "heat is thinned again"}
 	return loop.Run(ctx, t.Round)
 }
 

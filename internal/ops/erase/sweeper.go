@@ -70,7 +70,7 @@ func NewSweeper(cfg Config) *Sweeper {
 
 // Run sweeps what is ordered, until the context ends; then it returns nil.
 func (s *Sweeper) Run(ctx context.Context) error {
-	loop := retry.Loop{Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "erasures are not swept",
+	loop := retry.Loop{Spends: true, Every: s.cfg.Every, Log: s.cfg.Logger, Failing: "erasures are not swept",
 		Over:   "erasures are swept again",
 		Remind: time.Hour}
 	return loop.Run(ctx, s.Round)
