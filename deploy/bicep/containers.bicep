@@ -4,6 +4,9 @@
 @description('Name of the account, which is there already.')
 param account string
 
+@description('The account is serverless: containers have no throughput.')
+param serverless bool = false
+
 resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' existing = {
   name: account
 }
@@ -22,7 +25,7 @@ resource control 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@
   parent: database
   name: 'control'
   properties: {
-    options: {
+    options: serverless ? {} : {
       throughput: 400
     }
     resource: {
@@ -50,7 +53,7 @@ resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@
   parent: database
   name: 'catalog'
   properties: {
-    options: {
+    options: serverless ? {} : {
       autoscaleSettings: {
         maxThroughput: 2000
       }
@@ -81,7 +84,7 @@ resource heat 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@202
   parent: database
   name: 'heat'
   properties: {
-    options: {
+    options: serverless ? {} : {
       autoscaleSettings: {
         maxThroughput: 1000
       }

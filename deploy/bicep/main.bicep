@@ -14,6 +14,12 @@ param identitiesOnly bool = true
 @description('Keep replicas in several zones of the region.')
 param zoneRedundant bool = true
 
+@description('Pay for each request unit instead of throughput: for small fleets. The account may become provisioned later.')
+param serverless bool = false
+
+@description('1,000 RU/s and 25 GB for nothing: one account of a subscription, when it is made, and no serverless one.')
+param freeTier bool = false
+
 @description('Issuer of the Kubernetes cluster\'s service accounts. Empty: no workload identity.')
 param oidcIssuer string = ''
 
@@ -27,6 +33,8 @@ resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' = {
   properties: {
     databaseAccountOfferType: 'Standard'
     disableLocalAuth: identitiesOnly
+    enableFreeTier: freeTier
+    capabilities: serverless ? [{ name: 'EnableServerless' }] : []
     minimalTlsVersion: 'Tls12'
     // Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/internals/protocol.md, R4).
     consistencyPolicy: {
@@ -52,6 +60,7 @@ module containers 'containers.bicep' = {
   name: 'containers'
   params: {
     account: cosmos.name
+    serverless: serverless
   }
 }
 

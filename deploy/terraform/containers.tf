@@ -15,7 +15,7 @@ resource "azurerm_cosmosdb_sql_container" "control" {
   partition_key_kind    = "Hash"
   partition_key_version = 2
   partition_key_paths   = ["/kind"]
-  throughput            = 400
+  throughput            = var.serverless ? null : 400
 
   indexing_policy {
     indexing_mode = "consistent"
@@ -37,8 +37,11 @@ resource "azurerm_cosmosdb_sql_container" "catalog" {
   partition_key_version = 2
   partition_key_paths   = ["/tenant", "/device"]
 
-  autoscale_settings {
-    max_throughput = 2000
+  dynamic "autoscale_settings" {
+    for_each = var.serverless ? [] : [1]
+    content {
+      max_throughput = 2000
+    }
   }
 
   indexing_policy {
@@ -73,8 +76,11 @@ resource "azurerm_cosmosdb_sql_container" "heat" {
   partition_key_paths   = ["/key"]
   default_ttl           = -1
 
-  autoscale_settings {
-    max_throughput = 1000
+  dynamic "autoscale_settings" {
+    for_each = var.serverless ? [] : [1]
+    content {
+      max_throughput = 1000
+    }
   }
 
   indexing_policy {

@@ -3,7 +3,7 @@
 # throughput by age and drops them.
 
 terraform {
-  required_version = ">= 1.6"
+  required_version = ">= 1.9"
   required_providers {
     azurerm = {
       source  = "hashicorp/azurerm"
@@ -25,6 +25,14 @@ resource "azurerm_cosmosdb_account" "binnacle" {
 
   local_authentication_disabled = var.identities_only
   minimal_tls_version           = "Tls12"
+  free_tier_enabled             = var.free_tier
+
+  dynamic "capabilities" {
+    for_each = var.serverless ? ["EnableServerless"] : []
+    content {
+      name = capabilities.value
+    }
+  }
 
   # Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/internals/protocol.md, R4).
   consistency_policy {

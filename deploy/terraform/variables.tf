@@ -25,6 +25,23 @@ variable "zone_redundant" {
   default     = true
 }
 
+variable "serverless" {
+  description = "Pay for each request unit instead of throughput: for small fleets. The account may become provisioned later."
+  type        = bool
+  default     = false
+}
+
+variable "free_tier" {
+  description = "1,000 RU/s and 25 GB for nothing: one account of a subscription, when it is made, and no serverless one."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !(var.free_tier && var.serverless)
+    error_message = "A serverless account has no free tier."
+  }
+}
+
 variable "oidc_issuer" {
   description = "Issuer of the Kubernetes cluster's service accounts. Empty: no workload identity."
   type        = string

@@ -27,13 +27,15 @@ var templates = map[string]struct {
 	"bicep": {
 		"../../deploy/bicep/main.bicep", "../../deploy/bicep/containers.bicep",
 		"resource %s 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@",
-		`kind: '(\w+)'`, `version: (\d)`, `\bthroughput: (\d+)`, `maxThroughput: (\d+)`,
+		`kind: '(\w+)'`, `version: (\d)`, `options: serverless \? \{\} : \{\s+throughput: (\d+)`,
+		`options: serverless \? \{\} : \{\s+autoscaleSettings: \{\s+maxThroughput: (\d+)`,
 		`paths: \[(.*)\]`, `(?s)includedPaths: \[(.*?)\]`, `'([^']+)'`, `(?s)excludedPaths: \[(.*?)\]`,
 	},
 	"terraform": {
 		"../../deploy/terraform/main.tf", "../../deploy/terraform/containers.tf",
 		`resource "azurerm_cosmosdb_sql_container" "%s" {`,
-		`partition_key_kind += "(\w+)"`, `partition_key_version = (\d)`, `\bthroughput += (\d+)`, `max_throughput = (\d+)`,
+		`partition_key_kind += "(\w+)"`, `partition_key_version = (\d)`, `\bthroughput += var.serverless \? null : (\d+)`,
+		`max_throughput = (\d+)`,
 		`partition_key_paths += \[(.*)\]`, `(?s)((?:included_path \{.*?\}\s*)+)`, `"([^"]+)"`, `(?s)excluded_path \{(.*?)\}`,
 	},
 }
@@ -55,6 +57,28 @@ func TestTemplatesMatchExport(t *testing.T) {
 	}
 	_, err := cosmos.Export("pulumi")
 	require.EqualError(t, err, `there is no export as "pulumi"; there are arm, bicep, terraform`)
+}
+
+// An account is serverless, or of the free tier, by one parameter each, and is neither by default.
+func TestTemplatesOfferServerlessAndFreeTier(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"bicep": {"param serverless bool = false", "param freeTier bool = false", "enableFreeTier: freeTier",
+			"capabilities: serverless ? [{ name: 'EnableServerless' }] : []", "serverless: serverless"},
+		"terraform": {`for_each = var.serverless ? ["EnableServerless"] : []`,
+			"free_tier_enabled             = var.free_tier"},
+	} {
+		text, err := os.ReadFile(templates[name].file)
+		require.NoError(t, err)
+		for _, line := range lines {
+			require.Regexp(t, `(?m)^\s*`+regexp.QuoteMeta(line)+`$`, string(text), name)
+		}
+	}
+	variables, err := os.ReadFile("../../deploy/terraform/variables.tf")
+	require.NoError(t, err)
+	for _, name := range []string{"serverless", "free_tier"} {
+		require.Regexp(t, `(?s)variable "`+name+`" \{[^}]*default     = false`, string(variables))
+	}
+	require.Contains(t, string(variables), "condition     = !(var.free_tier && var.serverless)")
 }
 
 // In Terraform a container with a key of several levels is checked after it was made: the kind can't be mended.
