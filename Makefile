@@ -9,7 +9,8 @@
 # The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
 # they write.
 RACE := ./ingest ./ingest/journal/spill ./query ./query/httpapi ./query/diagnose/rejected ./internal/app/... \
-	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/lab/emulator/... ./internal/headhttp/... \
+	./internal/catalog/... ./internal/control ./internal/tenant ./internal/stream ./internal/cosmos/... \
+	./internal/lab/emulator/... ./internal/headhttp/... \
 	./internal/kafka/... ./internal/retry/... ./internal/rollups
 RACE_READ := -run 'TestHeadReadsWhileFeeding|TestCopyIsUnchanged' ./binning ./ingest/worker
 

@@ -20,6 +20,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafka/kafkatest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -128,7 +129,7 @@ func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *in
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: w.Chunks, Directory: control.NewDirectory(control.DirectoryConfig{Documents: w.Docs}), Catalog: w.Catalog,
-		Streams: control.NewStreams(w.Docs), DeadLetters: nobody{w.t},
+		Streams: stream.NewStreams(w.Docs), DeadLetters: nobody{w.t},
 	})
 	require.NoError(w.t, err)
 	return in

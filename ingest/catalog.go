@@ -8,7 +8,8 @@ import (
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
+	"binnacle/internal/store"
 )
 
 // catalogCopyAge is the greatest age of the copy of a tenant's catalog that decides what is new: an older one is
@@ -37,7 +38,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 	}
 	for _, p := range pages {
 		err := e.stores.Catalog.Create(ctx, j.Tenant, p.ID, p.Doc)
-		if err != nil && !errors.Is(err, control.ErrExists) {
+		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
 		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: updated}); err != nil {
@@ -58,7 +59,7 @@ func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) er
 // missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later
 // than all that the copy has.
 func missingEntries(
-	known *control.CatalogCopy, j *write.CatalogUpdate, now time.Time,
+	known *catalogcache.Copy, j *write.CatalogUpdate, now time.Time,
 ) (news []catalog.Entry, updated int64) {
 	known.Use(func(x *catalog.Index) {
 		updated = max(now.UnixMilli(), x.Updated()+1)

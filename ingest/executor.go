@@ -13,9 +13,11 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/write"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/sharding"
 
 	"golang.org/x/time/rate"
@@ -48,8 +50,8 @@ type Journal interface {
 type Stores struct {
 	Chunks      store.Writer
 	Directory   Directory
-	Catalog     control.Catalog
-	Streams     *control.Streams
+	Catalog     store.Catalog
+	Streams     *stream.Streams
 	DeadLetters DeadLetterWriter
 	Journal     Journal // nil without a journal
 	Blocks      Blocks  // the journal's, for a takeover; only an Ingester needs them
@@ -74,7 +76,7 @@ type Executor struct {
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
-	devices  *control.CatalogCache // entries of the catalog
+	devices  *catalogcache.Cache // entries of the catalog
 	labels   labelCache
 	log      *slog.Logger
 }
@@ -84,7 +86,7 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		stores: stores, patience: cfg.Patience, access: &accessWatch{now: cfg.Now, after: cfg.DeniedFor},
 		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
-		devices: control.NewCatalogCache(control.CatalogCacheConfig{
+		devices: catalogcache.New(catalogcache.Config{
 			Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
@@ -252,7 +254,7 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 // registerTenant registers a tenant. One with a damaged document is registered already, and its readings are refused.
 func (e *Executor) registerTenant(ctx context.Context, tenant string) error {
 	_, err := e.stores.Directory.Register(ctx, tenant)
-	var damaged *control.DamagedError
+	var damaged *store.DamagedError
 	if errors.As(err, &damaged) {
 		return nil
 	}

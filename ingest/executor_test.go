@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,7 +32,7 @@ func TestRecoveryIsLogged(t *testing.T) {
 	l := ingest.NewLocal(ingest.Config{
 		Config: worker.Config{Register: true, Past: -1, RetryBackoff: time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	}, ingest.Stores{Chunks: stores.Chunks, Catalog: stores.Catalog, Streams: control.NewStreams(stores.Docs),
+	}, ingest.Stores{Chunks: stores.Chunks, Catalog: stores.Catalog, Streams: stream.NewStreams(stores.Docs),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs})}, worker.Assignment{Stream: 1})
 	for i := range int64(3) {
 		value := []byte(`{"tenant":"acme","device":"m1","ts":1730000000000,"values":{"a":1}}`)

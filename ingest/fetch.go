@@ -7,8 +7,8 @@ import (
 
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/stream"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
@@ -20,10 +20,10 @@ type reader struct {
 	topic     *kafka.Topic
 	partition int
 
-	last    *control.Mark // mark of the last record that was read; nil before the first one
-	epoch   int32         // epoch of the leader that appended this record
-	shaken  bool          // a fetch has failed since then
-	missing bool          // a fetch found no such topic: it may have been made again
+	last    *stream.Mark // mark of the last record that was read; nil before the first one
+	epoch   int32        // epoch of the leader that appended this record
+	shaken  bool         // a fetch has failed since then
+	missing bool         // a fetch found no such topic: it may have been made again
 }
 
 // fetch returns records from an offset on. Its error is errRetake when the log may be another one; after any other it

@@ -16,9 +16,9 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/write"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/kafka"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -120,12 +120,12 @@ func TestTruncatedLogThatGrewAgainIsReadAnew(t *testing.T) {
 	publish(1, 20)
 	r.settled()
 	stop()
-	streams := control.NewStreams(r.Docs)
+	streams := stream.NewStreams(r.Docs)
 	_, mark, _, err := streams.Of(context.Background(), r.broker.ClusterID(), topic, 2, 1)
 	require.NoError(t, err)
-	r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if kind == control.KindMark && op == controltest.OpReplace {
-			return &controltest.Fault{Err: errors.New("down")} // the marks stay what they are
+	r.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		if kind == stream.KindMark && op == storetest.OpReplace {
+			return &storetest.Fault{Err: errors.New("down")} // the marks stay what they are
 		}
 		return nil
 	}
@@ -160,7 +160,7 @@ func TestLogMismatchAffectsOnePartition(t *testing.T) {
 	}
 	r.settled()
 	stop()
-	marks, err := r.Docs.List(context.Background(), control.KindMark)
+	marks, err := r.Docs.List(context.Background(), stream.KindMark)
 	require.NoError(t, err)
 	require.Len(t, marks, 2)
 	for _, m := range marks {

@@ -8,9 +8,9 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest/bins"
 	"binnacle/internal/charges/ru"
-	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // expectation is how tenants' readings are spread over the day, for a forecast. The caller of Forecast owns it.
@@ -77,7 +77,7 @@ func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expe
 }
 
 // openBin returns an open bin with the keys of its chunks.
-func (in *Ingester) openBin(b bins.OpenBin, tenant control.Tenant, now time.Time) heat.OpenBin {
+func (in *Ingester) openBin(b bins.OpenBin, tenant tenant.Tenant, now time.Time) heat.OpenBin {
 	o := heat.OpenBin{DayEnd: b.Day.End(), Began: b.From, Bytes: b.Bytes, Cutting: b.Cutting}
 	if b.Before.To > b.Before.From {
 		o.Before, o.BeforeBytes = b.Before, b.Cutting.Target

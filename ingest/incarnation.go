@@ -6,15 +6,15 @@ import (
 
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/stream"
 )
 
 // priorRead is what a process knows of a partition from reading it before.
 type priorRead struct {
 	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
 	reached int64
-	last    *control.Mark // mark of the last record that was read; nil before the first one
+	last    *stream.Mark // mark of the last record that was read; nil before the first one
 }
 
 // identify decides as which stream and from which offset a partition is read (rule W9); first is the offset of the
@@ -28,11 +28,11 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	if err != nil {
 		return a, 0, err
 	}
-	var stream control.Stream
-	var mark control.Mark
+	var number stream.Stream
+	var mark stream.Mark
 	var marked bool
 	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
-		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, at.topic, len(partitions), int32(at.partition))
+		number, mark, marked, err = in.stores.Streams.Of(ctx, cluster, at.topic, len(partitions), int32(at.partition))
 		return err
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	if err := log.read(ctx); err != nil {
 		return a, 0, err
 	}
-	a = worker.Assignment{Partition: int32(at.partition), Stream: stream.Number, Position: committed, LogEnd: log.end,
+	a = worker.Assignment{Partition: int32(at.partition), Stream: number.Number, Position: committed, LogEnd: log.end,
 		Partitions: len(partitions)}
 	if mark.Begins {
 		a.Position = mark.Offset // the committed offset is of an older stream
@@ -54,10 +54,10 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 		}
 		known.reached = max(known.reached, a.Position)
 		if why, err = log.compareRead(ctx, known); err == nil && why != "" && mark.Offset >= log.first {
-			err = in.forkStream(ctx, stream, &a, startOf{mark: &mark, why: why})
+			err = in.forkStream(ctx, number, &a, startOf{mark: &mark, why: why})
 			return a, log.first, err
 		}
-	case stream.Incarnation == 1:
+	case number.Incarnation == 1:
 		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
 		known.reached = max(known.reached, committed)
 		why, err = log.compareRead(ctx, known)
@@ -66,14 +66,14 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	case err != nil:
 		return worker.Assignment{}, log.first, err
 	case why != "":
-		err = in.forkStream(ctx, stream, &a, startOf{first: log.first, why: why})
+		err = in.forkStream(ctx, number, &a, startOf{first: log.first, why: why})
 	case !marked:
 		// The first Stamp follows the first commit: what is committed, if anything, is of an earlier life of the log, or
 		// of one whose chunks were deleted.
 		a.Unmarked, a.Position = true, log.first
 		if committed > log.first {
 			in.log.Warn("no chunk of this stream is stored: reading the log from its start", "topic", at.topic,
-				"partition", at.partition, "stream", stream.Number, "committed", committed, "first", log.first)
+				"partition", at.partition, "stream", number.Number, "committed", committed, "first", log.first)
 		}
 	}
 	return a, log.first, err
@@ -104,7 +104,7 @@ func (l *logBounds) compareRead(ctx context.Context, known priorRead) (string, e
 
 // compareMark returns why the log can't be the one of a mark, empty when it can: also when the marked record is
 // deleted.
-func (l *logBounds) compareMark(ctx context.Context, mark control.Mark) (string, error) {
+func (l *logBounds) compareMark(ctx context.Context, mark stream.Mark) (string, error) {
 	if mark.Offset < l.first {
 		return "", nil
 	}
@@ -126,14 +126,14 @@ func (l *logBounds) compareMark(ctx context.Context, mark control.Mark) (string,
 	return "", nil
 }
 
-func markOf(r *kafka.Record) control.Mark {
+func markOf(r *kafka.Record) stream.Mark {
 	own := admit.Record{Offset: r.Offset, Time: r.Time, Value: r.Value}
 	return own.Mark()
 }
 
 // startOf is where another stream begins, and why.
 type startOf struct {
-	mark  *control.Mark // the old stream's; with nil the new one begins at the start of the log
+	mark  *stream.Mark // the old stream's; with nil the new one begins at the start of the log
 	first int64
 	why   string
 }
@@ -142,8 +142,8 @@ type startOf struct {
 // mark of the old one, if the log is known to be the same up to there. Every record below a mark is stored in an older
 // stream, or refused; the log has lost its end, and may have others there now. That begin is stored first, because no
 // other process may know what this one has read.
-func (in *Ingester) forkStream(ctx context.Context, old control.Stream, a *worker.Assignment, start startOf) error {
-	var next control.Stream
+func (in *Ingester) forkStream(ctx context.Context, old stream.Stream, a *worker.Assignment, start startOf) error {
+	var next stream.Stream
 	err := in.executor.attempt(ctx, func(ctx context.Context) (err error) {
 		next, err = in.stores.Streams.Next(ctx, old, a.Partitions)
 		return err

@@ -20,10 +20,11 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
+	"binnacle/internal/tenant"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
@@ -37,17 +38,17 @@ func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 		fault func(r *rig)
 	}{
 		{"the map, while a partition is taken over", func(r *rig) {
-			r.Docs.Fault = func(_, kind, _ string) *controltest.Fault {
-				if kind == control.KindStream {
-					return &controltest.Fault{Err: down}
+			r.Docs.Fault = func(_, kind, _ string) *storetest.Fault {
+				if kind == stream.Kind {
+					return &storetest.Fault{Err: down}
 				}
 				return nil
 			}
 		}},
 		{"the map, while a tenant is learnt", func(r *rig) {
-			r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-				if kind == control.KindTenant && op == controltest.OpCreate {
-					return &controltest.Fault{Err: down}
+			r.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+				if kind == tenant.Kind && op == storetest.OpCreate {
+					return &storetest.Fault{Err: down}
 				}
 				return nil
 			}
@@ -56,7 +57,7 @@ func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 			r.Chunks.Fault = func(storetest.Op) *storetest.Fault { return &storetest.Fault{Err: down} }
 		}},
 		{"the catalog", func(r *rig) {
-			r.Catalog.Fault = func(string, string, string) *controltest.Fault { return &controltest.Fault{Err: down} }
+			r.Catalog.Fault = func(string, string, string) *storetest.Fault { return &storetest.Fault{Err: down} }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 // reach has a function called when a fault is answered.
 func (r *rig) reach(f func()) {
 	if docs := r.Docs.Fault; docs != nil {
-		r.Docs.Fault = func(op, kind, id string) *controltest.Fault {
+		r.Docs.Fault = func(op, kind, id string) *storetest.Fault {
 			x := docs(op, kind, id)
 			if x != nil {
 				f()
@@ -97,7 +98,7 @@ func (r *rig) reach(f func()) {
 		}
 	}
 	if catalog := r.Catalog.Fault; catalog != nil {
-		r.Catalog.Fault = func(op, tenant, device string) *controltest.Fault {
+		r.Catalog.Fault = func(op, tenant, device string) *storetest.Fault {
 			x := catalog(op, tenant, device)
 			if x != nil && x.Err != nil {
 				f()
@@ -201,7 +202,7 @@ func TestOffsetOfARecreatedTopicIsIgnored(t *testing.T) {
 	for i := range 100 {
 		r.publish(i%2, r.message("d0", past+1000+int64(i), 2))
 	}
-	streams := control.NewStreams(r.Docs)
+	streams := stream.NewStreams(r.Docs)
 	old, err := streams.Find(context.Background(), r.broker.ClusterID(), topic, 2)
 	require.NoError(t, err)
 	_, err = streams.Next(context.Background(), old, 2)
@@ -239,12 +240,12 @@ func TestTopicRecreatedBeforeFirstMark(t *testing.T) {
 	tried := make(chan struct{})
 	try := sync.OnceFunc(func() { close(tried) })
 	var healed atomic.Bool
-	r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if kind != control.KindMark || op != controltest.OpCreate || healed.Load() {
+	r.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		if kind != stream.KindMark || op != storetest.OpCreate || healed.Load() {
 			return nil
 		}
 		try()
-		return &controltest.Fault{Err: down}
+		return &storetest.Fault{Err: down}
 	}
 	in := r.ingester(nil)
 	r.run(in)
@@ -371,7 +372,7 @@ func TestLogThatLostItsTailForksTheStream(t *testing.T) {
 	_, err := dir.Refresh(context.Background())
 	require.NoError(t, err)
 	former := ingest.NewLocal(ingest.Config{Config: worker.Config{Past: -1}}, ingest.Stores{
-		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), DeadLetters: r,
+		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: stream.NewStreams(r.Docs), DeadLetters: r,
 	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {
 		m := r.message("d0", past+i, 1)

@@ -18,10 +18,10 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/journal"
-	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -388,7 +388,7 @@ func TestLogTrimmedBeyondTheCommittedOffset(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { _, reached := held(t, in); return reached == 200 }, patience,
 		time.Millisecond)
-	streams := control.NewStreams(r.Docs)
+	streams := stream.NewStreams(r.Docs)
 	require.Eventually(t, func() bool {
 		_, _, marked, err := streams.Of(t.Context(), r.broker.ClusterID(), topic, 1, 0)
 		return err == nil && marked

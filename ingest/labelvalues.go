@@ -7,7 +7,7 @@ import (
 
 	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
 )
 
 // labelCopyAge is the greatest age of the copy of a tenant's catalog that a Worker gets label values from.
@@ -31,7 +31,7 @@ type labelCache struct {
 
 // cachedLabels are the label values of a tenant as of a copy of its catalog.
 type cachedLabels struct {
-	copy    *control.CatalogCopy
+	copy    *catalogcache.Copy
 	at      time.Time
 	updated int64
 	values  *catalog.LabelValues
@@ -41,7 +41,7 @@ type cachedLabels struct {
 // labelsKept is how long label values are kept after their last use.
 const labelsKept = 10 * time.Minute
 
-func (l *labelCache) of(tenant string, known *control.CatalogCopy, now time.Time) *catalog.LabelValues {
+func (l *labelCache) of(tenant string, known *catalogcache.Copy, now time.Time) *catalog.LabelValues {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, x := range l.tenants {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,7 +24,7 @@ func TestDeferredReadingsAreReadAgain(t *testing.T) {
 				c.Now = func() time.Time {
 					return time.UnixMilli(past).Add(time.Minute + time.Since(began) + time.Duration(ahead.Load()))
 				}
-				c.Limits, c.HeldFor = control.IngestLimits{DeviceReadings: 0.001, Burst: 1}, 1e6*time.Hour
+				c.Limits, c.HeldFor = tenant.IngestLimits{DeviceReadings: 0.001, Burst: 1}, 1e6*time.Hour
 				if journal {
 					j := ingest.NewTopicJournal(r.cluster)
 					s.Journal, s.Blocks, c.Hold, c.JournalEvery = j, j, time.Second, 10*time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -104,7 +105,7 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 		SnapshotAge: 20 * time.Millisecond, WatchEvery: 100 * time.Millisecond,
 		DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
-	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
+	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: stream.NewStreams(r.Docs),
 		DeadLetters: r}
 	if change != nil {
 		change(&cfg, &stores)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/merge"
@@ -77,7 +77,7 @@ func summerWorld(t *testing.T, rnd *rand.Rand) (*querytest.World, truth) {
 	_, err := w.Directory.Refresh(t.Context())
 	require.NoError(t, err)
 	for device, tags := range modelTags {
-		w.Catalog.AddPage("acme", controltest.Entry(device, tags))
+		w.Catalog.AddPage("acme", storetest.Entry(device, tags))
 	}
 	truth := make(truth)
 	logs := make(map[telemetry.Position][]querytest.Record)

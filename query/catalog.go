@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
 )
@@ -22,7 +22,7 @@ import (
 type Known struct {
 	querier *Querier
 	tenant  string
-	stored  *control.CatalogCopy
+	stored  *catalogcache.Copy
 	// updates is the catalog entries of devices with updates of heads.
 	updates *catalog.Index
 	// of is the versions of the catalog and of the updates that the entries were merged of.

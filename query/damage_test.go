@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/querytest"
 
@@ -15,11 +17,11 @@ import (
 
 // A damaged document costs the queries of its tenant, all of them, and nobody else's.
 func TestDamagedDocumentCostsQueriesOfItsTenant(t *testing.T) {
-	for name, doc := range map[string]control.Document{
-		"tenant": {Kind: control.KindTenant, ID: "globex",
+	for name, doc := range map[string]store.Document{
+		"tenant": {Kind: tenant.Kind, ID: "globex",
 			Body: []byte(`{"created":1,"epoch":{"slots":[1]},"retention":[{"classes":[]}]}`)},
-		"epoch": {Kind: control.KindEpoch, ID: "globex.20261120", Body: []byte(`{"tenant":"globex","epoch":{"from":"x"}}`)},
-		"order": {Kind: control.KindErasure, ID: "x.order", Body: []byte(`{"tenant":"globex","device":7}`)},
+		"epoch": {Kind: tenant.KindEpoch, ID: "globex.20261120", Body: []byte(`{"tenant":"globex","epoch":{"from":"x"}}`)},
+		"order": {Kind: erasure.Kind, ID: "x.order", Body: []byte(`{"tenant":"globex","device":7}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := querytest.New(t, noon)
@@ -46,7 +48,7 @@ func TestDamagedDocumentCostsQueriesOfItsTenant(t *testing.T) {
 			acme.Tenant = "acme"
 			rows, _ = ask(t, q, acme)
 			require.Len(t, rows, 1)
-			var damaged *control.DamagedError
+			var damaged *store.DamagedError
 			_, _, err = tryAsk(t, q, of)
 			require.ErrorAs(t, err, &damaged)
 			require.Equal(t, doc.ID, damaged.ID)

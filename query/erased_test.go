@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/diagnose/gaps"
@@ -17,15 +17,15 @@ import (
 )
 
 // order announces an order of erasure of acme and returns what acknowledges it.
-func order(t *testing.T, w *querytest.World, o control.Erasure, through int64) (acknowledge func()) {
+func order(t *testing.T, w *querytest.World, o erasure.Order, through int64) (acknowledge func()) {
 	t.Helper()
-	orders := control.NewErasureOrders(w.Documents, func() time.Time { return w.Now })
+	orders := erasure.NewOrders(w.Documents, func() time.Time { return w.Now })
 	o.Tenant, o.By = "acme", "test"
 	given, err := orders.Announce(t.Context(), o)
 	require.NoError(t, err)
 	return func() {
 		require.NoError(t, orders.Acknowledge(t.Context(), given.ID,
-			[]control.ErasurePosition{{Stream: 1, Partition: 0, Through: through}}))
+			[]erasure.Position{{Stream: 1, Partition: 0, Through: through}}))
 	}
 }
 
@@ -54,20 +54,20 @@ func TestErasedReadingsAreNotAnswered(t *testing.T) {
 	}
 	none := func(string, telemetry.Day) bool { return false }
 	check(none)
-	acknowledge := order(t, w, control.Erasure{Device: "pump", From: today - 15, To: today - 10}, 95_000)
+	acknowledge := order(t, w, erasure.Order{Device: "pump", From: today - 15, To: today - 10}, 95_000)
 	w.Now = w.Now.Add(6 * time.Second)
 	check(none)
 	acknowledge()
 	w.Now = w.Now.Add(6 * time.Second)
 	pump := func(d string, day telemetry.Day) bool { return d == "pump" && day >= today-15 && day < today-10 }
 	check(pump)
-	order(t, w, control.Erasure{Device: "meter-1", To: control.EveryDay}, 10*30)()
+	order(t, w, erasure.Order{Device: "meter-1", To: erasure.EveryDay}, 10*30)()
 	w.Now = w.Now.Add(6 * time.Second)
 	both := func(d string, day telemetry.Day) bool { return pump(d, day) || d == "meter-1" && day < today-9 }
 	check(both)
 
 	// Of a head the rows above the position stay.
-	order(t, w, control.Erasure{Device: "pump", From: today - 18, To: today - 17}, 90_000)()
+	order(t, w, erasure.Order{Device: "pump", From: today - 18, To: today - 17}, 90_000)()
 	w.Now = w.Now.Add(6 * time.Second)
 	check(both)
 	rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"pump"},
@@ -98,7 +98,7 @@ func TestErasedReadingsAreNotAnswered(t *testing.T) {
 	require.Equal(t, 3, found, "one of days, and those before and behind the reading that stays")
 
 	// Without the orders nothing is answered.
-	w.Documents.Fault = func(_, _, _ string) *controltest.Fault { return &controltest.Fault{Err: errors.New("down")} }
+	w.Documents.Fault = func(_, _, _ string) *storetest.Fault { return &storetest.Fault{Err: errors.New("down")} }
 	w.Now = w.Now.Add(6 * time.Second)
 	_, _, err = tryAsk(t, q, query.Request{Tenant: "acme", Devices: devices,
 		Range: telemetry.Range{From: old.UnixMilli(), To: noon.UnixMilli()}})

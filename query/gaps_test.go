@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/diagnose/gaps"
@@ -83,7 +83,7 @@ func TestGapsExpiredDays(t *testing.T) {
 		Now: func() time.Time { return w.Now }})
 	w.Tenant("acme")
 	begins := trail(w, 2)
-	known := controltest.Entry("m1", nil, "v")
+	known := storetest.Entry("m1", nil, "v")
 	known.First, known.Last = begins[0]-10*telemetry.DayMillis, begins[1]
 	w.Catalog.AddPage("acme", known)
 	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.Directory = w.Log, w.Directory })
@@ -165,7 +165,7 @@ func TestGapsThatBeginBeforeTheRange(t *testing.T) {
 		begins := trail(w, 1)
 		last := begins[0] + 590_000
 		w.Now = noon.Add(silent)
-		known := controltest.Entry("m1", nil, "v")
+		known := storetest.Entry("m1", nil, "v")
 		known.First, known.Last = begins[0], last
 		w.Catalog.AddPage("acme", known)
 		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })

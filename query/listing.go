@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // Device is one device of a tenant as the catalog has it, joined with what the heads hold of it.
@@ -133,7 +133,7 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 
 // hideTimes starts an entry at its device's first visible day (rule X1); without readings since then it gets no
 // times.
-func hideTimes(t control.Tenant, e *catalog.Entry, now int64) {
+func hideTimes(t tenant.Tenant, e *catalog.Entry, now int64) {
 	if !t.HidesSome() || e.First > e.Last {
 		return
 	}

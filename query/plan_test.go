@@ -10,9 +10,9 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/querytest"
 	"binnacle/sharding"
@@ -49,8 +49,8 @@ func TestSnapshotIsReadOnlyWhenStale(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0), record(8, "m1", noon.Add(-time.Minute), float("x", 1)))
 	reads := 0
-	w.Documents.Fault = func(op, kind, _ string) *controltest.Fault {
-		if op == controltest.OpList && kind == control.KindTenant {
+	w.Documents.Fault = func(op, kind, _ string) *storetest.Fault {
+		if op == storetest.OpList && kind == tenant.Kind {
 			reads++
 		}
 		return nil
@@ -268,7 +268,7 @@ func TestUnknownTenantsCostNothing(t *testing.T) {
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("x", 1)))
 	reads := 0
-	w.Documents.Fault = func(string, string, string) *controltest.Fault {
+	w.Documents.Fault = func(string, string, string) *storetest.Fault {
 		reads++
 		return nil
 	}
@@ -291,7 +291,7 @@ func TestUnboundedRangeReadsNoSnapshot(t *testing.T) {
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon.Add(-2*time.Minute), float("x", 2)))
 	reads := 0
-	w.Documents.Fault = func(string, string, string) *controltest.Fault {
+	w.Documents.Fault = func(string, string, string) *storetest.Fault {
 		reads++
 		return nil
 	}
@@ -320,7 +320,7 @@ func TestSnapshotReadError(t *testing.T) {
 	other := record(4, "m1", noon.Add(-time.Minute), float("x", 1))
 	other.Tenant = "globex"
 	w.Chunk(other)
-	w.Documents.Fault = func(op, _, _ string) *controltest.Fault { return &controltest.Fault{Err: errors.New("gone")} }
+	w.Documents.Fault = func(op, _, _ string) *storetest.Fault { return &storetest.Fault{Err: errors.New("gone")} }
 	_, _, err = tryAsk(t, q, query.Request{Tenant: "acme", Range: lastHour()})
 	require.NoError(t, err, "what is known is enough")
 	for _, r := range []query.Request{{Tenant: "acme", Range: always}, {Tenant: "globex", Range: lastHour()}} {

@@ -17,10 +17,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
+	"binnacle/internal/tenant"
 	"binnacle/query/read"
 	"binnacle/query/read/kept"
 	"binnacle/query/read/piece"
@@ -41,7 +42,7 @@ type Config struct {
 	Directory plan.Directory `kong:"-"`
 	// Rollups is read by panels over many devices; nil: they read chunks.
 	Rollups store.RollupReader `kong:"-"`
-	Catalog control.Catalog    `kong:"-"`
+	Catalog store.Catalog      `kong:"-"`
 
 	Fanout           int     `name:"query-fanout" help:"Most scans that a query runs at the same time." default:"16"`
 	MemoryBytes      int64   `name:"query-memory-mb" help:"Most memory of a query, in MiB." type:"mib" default:"256"`
@@ -66,8 +67,8 @@ type Config struct {
 	Timeout time.Duration `name:"query-timeout" help:"Longest time that a query may run. A request can set a shorter time (timeout)." default:"30s"`
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
-	Limits   control.QueryLimits `kong:"embed,prefix='tenant-'"`
-	Queriers int                 `help:"Number of query processes. Each grants a tenant its share of the tenant's limits." default:"1"`
+	Limits   tenant.QueryLimits `kong:"embed,prefix='tenant-'"`
+	Queriers int                `help:"Number of query processes. Each grants a tenant its share of the tenant's limits." default:"1"`
 
 	Now        func() time.Time      `kong:"-"` // time.Now
 	Registerer prometheus.Registerer `kong:"-"` // none
@@ -131,7 +132,7 @@ type Querier struct {
 	quotas    *quotas
 	kept      *Kept
 	metrics   *metrics
-	devices   *control.CatalogCache
+	devices   *catalogcache.Cache
 	versions  updateVersions // heads' versions when the catalogs were read
 	silent    rate.Sometimes // limits the log: every query finds out
 }
@@ -153,7 +154,7 @@ func New(cfg Config) (*Querier, error) {
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer), silent: rate.Sometimes{Interval: silentEvery},
 		versions: updateVersions{seen: make(map[string]uint64)},
-		devices: control.NewCatalogCache(control.CatalogCacheConfig{
+		devices: catalogcache.New(catalogcache.Config{
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
 	}
@@ -167,7 +168,7 @@ func New(cfg Config) (*Querier, error) {
 func (q *Querier) Timeout() time.Duration { return q.cfg.Timeout }
 
 // Limits returns what a tenant's queries may take, of all queriers together.
-func (q *Querier) Limits(tenant string) control.QueryLimits {
+func (q *Querier) Limits(tenant string) tenant.QueryLimits {
 	known, _ := q.Tenant(tenant)
 	return known.Queries.Or(q.cfg.Limits)
 }
@@ -186,7 +187,7 @@ func (q *Querier) places(tenant string) int {
 }
 
 // Tenant returns a tenant's document, as of the last refresh of the directory, and whether the tenant is known.
-func (q *Querier) Tenant(name string) (control.Tenant, bool) {
+func (q *Querier) Tenant(name string) (tenant.Tenant, bool) {
 	return q.cfg.Directory.Snapshot().Tenant(name)
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 )
 
 // The windows of rates: a tenant that has asked for nothing may ask for as much at once.
@@ -40,7 +40,7 @@ var (
 // quotas holds tenants to how often they may ask, and what that may cost. Unlike a turn, which is given back, what is
 // used up here comes back with time. It is safe for any number of callers.
 type quotas struct {
-	limits func(tenant string) control.QueryLimits
+	limits func(tenant string) tenant.QueryLimits
 	share  float64 // part of a tenant's limits that this process grants
 	now    func() time.Time
 
@@ -51,7 +51,7 @@ type quotas struct {
 
 // quota is what a tenant has left.
 type quota struct {
-	limits        control.QueryLimits // limits at its last query
+	limits        tenant.QueryLimits // limits at its last query
 	requests, rus bucket
 	day           int64   // since 1970
 	spent         float64 // request units, on that day
@@ -60,7 +60,7 @@ type quota struct {
 // minDropAt is the least dropAt: a small map is not searched.
 const minDropAt = 1024
 
-func newQuotas(limits func(string) control.QueryLimits, share float64, now func() time.Time) *quotas {
+func newQuotas(limits func(string) tenant.QueryLimits, share float64, now func() time.Time) *quotas {
 	return &quotas{limits: limits, share: share, now: now, tenants: make(map[string]*quota), dropAt: minDropAt}
 }
 

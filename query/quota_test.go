@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/querytest"
 
@@ -204,7 +204,7 @@ func TestQuotaSamples(t *testing.T) {
 	}
 	w.Chunk(records[:25]...)
 	w.Heads.Set(head(0, 1, 99, 25), records[25:]...)
-	for most, fails := range map[control.Limit]bool{100: false, 99: true} {
+	for most, fails := range map[tenant.Limit]bool{100: false, 99: true} {
 		q := newQuerier(t, w, func(c *query.Config) { c.Limits.Samples = most })
 		_, _, err := tryAsk(t, q, about("acme"))
 		if fails {
@@ -222,8 +222,8 @@ func TestQuotaSamples(t *testing.T) {
 // What is set for a tenant counts as soon as it is known, and stands before what is set for all.
 func TestQuotaOfTenantOverridesDefault(t *testing.T) {
 	w, q := twoTenants(t, func(c *query.Config) { c.Limits.Rate = 0.1 })
-	set := func(l control.QueryLimits) {
-		require.NoError(t, control.NewTenants(w.Documents).Set(t.Context(), "loud", l.Changes()...))
+	set := func(l tenant.QueryLimits) {
+		require.NoError(t, tenant.NewTenants(w.Documents).Set(t.Context(), "loud", l.Changes()...))
 		_, err := w.Directory.Refresh(t.Context())
 		require.NoError(t, err)
 	}
@@ -233,9 +233,9 @@ func TestQuotaOfTenantOverridesDefault(t *testing.T) {
 	}
 	require.Equal(t, []bool{false, true, false, true}, []bool{refused("loud"), refused("loud"), refused("acme"),
 		refused("acme")})
-	set(control.QueryLimits{Rate: control.Unbounded})
+	set(tenant.QueryLimits{Rate: tenant.Unbounded})
 	require.Equal(t, []bool{false, false, true}, []bool{refused("loud"), refused("loud"), refused("acme")})
-	set(control.QueryLimits{Rate: control.Unset})
+	set(tenant.QueryLimits{Rate: tenant.Unset})
 	require.True(t, refused("loud"))
 }
 

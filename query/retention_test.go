@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/diagnose/gaps"
 	"binnacle/query/querytest"
@@ -17,9 +17,9 @@ import (
 // setRetention sets the retention of acme some time ago, and reads it.
 func setRetention(t *testing.T, w *querytest.World, text string, ago time.Duration) {
 	t.Helper()
-	change, err := control.RetentionChange(text, w.Now.Add(-ago))
+	change, err := tenant.RetentionChange(text, w.Now.Add(-ago))
 	require.NoError(t, err)
-	require.NoError(t, control.NewTenants(w.Documents).Set(t.Context(), "acme", change))
+	require.NoError(t, tenant.NewTenants(w.Documents).Set(t.Context(), "acme", change))
 	_, err = w.Directory.Refresh(t.Context())
 	require.NoError(t, err)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/querytest"
@@ -40,16 +40,16 @@ func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 	out := &tagged{Querier: q, world: w}
 	var entries []catalog.Entry
 	for i := range devices {
-		entries = append(entries, controltest.Entry(fmt.Sprintf("m%03d", i), map[string]string{"site": "hall"}, "temp"))
+		entries = append(entries, storetest.Entry(fmt.Sprintf("m%03d", i), map[string]string{"site": "hall"}, "temp"))
 	}
 	w.Catalog.AddPage("acme", entries...)
-	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		switch op {
-		case controltest.OpList:
+		case storetest.OpList:
 			out.lists++
-		case controltest.OpRead:
+		case storetest.OpRead:
 			out.pages++
 		}
 		return nil
@@ -59,7 +59,7 @@ func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 
 // tag puts a device to a site.
 func (g *tagged) tag(device, site string) {
-	g.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"site": site}))
+	g.world.Catalog.AddPage("acme", storetest.Entry(device, map[string]string{"site": site}))
 }
 
 // updatesCounted counts how often heads are asked for updates of the catalog.
@@ -93,7 +93,7 @@ func TestEmptyAnswerAsksNobodyWhy(t *testing.T) {
 	require.Empty(t, hints("m001", "temp"))
 	asked, lists := heads.asked, g.lists
 	for range 5 {
-		g.world.Heads.SetUpdates("acme", controltest.Entry("new", nil, "hum"))
+		g.world.Heads.SetUpdates("acme", storetest.Entry("new", nil, "hum"))
 		g.world.Now = g.world.Now.Add(time.Minute)
 		require.Empty(t, hints("m002", "temp"))
 	}
@@ -107,7 +107,7 @@ func TestEmptyAnswerAsksNobodyWhy(t *testing.T) {
 		require.Len(t, hints("gone", "temp"), 1)
 		require.Equal(t, asked+2+n, heads.asked)
 	}
-	g.world.Heads.SetUpdates("acme", controltest.Entry("gone", nil, "temp"))
+	g.world.Heads.SetUpdates("acme", storetest.Entry("gone", nil, "temp"))
 	require.Empty(t, hints("gone", "temp"))
 }
 
@@ -137,8 +137,8 @@ func TestCatalogIsCached(t *testing.T) {
 	require.Equal(t, 2, g.lists)
 	require.Equal(t, 2, g.pages, "pages that are known are not read again")
 
-	g.world.Heads.SetUpdates("acme", controltest.Entry("new", map[string]string{"site": "shed"}),
-		controltest.Entry("m001", map[string]string{"site": "dock"}))
+	g.world.Heads.SetUpdates("acme", storetest.Entry("new", map[string]string{"site": "shed"}),
+		storetest.Entry("m001", map[string]string{"site": "dock"}))
 	tags := g.Tags("acme")
 	require.Equal(t, "shed", site(t, tags, "new"))
 	require.Equal(t, "dock", site(t, tags, "m001"), "what a head has seen is newer")
@@ -159,8 +159,8 @@ func TestTagsAreStableWithinAnswer(t *testing.T) {
 	g := newTagged(t, 3, nil)
 	tags := g.Tags("acme")
 	require.Equal(t, "hall", site(t, tags, "m001"))
-	g.world.Heads.SetUpdates("acme", controltest.Entry("m001", map[string]string{"site": "dock"}),
-		controltest.Entry("late", map[string]string{"site": "shed"}))
+	g.world.Heads.SetUpdates("acme", storetest.Entry("m001", map[string]string{"site": "dock"}),
+		storetest.Entry("late", map[string]string{"site": "shed"}))
 	require.Equal(t, "hall", site(t, tags, "m001"))
 	require.Equal(t, "shed", site(t, tags, "late"), "a device that is not known is looked for again")
 	require.Equal(t, "hall", site(t, tags, "m001"))
@@ -172,10 +172,10 @@ func TestCatalogReadIsShared(t *testing.T) {
 		g := newTagged(t, 3, func(c *query.Config) { c.Now = time.Now })
 		count := g.world.Catalog.Fault
 		broken := errors.New("throttled")
-		g.world.Catalog.Fault = func(op, tenant, device string) *controltest.Fault {
+		g.world.Catalog.Fault = func(op, tenant, device string) *storetest.Fault {
 			time.Sleep(time.Second)
 			if count(op, tenant, device); g.lists == 1 {
-				return &controltest.Fault{Err: broken}
+				return &storetest.Fault{Err: broken}
 			}
 			return nil
 		}
@@ -214,9 +214,9 @@ func TestCatalogCacheEvicts(t *testing.T) {
 	}{{1, 6}, {1 << 30, 2}} {
 		g := newTagged(t, 50, func(cfg *query.Config) { cfg.TagsBytes = c.bytes })
 		g.world.Catalog.Fault = nil
-		g.world.Catalog.AddPage("globex", controltest.Entry("m001", nil))
-		g.world.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
-			if op == controltest.OpList {
+		g.world.Catalog.AddPage("globex", storetest.Entry("m001", nil))
+		g.world.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
+			if op == storetest.OpList {
 				g.lists++
 			}
 			return nil

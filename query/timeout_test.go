@@ -35,9 +35,9 @@ func (hangingStore) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error
 	return store.Usage{}, hang(ctx)
 }
 
-type hangingCatalog struct{ control.Catalog }
+type hangingCatalog struct{ store.Catalog }
 
-func (hangingCatalog) Pages(ctx context.Context, _ string, _ int64) ([]control.PageInfo, error) {
+func (hangingCatalog) Pages(ctx context.Context, _ string, _ int64) ([]store.PageInfo, error) {
 	return nil, hang(ctx)
 }
 

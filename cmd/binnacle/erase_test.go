@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/telemetry"
@@ -52,8 +52,8 @@ func (d *dev) certificateOverHTTP(order string) {
 	client, err := ops.AccountConfig{Cosmos: d.cosmos}.Connect(slog.New(slog.DiscardHandler))
 	require.NoError(d.t, err)
 	defer client.Close()
-	orders := control.NewErasureOrders(client.Documents(), time.Now)
-	require.NoError(d.t, orders.EndSweep(d.t.Context(), order, "test", []control.SweptPlace{{Chunks: 1, Rows: 50}}))
+	orders := erasure.NewOrders(client.Documents(), time.Now)
+	require.NoError(d.t, orders.EndSweep(d.t.Context(), order, "test", []erasure.Swept{{Chunks: 1, Rows: 50}}))
 	require.NoError(d.t, orders.EndClearing(d.t.Context(), order, "test", nil))
 	status, body = ask(order + "/certificate")
 	require.Equal(d.t, http.StatusOK, status, body)

@@ -49,7 +49,7 @@ func TestEmulatorCommand(t *testing.T) {
 	require.NoError(t, c.EnsureBase(ctx))
 	require.NoError(t, c.Containers().Create(ctx, "chunks-2026-11", store.Throughput{RUs: 1200}))
 	body := json.RawMessage(`{"word":"first"}`)
-	etag, err := c.Documents().Create(ctx, control.Document{Kind: control.KindMonth, ID: "a", Body: body})
+	etag, err := c.Documents().Create(ctx, store.Document{Kind: control.KindMonth, ID: "a", Body: body})
 	require.NoError(t, err)
 
 	for round, end := range []func(){func() { p.kill() }, func() { p.stop(syscall.SIGTERM) },
@@ -62,9 +62,9 @@ func TestEmulatorCommand(t *testing.T) {
 		require.Equal(t, etag, docs[0].ETag)
 		require.JSONEq(t, string(body), string(docs[0].Body))
 		_, err = c.Documents().Create(ctx, docs[0])
-		require.ErrorIs(t, err, control.ErrExists)
+		require.ErrorIs(t, err, store.ErrExists)
 		body = json.RawMessage(fmt.Sprintf(`{"word":"round %d"}`, round))
-		etag, err = c.Documents().Replace(ctx, control.Document{Kind: control.KindMonth, ID: "a", ETag: etag, Body: body})
+		etag, err = c.Documents().Replace(ctx, store.Document{Kind: control.KindMonth, ID: "a", ETag: etag, Body: body})
 		require.NoError(t, err)
 		state, err := c.Containers().ReadThroughput(ctx, "chunks-2026-11")
 		require.NoError(t, err)

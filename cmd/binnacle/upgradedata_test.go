@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
@@ -65,7 +65,7 @@ func (u *upgrade) placements() {
 		return fmt.Sprintf(`{"from":%d,"slots":%s%s}`, from, text, heavy)
 	}
 	created := u.today - 100*telemetry.DayMillis
-	documents := []control.Document{{Kind: "tenant", ID: mixedTenant, Body: fmt.Appendf(nil,
+	documents := []store.Document{{Kind: "tenant", ID: mixedTenant, Body: fmt.Appendf(nil,
 		`{"created":%d,"retentionSeconds":0,"epoch":%s}`, created, epoch(0, 4, ""))}}
 	for i, e := range []struct {
 		from  telemetry.Day
@@ -76,7 +76,7 @@ func (u *upgrade) placements() {
 		{last, `,"heavy":{"m0":[1,2,3,200]}`},
 	} {
 		id := mixedTenant + "." + strings.ReplaceAll(e.from.String(), "-", "")
-		documents = append(documents, control.Document{Kind: "epoch", ID: id, Body: fmt.Appendf(nil,
+		documents = append(documents, store.Document{Kind: "epoch", ID: id, Body: fmt.Appendf(nil,
 			`{"tenant":%q,"created":%d,"epoch":%s}`, mixedTenant, created, epoch(e.from, 5*(i+1), e.heavy))})
 	}
 	for _, d := range documents {

@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,27 +22,27 @@ const (
 // What was judged before never shows in a verdict: readings of tenants with terms of their own, around all bounds of
 // time, in records with any timestamp or none, by snapshots of any age.
 func TestEarlierReadingsDoNotShowInVerdicts(t *testing.T) {
-	const seed, unbounded = 11, control.Period(control.Unbounded)
+	const seed, unbounded = 11, tenant.Period(tenant.Unbounded)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Log("seed", seed)
 	stores := ingesttest.NewStores(t, "2026-10", "2026-11")
 	began := time.UnixMilli(start)
 	var snapshots []*control.Snapshot
-	for _, tenant := range []struct {
+	for _, c := range []struct {
 		name      string
 		retention time.Duration
-		ingest    control.TenantIngest
+		ingest    tenant.Ingest
 	}{
-		{"plain", 0, control.TenantIngest{}},
-		{"kept", 3 * day, control.TenantIngest{}},
-		{"near", 0, control.TenantIngest{Past: control.PeriodOf(day), Future: control.PeriodOf(time.Hour)}},
-		{"far", 2 * day, control.TenantIngest{Past: unbounded, Future: unbounded}},
+		{"plain", 0, tenant.Ingest{}},
+		{"kept", 3 * day, tenant.Ingest{}},
+		{"near", 0, tenant.Ingest{Past: tenant.PeriodOf(day), Future: tenant.PeriodOf(time.Hour)}},
+		{"far", 2 * day, tenant.Ingest{Past: unbounded, Future: unbounded}},
 	} {
-		dir := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs, Retention: tenant.retention,
+		dir := control.NewDirectory(control.DirectoryConfig{Documents: stores.Docs, Retention: c.retention,
 			Now: func() time.Time { return began }})
-		_, err := dir.Register(t.Context(), tenant.name)
+		_, err := dir.Register(t.Context(), c.name)
 		require.NoError(t, err)
-		require.NoError(t, control.NewTenants(stores.Docs).Set(t.Context(), tenant.name, tenant.ingest.Changes()...))
+		require.NoError(t, tenant.NewTenants(stores.Docs).Set(t.Context(), c.name, c.ingest.Changes()...))
 		require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11"))
 		s, err := dir.Refresh(t.Context())
 		require.NoError(t, err)

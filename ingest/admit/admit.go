@@ -10,6 +10,7 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 )
 
@@ -46,7 +47,7 @@ type Admission struct {
 func New(cfg Config) *Admission {
 	a := &Admission{
 		decoder: decode.New(cfg.Decode), Limits: newLimits(&cfg),
-		erasures: erasures{at: control.ErasurePartition{Stream: cfg.Stream, Partition: cfg.Partition}, begin: cfg.Begin,
+		erasures: erasures{at: erasure.Partition{Stream: cfg.Stream, Partition: cfg.Partition}, begin: cfg.Begin,
 			unmarked: cfg.Unmarked},
 		places: places{cfg: &cfg},
 	}

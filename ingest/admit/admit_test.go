@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -92,7 +93,7 @@ func (g *gate) again(offset int64, device string) (taken, refused string) {
 
 // Each reading of a record has a decision of its own, for the first reason in the order of the protocol.
 func TestEachReadingHasItsDecision(t *testing.T) {
-	g := newGate(t, admit.Config{Limits: control.IngestLimits{Devices: 2, Labels: 1}})
+	g := newGate(t, admit.Config{Limits: tenant.IngestLimits{Devices: 2, Labels: 1}})
 	taken, refused := g.admit(message("d0", start), `{"tenant":"acme"}`, message("d1", start+3600_000),
 		message("d1", -5), message("d1", start), message("d2", start),
 		strings.Replace(message("d0", start+1), `"ts"`, `"labels":{"x":"1","y":"2"},"ts"`, 1), message("d1", start+1))
@@ -123,7 +124,7 @@ func TestOversize(t *testing.T) {
 // What is over a rate is deferred from one record on, is taken in the order of the log once it is paid for, and is
 // refused when it has waited for too long, unless rows of its chain are about to be cut.
 func TestDeferred(t *testing.T) {
-	g := newGate(t, admit.Config{Limits: control.IngestLimits{DeviceReadings: 1, Burst: control.PeriodOf(time.Second)}})
+	g := newGate(t, admit.Config{Limits: tenant.IngestLimits{DeviceReadings: 1, Burst: tenant.PeriodOf(time.Second)}})
 	for i, want := range []string{"d0", "d0", "", "", "d1"} {
 		device := "d0"
 		if i == 4 {
@@ -164,7 +165,7 @@ func TestDeferred(t *testing.T) {
 
 // What has waited for too long is refused, but not while rows of its chain are about to be cut.
 func TestDeferredForTooLong(t *testing.T) {
-	g := newGate(t, admit.Config{Limits: control.IngestLimits{DeviceReadings: 1, Burst: control.PeriodOf(time.Second)}})
+	g := newGate(t, admit.Config{Limits: tenant.IngestLimits{DeviceReadings: 1, Burst: tenant.PeriodOf(time.Second)}})
 	var many []string
 	for i := range int64(5000) {
 		many = append(many, message("d0", start+i))
@@ -186,8 +187,8 @@ func TestDeferredForTooLong(t *testing.T) {
 
 // A device that is forgotten leaves nothing behind, and one that is deferred not before its readings are taken.
 func TestForget(t *testing.T) {
-	g := newGate(t, admit.Config{Limits: control.IngestLimits{DeviceReadings: 1, Series: 3,
-		Burst: control.PeriodOf(time.Second)}})
+	g := newGate(t, admit.Config{Limits: tenant.IngestLimits{DeviceReadings: 1, Series: 3,
+		Burst: tenant.PeriodOf(time.Second)}})
 	g.admit(message("d0", start))
 	g.admit(message("d1", start))
 	g.admit(message("d1", start))

@@ -165,7 +165,7 @@ func (l *Limits) refuses(f *feed, r *telemetry.Reading) *decode.Bad {
 
 // refusedRate returns the rate that refuses a record's readings of a device, or "", and how it was passed; d may be
 // nil.
-func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
+func (t *tenantState) refusedRate(d *device, offset int64) (limitName, string) {
 	const waited, above = "it has waited for too long", "more came than a second brings"
 	if x := t.deferral; x != nil && x.refuses == offset+1 {
 		return x.limit, waited

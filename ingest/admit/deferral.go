@@ -14,7 +14,7 @@ import (
 // from an offset on. So they keep their order (rule W2), and what is not taken needs no memory. Those below the
 // Worker's position are read from the log again when it is time.
 type deferral struct {
-	tenant    *tenant
+	tenant    *tenantState
 	device    *device // nil: all of the tenant's
 	limit     limitName
 	from      int64 // offset below which nothing is deferred
@@ -113,7 +113,7 @@ func (l *Limits) settle() {
 }
 
 // deferredAt reports whether a reading at an offset is deferred, and whether this pass can't take it. d may be nil.
-func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
+func (t *tenantState) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	if x := t.deferral; x != nil && offset >= x.from {
 		waits, blocked = true, x.blocked
 	}

@@ -3,7 +3,7 @@ package admit
 import (
 	"strings"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 )
@@ -11,7 +11,7 @@ import (
 // erasures keeps rules E-R2, E-R4 and E-R6 for records: which readings an order erases, and which records wait until
 // that is known.
 type erasures struct {
-	at control.ErasurePartition
+	at erasure.Partition
 	// unmarked says that no record of the stream is known to be stored: it may be new.
 	unmarked bool
 	// begin is the first offset that is read. Rows below horizon were fetched before the read of the snapshot began;
@@ -86,7 +86,7 @@ func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
 
 // coversReplayed reports whether an order covers the record that a dead letter was first. Its position is one of this
 // log; if the log is another one than it was, the record's timestamp decides as well.
-func (e *erasures) coversReplayed(o *control.Erasure, id *deadletter.ID) bool {
+func (e *erasures) coversReplayed(o *erasure.Order, id *deadletter.ID) bool {
 	if id.Offset <= o.Through(e.at.Stream, id.Partition) {
 		return true
 	}

@@ -45,7 +45,7 @@ func (c *topDevices) add(device string) {
 }
 
 // countExcess records a reading over a limit, and returns where the caller counts it. The caller holds the lock.
-func (t *tenant) countExcess(limit limitName, device string, now time.Time) *excess {
+func (t *tenantState) countExcess(limit limitName, device string, now time.Time) *excess {
 	if t.excesses == nil {
 		t.excesses = map[limitName]*excess{}
 	}

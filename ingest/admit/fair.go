@@ -20,7 +20,7 @@ type fairness struct {
 	began   time.Time // begin of the round in which values are counted
 	round   int
 	came    int
-	tenants []*tenant // tenants that sent these values
+	tenants []*tenantState // tenants that sent these values
 }
 
 // mark is an end of the log, and when it was known.
@@ -55,7 +55,7 @@ func (f *fairness) newRound(now time.Time) {
 }
 
 // count counts the values of a tenant's reading.
-func (f *fairness) count(t *tenant, values int) {
+func (f *fairness) count(t *tenantState, values int) {
 	if t.round != f.round {
 		t.round, t.came = f.round, 0
 		f.tenants = append(f.tenants, t)

@@ -3,9 +3,11 @@ package admit
 import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"time"
 )
 
@@ -26,7 +28,7 @@ type Config struct {
 	RegisterRate  int
 
 	// Limits apply to tenants without limits of their own.
-	Limits control.IngestLimits
+	Limits tenant.IngestLimits
 	// HeldFor is the longest time that readings above a rate are deferred.
 	HeldFor time.Duration
 	// FairAfter is the lag from which on a noisy tenant is deferred; not above 0: never.
@@ -108,4 +110,4 @@ func knownFrom(f *feed) int64 { return f.Log.Assigned*int64(time.Millisecond) + 
 
 // isOlder reports whether a record was published before an order was announced, as far as its timestamp shows it. It
 // decides where a stream began after the order: the log was made again, or is read again from its start.
-func (f *feed) isOlder(o *control.Erasure) bool { return f.Time >= 0 && f.Time <= o.At.UnixMilli() }
+func (f *feed) isOlder(o *erasure.Order) bool { return f.Time >= 0 && f.Time <= o.At.UnixMilli() }

@@ -99,13 +99,13 @@ func clipped(s string) string {
 
 // labelLookups asks the catalog about the labels of tenants, one after the other.
 type labelLookups struct {
-	queue   queue.FIFO[*tenant]
+	queue   queue.FIFO[*tenantState]
 	running bool
 	retry   retry.Backoff
 }
 
 // push queues a question to the catalog about a tenant's labels.
-func (q *labelLookups) push(t *tenant) {
+func (q *labelLookups) push(t *tenantState) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
 		q.queue.Push(t)
@@ -113,7 +113,7 @@ func (q *labelLookups) push(t *tenant) {
 }
 
 // countLabels counts the labels of a reading that is taken.
-func (l *Limits) countLabels(t *tenant, labels telemetry.Labels) {
+func (l *Limits) countLabels(t *tenantState, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
 		v = &labelValues{own: map[string]map[uint64]struct{}{}}
@@ -142,7 +142,7 @@ func (x *tenants) growLabels(v *labelValues, bytes int64) {
 }
 
 // dropLabels forgets a tenant's labels.
-func (x *tenants) dropLabels(t *tenant) {
+func (x *tenants) dropLabels(t *tenantState) {
 	if t.values != nil {
 		x.growLabels(t.values, -t.values.bytes)
 		t.values = nil
@@ -152,7 +152,7 @@ func (x *tenants) dropLabels(t *tenant) {
 // LabelLookup asks which values the labels of a tenant's readings have, by its catalog.
 type LabelLookup struct {
 	Tenant string
-	tenant *tenant
+	tenant *tenantState
 	began  time.Time
 
 	// Values is the answer.

@@ -26,7 +26,7 @@ type Limits struct {
 
 func newLimits(cfg *Config) *Limits {
 	return &Limits{cfg: cfg, anyLimit: cfg.Limits.Any(), partitions: max(1, cfg.Partitions),
-		tenants: tenants{all: map[string]*tenant{}}}
+		tenants: tenants{all: map[string]*tenantState{}}}
 }
 
 // Forget drops a device that has no readings and nothing to be stored, and with all its tenant, which has no other one.
@@ -46,7 +46,7 @@ func (l *Limits) Forget(tenant, device string, all bool) {
 }
 
 // forgetTenant drops a tenant that has no devices and no deferred readings.
-func (l *Limits) forgetTenant(t *tenant) {
+func (l *Limits) forgetTenant(t *tenantState) {
 	if t.kept || t.deferral != nil || t.deferredDevices > 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func (l *Limits) Resume(partitions int, position int64) {
 }
 
 // refresh brings a tenant's limits in line with the snapshot.
-func (l *Limits) refresh(t *tenant, snapshot *control.Snapshot) {
+func (l *Limits) refresh(t *tenantState, snapshot *control.Snapshot) {
 	if t.snapshot == snapshot {
 		return
 	}

@@ -3,8 +3,8 @@ package admit
 import (
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 )
 
 // meter charges readings and values against rates, as a bucket does that fills with time and may be overdrawn by one
@@ -100,7 +100,7 @@ const spread = 4
 
 // share returns a partition's part of a bound, at least what one device may have. With so few partitions that each may
 // have all, it is the bound.
-func share(b, device control.Limit, partitions int) float64 {
+func share(b, device tenant.Limit, partitions int) float64 {
 	n, bounded := b.Of()
 	if !bounded {
 		return 0
@@ -115,18 +115,18 @@ func share(b, device control.Limit, partitions int) float64 {
 }
 
 // number returns a partition's part of a bound that is a number of things.
-func number(b control.Limit, partitions int) int {
-	n := share(b, control.Unbounded, partitions)
+func number(b tenant.Limit, partitions int) int {
+	n := share(b, tenant.Unbounded, partitions)
 	if n > 0 {
 		n = max(1, n)
 	}
 	return int(n)
 }
 
-func plain(b control.Limit) float64 { return max(0, float64(b)) }
+func plain(b tenant.Limit) float64 { return max(0, float64(b)) }
 
 // limitsOf returns a tenant's limits in one of that many partitions; nil if the tenant has no limits.
-func limitsOf(l control.IngestLimits, partitions int) *limits {
+func limitsOf(l tenant.IngestLimits, partitions int) *limits {
 	if !l.Any() {
 		return nil
 	}
@@ -137,11 +137,11 @@ func limitsOf(l control.IngestLimits, partitions int) *limits {
 			burst: int64(burst),
 		},
 		device: rates{readings: plain(l.DeviceReadings), values: plain(l.DeviceValues), burst: int64(burst)},
-		refuse: l.OnExcess == control.Refuse,
+		refuse: l.OnExcess == tenant.Refuse,
 
 		devices: number(l.Devices, partitions), series: int(plain(l.Series)), allSeries: number(l.TotalSeries, partitions),
 		payload: int(plain(l.Payload)), labels: int(plain(l.Labels)), labelValues: int(plain(l.LabelValues)),
-		newDevices: rates{readings: share(l.NewDevices, control.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
+		newDevices: rates{readings: share(l.NewDevices, tenant.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
 	}
 	out.numbers = out.devices > 0 || out.payload > 0 || out.labels > 0 || out.labelValues > 0 || out.counts() ||
 		out.newDevices.bound()

@@ -38,7 +38,7 @@ func (n *newDevices) add(offset int64, id string) {
 func (x *limits) bounds() bool { return x.devices > 0 || x.newDevices.bound() }
 
 // introduce counts the device of a reading that is taken, if nothing was known of it.
-func (l *Limits) introduce(t *tenant, f *feed, r *telemetry.Reading) {
+func (l *Limits) introduce(t *tenantState, f *feed, r *telemetry.Reading) {
 	if !t.limits.bounds() || t.fresh.introduces(f.Offset, r.Device) {
 		return
 	}
@@ -52,7 +52,7 @@ func (l *Limits) introduce(t *tenant, f *feed, r *telemetry.Reading) {
 }
 
 // overDevices returns the limit of a number of devices that a reading passes, empty for none, and how.
-func (l *Limits) overDevices(t *tenant, f *feed, r *telemetry.Reading) (limitName, string) {
+func (l *Limits) overDevices(t *tenantState, f *feed, r *telemetry.Reading) (limitName, string) {
 	if !t.limits.bounds() || t.fresh.introduces(f.Offset, r.Device) {
 		return "", ""
 	}
@@ -75,7 +75,7 @@ func (l *Limits) overDevices(t *tenant, f *feed, r *telemetry.Reading) (limitNam
 }
 
 // overNumber returns the limit of a number or a size that a reading passes, empty for none, and how.
-func (l *Limits) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName, string) {
+func (l *Limits) overNumber(t *tenantState, f *feed, r *telemetry.Reading) (limitName, string) {
 	switch x := t.limits; {
 	case x.payload > 0 && len(f.Value) > x.payload:
 		return limitPayload, fmt.Sprintf("the record has %d bytes, more than %d", len(f.Value), x.payload)
@@ -97,7 +97,7 @@ func (l *Limits) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName
 }
 
 // overSeries returns the limit of a number of series that a reading passes, empty for none, and how.
-func (x *tenants) overSeries(t *tenant, r *telemetry.Reading) (limitName, string) {
+func (x *tenants) overSeries(t *tenantState, r *telemetry.Reading) (limitName, string) {
 	n, more := x.countSeries(t, t.device(r.Device), r)
 	if more == 0 {
 		return "", ""

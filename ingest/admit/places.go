@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // UnknownTenant asks for a tenant to be registered, or for a newer snapshot; then the record is fed again.
@@ -82,7 +83,7 @@ func (p *places) placeable(f *feed) error {
 	if named && f.grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
-	var tenant control.Tenant
+	var tenant tenant.Tenant
 	known := false
 	for i := range f.readings {
 		r := &f.readings[i]
@@ -133,7 +134,7 @@ func (p *places) placeable(f *feed) error {
 }
 
 // isFuture reports whether an event time lies too far after the record's Kafka timestamp, or beyond the last day.
-func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
+func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *tenant.Ingest) bool {
 	if r.Time >= telemetry.MaxMillis {
 		return true
 	}
@@ -142,11 +143,11 @@ func (p *places) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIn
 }
 
 // future returns how far an event time may lie after its record's Kafka timestamp. The tenant's settings may be nil.
-func (p *places) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
+func (p *places) future(t *tenant.Ingest) (future time.Duration, bounded bool) {
 	if t == nil {
 		return p.cfg.Future, true
 	}
-	return t.Future.Or(control.PeriodOf(p.cfg.Future)).Of()
+	return t.Future.Or(tenant.PeriodOf(p.cfg.Future)).Of()
 }
 
 // grant returns the backfill that a record names, zero when the snapshot lacks it; named is set if it names any.
@@ -171,7 +172,7 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 
 // tooOld returns why a reading is refused for its age, nil if it is not. A backfill lets it in as far as the tenant's
 // retention does.
-func (p *places) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
+func (p *places) tooOld(f *feed, r *telemetry.Reading, t tenant.Tenant) *decode.Bad {
 	day := telemetry.DayOf(r.Time)
 	kept := t.RetentionOf(r.Device, day)
 	at := f.Now.UnixMilli()
@@ -196,12 +197,12 @@ func (p *places) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode
 
 // past returns how far an event time may lie before its record's Kafka timestamp, by what a tenant says, which may be
 // nil, and the retention of the device.
-func (p *places) past(t *control.TenantIngest, kept time.Duration) (past time.Duration, bounded bool) {
+func (p *places) past(t *tenant.Ingest, kept time.Duration) (past time.Duration, bounded bool) {
 	past = p.cfg.Past
 	if t != nil {
 		if own, bounded := t.Past.Of(); bounded {
 			past = own
-		} else if t.Past == control.Period(control.Unbounded) {
+		} else if t.Past == tenant.Period(tenant.Unbounded) {
 			past = -1
 		}
 	}
@@ -213,7 +214,7 @@ const defaultPast = 400 * 24 * time.Hour
 
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-func containerOf(t control.Tenant, r *telemetry.Reading) string {
+func containerOf(t tenant.Tenant, r *telemetry.Reading) string {
 	return t.Placement.Key(r.Device, telemetry.DayOf(r.Time), 0).Container
 }
 
@@ -224,7 +225,7 @@ type servedDay struct {
 }
 
 // served reports whether the container of a reading was asked for, by this process or another.
-func (p *places) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
+func (p *places) served(t tenant.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
 	if p.servedIn != snapshot {
 		p.servedIn, p.servedDays = snapshot, map[servedDay]bool{}
 	}
@@ -318,7 +319,7 @@ func (a *accepted) has(f *feed, r *telemetry.Reading) bool {
 
 // accept sets accepted to the readings of a tenant and a day that has a container in the snapshot, unless devices
 // have other retentions than the tenant.
-func (p *places) accept(snapshot *control.Snapshot, t control.Tenant, day telemetry.Day) {
+func (p *places) accept(snapshot *control.Snapshot, t tenant.Tenant, day telemetry.Day) {
 	if t.HidesSome() {
 		return
 	}

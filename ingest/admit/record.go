@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 )
 
@@ -58,8 +58,8 @@ func (r *Record) Bytes() int {
 
 // Mark returns a mark of the record, which another record at the same offset of another incarnation does not have (rule
 // W9).
-func (r *Record) Mark() control.Mark {
-	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
+func (r *Record) Mark() stream.Mark {
+	return stream.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
 
 // header returns the value of the first header with a name, empty for a missing one.

@@ -66,7 +66,7 @@ func (x *deviceSeries) of(day telemetry.Day) *series {
 
 // countSeries returns how many more series a reading has than its device on that day, as far as they are counted, and
 // if there are some, how many the device has. d may be nil.
-func (x *tenants) countSeries(t *tenant, d *device, r *telemetry.Reading) (have, more int) {
+func (x *tenants) countSeries(t *tenantState, d *device, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
 	t.series.checked = outline{}
 	if d == nil {
@@ -106,7 +106,7 @@ func (x *tenants) countSeries(t *tenant, d *device, r *telemetry.Reading) (have,
 
 // addSeries counts the series of the reading that countSeries has just looked at, and forgets the series of days for
 // which the device has no chain any more.
-func (l *Limits) addSeries(t *tenant, d *device, r *telemetry.Reading) {
+func (l *Limits) addSeries(t *tenantState, d *device, r *telemetry.Reading) {
 	x, checked := &d.series, t.series.checked
 	if checked.metrics == nil {
 		return

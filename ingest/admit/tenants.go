@@ -4,17 +4,18 @@ import (
 	"strings"
 
 	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 )
 
 // tenants has what Limits knows of tenants, by their names.
 type tenants struct {
-	all    map[string]*tenant
-	recent *tenant // the last reading's
-	bytes  int64   // memory of devices and labels
+	all    map[string]*tenantState
+	recent *tenantState // the last reading's
+	bytes  int64        // memory of devices and labels
 }
 
 // tenant is what Limits knows of a tenant.
-type tenant struct {
+type tenantState struct {
 	name string
 	// kept says that the tenant has devices; else it goes with its deferrals.
 	kept    bool
@@ -22,7 +23,7 @@ type tenant struct {
 	last    *device            // the device that was looked for last
 
 	snapshot   *control.Snapshot // the one that the limits are from
-	configured control.IngestLimits
+	configured tenant.IngestLimits
 	limits     *limits // nil: none
 	meter      meter
 
@@ -49,7 +50,7 @@ type device struct {
 const deviceBytes = 256
 
 // get returns a tenant's state, nil if it is not there.
-func (x *tenants) get(name string) *tenant {
+func (x *tenants) get(name string) *tenantState {
 	if t := x.recent; t != nil && t.name == name {
 		return t
 	}
@@ -61,17 +62,17 @@ func (x *tenants) get(name string) *tenant {
 }
 
 // add returns a tenant's state, made when it is not there.
-func (x *tenants) add(name string) *tenant {
+func (x *tenants) add(name string) *tenantState {
 	t := x.get(name)
 	if t == nil {
-		t = &tenant{name: strings.Clone(name)}
+		t = &tenantState{name: strings.Clone(name)}
 		x.all[t.name], x.recent = t, t
 	}
 	return t
 }
 
 // keep keeps a tenant with a reading that is taken.
-func (x *tenants) keep(name string) *tenant {
+func (x *tenants) keep(name string) *tenantState {
 	t := x.recent
 	if t == nil || t.name != name {
 		t = x.add(name)
@@ -81,7 +82,7 @@ func (x *tenants) keep(name string) *tenant {
 }
 
 // device returns a device's state for its limits, nil for an unknown device.
-func (t *tenant) device(id string) *device {
+func (t *tenantState) device(id string) *device {
 	if d := t.last; d != nil && d.id == id {
 		return d
 	}
@@ -93,7 +94,7 @@ func (t *tenant) device(id string) *device {
 }
 
 // addDevice returns a device's state, made when it is not there.
-func (x *tenants) addDevice(t *tenant, id string) *device {
+func (x *tenants) addDevice(t *tenantState, id string) *device {
 	d := t.device(id)
 	if d == nil {
 		if t.devices == nil {
@@ -113,7 +114,7 @@ func (x *tenants) grow(d *device, bytes int) {
 }
 
 // forgetDevice forgets a device, unless it has a deferral.
-func (x *tenants) forgetDevice(t *tenant, d *device) {
+func (x *tenants) forgetDevice(t *tenantState, d *device) {
 	if d == nil || d.deferral != nil {
 		return
 	}

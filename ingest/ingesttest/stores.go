@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
@@ -19,8 +18,8 @@ import (
 type Stores struct {
 	T       testing.TB
 	Chunks  *storetest.Memory
-	Docs    *controltest.Documents
-	Catalog *controltest.Catalog
+	Docs    *storetest.Documents
+	Catalog *storetest.Catalog
 
 	mu       sync.Mutex // guards below
 	stored   map[Series]telemetry.Value
@@ -29,8 +28,8 @@ type Stores struct {
 
 // NewStores makes empty stores, with containers for the months given.
 func NewStores(t testing.TB, months ...string) *Stores {
-	s := &Stores{T: t, Chunks: storetest.NewMemory(t), Docs: controltest.NewDocuments(t),
-		Catalog: controltest.NewCatalog(t)}
+	s := &Stores{T: t, Chunks: storetest.NewMemory(t), Docs: storetest.NewDocuments(t),
+		Catalog: storetest.NewCatalog(t)}
 	for _, month := range months {
 		s.Chunks.CreateContainer("chunks-" + month)
 	}

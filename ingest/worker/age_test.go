@@ -13,8 +13,9 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -107,8 +108,8 @@ func TestMonthsAreBounded(t *testing.T) {
 		require.Equal(t, decode.Limit, b.Bad.Reason)
 	}
 	lists := 0
-	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpList {
+	w.Docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpList {
 			lists++
 		}
 		return nil
@@ -167,9 +168,9 @@ func TestMonthRefusedWhileSnapshotIsFresh(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(nil)
 	broken := true
-	w.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if broken && op == controltest.OpCreate && kind == control.KindMonth {
-			return &controltest.Fault{Err: context.DeadlineExceeded}
+	w.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		if broken && op == storetest.OpCreate && kind == control.KindMonth {
+			return &storetest.Fault{Err: context.DeadlineExceeded}
 		}
 		return nil
 	}
@@ -192,9 +193,9 @@ func TestRetentionOfClasses(t *testing.T) {
 	_, err := dir.Register(ctx, "acme")
 	require.NoError(t, err)
 	for i, text := range []string{"d0=10d,d1=40d,default=forever", "d2=2d,d1=40d,default=forever", "d3=1h,d2=2d,d1=40d"} {
-		change, err := control.RetentionChange(text, w.now.Add(time.Duration(2*i-5)*time.Hour))
+		change, err := tenant.RetentionChange(text, w.now.Add(time.Duration(2*i-5)*time.Hour))
 		require.NoError(t, err)
-		require.NoError(t, control.NewTenants(w.Docs).Set(ctx, "acme", change))
+		require.NoError(t, tenant.NewTenants(w.Docs).Set(ctx, "acme", change))
 	}
 	l := w.worker(func(c *ingest.Config) { c.Past = -1 })
 	old := w.now.Add(-20 * 24 * time.Hour)
@@ -216,6 +217,6 @@ func TestRetentionOfClasses(t *testing.T) {
 		lives[s.Key.Device] = c.Header.TTL
 	}
 	day := telemetry.DayOf(old.UnixMilli())
-	ttl := control.Tenant{Retention: 40 * 24 * time.Hour}.TTL(day, w.now.UnixMilli())
+	ttl := tenant.Tenant{Retention: 40 * 24 * time.Hour}.TTL(day, w.now.UnixMilli())
 	require.Equal(t, map[string]int{"d1": ttl, "d3": 0}, lives)
 }

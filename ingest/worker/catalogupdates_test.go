@@ -11,7 +11,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,8 +36,8 @@ func TestCatalogIsWrittenSeldom(t *testing.T) {
 				w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 			}
 			writes := 0
-			w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
-				if op == controltest.OpCreate {
+			w.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
+				if op == storetest.OpCreate {
 					writes++
 				}
 				return nil
@@ -73,7 +73,7 @@ func everyone(t *testing.T, w *world, l *ingest.Local, n int) {
 // catalogCalls counts what is asked of the catalog.
 func catalogCalls(w *world) map[string]int {
 	calls := map[string]int{}
-	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
 		calls[op]++
 		return nil
 	}
@@ -105,12 +105,12 @@ func TestTakeoverDoesNotRewriteCatalog(t *testing.T) {
 	}
 	until(35 * time.Minute)
 	require.EqualValues(t, 2*n, second.Floor(), "a later time holds nothing back")
-	require.LessOrEqual(t, calls[controltest.OpRead], 1)
-	require.Less(t, calls[controltest.OpCreate], n/6)
+	require.LessOrEqual(t, calls[storetest.OpRead], 1)
+	require.Less(t, calls[storetest.OpCreate], n/6)
 	until(every)
 	before, _ := w.Catalog.Entry("acme", "d00007")
-	require.NotZero(t, calls[controltest.OpCreate])
-	require.LessOrEqual(t, calls[controltest.OpCreate], n, "each is written once in the interval")
+	require.NotZero(t, calls[storetest.OpCreate])
+	require.LessOrEqual(t, calls[storetest.OpCreate], n, "each is written once in the interval")
 	require.Equal(t, w.now.Add(-every-35*time.Minute).UnixMilli(), before.Last)
 }
 
@@ -125,15 +125,15 @@ func TestCatalogUpdatesAreBatched(t *testing.T) {
 	everyone(t, w, l, 3000)
 	attempt(t, l)
 	require.Equal(t, 3000, w.Catalog.Index("acme").Len())
-	require.LessOrEqual(t, calls[controltest.OpCreate], 3)
-	before := calls[controltest.OpCreate]
+	require.LessOrEqual(t, calls[storetest.OpCreate], 3)
+	before := calls[storetest.OpCreate]
 	for i := range 60 {
 		at := l.Position()
 		require.NoError(t, l.Take(t.Context(), of(at, "acme", fmt.Sprintf("n%d", i), w.now.UnixMilli())))
 		attempt(t, l)
 		w.now = w.now.Add(time.Second)
 	}
-	require.LessOrEqual(t, calls[controltest.OpCreate]-before, 6)
+	require.LessOrEqual(t, calls[storetest.OpCreate]-before, 6)
 	require.GreaterOrEqual(t, w.Catalog.Index("acme").Len(), 3050, "news wait no longer than that")
 	everyone(t, w, l, 2*4096+1)
 	attempt(t, l)
@@ -165,11 +165,11 @@ func TestFailedCatalogUpdateRetriesWithoutWait(t *testing.T) {
 		c.CatalogEvery, c.CatalogWait, c.RetryBackoff = 6*time.Hour, time.Hour, 100*time.Millisecond
 	})
 	failures := 4
-	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(op, _, _ string) *storetest.Fault {
 		if failures--; failures < 0 {
 			return nil
 		}
-		return &controltest.Fault{Err: errors.New("the store is away")}
+		return &storetest.Fault{Err: errors.New("the store is away")}
 	}
 	everyone(t, w, l, 3)
 	for range 30 {

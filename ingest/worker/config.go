@@ -7,8 +7,8 @@ import (
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/write"
-	"binnacle/internal/control"
 	"binnacle/internal/settings"
+	"binnacle/internal/tenant"
 	"cmp"
 	"errors"
 	"fmt"
@@ -38,8 +38,8 @@ type Config struct {
 	Nonce func() uint64 `kong:"-"`
 
 	// Limits apply to tenants without limits of their own.
-	Limits  control.IngestLimits `kong:"embed,prefix='tenant-'"`
-	HeldFor time.Duration        `help:"Longest time that readings above their tenant's rate limit wait in Kafka before they are refused. After a crash, records above the oldest of them are read again." default:"15m"`
+	Limits  tenant.IngestLimits `kong:"embed,prefix='tenant-'"`
+	HeldFor time.Duration       `help:"Longest time that readings above their tenant's rate limit wait in Kafka before they are refused. After a crash, records above the oldest of them are read again." default:"15m"`
 
 	// FairAfter disables fairness when it is negative.
 	FairAfter time.Duration `help:"Lag of a partition from which on the tenant that sends the most is deferred, so that others need not wait. Deferred readings are read later; none is refused. Negative disables it." default:"500ms"`

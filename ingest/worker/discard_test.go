@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
@@ -29,11 +28,11 @@ func (d *discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, 
 	return store.Tail{}, store.Receipt{}, store.ErrNotFound
 }
 
-// noCatalog is a control.Catalog that takes everything and has nothing.
-type noCatalog struct{ control.Catalog }
+// noCatalog is a store.Catalog that takes everything and has nothing.
+type noCatalog struct{ store.Catalog }
 
-// Create implements control.Catalog.
+// Create implements store.Catalog.
 func (noCatalog) Create(context.Context, string, string, []byte) error { return nil }
 
-// Pages implements control.Catalog.
-func (noCatalog) Pages(context.Context, string, int64) ([]control.PageInfo, error) { return nil, nil }
+// Pages implements store.Catalog.
+func (noCatalog) Pages(context.Context, string, int64) ([]store.PageInfo, error) { return nil, nil }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest/ingesttest"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +29,7 @@ func TestEpochBetweenCreateAndRetry(t *testing.T) {
 		},
 		"limits": func() *world {
 			w := newWorld(t, log)
-			w.limits = control.IngestLimits{Readings: 0.5, DeviceReadings: 0.2, Burst: 5}
+			w.limits = tenant.IngestLimits{Readings: 0.5, DeviceReadings: 0.2, Burst: 5}
 			return w
 		},
 	} {

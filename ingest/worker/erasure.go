@@ -4,6 +4,7 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 	"fmt"
 	"maps"
@@ -13,7 +14,7 @@ import (
 // erasing keeps rule E-R4: rows are dropped that an order erases.
 type erasing struct {
 	bins      *bins.Bins
-	at        control.ErasurePartition
+	at        erasure.Partition
 	snapshot  *control.Snapshot // the one with the orders that were applied last
 	applied   map[string]bool   // orders
 	unapplied bool              // bins may have come since
@@ -41,7 +42,7 @@ func (e *erasing) apply(snapshot *control.Snapshot) {
 }
 
 // drop drops the rows that an order erases.
-func (e *erasing) drop(o *control.Erasure) {
+func (e *erasing) drop(o *erasure.Order) {
 	e.bins.Mu.Lock()
 	defer e.bins.Mu.Unlock()
 	t := e.bins.Tenants[o.Tenant]
@@ -54,7 +55,7 @@ func (e *erasing) drop(o *control.Erasure) {
 		}
 		for _, c := range slices.Clone(d.Chains) {
 			if o.Matches(d.ID, c.Day) {
-				e.bins.EraseRows(c, control.Erasures{o}.Through(d.ID, c.Day, e.at))
+				e.bins.EraseRows(c, erasure.List{o}.Through(d.ID, c.Day, e.at))
 			}
 		}
 		if o.IsWhole() {

@@ -14,11 +14,14 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -27,9 +30,9 @@ import (
 // them late or never, and a sweeper dies in the middle. A reader knows every order that is acknowledged.
 type erasing struct {
 	k        *walk
-	orders   *control.ErasureOrders
+	orders   *erasure.Orders
 	own      *control.Directory // of the reader and of the sweeper
-	pending  *control.Erasure
+	pending  *erasure.Order
 	through  int64           // the end of the log, as it was read after pending was announced; -1 before
 	reached  int64           // below it, some owner has fetched all records
 	replayed map[int64]int64 // first offset of records that are replayed dead letters
@@ -38,9 +41,9 @@ type erasing struct {
 
 // newErasing makes a walk with orders. Some records of its log are dead letters that were published again.
 func newErasing(t *testing.T, seed uint64, journaled bool) *walk {
-	k := newWalk(t, seed, 160, journaled, control.IngestLimits{})
+	k := newWalk(t, seed, 160, journaled, tenant.IngestLimits{})
 	now := func() time.Time { return k.now }
-	e := &erasing{k: k, through: -1, replayed: map[int64]int64{}, orders: control.NewErasureOrders(k.Docs, now),
+	e := &erasing{k: k, through: -1, replayed: map[int64]int64{}, orders: erasure.NewOrders(k.Docs, now),
 		own: control.NewDirectory(control.DirectoryConfig{Documents: k.Docs, Now: now})}
 	_, err := e.own.Register(t.Context(), "acme")
 	require.NoError(t, err)
@@ -68,7 +71,7 @@ func (e *erasing) begin() {
 }
 
 // list returns the orders that are acknowledged.
-func (e *erasing) list() (out control.Erasures) {
+func (e *erasing) list() (out erasure.List) {
 	for _, o := range e.own.Snapshot().Erasures("acme") {
 		if o.IsAcknowledged() {
 			out = append(out, o)
@@ -82,7 +85,7 @@ func (e *erasing) covers(device string, at, offset int64) bool {
 	if first, ok := e.replayed[offset]; ok {
 		offset = first
 	}
-	return offset <= e.list().Through(device, telemetry.DayOf(at), control.ErasurePartition{Stream: 1})
+	return offset <= e.list().Through(device, telemetry.DayOf(at), erasure.Partition{Stream: 1})
 }
 
 // hides reports whether a reader leaves a chunk out (rule E-R9). Behind other chunks of its chain it is swept by the
@@ -93,7 +96,7 @@ func (e *erasing) hides(h *chunk.Header) bool {
 			require.Zero(e.k.t, h.ID.Number, "stored behind a fence of %s: %s %s", o.ID, h.Device, h.ID)
 		}
 	}
-	return h.Through <= e.list().Through(h.Device, h.ID.Day, control.ErasurePartition{Stream: 1})
+	return h.Through <= e.list().Through(h.Device, h.ID.Day, erasure.Partition{Stream: 1})
 }
 
 // ask returns the orders as a reader gives them to heads.
@@ -141,7 +144,7 @@ func (e *erasing) step() string {
 }
 
 func (e *erasing) announce() {
-	o := control.Erasure{Tenant: "acme", By: "test", To: control.EveryDay}
+	o := erasure.Order{Tenant: "acme", By: "test", To: erasure.EveryDay}
 	if e.k.rnd.IntN(3) > 0 {
 		o.Device = fmt.Sprintf("d%d", e.k.rnd.IntN(2))
 	}
@@ -163,8 +166,8 @@ func (e *erasing) acknowledge() {
 		e.readEnd()
 	}
 	err := e.orders.Acknowledge(e.k.t.Context(), e.pending.ID,
-		[]control.ErasurePosition{{Stream: 1, Through: e.through}})
-	if errors.Is(err, control.ErrErasureVoid) { // it took too long
+		[]erasure.Position{{Stream: 1, Through: e.through}})
+	if errors.Is(err, erasure.ErrVoid) { // it took too long
 		e.k.steps["void"]++
 	} else {
 		require.NoError(e.k.t, err)
@@ -266,12 +269,12 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	_, err := directory.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	require.NoError(t, directory.AskMonth(t.Context(), "chunks-2026-11"))
-	orders := control.NewErasureOrders(w.Docs, func() time.Time { return w.now })
-	o, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "d0", To: control.EveryDay, By: "test"})
+	orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
+	o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "d0", To: erasure.EveryDay, By: "test"})
 	require.NoError(t, err)
 
 	log := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Directory: directory,
-		Streams: control.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 2, Unmarked: true})
+		Streams: stream.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 2, Unmarked: true})
 	read := func() *control.Snapshot {
 		v, err := directory.Refresh(t.Context())
 		require.NoError(t, err)
@@ -290,7 +293,7 @@ func TestOrdersAndNewStreams(t *testing.T) {
 	require.ErrorAs(t, feed(0, o.At.Add(-time.Second)), &waits)
 	require.True(t, waits.Announced)
 	require.NoError(t, orders.Acknowledge(t.Context(), o.ID,
-		[]control.ErasurePosition{{Stream: 1, Partition: 0, Through: 100}}))
+		[]erasure.Position{{Stream: 1, Partition: 0, Through: 100}}))
 	require.NoError(t, feed(0, o.At.Add(-time.Second)))
 	require.NoError(t, feed(1, o.At.Add(time.Second)))
 	rows := 0

@@ -19,9 +19,10 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,7 +38,7 @@ type world struct {
 	meta        journal.Commit
 	blocks      *blockLog // nil: there is no journal
 	hold        time.Duration
-	limits      control.IngestLimits
+	limits      tenant.IngestLimits
 	held        time.Duration      // HeldFor
 	seldom      bool               // the catalog follows with times once a week
 	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
@@ -83,22 +84,22 @@ func newWorld(t testing.TB, log []admit.Record) *world {
 		}
 		return &storetest.Fault{Applied: applied, Err: err}
 	}
-	w.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if op != controltest.OpCreate || kind != control.KindTenant {
+	w.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		if op != storetest.OpCreate || kind != tenant.Kind {
 			return nil
 		}
 		applied, err := w.op()
 		if err == nil {
 			return nil
 		}
-		return &controltest.Fault{Applied: applied, Err: err}
+		return &storetest.Fault{Applied: applied, Err: err}
 	}
-	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(_, _, _ string) *storetest.Fault {
 		applied, err := w.op()
 		if err == nil {
 			return nil
 		}
-		return &controltest.Fault{Applied: applied, Err: err}
+		return &storetest.Fault{Applied: applied, Err: err}
 	}
 	return w
 }
@@ -160,7 +161,7 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 // process returns a worker with stores that may be others too.
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
-	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}
+	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: stream.NewStreams(w.Docs), DeadLetters: w}
 	if change(&cfg, &stores); w.registers {
 		cfg.Registrations = admit.NewRegistrations(6)
 	}

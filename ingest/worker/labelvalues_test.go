@@ -13,8 +13,9 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/catalog/catalogcache"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,7 +38,7 @@ func (w *world) label(l *ingest.Local, device, name, value string) bool {
 // and device, whichever device it is of and however long nothing was new. Readings with known values go on.
 func TestLabelValuesLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{LabelValues: 3}, nil)
+	l := w.limited(tenant.IngestLimits{LabelValues: 3}, nil)
 	for i := range 3 {
 		require.True(t, w.label(l, fmt.Sprint("d", i), "trip", fmt.Sprint(i)))
 	}
@@ -63,7 +64,7 @@ func TestLabelValuesLimit(t *testing.T) {
 // Values count wherever they were read, and after a restart.
 func TestLabelValuesLimitAcrossProcesses(t *testing.T) {
 	w := newWorld(t, nil)
-	limits := control.IngestLimits{LabelValues: 4}
+	limits := tenant.IngestLimits{LabelValues: 4}
 	a, b := w.limited(limits, nil), w.limited(limits, nil)
 	require.True(t, w.label(a, "a", "trip", "1"))
 	require.True(t, w.label(a, "a", "trip", "2"))
@@ -90,7 +91,7 @@ func TestLabelValuesLimitAcrossProcesses(t *testing.T) {
 // What the catalog said long ago is no reason to refuse: others may have taken the value since.
 func TestStaleLabelValuesRefuseNothing(t *testing.T) {
 	w := newWorld(t, nil)
-	limits := control.IngestLimits{LabelValues: 2}
+	limits := tenant.IngestLimits{LabelValues: 2}
 	a, b := w.limited(limits, nil), w.limited(limits, nil)
 	require.True(t, w.label(a, "a", "trip", "1"))
 	require.True(t, w.label(a, "a", "trip", "2"))
@@ -104,8 +105,8 @@ func TestStaleLabelValuesRefuseNothing(t *testing.T) {
 // As long as the catalog does not answer, each process takes as many values as there may be in all, and holds no more.
 func TestLabelValuesLimitWithoutCatalog(t *testing.T) {
 	w := newWorld(t, nil)
-	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault { return &controltest.Fault{Err: errors.New("down")} }
-	l := w.limited(control.IngestLimits{LabelValues: 50}, nil)
+	w.Catalog.Fault = func(_, _, _ string) *storetest.Fault { return &storetest.Fault{Err: errors.New("down")} }
+	l := w.limited(tenant.IngestLimits{LabelValues: 50}, nil)
 	at, taken := w.now, func() int { return has(l, "acme") }
 	for i := range 200 {
 		text := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"labels":{"trip":"%d"},"values":{"a":1}}`,
@@ -127,7 +128,7 @@ func TestLabelValuesLimitWithoutCatalog(t *testing.T) {
 // A tenant may have so many labels as are counted, and no more: names are not to do what values may not.
 func TestLabelNamesLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{LabelValues: 5}, nil)
+	l := w.limited(tenant.IngestLimits{LabelValues: 5}, nil)
 	for i := range 1001 {
 		text := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"labels":{"l%d":"1"},"values":{"a":1}}`,
 			w.now.UnixMilli(), i)
@@ -143,9 +144,9 @@ func TestLabelNamesLimit(t *testing.T) {
 func TestLabelValuesLimitIsLifted(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery = time.Hour, time.Second })
-	set := func(values control.Limit) {
-		said := control.TenantIngest{IngestLimits: control.IngestLimits{LabelValues: values}}
-		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	set := func(values tenant.Limit) {
+		said := tenant.Ingest{IngestLimits: tenant.IngestLimits{LabelValues: values}}
+		require.NoError(t, tenant.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
 		require.NoError(t, err)
 	}
@@ -154,7 +155,7 @@ func TestLabelValuesLimitIsLifted(t *testing.T) {
 	require.True(t, w.label(l, "d", "trip", "1"))
 	require.False(t, w.label(l, "d", "trip", strings.Repeat("x", 200)))
 	require.Less(t, len(w.deadLetters[0].Bad.Detail), 220, "a dead letter is no place for long values")
-	set(control.Unset)
+	set(tenant.Unset)
 	require.True(t, w.label(l, "d", "trip", "2"))
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(t.Context()))
@@ -165,11 +166,11 @@ func TestLabelValuesLimitIsLifted(t *testing.T) {
 // What a copy of the catalog has is what is said of the labels of those devices, each value once.
 func TestLabelValuesFromCatalog(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{LabelValues: 100}, nil)
+	l := w.limited(tenant.IngestLimits{LabelValues: 100}, nil)
 	for i := range 20 {
 		w.label(l, fmt.Sprint("d", i), "trip", fmt.Sprint(i%7))
 	}
-	devices := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: w.Catalog})
+	devices := catalogcache.New(catalogcache.Config{Catalog: w.Catalog})
 	known, err := devices.Get(t.Context(), "acme", time.Time{})
 	require.NoError(t, err)
 	known.Use(func(x *catalog.Index) {

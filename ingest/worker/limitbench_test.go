@@ -10,13 +10,13 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
 
 // within are limits of everything that nobody passes.
-var within = control.IngestLimits{
+var within = tenant.IngestLimits{
 	Readings: 1e9, Values: 1e9, DeviceReadings: 1e6, DeviceValues: 1e6, Burst: 60, Devices: 1e6, NewDevices: 1e6,
 	Series: 1000, Payload: 1 << 20, Labels: 100,
 }
@@ -29,16 +29,16 @@ func BenchmarkLimits(b *testing.B) {
 	const turn, turns = 1000, 150
 	cases := []struct {
 		name   string
-		limits control.IngestLimits
+		limits tenant.IngestLimits
 	}{
-		{"none", control.IngestLimits{}},
-		{"rates", control.IngestLimits{Readings: 1e9, Values: 1e9, Burst: 60}},
-		{"rates-of-devices", control.IngestLimits{DeviceReadings: 1e6, DeviceValues: 1e6, Burst: 60}},
-		{"series", control.IngestLimits{Series: 1000}},
+		{"none", tenant.IngestLimits{}},
+		{"rates", tenant.IngestLimits{Readings: 1e9, Values: 1e9, Burst: 60}},
+		{"rates-of-devices", tenant.IngestLimits{DeviceReadings: 1e6, DeviceValues: 1e6, Burst: 60}},
+		{"series", tenant.IngestLimits{Series: 1000}},
 		{"all", within},
-		{"set-aside", control.IngestLimits{Readings: 1e-6, Burst: 1}},
-		{"refused", control.IngestLimits{Readings: 1e-6, Burst: 1, OnExcess: control.Refuse}},
-		{"decode", control.IngestLimits{}},
+		{"set-aside", tenant.IngestLimits{Readings: 1e-6, Burst: 1}},
+		{"refused", tenant.IngestLimits{Readings: 1e-6, Burst: 1, OnExcess: tenant.Refuse}},
+		{"decode", tenant.IngestLimits{}},
 	}
 	ctx, log, decoder := context.Background(), trucks(1000, turn*turns), decode.New(decode.Options{})
 	ratios := make([][]float64, len(cases))

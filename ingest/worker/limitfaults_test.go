@@ -9,13 +9,13 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/ingesttest"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
 
 // tight are limits that most of logOf is above, by the device or by the tenant.
-var tight = []control.IngestLimits{
+var tight = []tenant.IngestLimits{
 	{Readings: 0.2, Burst: 5},
 	{DeviceReadings: 0.1, Burst: 5},
 	{Readings: 0.5, DeviceValues: 0.2, Burst: 5},
@@ -88,7 +88,7 @@ func TestDeathWhileDeferredIsRefused(t *testing.T) {
 				`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}}`, rnd.IntN(3), at, i)})
 		}
 		w.now = time.UnixMilli(start)
-		w.limits, w.held = control.IngestLimits{Readings: 0.3, DeviceReadings: 0.2, Burst: 3}, 5*time.Second
+		w.limits, w.held = tenant.IngestLimits{Readings: 0.3, DeviceReadings: 0.2, Burst: 3}, 5*time.Second
 		w.lossy = true
 		if round%2 == 0 {
 			w.hold = time.Duration(1+rnd.IntN(30)) * time.Second

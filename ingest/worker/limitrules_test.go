@@ -9,8 +9,8 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +18,7 @@ import (
 // A producer that sets timestamps ahead does not get tomorrow's share today.
 func TestFutureTimestampsEarnNoTokens(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for i := range 100 {
 		w.publish("acme", "d", w.now, 1)
 		w.log[i].Time = w.now.Add(time.Duration(i) * time.Minute).UnixMilli()
@@ -30,7 +30,7 @@ func TestFutureTimestampsEarnNoTokens(t *testing.T) {
 // Timestamps that go back, as those of several producers do, take nothing away that was paid for.
 func TestBackwardTimestampsCostNoTokens(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 1}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 1}, nil)
 	w.now = w.now.Add(time.Minute)
 	for i, back := range []time.Duration{10 * time.Second, 0, 10 * time.Second} {
 		w.publish("acme", "d", w.now, 1)
@@ -45,7 +45,7 @@ func TestBackwardTimestampsCostNoTokens(t *testing.T) {
 func TestExceededRateIsNamed(t *testing.T) {
 	for limit, values := range map[string]int{"values": 20, "readings": 1} {
 		w := newWorld(t, nil)
-		l := w.limited(control.IngestLimits{Readings: 10, Values: 100, Burst: 1}, nil)
+		l := w.limited(tenant.IngestLimits{Readings: 10, Values: 100, Burst: 1}, nil)
 		for range 30 {
 			w.publish("acme", "d", w.now, values)
 		}
@@ -58,7 +58,7 @@ func TestExceededRateIsNamed(t *testing.T) {
 // A topic that has grown lets a tenant have less in each partition from then on, also one that is known already.
 func TestLimitSharesFollowPartitionCount(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1000, Burst: 1}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1000, Burst: 1}, nil)
 	w.publish("acme", "d", w.now, 1)
 	w.read(l)
 	l.Resume(worker.Assignment{Stream: 1, Position: 1, Partitions: 8})
@@ -74,7 +74,7 @@ func TestLimitSharesFollowPartitionCount(t *testing.T) {
 // A head shows deferrals to those who ask for them, and to nobody else.
 func TestHeadReadListsDeferrals(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, nil)
+	l := w.limited(tenant.IngestLimits{DeviceReadings: 1, Burst: 1}, nil)
 	for range 10 {
 		w.publish("acme", "loud", w.now, 1)
 	}
@@ -97,7 +97,7 @@ func TestHeadReadListsDeferrals(t *testing.T) {
 // Series are counted by the day, also where readings have the metrics of the one before, or as many others.
 func TestSeriesPerDayCount(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Series: 3}, nil)
+	l := w.limited(tenant.IngestLimits{Series: 3}, nil)
 	for i, c := range []struct {
 		ago    time.Duration
 		values string
@@ -120,7 +120,7 @@ func TestSeriesPerDayCount(t *testing.T) {
 // A dead letter of what had waited says which element of its record it is about.
 func TestDeferredDeadLettersNameElement(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, func(c *ingest.Config) { c.HeldFor = time.Second })
+	l := w.limited(tenant.IngestLimits{DeviceReadings: 1, Burst: 1}, func(c *ingest.Config) { c.HeldFor = time.Second })
 	for i := range 10 {
 		at := w.now.UnixMilli() + int64(i)
 		one := `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`
@@ -141,7 +141,7 @@ func TestPayloadLimitIsInclusive(t *testing.T) {
 	w := newWorld(t, nil)
 	w.publish("acme", "d", w.now, 1)
 	w.publish("acme", "dd", w.now, 1)
-	l := w.limited(control.IngestLimits{Payload: control.Limit(len(w.log[0].Value))}, nil)
+	l := w.limited(tenant.IngestLimits{Payload: tenant.Limit(len(w.log[0].Value))}, nil)
 	w.read(l)
 	require.Equal(t, 1, has(l, "acme"))
 	require.Len(t, w.deadLetters, 1)
@@ -151,7 +151,7 @@ func TestPayloadLimitIsInclusive(t *testing.T) {
 // The device that exceeds a limit most is named however many others did before.
 func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Labels: 1, Payload: 1}, nil)
+	l := w.limited(tenant.IngestLimits{Labels: 1, Payload: 1}, nil)
 	for i := range 50 {
 		w.publish("acme", fmt.Sprintf("other%d", i), w.now, 1)
 		w.publish("acme", "loud", w.now, 1)
@@ -172,9 +172,9 @@ func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 func TestLimitsChangeAtRunTime(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
-	set := func(readings control.Limit) {
-		said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: readings, Burst: 1}}
-		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	set := func(readings tenant.Limit) {
+		said := tenant.Ingest{IngestLimits: tenant.IngestLimits{Readings: readings, Burst: 1}}
+		require.NoError(t, tenant.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
 		require.NoError(t, err)
 	}
@@ -189,7 +189,7 @@ func TestLimitsChangeAtRunTime(t *testing.T) {
 	set(0.001)
 	publish(20)
 	require.Equal(t, 21, has(l, "acme"))
-	set(control.Unset)
+	set(tenant.Unset)
 	publish(1)
 	w.now = w.now.Add(time.Second)
 	w.read(l)
@@ -200,7 +200,7 @@ func TestLimitsChangeAtRunTime(t *testing.T) {
 // What the log is about to lose is taken at once, however long it would have had to wait.
 func TestDeferredBelowRetentionIsTakenAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 0.001, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 24 * time.Hour })
+	l := w.limited(tenant.IngestLimits{Readings: 0.001, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 24 * time.Hour })
 	for range 20 {
 		w.publish("acme", "d", w.now, 1)
 	}
@@ -217,7 +217,7 @@ func TestDeferredBelowRetentionIsTakenAtOnce(t *testing.T) {
 // for the dead letters of what comes behind it, and for ever more of them.
 func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 	w := newWorld(t, nil)
-	once := control.IngestLimits{Readings: 1e-6, Burst: 1}
+	once := tenant.IngestLimits{Readings: 1e-6, Burst: 1}
 	l := w.limited(once, func(c *ingest.Config) { c.HeldFor, c.Hold = 30*time.Second, 10*time.Second })
 	l.Resume(worker.Assignment{Stream: 1, Unmarked: true}) // nothing is created before the mark
 	for range 20 {
@@ -248,9 +248,9 @@ func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 func TestDeferredIsJudgedByCurrentLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
-	set := func(readings control.Limit) {
-		said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: readings, Burst: 1}}
-		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	set := func(readings tenant.Limit) {
+		said := tenant.Ingest{IngestLimits: tenant.IngestLimits{Readings: readings, Burst: 1}}
+		require.NoError(t, tenant.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
 		require.NoError(t, err)
 	}

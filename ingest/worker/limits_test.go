@@ -14,13 +14,13 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
 
 // limited returns a process in which tenants have limits, unless they set others.
-func (w *world) limited(l control.IngestLimits, change func(*ingest.Config)) *ingest.Local {
+func (w *world) limited(l tenant.IngestLimits, change func(*ingest.Config)) *ingest.Local {
 	return w.worker(func(c *ingest.Config) {
 		c.Limits, c.Hold, c.CatalogEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
 		if change != nil {
@@ -66,14 +66,14 @@ func has(l *ingest.Local, tenant string) (n int) {
 func TestReadingsOverRateAreDeferred(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		limits control.IngestLimits
+		limits tenant.IngestLimits
 		limit  string
 		whole  bool
 	}{
-		{"readings", control.IngestLimits{Readings: 10, Burst: 5}, "readings", true},
-		{"values", control.IngestLimits{Values: 30, Burst: 5}, "values", true},
-		{"readings of a device", control.IngestLimits{DeviceReadings: 10, Burst: 5}, "device-readings", false},
-		{"values of a device", control.IngestLimits{DeviceValues: 30, Burst: 5}, "device-values", false},
+		{"readings", tenant.IngestLimits{Readings: 10, Burst: 5}, "readings", true},
+		{"values", tenant.IngestLimits{Values: 30, Burst: 5}, "values", true},
+		{"readings of a device", tenant.IngestLimits{DeviceReadings: 10, Burst: 5}, "device-readings", false},
+		{"values of a device", tenant.IngestLimits{DeviceValues: 30, Burst: 5}, "device-values", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -127,7 +127,7 @@ func TestReadingsOverRateAreDeferred(t *testing.T) {
 // When everything else is stored, the floor is where something waits.
 func TestDeferredHoldsTheFloor(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 20 {
 		w.publish("acme", "d", w.now, 1)
 	}
@@ -166,7 +166,7 @@ func TestLimitsDoNotSlowCatchUp(t *testing.T) {
 		}
 	}
 	w.now = begin.Add(time.Hour)
-	l := w.limited(control.IngestLimits{DeviceReadings: 2, Readings: 2, Burst: 60}, func(c *ingest.Config) {
+	l := w.limited(tenant.IngestLimits{DeviceReadings: 2, Readings: 2, Burst: 60}, func(c *ingest.Config) {
 		c.HeldFor = time.Minute
 	})
 	w.read(l)
@@ -179,7 +179,7 @@ func TestLimitsDoNotSlowCatchUp(t *testing.T) {
 // before that is acknowledged.
 func TestDeferredTooLongIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	for range 100 {
 		w.publish("loud", "l", w.now, 1)
 	}
@@ -209,7 +209,7 @@ func TestDeferredTooLongIsRefused(t *testing.T) {
 // The dead letters of what had waited hold back the floor by themselves, when everything else is stored.
 func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 	w := newWorld(t, nil)
-	once := control.IngestLimits{Readings: 1e-6, Burst: 1}
+	once := tenant.IngestLimits{Readings: 1e-6, Burst: 1}
 	l := w.limited(once, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	for range 20 {
 		w.publish("loud", "l", w.now, 1)
@@ -233,7 +233,7 @@ func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
-	l := w.limited(control.IngestLimits{Readings: 10, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	l := w.limited(tenant.IngestLimits{Readings: 10, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	for range 400 {
 		w.publish("loud", "l", w.now, 1)
 	}
@@ -283,7 +283,7 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 // the same, and does not hold the floor until then.
 func TestDeferralIsBounded(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Values: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	l := w.limited(tenant.IngestLimits{Values: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	w.publish("acme", "d", w.now, 1)
 	w.publish("acme", "d", w.now, 600) // ten minutes' worth
 	w.publish("acme", "d", w.now, 1)
@@ -306,7 +306,7 @@ func TestDeferralIsBounded(t *testing.T) {
 // The dead letters of what had waited hold back the floor and the chunks of their chain, and of no other.
 func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) {
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) {
 		c.HeldFor, c.Hold = 30*time.Second, 45*time.Second
 	})
 	for range 20 {
@@ -357,7 +357,7 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 // A tenant's policy may be to refuse what is above its rates at once.
 func TestReadingsOverRateAreRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 10, OnExcess: control.Refuse}, nil)
+	l := w.limited(tenant.IngestLimits{DeviceReadings: 1, Burst: 10, OnExcess: tenant.Refuse}, nil)
 	for range 20 {
 		w.publish("loud", "l", w.now, 1)
 		w.publish("loud", "calm", w.now.Add(-time.Second), 1)
@@ -388,16 +388,16 @@ func TestLimitsOfNumbersAndSizes(t *testing.T) {
 	few := message("d1", "", `"a":1`)
 	for _, c := range []struct {
 		limit  string
-		limits control.IngestLimits
+		limits tenant.IngestLimits
 		good   []string
 		bad    string
 	}{
-		{"payload", control.IngestLimits{Payload: 100}, []string{few}, message("d1", "", `"a":1,"b":2,"c":3,"d":4,"e":5,"f":6`)},
-		{"labels", control.IngestLimits{Labels: 2}, []string{few, message("d1", `"x":"1","y":"2"`, `"a":1`)},
+		{"payload", tenant.IngestLimits{Payload: 100}, []string{few}, message("d1", "", `"a":1,"b":2,"c":3,"d":4,"e":5,"f":6`)},
+		{"labels", tenant.IngestLimits{Labels: 2}, []string{few, message("d1", `"x":"1","y":"2"`, `"a":1`)},
 			message("d1", `"x":"1","y":"2","z":"3"`, `"a":1`)},
-		{"devices", control.IngestLimits{Devices: 2}, []string{few, message("d2", "", `"a":1`), few},
+		{"devices", tenant.IngestLimits{Devices: 2}, []string{few, message("d2", "", `"a":1`), few},
 			message("d3", "", `"a":1`)},
-		{"series", control.IngestLimits{Series: 3},
+		{"series", tenant.IngestLimits{Series: 3},
 			[]string{few, message("d1", "", `"a":1,"b":2`), message("d1", `"x":"1"`, `"a":1`), few, message("d2", "", `"a":1`)},
 			message("d1", `"x":"2"`, `"a":1`)},
 	} {
@@ -422,7 +422,7 @@ func TestLimitsOfNumbersAndSizes(t *testing.T) {
 // New devices count from an hour after a partition came here on, by the log's time.
 func TestNewDevicesLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{NewDevices: 10}, nil)
+	l := w.limited(tenant.IngestLimits{NewDevices: 10}, nil)
 	for i := range 100 {
 		w.publish("acme", fmt.Sprintf("old-%d", i), w.now, 1)
 	}
@@ -447,12 +447,12 @@ func TestNewDevicesLimit(t *testing.T) {
 // A tenant says for itself what is accepted, and how much it may have.
 func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.worker(func(c *ingest.Config) { c.Limits, c.Hold = control.IngestLimits{Labels: 1}, time.Hour })
+	l := w.worker(func(c *ingest.Config) { c.Limits, c.Hold = tenant.IngestLimits{Labels: 1}, time.Hour })
 	w.publish("acme", "d", w.now, 1)
 	w.publish("globex", "d", w.now, 1)
 	w.read(l) // both are registered
-	said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: 1, Burst: 5}, Past: 3600, Future: 3600}
-	require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	said := tenant.Ingest{IngestLimits: tenant.IngestLimits{Readings: 1, Burst: 5}, Past: 3600, Future: 3600}
+	require.NoError(t, tenant.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 	l = w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
 	w.log = nil
 	for _, tenant := range []string{"acme", "globex"} {
@@ -479,8 +479,8 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	require.Equal(t, 4, has(l, "acme"), "six, with the two that were refused")
 
 	// The limit is taken back, and nobody waits any more.
-	said = control.TenantIngest{IngestLimits: control.IngestLimits{Readings: control.Unset}}
-	require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	said = tenant.Ingest{IngestLimits: tenant.IngestLimits{Readings: tenant.Unset}}
+	require.NoError(t, tenant.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 	_, err := w.dir.Refresh(t.Context())
 	require.NoError(t, err)
 	w.publish("acme", "d", w.now, 1)
@@ -497,15 +497,15 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 func TestLimitShares(t *testing.T) {
 	for _, c := range []struct {
 		partitions int
-		limits     control.IngestLimits
+		limits     tenant.IngestLimits
 		want       int
 	}{
-		{0, control.IngestLimits{Readings: 1000}, 1000},
-		{4, control.IngestLimits{Readings: 1000}, 1000},
-		{8, control.IngestLimits{Readings: 1000}, 500},
-		{400, control.IngestLimits{Readings: 1000}, 10},
-		{400, control.IngestLimits{Readings: 1000, DeviceReadings: 200}, 200},
-		{8, control.IngestLimits{DeviceReadings: 200}, 200},
+		{0, tenant.IngestLimits{Readings: 1000}, 1000},
+		{4, tenant.IngestLimits{Readings: 1000}, 1000},
+		{8, tenant.IngestLimits{Readings: 1000}, 500},
+		{400, tenant.IngestLimits{Readings: 1000}, 10},
+		{400, tenant.IngestLimits{Readings: 1000, DeviceReadings: 200}, 200},
+		{8, tenant.IngestLimits{DeviceReadings: 200}, 200},
 	} {
 		c.limits.Burst = 1
 		w := newWorld(t, nil)
@@ -523,7 +523,7 @@ func TestLimitShares(t *testing.T) {
 // themselves are one tenant that waits.
 func TestDeferralKeepsRecordsWhole(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 3}, nil)
+	l := w.limited(tenant.IngestLimits{DeviceReadings: 1, Burst: 3}, nil)
 	for i := range 400 {
 		value := "["
 		for d := range 5 {
@@ -552,7 +552,7 @@ func TestDeferralKeepsRecordsWhole(t *testing.T) {
 // What the log is about to lose is taken whatever the limits say; what it has lost is no longer waited for.
 func TestDeferredIsTakenBeforeLogDeletes(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 100 {
 		w.publish("acme", "d", w.now, 1)
 	}
@@ -575,7 +575,7 @@ func TestDeferredIsTakenBeforeLogDeletes(t *testing.T) {
 // A partition that comes back goes on with what waited, less what somebody else has taken since.
 func TestDeferralsAfterResume(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 100 {
 		w.publish("acme", "d", w.now, 1)
 	}
@@ -592,7 +592,7 @@ func TestDeferralsAfterResume(t *testing.T) {
 func TestRefusedReadingsAreCharged(t *testing.T) {
 	w := newWorld(t, nil)
 	registered(w, "acme")
-	l := w.worker(func(c *ingest.Config) { c.Limits, c.HeldFor = control.IngestLimits{Readings: 1, Burst: 3}, time.Hour })
+	l := w.worker(func(c *ingest.Config) { c.Limits, c.HeldFor = tenant.IngestLimits{Readings: 1, Burst: 3}, time.Hour })
 	ctx := ingesttest.Deadline(t)
 	late := fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, start+24*3600_000)
 	for i := range int64(20) {

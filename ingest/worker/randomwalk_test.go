@@ -19,10 +19,10 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -68,7 +68,7 @@ type lateCommit struct {
 
 var errGivenUp = errors.New("the sender has given up")
 
-func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.IngestLimits) *walk {
+func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits tenant.IngestLimits) *walk {
 	k := &walk{world: newWorld(t, countingLog(seed, n)), rnd: rand.New(rand.NewPCG(seed, 3)), steps: map[string]int{}}
 	k.registers = limits.Any()
 	k.Chunks.Fault = func(storetest.Op) *storetest.Fault {
@@ -76,7 +76,7 @@ func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.In
 		k.fault = nil
 		return f
 	}
-	k.Catalog.Fault = func(string, string, string) *controltest.Fault { return nil }
+	k.Catalog.Fault = func(string, string, string) *storetest.Fault { return nil }
 	if journaled {
 		k.blocks = &blockLog{}
 	}
@@ -484,7 +484,7 @@ func (k *walk) drainWaiting(o *owner) {
 
 // The same while readings wait for limits of their tenant or device.
 func TestRandomWalksWithLimits(t *testing.T) {
-	for i, limits := range []control.IngestLimits{
+	for i, limits := range []tenant.IngestLimits{
 		{Readings: 2, Burst: 3}, {DeviceReadings: 1, Burst: 3}, {Readings: 3, DeviceValues: 1, Burst: 2},
 	} {
 		for _, journaled := range []bool{false, true} {
@@ -527,7 +527,7 @@ func TestRandomWalksByTheJournal(t *testing.T) {
 	t.Log("seeds from", first)
 	whole := 0
 	for seed := range uint64(ingesttest.Rounds(4, 1)) {
-		k := newWalk(t, first+seed, 250, true, control.IngestLimits{})
+		k := newWalk(t, first+seed, 250, true, tenant.IngestLimits{})
 		k.handsOn = true
 		for range 600 {
 			k.step()
@@ -548,7 +548,7 @@ func TestRandomWalksKeepTimes(t *testing.T) {
 	const first = 40_000
 	t.Log("seeds from", first)
 	for seed := range uint64(ingesttest.Rounds(20, 4)) {
-		k := newWalk(t, first+seed, 100, true, control.IngestLimits{})
+		k := newWalk(t, first+seed, 100, true, tenant.IngestLimits{})
 		k.handsOn, k.sound = true, true
 		for range 400 {
 			k.step()
@@ -561,11 +561,11 @@ func TestRandomWalksKeepTimes(t *testing.T) {
 }
 
 func walks(t *testing.T, seed uint64, rounds int, journaled bool) (steps map[string]int) {
-	return walksWith(t, seed, rounds, journaled, control.IngestLimits{})
+	return walksWith(t, seed, rounds, journaled, tenant.IngestLimits{})
 }
 
 func walksWith(t *testing.T, seed uint64, rounds int, journaled bool,
-	limits control.IngestLimits) (steps map[string]int) {
+	limits tenant.IngestLimits) (steps map[string]int) {
 	t.Logf("seeds from %d", seed)
 	steps = map[string]int{}
 	for round := range uint64(rounds) {

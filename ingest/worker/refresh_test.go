@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ type refreshes struct {
 }
 
 func newRefreshes(t *testing.T, seed uint64, journaled bool) *refreshes {
-	r := &refreshes{walk: newWalk(t, seed, 400, journaled, control.IngestLimits{}), decoder: decode.New(decode.Options{}),
+	r := &refreshes{walk: newWalk(t, seed, 400, journaled, tenant.IngestLimits{}), decoder: decode.New(decode.Options{}),
 		owed: map[ingesttest.Series]float64{}}
 	r.all, r.log = r.log, r.log[:20]
 	r.Chunks.Now = func() time.Time { return r.now }

@@ -15,10 +15,11 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -338,8 +339,8 @@ func TestStaleSnapshot(t *testing.T) {
 	late.Time = w.now.UnixMilli()
 	late.Value = fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, late.Time)
 	lists := 0
-	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpList {
+	w.Docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpList {
 			lists++
 		}
 		return nil
@@ -356,8 +357,8 @@ func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), ingesttest.Deadline(t)
 	lists := 0
-	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpList {
+	w.Docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpList {
 			lists++
 		}
 		return nil
@@ -391,7 +392,7 @@ func TestDamagedTenantHoldsUpNobody(t *testing.T) {
 	_, err := dir.Refresh(ctx)
 	require.NoError(t, err)
 	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog,
-		Streams: control.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 1, LogEnd: 10})
+		Streams: stream.NewStreams(w.Docs), DeadLetters: w}, worker.Assignment{Stream: 1, LogEnd: 10})
 	offset := int64(0)
 	take := func(tenant string) {
 		require.NoError(t, l.Take(ctx, admit.Record{Offset: offset, Time: start,
@@ -400,7 +401,7 @@ func TestDamagedTenantHoldsUpNobody(t *testing.T) {
 	}
 	take("globex")
 	take("acme")
-	old, found, err := w.Docs.Read(ctx, control.KindTenant, "globex")
+	old, found, err := w.Docs.Read(ctx, tenant.Kind, "globex")
 	require.NoError(t, err)
 	require.True(t, found)
 	damaged := old
@@ -429,7 +430,7 @@ func TestDamagedTenantHoldsUpNobody(t *testing.T) {
 func TestMarkComesBeforeChunks(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := ingesttest.Deadline(t)
-	streams := control.NewStreams(w.Docs)
+	streams := stream.NewStreams(w.Docs)
 	s, err := streams.Find(ctx, "cluster", "topic", 1)
 	require.NoError(t, err)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
@@ -446,10 +447,10 @@ func TestMarkComesBeforeChunks(t *testing.T) {
 	require.NoError(t, l.Step(ctx))
 	require.Empty(t, w.Chunks.Documents())
 	failures := 0
-	w.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if kind == control.KindMark && op == controltest.OpCreate && failures < 3 {
+	w.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		if kind == stream.KindMark && op == storetest.OpCreate && failures < 3 {
 			failures++
-			return &controltest.Fault{Err: errors.New("down")}
+			return &storetest.Fault{Err: errors.New("down")}
 		}
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -44,7 +44,7 @@ func (w *world) refused() (out []int64) {
 // tenants.
 func TestTotalSeriesLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{TotalSeries: 6}, nil)
+	l := w.limited(tenant.IngestLimits{TotalSeries: 6}, nil)
 	w.send("d1", w.now, "", "a", "b", "c")
 	w.send("d1", w.now, "x", "a")
 	w.send("d2", w.now, "", "a", "b")
@@ -65,7 +65,7 @@ func TestTotalSeriesLimit(t *testing.T) {
 // A partition lets a tenant have four times its even share of series.
 func TestSeriesLimitShare(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{TotalSeries: 400}, nil)
+	l := w.limited(tenant.IngestLimits{TotalSeries: 400}, nil)
 	l.Resume(worker.Assignment{Stream: 1, Partitions: 40})
 	for i := range 100 {
 		w.send(fmt.Sprint("d", i), w.now, "", "a")
@@ -83,7 +83,7 @@ func TestSeriesCountEqualsSet(t *testing.T) {
 	for range 20 {
 		w := newWorld(t, nil)
 		most, all := 4+rnd.IntN(12), 10+rnd.IntN(30)
-		l := w.limited(control.IngestLimits{Series: control.Limit(most), TotalSeries: control.Limit(all)}, nil)
+		l := w.limited(tenant.IngestLimits{Series: tenant.Limit(most), TotalSeries: tenant.Limit(all)}, nil)
 		sets, total, want := map[string]map[string]bool{}, map[int]int{}, []int64(nil)
 		for i := range 150 {
 			device, ago, label := fmt.Sprint("d", rnd.IntN(3)), rnd.IntN(3), []string{"", "x", "y"}[rnd.IntN(3)]
@@ -127,7 +127,7 @@ func TestSeriesCountEqualsSet(t *testing.T) {
 // Series of days of which a device has nothing any more are not kept: neither of the device nor of its tenant.
 func TestOldSeriesAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{Series: 10, TotalSeries: 1000}, func(c *ingest.Config) { c.Hold = time.Second })
+	l := w.limited(tenant.IngestLimits{Series: 10, TotalSeries: 1000}, func(c *ingest.Config) { c.Hold = time.Second })
 	day := func() string { return w.now.UTC().Format("20060102") }
 	for range 8 {
 		w.log = nil

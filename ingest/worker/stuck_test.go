@@ -18,7 +18,6 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
@@ -346,9 +345,9 @@ func TestEveryFailureIsRetried(t *testing.T) {
 		c.RetryBackoff, c.StampEvery = 50*time.Millisecond, time.Millisecond
 		s.DeadLetters = flaky{w, fails}
 	})
-	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(_, _, _ string) *storetest.Fault {
 		if err := fails(); err != nil {
-			return &controltest.Fault{Applied: rnd.IntN(2) == 0, Err: err}
+			return &storetest.Fault{Applied: rnd.IntN(2) == 0, Err: err}
 		}
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
@@ -193,7 +193,7 @@ func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
 		require.True(t, w.commitFloor(l))
 	}
 	require.Equal(t, 5, w.whole)
-	require.Zero(t, pages[controltest.OpCreate], "no page is written for a takeover: %v", pages)
+	require.Zero(t, pages[storetest.OpCreate], "no page is written for a takeover: %v", pages)
 	for range 30 {
 		w.now = w.now.Add(time.Hour)
 		attempt(t, l)

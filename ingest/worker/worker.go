@@ -12,6 +12,7 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/write"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -70,7 +71,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	}
 	log := admit.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: p.Now.UnixMilli()}
 	w := &Worker{cfg: cfg, observer: p.Observer, erasing: erasing{applied: map[string]bool{},
-		at: control.ErasurePartition{Stream: a.Stream, Partition: a.Partition}}}
+		at: erasure.Partition{Stream: a.Stream, Partition: a.Partition}}}
 	w.pressure = pressure{w: w, memory: memoryUse{Memory: p.Memory}}
 	w.bins = bins.New(bins.Config{
 		Topic: cfg.Topic, Partition: a.Partition, Stream: a.Stream, Owner: a.Owner,

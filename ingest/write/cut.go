@@ -5,6 +5,7 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"errors"
 	"time"
 )
@@ -111,7 +112,7 @@ func (w *Writer) start(c *bins.Chain, now time.Time, snapshot *control.Snapshot)
 
 // cut encodes the bin, or as much of it as fills a document, and takes it out of the bin; nil if there is room for
 // more.
-func (w *Writer) cut(c *bins.Chain, tenant control.Tenant, now time.Time) Job {
+func (w *Writer) cut(c *bins.Chain, tenant tenant.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.Day, Stream: w.Cfg.Stream, Partition: w.Cfg.Partition, Number: c.Number}
 	key := tenant.Placement.Key(c.Device.ID, c.Day, c.Number)
 	header := chunk.Header{

@@ -2,14 +2,14 @@ package write
 
 import (
 	"binnacle/ingest/bins"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 	"time"
 )
 
 // horizon keeps rules E-R3 and E-R5: which rows may be cut under the snapshot at hand.
 type horizon struct {
-	at control.ErasurePartition
+	at erasure.Partition
 	// Rows below offset were fetched before the read of the snapshot began. It counts where bounded is set.
 	Bounded bool
 	Offset  int64
@@ -19,7 +19,7 @@ type horizon struct {
 func (h *horizon) isNew(c *bins.Chain) bool { return h.Bounded && c.Bin.Through() >= h.Offset }
 
 // Through returns the last offset that orders erase of a chain, -1 for none (rule E-R2).
-func (h *horizon) Through(orders control.Erasures, device string, day telemetry.Day) int64 {
+func (h *horizon) Through(orders erasure.List, device string, day telemetry.Day) int64 {
 	if len(orders) == 0 {
 		return -1
 	}

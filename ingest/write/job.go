@@ -5,8 +5,8 @@ import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/journal"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/sharding"
 )
 
@@ -74,7 +74,7 @@ type Stamp struct {
 	Result
 	Stream    uint32
 	Partition int32
-	Mark      control.Mark
+	Mark      stream.Mark
 }
 
 // Append appends blocks to the journal's partition, in one request (rules J2, J6). It is done when all replicas in sync

@@ -3,8 +3,8 @@ package write
 import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
-	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/stream"
 	"time"
 )
 
@@ -12,10 +12,10 @@ import (
 type stamps struct {
 	cfg *Config
 
-	candidate *control.Mark // mark of a record for the next Stamp
-	Unmarked  bool          // the stream has no mark of this partition: nothing may be created
-	running   bool          // a Stamp is in flight
-	at        time.Time     // time of the last Stamp
+	candidate *stream.Mark // mark of a record for the next Stamp
+	Unmarked  bool         // the stream has no mark of this partition: nothing may be created
+	running   bool         // a Stamp is in flight
+	at        time.Time    // time of the last Stamp
 	retry     retry.Backoff
 }
 

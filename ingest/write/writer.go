@@ -3,7 +3,7 @@ package write
 import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/queue"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"time"
 )
@@ -46,7 +46,7 @@ type Writer struct {
 // New returns a Writer of bins that has nothing to do.
 func New(cfg Config, b *bins.Bins, o Observer) *Writer {
 	w := &Writer{Cfg: cfg, bins: b, observer: o, Queue: newWriteQueue(cfg.MaxWrites),
-		Horizon: horizon{at: control.ErasurePartition{Stream: cfg.Stream, Partition: cfg.Partition}}}
+		Horizon: horizon{at: erasure.Partition{Stream: cfg.Stream, Partition: cfg.Partition}}}
 	w.Stamps = stamps{cfg: &w.Cfg, Unmarked: cfg.Unmarked}
 	w.Publisher = publisher{cfg: &w.Cfg, observer: o}
 	w.Publisher.Refused.atOnce = PublicationsAtOnce

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -30,12 +30,12 @@ const TenantHeader = "X-Scope-OrgID"
 type Caller struct {
 	Tenant string // the request is for this one
 	// Scopes are what the caller may do.
-	Scopes []control.Scope
+	Scopes []tenant.Scope
 	Name   string // for logs: "token 3fk2…", "subject …", "proxy 10.0.0.1"
 }
 
 // May reports whether the caller has a scope.
-func (c Caller) May(s control.Scope) bool { return slices.Contains(c.Scopes, s) }
+func (c Caller) May(s tenant.Scope) bool { return slices.Contains(c.Scopes, s) }
 
 // Denied is why a request is turned away.
 type Denied struct {
@@ -62,7 +62,7 @@ func (d *Denied) Unwrap() error { return d.Cause }
 // Config configures a Gate. With nothing set every caller is denied.
 type Config struct {
 	// Tokens lists the bearer tokens of control documents; nil: there are none.
-	Tokens func(ctx context.Context) ([]control.Token, error)
+	Tokens func(ctx context.Context) ([]tenant.Token, error)
 	// Issuers are identity providers.
 	Issuers []IssuerConfig
 	// Proxies are the addresses that may name a tenant in X-Scope-OrgID without a token. A request counts as from the
@@ -132,7 +132,7 @@ func (g *Gate) Caller(r *http.Request) (Caller, error) {
 	if !bearer {
 		return g.byProxy(r, wanted)
 	}
-	if _, ours := control.TokenID(secret); ours {
+	if _, ours := tenant.TokenID(secret); ours {
 		return g.byToken(r.Context(), secret, wanted)
 	}
 	return g.byIssuer(r.Context(), secret, wanted)
@@ -187,11 +187,11 @@ func forbidden() *Denied {
 }
 
 // proxyScopes returns the scopes of a request by a trusted proxy: it has checked its callers, but names no scopes.
-func (c Config) proxyScopes() []control.Scope {
+func (c Config) proxyScopes() []tenant.Scope {
 	if c.ProxiesMayWrite {
-		return []control.Scope{control.ScopeRead, control.ScopeWrite}
+		return []tenant.Scope{tenant.ScopeRead, tenant.ScopeWrite}
 	}
-	return []control.Scope{control.ScopeRead}
+	return []tenant.Scope{tenant.ScopeRead}
 }
 
 func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -25,17 +26,17 @@ type door struct {
 	*access.Gate
 	t      *testing.T
 	now    time.Time
-	docs   *controltest.Documents
-	tokens *control.Tokens
+	docs   *storetest.Documents
+	tokens *tenant.Tokens
 	reads  int
 	broken error
 }
 
 func newDoor(t *testing.T, cfg access.Config) *door {
-	d := &door{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), docs: controltest.NewDocuments(t)}
-	d.tokens = control.NewTokens(d.docs)
+	d := &door{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), docs: storetest.NewDocuments(t)}
+	d.tokens = tenant.NewTokens(d.docs)
 	cfg.Now = func() time.Time { return d.now }
-	cfg.Tokens = func(ctx context.Context) ([]control.Token, error) {
+	cfg.Tokens = func(ctx context.Context) ([]tenant.Token, error) {
 		d.reads++
 		if d.broken != nil {
 			return nil, d.broken
@@ -48,7 +49,7 @@ func newDoor(t *testing.T, cfg access.Config) *door {
 	return d
 }
 
-func (d *door) add(tok control.Token) (secret string, id string) {
+func (d *door) add(tok tenant.Token) (secret string, id string) {
 	tok.Created = d.now
 	secret, added, err := d.tokens.Add(d.t.Context(), tok)
 	require.NoError(d.t, err)
@@ -78,25 +79,25 @@ func (d *door) denied(r *http.Request) *access.Denied {
 
 func TestTokenAuthenticatesItsTenant(t *testing.T) {
 	d := newDoor(t, access.Config{})
-	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
-	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeAdmin}})
+	secret, id := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
+	d.add(tenant.Token{Tenant: "globex", Scopes: []tenant.Scope{tenant.ScopeAdmin}})
 	for _, headers := range [][]string{
 		{"Authorization", "Bearer " + secret}, {"Authorization", "bearer  " + secret + " "},
 		{"Authorization", "Bearer " + secret, access.TenantHeader, "acme"},
 	} {
 		c, err := d.Caller(request(somewhere, headers...))
 		require.NoError(t, err)
-		require.Equal(t, access.Caller{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}, Name: "token " + id}, c)
-		require.True(t, c.May(control.ScopeRead))
-		require.False(t, c.May(control.ScopeAdmin))
+		require.Equal(t, access.Caller{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}, Name: "token " + id}, c)
+		require.True(t, c.May(tenant.ScopeRead))
+		require.False(t, c.May(tenant.ScopeAdmin))
 	}
 }
 
 // Another tenant's name is answered alike, whether it exists or not: nothing shows which exist.
 func TestForbiddenRevealsNothing(t *testing.T) {
 	d := newDoor(t, access.Config{Proxies: access.Loopback})
-	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
-	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
+	secret, _ := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
+	d.add(tenant.Token{Tenant: "globex", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	there := d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "globex"))
 	notThere := d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "initech"))
 	require.Equal(t, there, notThere)
@@ -111,17 +112,17 @@ func TestScopesOfTrustedAddress(t *testing.T) {
 		d := newDoor(t, access.Config{Proxies: access.Loopback, ProxiesMayWrite: mayWrite})
 		c, err := d.Caller(request("127.0.0.1:5", access.TenantHeader, "acme"))
 		require.NoError(t, err)
-		require.True(t, c.May(control.ScopeRead))
-		require.Equal(t, mayWrite, c.May(control.ScopeWrite))
-		require.False(t, c.May(control.ScopeAdmin))
+		require.True(t, c.May(tenant.ScopeRead))
+		require.Equal(t, mayWrite, c.May(tenant.ScopeWrite))
+		require.False(t, c.May(tenant.ScopeAdmin))
 	}
 }
 
 func TestInvalidTokens(t *testing.T) {
 	d := newDoor(t, access.Config{})
-	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead},
+	secret, id := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead},
 		Expires: d.now.Add(time.Hour)})
-	other, _ := d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
+	other, _ := d.add(tenant.Token{Tenant: "globex", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	_, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
 	require.NoError(t, err)
 	swapped := secret[:len("bn_")+len(id)+1] + other[len("bn_")+len(id)+1:]
@@ -154,13 +155,13 @@ func TestInvalidTokens(t *testing.T) {
 
 func TestRevokedTokenEndsWithNextRead(t *testing.T) {
 	d := newDoor(t, access.Config{Every: time.Minute})
-	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	secret, id := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	r := request(somewhere, "Authorization", "Bearer "+secret)
 	_, err := d.Caller(r)
 	require.NoError(t, err)
 	require.NoError(t, d.tokens.Revoke(t.Context(), id, d.now))
 	require.NoError(t, d.tokens.Revoke(t.Context(), id, d.now), "twice is once")
-	require.ErrorIs(t, d.tokens.Revoke(t.Context(), "nobody", d.now), control.ErrNoToken)
+	require.ErrorIs(t, d.tokens.Revoke(t.Context(), "nobody", d.now), tenant.ErrNoToken)
 	d.now = d.now.Add(time.Minute)
 	require.Contains(t, d.denied(r).Detail, "revoked")
 }
@@ -172,7 +173,7 @@ func TestGuessedTokensReadOnce(t *testing.T) {
 		d.denied(request(somewhere, "Authorization", "Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 	}
 	require.Equal(t, 1, d.reads)
-	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	secret, _ := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	d.denied(request(somewhere, "Authorization", "Bearer "+secret))
 	d.now = d.now.Add(time.Second)
 	_, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
@@ -183,7 +184,7 @@ func TestGuessedTokensReadOnce(t *testing.T) {
 // A store that does not answer stops nobody for a while; then nobody is let in on old knowledge.
 func TestTokensSurviveStoreOutage(t *testing.T) {
 	d := newDoor(t, access.Config{Every: time.Minute, Stale: 10 * time.Minute})
-	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	secret, _ := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	r := request(somewhere, "Authorization", "Bearer "+secret)
 	d.broken = errors.New("the store is away")
 	require.Equal(t, http.StatusServiceUnavailable, d.denied(r).Status, "it was never read")
@@ -208,7 +209,7 @@ func TestTrustedProxy(t *testing.T) {
 		c, err := d.Caller(request(from, access.TenantHeader, "acme"))
 		require.NoError(t, err, from)
 		require.Equal(t, "acme", c.Tenant)
-		require.Equal(t, []control.Scope{control.ScopeRead}, c.Scopes)
+		require.Equal(t, []tenant.Scope{tenant.ScopeRead}, c.Scopes)
 	}
 	for _, from := range []string{"10.2.2.3:80", "127.0.0.1:80", "[fe80::1]:80", "", "pipe"} {
 		why := d.denied(request(from, access.TenantHeader, "acme", "X-Forwarded-For", "10.1.2.3", "X-Real-IP", "10.1.2.3",
@@ -237,11 +238,11 @@ func TestDamagedTokenIsSkipped(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	d := newDoor(t, access.Config{Every: time.Minute, Registerer: metrics,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	secret, _ := d.add(tenant.Token{Tenant: "acme", Scopes: []tenant.Scope{tenant.ScopeRead}})
 	for id, body := range map[string]string{
 		"aaaaaaaaaa": `{"tenant":"globex","scopes":["read"],"argon2":"x"}`, "bbbbbbbbbb": `{"tenant":7}`,
 	} {
-		_, err := d.docs.Create(t.Context(), control.Document{Kind: control.KindToken, ID: id, Body: []byte(body)})
+		_, err := d.docs.Create(t.Context(), store.Document{Kind: tenant.KindToken, ID: id, Body: []byte(body)})
 		require.NoError(t, err)
 	}
 	for range 3 {

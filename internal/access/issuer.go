@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/sync/singleflight"
@@ -222,14 +222,14 @@ func (i *issuer) authenticate(ctx context.Context, raw, wanted string) (Caller, 
 	return c, nil
 }
 
-func (i *issuer) scopes(claims map[string]any) []control.Scope {
+func (i *issuer) scopes(claims map[string]any) []tenant.Scope {
 	if lookup(claims, i.cfg.ScopeClaim) == nil {
-		return []control.Scope{control.ScopeRead}
+		return []tenant.Scope{tenant.ScopeRead}
 	}
-	var out []control.Scope
+	var out []tenant.Scope
 	for _, w := range words(claims, i.cfg.ScopeClaim, true) {
 		name, ours := strings.CutPrefix(w, i.cfg.ScopePrefix)
-		if s, err := control.ParseScope(name); ours && err == nil {
+		if s, err := tenant.ParseScope(name); ours && err == nil {
 			out = append(out, s)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -93,17 +93,17 @@ func TestIdentityProviderToken(t *testing.T) {
 		claims map[string]any
 		wanted string
 		tenant string
-		scopes []control.Scope
+		scopes []tenant.Scope
 		status int
 	}{
 		"one tenant": {claims: map[string]any{"ext": ext("acme")}, tenant: "acme",
-			scopes: []control.Scope{control.ScopeRead}},
+			scopes: []tenant.Scope{tenant.ScopeRead}},
 		"the tenant named too": {claims: map[string]any{"ext": ext("acme")}, wanted: "acme", tenant: "acme",
-			scopes: []control.Scope{control.ScopeRead}},
+			scopes: []tenant.Scope{tenant.ScopeRead}},
 		"another one named": {claims: map[string]any{"ext": ext("acme")}, wanted: "globex",
 			status: http.StatusForbidden},
 		"one of several": {claims: map[string]any{"ext": ext([]string{"acme", "globex"})}, wanted: "globex",
-			tenant: "globex", scopes: []control.Scope{control.ScopeRead}},
+			tenant: "globex", scopes: []tenant.Scope{tenant.ScopeRead}},
 		"which of several": {claims: map[string]any{"ext": ext([]string{"acme", "globex"})},
 			status: http.StatusBadRequest},
 		"none":                   {claims: map[string]any{}, status: http.StatusForbidden},
@@ -111,12 +111,12 @@ func TestIdentityProviderToken(t *testing.T) {
 		"a number":               {claims: map[string]any{"ext": ext(7)}, status: http.StatusForbidden},
 		"blanks part no tenants": {claims: map[string]any{"ext": ext("acme globex")}, status: http.StatusForbidden},
 		"scopes as text": {claims: map[string]any{"ext": ext("acme"), "scp": "openid binnacle.read binnacle.admin"},
-			tenant: "acme", scopes: []control.Scope{control.ScopeRead, control.ScopeAdmin}},
+			tenant: "acme", scopes: []tenant.Scope{tenant.ScopeRead, tenant.ScopeAdmin}},
 		"scopes as a list": {claims: map[string]any{"ext": ext("acme"), "scp": []string{"binnacle.write", "write"}},
-			tenant: "acme", scopes: []control.Scope{control.ScopeWrite}},
+			tenant: "acme", scopes: []tenant.Scope{tenant.ScopeWrite}},
 		"scopes that are others'": {claims: map[string]any{"ext": ext("acme"), "scp": "admin read"}, tenant: "acme"},
 		"a dotted name": {claims: map[string]any{"ext.tenants": "acme"}, tenant: "acme",
-			scopes: []control.Scope{control.ScopeRead}},
+			scopes: []tenant.Scope{tenant.ScopeRead}},
 		"expired": {claims: map[string]any{"ext": ext("acme"), "exp": d.now.Add(-time.Minute).Unix()},
 			status: http.StatusUnauthorized},
 		"not yet": {claims: map[string]any{"ext": ext("acme"), "nbf": d.now.Add(time.Hour).Unix()},

@@ -9,16 +9,16 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/control"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/sync/singleflight"
+
+	"binnacle/internal/tenant"
 )
 
 // tokenCache is a copy of the tokens in the control documents.
 type tokenCache struct {
-	list  func(ctx context.Context) ([]control.Token, error)
+	list  func(ctx context.Context) ([]tenant.Token, error)
 	now   func() time.Time
 	every time.Duration
 	stale time.Duration
@@ -28,7 +28,7 @@ type tokenCache struct {
 	damaged prometheus.Gauge
 
 	mu   sync.Mutex // guards below
-	byID map[string]control.Token
+	byID map[string]tenant.Token
 	// at is when the read of byID began.
 	at time.Time
 }
@@ -50,8 +50,8 @@ const again = time.Second
 var errUnread = errors.New("the tokens have not been read for too long")
 
 // find returns the token with a secret. Any error is a *Denied.
-func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, error) {
-	id, _ := control.TokenID(secret)
+func (s *tokenCache) find(ctx context.Context, secret string) (tenant.Token, error) {
+	id, _ := tenant.TokenID(secret)
 	t, known, age := s.get(id)
 	var err error
 	if age >= s.every || !known && age >= again {
@@ -59,21 +59,21 @@ func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, er
 		t, known, age = s.get(id)
 	}
 	if age >= s.stale {
-		return control.Token{}, &Denied{
+		return tenant.Token{}, &Denied{
 			Status: http.StatusServiceUnavailable, Detail: "tokens can't be checked now", Cause: errors.Join(errUnread, err),
 		}
 	}
 	good := t.Matches(secret) // for an unknown id too: it takes as long
 	if !known || !good {
-		return control.Token{}, unauthorized("the token is not valid", nil)
+		return tenant.Token{}, unauthorized("the token is not valid", nil)
 	}
 	if why, ended := t.Ended(s.now()); ended {
-		return control.Token{}, unauthorized("the token is "+why, nil)
+		return tenant.Token{}, unauthorized("the token is "+why, nil)
 	}
 	return t, nil
 }
 
-func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Duration) {
+func (s *tokenCache) get(id string) (t tenant.Token, known bool, age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, known = s.byID[id]
@@ -108,10 +108,10 @@ func (s *tokenCache) read(ctx context.Context) error {
 }
 
 // replace makes the tokens of a read that began at an instant the copy. It logs a damaged one when it finds it first.
-func (s *tokenCache) replace(all []control.Token, began time.Time) {
+func (s *tokenCache) replace(all []tenant.Token, began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byID, damaged := make(map[string]control.Token, len(all)), 0
+	byID, damaged := make(map[string]tenant.Token, len(all)), 0
 	for _, t := range all {
 		byID[t.ID] = t
 		if t.Damage == nil {

@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
 	"binnacle/internal/ops"
+	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 )
 
 // AccessConfig sets how callers of the query API are identified.
@@ -49,8 +50,8 @@ func (f *faults) access(c AccessConfig) {
 }
 
 // gate returns what identifies callers: by tokens in the account, by an identity provider, or by trusted addresses.
-func (p *process) gate(c AccessConfig, documents control.Documents, hosts ops.TrustedHosts) (*access.Gate, error) {
-	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.partLogger("access"),
+func (p *process) gate(c AccessConfig, documents store.Documents, hosts ops.TrustedHosts) (*access.Gate, error) {
+	cfg := access.Config{Tokens: tenant.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.partLogger("access"),
 		Registerer: p.metrics, ProxiesMayWrite: c.ProxiesMayWrite}
 	cfg.Proxies, _ = c.prefixes()
 	for _, audience := range c.Audiences {

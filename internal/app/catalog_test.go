@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,7 +42,7 @@ func TestTakeoverCostInCatalog(t *testing.T) {
 			Now:    func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 		}
 		stores := ingest.Stores{
-			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()),
+			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: stream.NewStreams(client.Documents()),
 			DeadLetters: noDeadLetters{},
 		}
 		l := ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: int64(life * n)})

@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/sharding"
 
@@ -100,7 +101,7 @@ func BenchmarkDashboard(b *testing.B) {
 }
 
 // create stores an hour of a device with ten metrics every 10 s.
-func create(b *testing.B, client *cosmos.Client, tenant control.Tenant, device string, day telemetry.Day, hour uint32) {
+func create(b *testing.B, client *cosmos.Client, tenant tenant.Tenant, device string, day telemetry.Day, hour uint32) {
 	key := tenant.Placement.Key(device, day, hour)
 	g := chunk.Group{}
 	for i := range 360 {

@@ -13,7 +13,7 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/ops"
@@ -227,7 +227,7 @@ func (c *crossing) listed() {
 		}
 		want[at.device] = e
 	}
-	known, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.client().Catalog()}).
+	known, err := catalogcache.New(catalogcache.Config{Catalog: c.client().Catalog()}).
 		Get(context.Background(), "acme", time.Time{})
 	require.NoError(c.t, err)
 	got := map[string]catalog.Entry{}

@@ -27,6 +27,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/ops"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
@@ -117,7 +118,7 @@ func newFindable(t *testing.T) *findable {
 	f.in, err = ingest.New(ingest.Config{Config: worker.Config{Topic: ops.Topic, Register: true}, Kafka: of,
 		DeadLetters: ops.DeadLetters, UseJournal: "off", Logger: slog.New(slog.DiscardHandler)}, ingest.Stores{
 		Chunks: f.client.Chunks(), Directory: directory{dir, f.client.Containers()}, Catalog: f.client.Catalog(),
-		Streams:     control.NewStreams(f.client.Documents()),
+		Streams:     stream.NewStreams(f.client.Documents()),
 		DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(ops.DeadLetters)),
 	})
 	require.NoError(t, err)

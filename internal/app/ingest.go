@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops"
 	"binnacle/internal/schemaregistry"
+	"binnacle/internal/stream"
 )
 
 // minMemory holds the largest record and some bins at their target.
@@ -95,7 +95,7 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	stores := ingest.Stores{
 		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: r.writes.LowAfter}),
 		Directory: r.directory, Catalog: a.client.Catalog(),
-		Streams: control.NewStreams(a.client.Documents()), DeadLetters: letters,
+		Streams: stream.NewStreams(a.client.Documents()), DeadLetters: letters,
 	}
 	if registry.URL != "" {
 		schemas, err := schemaregistry.New(registry)

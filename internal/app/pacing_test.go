@@ -19,7 +19,9 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/stretchr/testify/require"
@@ -34,7 +36,7 @@ type paced struct {
 	client    *cosmos.Client
 	directory *control.Directory
 	local     *ingest.Local
-	place     control.Tenant
+	place     tenant.Tenant
 	offset    int64
 	under     []attempt                  // jobs under way
 	spent     time.Duration              // by the attempt that is being made: on the way, and waiting inside the adapter
@@ -81,7 +83,7 @@ func newPaced(t *testing.T) *paced {
 		Logger: slog.New(slog.DiscardHandler),
 	}, ingest.Stores{
 		Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents()), DeadLetters: noDeadLetters{},
+		Streams: stream.NewStreams(client.Documents()), DeadLetters: noDeadLetters{},
 	}, worker.Assignment{Stream: 1})
 	return p
 }

@@ -22,12 +22,13 @@ import (
 	"binnacle/internal/catalog"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/sharding"
@@ -48,7 +49,7 @@ type panels struct {
 	account   *emulator.Server
 	client    *cosmos.Client
 	directory *control.Directory
-	tenant    control.Tenant
+	tenant    tenant.Tenant
 	now       time.Time
 	devices   int
 	first     telemetry.Day // of the long panel
@@ -116,7 +117,7 @@ func (p *panels) open(t *testing.T, account emulator.Config, change func(*cosmos
 	}
 	var said []catalog.Entry
 	for d := range p.devices {
-		e := controltest.Entry(deviceOf(d), p.tags(d), p.names...)
+		e := storetest.Entry(deviceOf(d), p.tags(d), p.names...)
 		e.First, e.Last = p.first.Start(), p.day.End()-1
 		said = append(said, e)
 	}
@@ -202,7 +203,7 @@ func (p *panels) possible(t *testing.T) string {
 // build makes rollups of days.
 func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes int) {
 	w, err := rollups.New(rollups.Config{Chunks: p.client.Chunks(), Rollups: p.client.Rollups(), Hold: time.Minute,
-		Tenants: func() []control.Tenant { return []control.Tenant{p.tenant} }, Now: func() time.Time { return p.now },
+		Tenants: func() []tenant.Tenant { return []tenant.Tenant{p.tenant} }, Now: func() time.Time { return p.now },
 		Sleep: func(context.Context, time.Duration) error { return nil }})
 	require.NoError(t, err)
 	for day := from; day <= to; day++ {

@@ -26,9 +26,11 @@ import (
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/merge"
@@ -260,7 +262,7 @@ func (p *patterns) panelOf(q *query.Querier, text string, back time.Duration) fu
 
 // ingester returns an ingester of one partition of the log that has just begun.
 func (p *patterns) ingester(topic string) *ingest.Local {
-	streams := control.NewStreams(p.client.Documents())
+	streams := stream.NewStreams(p.client.Documents())
 	stream, err := streams.Find(p.t.Context(), "patterns", topic, 1)
 	require.NoError(p.t, err)
 	return ingest.NewLocal(ingest.Config{Config: worker.Config{Topic: topic, Register: true, Hold: 12 * time.Hour},
@@ -355,15 +357,15 @@ func (p *patterns) writes() []pattern {
 // erased returns what orders the erasure of a device and sweeps until its rollups are clear.
 func (p *patterns) erased(d int) func() {
 	t := p.t
-	orders := control.NewErasureOrders(p.client.Documents(), time.Now)
+	orders := erasure.NewOrders(p.client.Documents(), time.Now)
 	sweeper := erase.NewSweeper(erase.Config{Chunks: p.client.Chunks(), Rollups: p.client.Rollups(), Now: time.Now,
 		Orders: orders, Snapshot: p.directory.Refresh, By: "patterns", RUs: 1e9})
 	return func() {
-		o, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: deviceOf(d), From: p.day,
+		o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: deviceOf(d), From: p.day,
 			To: p.day + 1, By: "patterns"})
 		require.NoError(t, err)
 		require.NoError(t, orders.Acknowledge(t.Context(), o.ID,
-			[]control.ErasurePosition{{Stream: 1, Through: patternRows - 1}}))
+			[]erasure.Position{{Stream: 1, Through: patternRows - 1}}))
 		for range 3 {
 			p.rest(erase.ClearAfter + time.Minute)
 			require.NoError(t, sweeper.Round(t.Context()))

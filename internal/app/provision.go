@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/charges"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
@@ -19,6 +20,7 @@ import (
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -367,7 +369,7 @@ func (p *process) provisionFor(
 
 // provisionAlways makes the base of the account, waiting until it answers, and adds the stages of provision.
 func (p *process) provisionAlways(
-	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig, comes *control.Tenant,
+	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig, comes *tenant.Tenant,
 ) (*provision.Provisioner, error) {
 	containers, err := cfg.Azure.manager(c, cfg.Account)
 	if err != nil {
@@ -440,9 +442,9 @@ const tagsEvery = 5 * time.Minute
 
 // keepTags adds the stage that keeps which devices are in classes of retention by tag.
 func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
-	keeper := provision.TagKeeper{Snapshot: ops.DecidingSnapshots(directory), Tenants: control.NewTenants(c.Documents()),
+	keeper := provision.TagKeeper{Snapshot: ops.DecidingSnapshots(directory), Tenants: tenant.NewTenants(c.Documents()),
 		Now:      c.Clock().Now,
-		Catalogs: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
+		Catalogs: catalogcache.New(catalogcache.Config{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
 		Every:    tagsEvery, Logger: p.partLogger("retention")}
 	p.add("retention tags", keeper.Run)
 }
@@ -476,7 +478,7 @@ func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, 
 // what that was.
 func base(
 	ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager,
-) (documents control.Documents, made []string, err error) {
+) (documents store.Documents, made []string, err error) {
 	if !cfg.DryRun {
 		if made, err = cfg.Shape.ensure(ctx, m); err != nil {
 			return nil, nil, fmt.Errorf("create the database in %s: %w", cfg.Account.Cosmos, err)

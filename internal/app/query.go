@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops"
@@ -115,7 +116,7 @@ func (p *process) newQuery(r queryRole) error {
 	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()),
 		Topics:   from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected"),
-		Erasures: func(tenant string) control.Erasures { return a.directory.Snapshot().Erasures(tenant) }})
+		Erasures: func(tenant string) erasure.List { return a.directory.Snapshot().Erasures(tenant) }})
 	p.add("rejected", refused.Run)
 	p.adminMux.Handle("GET "+ops.PlacementPath, ops.ServePlacement(a.client))
 	p.adminMux.Handle("GET "+ops.ActionsPath, ops.ServeActions(a.client, p.partLogger("admin")))

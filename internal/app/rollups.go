@@ -5,10 +5,10 @@ import (
 	"context"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/control"
 	"binnacle/internal/ops"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 )
 
 // RollupsConfig configures a process that may make rollups together with other roles.
@@ -41,7 +41,7 @@ func (cfg RollupsRoleConfig) Run(ctx context.Context, env ops.Env) error {
 
 // addRollups builds the role and adds its stage.
 func (p *process) addRollups(cfg rollups.Config, a account) error {
-	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
+	cfg.Tenants = func() []tenant.Tenant { return a.directory.Snapshot().Tenants() }
 	cfg.Lease = ops.LeasesOf(a.client, "rollups")
 	cfg.Logger, cfg.Metrics = p.partLogger("rollups"), p.metrics
 	w, err := ops.NewRollups(cfg, a.client, a.directory)

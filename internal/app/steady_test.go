@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
@@ -22,7 +23,7 @@ import (
 
 // meteredCatalog counts what the catalog costs, apart from all else.
 type meteredCatalog struct {
-	control.Catalog
+	store.Catalog
 	meter *store.Meter
 }
 
@@ -30,7 +31,7 @@ func (m meteredCatalog) Create(ctx context.Context, tenant, id string, doc []byt
 	return m.Catalog.Create(store.WithMeter(ctx, m.meter), tenant, id, doc)
 }
 
-func (m meteredCatalog) Pages(ctx context.Context, tenant string, since int64) ([]control.PageInfo, error) {
+func (m meteredCatalog) Pages(ctx context.Context, tenant string, since int64) ([]store.PageInfo, error) {
 	return m.Catalog.Pages(store.WithMeter(ctx, m.meter), tenant, since)
 }
 
@@ -60,7 +61,7 @@ func TestCatalogCostOfSteadyFleet(t *testing.T) {
 	of := meteredCatalog{client.Catalog(), &store.Meter{}}
 	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Hold: 12 * time.Hour}, Now: clock,
 		Logger: slog.New(slog.DiscardHandler)},
-		ingest.Stores{Chunks: client.Chunks(), Directory: dir, Catalog: of, Streams: control.NewStreams(client.Documents()),
+		ingest.Stores{Chunks: client.Chunks(), Directory: dir, Catalog: of, Streams: stream.NewStreams(client.Documents()),
 			DeadLetters: noDeadLetters{}}, worker.Assignment{Stream: 1})
 	const n, days = 1000, 3
 	offset, before := int64(0), 0.0

@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func TestPartitionKeyFull(t *testing.T) {
 		Config: worker.Config{Register: true, Hold: time.Minute, CatalogEvery: 6 * time.Hour}, Now: clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}, ingest.Stores{
-		Chunks: meter, Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()),
+		Chunks: meter, Directory: dir, Catalog: client.Catalog(), Streams: stream.NewStreams(client.Documents()),
 		DeadLetters: noDeadLetters{},
 	}, worker.Assignment{Stream: 1})
 	for i := range 300 {

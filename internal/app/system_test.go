@@ -25,6 +25,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/ops"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
@@ -138,7 +139,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
-		Streams:     control.NewStreams(client.Documents()),
+		Streams:     stream.NewStreams(client.Documents()),
 		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(ops.DeadLetters)),
 	})
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"binnacle/internal/store"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -52,14 +53,14 @@ type actionBody struct {
 // Actions stores what was done in the control documents, and logs it. An action is stored before it begins and again
 // when it has ended, so none is done that is not stored. It is safe for any number of callers.
 type Actions struct {
-	docs Documents
+	docs store.Documents
 	who  string
 	log  *slog.Logger
 	now  func() time.Time
 }
 
 // NewActions returns the Actions of a person or role, named as the log shall name them.
-func NewActions(docs Documents, who string, log *slog.Logger, now func() time.Time) *Actions {
+func NewActions(docs store.Documents, who string, log *slog.Logger, now func() time.Time) *Actions {
 	return &Actions{docs, who, log, now}
 }
 
@@ -135,15 +136,15 @@ func (s *Actions) List(ctx context.Context, from time.Time) ([]Action, error) {
 	var out []Action
 	for _, d := range docs {
 		var b actionBody
-		if err := decode(d, &b); err != nil {
+		if err := d.Decode(&b); err != nil {
 			return nil, err
 		}
 		if b.At < from.UnixMilli() {
 			continue
 		}
 		out = append(out, Action{
-			ID: d.ID, At: stamp(b.At), Who: b.Who, Verb: b.Verb, Object: b.Object, Tenant: b.Tenant, Detail: b.Detail,
-			Outcome: b.Outcome,
+			ID: d.ID, At: time.UnixMilli(b.At).UTC(), Who: b.Who, Verb: b.Verb, Object: b.Object, Tenant: b.Tenant,
+			Detail: b.Detail, Outcome: b.Outcome,
 		})
 	}
 	return out, nil
@@ -160,8 +161,8 @@ func (a Action) Details() string {
 	return strings.Join(parts, " ")
 }
 
-func (a Action) document() Document {
-	return newDocument(KindAction, a.ID, actionBody{
+func (a Action) document() store.Document {
+	return store.NewDocument(KindAction, a.ID, actionBody{
 		At: a.At.UnixMilli(), Who: a.Who, Verb: a.Verb, Object: a.Object, Tenant: a.Tenant, Detail: a.Detail,
 		Outcome: a.Outcome,
 	})

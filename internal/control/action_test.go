@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestActionsAreListed(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	var said bytes.Buffer
 	now := noon
 	actions := control.NewActions(docs, "anna@desk", slog.New(slog.NewJSONHandler(&said, nil)),
@@ -49,12 +49,12 @@ func TestActionsAreListed(t *testing.T) {
 
 // What can't be stored is not done; what was done while its caller left is stored to its end.
 func TestActionNeedsItsDocumentFirst(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	actions := control.NewActions(docs, "anna@desk", slog.New(slog.DiscardHandler), time.Now)
 	down := errors.New("no connection")
-	docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpCreate {
-			return &controltest.Fault{Err: down}
+	docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpCreate {
+			return &storetest.Fault{Err: down}
 		}
 		return nil
 	}
@@ -73,12 +73,12 @@ func TestActionNeedsItsDocumentFirst(t *testing.T) {
 
 // An attempt that fails in every round is one action, and stored when its outcome changes.
 func TestRetriedActionIsOneDocument(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	actions := control.NewActions(docs, "provision@pod", slog.New(slog.DiscardHandler), time.Now)
 	begun, err := actions.Begin(t.Context(), control.Action{Verb: "scale", Object: "chunks-2026-11"})
 	require.NoError(t, err)
 	writes := 0
-	docs.Fault = func(op, _, _ string) *controltest.Fault { writes++; return nil }
+	docs.Fault = func(op, _, _ string) *storetest.Fault { writes++; return nil }
 	for range 10 {
 		require.NoError(t, begun.End(t.Context(), errors.New("423: another change is pending")))
 	}

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
+
+// KindBackfill is the kind of the documents of grants.
+const KindBackfill = "backfill"
 
 // BackfillHeader is the header of a record that belongs to a backfill: the id of the grant.
 const BackfillHeader = "binnacle-backfill"
@@ -67,10 +71,10 @@ func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetr
 	}
 	now := d.cfg.Now()
 	b := Backfill{ID: rand.Text(), Tenant: tenant, Range: r, Until: now.Add(lasts)}
-	_, err := d.cfg.Documents.Create(ctx, newDocument(KindBackfill, b.ID, backfillBody{
+	_, err := d.cfg.Documents.Create(ctx, store.NewDocument(KindBackfill, b.ID, backfillBody{
 		Tenant: tenant, From: r.From, To: r.To, Created: now.UnixMilli(), Until: b.Until.UnixMilli(),
 	}))
-	if err != nil && !errors.Is(err, ErrExists) {
+	if err != nil && !errors.Is(err, store.ErrExists) {
 		return Backfill{}, fmt.Errorf("grant backfill of tenant %s: %w", tenant, err)
 	}
 	d.cfg.Logger.Info("backfill granted", "tenant", tenant, "from", time.UnixMilli(r.From).UTC(), "to",
@@ -85,12 +89,12 @@ func (v *Snapshot) Backfill(id string) (Backfill, bool) {
 }
 
 // backfillsOf leaves out damaged grants: what they would let in is refused.
-func backfillsOf(docs []Document, broken *damage) map[string]Backfill {
+func backfillsOf(docs []store.Document, broken *store.Damage) map[string]Backfill {
 	out := make(map[string]Backfill, len(docs))
 	for _, d := range docs {
 		var b backfillBody
-		if err := decode(d, &b); err != nil {
-			broken.add(d, err)
+		if err := d.Decode(&b); err != nil {
+			broken.Add(d, err)
 			continue
 		}
 		out[d.ID] = Backfill{ID: d.ID, Tenant: b.Tenant, Range: telemetry.Range{From: b.From, To: b.To},

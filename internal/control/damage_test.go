@@ -9,16 +9,20 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
 )
 
 // damagedFixture has two tenants, each with what control documents say of one, and a stream of two topics.
-func damagedFixture(t *testing.T) (*control.Directory, *controltest.Documents, *bytes.Buffer) {
-	docs := controltest.NewDocuments(t)
+func damagedFixture(t *testing.T) (*control.Directory, *storetest.Documents, *bytes.Buffer) {
+	docs := storetest.NewDocuments(t)
 	var log bytes.Buffer
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Now: func() time.Time { return noon },
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -28,7 +32,7 @@ func damagedFixture(t *testing.T) (*control.Directory, *controltest.Documents, *
 		day := telemetry.DayOf(noon.UnixMilli()) + 7
 		require.NoError(t, d.AddEpoch(t.Context(), tenant, sharding.Epoch{From: day, Slots: []sharding.Slot{3}}))
 		require.NoError(t, d.AskMonth(t.Context(), "chunks-"+tenant+"-2026-11"))
-		_, err = docs.Create(t.Context(), control.Document{Kind: control.KindErasure, ID: tenant + "1.order",
+		_, err = docs.Create(t.Context(), store.Document{Kind: erasure.Kind, ID: tenant + "1.order",
 			Body: fmt.Appendf(nil, `{"tenant":%q,"from":1,"to":2,"by":"ops","at":1}`, tenant)})
 		require.NoError(t, err)
 	}
@@ -38,7 +42,7 @@ func damagedFixture(t *testing.T) (*control.Directory, *controltest.Documents, *
 }
 
 // put stores a document, over the one that is there.
-func put(t *testing.T, docs *controltest.Documents, d control.Document) (was *control.Document) {
+func put(t *testing.T, docs *storetest.Documents, d store.Document) (was *store.Document) {
 	old, found, err := docs.Read(t.Context(), d.Kind, d.ID)
 	require.NoError(t, err)
 	if !found {
@@ -56,19 +60,19 @@ func put(t *testing.T, docs *controltest.Documents, d control.Document) (was *co
 // A document that can't be understood costs its tenant, and says so; others go on as if there were none. Once it is
 // mended all is as before.
 func TestDamagedDocumentCostsItsTenant(t *testing.T) {
-	for _, c := range []control.Document{
-		{Kind: control.KindTenant, ID: "globex", Body: []byte(`{"epoch":7}`)},
-		{Kind: control.KindTenant, ID: "globex", Body: []byte(`{}`)},
-		{Kind: control.KindTenant, ID: "globex", Body: []byte(`{"created":"yesterday","epoch":{"slots":[1]}}`)},
-		{Kind: control.KindTenant, ID: "globex", Body: []byte(`{"created":1,"epoch":{"slots":[300]}}`)},
-		{Kind: control.KindTenant, ID: "globex", Body: []byte(`{"created":1,"epoch":{"slots":[1]},"limits":{"query":7}}`)},
-		{Kind: control.KindTenant, ID: "globex",
+	for _, c := range []store.Document{
+		{Kind: tenant.Kind, ID: "globex", Body: []byte(`{"epoch":7}`)},
+		{Kind: tenant.Kind, ID: "globex", Body: []byte(`{}`)},
+		{Kind: tenant.Kind, ID: "globex", Body: []byte(`{"created":"yesterday","epoch":{"slots":[1]}}`)},
+		{Kind: tenant.Kind, ID: "globex", Body: []byte(`{"created":1,"epoch":{"slots":[300]}}`)},
+		{Kind: tenant.Kind, ID: "globex", Body: []byte(`{"created":1,"epoch":{"slots":[1]},"limits":{"query":7}}`)},
+		{Kind: tenant.Kind, ID: "globex",
 			Body: []byte(`{"created":1,"epoch":{"slots":[1]},"retention":[{"classes":[]}]}`)},
-		{Kind: control.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":"x"}}`)},
-		{Kind: control.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":1,"slots":[1]}}`)},
-		{Kind: control.KindErasure, ID: "globex1.order", Body: []byte(`{"tenant":"globex","from":"x"}`)},
-		{Kind: control.KindErasure, ID: "globex1.positions", Body: []byte(`{"at":1,"positions":[{"through":"x"}]}`)},
-		{Kind: control.KindErasure, ID: "globex1.swept", Body: []byte(`{"at":"x"}`)},
+		{Kind: tenant.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":"x"}}`)},
+		{Kind: tenant.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":1,"slots":[1]}}`)},
+		{Kind: erasure.Kind, ID: "globex1.order", Body: []byte(`{"tenant":"globex","from":"x"}`)},
+		{Kind: erasure.Kind, ID: "globex1.positions", Body: []byte(`{"at":1,"positions":[{"through":"x"}]}`)},
+		{Kind: erasure.Kind, ID: "globex1.swept", Body: []byte(`{"at":"x"}`)},
 	} {
 		t.Run(c.ID+" "+string(c.Body), func(t *testing.T) {
 			d, docs, log := damagedFixture(t)
@@ -107,9 +111,9 @@ func TestDamagedDocumentCostsItsTenant(t *testing.T) {
 
 // What nobody can tell the tenant of, and what all tenants are placed by, is an error that names it.
 func TestDamagedDocumentOfAllTenants(t *testing.T) {
-	for _, c := range []control.Document{
-		{Kind: control.KindEpoch, ID: "~period.20270101", Body: []byte(`{"from":"x"}`)},
-		{Kind: control.KindErasure, ID: "nobody.order", Body: []byte(`{"tenant":7}`)},
+	for _, c := range []store.Document{
+		{Kind: tenant.KindEpoch, ID: "~period.20270101", Body: []byte(`{"from":"x"}`)},
+		{Kind: erasure.Kind, ID: "nobody.order", Body: []byte(`{"tenant":7}`)},
 	} {
 		d, docs, _ := damagedFixture(t)
 		before := d.Snapshot()
@@ -126,7 +130,7 @@ func TestDamagedDocumentOfAllTenants(t *testing.T) {
 func TestDamagedMonth(t *testing.T) {
 	d, docs, _ := damagedFixture(t)
 	const name = "chunks-globex-2026-11"
-	put(t, docs, control.Document{Kind: control.KindMonth, ID: name, Body: []byte(`{"state":7}`)})
+	put(t, docs, store.Document{Kind: control.KindMonth, ID: name, Body: []byte(`{"state":7}`)})
 	v, err := d.Refresh(t.Context())
 	require.NoError(t, err)
 	require.True(t, v.HasContainer(name))
@@ -144,7 +148,7 @@ func TestDamagedMonth(t *testing.T) {
 // A backfill that can't be understood lets in nothing, and costs nobody else anything.
 func TestDamagedBackfill(t *testing.T) {
 	d, docs, _ := damagedFixture(t)
-	put(t, docs, control.Document{Kind: control.KindBackfill, ID: "b1", Body: []byte(`{"from":"x"}`)})
+	put(t, docs, store.Document{Kind: control.KindBackfill, ID: "b1", Body: []byte(`{"from":"x"}`)})
 	v, err := d.Refresh(t.Context())
 	require.NoError(t, err)
 	_, known := v.Backfill("b1")
@@ -156,15 +160,15 @@ func TestDamagedBackfill(t *testing.T) {
 // A stream that can't be understood may be of any topic: topics with a newer one go on, and others wait for it.
 func TestDamagedStream(t *testing.T) {
 	_, docs, _ := damagedFixture(t)
-	streams := control.NewStreams(docs)
+	streams := stream.NewStreams(docs)
 	for _, topic := range []string{"old", "lost", "new"} {
 		_, err := streams.Find(t.Context(), "c1", topic, 1)
 		require.NoError(t, err)
 	}
 	newest, err := streams.Find(t.Context(), "c1", "new", 1)
 	require.NoError(t, err)
-	require.NoError(t, streams.Advance(t.Context(), newest.Number, 0, control.Mark{Offset: 5}))
-	put(t, docs, control.Document{Kind: control.KindStream, ID: "0000000002", Body: []byte(`{"cluster":7}`)})
+	require.NoError(t, streams.Advance(t.Context(), newest.Number, 0, stream.Mark{Offset: 5}))
+	put(t, docs, store.Document{Kind: stream.Kind, ID: "0000000002", Body: []byte(`{"cluster":7}`)})
 
 	s, _, marked, err := streams.Of(t.Context(), "c1", "new", 1, 0)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
@@ -38,16 +39,16 @@ func (d Decision) id() string {
 }
 
 // Decisions keeps decisions. It holds no state and is safe for any number of callers.
-type Decisions struct{ docs Documents }
+type Decisions struct{ docs store.Documents }
 
 // NewDecisions returns the Decisions of control documents.
-func NewDecisions(docs Documents) *Decisions { return &Decisions{docs} }
+func NewDecisions(docs store.Documents) *Decisions { return &Decisions{docs} }
 
 // Find returns the decision of a container and day, if there is one.
 func (s *Decisions) Find(ctx context.Context, like Decision) (d Decision, found bool, err error) {
 	doc, found, err := s.docs.Read(ctx, KindDecision, like.id())
 	if err == nil && found {
-		err = decode(doc, &d)
+		err = doc.Decode(&d)
 	}
 	if err != nil {
 		return d, false, fmt.Errorf("read decision %s: %w", like.id(), err)
@@ -55,9 +56,10 @@ func (s *Decisions) Find(ctx context.Context, like Decision) (d Decision, found 
 	return d, found, nil
 }
 
-// Store stores a decision. If there is one of its container and day already, that one counts: it fails with ErrExists.
+// Store stores a decision. If there is one of its container and day already, that one counts: it fails with
+// store.ErrExists.
 func (s *Decisions) Store(ctx context.Context, d Decision) error {
-	if _, err := s.docs.Create(ctx, newDocument(KindDecision, d.id(), d)); err != nil {
+	if _, err := s.docs.Create(ctx, store.NewDocument(KindDecision, d.id(), d)); err != nil {
 		return fmt.Errorf("store decision %s: %w", d.id(), err)
 	}
 	return nil
@@ -72,7 +74,7 @@ func (s *Decisions) List(ctx context.Context, tenant string, since telemetry.Day
 	var out []Decision
 	for _, doc := range docs {
 		var d Decision
-		if err := decode(doc, &d); err != nil {
+		if err := doc.Decode(&d); err != nil {
 			return nil, err
 		}
 		if tenant != "" {

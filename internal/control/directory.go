@@ -9,19 +9,22 @@ import (
 	"time"
 
 	"binnacle/internal/retry"
+	"binnacle/internal/store"
 	"binnacle/sharding"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // DirectoryConfig is what a Directory needs. Only Documents has no default. Its tags are package settings's.
 type DirectoryConfig struct {
-	Documents Documents        `kong:"-"`
+	Documents store.Documents  `kong:"-"`
 	Now       func() time.Time `kong:"-"` // time.Now
 	// Check fails while this process must decide nothing that cannot be undone: its clock is wrong. Nil: it never fails.
 	Check func() error `kong:"-"`
 
 	Every time.Duration `kong:"-"` // between refreshes, 30 s
 	// Feed lists what has changed, every FeedEvery (2 s). Without one everything is read every time.
-	Feed      Feed          `kong:"-"`
+	Feed      store.Feed    `kong:"-"`
 	FeedEvery time.Duration `kong:"-"`
 	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
 	// readings are accepted from, and Every, and Margin together.
@@ -44,8 +47,8 @@ type Directory struct {
 	cfg     DirectoryConfig
 	current atomic.Pointer[Snapshot]
 
-	asking  semaphore // one AskMonth at a time
-	reading semaphore // one read at a time
+	asking  *semaphore.Weighted // one AskMonth at a time
+	reading *semaphore.Weighted // one read at a time
 
 	// docs holds the documents of the snapshot, nil before the first read; reading guards it.
 	docs      *documentsOf
@@ -87,7 +90,7 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	cfg.Slots = cmp.Or(max(cfg.Slots, 0), sharding.DefaultSlots)
 	cfg.MaxMonths = cmp.Or(max(cfg.MaxMonths, 0), 12)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
+	d := &Directory{cfg: cfg, asking: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
 	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",
 		Failing: "cannot read changes of control documents: reading all of them instead"}
 	d.damageTrouble = retry.Trouble{Log: cfg.Logger, Remind: remindDamage, Over: "control documents are understood again",
@@ -157,13 +160,13 @@ func (d *Directory) join() (f *pendingRead, mine bool) {
 // lead does the read of f for all callers that joined it.
 func (d *Directory) lead(ctx context.Context, f *pendingRead) {
 	defer close(f.done)
-	release, err := d.reading.acquire(ctx)
+	err := d.reading.Acquire(ctx, 1)
 	d.mu.Lock()
 	d.next = nil
 	d.mu.Unlock()
 	if err == nil {
 		f.snapshot, err = d.readSnapshot(ctx)
-		release()
+		d.reading.Release(1)
 	}
 	if err != nil {
 		f.err, f.abandoned = err, ctx.Err() != nil

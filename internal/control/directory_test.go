@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newDirectory(t *testing.T) (*control.Directory, *controltest.Documents, *atomic.Pointer[time.Time]) {
-	docs := controltest.NewDocuments(t)
+func newDirectory(t *testing.T) (*control.Directory, *storetest.Documents, *atomic.Pointer[time.Time]) {
+	docs := storetest.NewDocuments(t)
 	var now atomic.Pointer[time.Time]
 	now.Store(&noon)
 	return control.NewDirectory(control.DirectoryConfig{
@@ -58,7 +60,7 @@ func TestSnapshotIsReadWhileTheClockIsCorrected(t *testing.T) {
 	d, docs, now := newDirectory(t)
 	ahead := noon.Add(time.Hour)
 	now.Store(&ahead)
-	docs.Fault = func(string, string, string) *controltest.Fault {
+	docs.Fault = func(string, string, string) *storetest.Fault {
 		now.Store(&noon)
 		return nil
 	}
@@ -79,8 +81,8 @@ func TestRegister(t *testing.T) {
 	require.Equal(t, "acme~4r", acme.Placement.Key("m1", 1, 0).TenantShard, "the first epoch covers all days")
 
 	var creates int
-	docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpCreate {
+	docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpCreate {
 			creates++
 		}
 		return nil
@@ -106,9 +108,9 @@ func TestRegisterAfterAnUnknownOutcome(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		d, docs, _ := newDirectory(t)
 		broken := errors.New("connection reset")
-		docs.Fault = func(op, _, _ string) *controltest.Fault {
-			if op == controltest.OpCreate {
-				return &controltest.Fault{Applied: applied, Err: broken}
+		docs.Fault = func(op, _, _ string) *storetest.Fault {
+			if op == storetest.OpCreate {
+				return &storetest.Fault{Applied: applied, Err: broken}
 			}
 			return nil
 		}
@@ -125,7 +127,7 @@ func TestWritesWaitForLaggingReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, _ := newDirectory(t)
 		var lags atomic.Int32
-		docs.Lagging = func(kind string) bool { return kind != control.KindEpoch && lags.Add(-1) >= 0 }
+		docs.Lagging = func(kind string) bool { return kind != tenant.KindEpoch && lags.Add(-1) >= 0 }
 		lags.Store(8)
 		v, err := d.Register(t.Context(), "acme")
 		require.NoError(t, err)
@@ -154,7 +156,7 @@ func TestAddEpoch(t *testing.T) {
 	now.Store(&noon)
 	require.Error(t, d.AddEpoch(ctx, "acme", sharding.Epoch{From: tomorrow}), "no slots")
 	require.NoError(t, d.AddEpoch(ctx, "acme", e))
-	require.ErrorIs(t, d.AddEpoch(ctx, "acme", e), control.ErrExists)
+	require.ErrorIs(t, d.AddEpoch(ctx, "acme", e), store.ErrExists)
 	v, err := d.Refresh(ctx)
 	require.NoError(t, err)
 	acme, _ := v.Tenant("acme")
@@ -165,7 +167,7 @@ func TestAddEpoch(t *testing.T) {
 // An epoch that appears while the tenants are being read belongs to a tenant that the copy may not have.
 func TestEpochWithoutTenantIsIgnored(t *testing.T) {
 	d, docs, _ := newDirectory(t)
-	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindEpoch, ID: "globex.20270101",
+	_, err := docs.Create(t.Context(), store.Document{Kind: tenant.KindEpoch, ID: "globex.20270101",
 		Body: []byte(`{"tenant":"globex","epoch":{"from":20819,"slots":[1]}}`)})
 	require.NoError(t, err)
 	v, err := d.Refresh(t.Context())
@@ -182,7 +184,7 @@ func TestMonthStates(t *testing.T) {
 	require.True(t, d.Snapshot().HasContainer(name))
 
 	var ops int
-	docs.Fault = func(string, string, string) *controltest.Fault { ops++; return nil }
+	docs.Fault = func(string, string, string) *storetest.Fault { ops++; return nil }
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Zero(t, ops, "it is remembered")
 
@@ -210,8 +212,8 @@ func TestMonthStates(t *testing.T) {
 	require.Equal(t, control.MonthAsked, state())
 
 	_, err := d.Mark(ctx, expired, control.MonthDropping)
-	require.ErrorIs(t, err, control.ErrChanged, "it was decided by what is no longer stored")
-	require.ErrorIs(t, d.CheckUnchanged(ctx, expired), control.ErrChanged)
+	require.ErrorIs(t, err, store.ErrChanged, "it was decided by what is no longer stored")
+	require.ErrorIs(t, d.CheckUnchanged(ctx, expired), store.ErrChanged)
 	dropping := mark(mark(again, control.MonthExpired), control.MonthDropping)
 	require.NoError(t, d.CheckUnchanged(ctx, dropping))
 	require.True(t, d.Snapshot().Expired(name))
@@ -256,8 +258,8 @@ func TestOldSnapshotLetsNobodyWrite(t *testing.T) {
 func TestConcurrentAskMonthWritesOnce(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	var creates atomic.Int32
-	docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if op == controltest.OpCreate {
+	docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpCreate {
 			creates.Add(1)
 		}
 		return nil
@@ -277,11 +279,11 @@ func TestConcurrentAskMonthWritesOnce(t *testing.T) {
 // Callers that come while a read is under way share the next one; none gets an answer that began before it asked.
 func TestConcurrentRefreshesShareOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		docs := controltest.NewDocuments(t)
+		docs := storetest.NewDocuments(t)
 		gate := make(chan struct{})
 		var lists int
-		docs.Fault = func(_, kind, _ string) *controltest.Fault {
-			if kind == control.KindTenant {
+		docs.Fault = func(_, kind, _ string) *storetest.Fault {
+			if kind == tenant.Kind {
 				lists++
 				<-gate
 			}
@@ -319,12 +321,12 @@ func TestConcurrentRefreshesShareOneRead(t *testing.T) {
 // The caller who does the shared read may give up; those who joined read again.
 func TestRefreshSurvivesReaderCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		docs := controltest.NewDocuments(t)
+		docs := storetest.NewDocuments(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		docs.Fault = func(_, kind, _ string) *controltest.Fault {
+		docs.Fault = func(_, kind, _ string) *storetest.Fault {
 			if err := ctx.Err(); err == nil {
 				<-ctx.Done()
-				return &controltest.Fault{Err: ctx.Err()}
+				return &storetest.Fault{Err: ctx.Err()}
 			}
 			return nil
 		}
@@ -350,11 +352,11 @@ func TestRefreshSurvivesReaderCancel(t *testing.T) {
 
 func TestRunRefreshesSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		docs := controltest.NewDocuments(t)
+		docs := storetest.NewDocuments(t)
 		var down atomic.Bool
-		docs.Fault = func(string, string, string) *controltest.Fault {
+		docs.Fault = func(string, string, string) *storetest.Fault {
 			if down.Load() {
-				return &controltest.Fault{Err: errors.New("no connection")}
+				return &storetest.Fault{Err: errors.New("no connection")}
 			}
 			return nil
 		}
@@ -395,7 +397,7 @@ func TestRetention(t *testing.T) {
 		{time.Hour, 9_999_999, true, 1},
 		{100 * 365 * 24 * time.Hour, 0, false, 1<<31 - 1},
 	} {
-		tenant := control.Tenant{Retention: c.retention}
+		tenant := tenant.Tenant{Retention: c.retention}
 		name := fmt.Sprintf("%s, %d", c.retention, c.after)
 		require.Equal(t, c.expired, tenant.Expired(day, day.End()+c.after), name)
 		require.Equal(t, c.ttl, tenant.TTL(day, day.End()+c.after), name)
@@ -404,7 +406,7 @@ func TestRetention(t *testing.T) {
 
 // A producer that makes up times can't have a container made for each month there ever was.
 func TestMonthsAskedByReadingsAreBounded(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	now := noon
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
 	ctx := t.Context()

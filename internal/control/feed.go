@@ -1,26 +1,22 @@
 package control
 
 import (
+	"binnacle/internal/erasure"
+	"binnacle/internal/store"
+	"binnacle/internal/stream"
+	"binnacle/internal/tenant"
 	"context"
 	"maps"
 	"slices"
 	"time"
 )
 
-// Feed lists which control documents were created or replaced. It is safe for any number of callers.
-type Feed interface {
-	// Changes returns the documents that have changed since a mark, each as it is now, and the mark to go on from. With
-	// an empty mark it returns the documents that have changed since an instant of the store's clock. One document may
-	// come more than once, also one that has not changed; none is left out. After an error nothing is known.
-	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
-}
-
 // snapshotKinds are the kinds that a snapshot is made of.
-var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill, KindErasure, KindStream}
+var snapshotKinds = []string{tenant.Kind, tenant.KindEpoch, KindMonth, KindBackfill, erasure.Kind, stream.Kind}
 
 // documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
-	byKind map[string]map[string]Document
+	byKind map[string]map[string]store.Document
 	// from is when all documents were read.
 	from time.Time
 	// mark is the position in the feed, "" before the first request.
@@ -28,7 +24,7 @@ type documentsOf struct {
 }
 
 // take makes a document part of the copy, and reports whether that changes it.
-func (c *documentsOf) take(d Document) bool {
+func (c *documentsOf) take(d store.Document) bool {
 	known, ok := c.byKind[d.Kind]
 	if !ok || known[d.ID].ETag == d.ETag {
 		return false
@@ -37,9 +33,9 @@ func (c *documentsOf) take(d Document) bool {
 	return true
 }
 
-func (c *documentsOf) list(kind string) []Document {
+func (c *documentsOf) list(kind string) []store.Document {
 	known := c.byKind[kind]
-	out := make([]Document, 0, len(known))
+	out := make([]store.Document, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		out = append(out, known[id])
 	}
@@ -69,13 +65,13 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		d.feedTrouble.Report(err)
 	}
 	d.following.Store(false)
-	whole := &documentsOf{byKind: map[string]map[string]Document{}, from: began}
+	whole := &documentsOf{byKind: map[string]map[string]store.Document{}, from: began}
 	for _, kind := range snapshotKinds {
 		docs, err := d.cfg.Documents.List(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		whole.byKind[kind] = make(map[string]Document, len(docs))
+		whole.byKind[kind] = make(map[string]store.Document, len(docs))
 		for _, doc := range docs {
 			whole.byKind[kind][doc.ID] = doc
 		}
@@ -129,24 +125,24 @@ func (d *Directory) follow(ctx context.Context, began, watch time.Time) (*Snapsh
 
 func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, error) {
 	v := &Snapshot{ReadAt: began, placeable: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
-	var broken damage
+	var broken store.Damage
 	var err error
-	v.tenants, broken, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch), d.Snapshot().tenants)
+	v.tenants, broken, err = tenant.Of(docs.list(tenant.Kind), docs.list(tenant.KindEpoch), d.Snapshot().tenants)
 	if err != nil {
 		return nil, err
 	}
-	if v.periods, err = periodsOf(docs.list(KindEpoch)); err != nil {
+	if v.periods, err = tenant.PeriodsOf(docs.list(tenant.KindEpoch)); err != nil {
 		return nil, err
 	}
 	v.months = monthsOf(docs.list(KindMonth), &broken)
 	v.backfills = backfillsOf(docs.list(KindBackfill), &broken)
-	if v.erasures, err = erasuresOf(docs.list(KindErasure), &broken); err != nil {
+	if v.erasures, err = erasure.Of(docs.list(erasure.Kind), &broken); err != nil {
 		return nil, err
 	}
-	for _, doc := range docs.list(KindStream) {
-		s, err := streamOf(doc)
+	for _, doc := range docs.list(stream.Kind) {
+		s, err := stream.Of(doc)
 		if err != nil {
-			broken.add(doc, err)
+			broken.Add(doc, err)
 		}
 		v.copied = v.copied || err != nil || s.IsCopied()
 	}

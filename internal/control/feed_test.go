@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,16 +22,16 @@ type counter struct {
 	down  map[string]*atomic.Bool
 }
 
-func count(docs *controltest.Documents) counter {
+func count(docs *storetest.Documents) counter {
 	c := counter{map[string]*atomic.Int64{}, map[string]*atomic.Bool{}}
-	for _, op := range []string{controltest.OpCreate, controltest.OpReplace, controltest.OpList, controltest.OpRead,
-		controltest.OpChanges} {
+	for _, op := range []string{storetest.OpCreate, storetest.OpReplace, storetest.OpList, storetest.OpRead,
+		storetest.OpChanges} {
 		c.calls[op], c.down[op] = new(atomic.Int64), new(atomic.Bool)
 	}
-	docs.Fault = func(op, _, _ string) *controltest.Fault {
+	docs.Fault = func(op, _, _ string) *storetest.Fault {
 		c.calls[op].Add(1)
 		if c.down[op].Load() {
-			return &controltest.Fault{Err: errors.New("no connection")}
+			return &storetest.Fault{Err: errors.New("no connection")}
 		}
 		return nil
 	}
@@ -41,8 +41,8 @@ func count(docs *controltest.Documents) counter {
 func (c counter) of(op string) int64 { return c.calls[op].Swap(0) }
 
 // following runs a directory that follows a feed.
-func following(t *testing.T) (*control.Directory, *controltest.Documents, counter) {
-	docs := controltest.NewDocuments(t)
+func following(t *testing.T) (*control.Directory, *storetest.Documents, counter) {
+	docs := storetest.NewDocuments(t)
 	c := count(docs)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Every: 30 * time.Second,
 		FeedEvery: 2 * time.Second})
@@ -66,26 +66,26 @@ func after(d time.Duration) {
 func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
-		require.EqualValues(t, 6, c.of(controltest.OpList), "the whole, once")
+		require.EqualValues(t, 6, c.of(storetest.OpList), "the whole, once")
 		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
 		after(time.Minute)
-		require.EqualValues(t, 30, c.of(controltest.OpChanges))
-		require.Zero(t, c.of(controltest.OpList))
+		require.EqualValues(t, 30, c.of(storetest.OpChanges))
+		require.Zero(t, c.of(storetest.OpList))
 		require.Equal(t, time.Now(), d.Snapshot().ReadAt, "a look at the feed is as good as reading everything")
 
 		_, err := other.Register(t.Context(), "acme")
 		require.NoError(t, err)
-		c.of(controltest.OpList)
+		c.of(storetest.OpList)
 		after(2 * time.Second)
 		_, known := d.Snapshot().Tenant("acme")
 		require.True(t, known)
 		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
-		c.of(controltest.OpList)
+		c.of(storetest.OpList)
 		after(2 * time.Second)
 		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"))
-		require.Zero(t, c.of(controltest.OpList))
+		require.Zero(t, c.of(storetest.OpList))
 		after(10 * time.Minute)
-		require.EqualValues(t, 6, c.of(controltest.OpList), "the whole, now and then")
+		require.EqualValues(t, 6, c.of(storetest.OpList), "the whole, now and then")
 	})
 }
 
@@ -96,12 +96,12 @@ func TestRefreshFollowsTheFeed(t *testing.T) {
 		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
 		_, err := other.Register(t.Context(), "acme")
 		require.NoError(t, err)
-		c.of(controltest.OpList)
+		c.of(storetest.OpList)
 		v, err := d.Refresh(t.Context())
 		require.NoError(t, err)
 		_, known := v.Tenant("acme")
 		require.True(t, known)
-		require.Zero(t, c.of(controltest.OpList))
+		require.Zero(t, c.of(storetest.OpList))
 	})
 }
 
@@ -109,15 +109,15 @@ func TestRefreshFollowsTheFeed(t *testing.T) {
 func TestDirectoryPollsWithoutFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
-		c.of(controltest.OpList)
-		c.down[controltest.OpChanges].Store(true)
+		c.of(storetest.OpList)
+		c.down[storetest.OpChanges].Store(true)
 		after(2 * time.Second)
-		require.EqualValues(t, 6, c.of(controltest.OpList), "the look that fails reads everything")
+		require.EqualValues(t, 6, c.of(storetest.OpList), "the look that fails reads everything")
 		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
 		_, err := other.Register(t.Context(), "acme")
 		require.NoError(t, err)
-		c.of(controltest.OpList)
-		c.of(controltest.OpChanges)
+		c.of(storetest.OpList)
+		c.of(storetest.OpChanges)
 		after(30 * time.Second)
 		_, known := d.Snapshot().Tenant("acme")
 		require.True(t, known)
@@ -125,14 +125,14 @@ func TestDirectoryPollsWithoutFeed(t *testing.T) {
 			_, err = d.Refresh(t.Context())
 			require.NoError(t, err)
 		}
-		require.EqualValues(t, 11*6, c.of(controltest.OpList))
-		require.EqualValues(t, 1, c.of(controltest.OpChanges), "what fails is not tried each time")
-		c.down[controltest.OpList].Store(true)
+		require.EqualValues(t, 11*6, c.of(storetest.OpList))
+		require.EqualValues(t, 1, c.of(storetest.OpChanges), "what fails is not tried each time")
+		c.down[storetest.OpList].Store(true)
 		old := d.Snapshot()
 		after(time.Minute)
 		require.Same(t, old, d.Snapshot())
-		c.down[controltest.OpList].Store(false)
-		c.down[controltest.OpChanges].Store(false)
+		c.down[storetest.OpList].Store(false)
+		c.down[storetest.OpChanges].Store(false)
 		after(30 * time.Second)
 		require.WithinDuration(t, time.Now(), d.Snapshot().ReadAt, 2*time.Second)
 	})
@@ -143,16 +143,16 @@ func TestFeedAndFullReadAgree(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	now := noon
 	cfg := control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 1000}
 	writer := control.NewDirectory(cfg)
 	cfg.Feed = docs
 	follower := control.NewDirectory(cfg)
 	failing := false
-	docs.Fault = func(op, _, _ string) *controltest.Fault {
+	docs.Fault = func(op, _, _ string) *storetest.Fault {
 		if failing && random.IntN(3) == 0 {
-			return &controltest.Fault{Err: errors.New("no connection")}
+			return &storetest.Fault{Err: errors.New("no connection")}
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"binnacle/internal/store"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ const KindLease = "lease"
 // Leases keep two processes from doing the same work at once. They save cost and promise nothing: a holder may be slow.
 // It is safe for any number of callers.
 type Leases struct {
-	docs   Documents
+	docs   store.Documents
 	holder string
 	now    func() time.Time
 	check  func() error
@@ -30,7 +31,7 @@ type seenLease struct {
 }
 
 // NewLeases returns the Leases of a holder. No other holder may have its name.
-func NewLeases(docs Documents, holder string, now func() time.Time) *Leases {
+func NewLeases(docs store.Documents, holder string, now func() time.Time) *Leases {
 	return &Leases{docs: docs, holder: holder, now: now, check: func() error { return nil },
 		seen: make(map[string]seenLease)}
 }
@@ -61,17 +62,17 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 	now := l.now()
 	if found {
 		var body leaseBody
-		if err := decode(old, &body); err != nil {
+		if err := old.Decode(&body); err != nil {
 			return false, err
 		}
 		if body.Holder != l.holder && now.UnixMilli() < body.Until && !l.isStale(old, now, length) {
 			return false, nil
 		}
 	}
-	d := newDocument(KindLease, name, leaseBody{l.holder, now.Add(length).UnixMilli()})
+	d := store.NewDocument(KindLease, name, leaseBody{l.holder, now.Add(length).UnixMilli()})
 	d.ETag = old.ETag
-	switch _, err = put(ctx, l.docs, d); {
-	case errors.Is(err, ErrExists), errors.Is(err, ErrChanged):
+	switch _, err = store.Put(ctx, l.docs, d); {
+	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrChanged):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("take lease %s: %w", name, err)
@@ -80,7 +81,7 @@ func (l *Leases) Take(ctx context.Context, name string, length time.Duration) (h
 }
 
 // isStale reports whether a lease of another holder has been the same for so long.
-func (l *Leases) isStale(lease Document, now time.Time, length time.Duration) bool {
+func (l *Leases) isStale(lease store.Document, now time.Time, length time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seen := l.seen[lease.ID]; seen.etag == lease.ETag {

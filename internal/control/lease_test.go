@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func TestLeaseHasOneHolder(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	now := time.Unix(1_795_176_000, 0)
 	clock := func() time.Time { return now }
 	a, b := control.NewLeases(docs, "a", clock), control.NewLeases(docs, "b", clock)
@@ -40,7 +41,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 
 // A lease of a process whose clock was a year ahead ends like any other, after it was seen for so long.
 func TestLeaseOfWrongClockEnds(t *testing.T) {
-	docs := controltest.NewDocuments(t)
+	docs := storetest.NewDocuments(t)
 	now := time.Unix(1_795_176_000, 0)
 	wrong := control.NewLeases(docs, "wrong", func() time.Time { return now.AddDate(1, 0, 0) })
 	right := control.NewLeases(docs, "right", func() time.Time { return now })
@@ -65,7 +66,7 @@ func TestLeaseOfWrongClockEnds(t *testing.T) {
 
 // By a wrong clock nothing is decided that cannot be undone.
 func TestWrongClockDecidesNothing(t *testing.T) {
-	docs, ctx := controltest.NewDocuments(t), t.Context()
+	docs, ctx := storetest.NewDocuments(t), t.Context()
 	var wrong error
 	now := func() time.Time { return noon }
 	check := func() error { return wrong }
@@ -73,12 +74,12 @@ func TestWrongClockDecidesNothing(t *testing.T) {
 	_, err := d.Register(ctx, "acme")
 	require.NoError(t, err)
 	require.NoError(t, d.AskMonth(ctx, "chunks-2026-11"))
-	orders := control.NewErasureOrders(docs, now).OnlyWhile(check)
+	orders := erasure.NewOrders(docs, now).OnlyWhile(check)
 	leases := control.NewLeases(docs, "a", now).OnlyWhile(check)
 
 	wrong = errors.New("the clock is wrong")
-	docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		require.Contains(t, []string{controltest.OpRead, controltest.OpList}, op, kind)
+	docs.Fault = func(op, kind, _ string) *storetest.Fault {
+		require.Contains(t, []string{storetest.OpRead, storetest.OpList}, op, kind)
 		return nil
 	}
 	day := telemetry.DayOf(noon.UnixMilli())
@@ -92,7 +93,7 @@ func TestWrongClockDecidesNothing(t *testing.T) {
 			return err
 		},
 		"erasure": func() error {
-			_, err := orders.Announce(ctx, control.Erasure{Tenant: "acme", From: day - 1, To: day})
+			_, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", From: day - 1, To: day})
 			return err
 		},
 		"lease": func() error { _, err := leases.Take(ctx, "provision", time.Minute); return err },

@@ -6,8 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/sharding"
 )
+
+// KindMonth is the kind of the documents of containers.
+const KindMonth = "month"
+
+// ErrMonthLimit says that a tenant's readings have requested as many months as they may by themselves.
+var ErrMonthLimit = errors.New("the tenant's readings need too many months")
 
 // MonthState says where a container is in its life.
 type MonthState string
@@ -65,7 +72,7 @@ type monthBody struct {
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-func (m Month) document() Document {
+func (m Month) document() store.Document {
 	b := monthBody{State: m.State, Since: m.Since.UnixMilli(), By: m.By}
 	if !m.Asked.IsZero() {
 		b.Asked = m.Asked.UnixMilli()
@@ -73,17 +80,17 @@ func (m Month) document() Document {
 	if !m.Dropped.IsZero() {
 		b.Dropped = m.Dropped.UnixMilli()
 	}
-	d := newDocument(KindMonth, m.Container, b)
+	d := store.NewDocument(KindMonth, m.Container, b)
 	d.ETag = m.etag
 	return d
 }
 
-func monthsOf(docs []Document, broken *damage) map[string]Month {
+func monthsOf(docs []store.Document, broken *store.Damage) map[string]Month {
 	out := make(map[string]Month, len(docs))
 	for _, d := range docs {
 		var b monthBody
-		if err := decode(d, &b); err != nil {
-			broken.add(d, err)
+		if err := d.Decode(&b); err != nil {
+			broken.Add(d, err)
 			out[d.ID] = Month{Container: d.ID, State: monthDamaged, etag: d.ETag}
 			continue
 		}
@@ -120,16 +127,15 @@ func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) e
 	if d.mayWrite(container) {
 		return nil
 	}
-	release, err := d.asking.acquire(ctx) // thousands of bins may wait for one month
-	if err != nil {
+	if err := d.asking.Acquire(ctx, 1); err != nil { // thousands of bins may wait for one month
 		return err
 	}
-	defer release()
+	defer d.asking.Release(1)
 	if d.mayWrite(container) {
 		return nil
 	}
 	refused := false
-	err = d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
+	err := d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
 		if found && m.State != MonthDropped {
 			return m, false
 		}
@@ -169,8 +175,8 @@ func (d *Directory) mayWrite(container string) bool {
 	return v.HasContainer(container) && d.Age(v) < SnapshotLife
 }
 
-// Mark takes a container to a state, and returns the stored month. It fails with ErrChanged if the container is not as
-// m says any more: decisions that were made by m must be made again (rule X4).
+// Mark takes a container to a state, and returns the stored month. It fails with store.ErrChanged if the container is
+// not as m says any more: decisions that were made by m must be made again (rule X4).
 func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month, error) {
 	if m.State == monthDamaged {
 		return m, fmt.Errorf("%s document %q is damaged", KindMonth, m.Container)
@@ -186,9 +192,9 @@ func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month,
 		m.Dropped = now
 	}
 	m.State, m.Since = state, now
-	etag, err := put(ctx, d.cfg.Documents, m.document())
-	if errors.Is(err, ErrExists) {
-		err = ErrChanged
+	etag, err := store.Put(ctx, d.cfg.Documents, m.document())
+	if errors.Is(err, store.ErrExists) {
+		err = store.ErrChanged
 	}
 	if err == nil {
 		m.etag = etag
@@ -200,11 +206,11 @@ func (d *Directory) Mark(ctx context.Context, m Month, state MonthState) (Month,
 	return m, nil
 }
 
-// CheckUnchanged reads the document of a container, and fails with ErrChanged if it is not as m says any more.
+// CheckUnchanged reads the document of a container, and fails with store.ErrChanged if it is not as m says any more.
 func (d *Directory) CheckUnchanged(ctx context.Context, m Month) error {
 	doc, found, err := d.cfg.Documents.Read(ctx, KindMonth, m.Container)
 	if err == nil && (!found || doc.ETag != m.etag) {
-		err = ErrChanged
+		err = store.ErrChanged
 	}
 	if err != nil {
 		return fmt.Errorf("is container %s still %s: %w", m.Container, m.State, err)
@@ -217,7 +223,7 @@ func (d *Directory) CheckUnchanged(ctx context.Context, m Month) error {
 func (d *Directory) setMonth(ctx context.Context, container string,
 	change func(m Month, found bool) (Month, bool)) error {
 	for changed := true; changed; {
-		err := contend(ctx, func() error {
+		err := store.Contend(ctx, func() error {
 			v, err := d.Refresh(ctx)
 			if err != nil {
 				return err
@@ -228,7 +234,7 @@ func (d *Directory) setMonth(ctx context.Context, container string,
 				return fmt.Errorf("%s document %q is damaged", KindMonth, container)
 			}
 			if m, changed = change(old, found); changed {
-				_, err = put(ctx, d.cfg.Documents, m.document())
+				_, err = store.Put(ctx, d.cfg.Documents, m.document())
 			}
 			return err
 		})

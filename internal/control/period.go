@@ -5,45 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
-
-// periodPrefix begins the ids of periods. They are documents of kind epoch, which a tenant's name can't begin like: a
-// binary that does not know periods refuses all epochs when it finds one, and so places nothing wrongly.
-const periodPrefix = "~period."
-
-// periodBody is a period document: docs/internals/format/control.md.
-type periodBody struct {
-	Created int64 `json:"created"`
-	sharding.PeriodEpoch
-}
-
-func isPeriod(d Document) bool { return strings.HasPrefix(d.ID, periodPrefix) }
-
-func periodID(from telemetry.Day) string { return periodPrefix + from.String() }
-
-// periodsOf returns the periods among documents of kind epoch, in the order of their days.
-func periodsOf(epochs []Document) (out []sharding.PeriodEpoch, err error) {
-	for _, d := range epochs {
-		if !isPeriod(d) {
-			continue
-		}
-		var b periodBody
-		if err := decode(d, &b); err != nil {
-			return nil, err
-		}
-		if d.ID != periodID(b.From) {
-			return nil, fmt.Errorf("%s document %q is about %s", d.Kind, d.ID, periodID(b.From))
-		}
-		out = append(out, b.PeriodEpoch)
-	}
-	slices.SortFunc(out, func(a, b sharding.PeriodEpoch) int { return int(a.From) - int(b.From) })
-	return out, nil
-}
 
 // Periods returns the periods of containers that are stored for all tenants, in the order of their days.
 func (v *Snapshot) Periods() []sharding.PeriodEpoch { return v.periods }
@@ -100,7 +68,7 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 		if err := d.cfg.Check(); err != nil {
 			return fmt.Errorf("set the period of containers: %w", err)
 		}
-		if err := d.addPeriod(ctx, e, now); err != nil && !errors.Is(err, ErrExists) {
+		if err := d.addPeriod(ctx, e, now); err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("set the period of containers to %s from %s: %w", e.Period, e.From, err)
 		}
 		// A period that another process has stored counts as soon as this one can read it.
@@ -115,8 +83,7 @@ func (d *Directory) SetPeriod(ctx context.Context, like sharding.PeriodEpoch) er
 func (d *Directory) addPeriod(ctx context.Context, e sharding.PeriodEpoch, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Margin/3)
 	defer cancel()
-	body := periodBody{Created: now.UnixMilli(), PeriodEpoch: e}
-	_, err := d.cfg.Documents.Create(ctx, newDocument(KindEpoch, periodID(e.From), body))
+	_, err := d.cfg.Documents.Create(ctx, tenant.PeriodDocument(e, now))
 	if err == nil {
 		d.cfg.Logger.Info("period of containers added", "from", e.From, "period", e.Period, "shared", e.Shared)
 	}

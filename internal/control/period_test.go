@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +61,7 @@ func containersAfter(t *testing.T, d *control.Directory, names ...string) []stri
 func TestPeriodIsNoEpochOfATenant(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	require.NoError(t, d.SetPeriod(t.Context(), sharding.PeriodEpoch{Period: sharding.Year}))
-	stored, err := docs.List(t.Context(), control.KindEpoch)
+	stored, err := docs.List(t.Context(), tenant.KindEpoch)
 	require.NoError(t, err)
 	require.Len(t, stored, 1)
 	require.Equal(t, "~period.20261121", stored[0].ID)
@@ -79,7 +80,7 @@ func TestPlacementIsOneInRandomHistories(t *testing.T) {
 type history struct {
 	*testing.T
 	rnd       *rand.Rand
-	docs      *controltest.Documents
+	docs      *storetest.Documents
 	now       time.Time
 	processes []*control.Directory
 	chunks    map[chunkOf]sharding.Key
@@ -98,7 +99,7 @@ func (h *history) process() *control.Directory {
 }
 
 func (h *history) run() {
-	h.docs, h.now, h.chunks = controltest.NewDocuments(h.T), noon, map[chunkOf]sharding.Key{}
+	h.docs, h.now, h.chunks = storetest.NewDocuments(h.T), noon, map[chunkOf]sharding.Key{}
 	for range 3 {
 		h.processes = append(h.processes, h.process())
 	}

@@ -1,11 +1,15 @@
 package control
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
+	"binnacle/internal/erasure"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -17,15 +21,15 @@ type Snapshot struct {
 	ReadAt time.Time
 
 	placeable time.Duration // how far after ReadAt event times may be placed
-	tenants   map[string]Tenant
+	tenants   map[string]tenant.Tenant
 	months    map[string]Month
 	periods   []sharding.PeriodEpoch
 
 	limited   bool // a tenant says something of its readings
 	maxMonths int
 	backfills map[string]Backfill
-	erasures  map[string]Erasures
-	damage    []*DamagedError
+	erasures  map[string]erasure.List
+	damage    []*store.DamagedError
 	copied    bool // chunks were copied from another database, or may be
 }
 
@@ -33,19 +37,19 @@ type Snapshot struct {
 func (v *Snapshot) HasCopies() bool { return v.copied }
 
 // Tenant returns a tenant, and whether it is registered.
-func (v *Snapshot) Tenant(name string) (Tenant, bool) {
+func (v *Snapshot) Tenant(name string) (tenant.Tenant, bool) {
 	t, ok := v.tenants[name]
-	return t.asOf(v.ReadAt.UnixMilli()), ok
+	return t.At(v.ReadAt), ok
 }
 
 // LimitsIngest reports whether a tenant says something of its readings that is not as the role is set.
 func (v *Snapshot) LimitsIngest() bool { return v.limited }
 
 // Tenants returns all tenants, by name.
-func (v *Snapshot) Tenants() []Tenant {
-	out := make([]Tenant, 0, len(v.tenants))
+func (v *Snapshot) Tenants() []tenant.Tenant {
+	out := make([]tenant.Tenant, 0, len(v.tenants))
 	for _, name := range slices.Sorted(maps.Keys(v.tenants)) {
-		out = append(out, v.tenants[name].asOf(v.ReadAt.UnixMilli()))
+		out = append(out, v.tenants[name].At(v.ReadAt))
 	}
 	return out
 }
@@ -114,3 +118,19 @@ func (v *Snapshot) CanPlace(eventTime int64) bool {
 
 // PlacesBelow returns the event time below which CanPlace is true, if the copy was read.
 func (v *Snapshot) PlacesBelow() int64 { return v.ReadAt.Add(v.placeable).UnixMilli() }
+
+// Erasures returns the orders about a tenant, in the order of their ids. Void ones are left out.
+func (v *Snapshot) Erasures(tenant string) erasure.List { return v.erasures[tenant] }
+
+// AllErasures returns the orders about all tenants, in no order. Void ones are left out.
+func (v *Snapshot) AllErasures() iter.Seq[*erasure.Order] {
+	return func(yield func(*erasure.Order) bool) {
+		for _, list := range v.erasures {
+			for _, e := range list {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"strings"
 
-	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// catalogPages is control.Catalog: the container catalog. All pages of a tenant lie under one key.
+// catalogPages is store.Catalog: the container catalog. All pages of a tenant lie under one key.
 type catalogPages struct {
 	c   *Client
 	low bool
@@ -31,7 +30,7 @@ func (s *catalogPages) to(operation, tenant string) call {
 		brief: true, low: s.low, tenant: tenant, about: about{shard: tenant + pagesSuffix, kind: heat.Catalog}}
 }
 
-// Create implements control.Catalog.
+// Create implements store.Catalog.
 func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte) error {
 	identity, err := json.Marshal(struct {
 		ID     string `json:"id"`
@@ -46,7 +45,7 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 	to.about.bytes = len(body)
 	_, _, err = s.c.item(ctx, to, creating(body))
 	if is(err, http.StatusConflict) {
-		err = control.ErrExists
+		err = store.ErrExists
 	}
 	if err != nil {
 		return fmt.Errorf("create page %s of the catalog of %s: %w", id, tenant, err)
@@ -57,8 +56,8 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.updated, c.forget, c.applied, c.replaces ` +
 	`FROM c WHERE c._ts >= @since`
 
-// Pages implements control.Catalog.
-func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (out []control.PageInfo, err error) {
+// Pages implements store.Catalog.
+func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (out []store.PageInfo, err error) {
 	var usage store.Usage
 	q := query{pagesSQL, []azcosmos.QueryParameter{param("@since", since)}}
 	err = s.c.each(ctx, s.to("catalog_pages", tenant), q, &usage, nil, func(item []byte) error {
@@ -73,7 +72,7 @@ func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (o
 			Replaces []string          `json:"replaces"`
 		}
 		err := json.Unmarshal(item, &p)
-		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns,
+		out = append(out, store.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns,
 			Updated: p.Updated, HasForgotten: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
 		return err
 	})
@@ -83,7 +82,7 @@ func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (o
 	return out, nil
 }
 
-// Read implements control.Catalog.
+// Read implements store.Catalog.
 func (s *catalogPages) Read(ctx context.Context, tenant string, ids []string,
 	yield func(id string, doc []byte) error) error {
 	var usage store.Usage
@@ -113,7 +112,7 @@ func (s *catalogPages) Read(ctx context.Context, tenant string, ids []string,
 	return nil
 }
 
-// Delete implements control.Catalog.
+// Delete implements store.Catalog.
 func (s *catalogPages) Delete(ctx context.Context, tenant, id string) error {
 	_, _, err := s.c.item(ctx, s.to("catalog_delete", tenant), deleting(id))
 	if err != nil && !is(err, http.StatusNotFound) {

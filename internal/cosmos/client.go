@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
@@ -135,7 +134,7 @@ func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 
 // Documents returns the control documents.
-func (c *Client) Documents() control.Documents { return controlDocuments(c) }
+func (c *Client) Documents() store.Documents { return controlDocuments(c) }
 
 func controlDocuments(c *Client) *documents {
 	return &documents{c, store.ControlContainer, "kind", false}
@@ -143,18 +142,18 @@ func controlDocuments(c *Client) *documents {
 
 // TenantDocuments returns documents that tenants write. They are in the container heat, since neither queries nor
 // ingesters wait for its throughput, and requests for them have a low priority.
-func (c *Client) TenantDocuments() control.Documents {
+func (c *Client) TenantDocuments() store.Documents {
 	return &documents{c, store.HeatContainer, "key", true}
 }
 
 // Catalog returns the catalog of devices.
-func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
+func (c *Client) Catalog() store.Catalog { return c.CatalogAt(Priority{}) }
 
 // Endpoint returns the address of the account, as it was given.
 func (c *Client) Endpoint() string { return c.cfg.Endpoint }
 
 // CatalogAt returns the same, asked at a priority.
-func (c *Client) CatalogAt(p Priority) control.Catalog { return &catalogPages{c, p.Low} }
+func (c *Client) CatalogAt(p Priority) store.Catalog { return &catalogPages{c, p.Low} }
 
 // Containers manages the containers of the database.
 func (c *Client) Containers() *Containers { return &Containers{c} }

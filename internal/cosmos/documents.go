@@ -8,11 +8,10 @@ import (
 	"net/http"
 	"strings"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 )
 
-// documents is control.Documents over a container with the kind as its key. Its operations begin with the container's
+// documents is store.Documents over a container with the kind as its key. Its operations begin with the container's
 // name.
 type documents struct {
 	c         *Client
@@ -21,8 +20,8 @@ type documents struct {
 	low       bool
 }
 
-// Create fails with control.ErrExists if there is one of that kind and id; it returns the ETag.
-func (d *documents) Create(ctx context.Context, doc control.Document) (string, error) {
+// Create fails with store.ErrExists if there is one of that kind and id; it returns the ETag.
+func (d *documents) Create(ctx context.Context, doc store.Document) (string, error) {
 	body, err := d.withIdentity(doc)
 	if err != nil {
 		return "", err
@@ -30,15 +29,15 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	resp, _, err := d.c.put(ctx, d.to("create", doc.Kind), creating(body))
 	switch {
 	case is(err, http.StatusConflict):
-		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, control.ErrExists)
+		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, store.ErrExists)
 	case err != nil:
 		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, err)
 	}
 	return string(resp.ETag), nil
 }
 
-// Replace fails with control.ErrChanged if it is not the one of doc's ETag any more; it returns the new one.
-func (d *documents) Replace(ctx context.Context, doc control.Document) (string, error) {
+// Replace fails with store.ErrChanged if it is not the one of doc's ETag any more; it returns the new one.
+func (d *documents) Replace(ctx context.Context, doc store.Document) (string, error) {
 	body, err := d.withIdentity(doc)
 	if err != nil {
 		return "", err
@@ -46,7 +45,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	resp, _, err := d.c.put(ctx, d.to("replace", doc.Kind), replacing(doc.ID, doc.ETag, body))
 	switch {
 	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
-		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, control.ErrChanged)
+		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, store.ErrChanged)
 	case err != nil:
 		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, err)
 	}
@@ -54,12 +53,12 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 }
 
 // Read reports false if the document does not exist.
-func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
+func (d *documents) Read(ctx context.Context, kind, id string) (store.Document, bool, error) {
 	resp, _, err := d.c.item(ctx, d.to("read", kind), reading(id, nil))
 	if is(err, http.StatusNotFound) {
-		return control.Document{}, false, nil
+		return store.Document{}, false, nil
 	}
-	var doc control.Document
+	var doc store.Document
 	if err == nil {
 		doc, err = d.withoutIdentity(resp.Value)
 	}
@@ -69,8 +68,8 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 	return doc, true, nil
 }
 
-func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
-	var out []control.Document
+func (d *documents) List(ctx context.Context, kind string) ([]store.Document, error) {
+	var out []store.Document
 	var usage store.Usage
 	err := d.c.each(ctx, d.to("list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil,
 		func(item []byte) error {
@@ -89,7 +88,7 @@ func (d *documents) to(operation, kind string) call {
 }
 
 // withIdentity puts id and kind before the properties of the body.
-func (x *documents) withIdentity(d control.Document) ([]byte, error) {
+func (x *documents) withIdentity(d store.Document) ([]byte, error) {
 	body := bytes.TrimSpace(d.Body)
 	if len(body) < 2 || body[0] != '{' || !json.Valid(body) {
 		return nil, fmt.Errorf("%s document %s: the body is no JSON object", d.Kind, d.ID)
@@ -107,15 +106,15 @@ func (x *documents) withIdentity(d control.Document) ([]byte, error) {
 }
 
 // withoutIdentity takes id, kind and the properties of the service, which begin with an underscore, out of an item.
-func (x *documents) withoutIdentity(item []byte) (control.Document, error) {
+func (x *documents) withoutIdentity(item []byte) (store.Document, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(item, &all); err != nil {
-		return control.Document{}, err
+		return store.Document{}, err
 	}
-	var d control.Document
+	var d store.Document
 	for name, into := range map[string]*string{"id": &d.ID, x.key: &d.Kind, "_etag": &d.ETag} {
 		if err := json.Unmarshal(all[name], into); err != nil {
-			return control.Document{}, fmt.Errorf("property %s of %.100s: %w", name, item, err)
+			return store.Document{}, fmt.Errorf("property %s of %.100s: %w", name, item, err)
 		}
 	}
 	for name := range all {

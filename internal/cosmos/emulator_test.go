@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -184,7 +184,7 @@ func TestWrongKeyIsDenied(t *testing.T) {
 	defer c.Close()
 	_, err = c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1"}`))
 	require.ErrorIs(t, err, store.ErrDenied)
-	_, err = c.Documents().List(t.Context(), control.KindTenant)
+	_, err = c.Documents().List(t.Context(), tenant.Kind)
 	require.ErrorIs(t, err, store.ErrDenied)
 	_, err = c.Catalog().Pages(t.Context(), "acme", 0)
 	require.ErrorIs(t, err, store.ErrDenied)

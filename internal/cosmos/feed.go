@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding/epk"
 
@@ -13,17 +12,17 @@ import (
 )
 
 // Feed returns what changes among the control documents.
-func (c *Client) Feed() control.Feed { return &feed{c} }
+func (c *Client) Feed() store.Feed { return &feed{c} }
 
-// feed is control.Feed: the change feed of the container control.
+// feed is store.Feed: the change feed of the container control.
 type feed struct{ c *Client }
 
 // everywhere is all keys of a container.
 var everywhere = azcosmos.FeedRange{MinInclusive: epk.Min, MaxExclusive: epk.Max}
 
-// Changes implements control.Feed. A mark is the SDK's continuation.
-func (f *feed) Changes(ctx context.Context, mark string, since time.Time) ([]control.Document, string, error) {
-	var changed []control.Document
+// Changes implements store.Feed. A mark is the SDK's continuation.
+func (f *feed) Changes(ctx context.Context, mark string, since time.Time) ([]store.Document, string, error) {
+	var changed []store.Document
 	loop, seen := paging{most: maxListPages, mostIdle: maxIdleFeed}, make(map[string]bool)
 	for {
 		page, err := f.page(ctx, mark, since)

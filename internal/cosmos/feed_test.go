@@ -8,6 +8,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -49,7 +50,7 @@ func TestFeedCost(t *testing.T) {
 		follower := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Feed: client.Feed(),
 			Now: func() time.Time { return now }})
 		register := func(i int) {
-			_, err := client.Documents().Create(t.Context(), control.Document{Kind: control.KindTenant,
+			_, err := client.Documents().Create(t.Context(), store.Document{Kind: tenant.Kind,
 				ID: fmt.Sprintf("tenant-%04d", i), Body: []byte(fmt.Sprintf(
 					`{"created":1795183200000,"retentionSeconds":0,"epoch":{"from":0,"slots":[7,71,135,%d]}}`, 199+i%50))})
 			require.NoError(t, err)

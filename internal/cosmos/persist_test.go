@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/lab/emulator/fault"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -195,8 +195,8 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 		cfg.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	})
 	docs := client.Documents()
-	doc := control.Document{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"b":[1,{"x":0.1}],"a":"é"}`)}
-	read := func() control.Document {
+	doc := store.Document{Kind: tenant.Kind, ID: "acme", Body: []byte(`{"b":[1,{"x":0.1}],"a":"é"}`)}
+	read := func() store.Document {
 		d, found, err := docs.Read(ctx, doc.Kind, doc.ID)
 		require.NoError(t, err)
 		require.True(t, found)
@@ -210,7 +210,7 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 			etag, err := docs.Create(ctx, doc)
 			require.NoError(t, err)
 			_, err = docs.Create(ctx, doc)
-			require.ErrorIs(t, err, control.ErrExists, "without a failure the first one counts")
+			require.ErrorIs(t, err, store.ErrExists, "without a failure the first one counts")
 			require.NoError(t, server.Faults().Replace(1, rule))
 			doc.ETag, doc.Body = etag, []byte(`{"a":2}`)
 			next, err := docs.Replace(ctx, doc)
@@ -243,11 +243,11 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 		doc := doc
 		doc.Body = []byte(`{"a":"e"}`)
 		_, err := docs.Create(ctx, doc)
-		require.ErrorIs(t, err, control.ErrExists)
+		require.ErrorIs(t, err, store.ErrExists)
 		doc.ETag = `"of long ago"`
 		require.NoError(t, server.Faults().Replace(1, undone))
 		_, err = docs.Replace(ctx, doc)
-		require.ErrorIs(t, err, control.ErrChanged)
+		require.ErrorIs(t, err, store.ErrChanged)
 		require.Equal(t, etag, read().ETag)
 	})
 	t.Run("that can't be looked at", func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 		doc.ID = "unknown"
 		_, err := docs.Create(ctx, doc)
 		require.Error(t, err)
-		require.NotErrorIs(t, err, control.ErrExists)
+		require.NotErrorIs(t, err, store.ErrExists)
 	})
 }
 
@@ -285,7 +285,7 @@ func TestReadsOfFailingStore(t *testing.T) {
 			require.Len(t, docs, 20)
 			_, _, err = client.Feed().Changes(ctx, "", time.Unix(0, 0))
 			require.NoError(t, err)
-			_, err = client.Documents().List(ctx, control.KindTenant)
+			_, err = client.Documents().List(ctx, tenant.Kind)
 			require.NoError(t, err)
 			_, err = client.Containers().ReadThroughput(ctx, key.Container)
 			require.NoError(t, err)

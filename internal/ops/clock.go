@@ -6,6 +6,8 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
+	"binnacle/internal/tenant"
 )
 
 // What follows goes by the clock of the account. While that of the machine is wrong it decides nothing that cannot be
@@ -30,8 +32,8 @@ func LeasesOf(client *cosmos.Client, role string) *control.Leases {
 }
 
 // OrdersOf returns the orders of erasure of an account.
-func OrdersOf(client *cosmos.Client) *control.ErasureOrders {
-	return control.NewErasureOrders(client.Documents(), client.Clock().Now).OnlyWhile(client.Clock().Check)
+func OrdersOf(client *cosmos.Client) *erasure.Orders {
+	return erasure.NewOrders(client.Documents(), client.Clock().Now).OnlyWhile(client.Clock().Check)
 }
 
 // DecidingSnapshots returns what reads a snapshot for a stage that decides what cannot be undone.
@@ -63,8 +65,8 @@ func FreshSnapshots(directory *control.Directory) func(context.Context) (*contro
 func Lead(future time.Duration) time.Duration { return max(2*time.Hour, future+time.Hour) }
 
 // AnnotationsOf returns the annotations of the tenants of an account.
-func AnnotationsOf(c *cosmos.Client, directory *control.Directory) *control.Annotations {
-	return control.NewAnnotations(c.Documents(), c.TenantDocuments(), func(tenant string) control.Erasures {
+func AnnotationsOf(c *cosmos.Client, directory *control.Directory) *tenant.Annotations {
+	return tenant.NewAnnotations(c.Documents(), c.TenantDocuments(), func(tenant string) erasure.List {
 		return directory.Snapshot().Erasures(tenant)
 	})
 }

@@ -14,10 +14,13 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/retry"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 )
@@ -54,7 +57,7 @@ func wholeDays(from, to string) (telemetry.Range, error) {
 
 // days returns the UTC days in which the flags --from and --to lie: times or empty.
 func days(from, to string, now time.Time) (telemetry.Range, error) {
-	first, end := telemetry.Day(0), control.EveryDay
+	first, end := telemetry.Day(0), erasure.EveryDay
 	for _, f := range []struct {
 		flag, text string
 		day        *telemetry.Day
@@ -78,8 +81,8 @@ func days(from, to string, now time.Time) (telemetry.Range, error) {
 }
 
 // order returns the order that the flags ask for.
-func (cfg *EraseConfig) order() (o control.Erasure, err error) {
-	o = control.Erasure{Tenant: cfg.Tenant, Device: cfg.Device, By: ProcessIdentity("")}
+func (cfg *EraseConfig) order() (o erasure.Order, err error) {
+	o = erasure.Order{Tenant: cfg.Tenant, Device: cfg.Device, By: ProcessIdentity("")}
 	covered, err := wholeDays(cfg.From, cfg.To)
 	o.From, o.To = telemetry.DayOf(covered.From), telemetry.DayOf(covered.To)
 	switch {
@@ -92,17 +95,17 @@ func (cfg *EraseConfig) order() (o control.Erasure, err error) {
 }
 
 // eraseSays describes the rows that an order erases.
-func eraseSays(o control.Erasure) []string {
+func eraseSays(o erasure.Order) []string {
 	devices, days := "all devices", "all days"
 	if o.Device != "" {
 		devices = "the device " + o.Device
 	}
 	switch {
-	case o.From > 0 && o.To < control.EveryDay:
+	case o.From > 0 && o.To < erasure.EveryDay:
 		days = "the days from " + dayText(o.From) + " to " + dayText(o.To-1)
 	case o.From > 0:
 		days = "the days from " + dayText(o.From) + " on"
-	case o.To < control.EveryDay:
+	case o.To < erasure.EveryDay:
 		days = "the days up to " + dayText(o.To-1)
 	}
 	return []string{fmt.Sprintf("This erases for good what %s of %s has published of %s.", devices, o.Tenant, days)}
@@ -121,7 +124,7 @@ func (cfg EraseConfig) Run(ctx context.Context, env Env) error {
 	defer e.close()
 	e.actions = ActionsOf(e.client, "", env.Logger)
 	if _, known := v.Tenant(cfg.Tenant); !known {
-		return fmt.Errorf("tenant %s: %w", cfg.Tenant, control.ErrNoTenant)
+		return fmt.Errorf("tenant %s: %w", cfg.Tenant, tenant.ErrNoTenant)
 	}
 	if cfg.DryRun {
 		return e.dryRun(ctx, order)
@@ -136,7 +139,7 @@ func (cfg EraseConfig) Run(ctx context.Context, env Env) error {
 		if err != nil {
 			return err
 		}
-		var sum control.SweptPlace
+		var sum erasure.Swept
 		for _, p := range places {
 			sum.Chunks, sum.Rows = sum.Chunks+p.Chunks, sum.Rows+p.Rows
 		}
@@ -155,7 +158,7 @@ type eraser struct {
 	client    *cosmos.Client
 	cluster   *kafka.Client
 	directory *control.Directory
-	orders    *control.ErasureOrders
+	orders    *erasure.Orders
 	actions   *control.Actions // nil: it gives none
 	env       Env
 }
@@ -203,8 +206,8 @@ func (e *eraser) LogEnds(ctx context.Context, topic string) (map[int32]int64, er
 	return out, nil
 }
 
-func (e *eraser) positions(ctx context.Context) ([]control.ErasurePosition, error) {
-	return erase.Positions(ctx, control.NewStreams(e.client.Documents()), e, e.cfg.Gone...)
+func (e *eraser) positions(ctx context.Context) ([]erasure.Position, error) {
+	return erase.Positions(ctx, stream.NewStreams(e.client.Documents()), e, e.cfg.Gone...)
 }
 
 func (e *eraser) sweeper() *erase.Sweeper {
@@ -213,19 +216,19 @@ func (e *eraser) sweeper() *erase.Sweeper {
 }
 
 // dryRun prints what the order would erase.
-func (e *eraser) dryRun(ctx context.Context, order control.Erasure) error {
+func (e *eraser) dryRun(ctx context.Context, order erasure.Order) error {
 	places, err := e.survey(ctx, order)
 	if err != nil {
 		return err
 	}
 	if e.cfg.JSON {
-		return json.NewEncoder(e.env.Stdout).Encode(map[string]any{"places": append([]control.SweptPlace{}, places...)})
+		return json.NewEncoder(e.env.Stdout).Encode(map[string]any{"places": append([]erasure.Swept{}, places...)})
 	}
 	return printPlaces(e.env.Stdout, "would be erased from chunks", places)
 }
 
 // survey returns what the order would erase.
-func (e *eraser) survey(ctx context.Context, order control.Erasure) ([]control.SweptPlace, error) {
+func (e *eraser) survey(ctx context.Context, order erasure.Order) ([]erasure.Swept, error) {
 	v, err := e.directory.Refresh(ctx)
 	if err != nil {
 		return nil, err
@@ -238,7 +241,7 @@ func (e *eraser) survey(ctx context.Context, order control.Erasure) ([]control.S
 }
 
 // order gives the order as an action.
-func (e *eraser) order(ctx context.Context, order control.Erasure) (given *control.Erasure, err error) {
+func (e *eraser) order(ctx context.Context, order erasure.Order) (given *erasure.Order, err error) {
 	if err := e.checkIngesters(ctx); err != nil {
 		return nil, err
 	}
@@ -254,7 +257,7 @@ func (e *eraser) order(ctx context.Context, order control.Erasure) (given *contr
 }
 
 // run gives the order, and waits for the end of its sweep if that is asked for.
-func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte) error {
+func (e *eraser) run(ctx context.Context, order erasure.Order, signKey []byte) error {
 	given, err := e.order(ctx, order)
 	if err != nil {
 		return err
@@ -273,7 +276,7 @@ func (e *eraser) run(ctx context.Context, order control.Erasure, signKey []byte)
 			return err
 		}
 	}
-	return printErasures(e.env.Stdout, control.Erasures{given}, e.cfg.JSON)
+	return printErasures(e.env.Stdout, erasure.List{given}, e.cfg.JSON)
 }
 
 // checkIngesters returns an error if an ingester's release does not know orders: it would store again what they
@@ -293,7 +296,7 @@ func (e *eraser) checkIngesters(ctx context.Context) error {
 }
 
 // give announces the order, reads where the logs end, and acknowledges it. It returns the order once it is announced.
-func (e *eraser) give(ctx context.Context, order control.Erasure) (*control.Erasure, error) {
+func (e *eraser) give(ctx context.Context, order erasure.Order) (*erasure.Order, error) {
 	given, err := e.orders.Announce(ctx, order)
 	if err != nil {
 		return nil, err
@@ -323,7 +326,7 @@ func (e *eraser) give(ctx context.Context, order control.Erasure) (*control.Eras
 }
 
 // wait returns the order when chunks are swept and rollups cleared.
-func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Erasure, error) {
+func (e *eraser) wait(ctx context.Context, given *erasure.Order) (*erasure.Order, error) {
 	const every = 10 * time.Second
 	for {
 		v, err := e.directory.Refresh(ctx)
@@ -331,7 +334,7 @@ func (e *eraser) wait(ctx context.Context, given *control.Erasure) (*control.Era
 			return given, err
 		}
 		all := v.Erasures(given.Tenant)
-		i := slices.IndexFunc(all, func(o *control.Erasure) bool { return o.ID == given.ID })
+		i := slices.IndexFunc(all, func(o *erasure.Order) bool { return o.ID == given.ID })
 		if i >= 0 && !all[i].ClearedAt().IsZero() {
 			return all[i], nil
 		}
@@ -356,7 +359,7 @@ func (cfg ListErasures) Run(ctx context.Context, client *cosmos.Client, env Env)
 }
 
 // listErasures returns the orders of a tenant, or of all with an empty name, the oldest first.
-func listErasures(ctx context.Context, directory *control.Directory, tenant string) (list control.Erasures, err error) {
+func listErasures(ctx context.Context, directory *control.Directory, tenant string) (list erasure.List, err error) {
 	v, err := directory.Refresh(ctx)
 	if err != nil {
 		return nil, err
@@ -371,32 +374,32 @@ func listErasures(ctx context.Context, directory *control.Directory, tenant stri
 }
 
 // byID orders orders by their ids: the oldest comes first.
-func byID(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) }
+func byID(a, b *erasure.Order) int { return strings.Compare(a.ID, b.ID) }
 
 // erasureLine is an order as it is printed.
 type erasureLine struct {
-	ID      string                    `json:"id"`
-	Tenant  string                    `json:"tenant"`
-	Device  string                    `json:"device,omitempty"`
-	From    string                    `json:"from,omitempty"`
-	To      string                    `json:"to,omitempty"`
-	By      string                    `json:"by"`
-	At      time.Time                 `json:"at"`
-	State   string                    `json:"state"`
-	Sweep   *control.SweepProgress    `json:"sweep,omitempty"`
-	Swept   *time.Time                `json:"swept,omitempty"`
-	Cleared *time.Time                `json:"cleared,omitempty"`
-	Through []control.ErasurePosition `json:"positions,omitempty"`
-	Places  []control.SweptPlace      `json:"places,omitempty"`
+	ID      string             `json:"id"`
+	Tenant  string             `json:"tenant"`
+	Device  string             `json:"device,omitempty"`
+	From    string             `json:"from,omitempty"`
+	To      string             `json:"to,omitempty"`
+	By      string             `json:"by"`
+	At      time.Time          `json:"at"`
+	State   string             `json:"state"`
+	Sweep   *erasure.Progress  `json:"sweep,omitempty"`
+	Swept   *time.Time         `json:"swept,omitempty"`
+	Cleared *time.Time         `json:"cleared,omitempty"`
+	Through []erasure.Position `json:"positions,omitempty"`
+	Places  []erasure.Swept    `json:"places,omitempty"`
 }
 
-func lineOf(o *control.Erasure) erasureLine {
+func lineOf(o *erasure.Order) erasureLine {
 	l := erasureLine{ID: o.ID, Tenant: o.Tenant, Device: o.Device, By: o.By, At: o.At, State: "announced",
 		Through: o.Positions(), Places: o.Places()}
 	if o.From > 0 {
 		l.From = dayText(o.From)
 	}
-	if o.To < control.EveryDay {
+	if o.To < erasure.EveryDay {
 		l.To = dayText(o.To)
 	}
 	if o.IsAcknowledged() {
@@ -413,7 +416,7 @@ func lineOf(o *control.Erasure) erasureLine {
 
 func dayText(d telemetry.Day) string { return time.UnixMilli(d.Start()).UTC().Format(time.DateOnly) }
 
-func linesOf(list control.Erasures) []erasureLine {
+func linesOf(list erasure.List) []erasureLine {
 	lines := make([]erasureLine, len(list))
 	for i, o := range list {
 		lines[i] = lineOf(o)
@@ -421,14 +424,14 @@ func linesOf(list control.Erasures) []erasureLine {
 	return lines
 }
 
-func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
+func printErasures(out io.Writer, list erasure.List, asJSON bool) error {
 	lines := linesOf(list)
 	if asJSON {
 		return json.NewEncoder(out).Encode(lines)
 	}
 	rows := [][]string{{"erasure", "tenant", "device", "from", "to", "by", "state", "chunks", "rows", "fences"}}
 	for _, l := range lines {
-		var sum control.SweptPlace
+		var sum erasure.Swept
 		for _, p := range l.Places {
 			sum.Chunks, sum.Rows, sum.Fences = sum.Chunks+p.Chunks, sum.Rows+p.Rows, sum.Fences+p.Fences
 		}
@@ -446,7 +449,7 @@ func printErasures(out io.Writer, list control.Erasures, asJSON bool) error {
 	return report.List(out, rows)
 }
 
-func printPlaces(out io.Writer, title string, places []control.SweptPlace) error {
+func printPlaces(out io.Writer, title string, places []erasure.Swept) error {
 	rows := [][]string{{"container", "tenant and shard", "chunks", "rows"}}
 	for _, p := range places {
 		rows = append(rows, []string{p.Container, p.TenantShard, fmt.Sprint(p.Chunks), fmt.Sprint(p.Rows)})

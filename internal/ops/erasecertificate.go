@@ -12,10 +12,13 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
 	"binnacle/internal/heat/heatlog"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops/erase"
+	"binnacle/internal/stream"
 	"binnacle/internal/stream/topics"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/report"
 )
 
@@ -50,7 +53,7 @@ func (cfg *CertificateConfig) write(c *erase.Certificate, signKey []byte) error 
 }
 
 // certify writes the certificate of an order of this account and cluster.
-func (e *eraser) certify(ctx context.Context, o *control.Erasure, cfg *CertificateConfig, signKey []byte) error {
+func (e *eraser) certify(ctx context.Context, o *erasure.Order, cfg *CertificateConfig, signKey []byte) error {
 	remains, err := remainsOf(ctx, e.client, e.cluster, o)
 	if err != nil {
 		return err
@@ -63,13 +66,13 @@ func (e *eraser) certify(ctx context.Context, o *control.Erasure, cfg *Certifica
 }
 
 // remainsOf returns the places that an order does not erase, with the times until which they keep what they have.
-func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client, o *control.Erasure) (
+func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client, o *erasure.Order) (
 	out []erase.Remains, err error) {
 	id, err := cluster.ClusterID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	streams, err := control.NewStreams(client.Documents()).All(ctx)
+	streams, err := stream.NewStreams(client.Documents()).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,12 +133,12 @@ func remainsOf(ctx context.Context, client *cosmos.Client, cluster *kafka.Client
 }
 
 // isTagged reports whether an order is about a device of a class of retention by tag, or any such device.
-func isTagged(ctx context.Context, client *cosmos.Client, o *control.Erasure) (bool, error) {
-	all, err := control.NewTenants(client.Documents()).List(ctx)
+func isTagged(ctx context.Context, client *cosmos.Client, o *erasure.Order) (bool, error) {
+	all, err := tenant.NewTenants(client.Documents()).List(ctx)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(all, func(t control.Tenant) bool {
+	return slices.ContainsFunc(all, func(t tenant.Tenant) bool {
 		return t.Name == o.Tenant && t.HasTagged(o.Device)
 	}), nil
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops/erase"
+	"binnacle/internal/stream"
 )
 
 // OrdersConfig names the topic of orders.
@@ -18,24 +20,24 @@ type OrdersConfig struct {
 }
 
 // keep stores an order in the topic of orders (rule E-R11).
-func (e *eraser) keep(ctx context.Context, o *control.Erasure) error {
+func (e *eraser) keep(ctx context.Context, o *erasure.Order) error {
 	cluster, err := e.cluster.ClusterID(ctx)
 	if err != nil {
 		return err
 	}
-	streams, err := control.NewStreams(e.client.Documents()).All(ctx)
+	streams, err := stream.NewStreams(e.client.Documents()).All(ctx)
 	if err != nil {
 		return err
 	}
 	var like *kafka.Topic // nil: all topics are of clusters that are gone
-	if i := slices.IndexFunc(streams, func(s control.Stream) bool { return s.Cluster == cluster }); i >= 0 {
+	if i := slices.IndexFunc(streams, func(s stream.Stream) bool { return s.Cluster == cluster }); i >= 0 {
 		like = e.cluster.Topic(streams[i].Topic)
 	}
 	topic := e.cluster.Topic(e.cfg.Orders)
 	if err := topic.EnsureCompacted(ctx, like); err != nil {
 		return err
 	}
-	value, err := control.EncodeErasure(o)
+	value, err := erasure.Encode(o)
 	if err != nil {
 		return err
 	}
@@ -53,19 +55,19 @@ func (e *eraser) drop(ctx context.Context, id string) error {
 }
 
 // kept returns the orders of the topic of orders, in the order of their ids.
-func (e *eraser) kept(ctx context.Context) ([]*control.Erasure, error) {
+func (e *eraser) kept(ctx context.Context) ([]*erasure.Order, error) {
 	topic := e.cluster.Topic(e.cfg.Orders)
 	first, end, err := topic.Bounds(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read the orders of topic %s: %w", e.cfg.Orders, err)
 	}
-	all := map[string]*control.Erasure{}
+	all := map[string]*erasure.Order{}
 	err = topic.Each(ctx, kafka.Span{From: first, To: end}, func(r *kafka.Record) error {
 		if r.Value == nil {
 			delete(all, string(r.Key))
 			return nil
 		}
-		o, err := control.DecodeErasure(r.Value)
+		o, err := erasure.Decode(r.Value)
 		if err == nil {
 			all[o.ID] = o
 		}
@@ -102,9 +104,9 @@ func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	restored := control.Erasures{}
+	restored := erasure.List{}
 	for _, o := range all {
-		isThere := slices.ContainsFunc(v.Erasures(o.Tenant), func(s *control.Erasure) bool {
+		isThere := slices.ContainsFunc(v.Erasures(o.Tenant), func(s *erasure.Order) bool {
 			return s.ID == o.ID && s.IsAcknowledged()
 		})
 		if isThere {
@@ -112,7 +114,7 @@ func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
 		}
 		if !cfg.DryRun {
 			err := e.restore(ctx, o)
-			if errors.Is(err, control.ErrErasureVoid) {
+			if errors.Is(err, erasure.ErrVoid) {
 				continue
 			}
 			if err != nil {
@@ -125,7 +127,7 @@ func (cfg RestoreConfig) Run(ctx context.Context, env Env) error {
 }
 
 // restore gives an order again, with its id and positions.
-func (e *eraser) restore(ctx context.Context, o *control.Erasure) error {
+func (e *eraser) restore(ctx context.Context, o *erasure.Order) error {
 	return ActionsOf(e.client, "", e.env.Logger).Do(ctx,
 		control.Action{Verb: "erase restore", Tenant: o.Tenant, Object: o.ID},
 		func(*control.Action) error {

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"binnacle/internal/control"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/query/httpapi"
 )
 
@@ -46,10 +46,10 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &unfit):
 		return http.StatusBadRequest
-	case errors.Is(err, control.ErrNoTenant), errors.Is(err, control.ErrNoToken), errors.Is(err, errNoOrder),
+	case errors.Is(err, tenant.ErrNoTenant), errors.Is(err, tenant.ErrNoToken), errors.Is(err, errNoOrder),
 		errors.Is(err, store.ErrNoContainer):
 		return http.StatusNotFound
-	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, control.ErrTooMany),
+	case errors.Is(err, errRegistered), errors.Is(err, provision.ErrPeriod), errors.Is(err, tenant.ErrTooMany),
 		errors.Is(err, errOldIngester), errors.Is(err, erase.ErrNotCleared):
 		return http.StatusConflict
 	}

@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
@@ -32,14 +33,14 @@ type TenantPlacement struct {
 const shownDecisions = 60
 
 // placementOf returns the placement of a tenant, of all with an empty name.
-func placementOf(ctx context.Context, client *cosmos.Client, tenant string) (Placement, error) {
+func placementOf(ctx context.Context, client *cosmos.Client, name string) (Placement, error) {
 	out := Placement{Tenants: []TenantPlacement{}, Decisions: []control.Decision{}}
-	tenants, err := control.NewTenants(client.Documents()).List(ctx)
+	tenants, err := tenant.NewTenants(client.Documents()).List(ctx)
 	if err != nil {
 		return out, err
 	}
 	for _, t := range tenants {
-		if tenant == "" || t.Name == tenant {
+		if name == "" || t.Name == name {
 			p := TenantPlacement{Tenant: t.Name, Epochs: t.Placement.Epochs()}
 			if t.Pin != (sharding.Pin{}) {
 				p.Pin = &t.Pin
@@ -47,11 +48,11 @@ func placementOf(ctx context.Context, client *cosmos.Client, tenant string) (Pla
 			out.Tenants = append(out.Tenants, p)
 		}
 	}
-	if tenant != "" && len(out.Tenants) == 0 {
-		return out, fmt.Errorf("tenant %s: %w", tenant, control.ErrNoTenant)
+	if name != "" && len(out.Tenants) == 0 {
+		return out, fmt.Errorf("tenant %s: %w", name, tenant.ErrNoTenant)
 	}
 	since := telemetry.DayOf(time.Now().UnixMilli()) - shownDecisions
-	found, err := control.NewDecisions(client.Documents()).List(ctx, tenant, since)
+	found, err := control.NewDecisions(client.Documents()).List(ctx, name, since)
 	out.Decisions = append(out.Decisions, found...)
 	return out, err
 }

@@ -11,9 +11,11 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/erasure"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 )
@@ -23,7 +25,7 @@ func NewRollups(cfg rollups.Config, client *cosmos.Client, directory *control.Di
 	cfg.Now = client.Clock().Now
 	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
 	snapshot := FreshSnapshots(directory)
-	cfg.Erasures = func(ctx context.Context, tenant string) (control.Erasures, error) {
+	cfg.Erasures = func(ctx context.Context, tenant string) (erasure.List, error) {
 		v, err := snapshot(ctx)
 		if err != nil {
 			return nil, err
@@ -59,13 +61,13 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	if err != nil {
 		return nil, nil, err
 	}
-	tenants := slices.DeleteFunc(snapshot.Tenants(), func(t control.Tenant) bool {
+	tenants := slices.DeleteFunc(snapshot.Tenants(), func(t tenant.Tenant) bool {
 		return cfg.Tenant != "" && t.Name != cfg.Tenant
 	})
 	if cfg.Tenant != "" && len(tenants) == 0 {
-		return nil, nil, fmt.Errorf("tenant %s: %w", cfg.Tenant, control.ErrNoTenant)
+		return nil, nil, fmt.Errorf("tenant %s: %w", cfg.Tenant, tenant.ErrNoTenant)
 	}
-	cfg.Rollups.Tenants, cfg.Rollups.Logger = func() []control.Tenant { return tenants }, env.Logger
+	cfg.Rollups.Tenants, cfg.Rollups.Logger = func() []tenant.Tenant { return tenants }, env.Logger
 	cfg.Rollups.Hold = cmp.Or(cfg.Rollups.Hold, DefaultHold)
 	w, err := NewRollups(cfg.Rollups, client, directory)
 	if err != nil {

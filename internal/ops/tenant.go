@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
@@ -131,7 +131,7 @@ func (o tenantCommand) print(ctx context.Context, name string) error {
 }
 
 // retentionOf formats a tenant's retention: classes of devices if there are any.
-func retentionOf(t control.Tenant) string {
+func retentionOf(t tenant.Tenant) string {
 	text := t.RetentionText()
 	if len(t.RetentionClasses()) == 1 {
 		text = orElse(t.RetentionClasses()[0].Keep, "forever")
@@ -143,17 +143,17 @@ func retentionOf(t control.Tenant) string {
 }
 
 // readingsOf returns the limits of readings that were set, by the names of their flags without ingest-.
-func readingsOf(t control.Tenant) string {
+func readingsOf(t tenant.Tenant) string {
 	var parts []string
 	for _, s := range t.Settings() {
-		if name, ok := strings.CutPrefix(s.Name, "ingest-"); ok && s.Value != control.Unset.String() {
+		if name, ok := strings.CutPrefix(s.Name, "ingest-"); ok && s.Value != tenant.Unset.String() {
 			parts = append(parts, name+"="+s.Value)
 		}
 	}
-	return cmp.Or(strings.Join(parts, " "), control.Unset.String())
+	return cmp.Or(strings.Join(parts, " "), tenant.Unset.String())
 }
 
-func suspendedSince(t control.Tenant) string {
+func suspendedSince(t tenant.Tenant) string {
 	if t.Suspended == nil {
 		return "no"
 	}
@@ -197,12 +197,12 @@ func (cfg PinTenant) Run(ctx context.Context, client *cosmos.Client, env Env) er
 	if cfg.Keys == 0 && !cfg.Keep && !cfg.Free {
 		return errors.New("nothing to pin: give --keys, --keep or --free")
 	}
-	pin, err := control.PinChange(sharding.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
+	pin, err := tenant.PinChange(sharding.Pin{Keep: cfg.Keep, Keys: cfg.Keys})
 	if err != nil {
 		return err
 	}
 	o := cfg.on(client, env)
-	hides, err := o.set(ctx, cfg.Tenant, []control.Change{pin}, hidesNothing)
+	hides, err := o.set(ctx, cfg.Tenant, []tenant.Change{pin}, hidesNothing)
 	return o.changed(ctx, cfg.Tenant, hides, err)
 }
 
@@ -229,7 +229,7 @@ func (cfg ResumeTenant) Run(ctx context.Context, client *cosmos.Client, env Env)
 	return o.changed(ctx, cfg.Tenant, nil, o.resume(ctx, cfg.Tenant))
 }
 
-func scopes(all []control.Scope) string {
+func scopes(all []tenant.Scope) string {
 	var names []string
 	for _, s := range all {
 		names = append(names, string(s))
@@ -245,7 +245,7 @@ func day(t time.Time) string {
 }
 
 // NewTenant returns a tenant as a process will register it.
-func NewTenant(retention time.Duration) (*control.Tenant, error) {
+func NewTenant(retention time.Duration) (*tenant.Tenant, error) {
 	where, err := sharding.NewPlacement("new", []sharding.Epoch{sharding.FirstEpoch("new", 1)})
-	return &control.Tenant{Retention: retention, Placement: where}, err
+	return &tenant.Tenant{Retention: retention, Placement: where}, err
 }

@@ -10,10 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/query/httpapi"
 )
@@ -31,7 +32,7 @@ const maxAdminBody = 64 << 10
 
 // TenantAPI serves over HTTP what `binnacle tenant` does.
 type TenantAPI struct {
-	Docs control.Documents
+	Docs store.Documents
 	// Via names the process in the record of actions.
 	Via string
 	Log *slog.Logger
@@ -98,7 +99,7 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 			who += " at " + host
 		}
 		if err := telemetry.CheckTenant(r.PathValue("tenant")); r.PathValue("tenant") != "" && err != nil {
-			return 0, nil, fmt.Errorf("%w: %w", control.ErrNoTenant, err)
+			return 0, nil, fmt.Errorf("%w: %w", tenant.ErrNoTenant, err)
 		}
 		who += " by " + a.Via
 		o := newTenantOperator(a.Docs, who, a.Log)
@@ -163,7 +164,7 @@ func (r tenantRequest) patch() (int, any, error) {
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
 	}
-	changes, err := control.TagChanges(body.Tags)
+	changes, err := tenant.TagChanges(body.Tags)
 	if err != nil {
 		return 0, nil, unfitError{err}
 	}
@@ -173,7 +174,7 @@ func (r tenantRequest) patch() (int, any, error) {
 		default:
 			return 0, nil, unfit("%s: a string or a number is needed", name)
 		}
-		more, err := control.Setting{Name: name, Value: fmt.Sprint(body.Settings[name])}.Changes(time.Now())
+		more, err := tenant.Setting{Name: name, Value: fmt.Sprint(body.Settings[name])}.Changes(time.Now())
 		if err != nil {
 			return 0, nil, unfitError{err}
 		}
@@ -213,16 +214,16 @@ func (r tenantRequest) showTokens() (int, any, error) {
 
 func (r tenantRequest) createToken() (int, any, error) {
 	var body struct {
-		Scopes        []control.Scope
+		Scopes        []tenant.Scope
 		Expires, Note string
 	}
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
 	}
 	if body.Scopes == nil {
-		body.Scopes = []control.Scope{control.ScopeRead}
+		body.Scopes = []tenant.Scope{tenant.ScopeRead}
 	}
-	t := control.Token{Tenant: r.tenant, Scopes: body.Scopes, Note: body.Note}
+	t := tenant.Token{Tenant: r.tenant, Scopes: body.Scopes, Note: body.Note}
 	secret, info, err := r.addToken(r.Context(), t, body.Expires)
 	if secret == "" {
 		return 0, nil, err

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -22,13 +25,13 @@ import (
 type tenantsAt struct {
 	h        http.Handler
 	patterns []string
-	docs     control.Documents
+	docs     store.Documents
 }
 
-func newTenantsAt(t *testing.T) tenantsAt { return tenantsOn(controltest.NewDocuments(t)) }
+func newTenantsAt(t *testing.T) tenantsAt { return tenantsOn(storetest.NewDocuments(t)) }
 
 // tenantsOn returns the endpoints of some documents, for operators with a token.
-func tenantsOn(docs control.Documents) tenantsAt {
+func tenantsOn(docs store.Documents) tenantsAt {
 	mux := http.NewServeMux()
 	patterns := ops.TenantAPI{Docs: docs, Via: "query@test", Log: slog.New(slog.DiscardHandler)}.Register(mux)
 	return tenantsAt{ops.TrustedHosts{}.Operators(func() string { return "operators" }, mux), patterns, docs}
@@ -136,13 +139,13 @@ func TestTenantAPI(t *testing.T) {
 	ask(404, "POST "+all+"/globex/erase", `{"confirm":"globex"}`)
 	ask(404, "GET "+all+"/globex/erasures", "")
 	for _, tenant := range []string{"acme", "initech"} {
-		orders := control.NewErasureOrders(s.docs, time.Now)
-		o, err := orders.Announce(t.Context(), control.Erasure{Tenant: tenant, Device: "of-" + tenant,
-			To: control.EveryDay, By: "me"})
+		orders := erasure.NewOrders(s.docs, time.Now)
+		o, err := orders.Announce(t.Context(), erasure.Order{Tenant: tenant, Device: "of-" + tenant,
+			To: erasure.EveryDay, By: "me"})
 		require.NoError(t, err)
 		require.NoError(t, orders.Acknowledge(t.Context(), o.ID, nil))
 		require.NoError(t, orders.StoreProgress(t.Context(), o.ID,
-			control.SweepProgress{Containers: 3, Of: 13, Chunks: 90, Rows: 7000}))
+			erasure.Progress{Containers: 3, Of: 13, Chunks: 90, Rows: 7000}))
 	}
 	orders := ask(200, "GET "+one+"/erasures", "")
 	require.Contains(t, orders, `"device":"of-acme","by":"me"`)
@@ -163,7 +166,7 @@ func TestTenantAPI(t *testing.T) {
 	ask(404, "POST "+all+"/globex/tokens", `{"expires":"90d"}`)
 	var token struct{ ID, Token, State string }
 	require.NoError(t, json.Unmarshal([]byte(ask(201, "POST "+one+"/tokens", `{"expires":"90d"}`)), &token))
-	id, ok := control.TokenID(token.Token)
+	id, ok := tenant.TokenID(token.Token)
 	require.True(t, ok)
 	require.Equal(t, token.ID, id)
 	listed := ask(200, "GET "+one+"/tokens", "")
@@ -190,13 +193,13 @@ func TestTenantAPI(t *testing.T) {
 
 // raced is documents of which somebody else creates a tenant's just before.
 type raced struct {
-	control.Documents
+	store.Documents
 	before func()
 }
 
-// Create implements control.Documents.
-func (r *raced) Create(ctx context.Context, d control.Document) (string, error) {
-	if before := r.before; d.Kind == control.KindTenant && before != nil {
+// Create implements store.Documents.
+func (r *raced) Create(ctx context.Context, d store.Document) (string, error) {
+	if before := r.before; d.Kind == tenant.Kind && before != nil {
 		r.before = nil
 		before()
 	}
@@ -206,7 +209,7 @@ func (r *raced) Create(ctx context.Context, d control.Document) (string, error) 
 // Where an ingester registers a tenant at the same moment, what it has stored stays, and the operator learns that.
 func TestAddTenantRacesWithIngester(t *testing.T) {
 	t.Parallel()
-	docs := &raced{Documents: controltest.NewDocuments(t)}
+	docs := &raced{Documents: storetest.NewDocuments(t)}
 	s := tenantsOn(docs)
 	ingester := control.NewDirectory(control.DirectoryConfig{Documents: docs, Retention: 30 * 24 * time.Hour})
 	add := func(status int, tenant, retention string) string {

@@ -213,12 +213,12 @@ func printCopy(out io.Writer, cfg CopyConfig, r tenantcopy.Result) error {
 
 // NoDocuments are the control documents of an account that Binnacle has never seen: a dry run makes not even their
 // container.
-type NoDocuments struct{ control.Documents }
+type NoDocuments struct{ store.Documents }
 
-// List implements control.Documents.
-func (NoDocuments) List(context.Context, string) ([]control.Document, error) { return nil, nil }
+// List implements store.Documents.
+func (NoDocuments) List(context.Context, string) ([]store.Document, error) { return nil, nil }
 
-// Read implements control.Documents.
-func (NoDocuments) Read(context.Context, string, string) (control.Document, bool, error) {
-	return control.Document{}, false, nil
+// Read implements store.Documents.
+func (NoDocuments) Read(context.Context, string, string) (store.Document, bool, error) {
+	return store.Document{}, false, nil
 }

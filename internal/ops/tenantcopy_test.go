@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/ops"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 
 	"github.com/stretchr/testify/require"
 )
@@ -72,7 +73,7 @@ func TestCopyTenant(t *testing.T) {
 	now := time.Now().UTC()
 	from, fromAddr := copyAccount(t, now)
 	to, toAddr := copyAccount(t, now)
-	streams := control.NewStreams(from.Documents())
+	streams := stream.NewStreams(from.Documents())
 	stream, err := streams.Find(t.Context(), "c1", "telemetry", 1)
 	require.NoError(t, err)
 	local := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Hold: time.Millisecond},

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/settings"
 )
@@ -46,12 +46,12 @@ func (r tenantRequest) erase() (int, any, error) {
 		return 0, nil, err
 	}
 	e := &eraser{cfg: cfg, client: r.api.Client, cluster: r.api.Cluster, env: Env{Logger: r.log}, actions: r.actions,
-		directory: r.directory(), orders: control.NewErasureOrders(r.docs, time.Now).OnlyWhile(func() error {
+		directory: r.directory(), orders: erasure.NewOrders(r.docs, time.Now).OnlyWhile(func() error {
 			return r.checkClock(r.Context())
 		})}
 	if cfg.DryRun {
 		places, err := e.survey(r.Context(), order)
-		return http.StatusOK, map[string]any{"places": append([]control.SweptPlace{}, places...)}, err
+		return http.StatusOK, map[string]any{"places": append([]erasure.Swept{}, places...)}, err
 	}
 	if err := cfg.consent(e.env, r.tenant)(eraseSays(order)); err != nil {
 		return 0, nil, err
@@ -80,7 +80,7 @@ func (r tenantRequest) showCertificate() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	i := slices.IndexFunc(list, func(o *control.Erasure) bool { return o.ID == r.PathValue("order") })
+	i := slices.IndexFunc(list, func(o *erasure.Order) bool { return o.ID == r.PathValue("order") })
 	if i < 0 {
 		return 0, nil, fmt.Errorf("%w: %s", errNoOrder, r.PathValue("order"))
 	}

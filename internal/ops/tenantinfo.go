@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/nearest"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
@@ -37,7 +37,7 @@ type SuspensionInfo struct {
 	Reason string    `json:"reason"`
 }
 
-func tenantInfo(t control.Tenant, today telemetry.Day) TenantInfo {
+func tenantInfo(t tenant.Tenant, today telemetry.Day) TenantInfo {
 	info := TenantInfo{Tenant: t.Name, Registered: t.Created, Settings: map[string]string{}, Tags: map[string]string{},
 		Placement: placementLine(t.Placement, today)}
 	for _, s := range t.Settings() {
@@ -69,9 +69,9 @@ func placementLine(p *sharding.Placement, today telemetry.Day) string {
 // noTenant returns the error for a name that no tenant has.
 func noTenant(name string, names []string) error {
 	if near := nearest.Name(name, names); near != "" {
-		return fmt.Errorf("tenant %s: %w; did you mean %s?", name, control.ErrNoTenant, near)
+		return fmt.Errorf("tenant %s: %w; did you mean %s?", name, tenant.ErrNoTenant, near)
 	}
-	return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
+	return fmt.Errorf("tenant %s: %w", name, tenant.ErrNoTenant)
 }
 
 // ShowTenant is what `binnacle tenant show` works with.

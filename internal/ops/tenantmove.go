@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/sharding"
 )
@@ -50,7 +51,7 @@ func (o tenantOperator) move(ctx context.Context, name, placement, from string) 
 	}
 	t, known := v.Tenant(name)
 	if !known {
-		return fmt.Errorf("tenant %s: %w", name, control.ErrNoTenant)
+		return fmt.Errorf("tenant %s: %w", name, tenant.ErrNoTenant)
 	}
 	now := time.Now()
 	day := nextContainer(t.Placement, now)
@@ -70,7 +71,7 @@ func (o tenantOperator) move(ctx context.Context, name, placement, from string) 
 	}
 	if e.Dedicated {
 		tenants := v.Tenants()
-		i := slices.IndexFunc(tenants, func(x control.Tenant) bool { return x.Name == name })
+		i := slices.IndexFunc(tenants, func(x tenant.Tenant) bool { return x.Name == name })
 		if tenants[i].Placement, err = sharding.NewPlacement(name, append(t.Placement.Epochs(), e)); err != nil {
 			return err
 		}

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/sharding"
 )
@@ -21,19 +23,19 @@ import (
 // tenantOperator is what an operator does with tenants and their tokens, over the command line and over HTTP alike.
 // Every change is an action of the operator's.
 type tenantOperator struct {
-	docs    control.Documents
-	tenants *control.Tenants
-	tokens  *control.Tokens
+	docs    store.Documents
+	tenants *tenant.Tenants
+	tokens  *tenant.Tokens
 	actions *control.Actions
 	log     *slog.Logger
-	catalog control.Catalog    // for classes of retention by tag; nil: none
+	catalog store.Catalog      // for classes of retention by tag; nil: none
 	chunks  store.HeaderReader // to count what goes; nil: it is not counted
 	// mayDecide fails while this machine's clock is wrong; nil: it never does.
 	mayDecide func(ctx context.Context) error
 }
 
-func newTenantOperator(docs control.Documents, who string, log *slog.Logger) tenantOperator {
-	return tenantOperator{docs, control.NewTenants(docs), control.NewTokens(docs),
+func newTenantOperator(docs store.Documents, who string, log *slog.Logger) tenantOperator {
+	return tenantOperator{docs, tenant.NewTenants(docs), tenant.NewTokens(docs),
 		control.NewActions(docs, who, log, time.Now), log, nil, nil, nil}
 }
 
@@ -53,10 +55,10 @@ func (o tenantOperator) directory() *control.Directory {
 var errRegistered = errors.New("it is registered already; tenant set changes it")
 
 // find returns the tenant of a name.
-func (o tenantOperator) find(ctx context.Context, name string) (control.Tenant, error) {
+func (o tenantOperator) find(ctx context.Context, name string) (tenant.Tenant, error) {
 	all, err := o.tenants.List(ctx)
 	if err != nil {
-		return control.Tenant{}, err
+		return tenant.Tenant{}, err
 	}
 	var names []string
 	for _, t := range all {
@@ -64,11 +66,11 @@ func (o tenantOperator) find(ctx context.Context, name string) (control.Tenant, 
 			return t.At(time.Now()), nil
 		}
 	}
-	return control.Tenant{}, noTenant(name, names)
+	return tenant.Tenant{}, noTenant(name, names)
 }
 
 // list returns the tenants, or the one with a name.
-func (o tenantOperator) list(ctx context.Context, name string) ([]control.Tenant, error) {
+func (o tenantOperator) list(ctx context.Context, name string) ([]tenant.Tenant, error) {
 	if name == "" {
 		all, err := o.tenants.List(ctx)
 		for i := range all {
@@ -80,7 +82,7 @@ func (o tenantOperator) list(ctx context.Context, name string) ([]control.Tenant
 	if err != nil {
 		return nil, err
 	}
-	return []control.Tenant{t}, nil
+	return []tenant.Tenant{t}, nil
 }
 
 // infos returns what was set of the tenants, or of the one with a name.
@@ -114,7 +116,7 @@ func (o tenantOperator) add(ctx context.Context, name string, retention time.Dur
 	if err != nil {
 		return err
 	}
-	added := control.Tenant{Name: name, Retention: retention, Placement: placement}
+	added := tenant.Tenant{Name: name, Retention: retention, Placement: placement}
 	if err := checkContainers(v, append(v.Tenants(), added)); err != nil && retention > 0 {
 		return err
 	}
@@ -143,7 +145,7 @@ type consent func(goes []string) error
 var errDryRun = errors.New("nothing was changed: it was a dry run")
 
 // set changes settings of a tenant. It returns what a shorter retention hides.
-func (o tenantOperator) set(ctx context.Context, name string, changes []control.Change, may consent,
+func (o tenantOperator) set(ctx context.Context, name string, changes []tenant.Change, may consent,
 ) (hides []string, err error) {
 	detail := map[string]string{}
 	for _, c := range changes {
@@ -175,12 +177,12 @@ func (o tenantOperator) set(ctx context.Context, name string, changes []control.
 
 // withTagged returns changes with the devices of a retention by tag, from the catalog.
 func (o tenantOperator) withTagged(
-	ctx context.Context, t control.Tenant, retention string, changes []control.Change,
-) ([]control.Change, error) {
+	ctx context.Context, t tenant.Tenant, retention string, changes []tenant.Change,
+) ([]tenant.Change, error) {
 	if retention == "" {
 		return changes, nil
 	}
-	tags, err := control.RetentionTags(retention)
+	tags, err := tenant.RetentionTags(retention)
 	if err != nil || len(tags) == 0 {
 		return changes, err
 	}
@@ -188,11 +190,11 @@ func (o tenantOperator) withTagged(
 	if err != nil {
 		return nil, err
 	}
-	change, err := control.RetentionChange(retention, time.Now(), found)
+	change, err := tenant.RetentionChange(retention, time.Now(), found)
 	if err != nil {
 		return nil, unfitError{err}
 	}
-	out := slices.DeleteFunc(slices.Clone(changes), func(c control.Change) bool {
+	out := slices.DeleteFunc(slices.Clone(changes), func(c tenant.Change) bool {
 		what, _, _ := strings.Cut(c.String(), " ")
 		return what == "retention"
 	})
@@ -200,18 +202,18 @@ func (o tenantOperator) withTagged(
 }
 
 // tagged returns the devices that have tags, as the catalog has it.
-func (o tenantOperator) tagged(ctx context.Context, t control.Tenant, tags []control.RetentionTag,
-) (control.Tagged, error) {
+func (o tenantOperator) tagged(ctx context.Context, t tenant.Tenant, tags []tenant.RetentionTag,
+) (tenant.Tagged, error) {
 	if len(tags) == 0 {
 		return nil, nil
 	}
-	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog})
+	cache := catalogcache.New(catalogcache.Config{Catalog: o.catalog})
 	return provision.TaggedDevices(ctx, cache, t, tags)
 }
 
 // check fails with ErrNoTenant if there is no tenant of a name.
 func (o tenantOperator) check(ctx context.Context, name string) error {
-	_, found, err := o.docs.Read(ctx, control.KindTenant, name)
+	_, found, err := o.docs.Read(ctx, tenant.Kind, name)
 	if err != nil || found {
 		return err
 	}
@@ -219,7 +221,7 @@ func (o tenantOperator) check(ctx context.Context, name string) error {
 	return err
 }
 
-func (o tenantOperator) change(ctx context.Context, a control.Action, changes ...control.Change) error {
+func (o tenantOperator) change(ctx context.Context, a control.Action, changes ...tenant.Change) error {
 	if err := o.checkClock(ctx); err != nil {
 		return fmt.Errorf("%s %s: %w", a.Verb, a.Tenant, err)
 	}
@@ -235,7 +237,7 @@ func (o tenantOperator) checkClock(ctx context.Context) error {
 }
 
 func (o tenantOperator) suspend(ctx context.Context, name, reason string) error {
-	change, err := control.SuspendChange(reason, time.Now())
+	change, err := tenant.SuspendChange(reason, time.Now())
 	if err != nil {
 		return unfitError{err}
 	}
@@ -244,13 +246,13 @@ func (o tenantOperator) suspend(ctx context.Context, name, reason string) error 
 }
 
 func (o tenantOperator) resume(ctx context.Context, name string) error {
-	return o.change(ctx, control.Action{Verb: "tenant resume", Tenant: name}, control.ResumeChange())
+	return o.change(ctx, control.Action{Verb: "tenant resume", Tenant: name}, tenant.ResumeChange())
 }
 
 // checkRetention returns what a shorter retention hides, and an error if a longer one would need more containers than
 // an account may have.
 func checkRetention(
-	ctx context.Context, docs control.Documents, name, retention string,
+	ctx context.Context, docs store.Documents, name, retention string,
 ) (hides []string, err error) {
 	if retention == "" {
 		return nil, nil
@@ -260,7 +262,7 @@ func checkRetention(
 		return nil, err
 	}
 	tenants := v.Tenants()
-	i := slices.IndexFunc(tenants, func(t control.Tenant) bool { return t.Name == name })
+	i := slices.IndexFunc(tenants, func(t tenant.Tenant) bool { return t.Name == name })
 	if i < 0 {
 		return nil, nil // the change says so
 	}
@@ -277,7 +279,7 @@ func checkRetention(
 }
 
 // checkContainers fails if tenants would need more containers than an account may have.
-func checkContainers(v *control.Snapshot, tenants []control.Tenant) error {
+func checkContainers(v *control.Snapshot, tenants []tenant.Tenant) error {
 	policy := provision.DefaultPolicy()
 	policy.RollupsRUs = RollupsRUs // containers of rollups count, whatever their throughput is
 	return policy.CheckPeriod(v.Period().Period, tenants, 1+len(store.BaseContainers()))

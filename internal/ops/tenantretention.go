@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/provision"
+	"binnacle/internal/tenant"
 )
 
 // ExplainRetention is what `binnacle tenant retention explain` works with.
@@ -52,7 +53,7 @@ func (o tenantOperator) explainRetention(ctx context.Context, name, device strin
 	for _, r := range retagged {
 		if r.Device == device && r.Shortens() {
 			out = append(out, fmt.Sprintf("Its tags would have it in the class %s, which keeps for less: binnacle tenant "+
-				"retention confirm %s --device %s has it there.", control.ClassText(r.Found), name, device))
+				"retention confirm %s --device %s has it there.", tenant.ClassText(r.Found), name, device))
 		}
 	}
 	if waiting := provision.WaitingDevices(retagged); device == "" && waiting != "" {
@@ -63,7 +64,7 @@ func (o tenantOperator) explainRetention(ctx context.Context, name, device strin
 }
 
 // retagged returns the devices that the tags of the catalog would have in other classes.
-func (o tenantOperator) retagged(ctx context.Context, t control.Tenant) ([]control.Retagged, error) {
+func (o tenantOperator) retagged(ctx context.Context, t tenant.Tenant) ([]tenant.Retagged, error) {
 	found, err := o.tagged(ctx, t, t.RetentionTags())
 	return t.Retagged(found), err
 }
@@ -103,10 +104,10 @@ func (o tenantOperator) confirmTags(ctx context.Context, name string, of tagsCon
 	if err != nil {
 		return nil, err
 	}
-	var confirmed []control.Retagged
+	var confirmed []tenant.Retagged
 	var devices []string
 	for _, r := range t.Retagged(found) {
-		from, to := control.ClassText(r.Stored), control.ClassText(r.Found)
+		from, to := tenant.ClassText(r.Stored), tenant.ClassText(r.Found)
 		isOf := of.Class == "" || strings.HasPrefix(from, of.Class+"=") || strings.HasPrefix(to, of.Class+"=")
 		if r.Shortens() && isOf && (of.Device == "" || r.Device == of.Device) {
 			confirmed, devices = append(confirmed, r), append(devices, r.Device)
@@ -124,7 +125,7 @@ func (o tenantOperator) confirmTags(ctx context.Context, name string, of tagsCon
 	goes = append(goes, provision.WaitingDevices(confirmed)+".")
 	goes = append(goes, v.sentences()...)
 	goes = append(goes, fmt.Sprintf("That is hidden for good from %s on. Until some minutes before, the former tags "+
-		"undo it.", now.Add(control.RetentionNotice).UTC().Format(time.RFC3339)))
+		"undo it.", now.Add(tenant.RetentionNotice).UTC().Format(time.RFC3339)))
 	if err := may(goes); err != nil {
 		return goes, err
 	}

@@ -11,28 +11,29 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 	"binnacle/internal/text/report"
 )
 
 // TokenInfo is a token without its secret.
 type TokenInfo struct {
-	ID      string          `json:"id"`
-	Tenant  string          `json:"tenant"`
-	Scopes  []control.Scope `json:"scopes"`
-	Created time.Time       `json:"created"`
-	Expires time.Time       `json:"expires,omitzero"` // absent: never
-	State   string          `json:"state"`            // good, expired, revoked or damaged
-	Note    string          `json:"note,omitempty"`
-	Secret  string          `json:"token,omitempty"` // only of a new one
+	ID      string         `json:"id"`
+	Tenant  string         `json:"tenant"`
+	Scopes  []tenant.Scope `json:"scopes"`
+	Created time.Time      `json:"created"`
+	Expires time.Time      `json:"expires,omitzero"` // absent: never
+	State   string         `json:"state"`            // good, expired, revoked or damaged
+	Note    string         `json:"note,omitempty"`
+	Secret  string         `json:"token,omitempty"` // only of a new one
 }
 
-func tokenInfo(t control.Token, now time.Time) TokenInfo {
+func tokenInfo(t tenant.Token, now time.Time) TokenInfo {
 	state, ended := t.Ended(now)
 	if !ended {
 		state = "good"
 	}
-	return TokenInfo{ID: t.ID, Tenant: t.Tenant, Scopes: append([]control.Scope{}, t.Scopes...), Created: t.Created,
+	return TokenInfo{ID: t.ID, Tenant: t.Tenant, Scopes: append([]tenant.Scope{}, t.Scopes...), Created: t.Created,
 		Expires: t.Expires, State: state, Note: t.Note}
 }
 
@@ -49,7 +50,7 @@ func (o tenantOperator) listTokens(ctx context.Context, tenant string) ([]TokenI
 }
 
 // addToken creates a token of a tenant that is registered. It expires after a duration, or never.
-func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires string) (
+func (o tenantOperator) addToken(ctx context.Context, t tenant.Token, expires string) (
 	secret string, info TokenInfo, err error,
 ) {
 	t.Created = time.Now().UTC().Truncate(time.Millisecond) // the precision of its document
@@ -64,7 +65,7 @@ func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires s
 		return "", info, unfitError{err}
 	}
 	if err := o.check(ctx, t.Tenant); err != nil {
-		if errors.Is(err, control.ErrNoTenant) {
+		if errors.Is(err, tenant.ErrNoTenant) {
 			err = fmt.Errorf("%w; tenant add registers it before its first reading", err)
 		}
 		return "", info, err
@@ -80,16 +81,16 @@ func (o tenantOperator) addToken(ctx context.Context, t control.Token, expires s
 }
 
 // revokeToken ends a token, of any tenant with an empty name.
-func (o tenantOperator) revokeToken(ctx context.Context, tenant, id string) error {
-	a := control.Action{Verb: "token revoke", Tenant: tenant, Object: id}
+func (o tenantOperator) revokeToken(ctx context.Context, name, id string) error {
+	a := control.Action{Verb: "token revoke", Tenant: name, Object: id}
 	return o.actions.Do(ctx, a, func(a *control.Action) error {
-		all, err := o.listTokens(ctx, tenant)
+		all, err := o.listTokens(ctx, name)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(all, func(t TokenInfo) bool { return t.ID == id })
 		if i < 0 {
-			return fmt.Errorf("revoke token %s: %w", id, control.ErrNoToken)
+			return fmt.Errorf("revoke token %s: %w", id, tenant.ErrNoToken)
 		}
 		a.Tenant = all[i].Tenant
 		return o.tokens.Revoke(ctx, id, time.Now())
@@ -98,17 +99,17 @@ func (o tenantOperator) revokeToken(ctx context.Context, tenant, id string) erro
 
 // AddToken is what `binnacle tenant token add` works with.
 type AddToken struct {
-	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
-	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
-	Expires string          `help:"Lifetime of the token, such as 90d, or never." required:"" placeholder:"DURATION"`
-	Note    string          `help:"Note that token list shows, such as the user of the token."`
+	Tenant  string         `arg:"" help:"Tenant that the token gives access to."`
+	Scopes  []tenant.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
+	Expires string         `help:"Lifetime of the token, such as 90d, or never." required:"" placeholder:"DURATION"`
+	Note    string         `help:"Note that token list shows, such as the user of the token."`
 
 	Output `kong:"embed"`
 }
 
 // Run creates a token and prints it: it is shown only once.
 func (cfg AddToken) Run(ctx context.Context, client *cosmos.Client, env Env) error {
-	t := control.Token{Tenant: cfg.Tenant, Scopes: cfg.Scopes, Note: cfg.Note}
+	t := tenant.Token{Tenant: cfg.Tenant, Scopes: cfg.Scopes, Note: cfg.Note}
 	secret, info, err := cfg.on(client, env).addToken(ctx, t, cfg.Expires)
 	if secret == "" {
 		return err

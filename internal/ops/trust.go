@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 	"binnacle/query/httpapi"
 )
 
@@ -78,7 +78,7 @@ func (h TrustedHosts) Operators(token func() string, next http.Handler) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		sent = strings.TrimSpace(sent)
-		_, ofTenant := control.TokenID(sent)
+		_, ofTenant := tenant.TokenID(sent)
 		switch {
 		case token != nil && strings.EqualFold(scheme, "Bearer") &&
 			subtle.ConstantTimeCompare([]byte(sent), []byte(token())) == 1:

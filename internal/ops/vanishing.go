@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
@@ -31,7 +32,7 @@ var errCounted = errors.New("counted")
 
 // vanishing is what a change of retention hides: days that are shown now, and not when it is in force.
 type vanishing struct {
-	now, then   control.Tenant
+	now, then   tenant.Tenant
 	begins      int64           // ms since 1970 UTC: when the change comes into force
 	devices     map[string]bool // devices that have readings of such days
 	first, last telemetry.Day   // the first and last such day
@@ -42,17 +43,17 @@ type vanishing struct {
 }
 
 // vanishing returns what changes of a tenant hide.
-func (o tenantOperator) vanishing(ctx context.Context, name string, at time.Time, changes ...control.Change,
+func (o tenantOperator) vanishing(ctx context.Context, name string, at time.Time, changes ...tenant.Change,
 ) (v vanishing, err error) {
-	v = vanishing{begins: at.Add(control.RetentionNotice).UnixMilli(), devices: map[string]bool{}}
+	v = vanishing{begins: at.Add(tenant.RetentionNotice).UnixMilli(), devices: map[string]bool{}}
 	if v.now, v.then, err = o.tenants.Preview(ctx, name, changes...); err != nil {
 		return v, err
 	}
-	v.now, v.then = v.now.At(at), v.then.At(at.Add(2*control.RetentionNotice)) // all of the change is in force then
+	v.now, v.then = v.now.At(at), v.then.At(at.Add(2*tenant.RetentionNotice)) // all of the change is in force then
 	if o.catalog == nil || o.chunks == nil {
 		return v, nil
 	}
-	held, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: o.catalog}).Get(ctx, name, time.Now())
+	held, err := catalogcache.New(catalogcache.Config{Catalog: o.catalog}).Get(ctx, name, time.Now())
 	if err != nil {
 		return v, err
 	}

@@ -77,7 +77,7 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 	switch {
 	case errors.Is(err, store.ErrAccountFull):
 		s.Waits = accountFull
-	case errors.Is(err, control.ErrChanged):
+	case errors.Is(err, store.ErrChanged):
 		s.Waits = "another process has changed it: the next round decides"
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
 )
@@ -79,7 +80,7 @@ func (b *Balancer) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byContainer := map[string][]control.Tenant{}
+	byContainer := map[string][]tenant.Tenant{}
 	for _, t := range v.Tenants() {
 		name := t.Placement.ContainerOn(day)
 		byContainer[name] = append(byContainer[name], t)
@@ -97,7 +98,7 @@ func (b *Balancer) Round(ctx context.Context) error {
 type placing struct {
 	container  string
 	day, today telemetry.Day
-	tenants    []control.Tenant
+	tenants    []tenant.Tenant
 }
 
 func (b *Balancer) container(ctx context.Context, at placing) error {
@@ -112,7 +113,7 @@ func (b *Balancer) container(ctx context.Context, at placing) error {
 			return err
 		}
 		err = b.cfg.Decisions.Store(ctx, d)
-		if errors.Is(err, control.ErrExists) { // another process was faster
+		if errors.Is(err, store.ErrExists) { // another process was faster
 			d, found, err = b.cfg.Decisions.Find(ctx, like)
 			if err == nil && !found {
 				err = errors.New("the decision of another process can't be read yet")
@@ -166,7 +167,7 @@ func (b *Balancer) apply(ctx context.Context, d control.Decision, at placing) er
 func (b *Balancer) add(ctx context.Context, c sharding.EpochChange) error {
 	add := func(*control.Action) error {
 		err := b.cfg.Epochs.AddEpoch(ctx, c.Tenant, c.Epoch)
-		if errors.Is(err, control.ErrExists) { // another process was faster
+		if errors.Is(err, store.ErrExists) { // another process was faster
 			return nil
 		}
 		return err

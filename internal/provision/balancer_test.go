@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/heat"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 	"binnacle/sharding/epk"
 
@@ -61,12 +62,12 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // scene is a set of control documents with two tenants, and a clock.
 type scene struct {
-	docs *controltest.Documents
+	docs *storetest.Documents
 	now  time.Time
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{controltest.NewDocuments(t), evening}
+	s := &scene{storetest.NewDocuments(t), evening}
 	for _, tenant := range []string{"acme", "globex"} {
 		_, err := s.directory().Register(t.Context(), tenant)
 		require.NoError(t, err)
@@ -137,9 +138,9 @@ func TestBalancerDecidesTomorrow(t *testing.T) {
 
 func TestPinnedTenantStays(t *testing.T) {
 	s := newScene(t)
-	pin, err := control.PinChange(sharding.Pin{Keep: true})
+	pin, err := tenant.PinChange(sharding.Pin{Keep: true})
 	require.NoError(t, err)
-	require.NoError(t, control.NewTenants(s.docs).Set(t.Context(), "acme", pin))
+	require.NoError(t, tenant.NewTenants(s.docs).Set(t.Context(), "acme", pin))
 	require.NoError(t, s.balancer("a", false).Round(t.Context()))
 	require.Len(t, s.placed(t)["acme"], 1)
 }
@@ -149,8 +150,8 @@ func TestBalancerDiesAtEveryWrite(t *testing.T) {
 	clean := newScene(t)
 	writes := 0
 	var mu sync.Mutex
-	clean.docs.Fault = func(op, _, _ string) *controltest.Fault {
-		if mu.Lock(); op == controltest.OpCreate || op == controltest.OpReplace {
+	clean.docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if mu.Lock(); op == storetest.OpCreate || op == storetest.OpReplace {
 			writes++
 		}
 		mu.Unlock()
@@ -164,16 +165,16 @@ func TestBalancerDiesAtEveryWrite(t *testing.T) {
 		for _, applied := range []bool{false, true} {
 			s := newScene(t)
 			n := 0
-			s.docs.Fault = func(op, _, _ string) *controltest.Fault {
-				if op != controltest.OpCreate && op != controltest.OpReplace {
+			s.docs.Fault = func(op, _, _ string) *storetest.Fault {
+				if op != storetest.OpCreate && op != storetest.OpReplace {
 					return nil
 				}
 				n++
 				switch {
 				case n == at+1:
-					return &controltest.Fault{Applied: applied, Err: dead}
+					return &storetest.Fault{Applied: applied, Err: dead}
 				case n > at+1:
-					return &controltest.Fault{Err: dead}
+					return &storetest.Fault{Err: dead}
 				}
 				return nil
 			}

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/store"
 )
 
 // CatalogMergerConfig is what a CatalogMerger needs. Catalog and Tenants have no default.
 type CatalogMergerConfig struct {
-	Catalog control.Catalog
+	Catalog store.Catalog
 	Tenants func(ctx context.Context) ([]string, error)
 	Now     func() time.Time // time.Now
 	Every   time.Duration    // between two rounds, 1 h
@@ -94,7 +94,7 @@ func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
 }
 
 // olderThan returns the pages that were stored at least that long ago.
-func (k *CatalogMerger) olderThan(infos []control.PageInfo, age time.Duration) (out []control.PageInfo) {
+func (k *CatalogMerger) olderThan(infos []store.PageInfo, age time.Duration) (out []store.PageInfo) {
 	settled := k.cfg.Now().Add(-age).Unix()
 	for _, i := range infos {
 		if i.Stored < settled {
@@ -105,10 +105,10 @@ func (k *CatalogMerger) olderThan(infos []control.PageInfo, age time.Duration) (
 }
 
 // current returns the pages that are not replaced, and deletes pages that were replaced longer than an age ago.
-func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []control.PageInfo, age time.Duration) (
-	[]control.PageInfo, error) {
+func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []store.PageInfo, age time.Duration) (
+	[]store.PageInfo, error) {
 	replaced := make(map[string]bool)
-	var doomed []control.PageInfo
+	var doomed []store.PageInfo
 	for _, i := range infos {
 		for _, id := range i.Replaces {
 			replaced[id] = true
@@ -122,7 +122,7 @@ func (k *CatalogMerger) current(ctx context.Context, tenant string, infos []cont
 	if err := k.remove(ctx, tenant, infos, doomed); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(infos), func(i control.PageInfo) bool {
+	return slices.DeleteFunc(slices.Clone(infos), func(i store.PageInfo) bool {
 		return replaced[i.ID] || len(i.Replaces) > 0
 	}), nil
 }
@@ -149,7 +149,7 @@ func (k *CatalogMerger) Purge(ctx context.Context, tenant string) (isClean bool,
 }
 
 // HoldForgotten returns the ids of a tenant's pages with entries of devices that the catalog has forgotten since.
-func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos []control.PageInfo) (held []string,
+func HoldForgotten(ctx context.Context, c store.Catalog, tenant string, infos []store.PageInfo) (held []string,
 	err error) {
 	var forgets, ids []string
 	for _, i := range infos {
@@ -189,7 +189,7 @@ func HoldForgotten(ctx context.Context, c control.Catalog, tenant string, infos 
 }
 
 // forget replaces pages that have entries of forgotten devices by pages without these entries.
-func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []control.PageInfo, held []string) error {
+func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []store.PageInfo, held []string) error {
 	p := pageSet{tenant: tenant, all: infos, isApplied: true}
 	isNew := false
 	for _, i := range infos {
@@ -205,7 +205,7 @@ func (k *CatalogMerger) forget(ctx context.Context, tenant string, infos []contr
 }
 
 // remove deletes pages that others replace, and then the pages that list them.
-func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed []control.PageInfo) error {
+func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed []store.PageInfo) error {
 	there := make(map[string]bool, len(infos))
 	for _, i := range infos {
 		there[i.ID] = true
@@ -225,9 +225,9 @@ func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed
 
 // merge puts small pages together, or all of them where half of their entries are repetitions. Where something must
 // be forgotten it replaces the pages that have it.
-func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []control.PageInfo) error {
+func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []store.PageInfo) error {
 	said, forget := 0, false
-	var small []control.PageInfo
+	var small []store.PageInfo
 	for _, i := range infos {
 		said += i.Devices
 		forget = forget || i.HasForgotten && !i.Applied
@@ -255,7 +255,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 		delete(k.distinct, tenant)
 		return k.replace(ctx, pageSet{tenant, infos, infos, said, true})
 	case len(small) >= smallPages:
-		slices.SortFunc(small, func(a, b control.PageInfo) int { return int(a.Stored - b.Stored) })
+		slices.SortFunc(small, func(a, b store.PageInfo) int { return int(a.Stored - b.Stored) })
 		small = small[:min(len(small), mostPages)]
 		n := 0
 		for _, i := range small {
@@ -269,7 +269,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 // pageSet is some pages of a tenant, among all of its pages.
 type pageSet struct {
 	tenant    string
-	all, some []control.PageInfo
+	all, some []store.PageInfo
 	entries   int  // entries in some
 	isApplied bool // only pages in some have entries to forget
 }
@@ -378,7 +378,7 @@ func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.I
 func (k *CatalogMerger) create(ctx context.Context, tenant string, pages []catalog.EncodedPage) error {
 	for _, p := range pages {
 		err := k.cfg.Catalog.Create(ctx, tenant, p.ID, p.Doc)
-		if err != nil && !errors.Is(err, control.ErrExists) {
+		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
 	}

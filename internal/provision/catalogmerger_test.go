@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/provision"
+	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,12 +21,12 @@ import (
 // mergerRig is a catalog of acme, its clock, and a keeper.
 type mergerRig struct {
 	*provision.CatalogMerger
-	catalog *controltest.Catalog
+	catalog *storetest.Catalog
 	now     time.Time
 }
 
 func newMergerRig(t *testing.T) *mergerRig {
-	k := &mergerRig{catalog: controltest.NewCatalog(t), now: time.UnixMilli(1795183200000)}
+	k := &mergerRig{catalog: storetest.NewCatalog(t), now: time.UnixMilli(1795183200000)}
 	k.catalog.Now = func() time.Time { return k.now }
 	k.CatalogMerger = provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: k.catalog,
 		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
@@ -57,7 +57,7 @@ func (k *mergerRig) counts() (pages, devices int) {
 // add stores a page for each of some devices.
 func (k *mergerRig) add(from, to int, site string) {
 	for i := from; i < to; i++ {
-		k.catalog.AddPage("acme", controltest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
+		k.catalog.AddPage("acme", storetest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestDuplicateEntriesAreMerged(t *testing.T) {
 	tell := func(site string) {
 		var all []catalog.Entry
 		for i := range 3000 {
-			all = append(all, controltest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
+			all = append(all, storetest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
 		}
 		for part := range slices.Chunk(all, 1000) {
 			k.catalog.AddPage("acme", part...)
@@ -140,7 +140,7 @@ func TestPurgeRemovesForgottenDevices(t *testing.T) {
 	k := newMergerRig(t)
 	k.add(0, 20, "hall")
 	until := k.catalog.Index("acme").Updated() + 1
-	k.catalog.AddPage("acme", controltest.Entry("d00007", nil, "late"))
+	k.catalog.AddPage("acme", storetest.Entry("d00007", nil, "late"))
 	late := k.catalog.Index("acme").Updated()
 	id, doc, err := catalog.Encode(catalog.Page{Updated: late,
 		Forget: []catalog.Forgotten{{Device: catalog.Digest("d00007"), Until: max(until, late)}}})
@@ -186,14 +186,14 @@ func TestMergerDiesAtEveryStep(t *testing.T) {
 			for i := range 30 {
 				want[fmt.Sprintf("d%05d", i)] = true
 			}
-			follower := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: k.catalog,
+			follower := catalogcache.New(catalogcache.Config{Catalog: k.catalog,
 				Now: func() time.Time { return k.now }})
 			look := func() {
 				fault := k.catalog.Fault
 				k.catalog.Fault = nil
 				defer func() { k.catalog.Fault = fault }()
-				for _, d := range []*control.CatalogCache{follower, control.NewCatalogCache(
-					control.CatalogCacheConfig{Catalog: k.catalog})} {
+				for _, d := range []*catalogcache.Cache{follower, catalogcache.New(
+					catalogcache.Config{Catalog: k.catalog})} {
 					c, err := d.Get(t.Context(), "acme", k.now)
 					require.NoError(t, err)
 					c.Use(func(x *catalog.Index) {
@@ -205,9 +205,9 @@ func TestMergerDiesAtEveryStep(t *testing.T) {
 				}
 			}
 			n := 0
-			k.catalog.Fault = func(op, _, _ string) *controltest.Fault {
+			k.catalog.Fault = func(op, _, _ string) *storetest.Fault {
 				if n++; n-1 == step {
-					return &controltest.Fault{Applied: applied, Err: dead}
+					return &storetest.Fault{Applied: applied, Err: dead}
 				}
 				return nil
 			}
@@ -240,9 +240,9 @@ func TestConcurrentMergersAndIngesters(t *testing.T) {
 		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
 		Now:     func() time.Time { return k.now }})
 	added, lost := 0, errors.New("lost")
-	k.catalog.Fault = func(string, string, string) *controltest.Fault {
+	k.catalog.Fault = func(string, string, string) *storetest.Fault {
 		if r.IntN(40) == 0 {
-			return &controltest.Fault{Applied: r.IntN(2) == 0, Err: lost}
+			return &storetest.Fault{Applied: r.IntN(2) == 0, Err: lost}
 		}
 		return nil
 	}

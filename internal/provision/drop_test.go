@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -64,7 +64,7 @@ func newRivals(t *testing.T) *rivals {
 	r.now = r.now.Add(control.DropAfter + time.Minute)
 
 	inner, busy := r.docs, false
-	inner.Fault = func(string, string, string) *controltest.Fault {
+	inner.Fault = func(string, string, string) *storetest.Fault {
 		if !busy {
 			busy = true // what comes in between has requests of its own
 			r.before()
@@ -139,10 +139,10 @@ func TestDropMayDieAnywhere(t *testing.T) {
 	for failing := range 4 {
 		r := newRivals(t)
 		n := 0
-		r.docs.Fault = func(op, kind, _ string) *controltest.Fault {
-			if failing < 3 && kind == control.KindMonth && (op == controltest.OpReplace || op == controltest.OpRead) {
+		r.docs.Fault = func(op, kind, _ string) *storetest.Fault {
+			if failing < 3 && kind == control.KindMonth && (op == storetest.OpReplace || op == storetest.OpRead) {
 				if n++; n-1 == failing {
-					return &controltest.Fault{Err: errors.New("no connection"), Applied: op == controltest.OpReplace}
+					return &storetest.Fault{Err: errors.New("no connection"), Applied: op == storetest.OpReplace}
 				}
 			}
 			return nil

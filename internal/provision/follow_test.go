@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -196,7 +197,7 @@ func TestModeByPrice(t *testing.T) {
 		steps := p.Plan(now, provision.Found{
 			Containers: []store.ContainerState{seen("chunks-2026-11", 4000)},
 			Months:     []control.Month{asked("chunks-2026-11")},
-			Tenants:    []control.Tenant{tenant(t, "acme", c.retention)},
+			Tenants:    []tenant.Tenant{newTenant(t, "acme", c.retention)},
 			Loads:      map[string]provision.Load{"chunks-2026-11": c.load},
 			Changed:    map[string]time.Time{"chunks-2026-11": now},
 		})
@@ -219,11 +220,11 @@ func TestModeOfContainersThatHadNoLoad(t *testing.T) {
 	p.Follow = &follow
 	now := at("2026-11-10 12:00")
 	for rus, auto := range map[float64]bool{300: true, 9000: false} {
-		mover := tenant(t, "acme", 100*day, dedicated("20261112"))
+		mover := newTenant(t, "acme", 100*day, dedicated("20261112"))
 		steps := p.Plan(now, provision.Found{
 			Containers: []store.ContainerState{seen("chunks-2026-11", 10_000)},
 			Months:     []control.Month{asked("chunks-2026-11"), asked("chunks-2026-02")},
-			Tenants:    []control.Tenant{mover, tenant(t, "other", 400*day)},
+			Tenants:    []tenant.Tenant{mover, newTenant(t, "other", 400*day)},
 			Loads:      map[string]provision.Load{"chunks-2026-11": {RUs: minutes(1560, 9500)}},
 			Moving:     map[string]provision.Load{"acme": {RUs: minutes(1560, rus)}},
 			Changed:    map[string]time.Time{"chunks-2026-11": now},
@@ -252,7 +253,7 @@ func TestModeWithAutoscaleByPartition(t *testing.T) {
 		steps := p.Plan(now, provision.Found{
 			Containers: []store.ContainerState{seen("chunks-2026-11", 16_000)},
 			Months:     []control.Month{asked("chunks-2026-11")},
-			Tenants:    []control.Tenant{tenant(t, "acme", 30*day)},
+			Tenants:    []tenant.Tenant{newTenant(t, "acme", 30*day)},
 			Loads: map[string]provision.Load{"chunks-2026-11": {RUs: minutes(1560, 16_000), Partitions: [][]float64{
 				minutes(1560, 4000), minutes(1560, 1000), minutes(1560, 1000), minutes(1560, 1000)}}},
 			Changed: map[string]time.Time{"chunks-2026-11": now},
@@ -272,7 +273,7 @@ func TestTheNextContainerHasRoomToGrow(t *testing.T) {
 		steps := p.Plan(at("2026-11-28 12:00"), provision.Found{
 			Containers: []store.ContainerState{seen("chunks-2026-11", hot)},
 			Months:     []control.Month{asked("chunks-2026-11")},
-			Tenants:    []control.Tenant{tenant(t, "acme", 0)},
+			Tenants:    []tenant.Tenant{newTenant(t, "acme", 0)},
 		})
 		next := steps[len(steps)-1]
 		require.Equal(t, "chunks-2026-12", next.Container)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
 	"binnacle/sharding/epk"
@@ -185,7 +185,7 @@ func (d *deviceLoads) add(w heat.Weights, index map[string]int, newest bool) {
 
 // fullKeys returns the devices that may fill a logical partition. What they store follows from what they are charged:
 // no document stores more for a request unit than a full one.
-func fullKeys(t control.Tenant, devices []balance.Device, today telemetry.Day) (out []balance.FullKey) {
+func fullKeys(t tenant.Tenant, devices []balance.Device, today telemetry.Day) (out []balance.FullKey) {
 	elapsed := float64(today - t.Placement.SpanOn(today).First)
 	for _, d := range devices {
 		if growth := max(d.Usual, d.RUs) * bytesPerRU; growth > fullGrowth {

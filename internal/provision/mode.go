@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"binnacle/internal/charges/ru"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -70,7 +70,7 @@ func (pl *planner) kept(owner string) (longest time.Duration) {
 	if len(tenants) == 0 && pl.of.Comes == nil {
 		return forEver
 	} else if len(tenants) == 0 {
-		tenants = []control.Tenant{*pl.of.Comes}
+		tenants = []tenant.Tenant{*pl.of.Comes}
 	}
 	for _, t := range tenants {
 		switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -23,7 +24,7 @@ var leastDays = map[sharding.Period]int{sharding.Year: 365, sharding.Quarter: 90
 
 // CheckPeriod returns an error if the containers of a period would be more than the account may have, once tenants
 // have had them for the whole retention.
-func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, others int) error {
+func (p Policy) CheckPeriod(period sharding.Period, tenants []tenant.Tenant, others int) error {
 	room := p.MaxContainers - others
 	if n := p.containers(period, tenants); n > room {
 		return fmt.Errorf("%w: containers of a %s would be %d, for as long as tenants keep readings (for ever counts as ten "+
@@ -34,7 +35,7 @@ func (p Policy) CheckPeriod(period sharding.Period, tenants []control.Tenant, ot
 
 // containers returns how many containers of a period there will be: containers for the longest retention among
 // tenants that share them, containers of each tenant that has its own, and a container of rollups for each.
-func (p Policy) containers(period sharding.Period, tenants []control.Tenant) int {
+func (p Policy) containers(period sharding.Period, tenants []tenant.Tenant) int {
 	shared, all := time.Duration(0), 0
 	spans := func(retention time.Duration) int {
 		const around = 3 // the one of now, the next one, and the one that the oldest day lies in

@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -67,26 +68,26 @@ func TestPeriodThatNeedsTooManyContainersIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		period  sharding.Period
 		rollups int
-		tenants []control.Tenant
+		tenants []tenant.Tenant
 		fits    bool
 	}{
 		{sharding.Day, 2000, nil, true},
-		{sharding.Day, 2000, []control.Tenant{tenant(t, "a", 90*day)}, true},
-		{sharding.Day, 2000, []control.Tenant{tenant(t, "a", 400*day)}, false},
-		{sharding.Day, 0, []control.Tenant{tenant(t, "a", 400*day)}, true},
-		{sharding.Day, 0, []control.Tenant{tenant(t, "a", 400*day), tenant(t, "b", 100*day, own)}, false},
-		{sharding.Week, 2000, []control.Tenant{tenant(t, "a", 400*day), tenant(t, "b", 400*day)}, true},
-		{sharding.Week, 2000, []control.Tenant{tenant(t, "a", 0)}, false},
-		{sharding.Month, 2000, []control.Tenant{tenant(t, "a", 0)}, true},
-		{sharding.Month, 2000, []control.Tenant{tenant(t, "a", 0), tenant(t, "b", 0, own)}, false},
-		{sharding.Quarter, 2000, []control.Tenant{tenant(t, "a", 0), tenant(t, "b", 0, own)}, true},
+		{sharding.Day, 2000, []tenant.Tenant{newTenant(t, "a", 90*day)}, true},
+		{sharding.Day, 2000, []tenant.Tenant{newTenant(t, "a", 400*day)}, false},
+		{sharding.Day, 0, []tenant.Tenant{newTenant(t, "a", 400*day)}, true},
+		{sharding.Day, 0, []tenant.Tenant{newTenant(t, "a", 400*day), newTenant(t, "b", 100*day, own)}, false},
+		{sharding.Week, 2000, []tenant.Tenant{newTenant(t, "a", 400*day), newTenant(t, "b", 400*day)}, true},
+		{sharding.Week, 2000, []tenant.Tenant{newTenant(t, "a", 0)}, false},
+		{sharding.Month, 2000, []tenant.Tenant{newTenant(t, "a", 0)}, true},
+		{sharding.Month, 2000, []tenant.Tenant{newTenant(t, "a", 0), newTenant(t, "b", 0, own)}, false},
+		{sharding.Quarter, 2000, []tenant.Tenant{newTenant(t, "a", 0), newTenant(t, "b", 0, own)}, true},
 	} {
 		p.RollupsRUs = c.rollups
 		err := p.CheckPeriod(c.period, c.tenants, 5)
 		require.Equal(t, c.fits, err == nil, "%v: %v", c, err)
 	}
 
-	comes := tenant(t, "new", 400*day)
+	comes := newTenant(t, "new", 400*day)
 	empty := newBench(t, func() time.Time { return at("2026-11-23 12:00") },
 		func(pc *provision.Config, _ *control.DirectoryConfig) {
 			pc.Period, pc.Comes, pc.Policy.RollupsRUs = sharding.Day, &comes, 1000

@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -20,8 +21,8 @@ type Found struct {
 	Containers []store.ContainerState // the account's
 	// Months are the requested ones.
 	Months  []control.Month
-	Tenants []control.Tenant
-	Comes   *control.Tenant // a tenant as it will be registered; nil where that is not known
+	Tenants []tenant.Tenant
+	Comes   *tenant.Tenant // a tenant as it will be registered; nil where that is not known
 	// Periods are in the order of their days.
 	Periods []sharding.PeriodEpoch
 	Base    []store.ContainerState // the containers that every account has
@@ -109,7 +110,7 @@ func firstDays(steps []Step) map[string]telemetry.Day {
 type planner struct {
 	now     time.Time
 	policy  Policy
-	tenants []control.Tenant
+	tenants []tenant.Tenant
 	of      Found
 	seen    map[string]store.ContainerState
 	months  map[string]control.Month
@@ -349,7 +350,7 @@ func (pl *planner) over(owner string, of sharding.Span, month control.Month) boo
 }
 
 // has reports whether a tenant has an epoch in a container of a span.
-func has(t control.Tenant, name string, of sharding.Span) bool {
+func has(t tenant.Tenant, name string, of sharding.Span) bool {
 	return slices.ContainsFunc(t.Placement.Visits(nil, of.Range()),
 		func(v sharding.Visit) bool { return v.Container == name })
 }

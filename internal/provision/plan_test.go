@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -23,10 +24,10 @@ func at(s string) time.Time {
 	return t
 }
 
-func tenant(t *testing.T, name string, retention time.Duration, later ...sharding.Epoch) control.Tenant {
+func newTenant(t *testing.T, name string, retention time.Duration, later ...sharding.Epoch) tenant.Tenant {
 	p, err := sharding.NewPlacement(name, append(later, sharding.FirstEpoch(name, 4)))
 	require.NoError(t, err)
-	return control.Tenant{Name: name, Retention: retention, Placement: p}
+	return tenant.Tenant{Name: name, Retention: retention, Placement: p}
 }
 
 func dedicated(from string) sharding.Epoch {
@@ -65,21 +66,21 @@ func lines(steps []provision.Step) []string {
 const day = 24 * time.Hour
 
 func TestPlan(t *testing.T) {
-	forever := tenant(t, "acme", 0)
-	month := tenant(t, "globex", 30*day)
+	forever := newTenant(t, "acme", 0)
+	month := newTenant(t, "globex", 30*day)
 	for _, c := range []struct {
 		name    string
 		now     string
 		seen    []store.ContainerState
 		months  []control.Month
-		tenants []control.Tenant
+		tenants []tenant.Tenant
 		want    []string
 	}{
 		{"an empty account gets the current month", "2026-11-20 12:00", nil, nil, nil,
 			[]string{"chunks-2026-11 hot create 0->2000"}},
 		{"the next month is made ahead of time", "2026-11-28 12:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000)}, []control.Month{asked("chunks-2026-11")},
-			[]control.Tenant{forever},
+			[]tenant.Tenant{forever},
 			[]string{"chunks-2026-11 hot - 2000->2000", "chunks-2026-12 next create 0->400"}},
 		{"it is raised before it begins", "2026-11-30 23:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000), seen("chunks-2026-12", 400)},
@@ -92,7 +93,7 @@ func TestPlan(t *testing.T) {
 		{"a month cools down", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000), seen("chunks-2026-10", 2000), seen("chunks-2026-08", 800)},
 			[]control.Month{asked("chunks-2026-11"), asked("chunks-2026-10"), asked("chunks-2026-08")},
-			[]control.Tenant{forever},
+			[]tenant.Tenant{forever},
 			[]string{"chunks-2026-08 cold scale 800->400", "chunks-2026-10 warm scale 2000->800",
 				"chunks-2026-11 hot - 2000->2000"}},
 		{"hot lasts for late readings", "2026-12-02 23:59",
@@ -101,7 +102,7 @@ func TestPlan(t *testing.T) {
 			[]string{"chunks-2026-11 hot - 2000->2000", "chunks-2026-12 hot - 2000->2000"}},
 		{"old data is asked for", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000)}, []control.Month{asked("chunks-2026-11"),
-				asked("chunks-1970-01"), asked("chunks-2026-09")}, []control.Tenant{forever},
+				asked("chunks-1970-01"), asked("chunks-2026-09")}, []tenant.Tenant{forever},
 			[]string{"chunks-1970-01 cold create 0->400", "chunks-2026-09 warm create 0->800",
 				"chunks-2026-11 hot - 2000->2000"}},
 		{"the service's floor holds", "2026-11-20 12:00",
@@ -123,68 +124,68 @@ func TestPlan(t *testing.T) {
 			[]string{"control base - 400->400", "chunks-2026-11 hot keep 2000->2000"}},
 		{"a tenant of its own gets its own", "2026-11-28 12:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000)}, []control.Month{asked("chunks-2026-11")},
-			[]control.Tenant{tenant(t, "acme", 0, dedicated("20261201"))},
+			[]tenant.Tenant{newTenant(t, "acme", 0, dedicated("20261201"))},
 			[]string{"chunks-2026-11 hot - 2000->2000", "chunks-acme-2026-12 next create 0->400"}},
 
 		{"retention is over, with its grace", "2026-11-01 00:00",
 			[]store.ContainerState{seen("chunks-2026-09", 400), seen("chunks-2026-11", 2000)},
-			[]control.Month{asked("chunks-2026-09"), asked("chunks-2026-11")}, []control.Tenant{month},
+			[]control.Month{asked("chunks-2026-09"), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-09 expired expire 400->0", "chunks-2026-11 hot - 2000->2000"}},
 		{"one of its own that it never used", "2026-11-01 00:00",
 			[]store.ContainerState{seen("chunks-globex-2026-09", 400), seen("chunks-2026-11", 2000)},
-			[]control.Month{asked("chunks-globex-2026-09"), asked("chunks-2026-11")}, []control.Tenant{month},
+			[]control.Month{asked("chunks-globex-2026-09"), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-globex-2026-09 expired expire 400->0", "chunks-2026-11 hot - 2000->2000"}},
 		{"one of its own that it never used, within the grace", "2026-10-31 23:59",
 			[]store.ContainerState{seen("chunks-globex-2026-09", 800), seen("chunks-2026-10", 2000),
 				seen("chunks-2026-11", 2000)},
 			[]control.Month{asked("chunks-globex-2026-09"), asked("chunks-2026-10"), asked("chunks-2026-11")},
-			[]control.Tenant{month},
+			[]tenant.Tenant{month},
 			[]string{"chunks-globex-2026-09 warm - 800->800", "chunks-2026-10 hot - 2000->2000",
 				"chunks-2026-11 hot - 2000->2000"}},
 		{"within the grace it stays", "2026-10-31 23:59",
 			[]store.ContainerState{seen("chunks-2026-09", 800), seen("chunks-2026-10", 2000), seen("chunks-2026-11", 2000)},
-			[]control.Month{asked("chunks-2026-09"), asked("chunks-2026-10"), asked("chunks-2026-11")}, []control.Tenant{month},
+			[]control.Month{asked("chunks-2026-09"), asked("chunks-2026-10"), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-09 warm - 800->800", "chunks-2026-10 hot - 2000->2000", "chunks-2026-11 hot - 2000->2000"}},
 		{"a marked one is dropped", "2026-11-01 00:00",
 			[]store.ContainerState{seen("chunks-2026-09", 400), seen("chunks-2026-11", 2000)},
-			[]control.Month{inState("chunks-2026-09", control.MonthExpired), asked("chunks-2026-11")}, []control.Tenant{month},
+			[]control.Month{inState("chunks-2026-09", control.MonthExpired), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-09 expired drop 400->0", "chunks-2026-11 hot - 2000->2000"}},
 		{"writers are given time to see the mark", "2026-11-01 00:00",
 			[]store.ContainerState{seen("chunks-2026-09", 400), seen("chunks-2026-11", 2000)},
 			[]control.Month{{Container: "chunks-2026-09", State: control.MonthExpired, Since: at("2026-10-31 23:51")},
-				asked("chunks-2026-11")}, []control.Tenant{month},
+				asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-09 expired drop 400->0 waits", "chunks-2026-11 hot - 2000->2000"}},
 		{"a drop that was cut short is finished", "2026-11-01 00:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000)}, []control.Month{inState("chunks-2026-09",
-				control.MonthExpired), asked("chunks-2026-11")}, []control.Tenant{month},
+				control.MonthExpired), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-09 expired drop 0->0", "chunks-2026-11 hot - 2000->2000"}},
 		{"one tenant that keeps for ever keeps it", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2020-01", 400), seen("chunks-2026-11", 2000)},
-			[]control.Month{asked("chunks-2020-01"), asked("chunks-2026-11")}, []control.Tenant{month, forever},
+			[]control.Month{asked("chunks-2020-01"), asked("chunks-2026-11")}, []tenant.Tenant{month, forever},
 			[]string{"chunks-2020-01 cold - 400->400", "chunks-2026-11 hot - 2000->2000"}},
 		{"a tenant that came after the mark keeps it", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2020-01", 400), seen("chunks-2026-11", 2000)},
 			[]control.Month{inState("chunks-2020-01", control.MonthExpired), asked("chunks-2026-11")},
-			[]control.Tenant{month, forever},
+			[]tenant.Tenant{month, forever},
 			[]string{"chunks-2020-01 cold keep 400->400", "chunks-2026-11 hot - 2000->2000"}},
 		{"a tenant without an epoch in it does not matter", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2025-01", 400), seen("chunks-globex-2025-01", 400),
 				seen("chunks-2026-11", 2000)},
 			[]control.Month{asked("chunks-2025-01"), asked("chunks-globex-2025-01"), asked("chunks-2026-11")},
-			[]control.Tenant{tenant(t, "globex", 30*day, dedicated("20250101")), forever},
+			[]tenant.Tenant{newTenant(t, "globex", 30*day, dedicated("20250101")), forever},
 			[]string{"chunks-2025-01 cold - 400->400", "chunks-globex-2025-01 expired expire 400->0",
 				"chunks-2026-11 hot - 2000->2000", "chunks-globex-2026-11 hot create 0->2000"}},
 		{"what nobody is known for stays", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-gone-2020-01", 400), seen("chunks-2026-11", 2000)},
-			[]control.Month{asked("chunks-gone-2020-01"), asked("chunks-2026-11")}, []control.Tenant{month},
+			[]control.Month{asked("chunks-gone-2020-01"), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-gone-2020-01 cold - 400->400", "chunks-2026-11 hot - 2000->2000"}},
 		{"what was asked for lately stays", "2026-11-20 12:00", []store.ContainerState{seen("chunks-2026-11", 2000)},
 			[]control.Month{{Container: "chunks-2020-01", State: control.MonthAsked, Asked: at("2026-11-19 13:00")},
-				asked("chunks-2026-11")}, []control.Tenant{month},
+				asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2020-01 cold create 0->400", "chunks-2026-11 hot - 2000->2000"}},
 		{"a dropped one is of no interest", "2026-11-20 12:00",
 			[]store.ContainerState{seen("chunks-2026-11", 2000)}, []control.Month{inState("chunks-2020-01",
-				control.MonthDropped), asked("chunks-2026-11")}, []control.Tenant{month},
+				control.MonthDropped), asked("chunks-2026-11")}, []tenant.Tenant{month},
 			[]string{"chunks-2026-11 hot - 2000->2000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestPrint(t *testing.T) {
 	p := provision.DevPolicy()
 	p.Grace = 0
 	steps := p.Plan(at("2026-11-28 12:00"), provision.Found{Containers: have, Months: months,
-		Tenants: []control.Tenant{tenant(t, "globex", 58*day)}})
+		Tenants: []tenant.Tenant{newTenant(t, "globex", 58*day)}})
 	var out strings.Builder
 	require.NoError(t, provision.Print(&out, p.Limit(steps, 1, 1)))
 	var got []string
@@ -286,7 +287,7 @@ func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 	plan := func(have []store.ContainerState, months ...control.Month) map[string]provision.Action {
 		out := make(map[string]provision.Action)
 		for _, s := range p.Plan(now, provision.Found{Containers: have, Months: months,
-			Tenants: []control.Tenant{tenant(t, "acme", 30*day)}}) {
+			Tenants: []tenant.Tenant{newTenant(t, "acme", 30*day)}}) {
 			out[s.Container] = s.Action
 			if s.Container == "rollups-2026-11" && s.Action == provision.Create {
 				require.Equal(t, store.Throughput{RUs: 2000, Autoscale: true}, s.Wanted)
@@ -296,7 +297,7 @@ func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 	}
 	require.Equal(t, provision.Create, plan(nil)["rollups-2026-11"], "in one round with that of the chunks")
 	steps := p.Limit(p.Plan(now, provision.Found{Containers: nil, Months: nil,
-		Tenants: []control.Tenant{tenant(t, "acme", 0)}}), 1, 1)
+		Tenants: []tenant.Tenant{newTenant(t, "acme", 0)}}), 1, 1)
 	require.Equal(t, []string{"chunks-2026-11 hot create 0->2000", "rollups-2026-11 base create 0->2000 waits"},
 		lines(steps), "chunks come first")
 	chunks := seen("chunks-2026-11", 2000)

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -190,14 +191,14 @@ func (p *Provisioner) Compare(ctx context.Context) (c Comparison, err error) {
 // BreakEven returns the throughput, shared by all containers, with which Small costs as much as Large at rest. It is
 // at most the throughput of one physical partition: beyond it a database splits, and the service decides which
 // container's keys lie where.
-func (c Config) BreakEven(tenants []control.Tenant) float64 {
+func (c Config) BreakEven(tenants []tenant.Tenant) float64 {
 	left := c.LargeBill(tenants).Least - c.smallBill(tenants, 0).Least
 	return min(left/ru.Price(ru.Priced{RUs: 1}).Least, ru.PartitionRUs)
 }
 
 // smallBill returns the monthly bill of the containers of Small, which share throughput: base containers, containers
 // of the years that tenants keep, and the next one.
-func (c Config) smallBill(tenants []control.Tenant, shared float64) ru.Bill {
+func (c Config) smallBill(tenants []tenant.Tenant, shared float64) ru.Bill {
 	sum := ru.Price(ru.Priced{RUs: shared})
 	for range c.Base {
 		sum = sum.Plus(ru.Price(ru.Priced{Container: true}))
@@ -213,7 +214,7 @@ func (c Config) smallBill(tenants []control.Tenant, shared float64) ru.Bill {
 
 // LargeBill returns the monthly bill of the containers of Large: the base containers, containers of the months that
 // tenants keep, and the next one.
-func (c Config) LargeBill(tenants []control.Tenant) (sum ru.Bill) {
+func (c Config) LargeBill(tenants []tenant.Tenant) (sum ru.Bill) {
 	for _, s := range c.Base {
 		sum = sum.Plus(ru.Price(s.Priced()))
 	}
@@ -234,7 +235,7 @@ func (c Config) now() time.Time {
 }
 
 // spans returns the days of a period's containers that tenants keep, and of the next one. Endless counts as a year.
-func (c Config) spans(period sharding.Period, tenants []control.Tenant) (all []sharding.Span) {
+func (c Config) spans(period sharding.Period, tenants []tenant.Tenant) (all []sharding.Span) {
 	kept := time.Duration(0)
 	for _, t := range tenants {
 		if t.Retention <= 0 {

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +43,7 @@ type Config struct {
 	// Period is the length of new containers; the zero one leaves it to Profile.
 	Period sharding.Period
 	// Comes is a tenant as it will be registered, for which there must be room too; nil where that is not known.
-	Comes *control.Tenant
+	Comes *tenant.Tenant
 	// Profile is how throughput is bought; the zero one leaves all as it is.
 	Profile Profile
 	// Base are the containers that every account has, with the throughput that they have in profile Large.

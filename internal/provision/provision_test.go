@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -107,7 +108,7 @@ func (a *account) rus() map[string]int {
 // bench is a Provisioner over an account in memory.
 type bench struct {
 	*account
-	docs      *controltest.Documents
+	docs      *storetest.Documents
 	directory *control.Directory
 	log       *bytes.Buffer
 	metrics   *prometheus.Registry
@@ -115,7 +116,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, now func() time.Time, change func(*provision.Config, *control.DirectoryConfig)) *bench {
-	b := &bench{account: newAccount(t), docs: controltest.NewDocuments(t), log: &bytes.Buffer{},
+	b := &bench{account: newAccount(t), docs: storetest.NewDocuments(t), log: &bytes.Buffer{},
 		metrics: prometheus.NewRegistry()}
 	dc := control.DirectoryConfig{Documents: b.docs, Now: now}
 	pc := provision.Config{
@@ -344,7 +345,7 @@ func TestDamagedTenantKeepsContainers(t *testing.T) {
 	for _, name := range []string{"chunks-2020-01", "chunks-2020-02"} {
 		b.containers[name] = seen(name, 400)
 	}
-	old, _, err := b.docs.Read(t.Context(), control.KindTenant, "globex")
+	old, _, err := b.docs.Read(t.Context(), tenant.Kind, "globex")
 	require.NoError(t, err)
 	damaged := old
 	damaged.Body = []byte(`{"retentionSeconds":"for ever"}`)
@@ -439,9 +440,9 @@ func TestShorterRetentionDropsNothingBeforeItSays(t *testing.T) {
 		return n
 	}
 	set := func(text string) {
-		c, err := control.RetentionChange(text, now)
+		c, err := tenant.RetentionChange(text, now)
 		require.NoError(t, err)
-		require.NoError(t, control.NewTenants(b.docs).Set(t.Context(), "acme", c))
+		require.NoError(t, tenant.NewTenants(b.docs).Set(t.Context(), "acme", c))
 	}
 	pass(25 * time.Hour) // they were asked for more than a day ago
 	require.Equal(t, 3, kept())

@@ -18,6 +18,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +31,7 @@ type SweeperConfig struct {
 		store.HeaderReader
 		store.Deleter
 	}
-	Documents control.Documents
+	Documents store.Documents
 	Snapshot  func(ctx context.Context) (*control.Snapshot, error) // read a moment ago
 	Actions   *control.Actions                                     // none
 	Lease     *control.Leases                                      // so that one process sweeps; none
@@ -120,27 +121,27 @@ func (s *Sweeper) Round(ctx context.Context) error {
 type sweepPass struct {
 	*Sweeper
 	snapshot *control.Snapshot
-	tenant   control.Tenant
-	was      control.Sweep
-	now      control.Sweep
+	tenant   tenant.Tenant
+	was      tenant.Sweep
+	now      tenant.Sweep
 	due      []telemetry.Day
 	action   *control.StartedAction // once there is something to delete
 }
 
 // plan returns what is due of a tenant, as far as there are containers.
-func (s *Sweeper) plan(ctx context.Context, v *control.Snapshot, tenant control.Tenant) (*sweepPass, error) {
-	p := &sweepPass{Sweeper: s, snapshot: v, tenant: tenant}
+func (s *Sweeper) plan(ctx context.Context, v *control.Snapshot, t tenant.Tenant) (*sweepPass, error) {
+	p := &sweepPass{Sweeper: s, snapshot: v, tenant: t}
 	var err error
-	if p.was, err = control.ReadSweep(ctx, s.cfg.Documents, tenant.Name); err != nil {
+	if p.was, err = tenant.ReadSweep(ctx, s.cfg.Documents, t.Name); err != nil {
 		return nil, err
 	}
 	begin := int64(math.MaxInt64)
-	for _, name := range v.ContainersOf(tenant.Name, telemetry.Range{From: math.MinInt64, To: math.MaxInt64}) {
+	for _, name := range v.ContainersOf(t.Name, telemetry.Range{From: math.MinInt64, To: math.MaxInt64}) {
 		_, span, _ := sharding.ParseContainer(name)
 		begin = min(begin, span.Range().From)
 	}
 	if begin < math.MaxInt64 {
-		p.now, p.due = tenant.Sweep(p.was, telemetry.DayOf(begin), s.cfg.Now().UnixMilli())
+		p.now, p.due = t.Sweep(p.was, telemetry.DayOf(begin), s.cfg.Now().UnixMilli())
 	}
 	return p, nil
 }

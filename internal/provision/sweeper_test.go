@@ -11,10 +11,10 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/provision"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,7 +23,7 @@ import (
 type sweepWorld struct {
 	t      *testing.T
 	memory *storetest.Memory
-	docs   *controltest.Documents
+	docs   *storetest.Documents
 	dir    *control.Directory
 	today  telemetry.Day
 }
@@ -31,7 +31,7 @@ type sweepWorld struct {
 const sweptDays = 40 // before today
 
 func newSweepWorld(t *testing.T) *sweepWorld {
-	w := &sweepWorld{t: t, docs: controltest.NewDocuments(t), today: telemetry.DayOf(time.Now().UnixMilli())}
+	w := &sweepWorld{t: t, docs: storetest.NewDocuments(t), today: telemetry.DayOf(time.Now().UnixMilli())}
 	w.dir = control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Retention: 400 * 24 * time.Hour})
 	w.memory = storetest.NewMemory(t)
 	for _, tenant := range []string{"acme", "globex"} {
@@ -48,7 +48,7 @@ func newSweepWorld(t *testing.T) *sweepWorld {
 	return w
 }
 
-func (w *sweepWorld) tenant(name string) control.Tenant {
+func (w *sweepWorld) tenant(name string) tenant.Tenant {
 	v, err := w.dir.Refresh(context.Background())
 	require.NoError(w.t, err)
 	t, ok := v.Tenant(name)
@@ -75,9 +75,9 @@ func (w *sweepWorld) create(tenant, device string, id chunk.ID) {
 }
 
 func (w *sweepWorld) set(retention string) {
-	change, err := control.RetentionChange(retention, time.Now())
+	change, err := tenant.RetentionChange(retention, time.Now())
 	require.NoError(w.t, err)
-	require.NoError(w.t, control.NewTenants(w.docs).Set(w.t.Context(), "acme", change))
+	require.NoError(w.t, tenant.NewTenants(w.docs).Set(w.t.Context(), "acme", change))
 }
 
 func (w *sweepWorld) sweeper() *provision.Sweeper {
@@ -145,7 +145,7 @@ func TestHiddenDaysAreSwept(t *testing.T) {
 		require.Equal(t, "retention sweep", actions[0].Verb)
 		require.Equal(t, map[string]string{"days": "31", "from": "19991101", "to": (first + 9).String()}, actions[0].Detail)
 		require.Equal(t, control.OutcomeDone, actions[2].Outcome)
-		progress, err := control.ReadSweep(t.Context(), w.docs, "acme")
+		progress, err := tenant.ReadSweep(t.Context(), w.docs, "acme")
 		require.NoError(t, err)
 		require.EqualValues(t, 3*sweptDays, progress.Chunks)
 	})
@@ -177,11 +177,11 @@ func TestSweepOfDaysMayDieAnywhere(t *testing.T) {
 				return nil
 			}
 			w.memory.Fault = func(op storetest.Op) *storetest.Fault { return fault(op.Kind != storetest.Delete) }
-			documents := func(op, _, _ string) *controltest.Fault {
-				if op == controltest.OpList {
+			documents := func(op, _, _ string) *storetest.Fault {
+				if op == storetest.OpList {
 					return nil
 				}
-				return fault(op != controltest.OpCreate && op != controltest.OpReplace)
+				return fault(op != storetest.OpCreate && op != storetest.OpReplace)
 			}
 			w.docs.Fault = documents
 			for i := range 30 {

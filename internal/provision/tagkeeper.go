@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/tenant"
 )
 
 // TagKeeper keeps which devices are in classes of retention by tag, as the catalog has their tags. It may die anywhere,
 // and two of them do no harm.
 type TagKeeper struct {
 	Snapshot func(ctx context.Context) (*control.Snapshot, error) // read a moment ago
-	Catalogs *control.CatalogCache
-	Tenants  *control.Tenants
+	Catalogs *catalogcache.Cache
+	Tenants  *tenant.Tenants
 	Now      func() time.Time
 	Every    time.Duration // between two rounds
 	Logger   *slog.Logger
@@ -53,7 +55,7 @@ func (k *TagKeeper) Round(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-func (k *TagKeeper) keep(ctx context.Context, t control.Tenant) error {
+func (k *TagKeeper) keep(ctx context.Context, t tenant.Tenant) error {
 	now := k.Now()
 	found, err := TaggedDevices(ctx, k.Catalogs, t, t.RetentionTags())
 	if err != nil {
@@ -69,7 +71,7 @@ func (k *TagKeeper) keep(ctx context.Context, t control.Tenant) error {
 }
 
 // warn says, once for each such devices, that tags would have devices kept for less: that waits for an operator.
-func (k *TagKeeper) warn(ctx context.Context, t control.Tenant, found control.Tagged) {
+func (k *TagKeeper) warn(ctx context.Context, t tenant.Tenant, found tenant.Tagged) {
 	said := WaitingDevices(t.Retagged(found))
 	if said != "" && said != k.warned[t.Name] {
 		k.Logger.WarnContext(ctx, said+": they stay in their class until tenant retention confirm", "tenant", t.Name)
@@ -81,7 +83,7 @@ func (k *TagKeeper) warn(ctx context.Context, t control.Tenant, found control.Ta
 }
 
 // WaitingDevices says which devices would be kept for less by their tags, "" for none.
-func WaitingDevices(all []control.Retagged) string {
+func WaitingDevices(all []tenant.Retagged) string {
 	var names []string
 	for _, r := range all {
 		if r.Shortens() {
@@ -104,13 +106,13 @@ func WaitingDevices(all []control.Retagged) string {
 // TaggedDevices returns the devices of a tenant that have tags now. Those that had one and are not in the catalog have
 // it still: a catalog that was lost takes no device out of its class.
 func TaggedDevices(
-	ctx context.Context, of *control.CatalogCache, t control.Tenant, tags []control.RetentionTag,
-) (control.Tagged, error) {
+	ctx context.Context, of *catalogcache.Cache, t tenant.Tenant, tags []tenant.RetentionTag,
+) (tenant.Tagged, error) {
 	held, err := of.Get(ctx, t.Name, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	out := control.Tagged{}
+	out := tenant.Tagged{}
 	held.Use(func(x *catalog.Index) {
 		for _, g := range tags {
 			ids := idsOf(x, catalog.Matcher{Of: catalog.OfTag, Name: g.Name, Values: []string{g.Value},

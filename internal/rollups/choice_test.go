@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +29,7 @@ func TestMetricsByUse(t *testing.T) {
 	w.now = w.now.Add(48 * time.Hour)
 	writer := func(first ...string) *rollups.Writer {
 		writer, err := rollups.New(rollups.Config{
-			Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+			Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
 			Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Hour, MaxMetrics: 1, Days: 30, First: first,
 			Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 			Sleep: func(context.Context, time.Duration) error { return nil },

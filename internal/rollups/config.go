@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -22,7 +23,7 @@ import (
 type Config struct {
 	Chunks  store.Reader                               `kong:"-"`
 	Rollups store.RollupWriter                         `kong:"-"`
-	Tenants func() []control.Tenant                    `kong:"-"`
+	Tenants func() []tenant.Tenant                     `kong:"-"`
 	Lease   Lease                                      `kong:"-"` // nil: no other process writes
 	Logger  *slog.Logger                               `kong:"-"` // none
 	Metrics prometheus.Registerer                      `kong:"-"` // none
@@ -32,7 +33,7 @@ type Config struct {
 	Name func() string `kong:"-"`
 
 	// Erasures returns the orders of a tenant as of a few seconds ago at most; nil: there are none.
-	Erasures func(ctx context.Context, tenant string) (control.Erasures, error) `kong:"-"`
+	Erasures func(ctx context.Context, tenant string) (erasure.List, error) `kong:"-"`
 
 	Hold time.Duration `name:"rollup-hold" help:"Longest time from the end of an hour until its chunks are stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).

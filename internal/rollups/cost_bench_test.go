@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -74,7 +74,7 @@ func writeRollups(b *testing.B, devices, rows int, families string) {
 	}
 	now = now.Add(13 * time.Hour)
 	w, err := rollups.New(rollups.Config{Chunks: client.Chunks(), Rollups: client.Rollups(), Families: families,
-		Tenants: func() []control.Tenant { return []control.Tenant{{Name: "acme", Placement: p}} },
+		Tenants: func() []tenant.Tenant { return []tenant.Tenant{{Name: "acme", Placement: p}} },
 		Now:     func() time.Time { return now }, Hold: 12 * time.Hour,
 		Sleep: func(context.Context, time.Duration) error { return nil }})
 	require.NoError(b, err)

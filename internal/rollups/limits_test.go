@@ -9,11 +9,11 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,7 +54,7 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 	w.calm = true
 	w.now = time.UnixMilli(day.End()).Add(time.Hour)
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Nanosecond,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },
@@ -137,7 +137,7 @@ func TestFailedRounds(t *testing.T) {
 		return nil
 	}
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour, Days: 1, Every: time.Minute,
 		LateEvery: 10 * time.Minute, Families: "LFSM",
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
@@ -183,7 +183,7 @@ func TestRollupsOfLastFamilyAlone(t *testing.T) {
 	w.put("m1", countersWithResets("velocity", "", 100))
 	w.now = w.now.Add(13 * time.Hour)
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -21,7 +21,7 @@ import (
 func watched(w *world, slept func()) (*rollups.Writer, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
 		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Hour, Days: 1, RUs: 1, Metrics: registry,
 		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
 		Sleep: func(context.Context, time.Duration) error { slept(); return nil },

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
 // Target is what one round is about: the chunks of a first-level key and day, and the rollups made of them.
 type Target struct {
-	Tenant      control.Tenant
+	Tenant      tenant.Tenant
 	Chunks      string // the container of the chunks
 	TenantShard string
 	Day         telemetry.Day

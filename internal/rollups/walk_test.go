@@ -13,7 +13,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -195,8 +195,8 @@ func (w *walk) erase(device string) {
 	}
 	w.seen["erased"]++
 	w.erased[device] = w.now.Add(365 * 24 * time.Hour)
-	orders := control.NewErasureOrders(w.docs, func() time.Time { return w.now })
-	order, err := orders.Announce(w.t.Context(), control.Erasure{Tenant: "acme", Device: device, From: day, To: day + 1})
+	orders := erasure.NewOrders(w.docs, func() time.Time { return w.now })
+	order, err := orders.Announce(w.t.Context(), erasure.Order{Tenant: "acme", Device: device, From: day, To: day + 1})
 	require.NoError(w.t, err)
 	require.NoError(w.t, orders.Acknowledge(w.t.Context(), order.ID, nil))
 	for i := range w.stored {

@@ -13,11 +13,12 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/binning/rollup"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -37,13 +38,13 @@ type world struct {
 	now     time.Time
 	chunks  *storetest.Memory
 	rollups *storetest.Rollups
-	tenant  control.Tenant
+	tenant  tenant.Tenant
 	stored  []record
 	chains  map[string]uint32
 	names   int
 	calm    bool // nothing lags
 	erased  map[string]time.Time
-	docs    *controltest.Documents // with orders of erasure
+	docs    *storetest.Documents // with orders of erasure
 }
 
 // record is a chunk as it was stored.
@@ -60,7 +61,7 @@ type record struct {
 
 func newWorld(t *testing.T, rnd *rand.Rand) *world {
 	w := &world{t: t, rnd: rnd, now: time.UnixMilli(day.Start()).Add(3 * time.Hour), chains: make(map[string]uint32),
-		erased: make(map[string]time.Time), docs: controltest.NewDocuments(t)}
+		erased: make(map[string]time.Time), docs: storetest.NewDocuments(t)}
 	clock := func() time.Time { return w.now }
 	w.chunks = storetest.NewMemory(t, "chunks-2026-11")
 	w.rollups = storetest.NewRollups(t, "rollups-2026-11")
@@ -71,7 +72,7 @@ func newWorld(t *testing.T, rnd *rand.Rand) *world {
 	e.Heavy = map[string][]sharding.Slot{"heavy": sharding.Spread("heavy", 2)}
 	p, err := sharding.NewPlacement("acme", []sharding.Epoch{e})
 	require.NoError(t, err)
-	w.tenant = control.Tenant{Name: "acme", Placement: p}
+	w.tenant = tenant.Tenant{Name: "acme", Placement: p}
 	return w
 }
 
@@ -350,12 +351,12 @@ func (a *actor) DeleteRollup(ctx context.Context, k store.RollupKey, id string) 
 // writer is a rollups.Writer in turns.
 func (a *actor) writer() *rollups.Writer {
 	w, err := rollups.New(rollups.Config{
-		Chunks: a, Rollups: a, Tenants: func() []control.Tenant { return []control.Tenant{a.w.tenant} },
+		Chunks: a, Rollups: a, Tenants: func() []tenant.Tenant { return []tenant.Tenant{a.w.tenant} },
 		Now: func() time.Time { return a.w.now }, Margin: margin, Hold: time.Nanosecond, MaxMetrics: 2,
 		First: []string{"velocity"}, RebuildDevices: []int{2, 2, 9}[a.w.rnd.IntN(3)],
 		Name:  func() string { a.w.names++; return fmt.Sprintf("b%d", a.w.names) },
 		Sleep: func(context.Context, time.Duration) error { return nil },
-		Erasures: func(ctx context.Context, tenant string) (control.Erasures, error) {
+		Erasures: func(ctx context.Context, tenant string) (erasure.List, error) {
 			v, err := control.NewDirectory(control.DirectoryConfig{Documents: a.w.docs}).Refresh(ctx)
 			if err != nil {
 				return nil, err

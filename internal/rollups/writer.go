@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // Pauses between attempts to write a document, and how many there are at most.
@@ -171,7 +171,7 @@ func (w *Writer) TargetsOf(day telemetry.Day) (out []Target) {
 	return out
 }
 
-func targetsOf(t control.Tenant, day telemetry.Day) (out []Target) {
+func targetsOf(t tenant.Tenant, day telemetry.Day) (out []Target) {
 	for _, v := range t.Placement.Visits(nil, telemetry.Range{From: day.Start(), To: day.End()}) {
 		out = append(out, Target{t, v.Container, v.TenantShard, day})
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -19,9 +19,9 @@ import (
 
 // Every endpoint answers for the tenant of the credential, whatever a request names, in whichever place.
 func TestCredentialIsForItsTenant(t *testing.T) {
-	var tokens *control.Tokens
+	var tokens *tenant.Tokens
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
-		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token,
+		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]tenant.Token,
 			error) {
 			return tokens.List(ctx)
 		}, Now: c.Now})
@@ -29,16 +29,16 @@ func TestCredentialIsForItsTenant(t *testing.T) {
 		c.Gate = gate
 		c.Rejected = refusals{}
 	})
-	tokens = control.NewTokens(s.world.Documents)
+	tokens = tenant.NewTokens(s.world.Documents)
 	s.fill()
-	token := func(tenant string, scope control.Scope) string {
-		secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope},
+	token := func(tenantName string, scope tenant.Scope) string {
+		secret, _, err := tokens.Add(t.Context(), tenant.Token{Tenant: tenantName, Scopes: []tenant.Scope{scope},
 			Created: noon})
 		require.NoError(t, err)
 		return "Bearer " + secret
 	}
-	acme, globex, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead),
-		token("acme", control.ScopeWrite)
+	acme, globex, writer := token("acme", tenant.ScopeRead), token("globex", tenant.ScopeRead),
+		token("acme", tenant.ScopeWrite)
 	paths := []string{"/api/v1/readings?from=0", "/api/v1/readings?from=0&device=m1&format=csv", "/api/v1/devices",
 		"/api/v1/metrics", "/api/v1/rejected"}
 	for path, its := range map[string]string{

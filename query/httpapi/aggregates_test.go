@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -57,7 +57,7 @@ func TestGroupedAggregates(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for device, fleet := range map[string]string{"m1": "east", "m2": "west"} {
-		s.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fleet}))
+		s.world.Catalog.AddPage("acme", storetest.Entry(device, map[string]string{"fleet": fleet}))
 	}
 	body := func(path string) string {
 		a := s.get(t, path)

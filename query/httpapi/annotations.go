@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 
 	"golang.org/x/time/rate"
@@ -86,38 +86,38 @@ func (l *changeLimits) take(tenant string, now time.Time) error {
 
 // annotationMatcher returns whether the parameters of a request are about an annotation: all of them where there are
 // none.
-func (a *api) annotationMatcher(p *params) func(control.Annotation) bool {
+func (a *api) annotationMatcher(p *params) func(tenant.Annotation) bool {
 	now := a.cfg.Now()
 	from, to := p.instant("from", now, 0), p.instant("to", now, math.MaxInt64)
 	p.checkOrder(from, to)
 	ids, tags := p.names("id"), p.names("tag")
-	return func(x control.Annotation) bool {
+	return func(x tenant.Annotation) bool {
 		lacks := func(tag string) bool { return !slices.Contains(x.Tags, tag) }
 		return x.Last() >= from && x.Time < to && (len(ids) == 0 || slices.Contains(ids, x.ID)) &&
 			!slices.ContainsFunc(tags, lacks)
 	}
 }
 
-func (a *api) listAnnotations(w *response, r *http.Request, tenant string) error {
+func (a *api) listAnnotations(w *response, r *http.Request, name string) error {
 	p := parse(r, annotationsParameters, "id", "tag")
 	matches := a.annotationMatcher(p)
 	if done, err := w.beginJSON(p); done {
 		return err
 	}
-	var found []control.Annotation
-	err := a.changeAnnotations(r.Context(), tenant, func(ctx context.Context) (err error) {
-		found, err = a.cfg.Annotations.List(ctx, tenant)
+	var found []tenant.Annotation
+	err := a.changeAnnotations(r.Context(), name, func(ctx context.Context) (err error) {
+		found, err = a.cfg.Annotations.List(ctx, name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	caller, _ := r.Context().Value(callerKey{}).(access.Caller)
-	found = slices.DeleteFunc(found, func(x control.Annotation) bool { return !matches(x) })
+	found = slices.DeleteFunc(found, func(x tenant.Annotation) bool { return !matches(x) })
 	w.showSpent() // all is read, and a browser sees no trailers
 	return encode(w, struct {
-		Annotations []control.Annotation `json:"annotations"`
-		MayWrite    bool                 `json:"may_write"`
+		Annotations []tenant.Annotation `json:"annotations"`
+		MayWrite    bool                `json:"may_write"`
 	}{orEmpty(found), mayWrite(caller)})
 }
 
@@ -155,7 +155,7 @@ func (a *api) addAnnotation(w *response, r *http.Request, tenant string) error {
 }
 
 // readAnnotation returns the annotation of a request's body: what a client may say of it.
-func readAnnotation(r *http.Request) (out control.Annotation, err error) {
+func readAnnotation(r *http.Request) (out tenant.Annotation, err error) {
 	const kind = "application/json"
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != kind {
 		return out, &parameterError{"Content-Type", fmt.Sprintf("%.100q; an annotation is %s", r.Header.Get("Content-Type"),
@@ -180,7 +180,7 @@ func readAnnotation(r *http.Request) (out control.Annotation, err error) {
 		return out, &parameterError{"body", fmt.Sprintf(`%.200v; allowed is an object like `+
 			`{"time":1795168800000,"timeEnd":1795168860000,"text":"deploy 7.2","tags":["deploy"]}`, err)}
 	}
-	return control.Annotation{Time: body.Time, End: body.End, Text: body.Text, Tags: body.Tags}, nil
+	return tenant.Annotation{Time: body.Time, End: body.End, Text: body.Text, Tags: body.Tags}, nil
 }
 
 func (a *api) removeAnnotations(w *response, r *http.Request, tenant string) error {
@@ -207,13 +207,13 @@ func (a *api) removeAnnotations(w *response, r *http.Request, tenant string) err
 }
 
 // changeAnnotations reads or changes annotations of a tenant within the limits of its queries.
-func (a *api) changeAnnotations(ctx context.Context, tenant string, do func(context.Context) error) error {
-	return a.admit(ctx, tenant, func(ctx context.Context) error {
+func (a *api) changeAnnotations(ctx context.Context, name string, do func(context.Context) error) error {
+	return a.admit(ctx, name, func(ctx context.Context) error {
 		err := do(ctx)
 		switch {
-		case errors.Is(err, control.ErrTooManyAnnotations):
+		case errors.Is(err, tenant.ErrTooManyAnnotations):
 			return &annotationError{http.StatusUnprocessableEntity, fmt.Sprintf("%s, %d: remove some, by id, tag or time",
-				control.ErrTooManyAnnotations, control.MaxAnnotations)}
+				tenant.ErrTooManyAnnotations, tenant.MaxAnnotations)}
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("%w: %w", query.ErrUnavailable, err)
 		}

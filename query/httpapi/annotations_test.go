@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -21,39 +22,39 @@ import (
 )
 
 // noAnnotations is a store of annotations that has none.
-func noAnnotations(t *testing.T) *control.Annotations {
-	docs := controltest.NewDocuments(t)
-	return control.NewAnnotations(docs, docs, func(string) control.Erasures { return nil })
+func noAnnotations(t *testing.T) *tenant.Annotations {
+	docs := storetest.NewDocuments(t)
+	return tenant.NewAnnotations(docs, docs, func(string) erasure.List { return nil })
 }
 
 // notes is an API with annotations, and credentials for each tenant and scope.
 type notes struct {
 	server
 	t      *testing.T
-	docs   *controltest.Documents
+	docs   *storetest.Documents
 	tokens map[string]string // by tenant and scope
 }
 
 func newNotes(t *testing.T) notes {
-	docs := controltest.NewDocuments(t)
-	var tokens *control.Tokens
+	docs := storetest.NewDocuments(t)
+	var tokens *tenant.Tokens
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) {
-		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token, error) {
+		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]tenant.Token, error) {
 			return tokens.List(ctx)
 		}, Now: c.Now})
 		require.NoError(t, err)
 		c.Gate = gate
-		c.Annotations = control.NewAnnotations(docs, docs, func(string) control.Erasures { return nil })
+		c.Annotations = tenant.NewAnnotations(docs, docs, func(string) erasure.List { return nil })
 	})
 	n := notes{s, t, docs, map[string]string{}}
 	s.world.Tenant("globex")
-	tokens = control.NewTokens(s.world.Documents)
-	for _, tenant := range []string{"acme", "globex", "nobody"} {
-		for _, scope := range []control.Scope{control.ScopeRead, control.ScopeWrite, control.ScopeAdmin} {
-			secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope},
+	tokens = tenant.NewTokens(s.world.Documents)
+	for _, name := range []string{"acme", "globex", "nobody"} {
+		for _, scope := range []tenant.Scope{tenant.ScopeRead, tenant.ScopeWrite, tenant.ScopeAdmin} {
+			secret, _, err := tokens.Add(t.Context(), tenant.Token{Tenant: name, Scopes: []tenant.Scope{scope},
 				Created: noon})
 			require.NoError(t, err)
-			n.tokens[tenant+" "+string(scope)] = "Bearer " + secret
+			n.tokens[name+" "+string(scope)] = "Bearer " + secret
 		}
 	}
 	return n
@@ -78,7 +79,7 @@ func (n notes) texts(token, about string) (out []string) {
 	n.t.Helper()
 	a := n.ask(token, http.MethodGet, about, "")
 	require.Equal(n.t, 200, a.status, a.body)
-	var found struct{ Annotations []control.Annotation }
+	var found struct{ Annotations []tenant.Annotation }
 	require.NoError(n.t, json.Unmarshal([]byte(a.body), &found))
 	for _, x := range found.Annotations {
 		out = append(out, x.Text)
@@ -91,7 +92,7 @@ func TestAnnotationsAreOfTheirTenant(t *testing.T) {
 	n := newNotes(t)
 	a := n.ask("acme write", http.MethodPost, "", `{"text":" firmware 7.2 ","tags":["deploy","eu"]}`)
 	require.Equal(t, 200, a.status, a.body)
-	var added control.Annotation
+	var added tenant.Annotation
 	require.NoError(t, json.Unmarshal([]byte(a.body), &added))
 	require.Equal(t, "firmware 7.2", added.Text)
 	require.Equal(t, noon.UnixMilli(), added.Time, "now")
@@ -128,10 +129,10 @@ func TestAnnotationsAreOfTheirTenant(t *testing.T) {
 // A long list says in a header, too, what it has cost: a browser reads no trailers.
 func TestCostOfManyAnnotations(t *testing.T) {
 	n := newNotes(t)
-	all := control.NewAnnotations(n.docs, n.docs, func(string) control.Erasures { return nil })
-	text := strings.Repeat("x", control.MaxAnnotationText)
+	all := tenant.NewAnnotations(n.docs, n.docs, func(string) erasure.List { return nil })
+	text := strings.Repeat("x", tenant.MaxAnnotationText)
 	for range 130 {
-		_, err := all.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli(), Text: text}, 0)
+		_, err := all.Add(t.Context(), "acme", tenant.Annotation{Time: noon.UnixMilli(), Text: text}, 0)
 		require.NoError(t, err)
 	}
 	a := n.ask("acme read", http.MethodGet, "", "")
@@ -173,8 +174,8 @@ func TestAnnotationsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 400, form.status, "a page of another origin can send it without being asked")
 
-	n.docs.Fault = func(string, string, string) *controltest.Fault {
-		return &controltest.Fault{Err: errors.New("secret: away")}
+	n.docs.Fault = func(string, string, string) *storetest.Fault {
+		return &storetest.Fault{Err: errors.New("secret: away")}
 	}
 	a = n.ask("acme write", http.MethodPost, "", `{"text":"x"}`)
 	require.Equal(t, 503, a.status)

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -41,7 +41,7 @@ type Config struct {
 	Operators string      // address of the page of operators that /api/v1/tenant names; empty: none
 	Sequence  string      // metric that has the numbers of devices' messages; empty: none
 	// Annotations of tenants; nil leaves /api/v1/annotations out.
-	Annotations  *control.Annotations
+	Annotations  *tenant.Annotations
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes

@@ -11,7 +11,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/store"
 	"binnacle/internal/text/duration"
 	"binnacle/query"
 )
@@ -81,7 +81,7 @@ var errOldProtocol = errors.New("all formats but json need HTTP/1.1: " +
 	"HTTP/1.1")
 
 // DamagedDetail says for a client why a tenant has no answers.
-func DamagedDetail(err *control.DamagedError) string {
+func DamagedDetail(err *store.DamagedError) string {
 	return fmt.Sprintf("the %s document %q, which the tenant's answers depend on, is damaged: the operator has to mend it",
 		err.Kind, err.ID)
 }
@@ -97,7 +97,7 @@ func problemOf(err error) *problem {
 	var timeout *query.TimeoutError
 	var quota *query.QuotaError
 	var unmet *annotationError
-	var damaged *control.DamagedError
+	var damaged *store.DamagedError
 	switch {
 	case errors.As(err, &unmet):
 		return &problem{Status: unmet.status, Detail: unmet.detail}

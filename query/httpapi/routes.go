@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 )
 
 // route is an endpoint: openapi.json describes it.
@@ -28,14 +28,14 @@ func (to route) allows(method string, caller access.Caller) error {
 		if !mayWrite(caller) {
 			return denied("write: it needs the scope write or admin")
 		}
-	case !caller.May(control.ScopeRead):
+	case !caller.May(tenant.ScopeRead):
 		return denied("read")
 	}
 	return nil
 }
 
 // mayWrite reports whether a caller may change what users of a tenant keep.
-func mayWrite(c access.Caller) bool { return c.May(control.ScopeWrite) || c.May(control.ScopeAdmin) }
+func mayWrite(c access.Caller) bool { return c.May(tenant.ScopeWrite) || c.May(tenant.ScopeAdmin) }
 
 var (
 	aggregatesParameters = []string{"device", "metric", "from", "to", "step", "align", "tz", "closed", "aggregate", "by",

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -13,9 +13,9 @@ import (
 )
 
 // set changes acme, and has the querier know it.
-func (s server) set(t *testing.T, change control.Change) {
+func (s server) set(t *testing.T, change tenant.Change) {
 	t.Helper()
-	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+	require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 	_, err := s.world.Directory.Refresh(context.Background())
 	require.NoError(t, err)
 }
@@ -25,13 +25,13 @@ func TestProfileOfTenant(t *testing.T) {
 	s := newServer(t, func(*query.Config, *httpapi.Config) {})
 	s.fill()
 	s.world.Tenant("globex")
-	for _, x := range []control.Setting{{Name: "display-name", Value: "Acme Freight"},
+	for _, x := range []tenant.Setting{{Name: "display-name", Value: "Acme Freight"},
 		{Name: "contact", Value: "fleet@acme.example"}} {
 		changes, err := x.Changes(noon)
 		require.NoError(t, err)
 		s.set(t, changes[0])
 	}
-	tags, err := control.TagChanges(map[string]string{"plan": "gold"})
+	tags, err := tenant.TagChanges(map[string]string{"plan": "gold"})
 	require.NoError(t, err)
 	s.set(t, tags[0])
 	require.JSONEq(t, `{"tenant":"acme","known":true,"limits":{},"display_name":"Acme Freight",
@@ -48,7 +48,7 @@ func TestSuspendedTenantIsRefused(t *testing.T) {
 	})
 	s.fill()
 	s.world.Tenant("globex")
-	suspend, err := control.SuspendChange(" the contract has ended ", noon)
+	suspend, err := tenant.SuspendChange(" the contract has ended ", noon)
 	require.NoError(t, err)
 	s.set(t, suspend)
 	const why = `tenant acme is suspended since 2026-11-20T12:00:00Z: the contract has ended`
@@ -66,10 +66,10 @@ func TestSuspendedTenantIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, http.StatusForbidden, other.status, path)
 	}
-	s.set(t, control.ResumeChange())
+	s.set(t, tenant.ResumeChange())
 	require.Equal(t, http.StatusOK, s.get(t, "/api/v1/devices").status)
 	require.NotContains(t, s.get(t, "/api/v1/tenant").body, "suspended")
 
-	_, err = control.SuspendChange(" ", noon)
+	_, err = tenant.SuspendChange(" ", noon)
 	require.ErrorContains(t, err, "1 to 200 bytes")
 }

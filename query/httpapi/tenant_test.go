@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -14,7 +14,7 @@ import (
 // A credential learns its tenant's name, what bounds it, and where devices publish where the service says that.
 func TestTenant(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
-		q.Limits = control.QueryLimits{Rate: 50, Samples: control.Unbounded}
+		q.Limits = tenant.QueryLimits{Rate: 50, Samples: tenant.Unbounded}
 		c.Publish = &httpapi.Publishing{Kafka: "127.0.0.1:9092", Topic: "telemetry"}
 	})
 	s.fill()

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
@@ -73,7 +73,7 @@ func newGrowing(t testing.TB, c chance) *growing {
 
 // tag gives a device tags, of which some replace earlier ones.
 func (g *growing) tag(d int) {
-	g.cold.world.Catalog.AddPage("acme", controltest.Entry(fmt.Sprintf("m%d", d),
+	g.cold.world.Catalog.AddPage("acme", storetest.Entry(fmt.Sprintf("m%d", d),
 		map[string]string{"fleet": fmt.Sprint(g.IntN(3)), "site": pick(g.chance, "hall", "yard")}))
 }
 
@@ -158,7 +158,7 @@ func (g *growing) disturb() {
 	}
 	if !g.copies && g.IntN(200) == 0 {
 		g.copies = true
-		streams := control.NewStreams(w.Documents)
+		streams := stream.NewStreams(w.Documents)
 		_, err := streams.Find(g.t.Context(), "cluster", querytest.Topic, 1)
 		require.NoError(g.t, err)
 		number, err := streams.CopiedStream(g.t.Context(), "other", 1)
@@ -490,7 +490,7 @@ func TestRefreshAsksDuringCopies(t *testing.T) {
 	r := newRefreshed(t, false)
 	r.ask(0)
 	require.Zero(t, r.ask(10*time.Second))
-	_, err := control.NewStreams(r.warm.world.Documents).CopiedStream(t.Context(), "other", 1)
+	_, err := stream.NewStreams(r.warm.world.Documents).CopiedStream(t.Context(), "other", 1)
 	require.NoError(t, err)
 	require.Positive(t, r.ask(10*time.Second))
 	require.Positive(t, r.ask(10*time.Second))

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -162,7 +162,7 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if err != nil {
 		return err
 	}
-	if !caller.May(control.ScopeRead) {
+	if !caller.May(tenant.ScopeRead) {
 		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 	}
 	if err := httpapi.CheckSuspended(a.cfg.Querier, caller.Tenant); err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
@@ -109,9 +109,9 @@ func TestLookback(t *testing.T) {
 	require.Contains(t, string(r.Data), `"2"`)
 	r = s.ask(t, "/api/v1/query", "query", "count(temp)", "lookback_delta", "121")
 	require.Contains(t, string(r.Data), `"3"`)
-	lookback, err := control.LookbackChange(121 * time.Second)
+	lookback, err := tenant.LookbackChange(121 * time.Second)
 	require.NoError(t, err)
-	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", lookback))
+	require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", lookback))
 	_, err = s.world.Directory.Refresh(t.Context())
 	require.NoError(t, err)
 	r = s.ask(t, "/api/v1/query", "query", "count(temp)")
@@ -242,8 +242,8 @@ func TestStoreFailures(t *testing.T) {
 	require.Equal(t, "execution", r.ErrorType)
 	require.Contains(t, r.Error, "memory")
 	broken := newServer(t, nil)
-	broken.world.Catalog.Fault = func(string, string, string) *controltest.Fault {
-		return &controltest.Fault{Err: errors.New("secret detail")}
+	broken.world.Catalog.Fault = func(string, string, string) *storetest.Fault {
+		return &storetest.Fault{Err: errors.New("secret detail")}
 	}
 	for _, path := range []string{"/api/v1/query", "/api/v1/series", "/api/v1/label/site/values"} {
 		r = broken.ask(t, path, "query", "temp", "match[]", "temp")
@@ -290,24 +290,24 @@ func TestQueryTakesOneTurn(t *testing.T) {
 
 // Every endpoint answers for the tenant of the credential, whatever a request names.
 func TestCredentialIsForItsTenant(t *testing.T) {
-	var tokens *control.Tokens
+	var tokens *tenant.Tokens
 	s := newServer(t, func(_ *query.Config, c *prom.Config) {
-		gate, err := access.New(access.Config{Now: c.Now, Tokens: func(ctx context.Context) ([]control.Token, error) {
+		gate, err := access.New(access.Config{Now: c.Now, Tokens: func(ctx context.Context) ([]tenant.Token, error) {
 			return tokens.List(ctx)
 		}})
 		require.NoError(t, err)
 		c.Gate = gate
 	})
-	tokens = control.NewTokens(s.world.Documents)
+	tokens = tenant.NewTokens(s.world.Documents)
 	s.fill(t)
-	token := func(tenant string, scope control.Scope) http.Header {
-		secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope},
+	token := func(name string, scope tenant.Scope) http.Header {
+		secret, _, err := tokens.Add(t.Context(), tenant.Token{Tenant: name, Scopes: []tenant.Scope{scope},
 			Created: noon})
 		require.NoError(t, err)
 		return http.Header{"Authorization": {"Bearer " + secret}}
 	}
-	mine, theirs, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead),
-		token("acme", control.ScopeWrite)
+	mine, theirs, writer := token("acme", tenant.ScopeRead), token("globex", tenant.ScopeRead),
+		token("acme", tenant.ScopeWrite)
 	for _, path := range []string{"query", "query_range", "labels", "label/device/values", "label/__name__/values",
 		"series", "metadata"} {
 		ask := func(h http.Header) response {

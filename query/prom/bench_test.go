@@ -14,8 +14,8 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
@@ -70,7 +70,7 @@ func fleetDay(b *testing.B, devices int) (cold, warm *query.Querier) {
 	docs := make(ready)
 	for d := range devices {
 		device := fmt.Sprintf("truck-%04d", d)
-		w.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"},
+		w.Catalog.AddPage("acme", storetest.Entry(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"},
 			"odometer_total", "velocity"))
 		for hour := range 24 {
 			key := placement.Key(device, day, uint32(hour))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
@@ -40,7 +40,7 @@ func TestCatalogListsEqualReadings(t *testing.T) {
 			if odd {
 				tags[some("axis", "device", "exported_axis", "spare")] = some("x", "tag")
 			}
-			s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
+			s.world.Catalog.AddPage("acme", storetest.Entry(device, tags))
 			of := []string{"temp", "n"}[:1+c.IntN(2)]
 			labelled := c.IntN(2) == 0
 			var records []querytest.Record
@@ -154,7 +154,7 @@ func TestCatalogListsIncludeFormerLabels(t *testing.T) {
 	data, source = ask("label/axis/values", "match[]", "n") // it never came with a label
 	require.JSONEq(t, `[]`, data)
 	require.NotEqual(t, none, source)
-	e := controltest.Entry("m1", nil)
+	e := storetest.Entry("m1", nil)
 	for i := range catalog.MaxLabelValues {
 		e.Labels = append(e.Labels, telemetry.Label{Name: "axis", Value: fmt.Sprintf("a%03d", i)})
 	}
@@ -174,7 +174,7 @@ func TestTextMetricsAreNotListed(t *testing.T) {
 		for _, p := range s.world.Catalog.All("acme") {
 			require.NoError(t, s.world.Catalog.Delete(t.Context(), "acme", p.ID))
 		}
-		e := controltest.Entry("m1", map[string]string{"site": "hall"}, "temp")
+		e := storetest.Entry("m1", map[string]string{"site": "hall"}, "temp")
 		e.First, e.Last = noon.Add(-time.Minute).UnixMilli(), noon.Add(-time.Minute).UnixMilli()
 		if lacks {
 			e.Labels = []telemetry.Label{catalog.Partial}
@@ -199,7 +199,7 @@ func TestSeriesFromTheCatalog(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MemoryBytes = 4000 })
 	s.world.Chunk(record(1, "m1", noon.Add(-time.Hour), nil, float("temp", 1), float("n", 1),
 		telemetry.Field{Metric: "note", Value: telemetry.TextValue("hot")}))
-	s.world.Catalog.AddPage("acme", controltest.Entry("m1", map[string]string{"site": "hall"}))
+	s.world.Catalog.AddPage("acme", storetest.Entry("m1", map[string]string{"site": "hall"}))
 	r := s.ask(t, "/api/v1/series", "match[]", `{site="hall"}`)
 	require.JSONEq(t, `[{"__name__":"n","device":"m1","site":"hall"},{"__name__":"temp","device":"m1","site":"hall"}]`,
 		string(r.Data))
@@ -218,7 +218,7 @@ func TestLimitedSeriesAreTheFirst(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, p *prom.Config) { p.MemoryBytes = 1200 << 10 })
 	for d := range 6000 {
 		device, tags := fmt.Sprintf("d%05d", d*7919%6000), map[string]string{"site": fmt.Sprint("s", d%3)}
-		e := controltest.Entry(device, tags, "a", "b", "c")
+		e := storetest.Entry(device, tags, "a", "b", "c")
 		e.First, e.Last = noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
 		s.world.Catalog.AddPage("acme", e)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -50,7 +50,7 @@ func errorOf(err error) *apiError {
 		many     promql.ErrTooManySamples
 		late     *query.NotYetError
 		unknown  *query.UnknownPartitionError
-		damaged  *control.DamagedError
+		damaged  *store.DamagedError
 	)
 	switch {
 	case errors.As(err, &late):

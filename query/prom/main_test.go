@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/prom"
@@ -123,7 +123,7 @@ func float(metric string, f float64) telemetry.Field {
 
 // fill puts a chunk of device m1 and heads of m1 and m2. m1 has tags.
 func (s server) fill(t testing.TB) {
-	s.world.Catalog.AddPage("acme", controltest.Entry("m1",
+	s.world.Catalog.AddPage("acme", storetest.Entry("m1",
 		map[string]string{"site": "hall", "axis": "none", "device": "no", "empty": ""}))
 	s.world.Chunk(
 		record(1, "m1", noon.Add(-4*time.Minute), nil, float("temp", 20)),

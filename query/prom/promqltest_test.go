@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
@@ -210,10 +210,10 @@ func newRollupStorage(t testing.TB) storage.Storage {
 	stored := storetest.NewRollups(t)
 	s := suiteStorageOf(t, stored)
 	stored.Now = func() time.Time { return s.world.Now }
-	tenant := s.world.Tenant("acme")
+	acme := s.world.Tenant("acme")
 	batches := 0
 	w, err := rollups.New(rollups.Config{
-		Chunks: s.world.Store, Rollups: stored, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+		Chunks: s.world.Store, Rollups: stored, Tenants: func() []tenant.Tenant { return []tenant.Tenant{acme} },
 		Now: stored.Now, Sleep: func(context.Context, time.Duration) error { return nil },
 		Name: func() string { batches++; return fmt.Sprintf("b%d", batches) },
 	})

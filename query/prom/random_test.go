@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query/querytest"
 
@@ -85,7 +85,7 @@ func (c chance) readings(t testing.TB, s server, end time.Time) {
 		if d == 3 {
 			tags = map[string]string{"axis": "y", "__unit__": "km"}
 		}
-		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
+		s.world.Catalog.AddPage("acme", storetest.Entry(device, tags))
 		records := c.device(device, &position, end)
 		var stored []querytest.Record
 		for _, r := range records {

@@ -15,10 +15,11 @@ import (
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
@@ -38,7 +39,7 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 	for d := range 5 {
 		device := fmt.Sprintf("m%d", d)
 		tags := map[string]string{"site": pick(c, "hall", "yard"), "fleet": fmt.Sprint(d % 2)}
-		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
+		s.world.Catalog.AddPage("acme", storetest.Entry(device, tags))
 		records := c.device(device, &position, end)
 		all = append(all, records...)
 		if r := records[c.IntN(len(records))]; c.IntN(2) == 0 {
@@ -118,11 +119,11 @@ func (c chance) history(t testing.TB, s server, end time.Time) {
 
 // writer makes rollups of the world, by the world's clock.
 func (c chance) writer(t testing.TB, s server) *rollups.Writer {
-	tenant, batches := s.world.Tenant("acme"), 0
+	known, batches := s.world.Tenant("acme"), 0
 	month := sharding.Month.Of(telemetry.DayOf(noon.UnixMilli()))
 	s.world.Rollups.CreateContainer(sharding.RollupsContainer(sharding.Container("", month)))
 	w, err := rollups.New(rollups.Config{
-		Chunks: s.world.Store, Rollups: s.world.Rollups, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+		Chunks: s.world.Store, Rollups: s.world.Rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{known} },
 		Hold: pick(c, 0, time.Minute, 40*time.Minute), Now: func() time.Time { return s.world.Now },
 		Sleep: func(context.Context, time.Duration) error { return nil },
 		Name:  func() string { batches++; return fmt.Sprintf("b%d", batches) },
@@ -193,10 +194,10 @@ func TestRollupsEqualChunks(t *testing.T) {
 		end := pick(c, noon, noon.Truncate(24*time.Hour).Add(40*time.Minute))
 		c.history(t, s, end)
 		if c.IntN(3) == 0 { // then some devices show less than others, of what rollups have of both
-			change, err := control.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"),
+			change, err := tenant.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"),
 				s.world.Now.Add(-2*time.Hour))
 			require.NoError(t, err)
-			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+			require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 			_, err = s.world.Directory.Refresh(t.Context())
 			require.NoError(t, err)
 		}
@@ -502,7 +503,7 @@ func TestFewDevicesAreReadFromChunks(t *testing.T) {
 		if d < 4 {
 			site = "roof"
 		}
-		s.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"site": site}))
+		s.world.Catalog.AddPage("acme", storetest.Entry(device, map[string]string{"site": site}))
 		s.world.Chunk(record(int64(d), device, noon.Add(-time.Hour), nil, float("temp", float64(d))))
 	}
 	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
@@ -536,7 +537,7 @@ func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
 	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
 	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
 		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
-		Limits: control.QueryLimits{Samples: 20}, Now: func() time.Time { return s.world.Now }})
+		Limits: tenant.QueryLimits{Samples: 20}, Now: func() time.Time { return s.world.Now }})
 	require.NoError(t, err)
 	var found []string
 	_, err = with.Series(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
@@ -602,9 +603,9 @@ func TestRollupsHideDevices(t *testing.T) {
 	require.NoError(t, err)
 	for i, retention := range []string{"", "m1=1h", "default=1h,m2=forever"} {
 		if retention != "" {
-			change, err := control.RetentionChange(retention, s.world.Now.Add(time.Duration(2*i-6)*time.Hour))
+			change, err := tenant.RetentionChange(retention, s.world.Now.Add(time.Duration(2*i-6)*time.Hour))
 			require.NoError(t, err)
-			require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
+			require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 		}
 		_, err := s.world.Directory.Refresh(t.Context())
 		require.NoError(t, err)

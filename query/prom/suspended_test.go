@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -16,9 +16,9 @@ func TestSuspendedTenantIsRefused(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill(t)
 	s.world.Tenant("globex")
-	suspend, err := control.SuspendChange("the contract has ended", noon)
+	suspend, err := tenant.SuspendChange("the contract has ended", noon)
 	require.NoError(t, err)
-	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", suspend))
+	require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", suspend))
 	_, err = s.world.Directory.Refresh(context.Background())
 	require.NoError(t, err)
 	for _, path := range []string{"query", "query_range", "labels", "label/site/values", "series", "metadata", "read",

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/query/httpapi"
 	"binnacle/query/querytest"
@@ -179,7 +179,7 @@ func publish(t *testing.T, s server, lines []string) {
 	}
 	var open []querytest.Record
 	for device, all := range chains {
-		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags[device]))
+		s.world.Catalog.AddPage("acme", storetest.Entry(device, tags[device]))
 		stored := len(all) * 2 / 3
 		for part := range slices.Chunk(all[:stored], 700) {
 			s.world.Chunk(part...)

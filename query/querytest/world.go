@@ -15,10 +15,10 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,11 +29,11 @@ const Topic = "telemetry"
 // World is everything that a query reads from. Now may be set between calls.
 type World struct {
 	Now       time.Time
-	Documents *controltest.Documents
+	Documents *storetest.Documents
 	Directory *control.Directory
 	Store     *storetest.Memory
 	Rollups   *storetest.Rollups
-	Catalog   *controltest.Catalog
+	Catalog   *storetest.Catalog
 	Heads     *Heads
 	Log       *Log
 
@@ -55,8 +55,8 @@ type Record struct {
 // New makes an empty world.
 func New(t testing.TB, now time.Time) *World {
 	w := &World{
-		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Rollups: storetest.NewRollups(t),
-		Catalog: controltest.NewCatalog(t), Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
+		Now: now, Documents: storetest.NewDocuments(t), Store: storetest.NewMemory(t), Rollups: storetest.NewRollups(t),
+		Catalog: storetest.NewCatalog(t), Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
 	w.Store.Now = func() time.Time { return w.Now }
 	w.Rollups.Now = w.Store.Now
@@ -69,7 +69,7 @@ func New(t testing.TB, now time.Time) *World {
 }
 
 // Tenant registers a tenant and returns it, with a placement as of now.
-func (w *World) Tenant(name string) control.Tenant {
+func (w *World) Tenant(name string) tenant.Tenant {
 	w.t.Helper()
 	v, err := w.Directory.Register(context.Background(), name)
 	require.NoError(w.t, err)

@@ -28,7 +28,7 @@ var backwardCeilings = map[string]int{
 	"ingest/decode":         13,
 	"ingest/worker":         14,
 	"internal/catalog":      25,
-	"internal/control":      17,
+	"internal/control":      16,
 	"internal/cosmos":       18,
 	"internal/heat/heatlog": 17,
 	"internal/kafka":        15,
@@ -36,6 +36,7 @@ var backwardCeilings = map[string]int{
 	"internal/lab/loadtest": 14,
 	"internal/provision":    12,
 	"internal/rollups":      14,
+	"internal/tenant":       27,
 	"query/httpapi":         17,
 	"query/prom":            19,
 }

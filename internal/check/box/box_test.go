@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // options say what run is made.
@@ -44,7 +45,7 @@ type profile struct {
 	journalEvery time.Duration
 	catalogEvery time.Duration
 	feedEvery    time.Duration
-	limits       control.IngestLimits
+	limits       tenant.IngestLimits
 }
 
 // box is one run.

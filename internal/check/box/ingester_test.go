@@ -7,7 +7,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
+	"binnacle/internal/stream"
 )
 
 // slot is an ingester's place: an ordinal, which one process has as a rule, and two where one is believed to be dead.
@@ -52,7 +52,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 		}
 	}
 	stores := ingest.Stores{Chunks: chunks{a}, Directory: a.directory(run), Catalog: pages{a},
-		Streams: control.NewStreams(documents{a}), DeadLetters: ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(letters))}
+		Streams: stream.NewStreams(documents{a}), DeadLetters: ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(letters))}
 	var err error
 	in, err = ingest.New(cfg, stores)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/sharding"
@@ -15,8 +14,8 @@ import (
 
 // What an actor sees of the store: the fakes of the contracts, asked when the seed says so.
 type (
-	documents struct{ a *actor } // control.Documents and control.Feed
-	pages     struct{ a *actor } // control.Catalog
+	documents struct{ a *actor } // store.Documents and store.Feed
+	pages     struct{ a *actor } // store.Catalog
 	chunks    struct{ a *actor } // store.Writer, Reader, Deleter, Replacer, HeaderReader
 	rollups   struct{ a *actor } // store.RollupWriter
 )
@@ -40,26 +39,26 @@ func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.C
 	return found, err
 }
 
-// Create implements control.Documents.
-func (d documents) Create(ctx context.Context, doc control.Document) (string, error) {
+// Create implements store.Documents.
+func (d documents) Create(ctx context.Context, doc store.Document) (string, error) {
 	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID, isWrite: true},
 		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Create(ctx, doc) })
 }
 
-// Replace implements control.Documents.
-func (d documents) Replace(ctx context.Context, doc control.Document) (string, error) {
+// Replace implements store.Documents.
+func (d documents) Replace(ctx context.Context, doc store.Document) (string, error) {
 	return answer(ctx, d.a, &call{kind: "replace", what: doc.Kind + "/" + doc.ID, isWrite: true},
 		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Replace(ctx, doc) })
 }
 
 // found is a document, or that there is none.
 type found struct {
-	control.Document
+	store.Document
 	ok bool
 }
 
-// Read implements control.Documents.
-func (d documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
+// Read implements store.Documents.
+func (d documents) Read(ctx context.Context, kind, id string) (store.Document, bool, error) {
 	f, err := answer(ctx, d.a, &call{kind: "read", what: kind + "/" + id}, func(ctx context.Context, _ view) (f found,
 		err error) {
 		f.Document, f.ok, err = d.a.b.stores.Docs.Read(ctx, kind, id)
@@ -68,9 +67,9 @@ func (d documents) Read(ctx context.Context, kind, id string) (control.Document,
 	return f.Document, f.ok, err
 }
 
-// List implements control.Documents.
-func (d documents) List(ctx context.Context, kind string) ([]control.Document, error) {
-	return answer(ctx, d.a, &call{kind: "list", what: kind}, func(ctx context.Context, _ view) ([]control.Document,
+// List implements store.Documents.
+func (d documents) List(ctx context.Context, kind string) ([]store.Document, error) {
+	return answer(ctx, d.a, &call{kind: "list", what: kind}, func(ctx context.Context, _ view) ([]store.Document,
 		error) {
 		return d.a.b.stores.Docs.List(ctx, kind)
 	})
@@ -78,12 +77,12 @@ func (d documents) List(ctx context.Context, kind string) ([]control.Document, e
 
 // changes are what a feed answers.
 type changes struct {
-	docs []control.Document
+	docs []store.Document
 	mark string
 }
 
-// Changes implements control.Feed.
-func (d documents) Changes(ctx context.Context, mark string, since time.Time) ([]control.Document, string, error) {
+// Changes implements store.Feed.
+func (d documents) Changes(ctx context.Context, mark string, since time.Time) ([]store.Document, string, error) {
 	c, err := answer(ctx, d.a, &call{kind: "changes", what: "since " + mark}, func(ctx context.Context, _ view) (c changes,
 		err error) {
 		c.docs, c.mark, err = d.a.b.stores.Docs.Changes(ctx, mark, since)
@@ -95,7 +94,7 @@ func (d documents) Changes(ctx context.Context, mark string, since time.Time) ([
 // nothing is the answer of a write.
 type nothing struct{}
 
-// Create implements control.Catalog.
+// Create implements store.Catalog.
 func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error {
 	_, err := answer(ctx, p.a, &call{kind: "create", what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
@@ -104,10 +103,10 @@ func (p pages) Create(ctx context.Context, tenant, id string, doc []byte) error 
 	return err
 }
 
-// Pages implements control.Catalog.
-func (p pages) Pages(ctx context.Context, tenant string, since int64) ([]control.PageInfo, error) {
+// Pages implements store.Catalog.
+func (p pages) Pages(ctx context.Context, tenant string, since int64) ([]store.PageInfo, error) {
 	return answer(ctx, p.a, &call{kind: "pages", what: fmt.Sprintf("%s since %d", tenant, since)},
-		func(ctx context.Context, _ view) ([]control.PageInfo, error) {
+		func(ctx context.Context, _ view) ([]store.PageInfo, error) {
 			return p.a.b.stores.Catalog.Pages(ctx, tenant, since)
 		})
 }
@@ -118,7 +117,7 @@ type page struct {
 	doc []byte
 }
 
-// Read implements control.Catalog.
+// Read implements store.Catalog.
 func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error {
 	all, err := answer(ctx, p.a, &call{kind: "read", what: fmt.Sprintf("%d pages of %s", len(ids), tenant)},
 		func(ctx context.Context, _ view) (all []page, err error) {
@@ -136,7 +135,7 @@ func (p pages) Read(ctx context.Context, tenant string, ids []string, yield func
 	return err
 }
 
-// Delete implements control.Catalog.
+// Delete implements store.Catalog.
 func (p pages) Delete(ctx context.Context, tenant, id string) error {
 	_, err := answer(ctx, p.a, &call{kind: "delete", what: "page " + tenant + "/" + id, isWrite: true},
 		func(ctx context.Context, _ view) (nothing, error) {
@@ -279,9 +278,9 @@ func (b *box) hookStores() {
 }
 
 var (
-	_ control.Catalog    = pages{}
-	_ control.Documents  = documents{}
-	_ control.Feed       = documents{}
+	_ store.Catalog      = pages{}
+	_ store.Documents    = documents{}
+	_ store.Feed         = documents{}
 	_ store.Writer       = chunks{}
 	_ store.Reader       = chunks{}
 	_ store.Replacer     = chunks{}

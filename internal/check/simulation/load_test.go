@@ -66,7 +66,7 @@ func newWaves(devices int, random *rand.Rand) (w waves) {
 func charge(bytes float64) float64 { return 7 + 6.1*min(2, bytes/targetSize) }
 
 // tenant is what one tenant asks for.
-type tenant struct {
+type simulated struct {
 	writes, queries float64 // mean RU/s on the first day
 	growth          float64 // a day
 	phase           float64 // of its day, in days
@@ -77,7 +77,7 @@ type tenant struct {
 }
 
 // scale returns by what factor a tenant's load is above its mean of the first day, at a minute.
-func (t *tenant) scale(m int) float64 {
+func (t *simulated) scale(m int) float64 {
 	if m < t.from || m >= t.to {
 		return 0
 	}
@@ -90,7 +90,7 @@ func (t *tenant) scale(m int) float64 {
 }
 
 // asks returns how a tenant's queries are spread over days and weeks, with a mean of about 1.
-func (t *tenant) asks(m int) float64 {
+func (t *simulated) asks(m int) float64 {
 	days := float64(m) / dayMinutes
 	week := 1.1
 	if int(days)%7 >= 5 {
@@ -109,7 +109,7 @@ const (
 
 // fleet is the load of one run.
 type fleet struct {
-	tenants [tenants]tenant
+	tenants [tenants]simulated
 	days    [7]waves
 	noise   [noises]float64
 	// The tenant that moves has its own containers from one day to another.
@@ -132,7 +132,7 @@ func newFleet(random *rand.Rand) *fleet {
 	queries := 100 * math.Exp(random.Float64()*math.Log(20))
 	for i := range f.tenants {
 		part := []float64{0.35, 0.2, 0.15, 0.05, 0.1, 0.15}[i]
-		f.tenants[i] = tenant{writes: writes * part, queries: queries * part, growth: 0.0015 * random.Float64(),
+		f.tenants[i] = simulated{writes: writes * part, queries: queries * part, growth: 0.0015 * random.Float64(),
 			phase: random.Float64() / 4, to: years * dayMinutes}
 	}
 	at := func(from, to int) int { return (from + random.IntN(to-from)) * dayMinutes }

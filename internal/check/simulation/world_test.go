@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -74,14 +75,14 @@ func placement(i int, later ...sharding.Epoch) *sharding.Placement {
 }
 
 // tenant returns what is stored about a tenant. Epochs are stored two days ahead.
-func (w *world) tenant(i int) control.Tenant {
+func (w *world) tenant(i int) tenant.Tenant {
 	p := w.shared[i]
 	if day := w.minute / dayMinutes; i == moving && day >= w.back-2 {
 		p = w.places[2]
 	} else if i == moving && day >= w.own-2 {
 		p = w.places[1]
 	}
-	return control.Tenant{Name: p.Tenant(), Retention: w.retention[i], Placement: p, Created: begin}
+	return tenant.Tenant{Name: p.Tenant(), Retention: w.retention[i], Placement: p, Created: begin}
 }
 
 func (w *world) fault(format string, args ...any) {
@@ -200,7 +201,7 @@ func (w *world) newDay() {
 }
 
 // checkDay has a day vanish when its retention is over, and reports what is missing before that, or there after.
-func (w *world) checkDay(i, d int, t *control.Tenant) {
+func (w *world) checkDay(i, d int, t *tenant.Tenant) {
 	x := &w.days[i][d]
 	if x.in == nil {
 		return
@@ -258,7 +259,7 @@ func (w *world) startLate() {
 // store has a part of a tenant's day stored now.
 func (w *world) store(i, d int, gb float64, in *container) {
 	of := telemetry.DayOf(begin.UnixMilli()) + telemetry.Day(d)
-	x, t := &w.days[i][d], control.Tenant{Retention: w.retention[i]}
+	x, t := &w.days[i][d], tenant.Tenant{Retention: w.retention[i]}
 	x.gb, x.in = x.gb+gb, in
 	x.until = max(x.until, w.now.UnixMilli()+1000*int64(t.TTL(of, w.now.UnixMilli())))
 	in.gb += gb

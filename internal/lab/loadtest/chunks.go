@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/sharding"
@@ -220,7 +221,7 @@ func (a *account) ingest(ctx context.Context, cfg worker.Config, stores ingest.S
 	if _, err := dir.Refresh(ctx); err != nil {
 		return nil, nil, err
 	}
-	streams := control.NewStreams(docs)
+	streams := stream.NewStreams(docs)
 	stream, err := streams.Find(ctx, "loadtest", topic, 1)
 	if err != nil {
 		return nil, nil, err

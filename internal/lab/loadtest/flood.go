@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/tenant"
 )
 
 // Flood is the scenario flood: one partition of the log that a loud tenant shares with neighbours, as one ingester
@@ -81,15 +81,15 @@ type FloodResult struct {
 }
 
 // limits returns what tenants may take in a case.
-func (f Flood) limits(of string) control.IngestLimits {
-	l := control.IngestLimits{Readings: control.Limit(f.Limit), Burst: control.Period(floodBurst.Seconds())}
+func (f Flood) limits(of string) tenant.IngestLimits {
+	l := tenant.IngestLimits{Readings: tenant.Limit(f.Limit), Burst: tenant.Period(floodBurst.Seconds())}
 	switch of {
 	case floodDelay:
-		l.OnExcess = control.Delay
+		l.OnExcess = tenant.Delay
 	case floodRefuse:
-		l.OnExcess = control.Refuse
+		l.OnExcess = tenant.Refuse
 	default:
-		return control.IngestLimits{}
+		return tenant.IngestLimits{}
 	}
 	return l
 }

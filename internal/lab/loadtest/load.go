@@ -14,18 +14,18 @@ const metrics = 10
 
 // load is the readings of the fleet, in the order in which they are published. It is the same for every layout.
 type load struct {
-	streams []*stream
+	streams []*truckStream
 	next    int // number of the next reading
 
 	// turn is the stream with the next reading; nil: not found yet.
-	turn *stream
+	turn *truckStream
 	at   time.Time
 }
 
 func newLoad(cfg Config, s Scenario) *load { return &load{streams: s.streams(cfg)} }
 
 // stream is the readings of some trucks: they report in turn, evenly spread over the interval.
-type stream struct {
+type truckStream struct {
 	from     time.Time
 	interval time.Duration
 	// trucks lists the trucks in the order of their turns.
@@ -46,8 +46,8 @@ type warp struct {
 }
 
 // newStream returns the stream of the trucks of turns; tenant and device of a turn are the scenario's.
-func newStream(cfg Config, s Scenario, turns []int) *stream {
-	out := &stream{from: cfg.starts(), interval: cfg.Interval}
+func newStream(cfg Config, s Scenario, turns []int) *truckStream {
+	out := &truckStream{from: cfg.starts(), interval: cfg.Interval}
 	known := map[int]*fleet.Truck{}
 	for _, turn := range turns {
 		i := s.deviceOf(turn)
@@ -61,13 +61,13 @@ func newStream(cfg Config, s Scenario, turns []int) *stream {
 }
 
 // turn returns when the truck of a reading has its turn.
-func (s *stream) turn(n int) time.Duration {
+func (s *truckStream) turn(n int) time.Duration {
 	of := len(s.trucks)
 	return time.Duration(n/of)*s.interval + time.Duration(n%of)*s.interval/time.Duration(of)
 }
 
 // due returns when a reading is published.
-func (s *stream) due(n int) time.Time {
+func (s *truckStream) due(n int) time.Time {
 	turn := s.turn(n)
 	for i := len(s.warps) - 1; i >= 0; i-- {
 		if w := s.warps[i]; turn >= w.turn {
@@ -79,12 +79,12 @@ func (s *stream) due(n int) time.Time {
 }
 
 // before returns how many readings are published before an instant.
-func (s *stream) before(at time.Time) int {
+func (s *truckStream) before(at time.Time) int {
 	return sort.Search(1<<32, func(n int) bool { return !s.due(n).Before(at) })
 }
 
 // current returns the stream that has the next reading, and when that is published.
-func (l *load) current() (next *stream, due time.Time) {
+func (l *load) current() (next *truckStream, due time.Time) {
 	if l.turn != nil {
 		return l.turn, l.at
 	}
@@ -154,7 +154,7 @@ func (l *load) measure() (telemetry.Reading, time.Time) {
 }
 
 // step passes the next reading, and returns its truck, its time and when it is published.
-func (l *load) step() (s *stream, truck int, at, due time.Time) {
+func (l *load) step() (s *truckStream, truck int, at, due time.Time) {
 	s, due = l.current()
 	truck, at = s.next%len(s.trucks), due
 	if s.late {

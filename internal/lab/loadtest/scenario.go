@@ -94,7 +94,7 @@ func (c Config) outcome(s Scenario, results []Result) Outcome {
 }
 
 // streams returns the readings of the scenario.
-func (s Scenario) streams(cfg Config) []*stream {
+func (s Scenario) streams(cfg Config) []*truckStream {
 	var turns, others []int
 	for turn := range cfg.Devices {
 		if s == Reconnect && s.tenantOf(turn) == largestTenant || s == Explodes && turn >= cfg.Devices/explodingFrom {
@@ -112,15 +112,15 @@ func (s Scenario) streams(cfg Config) []*stream {
 		back.late = true
 		back.warps = []warp{{away, event, int64(until-away) / int64(time.Second), int64(until-event) / int64(time.Second)},
 			{until, until, 1, 1}}
-		return []*stream{live, back}
+		return []*truckStream{live, back}
 	case Explodes:
-		return append([]*stream{live}, joining(cfg, s, others)...)
+		return append([]*truckStream{live}, joining(cfg, s, others)...)
 	}
-	return []*stream{live}
+	return []*truckStream{live}
 }
 
 // joining returns the streams of devices that join step by step, more each time.
-func joining(cfg Config, s Scenario, turns []int) (out []*stream) {
+func joining(cfg Config, s Scenario, turns []int) (out []*truckStream) {
 	const steps = explodingDays * explodingSteps
 	whole, joined := math.Pow(explodes, explodingDays)-1, 0
 	for step := range steps {

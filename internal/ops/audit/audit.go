@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/progress"
 	"binnacle/sharding"
@@ -22,7 +23,7 @@ type Stores struct {
 	Containers interface {
 		List(ctx context.Context) ([]string, error)
 	}
-	Documents control.Documents
+	Documents store.Documents
 }
 
 // auditor is one audit.
@@ -33,7 +34,7 @@ type auditor struct {
 	report      func(Finding) error
 
 	snapshot   *control.Snapshot
-	streams    []control.Stream
+	streams    []stream.Stream
 	containers []string
 	pacer      retry.RUPacer
 	// all is the chains of all days, while the log must still be read.
@@ -102,7 +103,7 @@ func (a *auditor) readControl(ctx context.Context) (err error) {
 			return d
 		}
 	}
-	a.streams, err = control.NewStreams(a.stores.Documents).All(ctx)
+	a.streams, err = stream.NewStreams(a.stores.Documents).All(ctx)
 	return err
 }
 

@@ -12,9 +12,10 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
 	"binnacle/internal/ops/audit"
+	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
@@ -37,7 +38,7 @@ func (c containers) List(context.Context) ([]string, error) { return c, nil }
 type rig struct {
 	t      *testing.T
 	memory *storetest.Memory
-	docs   control.Documents
+	docs   store.Documents
 	places map[string]*sharding.Placement
 }
 
@@ -45,10 +46,10 @@ func newRig(t *testing.T, seed uint64) *rig { return newRigOf(t, seed, "cluster"
 
 // newRigOf returns a rig with a stream of a cluster.
 func newRigOf(t *testing.T, seed uint64, cluster string) *rig {
-	r := &rig{t: t, memory: storetest.NewMemory(t, month, next), docs: controltest.NewDocuments(t),
+	r := &rig{t: t, memory: storetest.NewMemory(t, month, next), docs: storetest.NewDocuments(t),
 		places: make(map[string]*sharding.Placement)}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
-	_, err := control.NewStreams(r.docs).Find(t.Context(), cluster, "telemetry", 4)
+	_, err := stream.NewStreams(r.docs).Find(t.Context(), cluster, "telemetry", 4)
 	require.NoError(t, err)
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -309,7 +310,7 @@ func TestTenantRegisteredMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		known, _ := view.Tenant("initech")
 		r.places["initech"] = known.Placement
-		s, err := control.NewStreams(r.docs).Find(t.Context(), "cluster", "another", 4)
+		s, err := stream.NewStreams(r.docs).Find(t.Context(), "cluster", "another", 4)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.Number)
 		r.create("initech", "new", chunk.Header{ID: chunk.ID{Day: today, Stream: 1}, First: 1, Through: 2, After: -1})

@@ -8,8 +8,9 @@ import (
 	"sort"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/progress"
 )
@@ -86,7 +87,7 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 	if err != nil {
 		return err
 	}
-	lives := control.Incarnations(l.streams, cluster, l.topic.Name())
+	lives := stream.Incarnations(l.streams, cluster, l.topic.Name())
 	for _, id := range partitions {
 		p := partitionLog{id: id, committed: -1}
 		if at, ok := committed[id]; ok {
@@ -102,7 +103,7 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 			p.committed = max(p.committed, committed[id].Offset)
 		}
 		if len(lives) > 0 {
-			now, _, _, err := control.NewStreams(l.stores.Documents).OfStreams(ctx, lives, len(partitions), int32(id))
+			now, _, _, err := stream.NewStreams(l.stores.Documents).OfStreams(ctx, lives, len(partitions), int32(id))
 			if err != nil {
 				return err
 			}
@@ -319,7 +320,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 
 // isErased reports whether an order of erasure covers an offset of a chain.
 func (l *topicAudit) isErased(c chain, offset int64) bool {
-	at := control.ErasurePartition{Stream: c.stream, Partition: c.partition}
+	at := erasure.Partition{Stream: c.stream, Partition: c.partition}
 	return l.snapshot.Erasures(c.tenant).Through(c.device, c.day, at) >= offset
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/ops/audit"
@@ -163,10 +163,10 @@ func TestLogAuditOfErasedReadings(t *testing.T) {
 	doc, err := chunk.EncodeErased(h, []chunk.Erased{{Order: "o", Rows: 2, Digest: "d"}})
 	require.NoError(t, err)
 	r.memory.Damage(good[0].Key, good[0].ID, doc)
-	orders := control.NewErasureOrders(r.docs, time.Now)
-	o, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "l1", To: control.EveryDay})
+	orders := erasure.NewOrders(r.docs, time.Now)
+	o, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "l1", To: erasure.EveryDay})
 	require.NoError(t, err)
-	require.NoError(t, orders.Acknowledge(t.Context(), o.ID, []control.ErasurePosition{{Stream: 1, Through: 6}}))
+	require.NoError(t, orders.Acknowledge(t.Context(), o.ID, []erasure.Position{{Stream: 1, Through: 6}}))
 	found, _ := r.audit(log)
 	require.Len(t, found, 1, "%v", found)
 	require.Equal(t, audit.Lost, found[0].Kind)

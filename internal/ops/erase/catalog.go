@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
+	"binnacle/internal/erasure"
+	"binnacle/internal/store"
 )
 
 // forgottenPerPage is how many devices a page forgets at most: 400 KB.
@@ -21,10 +23,10 @@ const unknownFor = time.Minute
 // and entries from ingesters that do not know the order yet. It comes before the order is acknowledged: from then on
 // ingesters write the entries of the devices again, with a time behind that of the page that forgets. The role
 // provision merges the pages that have them, without them.
-func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) error {
+func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 	devices := []string{o.Device}
 	if o.Device == "" {
-		copied, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: pages}).Get(ctx, o.Tenant, time.Time{})
+		copied, err := catalogcache.New(catalogcache.Config{Catalog: pages}).Get(ctx, o.Tenant, time.Time{})
 		if err != nil {
 			return err
 		}
@@ -40,7 +42,7 @@ func Forget(ctx context.Context, pages control.Catalog, o *control.Erasure) erro
 		if err != nil {
 			return err
 		}
-		if err := pages.Create(ctx, o.Tenant, id, doc); err != nil && !errors.Is(err, control.ErrExists) {
+		if err := pages.Create(ctx, o.Tenant, id, doc); err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("have the catalog of %s forget: %w", o.Tenant, err)
 		}
 	}

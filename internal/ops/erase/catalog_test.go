@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,11 +18,11 @@ func TestAnnotationsOfErasedTenant(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	w := newWorldAt(t, func() time.Time { return now }, 1e8)
 	notes := w.notes()
-	for _, tenant := range []string{"acme", "globex"} {
-		_, err := notes.Add(t.Context(), tenant, control.Annotation{Text: "before", Time: 1, Made: now.UnixMilli()}, 0)
+	for _, name := range []string{"acme", "globex"} {
+		_, err := notes.Add(t.Context(), name, tenant.Annotation{Text: "before", Time: 1, Made: now.UnixMilli()}, 0)
 		require.NoError(t, err)
 	}
-	sweep := func(o *control.Erasure) {
+	sweep := func(o *erasure.Order) {
 		s := erase.NewSweeper(erase.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.now, Orders: w.orders,
 			Snapshot: w.directory.Refresh, By: "test", RUs: 1e9, Annotations: notes})
 		for n := 0; w.orderOf(o).ClearedAt().IsZero(); n++ {
@@ -38,10 +39,10 @@ func TestAnnotationsOfErasedTenant(t *testing.T) {
 		}
 		return out
 	}
-	sweep(w.order(control.Erasure{Tenant: "acme", Device: "m1", To: control.EveryDay}, 50))
+	sweep(w.order(erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay}, 50))
 	require.Equal(t, []string{"before"}, stored("acme"))
-	whole := w.order(control.Erasure{Tenant: "acme", To: control.EveryDay}, 50)
-	_, err := notes.Add(t.Context(), "acme", control.Annotation{Text: "after", Time: 1,
+	whole := w.order(erasure.Order{Tenant: "acme", To: erasure.EveryDay}, 50)
+	_, err := notes.Add(t.Context(), "acme", tenant.Annotation{Text: "after", Time: 1,
 		Made: now.Add(2 * time.Minute).UnixMilli()}, 0)
 	require.NoError(t, err)
 	sweep(whole)
@@ -52,16 +53,16 @@ func TestAnnotationsOfErasedTenant(t *testing.T) {
 // Rule E-R10: what the catalog has of an erased device goes, also what an ingester writes that does not know the order
 // yet; what one writes that knows it stays, and so do other devices.
 func TestCatalogForgetsUntilIngestersKnow(t *testing.T) {
-	pages := controltest.NewCatalog(t)
+	pages := storetest.NewCatalog(t)
 	told := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	write := func(told time.Time, metric string) {
 		id, doc, err := catalog.Encode(catalog.Page{Updated: told.UnixMilli(), Entries: []catalog.Entry{
-			controltest.Entry("m1", nil, metric), controltest.Entry("m2", nil, metric)}})
+			storetest.Entry("m1", nil, metric), storetest.Entry("m2", nil, metric)}})
 		require.NoError(t, err)
 		require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
 	}
 	write(told, "before")
-	o := &control.Erasure{Tenant: "acme", Device: "m1", To: control.EveryDay, At: told.Add(time.Hour)}
+	o := &erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay, At: told.Add(time.Hour)}
 	require.NoError(t, erase.Forget(t.Context(), pages, o))
 	write(o.At.Add(8*time.Second), "meanwhile")
 	_, known := pages.Entry("acme", "m1")

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 
 	"github.com/go-jose/go-jose/v4"
@@ -36,14 +36,14 @@ type Certificate struct {
 
 	Given time.Time `json:"given"`
 	// Hidden is the time from which on no query answers the erased readings.
-	Hidden    time.Time                 `json:"hidden"`
-	Swept     time.Time                 `json:"swept"`
-	Cleared   time.Time                 `json:"cleared"`
-	Positions []control.ErasurePosition `json:"positions"`
+	Hidden    time.Time          `json:"hidden"`
+	Swept     time.Time          `json:"swept"`
+	Cleared   time.Time          `json:"cleared"`
+	Positions []erasure.Position `json:"positions"`
 
-	Chunks  []control.SweptPlace   `json:"chunks"`
-	Rollups []control.ClearedPlace `json:"rollups"`
-	Remains []Remains              `json:"remains"`
+	Chunks  []erasure.Swept   `json:"chunks"`
+	Rollups []erasure.Cleared `json:"rollups"`
+	Remains []Remains         `json:"remains"`
 }
 
 // Remains is a place that an order does not erase.
@@ -57,7 +57,7 @@ type Remains struct {
 var ErrNotCleared = errors.New("the erasure has not ended")
 
 // NewCertificate returns the certificate of an order. It fails until the order is cleared.
-func NewCertificate(o *control.Erasure, account string, remains []Remains) (*Certificate, error) {
+func NewCertificate(o *erasure.Order, account string, remains []Remains) (*Certificate, error) {
 	if o.ClearedAt().IsZero() {
 		return nil, fmt.Errorf("%w: the certificate of %s follows when it is cleared, %s after it was swept",
 			ErrNotCleared, o.ID, ClearAfter)
@@ -70,8 +70,8 @@ func NewCertificate(o *control.Erasure, account string, remains []Remains) (*Cer
 }
 
 // order returns the order as the certificate states it.
-func (c *Certificate) order() *control.Erasure {
-	o := &control.Erasure{ID: c.Order, Tenant: c.Tenant, Device: c.Device, From: c.From, To: c.To, By: c.By, At: c.Given}
+func (c *Certificate) order() *erasure.Order {
+	o := &erasure.Order{ID: c.Order, Tenant: c.Tenant, Device: c.Device, From: c.From, To: c.To, By: c.By, At: c.Given}
 	return o.Acknowledged(c.Positions)
 }
 

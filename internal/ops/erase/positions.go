@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
+	"binnacle/internal/stream"
 )
 
 // Log is the cluster that readings are published to.
@@ -23,7 +24,7 @@ const everyOffset = 1<<53 - 1
 
 // Positions returns the positions of an order that is announced (rule E-R1): the last offset of every partition and
 // stream. Everything is covered in logs that are gone, in streams of gone clusters, and in copied streams.
-func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...string) ([]control.ErasurePosition,
+func Positions(ctx context.Context, streams *stream.Streams, log Log, gone ...string) ([]erasure.Position,
 	error) {
 	cluster, err := log.ClusterID(ctx)
 	if err != nil {
@@ -33,7 +34,7 @@ func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...s
 	if err != nil {
 		return nil, err
 	}
-	var out []control.ErasurePosition
+	var out []erasure.Position
 	done := make(map[[2]string]bool)
 	for _, s := range all {
 		name := [2]string{s.Cluster, s.Topic}
@@ -47,7 +48,7 @@ func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...s
 				"publishes there can't be seen from here. Connect to it, or give --gone-cluster %[2]s if it is gone",
 				s.Topic, s.Cluster, cluster)
 		}
-		of := topicStreams{streams: streams, all: control.Incarnations(all, s.Cluster, s.Topic)}
+		of := topicStreams{streams: streams, all: stream.Incarnations(all, s.Cluster, s.Topic)}
 		if !isGone {
 			if of.ends, err = log.LogEnds(ctx, s.Topic); err != nil {
 				return nil, err
@@ -64,14 +65,14 @@ func Positions(ctx context.Context, streams *control.Streams, log Log, gone ...s
 
 // topicStreams are the streams of a topic, the newest first, and where its partitions end.
 type topicStreams struct {
-	streams *control.Streams
-	all     []control.Stream
+	streams *stream.Streams
+	all     []stream.Stream
 	ends    map[int32]int64
 }
 
 // positions returns the positions in each stream. The stream that a partition is read as, and any newer one, end
 // where the log does; the log of an older one is gone.
-func (t *topicStreams) positions(ctx context.Context) (out []control.ErasurePosition, err error) {
+func (t *topicStreams) positions(ctx context.Context) (out []erasure.Position, err error) {
 	partitions := slices.Sorted(maps.Keys(t.ends))
 	live := make([]uint32, len(partitions))
 	for i, p := range partitions {
@@ -83,7 +84,7 @@ func (t *topicStreams) positions(ctx context.Context) (out []control.ErasurePosi
 	}
 	for _, s := range t.all {
 		if !slices.ContainsFunc(live, func(n uint32) bool { return s.Number >= n }) {
-			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: control.EveryPartition, Through: everyOffset})
+			out = append(out, erasure.Position{Stream: s.Number, Partition: erasure.EveryPartition, Through: everyOffset})
 			continue
 		}
 		for i, p := range partitions {
@@ -91,7 +92,7 @@ func (t *topicStreams) positions(ctx context.Context) (out []control.ErasurePosi
 			if s.Number < live[i] {
 				through = everyOffset
 			}
-			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: p, Through: through})
+			out = append(out, erasure.Position{Stream: s.Number, Partition: p, Through: through})
 		}
 	}
 	return out, nil

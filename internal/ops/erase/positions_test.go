@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,8 +24,8 @@ func (c cluster) LogEnds(_ context.Context, topic string) (map[int32]int64, erro
 // An order covers each log up to its end, and all of the logs that are gone: of topics, of partitions that are read as
 // another stream by now, and of clusters that the operator names.
 func TestPositionsOfStreams(t *testing.T) {
-	docs := controltest.NewDocuments(t)
-	streams, ctx := control.NewStreams(docs), t.Context()
+	docs := storetest.NewDocuments(t)
+	streams, ctx := stream.NewStreams(docs), t.Context()
 	first, err := streams.Find(ctx, "c1", "telemetry", 2)
 	require.NoError(t, err)
 	gone, err := streams.Find(ctx, "c1", "old", 2)
@@ -35,21 +36,21 @@ func TestPositionsOfStreams(t *testing.T) {
 		stream    uint32
 		partition int32
 	}{{first.Number, 0}, {first.Number, 1}, {second.Number, 1}} { // partition 1 is read as the second
-		require.NoError(t, streams.Advance(ctx, m.stream, m.partition, control.Mark{Offset: 3}))
+		require.NoError(t, streams.Advance(ctx, m.stream, m.partition, stream.Mark{Offset: 3}))
 	}
 	log := cluster{"telemetry": {0: 10, 1: 20}}
 	all := int64(1<<53 - 1)
-	want := []control.ErasurePosition{
+	want := []erasure.Position{
 		{Stream: second.Number, Partition: 0, Through: 9}, {Stream: second.Number, Partition: 1, Through: 19},
 		{Stream: first.Number, Partition: 0, Through: 9}, {Stream: first.Number, Partition: 1, Through: all},
-		{Stream: gone.Number, Partition: control.EveryPartition, Through: all},
+		{Stream: gone.Number, Partition: erasure.EveryPartition, Through: all},
 	}
 	got, err := erase.Positions(ctx, streams, log)
 	require.NoError(t, err)
 	require.ElementsMatch(t, want, got)
-	o := (&control.Erasure{}).Acknowledged(got)
+	o := (&erasure.Order{}).Acknowledged(got)
 	require.EqualValues(t, all, o.Through(gone.Number, 7))
-	_, known := o.Position(control.ErasurePartition{Stream: first.Number, Partition: 2})
+	_, known := o.Position(erasure.Partition{Stream: first.Number, Partition: 2})
 	require.False(t, known, "a partition that the topic gets later")
 
 	other, err := streams.Find(ctx, "c2", "telemetry", 2)
@@ -59,5 +60,5 @@ func TestPositionsOfStreams(t *testing.T) {
 	got, err = erase.Positions(ctx, streams, log, "c2")
 	require.NoError(t, err)
 	require.ElementsMatch(t,
-		append(want, control.ErasurePosition{Stream: other.Number, Partition: control.EveryPartition, Through: all}), got)
+		append(want, erasure.Position{Stream: other.Number, Partition: erasure.EveryPartition, Through: all}), got)
 }

@@ -8,16 +8,18 @@ import (
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
 // clearing takes rollups away that may show what an order erases (rule E-R10). All that it knows is in the store.
 type clearing struct {
 	*Sweeper
-	order  *control.Erasure
-	tenant control.Tenant
+	order  *erasure.Order
+	tenant tenant.Tenant
 	before int64 // s since 1970 UTC: documents that were stored earlier may be of erased chunks
 	*clearState
 }
@@ -99,7 +101,7 @@ func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part tele
 }
 
 // manifestNames returns the devices that a manifest names and an order is about.
-func manifestNames(m *rollup.Manifest, order *control.Erasure) (out []string) {
+func manifestNames(m *rollup.Manifest, order *erasure.Order) (out []string) {
 	add := func(device string) {
 		if order.Matches(device, m.Day) {
 			out = append(out, device)

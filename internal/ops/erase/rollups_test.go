@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -35,8 +36,8 @@ func (w *world) targets() (out []rollups.Target) {
 
 func (w *world) rollupWriter() *rollups.Writer {
 	writer, err := rollups.New(rollups.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.now, Hold: time.Minute,
-		Tenants: func() []control.Tenant { return nil }, Sleep: func(context.Context, time.Duration) error { return nil },
-		Erasures: func(ctx context.Context, tenant string) (control.Erasures, error) {
+		Tenants: func() []tenant.Tenant { return nil }, Sleep: func(context.Context, time.Duration) error { return nil },
+		Erasures: func(ctx context.Context, tenant string) (erasure.List, error) {
 			v, err := w.directory.Refresh(ctx)
 			if err != nil {
 				return nil, err
@@ -95,7 +96,7 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 			of, before := w.shown()
 			require.Equal(t, map[string][]telemetry.Day{"m0": every, "m1": every, "m2": every}, of)
 
-			o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay, To: firstDay + 2}, 50)
+			o := w.order(erasure.Order{Tenant: "acme", Device: "m1", From: firstDay, To: firstDay + 2}, 50)
 			s := w.sweeper()
 			require.NoError(t, s.Round(t.Context()))
 			w.create("acme", "m1", header(firstDay, 4, 50)) // it reports again
@@ -133,7 +134,7 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 }
 
 // orderOf returns an order as it is stored now.
-func (w *world) orderOf(o *control.Erasure) *control.Erasure {
+func (w *world) orderOf(o *erasure.Order) *erasure.Order {
 	v, err := w.directory.Refresh(w.t.Context())
 	require.NoError(w.t, err)
 	for x := range v.AllErasures() {
@@ -165,7 +166,7 @@ func TestSlowRoundStoresNothingErased(t *testing.T) {
 					if creates++; creates != slow/2+1 {
 						return nil
 					}
-					o := w.order(control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 1}, 50)
+					o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1}, 50)
 					for w.orderOf(o).ClearedAt().IsZero() {
 						now = now.Add(20 * time.Second)
 						require.NoError(t, s.Round(t.Context()))
@@ -216,7 +217,7 @@ func TestRemainsOfBatchAreTakenAway(t *testing.T) {
 	w.rollups.Fault = nil
 	_, documents := w.shown()
 	require.NotEmpty(t, documents)
-	o := w.order(control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + days}, 50)
+	o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + days}, 50)
 	for s := w.sweeper(); w.orderOf(o).ClearedAt().IsZero(); now = now.Add(20 * time.Second) {
 		require.NoError(t, s.Round(t.Context()))
 	}

@@ -15,9 +15,11 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -37,19 +39,19 @@ const progressEvery = 10 * time.Second
 // sweep is the sweep of one order. All that it knows is in the chunks: it may die anywhere, and two may run.
 type sweep struct {
 	*Sweeper
-	order  *control.Erasure
+	order  *erasure.Order
 	survey bool // nothing is changed, and what would be erased is counted
-	tenant control.Tenant
+	tenant tenant.Tenant
 	places map[sharding.Key]*place
 
-	progress control.SweepProgress
+	progress erasure.Progress
 	// stored is when progress was stored.
 	stored time.Time
 }
 
 // place is what is found under a first-level key, when nothing is left to be done there.
 type place struct {
-	control.SweptPlace
+	erasure.Swept
 	digests []string
 }
 
@@ -61,7 +63,7 @@ func (p *place) digest() string {
 }
 
 // note counts what a chunk says that an order has erased.
-func (p *place) note(f *found, order *control.Erasure) {
+func (p *place) note(f *found, order *erasure.Order) {
 	if f.IsFence() {
 		p.Fences++
 	}
@@ -84,11 +86,11 @@ type found struct {
 type chainOf struct {
 	device    string
 	day       telemetry.Day
-	partition control.ErasurePartition
+	partition erasure.Partition
 }
 
 // run sweeps all places of the order, and returns what they have then.
-func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPlace, error) {
+func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]erasure.Swept, error) {
 	days := telemetry.Range{From: s.order.From.Start(), To: s.order.To.Start()}
 	containers := slices.Sorted(slices.Values(v.ContainersOf(s.order.Tenant, days)))
 	s.progress.Of = len(containers)
@@ -104,12 +106,12 @@ func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]control.SweptPl
 		s.progress.Containers = i + 1
 		s.storeProgress(ctx)
 	}
-	var out []control.SweptPlace
+	var out []erasure.Swept
 	for _, p := range s.places {
 		p.Digest = p.digest()
-		out = append(out, p.SweptPlace)
+		out = append(out, p.Swept)
 	}
-	slices.SortFunc(out, func(a, b control.SweptPlace) int {
+	slices.SortFunc(out, func(a, b erasure.Swept) int {
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
 	})
 	return out, nil
@@ -219,7 +221,7 @@ func parse(doc []byte) (*found, error) {
 }
 
 func (f *found) chain() chainOf {
-	return chainOf{f.Device, f.ID.Day, control.ErasurePartition{Stream: f.ID.Stream, Partition: f.ID.Partition}}
+	return chainOf{f.Device, f.ID.Day, erasure.Partition{Stream: f.ID.Stream, Partition: f.ID.Partition}}
 }
 
 // through returns the last offset that the order covers in the chain of a chunk, -1 for none.
@@ -310,7 +312,7 @@ func (s *sweep) count(chunks []*found) {
 func (s *sweep) placeOf(f *found) *place {
 	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
 	if s.places[key] == nil {
-		s.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
+		s.places[key] = &place{Swept: erasure.Swept{Container: key.Container, TenantShard: key.TenantShard}}
 	}
 	return s.places[key]
 }

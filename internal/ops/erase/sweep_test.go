@@ -14,7 +14,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -46,9 +46,9 @@ type world struct {
 	rollups   *storetest.Rollups
 	now       func() time.Time
 	ttl       int // of chunks; 0: as their header says
-	docs      *controltest.Documents
+	docs      *storetest.Documents
 	directory *control.Directory
-	orders    *control.ErasureOrders
+	orders    *erasure.Orders
 	places    map[string]*sharding.Placement
 }
 
@@ -57,12 +57,12 @@ func newWorld(t *testing.T) *world { return newWorldAt(t, time.Now, 0) }
 // newWorldAt makes a world with a clock of its own, and chunks that live for ttl seconds.
 func newWorldAt(t *testing.T, now func() time.Time, ttl int) *world {
 	w := &world{ttl: ttl, t: t, memory: storetest.NewMemory(t, container), now: now,
-		rollups: storetest.NewRollups(t, "rollups-2026-11"), docs: controltest.NewDocuments(t),
+		rollups: storetest.NewRollups(t, "rollups-2026-11"), docs: storetest.NewDocuments(t),
 		places: make(map[string]*sharding.Placement)}
 	w.memory.Now = func() time.Time { return w.now() }
 	w.rollups.Now = w.memory.Now
 	w.directory = control.NewDirectory(control.DirectoryConfig{Documents: w.docs})
-	w.orders = control.NewErasureOrders(w.docs, w.memory.Now)
+	w.orders = erasure.NewOrders(w.docs, w.memory.Now)
 	require.NoError(t, w.directory.AskMonth(t.Context(), container))
 	for _, tenant := range []string{"acme", "globex"} {
 		v, err := w.directory.Register(t.Context(), tenant)
@@ -111,12 +111,12 @@ func (w *world) sendTo(key sharding.Key, h chunk.Header) error {
 }
 
 // order announces and acknowledges an order up to an offset of partition 0, and of others.
-func (w *world) order(o control.Erasure, through int64, others ...int32) *control.Erasure {
+func (w *world) order(o erasure.Order, through int64, others ...int32) *erasure.Order {
 	announced, err := w.orders.Announce(w.t.Context(), o)
 	require.NoError(w.t, err)
-	positions := []control.ErasurePosition{{Stream: 1, Partition: 0, Through: through}}
+	positions := []erasure.Position{{Stream: 1, Partition: 0, Through: through}}
 	for _, p := range others {
-		positions = append(positions, control.ErasurePosition{Stream: 1, Partition: p, Through: through})
+		positions = append(positions, erasure.Position{Stream: 1, Partition: p, Through: through})
 	}
 	require.NoError(w.t, w.orders.Acknowledge(w.t.Context(), announced.ID, positions))
 	return announced
@@ -139,7 +139,7 @@ func (w *world) chunks(tenant, device string) map[string]*chunk.Chunk {
 }
 
 // requireSwept requires that nothing of an order is stored, and all else as it was made.
-func (w *world) requireSwept(o *control.Erasure, through int64) {
+func (w *world) requireSwept(o *erasure.Order, through int64) {
 	w.t.Helper()
 	for _, tenant := range []string{"acme", "globex"} {
 		for d := range devices {
@@ -165,7 +165,7 @@ func (w *world) requireSwept(o *control.Erasure, through int64) {
 func TestSweepErasesDeviceAndClosesItsChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 6, By: "jane"}, 50)
+		o := w.order(erasure.Order{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 6, By: "jane"}, 50)
 		time.Sleep(100 * time.Second)
 		s := w.sweeper()
 		require.NoError(t, s.Round(t.Context()))
@@ -180,7 +180,7 @@ func TestSweepErasesDeviceAndClosesItsChains(t *testing.T) {
 		require.ErrorIs(t, w.send("acme", "m1", header(firstDay+1, 3, 29)), store.ErrExists)
 		w.create("acme", "m1", header(firstDay+1, 4, 50))
 
-		_, found, err := w.docs.Read(t.Context(), control.KindErasure, o.ID+".swept")
+		_, found, err := w.docs.Read(t.Context(), erasure.Kind, o.ID+".swept")
 		require.NoError(t, err)
 		require.False(t, found, "a worker may not know the order")
 		w.create("acme", "m1", header(firstDay+4, 0, -1)) // the first of a chain that had none
@@ -205,8 +205,8 @@ func TestSweepStoresItsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		require.NoError(t, w.directory.AskMonth(t.Context(), "chunks-2026-12"))
-		o := w.order(control.Erasure{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 40, By: "jane"}, 50)
-		progress := func() *control.SweepProgress {
+		o := w.order(erasure.Order{Tenant: "acme", Device: "m1", From: firstDay + 1, To: firstDay + 40, By: "jane"}, 50)
+		progress := func() *erasure.Progress {
 			v, err := w.directory.Refresh(t.Context())
 			require.NoError(t, err)
 			return v.Erasures("acme")[0].Progress()
@@ -219,7 +219,7 @@ func TestSweepStoresItsProgress(t *testing.T) {
 			}
 			return nil
 		}
-		s, want := w.sweeper(), control.SweepProgress{Containers: 1, Of: 2, Chunks: 6, Rows: 6}
+		s, want := w.sweeper(), erasure.Progress{Containers: 1, Of: 2, Chunks: 6, Rows: 6}
 		begun := time.Now()
 		require.ErrorContains(t, s.Round(t.Context()), "broken")
 		want.At = begun.UnixMilli()
@@ -239,11 +239,11 @@ func TestSweepStoresItsProgress(t *testing.T) {
 type sweptBody struct {
 	At     int64
 	By     string
-	Places []control.SweptPlace
+	Places []erasure.Swept
 }
 
-func (w *world) swept(o *control.Erasure) (b sweptBody) {
-	d, found, err := w.docs.Read(w.t.Context(), control.KindErasure, o.ID+".swept")
+func (w *world) swept(o *erasure.Order) (b sweptBody) {
+	d, found, err := w.docs.Read(w.t.Context(), erasure.Kind, o.ID+".swept")
 	require.NoError(w.t, err)
 	require.True(w.t, found)
 	require.NoError(w.t, json.Unmarshal(d.Body, &b))
@@ -258,7 +258,7 @@ func TestSweepMayDieAnywhere(t *testing.T) {
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 20))
 			w := newWorld(t)
-			o := control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 2, By: "jane"}
+			o := erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 2, By: "jane"}
 			if random.IntN(2) == 0 {
 				o.Device = "m1"
 			}
@@ -308,10 +308,10 @@ func TestSweepMayDieAnywhere(t *testing.T) {
 func TestSweepMakesAbandonedOrderVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		o, err := w.orders.Announce(context.Background(), control.Erasure{Tenant: "acme", From: firstDay, To: firstDay + 1})
+		o, err := w.orders.Announce(context.Background(), erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, w.sweeper().Round(t.Context()))
-		require.ErrorIs(t, w.orders.Acknowledge(t.Context(), o.ID, nil), control.ErrErasureVoid)
+		require.ErrorIs(t, w.orders.Acknowledge(t.Context(), o.ID, nil), erasure.ErrVoid)
 	})
 }

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -20,7 +22,7 @@ import (
 type Config struct {
 	Chunks  Chunks
 	Rollups store.RollupWriter
-	Orders  *control.ErasureOrders
+	Orders  *erasure.Orders
 	// Snapshot returns a snapshot that is a few seconds old at most.
 	Snapshot func(ctx context.Context) (*control.Snapshot, error)
 	By       string // the process, as the end of a sweep names it
@@ -28,7 +30,7 @@ type Config struct {
 	// catalog is looked at.
 	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
 	// Annotations of tenants. Those of a tenant that is erased as a whole are deleted; nil: none are.
-	Annotations *control.Annotations
+	Annotations *tenant.Annotations
 
 	RUs    float64          // budget a second, 400
 	Every  time.Duration    // between two looks at the orders, 5 s
@@ -100,7 +102,7 @@ func (s *Sweeper) Round(ctx context.Context) error {
 	if err := s.cfg.Orders.CheckClock(); err != nil {
 		return err
 	}
-	orders := slices.SortedFunc(v.AllErasures(), func(a, b *control.Erasure) int { return strings.Compare(a.ID, b.ID) })
+	orders := slices.SortedFunc(v.AllErasures(), func(a, b *erasure.Order) int { return strings.Compare(a.ID, b.ID) })
 	var errs []error
 	for _, o := range orders {
 		_, known := v.Tenant(o.Tenant)
@@ -125,7 +127,7 @@ func (s *Sweeper) Round(ctx context.Context) error {
 }
 
 // Survey returns what an acknowledged order would erase from chunks, and changes nothing.
-func (s *Sweeper) Survey(ctx context.Context, v *control.Snapshot, o *control.Erasure) ([]control.SweptPlace, error) {
+func (s *Sweeper) Survey(ctx context.Context, v *control.Snapshot, o *erasure.Order) ([]erasure.Swept, error) {
 	tenant, known := v.Tenant(o.Tenant)
 	if !known {
 		return nil, fmt.Errorf("tenant %q is not known", o.Tenant)
@@ -134,10 +136,10 @@ func (s *Sweeper) Survey(ctx context.Context, v *control.Snapshot, o *control.Er
 	return w.run(ctx, v)
 }
 
-func (s *Sweeper) isSettled(o *control.Erasure) bool { return s.cfg.Now().Sub(o.At) > SettledAfter }
+func (s *Sweeper) isSettled(o *erasure.Order) bool { return s.cfg.Now().Sub(o.At) > SettledAfter }
 
 // sweep sweeps an order. Where it was settled before, that is the end.
-func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *control.Erasure) error {
+func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
 	tenant, known := v.Tenant(o.Tenant)
 	if !known {
 		return fmt.Errorf("tenant %q is not known", o.Tenant)
@@ -161,7 +163,7 @@ func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *control.Era
 	return s.cfg.Orders.EndSweep(ctx, o.ID, s.cfg.By, places)
 }
 
-func (s *Sweeper) clearing(o *control.Erasure) *clearState {
+func (s *Sweeper) clearing(o *erasure.Order) *clearState {
 	if s.clear[o.ID] == nil {
 		s.clear[o.ID] = &clearState{removed: make(map[store.RollupKey]int)}
 	}
@@ -170,7 +172,7 @@ func (s *Sweeper) clearing(o *control.Erasure) *clearState {
 
 // clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left
 // a while after the end of the sweep, that is stored.
-func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *control.Erasure) error {
+func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
 	tenant, known := v.Tenant(o.Tenant)
 	if !known {
 		return fmt.Errorf("tenant %q is not known", o.Tenant)
@@ -204,11 +206,11 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *contr
 		return nil
 	}
 	s.cfg.Logger.Info("erasure cleared from rollups", "erasure", o.ID, "tenant", o.Tenant)
-	var places []control.ClearedPlace
+	var places []erasure.Cleared
 	for key, n := range state.removed {
-		places = append(places, control.ClearedPlace{Container: key.Container, TenantShard: key.TenantShard, Documents: n})
+		places = append(places, erasure.Cleared{Container: key.Container, TenantShard: key.TenantShard, Documents: n})
 	}
-	slices.SortFunc(places, func(a, b control.ClearedPlace) int {
+	slices.SortFunc(places, func(a, b erasure.Cleared) int {
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
 	})
 	return s.cfg.Orders.EndClearing(ctx, o.ID, s.cfg.By, places)

@@ -14,9 +14,11 @@ import (
 	"binnacle/binning/rollup"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -24,8 +26,8 @@ import (
 type VerifyConfig struct {
 	Chunks      store.Reader
 	Rollups     store.RollupReader
-	Catalog     control.Catalog
-	Annotations *control.Annotations
+	Catalog     store.Catalog
+	Annotations *tenant.Annotations
 	RUs         float64          // budget a second, 400
 	Pause       time.Duration    // before rollups are read again that a round may be storing, 20 s
 	Now         func() time.Time // time.Now
@@ -59,8 +61,8 @@ type Verification struct {
 type verifier struct {
 	VerifyConfig
 	certificate *Certificate
-	order       *control.Erasure
-	tenant      control.Tenant
+	order       *erasure.Order
+	tenant      tenant.Tenant
 	pacer       retry.RUPacer
 	out         Verification
 	// places are the places of chunks without rows.
@@ -84,11 +86,11 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 	if err := v.Damaged(c.Tenant); err != nil {
 		return nil, err
 	}
-	tenant, known := v.Tenant(c.Tenant)
+	t, known := v.Tenant(c.Tenant)
 	if !known {
-		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, control.ErrNoTenant)
+		return nil, fmt.Errorf("tenant %s: %w", c.Tenant, tenant.ErrNoTenant)
 	}
-	w := &verifier{VerifyConfig: cfg, certificate: c, order: c.order(), tenant: tenant,
+	w := &verifier{VerifyConfig: cfg, certificate: c, order: c.order(), tenant: t,
 		pacer:  retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},
 		places: make(map[sharding.Key]*place), out: Verification{Findings: []Finding{}}}
 	w.checkOrder(v)
@@ -139,7 +141,7 @@ func (w *verifier) pay(ctx context.Context) func(rus float64) error {
 // checkOrder finds what the account's order and the certificate do not agree on.
 func (w *verifier) checkOrder(v *control.Snapshot) {
 	all := v.Erasures(w.order.Tenant)
-	i := slices.IndexFunc(all, func(o *control.Erasure) bool { return o.ID == w.order.ID })
+	i := slices.IndexFunc(all, func(o *erasure.Order) bool { return o.ID == w.order.ID })
 	if i < 0 {
 		w.find(document{sharding.Key{}, w.order.ID}, "the account does not have the order: give it again")
 		return
@@ -247,7 +249,7 @@ func idOf(doc []byte) string {
 func (w *verifier) placeOf(f *found) *place {
 	key := sharding.Key{Container: f.Key.Container, TenantShard: f.TenantShard}
 	if w.places[key] == nil {
-		w.places[key] = &place{SweptPlace: control.SweptPlace{Container: key.Container, TenantShard: key.TenantShard}}
+		w.places[key] = &place{Swept: erasure.Swept{Container: key.Container, TenantShard: key.TenantShard}}
 	}
 	return w.places[key]
 }
@@ -350,7 +352,7 @@ func (w *verifier) stale(device string, d *rollup.Document) string {
 
 // compare finds where chunks without rows and the certificate do not agree.
 func (w *verifier) compare() {
-	certified := map[sharding.Key]control.SweptPlace{}
+	certified := map[sharding.Key]erasure.Swept{}
 	for _, p := range w.certificate.Chunks {
 		key := sharding.Key{Container: p.Container, TenantShard: p.TenantShard}
 		certified[key] = p

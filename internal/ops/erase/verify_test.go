@@ -15,11 +15,12 @@ import (
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
@@ -28,8 +29,8 @@ import (
 // erased is a world with rollups and a catalog in which an order about a device is cleared.
 type erased struct {
 	*world
-	pages       *controltest.Catalog
-	order       *control.Erasure
+	pages       *storetest.Catalog
+	order       *erasure.Order
 	certificate *erase.Certificate
 	before      rollupDocuments
 }
@@ -64,12 +65,12 @@ func (w *world) rollupDocuments() rollupDocuments {
 }
 
 // newErased makes a world in which m1 is erased, and reports again on the first day.
-func newErased(t *testing.T, order control.Erasure) *erased {
+func newErased(t *testing.T, order erasure.Order) *erased {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	e := &erased{world: newWorldAt(t, func() time.Time { return now }, 1e8), pages: controltest.NewCatalog(t)}
+	e := &erased{world: newWorldAt(t, func() time.Time { return now }, 1e8), pages: storetest.NewCatalog(t)}
 	e.pages.Now = e.now
 	for d := range devices {
-		e.pages.AddPage("acme", controltest.Entry(device(d), nil, "v"))
+		e.pages.AddPage("acme", storetest.Entry(device(d), nil, "v"))
 	}
 	now = now.Add(time.Hour)
 	e.makeRollups()
@@ -107,17 +108,17 @@ func (e *erased) verify(c *erase.Certificate) *erase.Verification {
 }
 
 // notes are the annotations as they are stored.
-func (w *world) notes() *control.Annotations {
-	return control.NewAnnotations(w.docs, w.docs, func(string) control.Erasures { return nil })
+func (w *world) notes() *tenant.Annotations {
+	return tenant.NewAnnotations(w.docs, w.docs, func(string) erasure.List { return nil })
 }
 
-var wholeDevice = control.Erasure{Device: "m1", To: control.EveryDay}
+var wholeDevice = erasure.Order{Device: "m1", To: erasure.EveryDay}
 
 // A certificate holds for a store that was swept, also if the device reports again; one row, or trace of one, in any
 // place is found.
 func TestVerifyFindsOneRowInEachPlace(t *testing.T) {
-	for name, order := range map[string]control.Erasure{"device": wholeDevice,
-		"days": {Device: "m1", From: firstDay, To: firstDay + 2}, "tenant": {To: control.EveryDay}} {
+	for name, order := range map[string]erasure.Order{"device": wholeDevice,
+		"days": {Device: "m1", From: firstDay, To: firstDay + 2}, "tenant": {To: erasure.EveryDay}} {
 		t.Run(name, func(t *testing.T) {
 			e := newErased(t, order)
 			found := e.verify(e.certificate)
@@ -136,8 +137,8 @@ func TestVerifyFindsOneRowInEachPlace(t *testing.T) {
 			// A chunk, under each key of the tenant.
 			v, err := e.directory.Refresh(t.Context())
 			require.NoError(t, err)
-			tenant, _ := v.Tenant("acme")
-			for _, x := range tenant.Placement.Visits(nil, telemetry.Range{From: firstDay.Start(), To: firstDay.End()}) {
+			known, _ := v.Tenant("acme")
+			for _, x := range known.Placement.Visits(nil, telemetry.Range{From: firstDay.Start(), To: firstDay.End()}) {
 				key := x.Key
 				key.Device = "m1"
 				h := header(firstDay+1, 0, -1)
@@ -180,7 +181,7 @@ func TestVerifyFindsOneRowInEachPlace(t *testing.T) {
 
 			// A page of the catalog.
 			if e.order.IsWhole() {
-				id, doc, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{controltest.Entry("m1", nil, "w")}})
+				id, doc, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{storetest.Entry("m1", nil, "w")}})
 				require.NoError(t, err)
 				require.NoError(t, e.pages.Create(t.Context(), "acme", id, doc))
 				finds("older than the order")
@@ -188,11 +189,11 @@ func TestVerifyFindsOneRowInEachPlace(t *testing.T) {
 			}
 
 			// An annotation, which orders about a whole tenant are about.
-			_, err = e.notes().Add(t.Context(), "acme", control.Annotation{Text: "x", Time: 1, Made: 1}, 0)
+			_, err = e.notes().Add(t.Context(), "acme", tenant.Annotation{Text: "x", Time: 1, Made: 1}, 0)
 			require.NoError(t, err)
 			if order.Device == "" {
 				finds("has 1 annotations of before the order")
-				_, err = e.notes().Remove(t.Context(), "acme", func(control.Annotation) bool { return true })
+				_, err = e.notes().Remove(t.Context(), "acme", func(tenant.Annotation) bool { return true })
 				require.NoError(t, err)
 			}
 			require.Empty(t, e.verify(e.certificate).Findings)
@@ -233,7 +234,7 @@ func TestVerifyComparesOrders(t *testing.T) {
 	c.Chunks[0].Chunks += 3
 	require.Equal(t, 3, e.verify(&c).Expired)
 
-	announced, err := e.orders.Announce(t.Context(), control.Erasure{Tenant: "acme", To: 1})
+	announced, err := e.orders.Announce(t.Context(), erasure.Order{Tenant: "acme", To: 1})
 	require.NoError(t, err)
 	_, err = erase.NewCertificate(announced, "", nil)
 	require.ErrorContains(t, err, "has not ended")

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/control"
+	"binnacle/internal/catalog/catalogcache"
+	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 )
 
 // copyAnnotations stores the source's annotations that the target lacks there, without what orders of erasure hide.
@@ -19,11 +21,11 @@ func (c *Copier) copyAnnotations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := control.NewAnnotations(c.cfg.From.Documents, c.cfg.From.OfTenants, v.from.Erasures).List(ctx, c.cfg.Tenant)
+	all, err := tenant.NewAnnotations(c.cfg.From.Documents, c.cfg.From.OfTenants, v.from.Erasures).List(ctx, c.cfg.Tenant)
 	if err != nil {
 		return err
 	}
-	return control.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
+	return tenant.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
 }
 
 // copyCatalog stores at the target what the source's catalog says of the devices that are copied (rule T6). A page is
@@ -33,7 +35,7 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.cfg.From.Catalog}).Get(ctx, c.cfg.Tenant,
+	known, err := catalogcache.New(catalogcache.Config{Catalog: c.cfg.From.Catalog}).Get(ctx, c.cfg.Tenant,
 		time.Time{})
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 		return err
 	}
 	for _, p := range pages {
-		if err := c.cfg.To.Catalog.Create(ctx, c.cfg.Tenant, p.ID, p.Doc); err != nil && !errors.Is(err, control.ErrExists) {
+		if err := c.cfg.To.Catalog.Create(ctx, c.cfg.Tenant, p.ID, p.Doc); err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("copy the catalog of %s: %w", c.cfg.Tenant, err)
 		}
 	}

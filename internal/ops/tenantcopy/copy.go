@@ -14,9 +14,12 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // Chunks is where chunks are read, and at the target created and replaced.
@@ -28,11 +31,11 @@ type Chunks interface {
 
 // Side is one of the two accounts.
 type Side struct {
-	Documents control.Documents
-	OfTenants control.Documents // documents that tenants write
+	Documents store.Documents
+	OfTenants store.Documents // documents that tenants write
 	Directory *control.Directory
-	Orders    *control.ErasureOrders
-	Catalog   control.Catalog
+	Orders    *erasure.Orders
+	Catalog   store.Catalog
 	Chunks    Chunks
 	Now       func() time.Time // clock of the side's account; Config.Now
 }
@@ -45,7 +48,7 @@ type Config struct {
 	// Days bound event times, from midnight to midnight.
 	Days telemetry.Range
 	// Forget has a catalog forget what an order about all days erases.
-	Forget func(ctx context.Context, pages control.Catalog, o *control.Erasure) error
+	Forget func(ctx context.Context, pages store.Catalog, o *erasure.Order) error
 
 	DryRun   bool             // nothing is changed
 	RUs      float64          // budget a second on each side; 0: none
@@ -105,8 +108,8 @@ type Copier struct {
 type facts struct {
 	at       time.Time
 	from, to *control.Snapshot
-	source   control.Tenant
-	target   control.Tenant
+	source   tenant.Tenant
+	target   tenant.Tenant
 	isThere  bool // the target knows the tenant
 }
 
@@ -194,7 +197,7 @@ func (c *Copier) begin(ctx context.Context) (err error) {
 	from, to := c.cfg.From, c.cfg.To
 	name := control.AccountName
 	if c.cfg.DryRun {
-		name = func(ctx context.Context, docs control.Documents) (string, error) {
+		name = func(ctx context.Context, docs store.Documents) (string, error) {
 			name, _, err := control.KnownAccountName(ctx, docs)
 			return name, err
 		}
@@ -209,31 +212,31 @@ func (c *Copier) begin(ctx context.Context) (err error) {
 	if err := v.Damaged(c.cfg.Tenant); err != nil {
 		return fmt.Errorf("%w: %w", errFinal, err)
 	}
-	tenant, known := v.Tenant(c.cfg.Tenant)
+	t, known := v.Tenant(c.cfg.Tenant)
 	if !known {
-		return fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, control.ErrNoTenant)
+		return fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, tenant.ErrNoTenant)
 	}
-	doc, found, err := from.Documents.Read(ctx, control.KindTenant, c.cfg.Tenant)
+	doc, found, err := from.Documents.Read(ctx, tenant.Kind, c.cfg.Tenant)
 	if err != nil || !found || c.cfg.DryRun {
 		return err
 	}
-	epochs := tenant.Placement.Epochs()
+	epochs := t.Placement.Epochs()
 	_, err = to.Directory.Adopt(ctx, doc, epochs[len(epochs)-1])
 	return err
 }
 
 // mapStreams gives each stream of the source a number at the target, in the order of their numbers.
 func (c *Copier) mapStreams(ctx context.Context) error {
-	to := control.NewStreams(c.cfg.To.Documents)
+	to := stream.NewStreams(c.cfg.To.Documents)
 	if c.cfg.DryRun {
 		all, err := to.All(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.streams = control.CopiedStreams(all, c.account)
+		c.streams = stream.Copied(all, c.account)
 		c.result.Streams = c.streams
 		return err
 	}
-	all, err := control.NewStreams(c.cfg.From.Documents).All(ctx)
+	all, err := stream.NewStreams(c.cfg.From.Documents).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -292,7 +295,7 @@ func (c *Copier) orders(v facts) string {
 
 // isPending reports whether an order is announced on either side.
 func (c *Copier) isPending(v facts) bool {
-	isOpen := func(o *control.Erasure) bool { return !o.IsAcknowledged() }
+	isOpen := func(o *erasure.Order) bool { return !o.IsAcknowledged() }
 	return slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isOpen) ||
 		slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), isOpen)
 }

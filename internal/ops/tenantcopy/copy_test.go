@@ -14,12 +14,14 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
-	"binnacle/internal/control/controltest"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query"
 	"binnacle/query/querytest"
 
@@ -77,7 +79,7 @@ func newPair(t *testing.T) *pair {
 }
 
 func (p *pair) stream(w *querytest.World, topic string) uint32 {
-	s, err := control.NewStreams(w.Documents).Find(p.t.Context(), "c1", topic, 1)
+	s, err := stream.NewStreams(w.Documents).Find(p.t.Context(), "c1", topic, 1)
 	require.NoError(p.t, err)
 	return s.Number
 }
@@ -105,7 +107,7 @@ func (p *pair) chunk(w *querytest.World, r reading) {
 
 func (p *pair) side(w *querytest.World) tenantcopy.Side {
 	return tenantcopy.Side{Documents: w.Documents, OfTenants: w.Documents,
-		Orders:    control.NewErasureOrders(w.Documents, p.now),
+		Orders:    erasure.NewOrders(w.Documents, p.now),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: p.now}),
 		Catalog:   w.Catalog, Chunks: w.Store}
 }
@@ -153,16 +155,16 @@ func (p *pair) requireEqual(r tenantcopy.Result) {
 }
 
 // order gives an order that covers both streams of an account up to an offset.
-func (p *pair) annotations(w *querytest.World) *control.Annotations {
-	return control.NewAnnotations(w.Documents, w.Documents, func(string) control.Erasures { return nil })
+func (p *pair) annotations(w *querytest.World) *tenant.Annotations {
+	return tenant.NewAnnotations(w.Documents, w.Documents, func(string) erasure.List { return nil })
 }
 
-func (p *pair) order(w *querytest.World, o control.Erasure, through int64) *control.Erasure {
+func (p *pair) order(w *querytest.World, o erasure.Order, through int64) *erasure.Order {
 	orders := p.side(w).Orders
 	o.Tenant = "acme"
 	given, err := orders.Announce(context.Background(), o)
 	require.NoError(p.t, err)
-	require.NoError(p.t, orders.Acknowledge(context.Background(), given.ID, []control.ErasurePosition{
+	require.NoError(p.t, orders.Acknowledge(context.Background(), given.ID, []erasure.Position{
 		{Stream: 1, Through: through}, {Stream: 2, Through: through}}))
 	return given
 }
@@ -189,10 +191,10 @@ func TestCopyEqualsSource(t *testing.T) {
 
 		notes, theirs := p.annotations(p.from), p.annotations(p.to)
 		for i, text := range []string{"new firmware", "a storm"} {
-			_, err := notes.Add(t.Context(), "acme", control.Annotation{Time: noon.UnixMilli() + int64(i), Text: text}, 0)
+			_, err := notes.Add(t.Context(), "acme", tenant.Annotation{Time: noon.UnixMilli() + int64(i), Text: text}, 0)
 			require.NoError(t, err)
 		}
-		_, err := theirs.Add(t.Context(), "acme", control.Annotation{Time: 1, Text: "the target's own"}, 0)
+		_, err := theirs.Add(t.Context(), "acme", tenant.Annotation{Time: 1, Text: "the target's own"}, 0)
 		require.NoError(t, err)
 		before := p.to.Store.Documents()
 		p.copy(p.config())
@@ -226,9 +228,9 @@ func TestCopyOfADeviceAndDays(t *testing.T) {
 func TestDryRunOfACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		for _, docs := range []*controltest.Documents{p.from.Documents, p.to.Documents} {
-			docs.Fault = func(op, _, id string) *controltest.Fault {
-				if op == controltest.OpCreate || op == controltest.OpReplace {
+		for _, docs := range []*storetest.Documents{p.from.Documents, p.to.Documents} {
+			docs.Fault = func(op, _, id string) *storetest.Fault {
+				if op == storetest.OpCreate || op == storetest.OpReplace {
 					t.Errorf("%s %s in a dry run", op, id)
 				}
 				return nil
@@ -301,8 +303,8 @@ func (p *pair) failAt(s step) *atomic.Int64 {
 		return &storetest.Fault{Applied: s.applied, Err: errors.New("no answer")}
 	}
 	for _, w := range []*querytest.World{p.from, p.to} {
-		w.Documents.Fault = func(string, string, string) *controltest.Fault { return next() }
-		w.Catalog.Fault = func(string, string, string) *controltest.Fault { return next() }
+		w.Documents.Fault = func(string, string, string) *storetest.Fault { return next() }
+		w.Catalog.Fault = func(string, string, string) *storetest.Fault { return next() }
 		w.Store.Fault = func(storetest.Op) *storetest.Fault { return next() }
 	}
 	return n
@@ -318,7 +320,7 @@ func smallPair(t *testing.T) *pair {
 		p.chunk(p.from, reading{1, 0, 19, n, 1})
 		p.chunk(p.from, reading{2, 1, 19, n, 1})
 	}
-	p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 9)
+	p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 9)
 	return p
 }
 
@@ -366,7 +368,7 @@ func (p *pair) requireOrder(at int) {
 	orders := v.Erasures("acme")
 	require.Len(p.t, orders, 1, "request %d", at)
 	require.Equal(p.t, noon, orders[0].At)
-	require.Equal(p.t, []control.ErasurePosition{{Stream: 1, Partition: control.EveryPartition, Through: -1},
+	require.Equal(p.t, []erasure.Position{{Stream: 1, Partition: erasure.EveryPartition, Through: -1},
 		{Stream: 2, Through: 9}, {Stream: 3, Through: 9}}, orders[0].Positions(), "request %d", at)
 }
 
@@ -389,8 +391,8 @@ func TestErasureDuringACopy(t *testing.T) {
 						defer func() { <-serial }()
 						n := created.Add(1)
 						if n == at+1 {
-							p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 15) // two of three chunks
-							p.wait(6 * time.Second)                                                  // the copy reads orders again
+							p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 15) // two of three chunks
+							p.wait(6 * time.Second)                                                // the copy reads orders again
 						}
 						if n > at+1 && n < at+6 {
 							created.Store(-100) // the sweep creates too
@@ -421,7 +423,7 @@ func TestOrderBehindTheComparison(t *testing.T) {
 		cfg.Progress = func(r tenantcopy.Result) {
 			if r.Chunks == 28 && !isGiven {
 				isGiven = true
-				p.order(p.from, control.Erasure{Device: "m1", To: control.EveryDay}, 15)
+				p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 15)
 			}
 		}
 		r := p.copy(cfg)
@@ -457,9 +459,9 @@ func TestErasureAtTheTarget(t *testing.T) {
 		p := newPair(t)
 		r := p.copy(p.config())
 		orders := p.side(p.to).Orders
-		given, err := orders.Announce(t.Context(), control.Erasure{Tenant: "acme", Device: "m1", To: control.EveryDay})
+		given, err := orders.Announce(t.Context(), erasure.Order{Tenant: "acme", Device: "m1", To: erasure.EveryDay})
 		require.NoError(t, err)
-		positions, err := erase.Positions(t.Context(), control.NewStreams(p.to.Documents), noLog{})
+		positions, err := erase.Positions(t.Context(), stream.NewStreams(p.to.Documents), noLog{})
 		require.NoError(t, err, "what was copied is of no cluster that has to be asked")
 		require.NoError(t, erase.Forget(t.Context(), p.to.Catalog, given))
 		require.NoError(t, orders.Acknowledge(t.Context(), given.ID, positions))

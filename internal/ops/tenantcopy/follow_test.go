@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/store/storetest"
 
@@ -59,7 +59,7 @@ func TestCopyFollows(t *testing.T) {
 		rounds(2) // what was stored a moment ago is seen again, and known
 		require.Equal(t, before, asked.Load())
 
-		p.order(p.from, control.Erasure{Device: "m0", To: control.EveryDay}, 100)
+		p.order(p.from, erasure.Order{Device: "m0", To: erasure.EveryDay}, 100)
 		rounds(2)
 		require.Empty(t, p.rows(p.to, "m0"))
 		close(end)

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // freshFor is how old the orders may be under which a chunk is copied.
@@ -48,7 +51,7 @@ func (c *Copier) look(ctx context.Context, anew bool) (v facts, err error) {
 	}
 	var known bool
 	if v.source, known = v.from.Tenant(c.cfg.Tenant); !known {
-		return v, fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, control.ErrNoTenant)
+		return v, fmt.Errorf("%w: tenant %s: %w", errFinal, c.cfg.Tenant, tenant.ErrNoTenant)
 	}
 	if v.target, v.isThere = v.to.Tenant(c.cfg.Tenant); !v.isThere && !c.cfg.DryRun {
 		return v, fmt.Errorf("tenant %s is not known at the target any more", c.cfg.Tenant)
@@ -82,7 +85,7 @@ func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 		if v.to, err = c.cfg.To.Directory.Refresh(ctx); err != nil {
 			return err
 		}
-		isLacking := func(o *control.Erasure) bool { return o.IsAcknowledged() && !isStored(v.to, o) }
+		isLacking := func(o *erasure.Order) bool { return o.IsAcknowledged() && !isStored(v.to, o) }
 		if !slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), isLacking) {
 			return nil
 		}
@@ -93,8 +96,8 @@ func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 }
 
 // isStored reports whether the target has an order of the source.
-func isStored(to *control.Snapshot, of *control.Erasure) bool {
-	return slices.ContainsFunc(to.Erasures(of.Tenant), func(o *control.Erasure) bool {
+func isStored(to *control.Snapshot, of *erasure.Order) bool {
+	return slices.ContainsFunc(to.Erasures(of.Tenant), func(o *erasure.Order) bool {
 		id, _, _ := strings.Cut(o.ID, copySuffix)
 		return o.IsAcknowledged() && id == of.ID
 	})
@@ -106,7 +109,7 @@ const copySuffix = ".again"
 // sendOrder stores an order of the source at the target, under its id and time, with the positions of the streams that
 // were copied. In streams of the target's own it covers nothing that is stored. An order that is so old may be made
 // void before it is acknowledged; then it is stored once more.
-func (c *Copier) sendOrder(ctx context.Context, o *control.Erasure) error {
+func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 	positions, err := c.positions(ctx, o)
 	if err != nil {
 		return err
@@ -122,7 +125,7 @@ func (c *Copier) sendOrder(ctx context.Context, o *control.Erasure) error {
 			}
 		}
 		err := c.cfg.To.Orders.Acknowledge(ctx, to.ID, positions)
-		if !errors.Is(err, control.ErrErasureVoid) {
+		if !errors.Is(err, erasure.ErrVoid) {
 			return err
 		}
 		to.ID = fmt.Sprintf("%s%s%d", o.ID, copySuffix, n)
@@ -130,21 +133,21 @@ func (c *Copier) sendOrder(ctx context.Context, o *control.Erasure) error {
 }
 
 // positions returns the positions of an order at the target.
-func (c *Copier) positions(ctx context.Context, o *control.Erasure) (out []control.ErasurePosition, err error) {
+func (c *Copier) positions(ctx context.Context, o *erasure.Order) (out []erasure.Position, err error) {
 	for _, p := range o.Positions() {
 		at, known := c.streamAt(p.Stream)
 		if !known {
 			return nil, fmt.Errorf("order %s is about stream %d, which the source does not list", o.ID, p.Stream)
 		}
-		out = append(out, control.ErasurePosition{Stream: at, Partition: p.Partition, Through: p.Through})
+		out = append(out, erasure.Position{Stream: at, Partition: p.Partition, Through: p.Through})
 	}
-	all, err := control.NewStreams(c.cfg.To.Documents).All(ctx)
+	all, err := stream.NewStreams(c.cfg.To.Documents).All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range all {
 		if _, isCopied := c.streamOf(s.Number); !isCopied {
-			out = append(out, control.ErasurePosition{Stream: s.Number, Partition: control.EveryPartition, Through: -1})
+			out = append(out, erasure.Position{Stream: s.Number, Partition: erasure.EveryPartition, Through: -1})
 		}
 	}
 	return out, nil
@@ -193,9 +196,9 @@ func (c *Copier) ttl(v *facts, e *entry) (ttl int, ok bool) {
 
 // forgottenAtTarget reports whether an order of the target's own is about all that a device ever had.
 func (c *Copier) forgottenAtTarget(v *facts, device string) bool {
-	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *control.Erasure) bool {
+	return slices.ContainsFunc(v.to.Erasures(c.cfg.Tenant), func(o *erasure.Order) bool {
 		id, _, _ := strings.Cut(o.ID, copySuffix)
 		return o.IsWhole() && o.Matches(device, telemetry.Day(0)) &&
-			!slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), func(s *control.Erasure) bool { return s.ID == id })
+			!slices.ContainsFunc(v.from.Erasures(c.cfg.Tenant), func(s *erasure.Order) bool { return s.ID == id })
 	})
 }

@@ -82,3 +82,39 @@ func TestRollupsOnTheEmulator(t *testing.T) {
 		return rollupFixture{Rollups: c.Rollups(), CreateContainer: create, Now: at.Now, Wait: at.Wait}
 	})
 }
+
+// emulated opens an emulator in memory with the clock of the process, and a client of it.
+func emulated(t *testing.T) *cosmos.Client {
+	c, _ := openEmulator(t, nil)
+	return c
+}
+
+func TestDocumentsInMemory(t *testing.T) {
+	runDocuments(t, func(t *testing.T) store.Documents { return storetest.NewDocuments(t) })
+}
+
+func TestDocumentsOnTheEmulator(t *testing.T) {
+	runDocuments(t, func(t *testing.T) store.Documents { return emulated(t).Documents() })
+}
+
+func TestCatalogInMemory(t *testing.T) {
+	runCatalog(t, func(t *testing.T) store.Catalog { return storetest.NewCatalog(t) })
+}
+
+func TestCatalogOnTheEmulator(t *testing.T) {
+	runCatalog(t, func(t *testing.T) store.Catalog { return emulated(t).Catalog() })
+}
+
+func TestFeedInMemory(t *testing.T) {
+	runFeed(t, func(t *testing.T) (store.Documents, store.Feed) {
+		docs := storetest.NewDocuments(t)
+		return docs, docs
+	})
+}
+
+func TestFeedOnTheEmulator(t *testing.T) {
+	runFeed(t, func(t *testing.T) (store.Documents, store.Feed) {
+		c := emulated(t)
+		return c.Documents(), c.Feed()
+	})
+}

@@ -59,7 +59,7 @@ type Op struct {
 }
 
 // Fault is an outcome that a test wants instead of the true one: of the store here, and of the control documents and
-// the catalog in package controltest.
+// the catalog.
 type Fault struct {
 	Applied bool  // the write happens all the same
 	Err     error // the answer to the caller; nil leaves the true answer

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
 	"binnacle/internal/stream/deadletter"
@@ -29,7 +29,7 @@ type Config struct {
 	Topics      topics.Set     // topics of the refused records
 	Messages    decode.Options // how ingesters read them
 	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
-	Erasures func(tenant string) control.Erasures
+	Erasures func(tenant string) erasure.List
 	MaxBytes int64         // limit of memory, about; DefaultBytes
 	Every    time.Duration // how often new ones are read; a second
 	Logger   *slog.Logger  // none

@@ -11,7 +11,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/write"
-	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/stream/topics"
@@ -274,8 +274,8 @@ func TestRejected(t *testing.T) {
 
 // Dead letters that an order of erasure covers are left out, of the device's own and of its key.
 func TestErasedLettersAreLeftOut(t *testing.T) {
-	orders := map[string]control.Erasures{}
-	x := newIndex(rejected.Config{Erasures: func(tenant string) control.Erasures { return orders[tenant] }})
+	orders := map[string]erasure.List{}
+	x := newIndex(rejected.Config{Erasures: func(tenant string) erasure.List { return orders[tenant] }})
 	for i, device := range []string{"m0", "m1"} {
 		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":1763640000000,"values":{"v":1}}`, device)
 		rejected.Take(x, 0, record(100+int64(i), int64(i), 0, decode.Past, value))
@@ -287,21 +287,21 @@ func TestErasedLettersAreLeftOut(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 2, ask())
-	whole := control.Erasure{Tenant: "acme", Device: "m0", To: control.EveryDay, At: time.UnixMilli(1 << 50)}
-	orders["acme"] = control.Erasures{&whole}
+	whole := erasure.Order{Tenant: "acme", Device: "m0", To: erasure.EveryDay, At: time.UnixMilli(1 << 50)}
+	orders["acme"] = erasure.List{&whole}
 	require.Equal(t, 2, ask(), "it is not acknowledged")
-	orders["acme"] = control.Erasures{whole.Acknowledged([]control.ErasurePosition{{}})}
+	orders["acme"] = erasure.List{whole.Acknowledged([]erasure.Position{{}})}
 	require.Equal(t, 1, ask())
 	refusals, _, _ := x.Of("acme", "m0", ever)
 	require.Empty(t, refusals)
 	require.NotContains(t, x.Steps("acme", ever, 1<<40), "m0")
 	early := whole
 	early.At = time.UnixMilli(1)
-	orders["acme"] = control.Erasures{early.Acknowledged([]control.ErasurePosition{{}})}
+	orders["acme"] = erasure.List{early.Acknowledged([]erasure.Position{{}})}
 	require.Equal(t, 2, ask(), "they were published later")
 	days := whole
 	days.To = telemetry.DayOf(1763640000000)
-	orders["acme"] = control.Erasures{days.Acknowledged([]control.ErasurePosition{{}})}
+	orders["acme"] = erasure.List{days.Acknowledged([]erasure.Position{{}})}
 	require.Equal(t, 2, ask(), "it is about earlier days")
 }
 

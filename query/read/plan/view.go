@@ -9,8 +9,10 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/query/read/piece"
 )
 
@@ -39,7 +41,7 @@ type Config struct {
 
 // View is what one query knows of its tenant: by the snapshot in use at first, from Follow on by the query's own.
 type View struct {
-	Tenant   control.Tenant
+	Tenant   tenant.Tenant
 	Snapshot *control.Snapshot
 	Parts    iter.Seq[Part]
 
@@ -47,7 +49,7 @@ type View struct {
 	req      *piece.Request
 	now      time.Time // the query's begin: the same days are hidden for all of it
 	soon     int64     // chunks that expire before may vanish while they are read
-	orders   control.Erasures
+	orders   erasure.List
 	ordersOf *control.Snapshot // the snapshot of the orders of erasure; nil: the tenant was not known
 }
 
@@ -182,7 +184,7 @@ func (v *View) takeOrders(s *control.Snapshot) (more bool) {
 }
 
 // Orders returns the tenant's orders of erasure, acknowledged or not, as the query knows them.
-func (v *View) Orders() control.Erasures { return v.orders }
+func (v *View) Orders() erasure.List { return v.orders }
 
 // Acknowledged returns how many orders of erasure are acknowledged. There are only ever more.
 func (v *View) Acknowledged() (n int) {
@@ -218,6 +220,6 @@ func (v *View) IsErased(h *chunk.Header) (erased, hasNew bool) {
 	if h.Readings == 0 || len(v.orders) == 0 {
 		return h.Readings == 0, hasNew
 	}
-	at := control.ErasurePartition{Stream: h.ID.Stream, Partition: h.ID.Partition}
+	at := erasure.Partition{Stream: h.ID.Stream, Partition: h.ID.Partition}
 	return h.Through <= v.orders.Through(h.Device, h.ID.Day, at), hasNew
 }

@@ -14,18 +14,20 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
+	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
 	"binnacle/internal/lab/planner"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 	"binnacle/internal/text/duration"
 )
 
 // Account names an account that Binnacle writes, to read a sample from.
 type Account struct {
 	Name      string
-	Documents control.Documents
-	Catalog   control.Catalog
+	Documents store.Documents
+	Catalog   store.Catalog
 	Chunks    store.Reader
 	// MaxRUs is the charge from which on no further read begins. Catalogs get half of it.
 	MaxRUs float64
@@ -67,7 +69,7 @@ type deviceKind struct {
 
 // cataloged is a device of a catalog. Its last reading is at most Account.Now.
 type cataloged struct {
-	tenant *control.Tenant
+	tenant *tenant.Tenant
 	name   string
 	last   int64
 }
@@ -110,8 +112,8 @@ func (a Account) Read(ctx context.Context) (Result, error) {
 func (s *accountSample) spent() float64 { return s.meter.Read().RUs }
 
 // readCatalog counts the devices of a tenant.
-func (s *accountSample) readCatalog(ctx context.Context, t *control.Tenant) error {
-	cache := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: s.Catalog})
+func (s *accountSample) readCatalog(ctx context.Context, t *tenant.Tenant) error {
+	cache := catalogcache.New(catalogcache.Config{Catalog: s.Catalog})
 	c, err := cache.Get(ctx, t.Name, time.Time{})
 	if err != nil {
 		return err
@@ -128,7 +130,7 @@ func (s *accountSample) readCatalog(ctx context.Context, t *control.Tenant) erro
 }
 
 // count adds a device to its kind and to the sums.
-func (s *accountSample) count(t *control.Tenant, e catalog.Entry) {
+func (s *accountSample) count(t *tenant.Tenant, e catalog.Entry) {
 	key := strings.Join(e.MetricNames(), " ")
 	k := s.kinds[key]
 	if k == nil {

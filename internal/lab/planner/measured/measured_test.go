@@ -20,6 +20,7 @@ import (
 	"binnacle/internal/lab/planner"
 	"binnacle/internal/lab/planner/measured"
 	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
@@ -254,7 +255,7 @@ func storeAll(t *testing.T, messages []kafka.Message) (*cosmos.Client, map[strin
 	cfg := ingest.Config{Config: worker.Config{Register: true, Hold: 12 * time.Hour},
 		Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
 	l := ingest.NewLocal(cfg, ingest.Stores{Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents())}, worker.Assignment{Stream: 1})
+		Streams: stream.NewStreams(client.Documents())}, worker.Assignment{Stream: 1})
 	for i, m := range messages {
 		now = m.Time
 		require.NoError(t, l.Take(t.Context(), admit.Record{Offset: int64(i), Time: now.UnixMilli(), Value: m.Value}))

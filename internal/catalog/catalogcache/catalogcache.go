@@ -1,0 +1,249 @@
+// Package catalogcache holds copies of the catalogs of tenants and keeps them fresh.
+package catalogcache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/store"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Cache holds copies of the catalogs of tenants, each an index of all its pages, and reads into them what was
+// stored since. It is safe for any number of callers and starts nothing that outlives a call.
+type Cache struct {
+	cfg Config
+
+	mu     sync.Mutex // guards below
+	copies map[string]*Copy
+	clock  int64
+}
+
+// Copy is a tenant's catalog as it was when it was read last. It changes while other callers read it again.
+type Copy struct {
+	reading *semaphore.Weighted // one read of the store at a time
+
+	mu    sync.RWMutex // guards below; only the holder of reading changes them
+	index *catalog.Index
+	// at is when the last complete read began; zero before the first one.
+	at time.Time
+
+	version uint64 // changes with index
+
+	// Owned by the holder of reading, and not guarded by mu. pages holds the ids of the pages in the index.
+	pages  map[string]bool
+	stored int64 // the newest second at which a page was stored, by the store's clock
+
+	// Cache.mu guards these.
+	lastUsed int64
+	bytes    int64
+}
+
+// Config is what a Cache needs. Catalog has no default.
+type Config struct {
+	Catalog store.Catalog
+	// Bytes bounds the memory of all copies except the one that was used last, 256 MiB by default.
+	Bytes int64
+	Now   func() time.Time
+}
+
+// New makes a Cache that has read nothing.
+func New(cfg Config) *Cache {
+	cfg.Bytes = cmp.Or(max(cfg.Bytes, 0), 256<<20)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Cache{cfg: cfg, copies: make(map[string]*Copy)}
+}
+
+const (
+	// pageMargin is the time before the newest page from which on pages are read again, in seconds: what was stored
+	// earlier may have been seen later, where a replica lags or the clocks of the service differ.
+	pageMargin = 5 * 60
+	// pagesPerRead is how many pages are asked for in one query.
+	pagesPerRead = 100
+)
+
+// Get returns the catalog of a tenant as the store had it after an instant, or later. A copy that was read since is
+// used again.
+func (d *Cache) Get(ctx context.Context, tenant string, since time.Time) (*Copy, error) {
+	c := d.entry(tenant)
+	if c.ReadAt().After(since) {
+		return c, nil
+	}
+	if err := d.refresh(ctx, tenant, c, since); err != nil {
+		return nil, err
+	}
+	d.evict(c)
+	return c, nil
+}
+
+// ReadAt returns when the read began that the copy shows; zero before the first one.
+func (c *Copy) ReadAt() time.Time {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.at
+}
+
+// versions is the last version of any copy.
+var versions atomic.Uint64
+
+// Version returns a number that no other copy has, and that is another one after each change.
+func (c *Copy) Version() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.version
+}
+
+// add adds a page to the index. The caller holds mu.
+func (c *Copy) add(p catalog.Page) bool {
+	c.version = versions.Add(1)
+	return c.index.Add(p)
+}
+
+// Use calls use with the index, which must not be kept. use must not wait for anything.
+func (c *Copy) Use(use func(*catalog.Index)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	use(c.index)
+}
+
+// Add makes a page that was just stored part of the copy.
+func (c *Copy) Add(ctx context.Context, p catalog.Page) error {
+	if err := c.reading.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.reading.Release(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(p)
+	c.pages[p.ID] = true
+	return nil
+}
+
+func (d *Cache) entry(tenant string) *Copy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.copies[tenant]
+	if c == nil {
+		c = &Copy{reading: semaphore.NewWeighted(1), index: catalog.NewIndex(), pages: make(map[string]bool)}
+		d.copies[tenant] = c
+	}
+	d.clock++
+	c.lastUsed = d.clock
+	return c
+}
+
+// evict records how much memory a copy holds, and drops the least recently used other copies while all of them hold too
+// much. Callers that have one may go on with it.
+func (d *Cache) evict(c *Copy) {
+	var held int64
+	c.Use(func(x *catalog.Index) { held = x.Bytes() })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.bytes = held
+	total := int64(0)
+	for _, o := range d.copies {
+		total += o.bytes
+	}
+	for total > d.cfg.Bytes {
+		oldest := ""
+		for name, o := range d.copies {
+			if o != c && o.bytes > 0 && (oldest == "" || o.lastUsed < d.copies[oldest].lastUsed) {
+				oldest = name
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		total -= d.copies[oldest].bytes
+		delete(d.copies, oldest)
+	}
+}
+
+func (d *Cache) refresh(ctx context.Context, tenant string, c *Copy, since time.Time) error {
+	if err := c.reading.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.reading.Release(1)
+	if c.ReadAt().After(since) { // while this caller waited
+		return nil
+	}
+	began := d.cfg.Now()
+	if err := d.read(ctx, tenant, c); err != nil {
+		return fmt.Errorf("read the catalog of %s: %w", tenant, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = began
+	return nil
+}
+
+// read makes the pages part of a copy that it has not yet. A read that fails continues where it was when it is tried
+// again.
+func (d *Cache) read(ctx context.Context, tenant string, c *Copy) error {
+	for {
+		infos, err := d.cfg.Catalog.Pages(ctx, tenant, max(0, c.stored-pageMargin))
+		if err != nil {
+			return err
+		}
+		whole, err := d.readPages(ctx, tenant, c, infos)
+		if err != nil {
+			return err
+		}
+		if whole {
+			for _, i := range infos {
+				c.stored = max(c.stored, i.Stored)
+			}
+			return nil
+		}
+		c.mu.Lock()
+		c.index = c.index.Emptied()
+		c.mu.Unlock()
+		c.pages, c.stored = make(map[string]bool), 0
+	}
+}
+
+// errForgets says that a page takes out something that was read before it.
+var errForgets = errors.New("a page forgets")
+
+// readPages reads the pages that the copy lacks; whole is false when all must be read again.
+func (d *Cache) readPages(ctx context.Context, tenant string, c *Copy, infos []store.PageInfo) (whole bool,
+	err error) {
+	var missing []string
+	for _, i := range infos {
+		if !c.pages[i.ID] {
+			missing = append(missing, i.ID)
+		}
+	}
+	for ids := range slices.Chunk(missing, pagesPerRead) {
+		err := d.cfg.Catalog.Read(ctx, tenant, ids, func(id string, doc []byte) error {
+			p, err := catalog.Decode(id, doc)
+			if err != nil {
+				return fmt.Errorf("page %s: %w", id, err)
+			}
+			c.mu.Lock()
+			added := c.add(p)
+			c.mu.Unlock()
+			if c.pages[id] = true; !added {
+				return errForgets
+			}
+			return nil
+		})
+		if errors.Is(err, errForgets) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

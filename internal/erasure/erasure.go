@@ -1,0 +1,530 @@
+// Package erasure has the orders to erase readings: what they cover, and the documents that keep them.
+package erasure
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Kind is the kind of the documents of orders.
+const Kind = "erasure"
+
+// Order is an order to erase readings (rules E-R1 and E-R2): the readings of the devices and days that it matches, if
+// their record lies at or below its position. It never changes.
+type Order struct {
+	ID     string
+	Tenant string
+	Device string // empty: all devices of the tenant
+	// From is the first day of event times, To the one after the last; a reading of any other day stays.
+	From, To telemetry.Day
+	By       string // the person or process that asked for it
+	// At is when the order was announced.
+	At time.Time
+
+	positions    map[Partition]int64 // nil until it is acknowledged
+	acknowledged time.Time
+	// progress is that of the first sweep, nil before it has swept anything.
+	progress *Progress
+	swept    time.Time // zero before the sweep has ended
+	// places are those that the sweep has left, once it has ended.
+	places  []Swept
+	cleared time.Time // zero before rollups are clear
+	removed []Cleared // rollups that were deleted, once they are clear
+}
+
+// Partition is a partition of the log of a topic, as it is read as a stream.
+type Partition struct {
+	Stream    uint32
+	Partition int32
+}
+
+// Position is the last offset that an order covers in a partition.
+type Position struct {
+	Stream    uint32 `json:"stream"`
+	Partition int32  `json:"partition"`
+	Through   int64  `json:"through"`
+}
+
+// orderBody is the document that announces an order: docs/internals/format/control.md.
+type orderBody struct {
+	Tenant string        `json:"tenant"`
+	Device string        `json:"device,omitempty"`
+	From   telemetry.Day `json:"from"`
+	To     telemetry.Day `json:"to"`
+	By     string        `json:"by"`
+	At     int64         `json:"at"`
+}
+
+// positionsBody is the document that acknowledges an order, or makes it void.
+type positionsBody struct {
+	At        int64      `json:"at"`
+	Void      bool       `json:"void,omitempty"`
+	Positions []Position `json:"positions,omitempty"`
+}
+
+// sweptBody is the document of the end of a sweep.
+type sweptBody struct {
+	At     int64   `json:"at"`
+	By     string  `json:"by"`
+	Places []Swept `json:"places"`
+}
+
+// clearedBody is the document that says since when rollups are clear.
+type clearedBody struct {
+	At     int64     `json:"at"`
+	By     string    `json:"by"`
+	Places []Cleared `json:"places,omitempty"`
+}
+
+// The ids of the documents of an order begin with its own: the one that announces it has the first suffix.
+const (
+	announcedSuffix = ".order"
+	positionsSuffix = ".positions"
+	progressSuffix  = ".progress"
+	sweptSuffix     = ".swept"
+	clearedSuffix   = ".cleared"
+)
+
+// EveryPartition is the Partition of a position that counts for each partition of a stream: its log is gone.
+const EveryPartition = -1
+
+// EveryDay is the To of an order without end.
+const EveryDay = telemetry.Day(1 << 22)
+
+// ErrVoid says that an order was made void before it was acknowledged: it erases nothing.
+var ErrVoid = errors.New("the order of erasure is void")
+
+// IsAcknowledged reports whether the order's positions are stored: from then on what it erases is gone.
+func (e *Order) IsAcknowledged() bool { return e.positions != nil }
+
+// Positions returns the last offsets that the order covers, nil before it is acknowledged.
+func (e *Order) Positions() (out []Position) {
+	for at, through := range e.positions {
+		out = append(out, Position{at.Stream, at.Partition, through})
+	}
+	slices.SortFunc(out, func(a, b Position) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Partition, b.Partition))
+	})
+	return out
+}
+
+// Acknowledged returns the order with positions.
+func (e *Order) Acknowledged(positions []Position) *Order {
+	out := *e
+	out.positions = make(map[Partition]int64, len(positions))
+	for _, p := range positions {
+		out.positions[Partition{p.Stream, p.Partition}] = p.Through
+	}
+	return &out
+}
+
+// Places returns what the sweep of the order has left, by container and first-level key, none before it has ended.
+func (e *Order) Places() []Swept { return e.places }
+
+// Progress returns how far the first sweep of the order is, nil before it has swept anything.
+func (e *Order) Progress() *Progress { return e.progress }
+
+// SweptAt returns when the sweep of the order had ended: no chunk holds what it erases any more. It is zero before.
+func (e *Order) SweptAt() time.Time { return e.swept }
+
+// ClearedAt returns when neither a rollup nor a page of the catalog was left that may show what the order erases. It is
+// zero before.
+func (e *Order) ClearedAt() time.Time { return e.cleared }
+
+// AcknowledgedAt returns when the positions of the order were stored. It is zero before.
+func (e *Order) AcknowledgedAt() time.Time { return e.acknowledged }
+
+// Cleared returns the rollups that were deleted for the order, by container and first-level key, none before ClearedAt.
+func (e *Order) Cleared() []Cleared { return e.removed }
+
+// IsWhole reports whether the order is about all days: nothing of its devices stays.
+func (e *Order) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
+
+// Matches reports whether the order is about a device and day.
+func (e *Order) Matches(device string, day telemetry.Day) bool {
+	return (e.Device == "" || e.Device == device) && day >= e.From && day < e.To
+}
+
+// Position returns the last offset that the order covers in a partition, -1 for none, and whether the partition was
+// read as that stream when the order was given.
+func (e *Order) Position(at Partition) (through int64, known bool) {
+	if through, known = e.positions[at]; known {
+		return through, true
+	}
+	if through, known = e.positions[Partition{at.Stream, EveryPartition}]; known {
+		return through, true
+	}
+	return -1, false
+}
+
+// Through returns the last offset that the order covers in a partition, -1 for none.
+func (e *Order) Through(stream uint32, partition int32) int64 {
+	through, _ := e.Position(Partition{stream, partition})
+	return through
+}
+
+// ThroughAny returns the last offset that the order covers in a partition, of whichever stream has the highest one.
+func (e *Order) ThroughAny(partition int32) int64 {
+	through := int64(-1)
+	for at, p := range e.positions {
+		if at.Partition == partition || at.Partition == EveryPartition {
+			through = max(through, p)
+		}
+	}
+	return through
+}
+
+// List are the orders of a tenant, in the order of their ids.
+type List []*Order
+
+// Of returns the orders that are about a device and day.
+func (list List) Of(device string, day telemetry.Day) (out List) {
+	for _, e := range list {
+		if e.Matches(device, day) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Through returns the last offset of a partition that is erased of a device and day, -1 for none.
+func (list List) Through(device string, day telemetry.Day, at Partition) int64 {
+	through := int64(-1)
+	for _, e := range list {
+		if e.Matches(device, day) {
+			through = max(through, e.Through(at.Stream, at.Partition))
+		}
+	}
+	return through
+}
+
+// CatalogSince returns an instant after which a copy of the catalog must have been read to be without the devices that
+// orders about all days erase, zero without such orders.
+func (list List) CatalogSince() (since time.Time) {
+	const skew = time.Minute // clocks differ
+	for _, e := range list {
+		if at := e.acknowledged.Add(skew); e.IsAcknowledged() && e.IsWhole() && at.After(since) {
+			since = at
+		}
+	}
+	return since
+}
+
+// Times returns the event times of a device in a range that acknowledged orders cover: from each order the times before
+// it was given. They are in order, and do not overlap.
+func (list List) Times(device string, r telemetry.Range) (out []telemetry.Range) {
+	var all []telemetry.Range
+	for _, e := range list {
+		t := telemetry.Range{From: max(r.From, e.From.Start()), To: min(r.To, e.To.Start(), e.At.UnixMilli())}
+		if e.IsAcknowledged() && (e.Device == "" || e.Device == device) && !t.Empty() {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) })
+	for _, t := range all {
+		if n := len(out); n > 0 && t.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, t.To)
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Hides reports whether an acknowledged order covers a refused reading of a device: one that was published before it.
+// Both times are ms since 1970 UTC; an event time that is not known is negative, and orders about all days cover it.
+func (list List) Hides(device string, eventTime, published int64) bool {
+	return slices.ContainsFunc(list, func(e *Order) bool {
+		return e.IsAcknowledged() && published <= e.At.UnixMilli() && (e.Device == "" || e.Device == device) &&
+			(e.IsWhole() || eventTime >= 0 && e.Matches(device, telemetry.DayOf(eventTime)))
+	})
+}
+
+// Pending reports whether an order about a device and day is announced and not acknowledged (rule E-R5).
+func (list List) Pending(device string, day telemetry.Day) bool {
+	return slices.ContainsFunc(list, func(e *Order) bool { return !e.IsAcknowledged() && e.Matches(device, day) })
+}
+
+// Of returns the orders of documents, by tenant. Of a tenant with a damaged one nothing may be answered; a
+// damaged one that names no tenant is an error.
+func Of(docs []store.Document, broken *store.Damage) (map[string]List, error) {
+	var out map[string]List
+	byID := make(map[string]*Order)
+	for _, d := range docs {
+		id, ok := strings.CutSuffix(d.ID, announcedSuffix)
+		if !ok {
+			continue
+		}
+		var b orderBody
+		if err := d.Decode(&b); err != nil {
+			var whose struct{ Tenant string }
+			if json.Unmarshal(d.Body, &whose) != nil || whose.Tenant == "" {
+				return nil, err
+			}
+			b.Tenant = whose.Tenant
+			broken.Add(d, err, b.Tenant)
+		}
+		byID[id] = &Order{ID: id, Tenant: b.Tenant, Device: b.Device, From: b.From, To: b.To, By: b.By,
+			At: time.UnixMilli(b.At).UTC()}
+	}
+	for _, d := range docs {
+		at := max(0, strings.LastIndex(d.ID, "."))
+		id, what := d.ID[:at], d.ID[at:]
+		e, known := byID[id]
+		switch {
+		case !known && what == positionsSuffix:
+			// A list in pages may miss the first document for a moment: the order is as good as not known.
+			return nil, fmt.Errorf("%s document %q acknowledges an order that is not there", d.Kind, d.ID)
+		case !known:
+			continue
+		}
+		isVoid, err := e.take(what, d)
+		if err != nil {
+			broken.Add(d, err, e.Tenant)
+		}
+		if isVoid {
+			delete(byID, id)
+		}
+	}
+	for _, e := range byID {
+		if out == nil {
+			out = make(map[string]List)
+		}
+		out[e.Tenant] = append(out[e.Tenant], e)
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(a, b *Order) int { return strings.Compare(a.ID, b.ID) })
+	}
+	return out, nil
+}
+
+// take takes what another document says about the order, and reports whether that makes it void.
+func (e *Order) take(what string, d store.Document) (isVoid bool, err error) {
+	switch what {
+	case positionsSuffix:
+		var b positionsBody
+		if err = d.Decode(&b); err != nil || b.Void {
+			return b.Void, err
+		}
+		*e = *e.Acknowledged(b.Positions)
+		e.acknowledged = time.UnixMilli(b.At).UTC()
+	case progressSuffix:
+		e.progress = &Progress{}
+		err = d.Decode(e.progress)
+	case sweptSuffix:
+		var b sweptBody
+		err = d.Decode(&b)
+		e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
+	case clearedSuffix:
+		var b clearedBody
+		err = d.Decode(&b)
+		e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
+	}
+	return false, err
+}
+
+// keptOrder is an acknowledged order as it is kept outside the store (rule E-R11).
+type keptOrder struct {
+	ID string `json:"id"`
+	orderBody
+	Positions []Position `json:"positions"`
+}
+
+// Encode returns an acknowledged order as it is kept outside the store.
+func Encode(e *Order) ([]byte, error) {
+	return json.Marshal(keptOrder{e.ID, e.body(), e.Positions()})
+}
+
+// Decode returns the order that Encode has encoded.
+func Decode(b []byte) (*Order, error) {
+	var k keptOrder
+	if err := json.Unmarshal(b, &k); err != nil {
+		return nil, fmt.Errorf("an order of erasure: %w", err)
+	}
+	if k.ID == "" || k.Tenant == "" || k.From >= k.To {
+		return nil, fmt.Errorf("an order of erasure without id, tenant or days: %.200q", b)
+	}
+	e := &Order{ID: k.ID, Tenant: k.Tenant, Device: k.Device, From: k.From, To: k.To, By: k.By,
+		At: time.UnixMilli(k.At).UTC()}
+	return e.Acknowledged(k.Positions), nil
+}
+
+func (e *Order) body() orderBody {
+	return orderBody{e.Tenant, e.Device, e.From, e.To, e.By, e.At.UnixMilli()}
+}
+
+// Orders stores orders of erasure. It holds no state and is safe for any number of callers.
+type Orders struct {
+	docs  store.Documents
+	now   func() time.Time
+	check func() error
+}
+
+// NewOrders makes Orders over the control documents.
+func NewOrders(docs store.Documents, now func() time.Time) *Orders {
+	return &Orders{docs, now, func() error { return nil }}
+}
+
+// OnlyWhile has what decides fail with the error of check, and returns o. It is set before o is used.
+func (o *Orders) OnlyWhile(check func() error) *Orders {
+	o.check = check
+	return o
+}
+
+// CheckClock fails while this process must decide nothing that cannot be undone.
+func (o *Orders) CheckClock() error { return o.check() }
+
+// Announce stores an order, and returns it with its id. It erases nothing before Acknowledge: the ends of the log must
+// be read between the two (rule E-R1). After an error it may be announced or not; Void makes sure.
+func (o *Orders) Announce(ctx context.Context, e Order) (*Order, error) {
+	if e.From >= e.To {
+		return nil, fmt.Errorf("the order covers no day: from %s, to %s", e.From, e.To)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("announce the erasure: %w", err)
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:])
+	e.At = o.now().UTC().Truncate(time.Millisecond)
+	e.ID = e.At.Format("20060102T150405Z") + "-" + hex.EncodeToString(random[:])
+	if _, err := o.docs.Create(ctx, store.NewDocument(Kind, e.ID+announcedSuffix, e.body())); err != nil {
+		return nil, fmt.Errorf("announce the erasure: %w", err)
+	}
+	return &e, nil
+}
+
+// Restore announces an order that a restored account lacks once more, under its id and time. Acknowledge follows.
+func (o *Orders) Restore(ctx context.Context, e *Order) error {
+	_, err := o.docs.Create(ctx, store.NewDocument(Kind, e.ID+announcedSuffix, e.body()))
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("restore erasure %s: %w", e.ID, err)
+	}
+	return nil
+}
+
+// Acknowledge stores the positions of an order that was announced before they were read: the last offset of every
+// partition of each stream. From then on the readings of the order are gone. It fails with ErrVoid where Void
+// came first. Positions that are stored already stay.
+func (o *Orders) Acknowledge(ctx context.Context, id string, positions []Position) error {
+	return o.decide(ctx, id, positionsBody{At: o.now().UnixMilli(), Positions: positions})
+}
+
+// Void makes an order void that is not acknowledged: the process that announced it has died. It reports whether the
+// order is void.
+func (o *Orders) Void(ctx context.Context, id string) (bool, error) {
+	err := o.decide(ctx, id, positionsBody{At: o.now().UnixMilli(), Void: true})
+	if errors.Is(err, ErrVoid) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Swept is what the sweep of an order has left under one first-level key of a container, as its chunks say.
+type Swept struct {
+	Container   string `json:"container"`
+	TenantShard string `json:"tenantShard"`
+	Chunks      int    `json:"chunks"` // with rows that were erased
+	// Rows counts the rows of those chunks.
+	Rows   int `json:"rows"`
+	Fences int `json:"fences"`
+	// Digest is over the digests of the erased documents, in the order of device and id.
+	Digest string `json:"digest"`
+}
+
+// Progress is how far the first sweep of an order is.
+type Progress struct {
+	At int64 `json:"at"` // ms since 1970 UTC
+	// Containers counts the containers in which nothing is left.
+	Containers int `json:"containers"`
+	Of         int `json:"of"`     // containers that the order touches
+	Chunks     int `json:"chunks"` // with rows that were erased
+	// Rows counts the rows of the erased chunks.
+	Rows int `json:"rows"`
+}
+
+// StoreProgress stores how far the first sweep of an order is. Where another process stores it at the same moment, that
+// one's stays.
+func (o *Orders) StoreProgress(ctx context.Context, id string, p Progress) error {
+	p.At = o.now().UnixMilli()
+	doc := store.NewDocument(Kind, id+progressSuffix, p)
+	_, err := o.docs.Create(ctx, doc)
+	if errors.Is(err, store.ErrExists) {
+		var stored store.Document
+		if stored, _, err = o.docs.Read(ctx, Kind, doc.ID); err == nil {
+			doc.ETag = stored.ETag
+			_, err = o.docs.Replace(ctx, doc)
+		}
+	}
+	if err != nil && !errors.Is(err, store.ErrChanged) {
+		return fmt.Errorf("store the progress of erasure %s: %w", id, err)
+	}
+	return nil
+}
+
+// EndSweep stores that the sweep of an order has ended, unless that is stored already: no chunk holds what the order
+// erases. It says nothing of rollups and pages of the catalog.
+func (o *Orders) EndSweep(ctx context.Context, id, by string, places []Swept) error {
+	body := sweptBody{o.now().UnixMilli(), by, places}
+	_, err := o.docs.Create(ctx, store.NewDocument(Kind, id+sweptSuffix, body))
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("end the sweep of erasure %s: %w", id, err)
+	}
+	return nil
+}
+
+// Cleared counts the documents of rollups that were deleted for an order under one first-level key of a container,
+// by the process that ended it: one that died before may have deleted more.
+type Cleared struct {
+	Container   string `json:"container"`
+	TenantShard string `json:"tenantShard"`
+	Documents   int    `json:"documents"`
+}
+
+// EndClearing stores that neither a rollup nor a page of the catalog is left that may show what an order erases, unless
+// that is stored already.
+func (o *Orders) EndClearing(ctx context.Context, id, by string, places []Cleared) error {
+	body := clearedBody{o.now().UnixMilli(), by, places}
+	_, err := o.docs.Create(ctx, store.NewDocument(Kind, id+clearedSuffix, body))
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("end the clearing of erasure %s: %w", id, err)
+	}
+	return nil
+}
+
+func (o *Orders) decide(ctx context.Context, id string, body positionsBody) error {
+	doc := store.NewDocument(Kind, id+positionsSuffix, body)
+	for wait := store.Lagging.Begin(); ; {
+		_, err := o.docs.Create(ctx, doc)
+		if err == nil && !body.Void {
+			return nil
+		}
+		if err == nil {
+			return ErrVoid
+		}
+		if errors.Is(err, store.ErrExists) {
+			d, found, err := o.docs.Read(ctx, Kind, doc.ID)
+			var stored positionsBody
+			if err == nil && found {
+				if err = d.Decode(&stored); err == nil && stored.Void {
+					err = ErrVoid
+				}
+				return err
+			}
+		}
+		// The outcome is unknown: the same create finds out.
+		if waited := wait.Wait(ctx); waited != nil {
+			return fmt.Errorf("acknowledge erasure %s: %w", id, err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// Package stream numbers the lives of topics, and marks where each partition of them is read.
+package stream
+
+import (
+	"binnacle/internal/store"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// The kinds of documents of streams.
+const (
+	Kind     = "stream"
+	KindMark = "mark"
+)
+
+// Stream is one life of a topic: what was published under (cluster id, topic) since the topic, or the broker's data,
+// was made again. Its number is part of chunk ids and orders streams by age.
+type Stream struct {
+	Number  uint32
+	Cluster string
+	Topic   string
+	// Incarnation counts from 1.
+	Incarnation int
+
+	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
+	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
+	Partitions int
+
+	damaged error // why the document can't be understood: it may be of any topic
+}
+
+// streamBody is a stream document: docs/internals/format/control.md.
+type streamBody struct {
+	Cluster     string `json:"cluster"`
+	Topic       string `json:"topic"`
+	Incarnation int    `json:"incarnation"`
+	Partitions  int    `json:"partitions,omitempty"`
+}
+
+// Streams numbers the lives of topics. It holds no state and is safe for any number of callers.
+type Streams struct{ docs store.Documents }
+
+// NewStreams makes Streams over the control documents.
+func NewStreams(docs store.Documents) *Streams { return &Streams{docs: docs} }
+
+// Find returns the newest incarnation of a topic, with its number of partitions. If there is no incarnation, it makes
+// the first.
+func (s *Streams) Find(ctx context.Context, cluster, topic string, partitions int) (Stream, error) {
+	return first(s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions))
+}
+
+// Next returns the incarnation after old: the newest one when another process has begun one already, else one that it
+// makes. Of callers that race, all get the same.
+func (s *Streams) Next(ctx context.Context, old Stream, partitions int) (Stream, error) {
+	return first(s.newest(ctx, old, partitions))
+}
+
+func first(all []Stream, err error) (Stream, error) {
+	if err != nil {
+		return Stream{}, err
+	}
+	return all[0], nil
+}
+
+// newest returns the streams of the topic of old, the newest first. If that does not come after old, it makes one.
+// Numbers are dense and a number is taken by create, so a create succeeds only for a caller that knew all streams: of
+// two callers that race, one fails and reads again.
+func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Stream, error) {
+	var of []Stream
+	err := store.Contend(ctx, func() error {
+		all, err := s.list(ctx)
+		if err != nil {
+			return err
+		}
+		of = Incarnations(all, old.Cluster, old.Topic)
+		if len(of) > 0 && of[0].damaged != nil {
+			return of[0].damaged
+		}
+		if len(of) > 0 && of[0].Incarnation > old.Incarnation {
+			return nil
+		}
+		next := Stream{
+			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1,
+			Partitions: partitions,
+		}
+		if old.Incarnation > 0 {
+			next.Partitions = min(partitions, old.Partitions)
+		}
+		if _, err = s.docs.Create(ctx, next.document()); err != nil {
+			return fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
+		}
+		of = slices.Insert(of, 0, next)
+		return nil
+	})
+	return of, err
+}
+
+// All returns the streams of all topics, by number. It fails where one can't be understood.
+func (s *Streams) All(ctx context.Context) ([]Stream, error) {
+	all, err := s.list(ctx)
+	for i := range all {
+		err = cmp.Or(err, all[i].damaged)
+	}
+	return all, err
+}
+
+// Incarnations returns the streams of a topic, the newest first, and the streams that may belong to it: their document
+// is damaged.
+func Incarnations(all []Stream, cluster, topic string) (of []Stream) {
+	for _, x := range slices.Backward(all) {
+		if x.damaged != nil || x.Cluster == cluster && x.Topic == topic {
+			of = append(of, x)
+		}
+	}
+	return of
+}
+
+// maxGapReads bounds how often a list with a missing number is read again: a little over a second.
+const maxGapReads = 9
+
+func (s *Streams) list(ctx context.Context) ([]Stream, error) {
+	pauses := store.Lagging.Begin()
+	for reads := 1; ; reads++ {
+		docs, err := s.docs.List(ctx, Kind)
+		if err != nil {
+			return nil, fmt.Errorf("list streams: %w", err)
+		}
+		all := make([]Stream, len(docs))
+		dense := true
+		for i, d := range docs {
+			all[i], err = Of(d)
+			all[i].Number, all[i].damaged = uint32(i)+1, err
+			dense = dense && d.ID == streamID(all[i].Number)
+		}
+		if dense {
+			return all, nil
+		}
+		// A list in pages may miss a document and have one that was made after it: for a moment only.
+		if reads == maxGapReads {
+			return nil, fmt.Errorf("list streams: of %d streams a number is missing", len(docs))
+		}
+		if err := pauses.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Of returns the stream of a document, without its number.
+func Of(d store.Document) (Stream, error) {
+	var b streamBody
+	err := d.Decode(&b)
+	return Stream{Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation, Partitions: b.Partitions}, err
+}
+
+// streamID sorts like the number.
+func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }
+
+func (s Stream) document() store.Document {
+	return store.NewDocument(Kind, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Partitions})
+}

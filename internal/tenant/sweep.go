@@ -1,0 +1,118 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// KindSweep is the kind of documents that say how far hidden days of a tenant were deleted.
+const KindSweep = "sweep"
+
+// Sweep is how far the hidden days of a tenant were deleted (rule X3): docs/internals/format/control.md. Times are ms
+// since 1970 UTC.
+type Sweep struct {
+	// Change is when the retention was set that the sweep is about.
+	Change int64 `json:"change"`
+	// Done is a time; the days that were hidden then are deleted.
+	Done   int64         `json:"done"`
+	UpTo   int64         `json:"upTo,omitempty"` // a pass is under way, and deletes what was hidden then
+	Next   telemetry.Day `json:"next,omitempty"` // the first day that the pass has not deleted
+	Chunks int64         `json:"chunks"`         // deleted since the change
+
+	// tenant and etag are those of the document.
+	tenant, etag string
+}
+
+// SweepAfter is how long a day must have been hidden before its chunks are deleted: by then every reader hides it.
+const SweepAfter = retentionLead
+
+// Sweep returns the next pass at now, given the last one, and its days, none before from. Days that only the current
+// retention covers are left to their time to live.
+func (t Tenant) Sweep(was Sweep, from telemetry.Day, now int64) (pass Sweep, due []telemetry.Day) {
+	if len(t.policies) < 2 {
+		return was, nil
+	}
+	former := t.policies[len(t.policies)-2]
+	upTo := now - SweepAfter.Milliseconds()
+	if upTo < former.until {
+		return was, nil
+	}
+	if pass = was; pass.Change != former.until {
+		pass = Sweep{Change: former.until, tenant: was.tenant, etag: was.etag}
+	}
+	if pass.UpTo == 0 {
+		pass.UpTo = upTo
+	}
+	for day := max(from, pass.Next); day <= former.lastDay() && t.HidesAny(day, pass.UpTo); day++ {
+		if t.hidesSince(day, pass) {
+			due = append(due, day)
+		}
+	}
+	return pass, due
+}
+
+// hidesSince reports whether some device's day was hidden between two passes.
+func (t Tenant) hidesSince(day telemetry.Day, pass Sweep) bool {
+	return slices.ContainsFunc(t.policies, func(p retentionPolicy) bool {
+		return slices.ContainsFunc(p.classes, func(c RetentionClass) bool {
+			return day < p.firstVisible(c, pass.UpTo) && (pass.Done == 0 || day >= p.firstVisible(c, pass.Done))
+		})
+	})
+}
+
+// ReadSweep returns how far the hidden days of a tenant were deleted.
+func ReadSweep(ctx context.Context, docs store.Documents, tenant string) (Sweep, error) {
+	s := Sweep{tenant: tenant}
+	d, found, err := docs.Read(ctx, KindSweep, tenant)
+	if err != nil || !found {
+		return s, err
+	}
+	s.etag = d.ETag
+	return s, d.Decode(&s)
+}
+
+// Store stores how far the days were deleted. Where another process was faster it fails.
+func (s *Sweep) Store(ctx context.Context, docs store.Documents) (err error) {
+	d := store.NewDocument(KindSweep, s.tenant, *s)
+	d.ETag = s.etag
+	if s.etag, err = store.Put(ctx, docs, d); err != nil {
+		return fmt.Errorf("store the sweep of %s: %w", s.tenant, err)
+	}
+	return nil
+}
+
+// Vanishing says of a RetentionChange which days it hides for good and when, a sentence each.
+func (t Tenant) Vanishing(text string, now int64) (out []string, err error) {
+	classes, err := t.classesOf(text)
+	if err != nil || !shortens(t.inForce(), classes) {
+		return nil, err
+	}
+	from := now + retentionLead.Milliseconds()
+	before := retentionPolicy{classes: t.inForce()}
+	shown := telemetry.DayOf(now)
+	for _, c := range before.classes {
+		shown = min(shown, before.firstVisible(c, from))
+	}
+	for _, c := range classes {
+		first := before.firstVisible(RetentionClass{Keep: c.Keep}, from)
+		if first <= shown || slices.ContainsFunc(before.classes, c.keepsAsLong) {
+			continue
+		}
+		which := "devices " + c.Devices
+		if c.Devices == allDevices {
+			which = "all other devices"
+		}
+		out = append(out, fmt.Sprintf("Days before %s of %s are hidden for good from %s on, and then deleted.", date(first),
+			which, instant(from)))
+	}
+	return append(out, fmt.Sprintf("Until %s another tenant set --retention undoes that.",
+		instant(from-takeBackMargin.Milliseconds()))), nil
+}
+
+// instant formats ms since 1970 UTC.
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

@@ -1,0 +1,248 @@
+package tenant_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
+
+	"github.com/stretchr/testify/require"
+)
+
+var oslo = tenant.RetentionTag{Name: "site", Value: "oslo"}
+
+// setTagged sets a retention with the devices that are in Oslo.
+func (r *retained) setTagged(text string, inOslo ...string) {
+	change, err := tenant.RetentionChange(text, r.now, tenant.Tagged{oslo: inOslo})
+	require.NoError(r.t, err)
+	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+}
+
+// find stores which devices are in Oslo, as provision does, and reports whether that differs from what was stored.
+func (r *retained) find(inOslo ...string) bool {
+	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: inOslo}, r.now)
+	if differs {
+		require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+	}
+	return differs
+}
+
+// confirm has what was found of devices confirmed, as an operator does.
+func (r *retained) confirm(devices []string, inOslo ...string) {
+	change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.now, devices)
+	require.True(r.t, differs)
+	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
+}
+
+func TestRetentionByTag(t *testing.T) {
+	r := newRetained(t, 0)
+	r.setTagged("{site=oslo}=10y,a*=30d,default=7d", "a1", "b1")
+	acme := r.tenant()
+	require.Equal(t, "{site=oslo}=3650d,a*=30d,default=7d", acme.RetentionText())
+	require.Equal(t, []tenant.RetentionTag{oslo}, acme.RetentionTags())
+	require.Equal(t, []bool{true, false, true},
+		[]bool{acme.HasTagged("a1"), acme.HasTagged("a2"), acme.HasTagged("")})
+	r.now = noon.Add(lead)
+	acme = r.tenant()
+	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 2
+	for device, keep := range map[string]time.Duration{"a1": 3650 * dayLong, "a2": 30 * dayLong, "b1": 3650 * dayLong,
+		"b2": 7 * dayLong} {
+		require.Equal(t, keep, acme.RetentionOf(device, tomorrow), device)
+	}
+	require.Equal(t, "20161122", r.first("a1"), "a device that has the tag when the class is set loses nothing")
+	require.Equal(t, "20261113", r.first("b2"))
+
+	r.now = noon.Add(dayLong)
+	require.False(t, r.find("b1", "a1"), "nothing has changed")
+	require.True(t, r.find("b1", "b2"))
+	require.Equal(t, "20261114", r.first("b2"), "what is hidden stays hidden")
+	r.confirm([]string{"a1"}, "b1", "b2")
+	r.now = r.now.Add(lead)
+	require.Equal(t, "20161123", r.first("b1"))
+	r.now = noon.Add(40 * dayLong)
+	require.Equal(t, "20261122", r.first("b2"), "days up to its change went after 7 days")
+	require.Equal(t, "20261130", r.first("a1"), "it has lost the tag")
+	require.Contains(t, r.tenant().ExplainRetention("b2", r.now.UnixMilli())[0], "{site=oslo}=3650d")
+	require.Equal(t, "{site=oslo}=3650d,a*=30d,default=7d", r.tenant().RetentionText())
+
+	// A class that is set again finds the devices that have the tag then.
+	require.NoError(t, r.set("default=forever"))
+	r.now = noon.Add(41 * dayLong)
+	r.setTagged("{site=oslo}=forever,default=5d", "a1", "b1")
+	r.now = noon.Add(60 * dayLong)
+	require.Equal(t, "20261220", r.first("a1"), "of the 30 days that it had, not the 5 of others")
+	require.Equal(t, "20270114", r.first("b2"))
+}
+
+// What producers send lengthens a retention, and never shortens it: that takes an operator, and two hours in which the
+// tag takes it back (rules X5 and X6).
+func TestTagsAloneOnlyLengthen(t *testing.T) {
+	r := newRetained(t, 0)
+	bergen := tenant.RetentionTag{Name: "site", Value: "bergen"}
+	const text = "{site=oslo}=10y,{site=bergen}=5d,default=7d"
+	found := func(inOslo, inBergen []string) tenant.Tagged { return tenant.Tagged{oslo: inOslo, bergen: inBergen} }
+	change, err := tenant.RetentionChange(text, r.now, found([]string{"a"}, nil))
+	require.NoError(t, err)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	r.now = noon.Add(lead)
+	tomorrow := telemetry.DayOf(r.now.UnixMilli()) + 2
+	kept := func() (days [3]int) {
+		for i, device := range []string{"a", "b", "c"} {
+			days[i] = int(r.tenant().RetentionOf(device, tomorrow) / dayLong)
+		}
+		return days
+	}
+	require.Equal(t, [3]int{3650, 7, 7}, kept())
+	find := func(tags tenant.Tagged) bool {
+		change, differs := r.tenant().TaggedChange(tags, r.now)
+		if differs {
+			require.NoError(t, r.all.Set(t.Context(), "acme", change))
+		}
+		return differs
+	}
+	require.False(t, find(found(nil, nil)), "a tag with a typing error")
+	require.False(t, find(found(nil, []string{"a", "b"})), "a tag of a class that keeps for less")
+	require.Equal(t, [3]int{3650, 7, 7}, kept())
+	left := r.tenant().Retagged(found(nil, []string{"a", "b"}))
+	require.Equal(t, []string{"a", "b"}, []string{left[0].Device, left[1].Device})
+	require.True(t, left[0].Shortens() && left[1].Shortens())
+	require.False(t, find(found([]string{"a"}, nil)), "the right tag again: nothing has changed")
+	require.Equal(t, "20161122", r.first("a"))
+	require.True(t, find(found([]string{"a", "b"}, nil)))
+	r.now = r.now.Add(time.Minute)
+	require.Equal(t, [3]int{3650, 3650, 7}, kept())
+	lengthened := r.tenant().Retagged(found([]string{"a", "b", "c"}, nil))
+	require.Len(t, lengthened, 1)
+	require.False(t, lengthened[0].Shortens(), "it needs nobody's confirmation")
+
+	// A person confirms it. For two hours nothing is hidden, and the tag takes it back.
+	confirm := func() {
+		change, differs := r.tenant().ConfirmTagged(found(nil, []string{"a"}), r.now, []string{"a"})
+		require.True(t, differs)
+		require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	}
+	confirm()
+	r.now = r.now.Add(lead - 10*time.Minute)
+	require.Equal(t, "20161122", r.first("a"))
+	require.Equal(t, [3]int{3650, 3650, 7}, kept())
+	require.Contains(t, r.tenant().ExplainRetention("a", r.now.UnixMilli()),
+		"From 2026-11-20T16:01:00Z on its class is {site=bergen}=5d, as an operator has confirmed. Until "+
+			"2026-11-20T15:56:00Z its former tags undo that.")
+	require.True(t, find(found([]string{"a", "b"}, nil)))
+	r.now = r.now.Add(2 * lead)
+	require.Equal(t, []string{"20161122", "3650"}, []string{r.first("a"), fmt.Sprint(kept()[0])},
+		"as if it had never been")
+	confirm()
+	r.now = r.now.Add(lead)
+	require.Equal(t, "20261115", r.first("a"))
+	require.Equal(t, [3]int{5, 3650, 7}, kept())
+
+	// A retention that is set while a tag is another one than is stored takes nobody out of a class either.
+	change, err = tenant.RetentionChange("{site=oslo}=20y,{site=bergen}=5d,default=7d", r.now,
+		found(nil, []string{"a", "b"}))
+	require.NoError(t, err)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	r.now = r.now.Add(2 * lead)
+	require.Equal(t, [3]int{5, 7300, 7}, kept())
+}
+
+func TestRetentionByTagIsRefused(t *testing.T) {
+	r := newRetained(t, 0)
+	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {
+		_, err := tenant.RetentionChange(text, noon)
+		require.ErrorContains(t, err, "{TAG=VALUE}", text)
+	}
+	require.ErrorContains(t, r.set("{site=oslo}=1d"), "needs the devices")
+	many := make([]string, 5001)
+	for i := range many {
+		many[i] = fmt.Sprint("device-", i)
+	}
+	change, err := tenant.RetentionChange("{site=oslo}=1d", noon, tenant.Tagged{oslo: many})
+	require.NoError(t, err)
+	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), tenant.ErrTagged)
+	r.setTagged("{site=oslo}=9d,default=1d", many[:10]...)
+	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: many}, r.now)
+	require.True(t, differs)
+	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), tenant.ErrTagged)
+}
+
+// Whatever classes are set and whichever devices get and lose a tag: no day comes back, and of no day that is shown a
+// chunk is gone, with writers that don't know of the last change.
+func TestRandomRetentionByTag(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	devices := []string{"a", "b", "c"}
+	for range 40 {
+		r := newRetained(t, time.Duration(random.IntN(3))*20*dayLong)
+		hidden := map[string]telemetry.Day{}
+		type written struct {
+			device  string
+			day     telemetry.Day
+			expires int64
+		}
+		var chunks []written
+		some := func() (out []string) {
+			for _, d := range devices {
+				if random.IntN(2) == 0 {
+					out = append(out, d)
+				}
+			}
+			return out
+		}
+		for range 60 {
+			r.now = r.now.Add(time.Duration(random.Int64N(int64(3 * dayLong))))
+			stale := r.tenant()
+			if random.IntN(2) == 0 { // what is to come may still be taken back
+				r.now = r.now.Add(time.Duration(random.Int64N(int64(105 * time.Minute))))
+			}
+			switch random.IntN(7) {
+			case 0:
+				texts := []string{"10d", "{site=oslo}=20d,default=6d", "{site=oslo}=forever,default=3d",
+					"{site=oslo}=4d,default=forever", "a=2d,{site=oslo}=9d,default=30d"}
+				r.setTagged(texts[random.IntN(len(texts))], some()...)
+			case 1, 2:
+				before := r.tenant()
+				skew := time.Duration(random.IntN(20)-10) * time.Second
+				r.now = r.now.Add(skew)
+				r.find(some()...)
+				r.now = r.now.Add(-skew)
+				for _, device := range devices {
+					now := r.now.UnixMilli()
+					require.Equal(t, before.FirstVisible(device, now), r.tenant().FirstVisible(device, now),
+						"tags alone hide %s", device)
+				}
+			case 3:
+				inOslo := some()
+				if change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.now, some()); differs {
+					require.NoError(t, r.all.Set(t.Context(), "acme", change))
+				}
+			}
+			acme, now := r.tenant(), r.now.UnixMilli()
+			for _, device := range devices {
+				first := acme.FirstVisible(device, now)
+				require.GreaterOrEqual(t, first, hidden[device], "%s came back", device)
+				hidden[device] = first
+				writer := acme
+				if random.IntN(3) == 0 {
+					writer = stale
+				}
+				day := telemetry.DayOf(now) - telemetry.Day(random.IntN(12))
+				if c := (written{device: device, day: day}); !writer.ExpiredOf(device, day, now) {
+					if ttl := writer.TTLOf(device, day, now); ttl > 0 {
+						c.expires = now + int64(ttl)*1000
+					}
+					chunks = append(chunks, c)
+				}
+			}
+			for _, c := range chunks {
+				gone := c.expires > 0 && now >= c.expires
+				require.False(t, gone && !acme.ExpiredOf(c.device, c.day, now),
+					"%+v is gone and its day is not hidden, at %s", c, r.now)
+			}
+		}
+	}
+}

@@ -1,0 +1,208 @@
+// Package tenant has what is stored of a tenant: its settings and limits, how long its readings are kept, where they
+// are placed, its tokens and its annotations.
+package tenant
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// The kinds of documents that make a tenant.
+const (
+	Kind      = "tenant"
+	KindEpoch = "epoch"
+)
+
+// Tenant is one tenant: its settings and its placement.
+type Tenant struct {
+	Name string
+	// Retention is the longest of any device, from the end of a reading's day; 0 never ends.
+	Retention time.Duration
+	Placement *sharding.Placement
+	Created   time.Time
+	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
+	Queries   QueryLimits
+	Ingest    *Ingest // nil: nothing is said
+	// Pin is the operator's decision on the placement.
+	Pin       sharding.Pin
+	Suspended *Suspension // nil: it is not
+	Profile
+
+	tagged   taggedTimes
+	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
+	// set is the retention that was set last; nil if none was.
+	set   *retentionSet
+	known int64 // ms since 1970 UTC: when the document was read; 0: all that it says counts
+}
+
+// Expired reports whether the retention of a day's readings is over at now for all devices, in ms since 1970.
+func (t Tenant) Expired(day telemetry.Day, now int64) bool {
+	return t.Retention > 0 && now >= t.end(day)
+}
+
+// TTL returns the longest time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds as
+// Cosmos DB takes them: at least 1, 0 if the retention never ends. It is rounded up, so that nothing vanishes before
+// its time.
+func (t Tenant) TTL(day telemetry.Day, now int64) int {
+	if t.Retention <= 0 {
+		return 0
+	}
+	seconds := (t.end(day) - now + 999) / 1000
+	return int(min(max(seconds, 1), math.MaxInt32))
+}
+
+// end returns the first millisecond at which the day's readings may be forgotten.
+func (t Tenant) end(day telemetry.Day) int64 { return day.End() + t.Retention.Milliseconds() }
+
+// tenantBody is a tenant document: docs/internals/format/control.md.
+type tenantBody struct {
+	Created          int64          `json:"created"`
+	RetentionSeconds int64          `json:"retentionSeconds"`
+	Epoch            sharding.Epoch `json:"epoch"`
+	// Period is that of containers on all days before the first period that is stored for all tenants.
+	Period          sharding.Period `json:"period,omitempty"`
+	LookbackSeconds int64           `json:"lookbackSeconds,omitempty"`
+	Limits          limitsBody      `json:"limits,omitzero"`
+	Pin             sharding.Pin    `json:"pin,omitzero"`
+	Suspended       *suspensionBody `json:"suspended,omitempty"`
+	Profile
+
+	Retention []retentionPolicyBody `json:"retention,omitempty"`
+	Tagged    taggedTimes           `json:"tagged,omitempty"`
+}
+
+// limitsBody is the limits in a tenant document.
+type limitsBody struct {
+	Query  QueryLimits `json:"query,omitzero"`
+	Ingest Ingest      `json:"ingest,omitzero"`
+}
+
+// Of joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
+// not among them are left out: their tenant document was written while these were being read. before has tenants as
+// they were: their placements are renewed. Tenants with a damaged document are left out. A period is every tenant's: a
+// damaged one is an error.
+func Of(tenants, epochs []store.Document, before map[string]Tenant) (_ map[string]Tenant, broken store.Damage,
+	_ error) {
+	later := make(map[string][]sharding.Epoch)
+	periods, err := PeriodsOf(epochs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, d := range epochs {
+		if isPeriod(d) {
+			continue
+		}
+		var b epochBody
+		owner, _, _ := strings.Cut(d.ID, ".")
+		if err := d.Decode(&b); err != nil {
+			broken.Add(d, err, owner)
+			continue
+		}
+		if d.ID != epochID(b.Tenant, b.Epoch.From) {
+			err := fmt.Errorf("%s document %q is about %s", d.Kind, d.ID, epochID(b.Tenant, b.Epoch.From))
+			broken.Add(d, err, owner, b.Tenant)
+			continue
+		}
+		later[b.Tenant] = append(later[b.Tenant], b.Epoch)
+	}
+	out := make(map[string]Tenant, len(tenants))
+	for _, d := range tenants {
+		tenant, err := placing{later[d.ID], periods, before[d.ID].Placement}.tenantOf(d)
+		if err != nil {
+			broken.Add(d, err, d.ID)
+			continue
+		}
+		out[d.ID] = tenant
+	}
+	return out, broken, nil
+}
+
+// First is what is stored of a tenant when it is registered.
+type First struct {
+	Created   time.Time
+	Retention time.Duration // 0 never ends
+	Epoch     sharding.Epoch
+	Period    sharding.Period
+}
+
+// Document returns the document of the tenant.
+func (f First) Document(name string) store.Document {
+	return store.NewDocument(Kind, name, tenantBody{
+		Created: f.Created.UnixMilli(), RetentionSeconds: int64((f.Retention + time.Second - 1) / time.Second),
+		Epoch: f.Epoch, Period: storedPeriod(f.Period),
+	})
+}
+
+// storedPeriod returns a period as tenant documents have it: months are not written.
+func storedPeriod(p sharding.Period) sharding.Period {
+	if p == sharding.Month {
+		return ""
+	}
+	return p
+}
+
+// Adopted returns the document of another database's tenant with a placement in this one.
+func Adopted(d store.Document, e sharding.Epoch, p sharding.Period) (store.Document, error) {
+	body, err := changeBody(d, []Change{{set: func(b *tenantBody) error {
+		b.Epoch, b.Period = e, storedPeriod(p)
+		return nil
+	}}})
+	return store.Document{Kind: Kind, ID: d.ID, Body: body}, err
+}
+
+// placing is the placement of a tenant from other documents.
+type placing struct {
+	later   []sharding.Epoch
+	periods []sharding.PeriodEpoch
+	was     *sharding.Placement // nil for none
+}
+
+// tenantOf returns the tenant of a document.
+func (x placing) tenantOf(d store.Document) (tenant Tenant, err error) {
+	var b tenantBody
+	if err := d.Decode(&b); err != nil {
+		return tenant, err
+	}
+	var p *sharding.Placement
+	all := append([]sharding.PeriodEpoch{{Period: b.Period}}, x.periods...)
+	if x.was != nil {
+		p, err = x.was.Renew(append(x.later, b.Epoch), all...)
+	} else {
+		p, err = sharding.NewPlacement(d.ID, append(x.later, b.Epoch), all...)
+	}
+	if err != nil {
+		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	tenant = Tenant{
+		Name:      d.ID,
+		Retention: time.Duration(b.RetentionSeconds) * time.Second,
+		Placement: p,
+		Created:   time.UnixMilli(b.Created).UTC(),
+		Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
+
+		Pin:     b.Pin,
+		Profile: b.Profile,
+		tagged:  b.Tagged,
+	}
+	if tenant.policies, err = policiesOf(b); err != nil {
+		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	if n := len(tenant.policies); n > 0 {
+		tenant.set = setOf(tenant.policies)
+		tenant.Retention = tenant.policies[n-1].longest()
+	}
+	if s := b.Suspended; s != nil {
+		tenant.Suspended = &Suspension{time.UnixMilli(s.Since).UTC(), s.Reason}
+	}
+	tenant.Queries = b.Limits.Query
+	if b.Limits.Ingest != (Ingest{}) {
+		tenant.Ingest = &b.Limits.Ingest
+	}
+	return tenant, nil
+}
