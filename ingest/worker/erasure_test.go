@@ -92,7 +92,7 @@ func (e *erasing) covers(device string, at, offset int64) bool {
 // end of the sweep, and no other one comes (rule E-R8).
 func (e *erasing) hides(h *chunk.Header) bool {
 	for _, o := range e.list().Of(h.Device, h.ID.Day) {
-		if h.Through <= o.Through(1, 0) && !o.SweptAt().IsZero() && h.Rows > 0 {
+		if h.Through <= o.Through(1, 0) && !o.SweptAt.IsZero() && h.Rows > 0 {
 			require.Zero(e.k.t, h.ID.Number, "stored behind a fence of %s: %s %s", o.ID, h.Device, h.ID)
 		}
 	}
@@ -227,7 +227,7 @@ func (e *erasing) sweepAll() {
 	_, err := e.own.Refresh(ctx)
 	require.NoError(e.k.t, err)
 	for _, o := range e.list() {
-		require.False(e.k.t, o.SweptAt().IsZero())
+		require.False(e.k.t, o.SweptAt.IsZero())
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"strings"
 
-	"binnacle/internal/access"
 	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 )
 
 // AccessConfig sets how callers of the query API are identified.

@@ -18,7 +18,6 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/access"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/headhttp"
@@ -28,6 +27,7 @@ import (
 	"binnacle/internal/ops"
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"

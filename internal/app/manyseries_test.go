@@ -20,9 +20,9 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
-	"binnacle/internal/access"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
 

@@ -32,15 +32,20 @@ type Order struct {
 	// At is when the order was announced.
 	At time.Time
 
-	positions    map[Partition]int64 // nil until it is acknowledged
-	acknowledged time.Time
-	// progress is that of the first sweep, nil before it has swept anything.
-	progress *Progress
-	swept    time.Time // zero before the sweep has ended
-	// places are those that the sweep has left, once it has ended.
-	places  []Swept
-	cleared time.Time // zero before rollups are clear
-	removed []Cleared // rollups that were deleted, once they are clear
+	positions map[Partition]int64 // nil until it is acknowledged
+	// AcknowledgedAt is when the positions were stored; zero before.
+	AcknowledgedAt time.Time
+	// Progress is that of the first sweep, nil before it has swept anything.
+	Progress *Progress
+	// SweptAt is when the sweep had ended: no chunk holds what the order erases any more. It is zero before.
+	SweptAt time.Time
+	// Places are what the sweep has left, by container and first-level key, none before it has ended.
+	Places []Swept
+	// ClearedAt is when neither a rollup nor a page of the catalog was left that may show what the order erases. It is
+	// zero before.
+	ClearedAt time.Time
+	// Cleared are the rollups that were deleted, by container and first-level key, none before ClearedAt.
+	Cleared []Cleared
 }
 
 // Partition is a partition of the log of a topic, as it is read as a stream.
@@ -129,25 +134,6 @@ func (e *Order) Acknowledged(positions []Position) *Order {
 	return &out
 }
 
-// Places returns what the sweep of the order has left, by container and first-level key, none before it has ended.
-func (e *Order) Places() []Swept { return e.places }
-
-// Progress returns how far the first sweep of the order is, nil before it has swept anything.
-func (e *Order) Progress() *Progress { return e.progress }
-
-// SweptAt returns when the sweep of the order had ended: no chunk holds what it erases any more. It is zero before.
-func (e *Order) SweptAt() time.Time { return e.swept }
-
-// ClearedAt returns when neither a rollup nor a page of the catalog was left that may show what the order erases. It is
-// zero before.
-func (e *Order) ClearedAt() time.Time { return e.cleared }
-
-// AcknowledgedAt returns when the positions of the order were stored. It is zero before.
-func (e *Order) AcknowledgedAt() time.Time { return e.acknowledged }
-
-// Cleared returns the rollups that were deleted for the order, by container and first-level key, none before ClearedAt.
-func (e *Order) Cleared() []Cleared { return e.removed }
-
 // IsWhole reports whether the order is about all days: nothing of its devices stays.
 func (e *Order) IsWhole() bool { return e.From == 0 && e.To == EveryDay }
 
@@ -214,7 +200,7 @@ func (list List) Through(device string, day telemetry.Day, at Partition) int64 {
 func (list List) CatalogSince() (since time.Time) {
 	const skew = time.Minute // clocks differ
 	for _, e := range list {
-		if at := e.acknowledged.Add(skew); e.IsAcknowledged() && e.IsWhole() && at.After(since) {
+		if at := e.AcknowledgedAt.Add(skew); e.IsAcknowledged() && e.IsWhole() && at.After(since) {
 			since = at
 		}
 	}
@@ -318,18 +304,18 @@ func (e *Order) take(what string, d store.Document) (isVoid bool, err error) {
 			return b.Void, err
 		}
 		*e = *e.Acknowledged(b.Positions)
-		e.acknowledged = time.UnixMilli(b.At).UTC()
+		e.AcknowledgedAt = time.UnixMilli(b.At).UTC()
 	case progressSuffix:
-		e.progress = &Progress{}
-		err = d.Decode(e.progress)
+		e.Progress = &Progress{}
+		err = d.Decode(e.Progress)
 	case sweptSuffix:
 		var b sweptBody
 		err = d.Decode(&b)
-		e.swept, e.places = time.UnixMilli(b.At).UTC(), b.Places
+		e.SweptAt, e.Places = time.UnixMilli(b.At).UTC(), b.Places
 	case clearedSuffix:
 		var b clearedBody
 		err = d.Decode(&b)
-		e.cleared, e.removed = time.UnixMilli(b.At).UTC(), b.Places
+		e.ClearedAt, e.Cleared = time.UnixMilli(b.At).UTC(), b.Places
 	}
 	return false, err
 }

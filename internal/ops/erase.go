@@ -335,7 +335,7 @@ func (e *eraser) wait(ctx context.Context, given *erasure.Order) (*erasure.Order
 		}
 		all := v.Erasures(given.Tenant)
 		i := slices.IndexFunc(all, func(o *erasure.Order) bool { return o.ID == given.ID })
-		if i >= 0 && !all[i].ClearedAt().IsZero() {
+		if i >= 0 && !all[i].ClearedAt.IsZero() {
 			return all[i], nil
 		}
 		e.env.Logger.Info("the erasure has not ended", "erasure", given.ID, "for",
@@ -395,7 +395,7 @@ type erasureLine struct {
 
 func lineOf(o *erasure.Order) erasureLine {
 	l := erasureLine{ID: o.ID, Tenant: o.Tenant, Device: o.Device, By: o.By, At: o.At, State: "announced",
-		Through: o.Positions(), Places: o.Places()}
+		Through: o.Positions(), Places: o.Places}
 	if o.From > 0 {
 		l.From = dayText(o.From)
 	}
@@ -403,12 +403,12 @@ func lineOf(o *erasure.Order) erasureLine {
 		l.To = dayText(o.To)
 	}
 	if o.IsAcknowledged() {
-		l.State, l.Sweep = "hidden", o.Progress()
+		l.State, l.Sweep = "hidden", o.Progress
 	}
-	if at := o.SweptAt(); !at.IsZero() {
+	if at := o.SweptAt; !at.IsZero() {
 		l.State, l.Sweep, l.Swept = "swept", nil, &at
 	}
-	if at := o.ClearedAt(); !at.IsZero() {
+	if at := o.ClearedAt; !at.IsZero() {
 		l.State, l.Cleared = "cleared", &at
 	}
 	return l

@@ -84,7 +84,7 @@ func (r tenantRequest) showCertificate() (int, any, error) {
 	if i < 0 {
 		return 0, nil, fmt.Errorf("%w: %s", errNoOrder, r.PathValue("order"))
 	}
-	if list[i].ClearedAt().IsZero() {
+	if list[i].ClearedAt.IsZero() {
 		return 0, nil, fmt.Errorf("%w: its state is %s", erase.ErrNotCleared, lineOf(list[i]).State)
 	}
 	remains, err := remainsOf(r.Context(), r.api.Client, r.api.Cluster, list[i])

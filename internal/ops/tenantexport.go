@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant/access"
 	"binnacle/internal/text/progress"
 )
 

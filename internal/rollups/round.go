@@ -358,8 +358,8 @@ func (r *round) checkErasures(ctx context.Context) error {
 		return err
 	}
 	for _, o := range orders {
-		settled := o.SweptAt().Add(r.cfg.Margin)
-		if !o.SweptAt().IsZero() && o.Matches(o.Device, r.Day) && r.now.Before(settled) && !r.cfg.Now().Before(settled) {
+		settled := o.SweptAt.Add(r.cfg.Margin)
+		if !o.SweptAt.IsZero() && o.Matches(o.Device, r.Day) && r.now.Before(settled) && !r.cfg.Now().Before(settled) {
 			return errLost
 		}
 	}

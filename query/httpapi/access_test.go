@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/access"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

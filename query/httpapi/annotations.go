@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 
 	"golang.org/x/time/rate"

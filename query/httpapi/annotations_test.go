@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/erasure"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

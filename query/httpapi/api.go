@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 
 	"github.com/klauspost/compress/gzhttp"

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"binnacle/internal/access"
 	"binnacle/internal/charges"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant/access"
 )
 
 // Charged returns the context of a request with what it is charged as: a query of a tenant, with what the caller says

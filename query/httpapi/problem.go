@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/access"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant/access"
 	"binnacle/internal/text/duration"
 	"binnacle/query"
 )

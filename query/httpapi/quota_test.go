@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 	"binnacle/query/querytest"

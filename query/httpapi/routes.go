@@ -4,8 +4,8 @@ import (
 	_ "embed"
 	"net/http"
 
-	"binnacle/internal/access"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 )
 
 // route is an endpoint: openapi.json describes it.

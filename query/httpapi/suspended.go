@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"binnacle/internal/access"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

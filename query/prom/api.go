@@ -16,10 +16,10 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

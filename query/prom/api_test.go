@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"

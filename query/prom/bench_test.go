@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
-	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/access"
+	"binnacle/internal/tenant/access"
 
 	"github.com/stretchr/testify/require"
 )

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"binnacle/internal/access"
 	"binnacle/internal/store"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
+	"binnacle/internal/tenant/access"
 
 	"github.com/stretchr/testify/require"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
+	"binnacle/internal/tenant/access"
 	"binnacle/query"
 	"binnacle/query/prom"
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
-	"binnacle/internal/access"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 
 	"github.com/stretchr/testify/require"
 )

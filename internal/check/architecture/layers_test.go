@@ -38,7 +38,7 @@ var layers = []layer{
 		"ingest/catalogupdates"}},
 	{"contract", true, false, []string{"internal/store", "internal/tenant", "internal/stream", "internal/erasure",
 		"internal/catalog/catalogcache", "internal/control", "internal/kafka", "internal/text/progress",
-		"internal/retry", "internal/access", "internal/heat/heatlog", "ingest/journal/spill"}},
+		"internal/retry", "internal/tenant/access", "internal/heat/heatlog", "ingest/journal/spill"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue", "internal/telemetry", "internal/catalog",
 		"internal/charges", "internal/heat", "internal/settings", "internal/stream/deadletter", "internal/stream/topics",
@@ -60,7 +60,7 @@ var only = []struct {
 	{"github.com/google/btree", []string{"internal/lab/emulator/kv"}},
 	{"github.com/alecthomas/participle/v2", []string{"internal/lab/emulator/sql"}},
 	{"github.com/alecthomas/kong", []string{"cmd"}},
-	{"github.com/coreos/go-oidc/v3", []string{"internal/access"}},
+	{"github.com/coreos/go-oidc/v3", []string{"internal/tenant/access"}},
 	{"github.com/cenkalti/backoff/v5", []string{"internal/retry"}},
 	{"github.com/parquet-go/parquet-go", []string{"query/httpapi"}},
 	{"net/http/pprof", []string{"internal/app"}},

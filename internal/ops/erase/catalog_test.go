@@ -25,7 +25,7 @@ func TestAnnotationsOfErasedTenant(t *testing.T) {
 	sweep := func(o *erasure.Order) {
 		s := erase.NewSweeper(erase.Config{Chunks: w.memory, Rollups: w.rollups, Now: w.now, Orders: w.orders,
 			Snapshot: w.directory.Refresh, By: "test", RUs: 1e9, Annotations: notes})
-		for n := 0; w.orderOf(o).ClearedAt().IsZero(); n++ {
+		for n := 0; w.orderOf(o).ClearedAt.IsZero(); n++ {
 			require.Less(t, n, 100)
 			require.NoError(t, s.Round(t.Context()))
 			now = now.Add(20 * time.Second)

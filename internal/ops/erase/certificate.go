@@ -58,14 +58,14 @@ var ErrNotCleared = errors.New("the erasure has not ended")
 
 // NewCertificate returns the certificate of an order. It fails until the order is cleared.
 func NewCertificate(o *erasure.Order, account string, remains []Remains) (*Certificate, error) {
-	if o.ClearedAt().IsZero() {
+	if o.ClearedAt.IsZero() {
 		return nil, fmt.Errorf("%w: the certificate of %s follows when it is cleared, %s after it was swept",
 			ErrNotCleared, o.ID, ClearAfter)
 	}
 	return &Certificate{
 		Version: CertificateVersion, Account: account, Order: o.ID, Tenant: o.Tenant, Device: o.Device, From: o.From,
-		To: o.To, By: o.By, Given: o.At, Hidden: o.AcknowledgedAt(), Swept: o.SweptAt(), Cleared: o.ClearedAt(),
-		Positions: o.Positions(), Chunks: o.Places(), Rollups: o.Cleared(), Remains: remains,
+		To: o.To, By: o.By, Given: o.At, Hidden: o.AcknowledgedAt, Swept: o.SweptAt, Cleared: o.ClearedAt,
+		Positions: o.Positions(), Chunks: o.Places, Rollups: o.Cleared, Remains: remains,
 	}, nil
 }
 

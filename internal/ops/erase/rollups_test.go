@@ -106,7 +106,7 @@ func TestRollupsOfAnErasedDeviceAreTakenAway(t *testing.T) {
 				}
 				return &storetest.Fault{Applied: rnd.IntN(2) == 0, Err: errors.New("no answer")}
 			}
-			for n := 0; w.orderOf(o).ClearedAt().IsZero(); n++ {
+			for n := 0; w.orderOf(o).ClearedAt.IsZero(); n++ {
 				require.Less(t, n, 1000)
 				_ = s.Round(t.Context())
 				if rnd.IntN(10) == 0 {
@@ -167,7 +167,7 @@ func TestSlowRoundStoresNothingErased(t *testing.T) {
 						return nil
 					}
 					o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 1}, 50)
-					for w.orderOf(o).ClearedAt().IsZero() {
+					for w.orderOf(o).ClearedAt.IsZero() {
 						now = now.Add(20 * time.Second)
 						require.NoError(t, s.Round(t.Context()))
 					}
@@ -218,7 +218,7 @@ func TestRemainsOfBatchAreTakenAway(t *testing.T) {
 	_, documents := w.shown()
 	require.NotEmpty(t, documents)
 	o := w.order(erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + days}, 50)
-	for s := w.sweeper(); w.orderOf(o).ClearedAt().IsZero(); now = now.Add(20 * time.Second) {
+	for s := w.sweeper(); w.orderOf(o).ClearedAt.IsZero(); now = now.Add(20 * time.Second) {
 		require.NoError(t, s.Round(t.Context()))
 	}
 	_, documents = w.shown()

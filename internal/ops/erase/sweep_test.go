@@ -209,7 +209,7 @@ func TestSweepStoresItsProgress(t *testing.T) {
 		progress := func() *erasure.Progress {
 			v, err := w.directory.Refresh(t.Context())
 			require.NoError(t, err)
-			return v.Erasures("acme")[0].Progress()
+			return v.Erasures("acme")[0].Progress
 		}
 		require.Nil(t, progress())
 		isBroken := true

@@ -109,9 +109,9 @@ func (s *Sweeper) Round(ctx context.Context) error {
 		switch {
 		case !known && o.IsAcknowledged():
 			continue // the account was restored: nothing of the tenant is stored yet
-		case o.IsAcknowledged() && o.SweptAt().IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
+		case o.IsAcknowledged() && o.SweptAt.IsZero() && (!s.begun[o.ID] || s.isSettled(o)):
 			err = s.sweep(ctx, v, o)
-		case !o.SweptAt().IsZero() && o.ClearedAt().IsZero() &&
+		case !o.SweptAt.IsZero() && o.ClearedAt.IsZero() &&
 			!s.cfg.Now().Before(s.clearing(o).next):
 			err = s.clearPlaces(ctx, v, o)
 		case !o.IsAcknowledged() && s.cfg.Now().Sub(o.At) > voidAfter:
@@ -177,7 +177,7 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 	if !known {
 		return fmt.Errorf("tenant %q is not known", o.Tenant)
 	}
-	state, last, before := s.clearing(o), o.SweptAt().Add(ClearAfter), o.SweptAt()
+	state, last, before := s.clearing(o), o.SweptAt.Add(ClearAfter), o.SweptAt
 	isLast := s.cfg.Now().After(last)
 	if isLast {
 		before = last

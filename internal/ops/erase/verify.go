@@ -148,12 +148,12 @@ func (w *verifier) checkOrder(v *control.Snapshot) {
 	}
 	stored, c := all[i], w.certificate
 	switch {
-	case stored.ClearedAt().IsZero():
+	case stored.ClearedAt.IsZero():
 		w.find(document{sharding.Key{}, stored.ID}, "the order is not cleared in this account")
 	case stored.Device != c.Device || stored.From != c.From || stored.To != c.To ||
 		!slices.Equal(stored.Positions(), c.Positions):
 		w.find(document{sharding.Key{}, stored.ID}, "the order that is stored is about other devices, days or positions")
-	case !stored.SweptAt().Equal(c.Swept) || !stored.ClearedAt().Equal(c.Cleared):
+	case !stored.SweptAt.Equal(c.Swept) || !stored.ClearedAt.Equal(c.Cleared):
 		w.find(document{sharding.Key{}, stored.ID}, "the order was swept and cleared at other times")
 	}
 }

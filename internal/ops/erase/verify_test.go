@@ -78,7 +78,7 @@ func newErased(t *testing.T, order erasure.Order) *erased {
 	order.Tenant, order.By = "acme", "jane"
 	e.order = e.world.order(order, 50, 1)
 	s := e.sweeper()
-	for e.orderOf(e.order).ClearedAt().IsZero() {
+	for e.orderOf(e.order).ClearedAt.IsZero() {
 		require.NoError(t, s.Round(t.Context()))
 		now = now.Add(20 * time.Second)
 	}

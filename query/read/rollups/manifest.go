@@ -242,7 +242,7 @@ func (q *Query) leaveOutErased(d *dayRead) {
 		made := time.Unix(d.manifest.AsOf, 0)
 		switch {
 		case !d.hasRollups() || !o.IsAcknowledged() || d.day < o.From || d.day >= o.To:
-		case !o.SweptAt().IsZero() && made.After(o.SweptAt().Add(heads.Margin)):
+		case !o.SweptAt.IsZero() && made.After(o.SweptAt.Add(heads.Margin)):
 		case o.Device == "":
 			d.from, d.to = 0, 0
 		default:

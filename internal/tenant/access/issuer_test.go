@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/access"
 	"binnacle/internal/tenant"
+	"binnacle/internal/tenant/access"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
