@@ -171,7 +171,7 @@ func TestStoreIsAskedWhileHeadsDiffer(t *testing.T) {
 	}
 }
 
-// A chunk whose rows heads have shown is not asked for. Where it is not certain that these are all its rows it is.
+// A chunk is not asked for if heads have shown its rows. Where it is not certain that these are all its rows it is.
 func TestRowsOfChunksThatHeadsHaveShown(t *testing.T) {
 	type rows = []querytest.Record
 	for name, c := range map[string]struct {
