@@ -3,11 +3,9 @@ package httpapi
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"binnacle/internal/telemetry"
-	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
 )
@@ -18,14 +16,13 @@ const (
 	maxBuckets = 11_000 // for each series
 )
 
-const aggregatesHead = "start,device,labels,metric,type,count,min,max,sum,avg,first,last,nan,pos_inf,neg_inf"
-
-// aggregatesColumns has the columns of aggregatesHead, with integers and bools as the nearest floats.
-var aggregatesColumns = []column{
-	instants("start"), texts("device", false), texts("labels", true), texts("metric", false), texts("type", false),
-	integers("count", false), floats("min"), floats("max"), floats("sum"), floats("avg"), floats("first"), floats("last"),
-	integers("nan", false), integers("pos_inf", false), integers("neg_inf", false),
-}
+// statisticFields has the statistics of a series and bucket a record.
+var statisticFields = fields{{name: "device", kind: nameField}, {name: "start", kind: instantField},
+	{name: "labels", kind: labelsField}, {name: "metric", kind: nameField}, {name: "type", kind: nameField},
+	{name: "count", kind: countField}, {name: "min", kind: figureField}, {name: "max", kind: figureField},
+	{name: "sum", kind: figureField}, {name: "avg", kind: figureField}, {name: "first", kind: figureField},
+	{name: "last", kind: figureField}, {name: "nan", kind: oddField}, {name: "pos_inf", kind: oddField},
+	{name: "neg_inf", kind: oddField}}
 
 func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
@@ -35,7 +32,7 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 		return a.grouped(w, p, q)
 	}
 	step := p.step()
-	list := records{w: w, asked: q, name: "aggregates", head: aggregatesHead, columns: aggregatesColumns}
+	list := records{w: w, asked: q, name: "aggregates", fields: statisticFields}
 	list.format, list.limit = p.format(parquetFormat)
 	if p.err == nil && step > 0 && (q.Range.To-q.Range.From)/step.Milliseconds() >= maxBuckets {
 		p.fail("step", "divides the range into more than %d buckets; choose a longer step", maxBuckets)
@@ -48,9 +45,10 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 			if step == 0 {
 				s.Start = q.Range.From
 			}
-			return list.record(func(b []byte) []byte { return appendAggregate(b, &s) },
-				func(b []byte) []byte { return appendAggregateCells(b, &s) },
-				func(f *parquetFile) error { return f.appendAggregate(&s) })
+			return list.record(textCell(s.Device), intCell(s.Start), labelsCell(s.Labels), textCell(s.Metric),
+				textCell(s.Kind.String()), intCell(int64(s.Count)), valueCell(s.Min), valueCell(s.Max), valueCell(s.Sum),
+				valueCell(average(&s)), valueCell(s.First), valueCell(s.Last), intCell(int64(s.NaN)),
+				intCell(int64(s.PosInf)), intCell(int64(s.NegInf)))
 		})
 	})
 }
@@ -71,17 +69,6 @@ func (p *params) align(r *telemetry.Range) {
 	}
 }
 
-// figure is a number of a statistic, none if there is nothing to say.
-type figure struct {
-	name  string
-	value telemetry.Value
-}
-
-func figures(s *query.Statistic) [6]figure {
-	return [6]figure{{"min", s.Min}, {"max", s.Max}, {"sum", s.Sum}, {"avg", average(s)}, {"first", s.First},
-		{"last", s.Last}}
-}
-
 // average returns the sum divided by the count, no value where there is no sum.
 func average(s *query.Statistic) telemetry.Value {
 	switch s.Sum.Kind() {
@@ -91,91 +78,4 @@ func average(s *query.Statistic) telemetry.Value {
 		return telemetry.FloatValue(float64(s.Sum.Int()) / float64(s.Count))
 	}
 	return telemetry.Value{}
-}
-
-// nonFinites returns the numbers of NaN and of both infinities.
-func nonFinites(s *query.Statistic) [3]struct {
-	name  string
-	count int
-} {
-	return [3]struct {
-		name  string
-		count int
-	}{{"nan", s.NaN}, {"pos_inf", s.PosInf}, {"neg_inf", s.NegInf}}
-}
-
-func appendAggregate(b []byte, s *query.Statistic) []byte {
-	b = jsontext.AppendString(append(b, `{"device":`...), s.Device)
-	b = strconv.AppendInt(append(b, `,"start":`...), s.Start, 10)
-	if len(s.Labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), s.Labels)
-	}
-	b = jsontext.AppendString(append(b, `,"metric":`...), s.Metric)
-	b = jsontext.AppendString(append(b, `,"type":`...), s.Kind.String())
-	b = strconv.AppendInt(append(b, `,"count":`...), int64(s.Count), 10)
-	for _, f := range figures(s) {
-		if f.value.Kind() != 0 {
-			b = appendJSON(append(append(append(b, `,"`...), f.name...), `":`...), f.value)
-		}
-	}
-	for _, o := range nonFinites(s) {
-		if o.count > 0 {
-			b = strconv.AppendInt(append(append(append(b, `,"`...), o.name...), `":`...), int64(o.count), 10)
-		}
-	}
-	return append(b, '}')
-}
-
-func appendAggregateCells(b []byte, s *query.Statistic) []byte {
-	b = appendTime(b, s.Start)
-	b = appendSeriesCells(b, curveName{s.Device, s.Labels, s.Metric})
-	b = append(append(b, ','), s.Kind.String()...)
-	b = strconv.AppendInt(append(b, ','), int64(s.Count), 10)
-	for _, f := range figures(s) {
-		if b = append(b, ','); f.value.Kind() != 0 {
-			b = appendValueCell(b, f.value)
-		}
-	}
-	for _, o := range nonFinites(s) {
-		b = strconv.AppendInt(append(b, ','), int64(o.count), 10)
-	}
-	return b
-}
-
-// appendAggregate appends a row of aggregatesColumns.
-func (f *parquetFile) appendAggregate(s *query.Statistic) error {
-	labels, kind := labelsText(s.Labels), s.Kind.String()
-	f.time(0, s.Start)
-	f.text(1, s.Device, true)
-	f.text(2, labels, labels != "")
-	f.text(3, s.Metric, true)
-	f.text(4, kind, true)
-	f.integer(5, int64(s.Count), true)
-	column := 6
-	for _, of := range figures(s) {
-		v, ok := nearest(of.value)
-		f.number(column, v, ok)
-		column++
-	}
-	for _, o := range nonFinites(s) {
-		f.integer(column, int64(o.count), true)
-		column++
-	}
-	return f.endRow()
-}
-
-// curveName is what names a series of a tenant.
-type curveName struct {
-	device string
-	labels telemetry.Labels
-	metric string
-}
-
-// appendSeriesCells appends device, labels and metric as cells behind another one.
-func appendSeriesCells(b []byte, of curveName) []byte {
-	b = append(appendCell(append(b, ','), of.device), ',')
-	if text := labelsText(of.labels); text != "" {
-		b = appendCell(b, text)
-	}
-	return appendCell(append(b, ','), of.metric)
 }

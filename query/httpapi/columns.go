@@ -53,42 +53,17 @@ func repeating(name string, node parquet.Node, nullable bool) column {
 	return column{parquet.Required(node), name}
 }
 
-// valueColumns has a value a line, as layout=long of CSV, with the value by its type.
-var valueColumns = []column{instants("time"), texts("device", false), texts("labels", true), texts("metric", false),
-	floats("value"), integers("integer", true), bools("bool"), texts("text", true)}
-
-// valueLine is a line of valueColumns.
-type valueLine struct {
-	ms     int64
-	device string
-	labels string // encoded as JSON
-	metric string
-	value  telemetry.Value
-}
-
-// appendValue appends a row of valueColumns. A number and a bool stand in the column "value", too, as the nearest
-// float.
-func (f *parquetFile) appendValue(l valueLine) error {
-	f.time(0, l.ms)
-	f.text(1, l.device, true)
-	f.text(2, l.labels, l.labels != "")
-	f.text(3, l.metric, true)
-	kind := l.value.Kind()
-	n, ok := nearest(l.value)
-	f.number(4, n, ok)
-	f.integer(5, l.value.Int(), kind == telemetry.Int)
-	f.bool(6, l.value.Bits() == 1, kind == telemetry.Bool)
-	f.text(7, l.value.Text(), kind == telemetry.Text)
-	return f.endRow()
-}
+// valueFields has a value a record, as layout=long of CSV.
+var valueFields = fields{{name: "device", kind: nameField}, {name: "time", kind: instantField, json: "ts"},
+	{name: "labels", kind: labelsField}, {name: "metric", kind: nameField}, {name: "value", kind: valueField}}
 
 // parquetRows writes readings as a file of Parquet.
 type parquetRows struct{ *records }
 
 func (p parquetRows) row(r query.Row) error {
-	labels := labelsText(r.Labels)
 	for _, v := range r.Values {
-		if err := p.file.appendValue(valueLine{r.Time, r.Device, labels, v.Metric, v.Value}); err != nil {
+		err := p.record(textCell(r.Device), intCell(r.Time), labelsCell(r.Labels), textCell(v.Metric), valueCell(v.Value))
+		if err != nil {
 			return err
 		}
 	}

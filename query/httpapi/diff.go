@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"binnacle/internal/telemetry"
-	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/diagnose/rejected"
 	"binnacle/query/merge"
 )
 
-const diffHead = "change,time,device,labels,metric,was,value"
+// changeFields has a change a record.
+var changeFields = append(fields{{name: "change", kind: nameField}}, slices.Insert(slices.Clone(valueFields), 4,
+	field{name: "was", kind: valueField})...)
 
 // refusal counts the readings that were refused for a reason.
 type refusal struct {
@@ -41,7 +41,7 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 		p.fail("until", "may not be combined with %s, which is about now", AfterHeader)
 	}
 	wanted := p.changes()
-	list := records{w: w, name: "changes", head: diffHead}
+	list := records{w: w, name: "changes", fields: changeFields}
 	list.format, list.limit = p.format()
 	if p.err != nil {
 		return p.err
@@ -62,8 +62,8 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 			if !slices.Contains(wanted, c.How) {
 				return nil
 			}
-			err := list.record(func(b []byte) []byte { return appendChange(b, &c) },
-				func(b []byte) []byte { return appendChangeCells(b, &c) }, nil)
+			err := list.record(textCell(string(c.How)), textCell(c.Device), intCell(c.Time), labelsCell(c.Labels),
+				textCell(c.Metric), valueCell(c.Was), valueCell(c.Value))
 			if errors.Is(err, query.ErrEnough) {
 				return nil // changes beyond the limit are only counted
 			}
@@ -102,29 +102,6 @@ func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal
 		out[i] = refusal{string(g.Reason), g.Count}
 	}
 	return out, found.Incomplete
-}
-
-func appendChange(b []byte, c *query.Change) []byte {
-	b = jsontext.AppendString(append(b, `{"change":`...), string(c.How))
-	b = jsontext.AppendString(append(b, `,"device":`...), c.Device)
-	b = strconv.AppendInt(append(b, `,"ts":`...), c.Time, 10)
-	if len(c.Labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), c.Labels)
-	}
-	b = jsontext.AppendString(append(b, `,"metric":`...), c.Metric)
-	if c.Was.Kind() != 0 {
-		b = appendJSON(append(b, `,"was":`...), c.Was)
-	}
-	return append(appendJSON(append(b, `,"value":`...), c.Value), '}')
-}
-
-func appendChangeCells(b []byte, c *query.Change) []byte {
-	b = appendTime(append(append(b, c.How...), ','), c.Time)
-	b = append(appendSeriesCells(b, curveName{c.Device, c.Labels, c.Metric}), ',')
-	if c.Was.Kind() != 0 {
-		b = appendValueCell(b, c.Was)
-	}
-	return appendValueCell(append(b, ','), c.Value)
 }
 
 // withMembers puts the members of an object, which there must be, behind a list in an object.

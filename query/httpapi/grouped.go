@@ -4,14 +4,12 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // where a machine has no time zones
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/text/duration"
-	"binnacle/internal/wire/jsontext"
 	"binnacle/query"
 	"binnacle/query/merge"
 )
@@ -68,14 +66,55 @@ func (a *api) grouped(w *response, p *params, q query.Request) error {
 	if p.err != nil {
 		return p.err
 	}
-	out := groupedWriter{by: by, aggregates: ask.Aggregates}
-	list.head, list.columns = out.head(), out.columns()
+	list.fields = groupedFields(by, ask.Aggregates)
+	var cells []cell
 	return a.list(&list, p.request, func() (query.Result, error) {
 		return a.cfg.Querier.Aggregates(p.request.Context(), q, ask, func(x query.Aggregated) error {
-			return list.record(func(b []byte) []byte { return out.appendJSON(b, &x) },
-				func(b []byte) []byte { return out.appendCells(b, &x) }, func(f *parquetFile) error { return out.appendRow(f, &x) })
+			cells = appendGrouped(cells[:0], by, &x)
+			return list.record(cells...)
 		})
 	})
+}
+
+// groupedFields returns the fields of aggregates of groups: by the dimensions, nil for each series alone.
+func groupedFields(by []dimension, aggregates []query.Aggregate) fields {
+	places := [2]place{onlyInJSON, onlyInJSON} // of device and labels
+	if by == nil {
+		places = [2]place{}
+	}
+	out := fields{{name: "device", kind: nameField, in: places[0]}, {name: "start", kind: instantField},
+		{name: "end", kind: instantField}, {name: "labels", kind: labelsField, in: places[1]},
+		{name: "tags", kind: labelsField, in: onlyInJSON}}
+	for _, d := range by {
+		one := field{name: d.String(), kind: tagField, in: onlyInTables}
+		if d.kind == byDevice {
+			one.kind = nameField
+		}
+		out = append(out, one)
+	}
+	out = append(out, field{name: "metric", kind: nameField})
+	for _, a := range aggregates {
+		out = append(out, field{name: a.String(), kind: floatField})
+	}
+	return out
+}
+
+// appendGrouped appends the cells of groupedFields.
+func appendGrouped(cells []cell, by []dimension, x *query.Aggregated) []cell {
+	cells = append(cells, optionalCell(x.Device, x.Device != ""), intCell(x.Start), intCell(x.End), labelsCell(x.Labels),
+		labelsCell(x.Tags))
+	for _, d := range by {
+		cells = append(cells, optionalCell(d.of(x)))
+	}
+	cells = append(cells, textCell(x.Metric))
+	for _, v := range x.Values {
+		one := cell{}
+		if !math.IsNaN(v) {
+			one.Value = telemetry.FloatValue(v)
+		}
+		cells = append(cells, one)
+	}
+	return cells
 }
 
 // aggregation returns the requested aggregation. It narrows q.Range to the instants that the buckets hold.
@@ -213,115 +252,4 @@ func (p *params) zone() *time.Location {
 		p.fail("tz", "%.100q; allowed is a name of the IANA time zone database, such as Europe/Berlin", name)
 	}
 	return zone
-}
-
-// groupedWriter writes aggregates of groups.
-type groupedWriter struct {
-	by         []dimension // nil: each series is a group
-	aggregates []query.Aggregate
-}
-
-func (g *groupedWriter) head() string {
-	columns := []string{"start", "end"}
-	if g.by == nil {
-		columns = append(columns, "device", "labels")
-	}
-	for _, d := range g.by {
-		columns = append(columns, string(appendCell(nil, d.String())))
-	}
-	columns = append(columns, "metric")
-	for _, a := range g.aggregates {
-		columns = append(columns, a.String())
-	}
-	return strings.Join(columns, ",")
-}
-
-func (g *groupedWriter) appendJSON(b []byte, x *query.Aggregated) []byte {
-	b = append(b, '{')
-	if x.Device != "" {
-		b = append(jsontext.AppendString(append(b, `"device":`...), x.Device), ',')
-	}
-	b = strconv.AppendInt(append(b, `"start":`...), x.Start, 10)
-	b = strconv.AppendInt(append(b, `,"end":`...), x.End, 10)
-	if len(x.Labels) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"labels":`...), x.Labels)
-	}
-	if len(x.Tags) > 0 {
-		b = jsontext.AppendLabels(append(b, `,"tags":`...), x.Tags)
-	}
-	b = jsontext.AppendString(append(b, `,"metric":`...), x.Metric)
-	for i, a := range g.aggregates {
-		b = append(append(append(b, `,"`...), a.String()...), `":`...)
-		if v := x.Values[i]; math.IsNaN(v) {
-			b = append(b, "null"...)
-		} else {
-			b = appendJSON(b, telemetry.FloatValue(v))
-		}
-	}
-	return append(b, '}')
-}
-
-func (g *groupedWriter) appendCells(b []byte, x *query.Aggregated) []byte {
-	b = appendTime(append(appendTime(b, x.Start), ','), x.End)
-	if g.by == nil {
-		b = append(appendCell(append(b, ','), x.Device), ',')
-		if text := labelsText(x.Labels); text != "" {
-			b = appendCell(b, text)
-		}
-	}
-	for _, d := range g.by {
-		b = append(b, ',')
-		if v, ok := d.of(x); ok && d.kind == byDevice {
-			b = appendCell(b, v)
-		} else if ok {
-			b = appendTextCell(b, v)
-		}
-	}
-	b = appendCell(append(b, ','), x.Metric)
-	for _, v := range x.Values {
-		if b = append(b, ','); !math.IsNaN(v) {
-			b = appendPlain(b, telemetry.FloatValue(v))
-		}
-	}
-	return b
-}
-
-// columns returns the columns of head, with their types.
-func (g *groupedWriter) columns() []column {
-	all := []column{instants("start"), instants("end")}
-	if g.by == nil {
-		all = append(all, texts("device", false), texts("labels", true))
-	}
-	for _, d := range g.by {
-		all = append(all, texts(d.String(), true))
-	}
-	all = append(all, texts("metric", false))
-	for _, a := range g.aggregates {
-		all = append(all, floats(a.String()))
-	}
-	return all
-}
-
-// appendRow appends a row of columns.
-func (g *groupedWriter) appendRow(f *parquetFile, x *query.Aggregated) error {
-	f.time(0, x.Start)
-	f.time(1, x.End)
-	column := 2
-	text := func(s string, there bool) {
-		f.text(column, s, there)
-		column++
-	}
-	if g.by == nil {
-		labels := labelsText(x.Labels)
-		text(x.Device, true)
-		text(labels, labels != "")
-	}
-	for _, d := range g.by {
-		text(d.of(x))
-	}
-	text(x.Metric, true)
-	for i, v := range x.Values {
-		f.number(column+i, v, !math.IsNaN(v))
-	}
-	return f.endRow()
 }

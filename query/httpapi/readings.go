@@ -51,7 +51,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 			return err
 		}
 		defer free()
-		f = parquetRows{&records{w: w, format: q.format, columns: valueColumns}}
+		f = parquetRows{&records{w: w, format: q.format, fields: valueFields}}
 	case q.layout == "long":
 		f = &longRows{w: w}
 	default:

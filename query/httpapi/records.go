@@ -8,26 +8,27 @@ import (
 
 // records writes an answer that is a list, as an array in one object, a record a line, CSV, or as columns of Parquet.
 type records struct {
-	w       *response
-	format  string
-	name    string        // member that holds the array
-	head    string        // first line of the CSV
-	columns []column      // columns in Parquet; nil where the list has no such format
-	limit   int           // 0 for none
-	asked   query.Request // for the names of an answer without records
+	w      *response
+	format string
+	name   string // member that holds the array
+	fields fields
+	limit  int           // 0 for none
+	asked  query.Request // for the names of an answer without records
 
 	more func() ([]byte, error) // an object with the members that follow the array; nil for none
 
 	buf       []byte
+	order     []int        // of the columns
 	file      *parquetFile // nil for the other formats
 	count     int
 	truncated bool
 }
 
 func (l *records) begin() {
+	l.order = l.fields.tableOrder()
 	switch l.format {
 	case parquetFormat:
-		l.file = newParquetFile(l.w, l.columns)
+		l.file = newParquetFile(l.w, l.fields.columns())
 		l.file.begin()
 	case "json":
 		l.w.begin("application/json")
@@ -36,30 +37,30 @@ func (l *records) begin() {
 		l.w.begin("application/x-ndjson", trailers...)
 	case "csv":
 		l.w.begin(csvType, trailers...)
-		l.buf = append(append(l.buf, l.head...), '\n')
+		l.buf = append(append(l.buf, l.fields.head()...), '\n')
 	}
 }
 
-// record appends one, which is written as JSON, as CSV, or as a row of columns; nil for a list without them.
-func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*parquetFile) error) error {
+// record appends one, with a cell for each field.
+func (l *records) record(cells ...cell) error {
 	if l.limit > 0 && l.count == l.limit {
 		l.truncated = true
 		return query.ErrEnough
 	}
 	if l.file != nil {
 		l.count++
-		return asRow(l.file)
+		return l.fields.appendRow(l.file, l.order, cells)
 	}
 	switch {
 	case l.format == "csv":
-		l.buf = append(asCSV(l.buf), '\n')
+		l.buf = append(l.fields.appendCSV(l.buf, l.order, cells), '\n')
 	case l.format == "ndjson":
-		l.buf = append(asJSON(l.buf), '\n')
+		l.buf = append(l.fields.appendJSON(l.buf, cells), '\n')
 	default:
 		if l.count > 0 {
 			l.buf = append(l.buf, ',')
 		}
-		l.buf = asJSON(append(l.buf, '\n'))
+		l.buf = l.fields.appendJSON(append(l.buf, '\n'), cells)
 	}
 	l.count++
 	_, err := l.w.Write(l.buf)
