@@ -59,15 +59,3 @@ func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
 	}
 	return nil
 }
-
-func authorize(r *http.Request, file string) error {
-	if file == "" {
-		return nil
-	}
-	token, err := WatchSecret(file)
-	if err != nil {
-		return fmt.Errorf("read the token: %w", err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token.Text())
-	return nil
-}

@@ -3,6 +3,7 @@ package ops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -18,9 +19,9 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/ops/queryclient"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant/access"
 	"binnacle/internal/text/progress"
 )
 
@@ -57,7 +58,7 @@ var (
 // exporter exports once.
 type exporter struct {
 	ExportConfig
-	base    string
+	api     queryclient.Querier
 	tagged  map[string][]byte // tags of devices, as JSON, until the first reading of each is written
 	devices []exportDevice
 	days    telemetry.Range
@@ -81,14 +82,9 @@ func (cfg ExportConfig) Run(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	x := &exporter{ExportConfig: cfg, base: strings.TrimRight(cfg.API, "/"), env: env, tagged: make(map[string][]byte),
-		days: covered}
-	if !strings.Contains(x.base, "://") {
-		x.base = "http://" + x.base
-	}
-	if x.Pause == 0 {
-		x.Pause = time.Second
-	}
+	x := &exporter{ExportConfig: cfg, env: env, tagged: make(map[string][]byte), days: covered,
+		api: queryclient.Querier{Tenant: cfg.Tenant, At: cfg.API, TokenFile: cfg.TokenFile}}
+	x.Pause = cmp.Or(x.Pause, time.Second)
 	if err := x.open(); err != nil {
 		return err
 	}
@@ -379,12 +375,12 @@ func (x *exporter) attempt(ctx context.Context, do func() error) error {
 	pauses := (retry.Policy{First: x.Pause, Max: 30 * x.Pause}).Begin()
 	for {
 		err := do()
-		var refused *exportRefused
+		refused, isRefused := errors.AsType[*queryclient.StatusError](err)
 		if dial := (*net.OpError)(nil); !x.reached && errors.As(err, &dial) && dial.Op == "dial" {
 			return fmt.Errorf("%w: --api is the address of the query API", err)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, errSplit) || pauses.Count()+1 >= exportAttempts ||
-			errors.As(err, &refused) && refused.isFinal() {
+			isRefused && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests {
 			return err
 		}
 		x.env.Logger.Warn("the export asks again", "tenant", x.Tenant, "error", err)
@@ -394,19 +390,6 @@ func (x *exporter) attempt(ctx context.Context, do func() error) error {
 	}
 }
 
-// exportRefused is an answer of the API that is not 200.
-type exportRefused struct {
-	status int
-	text   string
-}
-
-func (r *exportRefused) Error() string { return r.text }
-
-// isFinal reports whether the same request would be refused again.
-func (r *exportRefused) isFinal() bool {
-	return r.status < http.StatusInternalServerError && r.status != http.StatusTooManyRequests
-}
-
 // json decodes an answer in JSON.
 func (x *exporter) json(ctx context.Context, path string, ask url.Values, into any) error {
 	return x.ask(ctx, path, ask, func(resp *http.Response) error { return json.NewDecoder(resp.Body).Decode(into) })
@@ -414,36 +397,14 @@ func (x *exporter) json(ctx context.Context, path string, ask url.Values, into a
 
 // ask sends a request and has its answer read. It fails with errSplit for what is too much for one answer.
 func (x *exporter) ask(ctx context.Context, path string, ask url.Values, read func(*http.Response) error) error {
-	method, body := http.MethodGet, io.Reader(http.NoBody)
-	if len(ask["device"]) > 0 { // too long for an address
-		method, body = http.MethodPost, strings.NewReader(ask.Encode())
-	} else if len(ask) > 0 {
-		path += "?" + ask.Encode()
-	}
-	r, err := http.NewRequestWithContext(ctx, method, x.base+path, body)
-	if err != nil {
-		return err
-	}
-	if method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	r.Header.Set(access.TenantHeader, x.Tenant)
-	if err := authorize(r, x.TokenFile); err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	x.reached = true
-	switch resp.StatusCode {
-	case http.StatusOK:
+	err := x.api.Do(ctx, path, ask, func(resp *http.Response) error {
+		x.reached = true
 		return read(resp)
-	case http.StatusUnprocessableEntity, http.StatusGatewayTimeout:
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
-		return fmt.Errorf("%w: %s: %s", errSplit, resp.Status, strings.TrimSpace(string(text)))
+	})
+	refused, isRefused := errors.AsType[*queryclient.StatusError](err)
+	x.reached = x.reached || isRefused
+	if isRefused && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusGatewayTimeout) {
+		return fmt.Errorf("%w: %w", errSplit, err)
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<12))
-	return &exportRefused{resp.StatusCode, fmt.Sprintf("%s: %s", resp.Status, strings.TrimSpace(string(text)))}
+	return err
 }

@@ -208,12 +208,12 @@ func TestExportGoesOn(t *testing.T) {
 func TestExportFails(t *testing.T) {
 	api := &exportAPI{most: 6}
 	for want, cfg := range map[string]ops.ExportConfig{
-		`no device "z"`:            {Device: []string{"z", "a"}},
-		"--from \"x\"":             {From: "x"},
-		"is not before --to":       {From: "2026-11-02", To: "2026-11-02"},
-		"not complete":             {Device: []string{"a"}},
-		"2026-11-03: 403":          {From: "2026-11-03"},
-		"one answer may have: 422": {Device: []string{"c"}, From: "2026-11-02"},
+		`no device "z"`:      {Device: []string{"z", "a"}},
+		"--from \"x\"":       {From: "x"},
+		"is not before --to": {From: "2026-11-02", To: "2026-11-02"},
+		"not complete":       {Device: []string{"a"}},
+		"answers 403":        {From: "2026-11-03"},
+		"answers 422":        {Device: []string{"c"}, From: "2026-11-02"},
 	} {
 		cfg.Out = t.TempDir()
 		api.trick = func(path string, devices []string, _ int) (status int, breakOff, incomplete bool) {

@@ -50,16 +50,43 @@ type StatusError struct {
 func (e *StatusError) Error() string { return e.text }
 
 // Get asks for a path and reads the answer, which it returns as it came, too.
-func (q Querier) Get(ctx context.Context, path string, values url.Values, answer any) ([]byte, error) {
+func (q Querier) Get(ctx context.Context, path string, values url.Values, answer any) (body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	at := q.At
+	err = q.Do(ctx, path, values, func(res *http.Response) error {
+		if body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer)); err == nil {
+			err = json.Unmarshal(body, answer)
+		}
+		if err != nil {
+			return fmt.Errorf("read the answer of %s: %w", q.At, err)
+		}
+		return nil
+	})
+	return body, err
+}
+
+// maxAddress is the length of values beyond which a request has them in a form.
+const maxAddress = 4 << 10
+
+// Do asks for a path, and calls read with the answer, whose body it closes. It fails with a StatusError for another
+// status than 200.
+func (q Querier) Do(ctx context.Context, path string, values url.Values, read func(*http.Response) error) error {
+	at := strings.TrimRight(q.At, "/") + path
 	if !strings.Contains(at, "://") {
 		at = "http://" + at
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+path+"?"+values.Encode(), nil)
+	method, form := http.MethodGet, io.Reader(nil)
+	if text := values.Encode(); len(text) > maxAddress {
+		method, form = http.MethodPost, strings.NewReader(text)
+	} else if text != "" {
+		at += "?" + text
+	}
+	r, err := http.NewRequestWithContext(ctx, method, at, form)
 	if err != nil {
-		return nil, fmt.Errorf("--api %s: %w", q.At, err)
+		return fmt.Errorf("--api %s: %w", q.At, err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if q.Tenant != "" {
 		r.Header.Set("X-Scope-OrgID", q.Tenant)
@@ -67,7 +94,7 @@ func (q Querier) Get(ctx context.Context, path string, values url.Values, answer
 	if q.TokenFile != "" {
 		token, err := os.ReadFile(q.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the token: %w", err)
+			return fmt.Errorf("read the token: %w", err)
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
@@ -77,24 +104,18 @@ func (q Querier) Get(ctx context.Context, path string, values url.Values, answer
 	}
 	res, err := client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask the querier: %w", err)
+		return fmt.Errorf("ask the querier: %w", err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", q.At, err)
-	}
 	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<12))
 		var problem struct{ Detail string }
 		_ = json.Unmarshal(body, &problem) // an answer of a proxy has no detail
 		if res.StatusCode == http.StatusUnauthorized {
 			problem.Detail += " (see --tenant and --token-file)"
 		}
-		return nil, &StatusError{res.StatusCode, fmt.Sprintf("%s answers %s: %s", q.At, res.Status,
+		return &StatusError{res.StatusCode, fmt.Sprintf("%s answers %s: %s", q.At, res.Status,
 			cmp.Or(problem.Detail, strings.TrimSpace(string(body))))}
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", q.At, err)
-	}
-	return body, nil
+	return read(res)
 }
