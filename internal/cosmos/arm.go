@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +20,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 )
 
 // ARMConfig says where the account is found in Azure Resource Manager. An Entra ID identity can't make containers or
@@ -39,8 +39,8 @@ type ARMConfig struct {
 
 // ARM manages containers of database binnacle through Azure Resource Manager. It is safe for any number of callers.
 type ARM struct {
-	cfg ARMConfig
-	sql *armcosmos.SQLResourcesClient
+	cfg    ARMConfig
+	client *arm.Client
 }
 
 // NewARM makes an ARM. It sends nothing. All faults of the config are reported at once.
@@ -60,14 +60,13 @@ func NewARM(cfg ARMConfig) (*ARM, error) {
 		return nil, err
 	}
 	cfg.Poll = cmp.Or(cfg.Poll, 2*time.Second)
-	sql, err := armcosmos.NewSQLResourcesClient(cfg.Subscription, cfg.Token,
-		&arm.ClientOptions{ClientOptions: policy.ClientOptions{
-			Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
-		}})
+	client, err := arm.NewClient("binnacle", "v0.0.0", cfg.Token, &arm.ClientOptions{ClientOptions: policy.ClientOptions{
+		Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: client of Azure Resource Manager: %w", err)
 	}
-	return &ARM{cfg, sql}, nil
+	return &ARM{cfg, client}, nil
 }
 
 // action is what an identity must be allowed, by its name in roles.
@@ -104,11 +103,56 @@ func (a *ARM) fault(err error, needs action) error {
 	return fmt.Errorf("answer of Azure Resource Manager: %d %s", r.StatusCode, r.ErrorCode)
 }
 
-func wait[T any](ctx context.Context, a *ARM, p *runtime.Poller[T], err error) error {
-	if err == nil {
-		_, err = p.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.cfg.Poll})
+// armBody is what a request changes, and what an answer has.
+type armBody struct {
+	Properties struct {
+		Resource any            `json:"resource"`
+		Options  *armThroughput `json:"options,omitempty"`
+	} `json:"properties"`
+}
+
+// armThroughput is the throughput of a database or container.
+type armThroughput struct {
+	Throughput *int          `json:"throughput,omitempty"`
+	Autoscale  *armAutoscale `json:"autoscaleSettings,omitempty"`
+	Least      string        `json:"minimumThroughput,omitempty"`
+	Pending    string        `json:"offerReplacePending,omitempty"`
+}
+
+type armAutoscale struct {
+	Max int `json:"maxThroughput"`
+}
+
+// do sends a request for the database, or for a path below it, waits until its operation has ended, and decodes the
+// answer. body and into may be nil. needs is the action that the identity must have.
+func (a *ARM) do(ctx context.Context, method, path string, needs action, body, into any) error {
+	at := runtime.JoinPaths(a.client.Endpoint(), "subscriptions", url.PathEscape(a.cfg.Subscription), "resourceGroups",
+		url.PathEscape(a.cfg.ResourceGroup), "providers/Microsoft.DocumentDB/databaseAccounts",
+		url.PathEscape(a.cfg.Account), "sqlDatabases", store.Database, path)
+	r, err := runtime.NewRequest(ctx, method, strings.TrimSuffix(at, "/")+"?api-version="+armVersion)
+	if err != nil {
+		return err
 	}
-	return err
+	if body != nil {
+		if err := runtime.MarshalAsJSON(r, body); err != nil {
+			return err
+		}
+	}
+	answer, err := a.client.Pipeline().Do(r)
+	if err != nil {
+		return err
+	}
+	if !runtime.HasStatusCode(answer, http.StatusOK, http.StatusAccepted, http.StatusNoContent) {
+		return a.fault(runtime.NewResponseError(answer), needs)
+	}
+	if method == http.MethodGet {
+		return runtime.UnmarshalAsJSON(answer, into)
+	}
+	operation, err := runtime.NewPoller[struct{}](answer, a.client.Pipeline(), nil)
+	if err == nil {
+		_, err = operation.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.cfg.Poll})
+	}
+	return a.fault(err, needs)
 }
 
 // EnsureBase makes the database and its base containers unless they exist, as that of Client does.
@@ -121,8 +165,8 @@ func (a *ARM) EnsureBase(ctx context.Context) error {
 
 // EnsureShared makes the database, with throughput for its containers to share, unless it exists.
 func (a *ARM) EnsureShared(ctx context.Context, t store.Throughput) error {
-	_, err := a.sql.GetSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, nil)
-	if err = a.fault(err, databaseRead); !errors.Is(err, store.ErrNoContainer) {
+	err := a.do(ctx, http.MethodGet, "", databaseRead, nil, &armBody{})
+	if !errors.Is(err, store.ErrNoContainer) {
 		return err
 	}
 	if err = a.ensureDatabase(ctx, t); errors.Is(err, store.ErrServerless) {
@@ -132,45 +176,41 @@ func (a *ARM) EnsureShared(ctx context.Context, t store.Throughput) error {
 }
 
 func (a *ARM) ensureDatabase(ctx context.Context, t store.Throughput) error {
-	database := &armcosmos.SQLDatabaseResource{ID: to.Ptr(store.Database)}
-	p, err := a.sql.BeginCreateUpdateSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database,
-		armcosmos.SQLDatabaseCreateUpdateParameters{
-			Properties: &armcosmos.SQLDatabaseCreateUpdateProperties{Resource: database, Options: throughputOptions(t)},
-		}, nil)
-	if err := a.fault(wait(ctx, a, p, err), databaseWrite); err != nil {
+	if err := a.make(ctx, "", databaseWrite, map[string]string{"id": store.Database}, t); err != nil {
 		return fmt.Errorf("create database %s: %w", store.Database, err)
 	}
 	return nil
 }
 
-// throughputOptions returns the throughput of a database or container to create, nil for none.
-func throughputOptions(t store.Throughput) *armcosmos.CreateUpdateOptions {
-	switch {
-	case t.Shared || t.RUs == 0:
-		return nil
-	case t.Autoscale:
-		return &armcosmos.CreateUpdateOptions{
-			AutoscaleSettings: &armcosmos.AutoscaleSettings{MaxThroughput: to.Ptr(int32(t.RUs))}}
+// make creates what a path names, with a throughput of its own unless that is shared or 0.
+func (a *ARM) make(ctx context.Context, path string, needs action, resource any, t store.Throughput) error {
+	var body armBody
+	body.Properties.Resource = resource
+	if !t.Shared && t.RUs > 0 {
+		body.Properties.Options = throughputOf(t)
 	}
-	return &armcosmos.CreateUpdateOptions{Throughput: to.Ptr(int32(t.RUs))}
+	return a.do(ctx, http.MethodPut, path, needs, body, nil)
+}
+
+func throughputOf(t store.Throughput) *armThroughput {
+	if t.Autoscale {
+		return &armThroughput{Autoscale: &armAutoscale{t.RUs}}
+	}
+	return &armThroughput{Throughput: &t.RUs}
 }
 
 // List returns the names of all containers of the database, in no order; none when the database is missing.
-func (a *ARM) List(ctx context.Context) ([]string, error) {
-	var names []string
-	for pages := a.sql.NewListSQLContainersPager(a.cfg.ResourceGroup, a.cfg.Account, store.Database, nil); pages.More(); {
-		page, err := pages.NextPage(ctx)
-		if err = a.fault(err, containerRead); errors.Is(err, store.ErrNoContainer) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list containers: %w", err)
-		}
-		for _, c := range page.Value {
-			if c.Name != nil {
-				names = append(names, *c.Name)
-			}
-		}
+func (a *ARM) List(ctx context.Context) (names []string, err error) {
+	var page struct{ Value []struct{ Name string } }
+	err = a.do(ctx, http.MethodGet, "containers", containerRead, nil, &page)
+	if errors.Is(err, store.ErrNoContainer) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	for _, c := range page.Value {
+		names = append(names, c.Name)
 	}
 	return names, nil
 }
@@ -193,11 +233,8 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 	if len(names)+1 >= AccountLimit {
 		return fmt.Errorf("create container %s: %w", l.Name, store.ErrAccountFull)
 	}
-	p, err := a.sql.BeginCreateUpdateSQLContainer(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, l.Name,
-		armcosmos.SQLContainerCreateUpdateParameters{
-			Properties: &armcosmos.SQLContainerCreateUpdateProperties{Resource: l.resource(), Options: throughputOptions(t)},
-		}, nil)
-	if err = a.fault(wait(ctx, a, p, err), containerWrite); errors.Is(err, store.ErrServerless) && !t.Serverless {
+	err = a.make(ctx, "containers/"+l.Name, containerWrite, l.resource(), t)
+	if errors.Is(err, store.ErrServerless) && !t.Serverless {
 		return a.create(ctx, l, store.Throughput{Serverless: true})
 	}
 	if err != nil {
@@ -223,60 +260,49 @@ func (a *ARM) ReadThroughput(ctx context.Context, name string) (store.ContainerS
 	return store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}, nil
 }
 
+// throughputPath returns the path of the throughput of a container or of the database.
+func throughputPath(name string) string {
+	if name == store.Database {
+		return "throughputSettings/default"
+	}
+	return "containers/" + name + "/throughputSettings/default"
+}
+
 func (a *ARM) readThroughput(ctx context.Context, name string) (store.ContainerState, error) {
-	var properties *armcosmos.ThroughputSettingsGetProperties
-	var err error
 	needs := throughputRead
 	if name == store.Database {
-		var r armcosmos.SQLResourcesClientGetSQLDatabaseThroughputResponse
-		r, err = a.sql.GetSQLDatabaseThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, name, nil)
-		properties, needs = r.Properties, sharedRead
-	} else {
-		var r armcosmos.SQLResourcesClientGetSQLContainerThroughputResponse
-		r, err = a.sql.GetSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
-		properties = r.Properties
+		needs = sharedRead
 	}
-	if err := a.fault(err, needs); err != nil {
+	var found *armThroughput
+	var answer armBody
+	answer.Properties.Resource = &found
+	if err := a.do(ctx, http.MethodGet, throughputPath(name), needs, nil, &answer); err != nil {
 		return store.ContainerState{}, fmt.Errorf("throughput of %s: %w", name, err)
 	}
 	out := store.ContainerState{Name: name}
-	if properties == nil || properties.Resource == nil {
+	if found == nil {
 		return out, fmt.Errorf("throughput of %s: the answer has none", name)
 	}
-	found := properties.Resource
-	out.MinRUs, _ = strconv.Atoi(text(found.MinimumThroughput)) // absent is 0: it does not tell
-	out.Pending = strings.EqualFold(text(found.OfferReplacePending), "true")
+	out.MinRUs, _ = strconv.Atoi(found.Least) // absent is 0: it does not tell
+	out.Pending = strings.EqualFold(found.Pending, "true")
 	switch {
-	case found.AutoscaleSettings != nil && found.AutoscaleSettings.MaxThroughput != nil:
-		out.Throughput = store.Throughput{RUs: int(*found.AutoscaleSettings.MaxThroughput), Autoscale: true}
+	case found.Autoscale != nil && found.Autoscale.Max > 0:
+		out.Throughput = store.Throughput{RUs: found.Autoscale.Max, Autoscale: true}
 	case found.Throughput != nil:
-		out.Throughput = store.Throughput{RUs: int(*found.Throughput)}
+		out.Throughput = store.Throughput{RUs: *found.Throughput}
 	}
 	return out, nil
 }
 
 // SetThroughput changes what is provisioned for a container. Manual and autoscale can't be exchanged.
 func (a *ARM) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
-	wanted := &armcosmos.ThroughputSettingsResource{Throughput: to.Ptr(int32(t.RUs))}
-	if t.Autoscale {
-		most := &armcosmos.AutoscaleSettingsResource{MaxThroughput: to.Ptr(int32(t.RUs))}
-		wanted = &armcosmos.ThroughputSettingsResource{AutoscaleSettings: most}
-	}
-	params := armcosmos.ThroughputSettingsUpdateParameters{
-		Properties: &armcosmos.ThroughputSettingsUpdateProperties{Resource: wanted},
-	}
-	var err error
 	needs := throughputWrite
 	if name == store.Database {
 		needs = sharedWrite
-		p, begun := a.sql.BeginUpdateSQLDatabaseThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, name, params, nil)
-		err = wait(ctx, a, p, begun)
-	} else {
-		p, begun := a.sql.BeginUpdateSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name,
-			params, nil)
-		err = wait(ctx, a, p, begun)
 	}
-	if err := a.fault(err, needs); err != nil {
+	var body armBody
+	body.Properties.Resource = throughputOf(t)
+	if err := a.do(ctx, http.MethodPut, throughputPath(name), needs, body, nil); err != nil {
 		return fmt.Errorf("set throughput of %s to %d RU/s: %w", name, t.RUs, err)
 	}
 	return nil
@@ -284,23 +310,16 @@ func (a *ARM) SetThroughput(ctx context.Context, name string, t store.Throughput
 
 // Delete drops a container and all that is in it. One that is missing is no error.
 func (a *ARM) Delete(ctx context.Context, name string) error {
-	p, err := a.sql.BeginDeleteSQLContainer(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
-	if err := a.fault(wait(ctx, a, p, err), containerDelete); err != nil && !errors.Is(err, store.ErrNoContainer) {
+	err := a.do(ctx, http.MethodDelete, "containers/"+name, containerDelete, nil, nil)
+	if err != nil && !errors.Is(err, store.ErrNoContainer) {
 		return fmt.Errorf("delete container %s: %w", name, err)
 	}
 	return nil
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // resource returns the layout as Azure Resource Manager takes it: in the same JSON as the account itself.
-func (l Layout) resource() *armcosmos.SQLContainerResource {
-	var r armcosmos.SQLContainerResource
+func (l Layout) resource() map[string]any {
+	var r map[string]any
 	raw, err := json.Marshal(l.properties())
 	if err == nil {
 		err = json.Unmarshal(raw, &r)
@@ -308,8 +327,9 @@ func (l Layout) resource() *armcosmos.SQLContainerResource {
 	if err != nil {
 		panic("cosmos: the layout of " + l.Name + ": " + err.Error()) // of this package alone
 	}
-	if r.IndexingPolicy != nil {
-		r.IndexingPolicy.IndexingMode = to.Ptr(armcosmos.IndexingModeConsistent) // it is lower case there
+	maps.DeleteFunc(r, func(name string, value any) bool { return value == nil || strings.HasPrefix(name, "_") })
+	if policy, ok := r["indexingPolicy"].(map[string]any); ok {
+		policy["indexingMode"] = "consistent" // it is lower case there
 	}
-	return &r
+	return r
 }

@@ -16,19 +16,53 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	azfake "github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 	"github.com/stretchr/testify/require"
 )
 
-type settings = armcosmos.ThroughputSettingsGetPropertiesResource
+// What Azure Resource Manager takes and answers, by its reference.
+type (
+	armThroughput struct {
+		Throughput          *int32        `json:"throughput,omitempty"`
+		AutoscaleSettings   *armAutoscale `json:"autoscaleSettings,omitempty"`
+		MinimumThroughput   *string       `json:"minimumThroughput,omitempty"`
+		OfferReplacePending *string       `json:"offerReplacePending,omitempty"`
+	}
+	armAutoscale struct {
+		MaxThroughput *int32 `json:"maxThroughput"`
+	}
+	armPath struct {
+		Path string `json:"path"`
+	}
+	armContainer struct {
+		ID           string `json:"id"`
+		DefaultTTL   *int32 `json:"defaultTtl"`
+		PartitionKey struct {
+			Kind    string   `json:"kind"`
+			Version int32    `json:"version"`
+			Paths   []string `json:"paths"`
+		} `json:"partitionKey"`
+		IndexingPolicy *struct {
+			Automatic     bool      `json:"automatic"`
+			IndexingMode  string    `json:"indexingMode"`
+			IncludedPaths []armPath `json:"includedPaths"`
+			ExcludedPaths []armPath `json:"excludedPaths"`
+		} `json:"indexingPolicy"`
+	}
+	armBody[R any] struct {
+		Properties struct {
+			Resource R              `json:"resource"`
+			Options  *armThroughput `json:"options"`
+		} `json:"properties"`
+	}
+)
 
 // manager is Azure Resource Manager with one account: its REST interface, where each operation ends at once.
 // https://learn.microsoft.com/rest/api/cosmos-db-resource-provider/sql-resources
 type manager struct {
 	t          *testing.T
 	database   bool
-	containers map[string]*armcosmos.SQLContainerResource
-	throughput map[string]*settings
+	containers map[string]*armContainer
+	throughput map[string]*armThroughput
 	denied     bool
 	serverless bool
 }
@@ -84,44 +118,45 @@ var notFound = map[string]any{"error": map[string]string{"code": "NotFound"}}
 
 func (m *manager) theDatabase(r *http.Request) (int, any) {
 	if r.Method == http.MethodPut {
-		var p armcosmos.SQLDatabaseCreateUpdateParameters
+		var p armBody[struct{ ID string }]
 		m.read(r, &p)
+		require.Equal(m.t, store.Database, p.Properties.Resource.ID)
 		m.database = true
 		if o := p.Properties.Options; o != nil {
-			m.throughput[store.Database] = &settings{Throughput: o.Throughput}
+			m.throughput[store.Database] = &armThroughput{Throughput: o.Throughput}
 		}
 	}
 	if !m.database {
 		return http.StatusNotFound, notFound
 	}
-	return http.StatusOK, armcosmos.SQLDatabaseGetResults{}
+	return http.StatusOK, map[string]any{}
 }
 
 func (m *manager) list() (int, any) {
 	if !m.database {
 		return http.StatusNotFound, notFound
 	}
-	var page armcosmos.SQLContainerListResult
+	value := []any{}
 	for name := range m.containers {
-		page.Value = append(page.Value, &armcosmos.SQLContainerGetResults{Name: to.Ptr(name)})
+		value = append(value, map[string]string{"name": name})
 	}
-	return http.StatusOK, page
+	return http.StatusOK, map[string]any{"value": value}
 }
 
 func (m *manager) container(name string, r *http.Request) (int, any) {
 	switch r.Method {
 	case http.MethodPut:
 		require.NotContains(m.t, m.containers, name, "a container that exists would be changed")
-		var p armcosmos.SQLContainerCreateUpdateParameters
+		var p armBody[*armContainer]
 		m.read(r, &p)
 		m.containers[name] = p.Properties.Resource
 		if o := p.Properties.Options; o != nil {
-			m.throughput[name] = &settings{Throughput: o.Throughput, MinimumThroughput: to.Ptr("400")}
+			m.throughput[name] = &armThroughput{Throughput: o.Throughput, MinimumThroughput: to.Ptr("400")}
 			if a := o.AutoscaleSettings; a != nil {
-				m.throughput[name].AutoscaleSettings = &armcosmos.AutoscaleSettingsResource{MaxThroughput: a.MaxThroughput}
+				m.throughput[name].AutoscaleSettings = &armAutoscale{MaxThroughput: a.MaxThroughput}
 			}
 		}
-		return http.StatusOK, armcosmos.SQLContainerGetResults{}
+		return http.StatusOK, map[string]any{}
 	case http.MethodDelete:
 		if m.containers[name] == nil {
 			return http.StatusNotFound, notFound
@@ -139,20 +174,20 @@ func (m *manager) throughputOf(name string, r *http.Request) (int, any) {
 		return http.StatusNotFound, notFound
 	}
 	if r.Method == http.MethodPut {
-		var p armcosmos.ThroughputSettingsUpdateParameters
+		var p armBody[armThroughput]
 		m.read(r, &p)
 		wanted := p.Properties.Resource
 		found.Throughput, found.AutoscaleSettings = wanted.Throughput, wanted.AutoscaleSettings
 		found.OfferReplacePending = to.Ptr("True")
 	}
-	return http.StatusOK, armcosmos.ThroughputSettingsGetResults{
-		Properties: &armcosmos.ThroughputSettingsGetProperties{Resource: found},
-	}
+	var answer armBody[*armThroughput]
+	answer.Properties.Resource = found
+	return http.StatusOK, answer
 }
 
 func newManager(t *testing.T) *manager {
 	return &manager{
-		t: t, containers: map[string]*armcosmos.SQLContainerResource{}, throughput: map[string]*settings{},
+		t: t, containers: map[string]*armContainer{}, throughput: map[string]*armThroughput{},
 	}
 }
 
@@ -172,16 +207,17 @@ func TestARMContainers(t *testing.T) {
 	require.ElementsMatch(t, []string{"control", "catalog", "heat", "chunks-2026-11"}, names)
 
 	chunks := m.containers["chunks-2026-11"]
-	require.Equal(t, armcosmos.PartitionKindMultiHash, *chunks.PartitionKey.Kind)
-	require.Equal(t, int32(2), *chunks.PartitionKey.Version)
-	require.Equal(t, to.SliceOfPtrs("/tenantShard", "/device"), chunks.PartitionKey.Paths)
+	require.Equal(t, "MultiHash", chunks.PartitionKey.Kind)
+	require.Equal(t, int32(2), chunks.PartitionKey.Version)
+	require.Equal(t, []string{"/tenantShard", "/device"}, chunks.PartitionKey.Paths)
 	require.Equal(t, int32(-1), *chunks.DefaultTTL)
 	var indexed []string
 	for _, p := range chunks.IndexingPolicy.IncludedPaths {
-		indexed = append(indexed, *p.Path)
+		indexed = append(indexed, p.Path)
 	}
 	require.Equal(t, []string{"/tenantShard/?", "/device/?", "/from/?", "/to/?"}, indexed)
-	require.Equal(t, armcosmos.PartitionKindHash, *m.containers["control"].PartitionKey.Kind)
+	require.Equal(t, "Hash", m.containers["control"].PartitionKey.Kind)
+	require.Equal(t, "consistent", chunks.IndexingPolicy.IndexingMode)
 
 	state, err := a.ReadThroughput(ctx, "chunks-2026-11")
 	require.NoError(t, err)

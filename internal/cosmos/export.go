@@ -14,7 +14,7 @@ import (
 // Exports are the languages in which Export writes.
 var Exports = []string{"arm", "bicep", "terraform"}
 
-// armVersion is the version of the service's own interface that templates are written for.
+// armVersion is the version of the service's own interface that templates and requests of ARM are written for.
 const armVersion = "2024-11-15"
 
 //go:embed export/*.tmpl

@@ -13,7 +13,6 @@ import (
 	"binnacle/internal/cosmos"
 	"binnacle/internal/store"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 	"github.com/stretchr/testify/require"
 )
 
@@ -107,8 +106,8 @@ func TestARMTemplateMatchesLayouts(t *testing.T) {
 		Resources []struct {
 			Type, Name string
 			Properties struct {
-				Options  armcosmos.CreateUpdateOptions
-				Resource armcosmos.SQLContainerResource
+				Options  armThroughput
+				Resource armContainer
 			}
 		}
 	}
@@ -117,13 +116,13 @@ func TestARMTemplateMatchesLayouts(t *testing.T) {
 	require.Equal(t, "[concat(parameters('account'), '/binnacle')]", all.Resources[0].Name)
 	for _, r := range all.Resources[1:] {
 		got := r.Properties.Resource
-		want, ok := m.containers[*got.ID]
-		require.True(t, ok, *got.ID)
-		require.Equal(t, "[concat(parameters('account'), '/binnacle/"+*got.ID+"')]", r.Name)
+		want, ok := m.containers[got.ID]
+		require.True(t, ok, got.ID)
+		require.Equal(t, "[concat(parameters('account'), '/binnacle/"+got.ID+"')]", r.Name)
 		require.Equal(t, want.PartitionKey, got.PartitionKey)
 		require.Equal(t, want.IndexingPolicy, got.IndexingPolicy)
 		require.Equal(t, want.DefaultTTL, got.DefaultTTL)
-		sold := m.throughput[*got.ID]
+		sold := m.throughput[got.ID]
 		require.Equal(t, sold.AutoscaleSettings != nil, r.Properties.Options.AutoscaleSettings != nil)
 		if sold.AutoscaleSettings != nil {
 			require.Equal(t, sold.AutoscaleSettings.MaxThroughput, r.Properties.Options.AutoscaleSettings.MaxThroughput)
@@ -156,13 +155,13 @@ func TestTemplatesMatchLayouts(t *testing.T) {
 				}
 				return out
 			}
-			require.Equal(t, string(*want.PartitionKey.Kind), one(of.kind))
-			require.Equal(t, strconv.Itoa(int(*want.PartitionKey.Version)), one(of.version))
-			require.Equal(t, pathsOf(want.PartitionKey.Paths, func(p *string) string { return *p }), texts(of.key))
+			require.Equal(t, want.PartitionKey.Kind, one(of.kind))
+			require.Equal(t, strconv.Itoa(int(want.PartitionKey.Version)), one(of.version))
+			require.Equal(t, want.PartitionKey.Paths, texts(of.key))
 			policy := want.IndexingPolicy
-			in := pathsOf(policy.IncludedPaths, func(p *armcosmos.IncludedPath) string { return *p.Path })
+			in := pathsOf(policy.IncludedPaths)
 			require.Equal(t, in, texts(of.indexed))
-			out := pathsOf(policy.ExcludedPaths, func(p *armcosmos.ExcludedPath) string { return *p.Path })
+			out := pathsOf(policy.ExcludedPaths)
 			require.Equal(t, out, texts(of.excluded))
 			if want.DefaultTTL == nil {
 				require.NotRegexp(t, `(?i)default_?ttl`, block)
@@ -178,9 +177,9 @@ func TestTemplatesMatchLayouts(t *testing.T) {
 	}
 }
 
-func pathsOf[T any](of []*T, path func(*T) string) (out []string) {
-	for _, p := range of {
-		out = append(out, path(p))
+func pathsOf(all []armPath) (out []string) {
+	for _, p := range all {
+		out = append(out, p.Path)
 	}
 	return out
 }
