@@ -68,7 +68,7 @@ func (q Querier) Get(ctx context.Context, path string, values url.Values, answer
 // maxAddress is the length of values beyond which a request has them in a form.
 const maxAddress = 4 << 10
 
-// Do asks for a path, and calls read with the answer, whose body it closes. It fails with a StatusError for another
+// Do asks for a path, calls read with the answer, and closes its body. It fails with a StatusError for another
 // status than 200.
 func (q Querier) Do(ctx context.Context, path string, values url.Values, read func(*http.Response) error) error {
 	at := strings.TrimRight(q.At, "/") + path
