@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/ops"
 	"binnacle/internal/rollups"
@@ -137,9 +138,18 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	r, err := cfg.Ingest.roles("serve")
+	r, err := cfg.roles()
 	if err != nil {
 		return err
+	}
+	return r.run(ctx, env)
+}
+
+// roles returns all roles.
+func (cfg ServeConfig) roles() (roles, error) {
+	r, err := cfg.Ingest.roles("serve")
+	if err != nil {
+		return r, err
 	}
 	r.query, r.access = &cfg.Query, cfg.Access
 	if len(cfg.Others) > 0 {
@@ -154,7 +164,7 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 			Shape: cfg.Shape}
 		r.provision.Balance.Future = max(cfg.Balance.Future, cfg.Ingest.Ingest.Future)
 	}
-	return r.run(ctx, env)
+	return r, nil
 }
 
 // roles are the roles of a process on a Kafka cluster and an account; nil is none.
@@ -233,6 +243,11 @@ func (o *openRoles) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.openOn(ctx, client)
+}
+
+// openOn adds the stages of the roles on an account.
+func (o *openRoles) openOn(ctx context.Context, client *cosmos.Client) (err error) {
 	if o.provision != nil {
 		comes, err := ops.NewTenant(o.tenants.Retention)
 		if err != nil {

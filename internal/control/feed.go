@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"binnacle/internal/retry"
 )
 
 // snapshotKinds are the kinds that a snapshot is made of.
@@ -55,7 +57,7 @@ const (
 func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	began, watch := d.cfg.Now(), time.Now()
 	follows := d.cfg.Feed != nil && !began.Before(d.feedAt)
-	if follows && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
+	if follows && d.docs != nil && began.Sub(d.docs.from) < retry.Paced(ctx, wholeEvery) {
 		v, err := d.follow(ctx, began, watch)
 		if err == nil || ctx.Err() != nil {
 			return v, err

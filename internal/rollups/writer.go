@@ -120,11 +120,14 @@ func (w *Writer) pause(t Target, r Report, err error) time.Duration {
 		return max(w.cfg.Every, min(w.cfg.Every<<min(w.failures[t.id()]-1, 10), w.cfg.LateEvery/2))
 	}
 	delete(w.failures, t.id())
-	if err != nil || r.Lost || r.Open != 0 || r.Raw > 0 {
-		return w.cfg.Every
-	}
 	now := w.cfg.Now().UnixMilli()
 	days := time.Duration(telemetry.DayOf(now) - t.Day)
+	switch {
+	case err != nil && days > 0: // a container of the past, which late readings alone would make
+		return w.cfg.LateEvery * days
+	case err != nil || r.Lost || r.Open != 0 || r.Raw > 0:
+		return w.cfg.Every
+	}
 	if now < t.Day.End()+w.cfg.Hold.Milliseconds()+2*w.cfg.Margin.Milliseconds() {
 		return w.cfg.Every // more of its hours come due
 	}
