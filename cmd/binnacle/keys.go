@@ -14,7 +14,7 @@ import (
 // help, which makes it the manual of the file.
 var keys = []string{
 	"log-format", "trusted-hosts",
-	"key", "regions", "identity", "identity-client", "azure-*", "to-key", "to-regions", "to-identity",
+	"key", "regions", "identity", "identity-client", "azure-*", "to-capacity", "to-key", "to-regions", "to-identity",
 	"to-identity-client",
 	"kafka-ca", "kafka-cert", "kafka-client-id", "kafka-cluster-id", "kafka-compression", "kafka-fetch-mb", "kafka-key",
 	"kafka-max-batch-mb", "kafka-max-request", "kafka-sasl", "kafka-server-name", "kafka-timeout", "kafka-tls",

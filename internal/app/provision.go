@@ -54,8 +54,6 @@ type PolicyConfig struct {
 	MaxRUs     int `name:"max-rus" help:"Most throughput of all containers of the account together, in RU/s; of autoscale the maximum counts. What is bought already stays. Default: ten times what the plan at the start wants, at least 10000." placeholder:"RU/S"`
 	RollupsRUs int `name:"rollup-rus" help:"Autoscale maximum of a container of rollups, in RU/s. There is one for each container of chunks; 0 makes none." default:"2000"`
 
-	Capacity string `help:"Capacity mode of the account. auto: it is asked; serverless, provisioned: an account of the other mode is refused." enum:"auto,serverless,provisioned" default:"auto"`
-
 	ErasureRUs float64 `name:"erasure-rus" help:"Request units a second for the sweeps of erasures, at low priority." default:"400"`
 	SweepRUs   int     `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
 }
@@ -246,7 +244,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 	if err != nil {
 		return err
 	}
-	isServerless, err := capacityOf(ctx, containers, cfg.Policy.Capacity)
+	isServerless, err := capacityOf(ctx, containers, cfg.Account.Capacity)
 	if err != nil {
 		return err
 	}
@@ -383,7 +381,7 @@ func (p *process) provisionAlways(
 	}); err != nil {
 		return nil, err
 	}
-	isServerless, err := capacityOf(ctx, containers, cfg.Policy.Capacity)
+	isServerless, err := capacityOf(ctx, containers, cfg.Account.Capacity)
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,8 @@ type Config struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter is a number in [0, 1) that spreads the waits of requests that were throttled together. Default: random.
 	Jitter func() float64
+	// Serverless says that the account is serverless, until it is known better.
+	Serverless bool
 }
 
 // Client talks to one account. It is safe for any number of callers.
@@ -113,6 +115,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.az.Store(az)
+	c.isServerless.Store(cfg.Serverless)
 	return c, nil
 }
 

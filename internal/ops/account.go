@@ -23,7 +23,9 @@ type AccountConfig struct {
 	KeyFile string   `help:"File with the account's keys, one a line. It is read again when a key is refused." placeholder:"FILE"`
 	Regions []string `help:"Regions of the account to read from, the nearest first. Default: the account's first region."`
 
-	Identity       string `help:"Entra ID identity to use instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
+	Identity string `help:"Entra ID identity to use instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
+	Capacity string `help:"Capacity mode of the account. auto: it is asked, if the identity may read throughput. provision refuses an account of another mode." enum:"auto,serverless,provisioned" default:"auto"`
+
 	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
 }
 
@@ -67,6 +69,7 @@ func (c AccountConfig) Client(log *slog.Logger) (cosmos.Config, error) {
 	}
 	return cosmos.Config{
 		Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: credential, Regions: c.Regions, Logger: log,
+		Serverless: c.Capacity == "serverless",
 	}, nil
 }
 

@@ -264,6 +264,8 @@ func TestPrint(t *testing.T) {
 		"chunks-2026-11  hot      2000      2000    -                                         117.05       117.05",
 		"chunks-2026-12  next     -         400     create: readings come from 2026-12-01 on  0.00         23.61",
 		"total                    4800      3600                                              281.32       211.24",
+		"",
+		"on an account of the free tier (1000 RU/s and 25 GB): $151.84 a month",
 	}, got)
 }
 

@@ -51,7 +51,33 @@ func Print(w io.Writer, steps []Step) error {
 	now, after := totals(steps)
 	rows = append(rows, []string{"total", "", fmt.Sprint(nowRUs), fmt.Sprint(afterRUs), "", spellBill(now),
 		spellBill(after)})
-	return report.List(w, rows)
+	if err := report.List(w, rows); err != nil || isServerless(steps) {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\non an account of the free tier (%d RU/s and %d GB): $%s a month\n",
+		ru.FreeRUs, ru.FreeGB, spellBill(withFreeTier(steps)))
+	return err
+}
+
+// isServerless reports whether steps are of a serverless account, which has no free tier.
+func isServerless(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { return s.Wanted.Serverless })
+}
+
+// withFreeTier returns the price of all containers after the steps on an account of the free tier. What autoscale bills
+// counts as manual throughput of the same price.
+func withFreeTier(steps []Step) ru.Bill {
+	_, after := totals(steps)
+	gb := 0.0
+	for _, s := range steps {
+		if s.after() != (store.Throughput{}) && s.Container != store.Database {
+			gb += max(ru.LeastGB, s.GB)
+		}
+	}
+	free := min(ru.FreeGB, gb) * ru.StoragePerGB
+	rus := ru.Price(ru.Priced{RUs: ru.FreeRUs}).Most
+	least := after.Least - free - min(rus, after.Least-gb*ru.StoragePerGB)
+	return ru.Bill{Least: max(0, least), Most: max(0, least, after.Most-free-rus)}
 }
 
 // Printed is a plan as JSON.
@@ -59,7 +85,9 @@ type Printed struct {
 	Steps []PrintedStep `json:"steps"`
 	Now   ru.Bill       `json:"dollars_now"` // a month, list price
 	// After is the bill when all steps are done that need not wait.
-	After    ru.Bill     `json:"dollars_after"`
+	After ru.Bill `json:"dollars_after"`
+	// FreeTier is that bill on an account of the free tier; none for a serverless account.
+	FreeTier *ru.Bill    `json:"dollars_with_free_tier,omitempty"`
 	Profiles *Comparison `json:"profiles,omitempty"`
 	Period   *NewPeriod  `json:"period,omitempty"`
 	Capacity string      `json:"capacity"` // provisioned or serverless
@@ -103,7 +131,10 @@ func PrintJSON(w io.Writer, steps []Step, p Printed) error {
 			After: bought(s.after()), Why: s.Why, Waits: s.Waits, Beyond: s.Beyond, GB: s.GB, DollarsNow: s.bill(s.Now),
 			Dollars: s.bill(s.after())})
 	}
-	p.Now, p.After = totals(steps)
+	if p.Now, p.After = totals(steps); !isServerless(steps) {
+		free := withFreeTier(steps)
+		p.FreeTier = &free
+	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(p)
