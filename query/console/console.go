@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -66,7 +67,7 @@ var types = map[string]string{
 type file struct {
 	kind       string
 	plain      variant
-	compressed *variant // nil where it is no shorter
+	compressed func() *variant // made once, for the first client that takes it; nil where it is no shorter
 }
 
 // variant is a file's bytes in one encoding, and the name of just these bytes.
@@ -96,10 +97,11 @@ func New() (*Handler, error) {
 		if err != nil {
 			return err
 		}
-		f, err := newFile(path.Ext(name), content)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		kind, ok := types[path.Ext(name)]
+		if !ok {
+			return fmt.Errorf("%s: of what type is %q?", name, path.Ext(name))
 		}
+		f := file{kind, newVariant(content), sync.OnceValue(func() *variant { return compress(content) })}
 		at := Prefix + strings.TrimPrefix(name, "page/")
 		switch at {
 		case Prefix + "index.html":
@@ -118,28 +120,24 @@ func New() (*Handler, error) {
 	return h, nil
 }
 
-func newFile(extension string, content []byte) (file, error) {
-	kind, ok := types[extension]
-	if !ok {
-		return file{}, fmt.Errorf("of what type is %q?", extension)
-	}
-	f := file{kind: kind, plain: newVariant(content)}
+// compress returns a file compressed, nil if that is no shorter.
+func compress(content []byte) *variant {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
 	if err != nil {
-		return file{}, err
+		panic(err) // the level is one of gzip's, and a buffer takes everything
 	}
-	if _, err := w.Write(content); err != nil {
-		return file{}, err
+	if b.Len() >= len(content) {
+		return nil
 	}
-	if err := w.Close(); err != nil {
-		return file{}, err
-	}
-	if b.Len() < len(content) {
-		shorter := newVariant(b.Bytes())
-		f.compressed = &shorter
-	}
-	return f, nil
+	shorter := newVariant(b.Bytes())
+	return &shorter
 }
 
 // Register adds the paths of the page to a mux, and no others.
@@ -172,10 +170,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := f.plain
-	if f.compressed != nil {
-		w.Header().Set("Vary", "Accept-Encoding")
-		if takesGzip(r.Header) {
-			v = *f.compressed
+	w.Header().Set("Vary", "Accept-Encoding")
+	if takesGzip(r.Header) {
+		if shorter := f.compressed(); shorter != nil {
+			v = *shorter
 			w.Header().Set("Content-Encoding", "gzip")
 		}
 	}
