@@ -246,18 +246,27 @@ func TestRowsOfChunksThatHeadsHaveShown(t *testing.T) {
 	}
 }
 
-// What was read for an answer that lacks a chunk is no reason to leave the store unasked.
+// What was read for an answer that lacks a chunk is no reason to leave the store unasked. It does not make a change of
+// heads forgotten either.
 func TestIncompleteAnswerLeavesNoNote(t *testing.T) {
-	u := newUnasked(t)
-	u.settle()
-	u.lost = u.w.Chunk(u.row(-150 * time.Minute))
-	u.r.Range.From -= time.Hour.Milliseconds()
-	for range 2 {
-		_, res := seriesOf(t, u.q, u.r)
-		require.NotEmpty(t, res.Incomplete)
+	for _, changes := range []bool{false, true} {
+		u := newUnasked(t)
+		u.settle()
+		if changes {
+			u.owner++
+			u.show()
+			require.Positive(t, u.answer(time.Second))
+		}
+		u.lost = u.w.Chunk(u.row(-150 * time.Minute))
+		u.r.Range.From -= time.Hour.Milliseconds()
+		for range 2 {
+			_, res := seriesOf(t, u.q, u.r)
+			require.NotEmpty(t, res.Incomplete)
+		}
+		u.lost = chunk.ID{}
+		require.Positive(t, u.answer(time.Second), "the replica has caught up")
+		require.Equal(t, changes, u.answer(time.Minute) > 0)
 	}
-	u.lost = chunk.ID{}
-	require.Positive(t, u.answer(time.Second), "the replica has caught up")
 }
 
 // So many chunks are stored that some of them are forgotten: the store is asked, whatever the others explain.

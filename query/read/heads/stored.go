@@ -92,8 +92,6 @@ func (s *Stored) Note(before *Note, isLonger bool) Note {
 	case isLonger:
 	case !s.began.Before(before.due):
 		n.due = s.began.Add(askEvery)
-	case s.IsSame(before): // another range was asked for
-		n.due = before.due
 	}
 	if s.owners == nil {
 		return n.WithoutCounts()
