@@ -58,6 +58,10 @@ type PolicyConfig struct {
 	SweepRUs   int     `name:"sweep-rus" help:"Request units a second at most for deleting chunks of days that a shorter retention hides, at low priority; 0 leaves them until their time to live is over." default:"400"`
 }
 
+func (f *faults) policy(c PolicyConfig) {
+	f.Check(c.ErasureRUs > 0, "--erasure-rus %g: must be positive", c.ErasureRUs)
+}
+
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
 	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs, p.MaxRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.RollupsRUs, c.MaxRUs
@@ -195,7 +199,7 @@ func (cfg ProvisionConfig) Run(ctx context.Context, env ops.Env) error {
 	faults.journal(cfg.Journal)
 	faults.Check(!cfg.JSON || len(cfg.Journal.Of) == 0, "--json prints the plan of containers: not with --journal-of")
 	faults.Check(!cfg.JSON || cfg.DryRun || cfg.Once, "--json needs --dry-run or --once")
-	faults.Check(cfg.Policy.ErasureRUs > 0, "--erasure-rus %g: must be positive", cfg.Policy.ErasureRUs)
+	faults.policy(cfg.Policy)
 	if err := faults.Err(); err != nil {
 		return err
 	}

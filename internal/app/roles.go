@@ -133,6 +133,7 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	var faults faults
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)
+	faults.policy(cfg.Policy)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
 	faults.Add(cfg.Rollups.Maker.Validate(), cfg.Ingest.Validate())
 	if err := faults.Err(); err != nil {

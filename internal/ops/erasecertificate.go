@@ -192,6 +192,9 @@ var ErrErasureFindings = errors.New("the erasure is not complete")
 
 // Run checks a certificate against the account. It fails with ErrErasureFindings if something is left.
 func (cfg VerifyConfig) Run(ctx context.Context, client *cosmos.Client, env Env) error {
+	if cfg.RUs <= 0 {
+		return fmt.Errorf("--rus %v is not above 0", cfg.RUs)
+	}
 	file, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
 	"binnacle/sharding"
@@ -32,9 +33,9 @@ type Config struct {
 	// Annotations of tenants. Those of a tenant that is erased as a whole are deleted; nil: none are.
 	Annotations *tenant.Annotations
 
-	RUs    float64          // budget a second, 400
-	Every  time.Duration    // between two looks at the orders, 5 s
-	Pause  time.Duration    // before what a replica lacks is read again, 200 ms
+	RUs    float64          `default:"400"`   // budget a second
+	Every  time.Duration    `default:"5s"`    // between two looks at the orders
+	Pause  time.Duration    `default:"200ms"` // before what a replica lacks is read again
 	Now    func() time.Time // time.Now
 	Logger *slog.Logger     // none
 }
@@ -59,9 +60,7 @@ type clearState struct {
 
 // NewSweeper makes a Sweeper.
 func NewSweeper(cfg Config) *Sweeper {
-	cfg.RUs = cmp.Or(max(cfg.RUs, 0), 400)
-	cfg.Every = cmp.Or(max(cfg.Every, 0), 5*time.Second)
-	cfg.Pause = cmp.Or(max(cfg.Pause, 0), 200*time.Millisecond)
+	settings.Defaults(&cfg)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
@@ -28,8 +29,8 @@ type VerifyConfig struct {
 	Rollups     store.RollupReader
 	Catalog     store.Catalog
 	Annotations *tenant.Annotations
-	RUs         float64          // budget a second, 400
-	Pause       time.Duration    // before rollups are read again that a round may be storing, 20 s
+	RUs         float64          `default:"400"` // budget a second
+	Pause       time.Duration    `default:"20s"` // before rollups are read again that a round may be storing
 	Now         func() time.Time // time.Now
 	Logger      *slog.Logger     // none
 }
@@ -77,8 +78,7 @@ type verifier struct {
 // what it finds. The places follow from the epochs of the tenant, and the months of the account, and never from the
 // certificate.
 func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certificate) (*Verification, error) {
-	cfg.RUs = cmp.Or(max(cfg.RUs, 0), 400)
-	cfg.Pause = cmp.Or(max(cfg.Pause, 0), 20*time.Second)
+	settings.Defaults(&cfg)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
@@ -52,7 +53,7 @@ type Config struct {
 
 	DryRun   bool             // nothing is changed
 	RUs      float64          // budget a second on each side; 0: none
-	Attempts int              // at one thing before the copy fails, 10
+	Attempts int              `default:"10"` // at one thing before the copy fails
 	Now      func() time.Time // time.Now
 	Progress func(Result)     // gets what was done after each part
 	Logger   *slog.Logger     // none
@@ -115,7 +116,7 @@ type facts struct {
 
 // New makes a Copier.
 func New(cfg Config) *Copier {
-	cfg.Attempts = cmp.Or(max(cfg.Attempts, 0), 10)
+	settings.Defaults(&cfg)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
