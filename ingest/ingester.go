@@ -242,7 +242,7 @@ func (in *Ingester) setAssigned(partitions []topicPartition) (changed bool) {
 
 // letGo gives up a worker because its log is gone; it writes what it holds. The caller holds the lock.
 func (in *Ingester) letGo(p *partition, why string) {
-	if p.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
+	if p.takeover.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
 		in.retire(p, why)
 	} else {
 		in.drop(p)
@@ -298,6 +298,7 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 			return nil, err
 		}
 		out = append(out, p.worker.HeadRead(req))
+		p.hideTakeover(&out[len(out)-1])
 	}
 	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks
 	// (Executor.create).

@@ -41,9 +41,7 @@ type partition struct {
 	refreshing atomic.Bool              // the snapshot is being read for chains that wait for it
 	progress   atomic.Pointer[progress] // nil before the first time that an offset was to be committed
 
-	// restored is set once its bins have all rows that the commit counts on, or these can't be had: before, reading
-	// must not continue. Owned by takeovers.
-	restored bool
+	takeover takenOver
 
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 

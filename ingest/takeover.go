@@ -46,6 +46,7 @@ type takeover struct {
 	reached int64 // the log must not end before
 
 	since time.Time // first failed attempt at loading the journal
+	read  time.Time // when the commit was read
 }
 
 // journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what
@@ -66,6 +67,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.read = in.cfg.Now()
 	a, first, err := in.identify(ctx, t.at, commit.Offset, known)
 	if err != nil {
 		return nil, err
@@ -74,10 +76,11 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	if err := in.refresh(ctx); err != nil {
 		return nil, err
 	}
-	if p != nil && p.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
+	if p != nil && p.takeover.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
 		if err := p.loadTimes(ctx, commit.Metadata); err != nil {
 			return nil, err
 		}
+		p.settle(t.read, a.Position)
 		p.worker.Resume(a, in.cfg.Now())
 		in.mu.Lock()
 		p.orphaned = false
@@ -91,7 +94,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.restored = true
+	p.takeover.restored = true
 	p.startAt(first)
 	return p, nil
 }
@@ -114,7 +117,7 @@ func (t *takeover) committed(ctx context.Context) (kafka.Committed, error) {
 func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafka.Committed) (*partition, error) {
 	in := t.in
 	c, ok := journal.ParseCommit(commit.Metadata)
-	p := in.replace(t.at, a)
+	p := t.replace(a)
 	if !ok || in.stores.Blocks == nil || c.Stream != a.Stream || a.Unmarked || a.Position != commit.Offset {
 		return p, nil
 	}
@@ -137,12 +140,13 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 	in.metrics.broken.WithLabelValues("not-whole").Inc()
 	p.log.Error("the journal can't be used: the log is read again from the committed offset on", "error", err,
 		"committed", commit.Offset, "instead_of", c.F)
-	return in.replace(t.at, a), nil
+	return t.replace(a), nil
 }
 
 // replace makes a partition without bins in place of the present one. If the present one has read another log, its
 // bins can't be read again: they are written.
-func (in *Ingester) replace(at topicPartition, a worker.Assignment) *partition {
+func (t *takeover) replace(a worker.Assignment) *partition {
+	in, at := t.in, t.at
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if p := in.partitions[at]; p != nil {
@@ -153,6 +157,7 @@ func (in *Ingester) replace(at topicPartition, a worker.Assignment) *partition {
 		}
 	}
 	p := newPartition(in, at, a)
+	p.settle(t.read, a.Position)
 	in.partitions[at] = p
 	return p
 }

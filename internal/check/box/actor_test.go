@@ -3,7 +3,6 @@ package box_test
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -23,10 +22,8 @@ type actor struct {
 	nerves float64
 
 	// ahead is how far its machine's clock is ahead. b.mu guards it and isDead.
-	ahead  time.Duration
-	isDead bool
-
-	pauses  atomic.Int64
+	ahead   time.Duration
+	isDead  bool
 	service *store.Clock // the store's clock, as the actor knows it
 	context context.Context
 	end     context.CancelFunc
@@ -44,9 +41,10 @@ func (b *box) newActor(name string) *actor {
 	return a
 }
 
-// length makes each pause of the actor one of its own: which of two timers of one instant comes first is chance.
+// length makes pauses odd ones: which of two timers of one instant comes first is chance.
 func (a *actor) length(d time.Duration) time.Duration {
-	return d + time.Duration(1+a.pauses.Add(1)%997)
+	mixed := (uint64(time.Now().UnixNano()) ^ uint64(d)) * 0x9e3779b97f4a7c15
+	return d + time.Duration(1+mixed>>54)
 }
 
 // machine returns the time of the actor's machine. Setting its clock leaves alone how time passes there.

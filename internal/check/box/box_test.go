@@ -65,8 +65,10 @@ type box struct {
 	running  sync.WaitGroup
 	stirred  chan struct{}
 	view     view
-	values   int // produced so far
-	began    time.Time
+	// documented is when a control document was written last.
+	documented time.Time
+	values     int // produced so far
+	began      time.Time
 
 	events, disturbed, ties int
 	sum                     uint64

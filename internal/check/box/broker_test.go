@@ -244,6 +244,7 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 	t := r.Topics[0]
 	p := t.Partitions[0]
 	var all []logged
+	var values [][]byte
 	for {
 		rec, err := p.RecordSet.Records.ReadRecord()
 		if err == io.EOF {
@@ -259,10 +260,11 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 		if l.value, err = protocol.ReadAll(rec.Value); err != nil {
 			return nil, err
 		}
-		all = append(all, l)
+		all, values = append(all, l), append(values, l.value)
 	}
 	res := produce.ResponsePartition{Partition: p.Partition}
-	err := x.a.ask(ctx, &call{kind: "produce", what: fmt.Sprintf("%s/%d %d records", t.Topic, p.Partition, len(all)),
+	err := x.a.ask(ctx, &call{kind: "produce", what: fmt.Sprintf("%s/%d %d records %s", t.Topic, p.Partition, len(all),
+		digest(values...)),
 		isWrite: true, apply: func(view) {
 			l := x.a.b.log.partition(t.Topic, p.Partition)
 			if l == nil {

@@ -51,7 +51,7 @@ type call struct {
 // view is what a replica shows that answers a call.
 type view struct {
 	lag   time.Duration // how far the replica is behind
-	stale bool          // it lacks the last write
+	stale bool          // it lacks the last write, if that is as young as the lag
 	hide  int           // how many chunks of a chain it lacks
 	few   int           // how much of what there is comes back, 0 for all
 }
@@ -223,13 +223,16 @@ func (b *box) outcomeOf(c *call) string {
 	return all[b.rnd.IntN(len(all))]
 }
 
+// maxLag is how far replicas lag: less than heads show what is stored (rule R1).
+const maxLag = 1900 * time.Millisecond
+
 // viewFor picks what the replica shows that answers.
 func (b *box) viewFor(c *call) (v view) {
 	v.few = 1 + b.rnd.IntN(40)
 	if b.calm() || c.isWrite || b.rnd.Float64() >= b.profile.lag {
 		return v
 	}
-	v.stale, v.hide = b.rnd.IntN(2) == 0, b.rnd.IntN(3)
+	v.lag, v.stale, v.hide = b.duration(time.Millisecond, maxLag), b.rnd.IntN(2) == 0, b.rnd.IntN(3)
 	return v
 }
 

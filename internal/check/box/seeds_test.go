@@ -57,6 +57,22 @@ func TestBox(t *testing.T) {
 	fmt.Printf("runs %d, calls that did not plainly succeed %d\nhash %016x\n", runs, disturbed, sum.Sum64())
 }
 
+// TestFound makes the runs that have found a fault of the product.
+func TestFound(t *testing.T) {
+	for name, opts := range map[string]options{
+		// Of a takeover neither head shows what the former owner has just stored, and a replica may lack it.
+		"chunks of a former owner": {seed: 4, until: 2009},
+		// A copy of the control documents that was read with a clock ahead looked new, and lacked a container.
+		"a querier with a clock ahead": {seed: 4, until: 424},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := run(t, opts); r.failure != "" {
+				t.Errorf("%s\n%s", r.failure, story(t, opts, r))
+			}
+		})
+	}
+}
+
 // onCores makes runs in several processes, since one process lets one goroutine run at a time.
 func onCores(t *testing.T, seed uint64) {
 	var running sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"binnacle/internal/catalog"
@@ -41,13 +42,15 @@ func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.C
 
 // Create implements store.Documents.
 func (d documents) Create(ctx context.Context, doc store.Document) (string, error) {
-	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID, isWrite: true},
+	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID + " " + digest(doc.Body),
+		isWrite: true},
 		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Create(ctx, doc) })
 }
 
 // Replace implements store.Documents.
 func (d documents) Replace(ctx context.Context, doc store.Document) (string, error) {
-	return answer(ctx, d.a, &call{kind: "replace", what: doc.Kind + "/" + doc.ID, isWrite: true},
+	return answer(ctx, d.a, &call{kind: "replace", what: doc.Kind + "/" + doc.ID + " " + digest(doc.Body),
+		isWrite: true},
 		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Replace(ctx, doc) })
 }
 
@@ -144,6 +147,15 @@ func (p pages) Delete(ctx context.Context, tenant, id string) error {
 	return err
 }
 
+// digest identifies contents in a story.
+func digest(contents ...[]byte) string {
+	h := fnv.New32a()
+	for _, c := range contents {
+		_, _ = h.Write(c)
+	}
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
 func keyed(k sharding.Key, id string) string {
 	return k.Container + " " + k.TenantShard + "/" + k.Device + " " + id
 }
@@ -151,7 +163,7 @@ func keyed(k sharding.Key, id string) string {
 // Create implements store.Writer.
 func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	doc = bytes.Clone(doc)
-	return answer(ctx, s.a, &call{kind: "create", what: keyed(key, id), isWrite: true},
+	return answer(ctx, s.a, &call{kind: "create", what: keyed(key, id) + " " + digest(doc), isWrite: true},
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
 			if err == nil {
@@ -273,7 +285,13 @@ func (b *box) hookStores() {
 		}
 		return nil
 	}
-	b.stores.Docs.Lagging = func(string) bool { return b.view.stale }
+	b.stores.Docs.Lagging = func(string) bool { return b.view.stale && time.Since(b.documented) < b.view.lag }
+	b.stores.Docs.Fault = func(op, _, _ string) *storetest.Fault {
+		if op == storetest.OpCreate || op == storetest.OpReplace {
+			b.documented = time.Now()
+		}
+		return nil
+	}
 	b.stores.Catalog.Now = time.Now
 }
 

@@ -119,8 +119,8 @@ func (s *snapshot) behind(ends []store.LogEnd) (out []string) {
 		p := partition{e.Topic, e.Partition}
 		if h, ok := s.furthest[p]; !ok {
 			out = append(out, fmt.Sprintf("no ingester answers for partition %s", p))
-		} else if h.Position < e.End {
-			out = append(out, fmt.Sprintf("partition %s is read to offset %d of %d", p, h.Position, e.End))
+		} else if end := max(e.End, h.CaughtUp); h.Position < end {
+			out = append(out, fmt.Sprintf("partition %s is read to offset %d of %d", p, h.Position, end))
 		}
 	}
 	return out
