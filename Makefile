@@ -34,7 +34,7 @@ full: ## What `make test` leaves out: every call that fails in every way, longer
 	go test -count=1 -tags full -run '^TestPrometheusSuite' ./query/prom
 	BINNACLE_ROUNDS=3 go test -count=1 -run 'Walks' ./ingest/worker
 	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBS.*|TestPlanBesideALoadTest|TestDiskFull|TestKillWhileDevicesPublish)$$' ./cmd/binnacle -full
-	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -rolling.devices 400
+	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -chaos.grow -rolling.devices 400
 
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
 	$(RACED) $(RACE)
@@ -136,8 +136,9 @@ xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside wh
 	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/lab/xray -xray.accounts $(ACCOUNTS)
 
 # How long `make chaos` and `make kills` break things, by which seed (0: a random one), with which holds of ingesters by
-# turns (off: 1s without a journal), what else the test is told (-chaos.assign: no consumer group), and whose broker it
-# breaks: the embedded one's, or Apache Kafka's (needs Java).
+# turns (off: 1s without a journal), what else the test is told (-chaos.assign: no consumer group; -chaos.grow: the
+# account begins serverless and becomes provisioned), and whose broker it breaks: the embedded one's, or Apache Kafka's
+# (needs Java).
 DURATION := 1m
 SEED := 0
 CHAOS :=

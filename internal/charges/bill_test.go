@@ -78,6 +78,24 @@ func tenantOf(t *testing.T, b *charges.Bill, name string) charges.TenantBill {
 	return charges.TenantBill{}
 }
 
+// In a serverless account request units are paid for, and nothing is idle; in the month in which it becomes provisioned
+// by the part of the hours.
+func TestServerlessBill(t *testing.T) {
+	rows := amounts(map[charges.Key]charges.Amount{
+		{Tenant: "acme", Container: "chunks", Kind: charges.Chunks}: {RUs: 1_600_000},
+		{Container: "chunks", Kind: charges.Rollups}:                {RUs: 400_000},
+	})
+	paid := charges.Container{Name: "chunks", Serverless: true}
+	b := charges.NewBill(charges.BillInput{Month: november, Sum: rows, Hours: hours(720, paid)})
+	require.InDelta(t, 0.40, tenantOf(t, b, "acme").Dollars.Usage, 1e-9)
+	require.InDelta(t, 0.10, b.Nobody.Dollars.Usage, 1e-9)
+	require.Zero(t, tenantOf(t, b, "acme").Dollars.Idle)
+	require.InDelta(t, 0.50, b.Billed[0].Throughput, 1e-9)
+	bought := hours(360, charges.Container{Name: "chunks", RUs: 400})
+	b = charges.NewBill(charges.BillInput{Month: november, Sum: rows, Hours: append(hours(360, paid), bought...)})
+	require.InDelta(t, 0.25+0.032*360, b.Billed[0].Throughput, 1e-9)
+}
+
 func TestAutoscaleHours(t *testing.T) {
 	c := charges.Container{RUs: 4000, Autoscale: true}
 	require.InDelta(t, 4*0.012, c.Throughput(), 1e-9)
