@@ -149,12 +149,17 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	trouble := retry.Trouble{Log: p.cfg.Logger, Failing: "provision round not complete",
 		Over: "provision round complete again"}
 	for {
+		every := retry.Paced(ctx, p.cfg.Every)
 		if p.held(ctx) {
-			if _, err := p.Once(ctx); ctx.Err() == nil {
+			_, err := p.Once(ctx)
+			if ctx.Err() == nil {
 				trouble.Report(err)
 			}
+			if err != nil {
+				every = p.cfg.Every
+			}
 		}
-		if !p.wait(ctx) {
+		if !p.wait(ctx, every) {
 			return nil
 		}
 	}
@@ -173,8 +178,8 @@ func (p *Provisioner) held(ctx context.Context) bool {
 const leaseLength = 2 * time.Minute
 
 // wait returns true when it is time for a round, false when ctx has ended.
-func (p *Provisioner) wait(ctx context.Context) bool {
-	round, poll := time.NewTimer(retry.Paced(ctx, p.cfg.Every)), time.NewTicker(retry.Paced(ctx, p.cfg.Poll))
+func (p *Provisioner) wait(ctx context.Context, every time.Duration) bool {
+	round, poll := time.NewTimer(every), time.NewTicker(retry.Paced(ctx, p.cfg.Poll))
 	defer round.Stop()
 	defer poll.Stop()
 	for {

@@ -18,7 +18,7 @@ type Loop struct {
 	Every time.Duration
 	// Next returns the length of the next pause. Default: Every.
 	Next func() time.Duration
-	// Spends says that rounds spend request units: pauses are paced.
+	// Spends says that rounds spend request units: pauses after a round without an error are paced.
 	Spends bool
 	// Delayed makes the first round wait for a pause. By default it begins at once.
 	Delayed bool
@@ -28,8 +28,9 @@ type Loop struct {
 func (l Loop) Run(ctx context.Context, round func(context.Context) error) error {
 	trouble := Trouble{Log: l.Log, Failing: l.Failing, Over: l.Over, Remind: l.Remind}
 	for isFirst := true; ; isFirst = false {
+		var err error
 		if !isFirst || !l.Delayed {
-			if err := round(ctx); ctx.Err() == nil {
+			if err = round(ctx); ctx.Err() == nil {
 				trouble.Report(err)
 			}
 		}
@@ -37,7 +38,7 @@ func (l Loop) Run(ctx context.Context, round func(context.Context) error) error 
 		if l.Next != nil {
 			pause = l.Next()
 		}
-		if l.Spends {
+		if l.Spends && err == nil {
 			pause = Paced(ctx, pause)
 		}
 		if Pause(ctx, pause) != nil {

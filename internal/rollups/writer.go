@@ -101,7 +101,11 @@ func (w *Writer) Once(ctx context.Context) {
 			w.cfg.Logger.Log(ctx, level, "rollups made", "shard", t.TenantShard, "day", t.Day, "hours", report.Built.Count(),
 				"documents", report.Documents, "read_rus", int(report.ReadRUs), "write_rus", int(report.WriteRUs))
 		}
-		w.next[at] = now.Add(retry.Paced(ctx, w.pause(t, report, err)))
+		pause := w.pause(t, report, err)
+		if err == nil {
+			pause = retry.Paced(ctx, pause)
+		}
+		w.next[at] = now.Add(pause)
 		if report.Due != 0 {
 			// However well it went, they have waited until now. A pass may take hours, and is not waited for.
 			lag = max(lag, w.lagOf(t, report.Due, w.cfg.Now()))
