@@ -29,6 +29,8 @@ type batchBuilder struct {
 	batch   rollup.Batch
 	metrics map[string]*rollup.Metric
 	without map[string]bool
+	// families are the families of the batch.
+	families rollup.Families
 	// until is the expiry of all hours, 0 for never.
 	until   int64
 	series  []rollup.Series
@@ -37,14 +39,32 @@ type batchBuilder struct {
 	builder rollup.Builder
 }
 
-// buildBatch makes rollups of hours, of all devices, in place of the former ones.
-func (r *round) buildBatch(ctx context.Context, from, to int, grids []rollup.Grid) error {
+// build makes rollups of hours, of all devices, in place of the former ones: a batch, or one for each grid where they
+// have other families.
+func (r *round) build(ctx context.Context, from, to int, grids []rollup.Grid) error {
 	g, err := r.readChunks(ctx, from, to)
 	if err != nil {
 		return err
 	}
+	for len(grids) > 0 {
+		families, n := r.familiesOn(grids[0], len(g.sizes)), 1
+		for n < len(grids) && slices.Equal(r.familiesOn(grids[n], len(g.sizes)), families) {
+			n++
+		}
+		if err := r.buildBatch(ctx, g, grids[:n], families); err != nil {
+			return err
+		}
+		grids = grids[n:]
+	}
+	return nil
+}
+
+// buildBatch makes a batch of the hours of chunks.
+func (r *round) buildBatch(ctx context.Context, g *chunkSet, grids []rollup.Grid, families rollup.Families) error {
+	from, to := g.from, g.to
 	chosen, others := r.choose(g.metrics)
-	s := &batchBuilder{round: r, metrics: make(map[string]*rollup.Metric), without: make(map[string]bool)}
+	s := &batchBuilder{round: r, metrics: make(map[string]*rollup.Metric), without: make(map[string]bool),
+		families: families}
 	s.batch = rollup.Batch{Name: r.cfg.Name(), Grids: grids, From: from, To: to}
 	s.batch.Size, s.widest = len(g.sizes), g.widestPart()
 	for _, m := range others {

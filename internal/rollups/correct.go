@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"binnacle/binning/chunk"
@@ -113,12 +114,13 @@ func (r *round) computeDevice(ctx context.Context, device string, hours rollup.H
 	if f.series = seriesOf(device, chunks); len(f.series) == 0 {
 		f.series = []rollup.Series{{Device: device}} // it has no samples any more
 	}
-	s := batchBuilder{round: r, series: f.series, batch: rollup.Batch{From: f.from, To: f.to}}
+	s := batchBuilder{round: r, series: f.series, batch: rollup.Batch{From: f.from, To: f.to},
+		families: rollup.AllFamilies}
 	chosen := slices.DeleteFunc(slices.Sorted(maps.Keys(g.metrics)), func(metric string) bool {
 		return r.manifest.Omits(metric, rollup.Span(f.from, f.to))
 	})
 	if len(f.series) > maxSeries || int64(len(chosen))*rollup.Bytes(len(f.series), (f.to-f.from)*rollup.Minute.PerHour(),
-		r.families) > tableBytes {
+		rollup.AllFamilies) > tableBytes {
 		return nil, rollup.ErrTooLarge
 	}
 	tables, err := s.fill([]string{device}, map[string][]*chunk.Chunk{device: chunks}, chosen)
@@ -160,10 +162,14 @@ func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) erro
 		To: to, Grid: rollup.Minute, TTL: r.ttl(r.untilOf(from, to), false)}, index)
 	for metric, t := range r.mergeTables(devices, len(index), (to-from)*rollup.Minute.PerHour()) {
 		half := *t
-		half.table = rollup.HalfHours(t.table, r.families)
-		for _, family := range r.families {
-			build.Add(metric, family, rollup.Minute, t.slice(0, t.table.Buckets, from == 0))
-			build.Add(metric, family, rollup.HalfHour, half.slice(0, half.table.Buckets, from == 0))
+		half.table = rollup.HalfHours(t.table, rollup.AllFamilies)
+		for _, family := range rollup.AllFamilies {
+			if r.familiesOn(rollup.Minute, math.MaxInt).Has(family) {
+				build.Add(metric, family, rollup.Minute, t.slice(0, t.table.Buckets, from == 0))
+			}
+			if r.familiesOn(rollup.HalfHour, math.MaxInt).Has(family) {
+				build.Add(metric, family, rollup.HalfHour, half.slice(0, half.table.Buckets, from == 0))
+			}
 		}
 	}
 	doc, err := build.End()
@@ -206,7 +212,8 @@ func (r *round) mergeTables(devices []*deviceRows, rows, buckets int) iter.Seq2[
 	}
 	return func(yield func(string, *metricTable) bool) {
 		for _, metric := range slices.Sorted(maps.Keys(names)) {
-			all := &metricTable{table: rollup.NewTable(rows, buckets, r.families), at0: make([]rollup.Sample, rows)}
+			all := &metricTable{table: rollup.NewTable(rows, buckets, rollup.AllFamilies),
+				at0: make([]rollup.Sample, rows)}
 			first := 0
 			for _, f := range devices {
 				if t := f.tables[metric]; t != nil {

@@ -175,38 +175,54 @@ func TestFailedRounds(t *testing.T) {
 	require.Zero(t, tries(time.Hour), "all is made")
 }
 
-// Rollups of the last samples alone are built and corrected without what other families need.
-func TestRollupsOfLastFamilyAlone(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
-	w.calm = true
-	w.now = time.UnixMilli(day.End())
-	w.put("m1", countersWithResets("velocity", "", 100))
-	w.now = w.now.Add(13 * time.Hour)
-	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
-		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
-		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
-		Sleep: func(context.Context, time.Duration) error { return nil },
-	})
-	require.NoError(t, err)
-	sealed, folded := 0, 0
-	for range 3 {
-		for _, target := range writer.TargetsOf(day) {
-			r, err := writer.Round(t.Context(), target)
-			require.NoError(t, err)
-			sealed, folded = sealed+r.Built.Count(), folded+r.Corrected
-			require.Zero(t, r.Raw)
-			s, err := writer.Status(t.Context(), target)
-			require.NoError(t, err)
-			for _, l := range s.Metrics {
-				require.Equal(t, "L", l.Families)
-			}
+// With a hold of half a day minutes have the families of a few bytes, and half hours have all: as batches of their own,
+// and of devices that are corrected. Keys of few devices have the last samples alone.
+func TestDefaultFamiliesOfALongHold(t *testing.T) {
+	for devices, want := range map[int][]string{1: {"L"}, 200: {"LF", "LFSM"}} {
+		w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
+		w.calm = true
+		w.now = time.UnixMilli(day.End())
+		for i := range devices {
+			w.put(fmt.Sprint("m", i+1), countersWithResets("velocity", "", 100))
 		}
-		w.put("m1", countersWithResets("velocity", "", 50))
-		w.now = w.now.Add(2 * margin)
+		w.now = w.now.Add(13 * time.Hour)
+		writer, err := rollups.New(rollups.Config{
+			Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
+			Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
+			Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+			Sleep: func(context.Context, time.Duration) error { return nil },
+		})
+		require.NoError(t, err)
+		sealed, folded := 0, 0
+		for range 3 {
+			for _, target := range writer.TargetsOf(day) {
+				r, err := writer.Round(t.Context(), target)
+				require.NoError(t, err)
+				sealed, folded = sealed+r.Built.Count(), folded+r.Corrected
+				require.Zero(t, r.Raw)
+				s, err := writer.Status(t.Context(), target)
+				require.NoError(t, err)
+				for _, l := range s.Metrics {
+					require.Equal(t, want, familiesOf(s.Manifest))
+					require.Equal(t, want[0], l.Families)
+				}
+			}
+			w.put("m1", countersWithResets("velocity", "", 50))
+			w.now = w.now.Add(2 * margin)
+		}
+		require.Equal(t, len(writer.TargetsOf(day))*rollup.HoursOfDay, sealed)
+		require.Equal(t, 2, folded)
 	}
-	require.Equal(t, len(writer.TargetsOf(day))*rollup.HoursOfDay, sealed)
-	require.Equal(t, 2, folded)
+}
+
+// familiesOf returns the families of each batch that has a metric, minutes first.
+func familiesOf(l *rollup.Manifest) (out []string) {
+	for i := range l.Batches {
+		if b := &l.Batches[i]; len(b.Metrics) > 0 {
+			out = append(out, b.Metrics[0].Families.String())
+		}
+	}
+	return out
 }
 
 // Falls that no document has room for are not held while others are counted.

@@ -127,13 +127,13 @@ func (r *round) run(ctx context.Context, rebuild bool) error {
 		}
 	}
 	for from, to := range runs(due) {
-		if err := r.buildBatch(ctx, from, to, r.gridsOf(from, to)); err != nil {
+		if err := r.build(ctx, from, to, r.gridsOf(from, to)); err != nil {
 			return err
 		}
 		changed = true
 	}
 	if r.halfHoursDue() {
-		if err := r.buildBatch(ctx, 0, rollup.HoursOfDay, []rollup.Grid{rollup.HalfHour}); err != nil {
+		if err := r.build(ctx, 0, rollup.HoursOfDay, []rollup.Grid{rollup.HalfHour}); err != nil {
 			return err
 		}
 		changed = true
@@ -225,8 +225,8 @@ func (r *round) halfHoursDue() bool {
 	return r.manifest.MinuteHours() == rollup.AllDay && r.manifest.CoveredHours(rollup.HalfHour) != rollup.AllDay
 }
 
-// gridsOf returns what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them
-// they are rebuilt with the minutes, or they would go on to tell what those were.
+// gridsOf returns the grids of some hours. Half hours are made when a whole day is. Of hours that have them they are
+// rebuilt with the minutes, or they would go on to say what those were.
 func (r *round) gridsOf(from, to int) []rollup.Grid {
 	if from == 0 && to == rollup.HoursOfDay || r.manifest.CoveredHours(rollup.HalfHour)&rollup.Span(from, to) != 0 {
 		return []rollup.Grid{rollup.Minute, rollup.HalfHour}

@@ -58,8 +58,10 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 				l = &MetricStatus{Metric: m.Name}
 				rollups[m.Name] = l
 			}
-			l.Families = m.Families.String()
-			l.Hours |= rollup.Span(b.From, b.To)
+			if slices.Contains(b.Grids, rollup.Minute) {
+				l.Families = m.Families.String()
+				l.Hours |= rollup.Span(b.From, b.To)
+			}
 			for _, f := range m.Families {
 				for _, g := range b.Grids {
 					if err := r.measure(ctx, rollup.Key(m.Name, f, g), b.Name, l); err != nil {

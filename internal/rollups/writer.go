@@ -23,7 +23,7 @@ const maxAttempts = 5
 // Writer makes rollups and keeps them right. Run and the others must not be called together.
 type Writer struct {
 	cfg      Config
-	families rollup.Families
+	families rollup.Families // nil: by grid and devices
 	pacer    retry.RUPacer
 	metrics  *metrics
 
@@ -53,9 +53,9 @@ func New(cfg Config) (*Writer, error) {
 		return nil, errors.New("rollups: chunks, rollups and tenants must be set")
 	}
 	cfg.defaults()
-	families, err := rollup.ParseFamilies(cfg.Families)
-	if err != nil {
-		return nil, err
+	var families rollup.Families
+	if cfg.Families != "" { // else familiesOn decides
+		families, _ = rollup.ParseFamilies(cfg.Families) // which Validate has checked
 	}
 	return &Writer{cfg: cfg, families: families, metrics: newMetrics(cfg.Metrics), next: make(map[targetID]time.Time),
 		uncorrectable: make(map[targetID]map[string]rollup.Hours), failures: make(map[targetID]int),
