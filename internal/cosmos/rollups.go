@@ -120,20 +120,29 @@ func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 		param("@shard", s.Key.TenantShard), param("@from", s.Range.From), param("@to", s.Range.To),
 	}}
 	to := v.to("rollup_scan", s.Key)
-	if s.Key.Name == "" {
+	switch {
+	case s.Key.Name != "":
+		q.sql, q.params = q.sql+rollupsOfKeySQL, append(q.params, param("@rollup", s.Key.Name))
+	case s.Names != nil:
+		to.key = nil
+		q.among("rollup", s.Names)
+	default:
 		to.key = nil
 		q.sql, q.params = q.sql+noManifestsSQL, append(q.params, param("@rollup", rollup.ManifestKey))
-	} else {
-		q.sql, q.params = q.sql+rollupsOfKeySQL, append(q.params, param("@rollup", s.Key.Name))
 	}
 	if s.Batches != nil {
-		names := []string{"null"} // IN takes no empty list; no batch is null
-		for i, b := range s.Batches {
-			name := fmt.Sprintf("@b%d", i)
-			names, q.params = append(names, name), append(q.params, param(name, b))
-		}
-		q.sql += " AND c.batch IN (" + strings.Join(names, ", ") + ")"
+		q.among("batch", s.Batches)
 	}
 	return v.c.scan(ctx, to, q,
 		fmt.Sprintf("scan %s of %s in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container), s.Charge, yield)
+}
+
+// among adds the condition that a property is one of some texts.
+func (q *query) among(property string, values []string) {
+	names := []string{"null"} // IN takes no empty list; no such property is null
+	for i, v := range values {
+		name := fmt.Sprintf("@%s%d", property, i)
+		names, q.params = append(names, name), append(q.params, param(name, v))
+	}
+	q.sql += " AND c." + property + " IN (" + strings.Join(names, ", ") + ")"
 }

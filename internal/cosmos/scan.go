@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
@@ -103,12 +101,7 @@ func queryOf(scan store.Scan) query {
 			q.sql += "ASC"
 		}
 	case scan.Devices != nil:
-		names := []string{"null"} // IN takes no empty list; no device is null
-		for i, d := range scan.Devices {
-			name := "@d" + strconv.Itoa(i)
-			names, q.params = append(names, name), append(q.params, param(name, d))
-		}
-		q.sql += " AND c.device IN (" + strings.Join(names, ", ") + ")"
+		q.among("device", scan.Devices)
 	}
 	return q
 }

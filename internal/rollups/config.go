@@ -121,7 +121,7 @@ const fewDevices = 64
 
 // familiesOn returns the families that rollups hold on a grid for so many devices of a key. Those that are not set are
 // all with a short hold: they cost a tenth of its chunks. Of full chunks L costs 18 %, F 4 %, S and M 30 % each on
-// minutes, and all together 5 % on half hours, which spare panels of a month its chunks (docs/operate/rollups.md).
+// minutes, and together 4 % on half hours, which spare panels of a month its chunks (docs/operate/rollups.md).
 func (w *Writer) familiesOn(g rollup.Grid, devices int) rollup.Families {
 	switch {
 	case w.families != nil:

@@ -26,9 +26,11 @@ type Rollup struct {
 }
 
 // RollupScan asks for the documents under one key that have an instant in Range, as Scan does for chunks; without a
-// Name for those under all keys of a first level, but manifests.
+// Name for those under some keys of a first level.
 type RollupScan struct {
-	Key   RollupKey
+	Key RollupKey
+	// Names are second-level keys, for a Key without a Name; nil for all but that of manifests.
+	Names []string
 	Range telemetry.Range
 	// Batches are the names that count, as documents say them; nil for all.
 	Batches []string

@@ -1,6 +1,7 @@
 package prom_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -559,7 +560,7 @@ type counted struct {
 
 func (c *counted) ScanRollups(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
 	return c.RollupReader.ScanRollups(ctx, s, func(doc []byte) error {
-		if strings.Contains(s.Key.Name, ".") {
+		if bytes.Contains(doc, []byte(`"type":"rollup"`)) {
 			c.documents++
 		}
 		return yield(doc)

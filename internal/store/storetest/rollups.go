@@ -244,7 +244,9 @@ func (v *Rollups) matching(s store.RollupScan, as time.Time) (found [][]byte, ok
 	docs, ok := v.containers[s.Key.Container]
 	for at, states := range docs {
 		of := at.key
-		if s.Key.Name == "" && of.Name != rollup.ManifestKey {
+		switch {
+		case s.Key.Name != "":
+		case s.Names == nil && of.Name != rollup.ManifestKey, slices.Contains(s.Names, of.Name):
 			of.Name = ""
 		}
 		if of != s.Key {

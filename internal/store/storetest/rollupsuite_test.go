@@ -211,6 +211,12 @@ func rollupScan(t *testing.T, f rollupFixture) {
 	require.Equal(t, []string{"odometer.L.2026112004.0.b1", "odometer.L.2026112004.0.b2"},
 		scanned(t, f, store.RollupScan{Key: key, Range: hours(4, 6), Batches: []string{"b2", "b1", "b3"}}))
 	require.Empty(t, scanned(t, f, store.RollupScan{Key: key, Range: hours(4, 6), Batches: []string{}}))
+	whole := key
+	whole.Name = ""
+	require.Equal(t, []string{"odometer.L.2026112004.0.b2", "velocity.L.2026112004.0.b2"},
+		scanned(t, f, store.RollupScan{Key: whole, Names: []string{"odometer.L", "velocity.L", "weight.L"},
+			Range: hours(4, 6), Batches: []string{"b2"}}))
+	require.Empty(t, scanned(t, f, store.RollupScan{Key: whole, Names: []string{"weight.L"}, Range: hours(4, 6)}))
 	other := key
 	other.TenantShard = "acme~0"
 	require.Empty(t, scanned(t, f, store.RollupScan{Key: other, Range: hours(0, 24)}))

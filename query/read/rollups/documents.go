@@ -1,11 +1,13 @@
 package rollups
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"binnacle/binning/rollup"
@@ -108,7 +110,9 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 	j.date = max(usage.Date.Unix(), 0)
 	j.Account.Add(piece.Stats{RequestUnits: usage.RUs, Rollups: usage.Documents})
 	j.Account.Explain(func(e *piece.Explained) {
-		e.RollupScans = append(e.RollupScans, piece.RollupScanExplained{RollupKey: s.Key,
+		key := s.Key
+		key.Name = cmp.Or(key.Name, strings.Join(s.Names, " "))
+		e.RollupScans = append(e.RollupScans, piece.RollupScanExplained{RollupKey: key,
 			Range: s.Range, Documents: usage.Documents, RequestUnits: usage.RUs})
 	})
 	if err == nil && own == nil {
@@ -124,30 +128,45 @@ func (j *job) scanRollups(ctx context.Context, s store.RollupScan, take func(doc
 	return err
 }
 
-// wanted is the documents of one second-level key that a job needs.
+// wanted is the documents that a job lacks.
 type wanted struct {
-	rollup  string
-	r       telemetry.Range // the range of the documents
-	batches []string
-	ids     map[string]bool
+	names, batches []string        // second-level keys
+	r              telemetry.Range // of the days' hours that rollups cover
+	days           []*dayRead
+	ids            map[string]bool
 }
 
-func (w *wanted) add(day telemetry.Day, ref rollup.Ref, batch string) {
-	if w.ids == nil {
-		w.ids, w.r = make(map[string]bool), rollup.Range(day, ref.From, ref.To)
+func (w *wanted) add(d *dayRead, ref rollup.Ref, batch string) {
+	of := rollup.Range(d.day, d.from, d.to)
+	if len(w.days) == 0 {
+		w.r = of
 	}
-	of := rollup.Range(day, ref.From, ref.To)
+	if !slices.Contains(w.days, d) {
+		w.days = append(w.days, d)
+	}
 	w.r.From, w.r.To = min(w.r.From, of.From), max(w.r.To, of.To)
 	w.ids[ref.ID] = true
-	if !slices.Contains(w.batches, batch) {
-		w.batches = append(w.batches, batch)
+	for list, name := range map[*[]string]string{&w.names: ref.Key, &w.batches: batch} {
+		if !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
 	}
+}
+
+// isOfAllBatches reports whether each batch of its days has a document that is lacking, so that none need be named:
+// each name is a seek.
+func (w *wanted) isOfAllBatches() bool {
+	n := 0
+	for _, d := range w.days {
+		n += len(d.manifest.Batches)
+	}
+	return n == len(w.batches)
 }
 
 // documents reads what the days need. It reports whether some of it is gone.
 func (j *job) documents(ctx context.Context) (gone bool, err error) {
 	kept, found := make(map[string]any), 0
-	rollups := make(map[string]*wanted)
+	lacking := wanted{ids: make(map[string]bool)}
 	var held int64
 	j.refs(func(d *dayRead, ref rollup.Ref, batch string) {
 		if _, ok := kept[ref.ID]; ok {
@@ -161,10 +180,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 			found++
 			return
 		}
-		if rollups[ref.Key] == nil {
-			rollups[ref.Key] = &wanted{rollup: ref.Key}
-		}
-		rollups[ref.Key].add(d.day, ref, batch)
+		lacking.add(d, ref, batch)
 	})
 	j.Account.Add(piece.Stats{RollupsCached: found})
 	if err := j.takeMemory(held); err != nil {
@@ -176,13 +192,14 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 			j.decoded = 0
 		}
 	}()
-	for _, w := range rollups {
-		err := j.fetch(ctx, w, kept)
+	if len(lacking.ids) > 0 {
+		all := found == 0 && lacking.isOfAllBatches()
+		err := j.fetch(ctx, &lacking, all, kept)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
 			j.warn(err)
 			return true, nil
-		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
+		case errors.Is(err, store.ErrNoContainer), err == nil && len(lacking.ids) > 0:
 			return true, nil
 		case err != nil:
 			return false, err
@@ -240,14 +257,14 @@ func (j *job) keyOf(ref rollup.Ref) any {
 	return rollupKey{k}
 }
 
-// fetch reads documents, and removes the found ones from w.
-func (j *job) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
-	s := store.RollupScan{
-		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard,
-			Name: w.rollup},
-		Range: w.r, Batches: w.batches,
+// fetch reads documents, and removes the found ones from w. With all the store is asked for those of all batches.
+func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]any) error {
+	s := store.RollupScan{Names: w.names, Range: w.r, Batches: w.batches,
+		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard}}
+	if len(w.names) == 1 {
+		s.Key.Name, s.Names = w.names[0], nil
 	}
-	if len(w.batches) > maxBatches {
+	if all || len(w.batches) > maxBatches {
 		s.Batches = nil
 	}
 	return j.scanRollups(ctx, s, func(doc []byte) error {
@@ -258,7 +275,7 @@ func (j *job) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
 		if !w.ids[d.ID] {
 			return nil
 		}
-		if d.TenantShard != j.target.TenantShard || d.Key != w.rollup {
+		if d.TenantShard != j.target.TenantShard || !slices.Contains(w.names, d.Key) {
 			return fmt.Errorf("%w: document %s is of %q, %q", rollup.ErrCorrupt, d.ID, d.TenantShard, d.Key)
 		}
 		delete(w.ids, d.ID)

@@ -387,7 +387,7 @@ func (q *Query) Estimate() (e piece.Estimate) {
 
 // estimateDocuments adds manifests and rollup documents, and covers the days of known manifests.
 func (j *job) estimateDocuments(e *piece.Estimate) {
-	unknown, lacking, seen := 0, make(map[string]int), make(map[string]bool)
+	unknown, lacking, seen := 0, 0, make(map[string]bool)
 	for _, d := range j.days {
 		key := manifestKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, d.day}
 		v, known := j.r.cfg.Room.Get(key, manifestsAge)
@@ -399,7 +399,7 @@ func (j *job) estimateDocuments(e *piece.Estimate) {
 	}
 	j.refs(func(_ *dayRead, ref rollup.Ref, _ string) {
 		if _, known := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); !known && !seen[ref.ID] {
-			lacking[ref.Key]++
+			lacking++
 		}
 		seen[ref.ID] = true
 	})
@@ -408,9 +408,9 @@ func (j *job) estimateDocuments(e *piece.Estimate) {
 		j.EstimateSeeks(e, rollupSeeks)
 		e.RequestUnits, e.Guessed = e.RequestUnits+float64(unknown)*each, true
 	}
-	for _, documents := range lacking {
+	if lacking > 0 {
 		j.EstimateSeeks(e, rollupSeeks)
-		e.RequestUnits, e.Guessed = e.RequestUnits+float64(documents)*each, e.Guessed || !ok
+		e.RequestUnits, e.Guessed = e.RequestUnits+float64(lacking)*each, e.Guessed || !ok
 	}
 }
 
