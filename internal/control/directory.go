@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -22,13 +23,13 @@ type DirectoryConfig struct {
 	// Check fails while this process must decide nothing that cannot be undone: its clock is wrong. Nil: it never fails.
 	Check func() error `kong:"-"`
 
-	Every time.Duration `kong:"-"` // between refreshes, 30 s
-	// Feed lists what has changed, every FeedEvery (2 s). Without one everything is read every time.
+	Every time.Duration `kong:"-" default:"30s"` // between refreshes
+	// Feed lists what has changed, every FeedEvery. Without one everything is read every time.
 	Feed      store.Feed    `kong:"-"`
-	FeedEvery time.Duration `kong:"-"`
-	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
+	FeedEvery time.Duration `kong:"-" default:"2s"`
+	// Lead is how long before its first day an epoch must be stored: longer than the future that
 	// readings are accepted from, and Every, and Margin together.
-	Lead time.Duration `kong:"-"`
+	Lead time.Duration `kong:"-" default:"2h"`
 	// Margin is what a copy may be older than Lead allows for, 15 min: clocks that differ, a create that
 	// takes its time, a replica that lags.
 	Margin time.Duration `kong:"-"`
@@ -81,14 +82,11 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if cfg.Check == nil {
 		cfg.Check = func() error { return nil }
 	}
-	cfg.Every = cmp.Or(max(cfg.Every, 0), 30*time.Second)
-	cfg.FeedEvery = cmp.Or(max(cfg.FeedEvery, 0), 2*time.Second)
-	cfg.Lead = cmp.Or(max(cfg.Lead, 0), 2*time.Hour)
+	settings.Defaults(&cfg)
 	if cfg.Margin <= 0 {
 		cfg.Margin = min(15*time.Minute, cfg.Lead/2)
 	}
-	cfg.Slots = cmp.Or(max(cfg.Slots, 0), sharding.DefaultSlots)
-	cfg.MaxMonths = cmp.Or(max(cfg.MaxMonths, 0), 12)
+	cfg.Slots = cmp.Or(cfg.Slots, sharding.DefaultSlots)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Directory{cfg: cfg, asking: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
 	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",

@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
@@ -28,9 +29,9 @@ type BalancerConfig struct {
 	Advise    bool             // decisions are stored, and no epoch is
 	// From is the time of day, UTC, from which the next day is decided.
 	From time.Duration
-	// Lead is the time before their day by which epochs are stored; 4 h.
-	Lead   time.Duration
-	Every  time.Duration // between two rounds, 5 min
+	// Lead is the time before their day by which epochs are stored.
+	Lead   time.Duration `default:"4h"`
+	Every  time.Duration `default:"5m"` // between two rounds
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -41,8 +42,7 @@ type Balancer struct{ cfg BalancerConfig }
 
 // NewBalancer returns a Balancer.
 func NewBalancer(cfg BalancerConfig) *Balancer {
-	cfg.Lead = cmp.Or(max(cfg.Lead, 0), 4*time.Hour)
-	cfg.Every = cmp.Or(max(cfg.Every, 0), 5*time.Minute)
+	settings.Defaults(&cfg)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

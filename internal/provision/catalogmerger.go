@@ -12,6 +12,7 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 )
 
@@ -20,7 +21,7 @@ type CatalogMergerConfig struct {
 	Catalog store.Catalog
 	Tenants func(ctx context.Context) ([]string, error)
 	Now     func() time.Time // time.Now
-	Every   time.Duration    // between two rounds, 1 h
+	Every   time.Duration    `default:"1h"` // between two rounds
 	Logger  *slog.Logger     // none
 }
 
@@ -41,7 +42,7 @@ func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Every = cmp.Or(max(cfg.Every, 0), time.Hour)
+	settings.Defaults(&cfg)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &CatalogMerger{cfg: cfg, distinct: make(map[string]mergeEstimate)}
 }

@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
@@ -58,14 +59,14 @@ type Config struct {
 	Serverless bool
 
 	Now func() time.Time // time.Now
-	// Every is the time between two rounds, 1 min.
-	Every time.Duration
-	// Poll is the time between reads of the control documents for containers that other processes request, 2 s.
+	// Every is the time between two rounds.
+	Every time.Duration `default:"1m"`
+	// Poll is the time between reads of the control documents for containers that other processes request.
 	// Callers in the same process call Wake.
-	Poll time.Duration
-	// Recheck is the age at which a container's throughput is read again, 10 min: reading it takes three
+	Poll time.Duration `default:"2s"`
+	// Recheck is the age at which a container's throughput is read again: reading it takes three
 	// requests of a scarce kind.
-	Recheck time.Duration
+	Recheck time.Duration `default:"10m"`
 	// Loads reads what hot containers are asked for, where Policy.Follow is set; nil for nothing.
 	Loads interface {
 		Of(ctx context.Context, names []string, now time.Time) (map[string]Load, error)
@@ -119,9 +120,7 @@ func New(cfg Config) (*Provisioner, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Every = cmp.Or(max(cfg.Every, 0), time.Minute)
-	cfg.Poll = cmp.Or(max(cfg.Poll, 0), 2*time.Second)
-	cfg.Recheck = cmp.Or(max(cfg.Recheck, 0), 10*time.Minute)
+	settings.Defaults(&cfg)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Policy.Follow != nil { // puts a round into the last minutes of each hour
 		follow := *cfg.Policy.Follow

@@ -16,6 +16,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
@@ -38,7 +39,7 @@ type SweeperConfig struct {
 
 	RUs        float64               // budget a second; 0 sweeps nothing
 	Now        func() time.Time      // time.Now
-	Every      time.Duration         // between two rounds, 10 min
+	Every      time.Duration         `default:"10m"` // between two rounds
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // none
 }
@@ -57,7 +58,7 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Every = cmp.Or(max(cfg.Every, 0), 10*time.Minute)
+	settings.Defaults(&cfg)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	f := promauto.With(cfg.Registerer)
 	return &Sweeper{

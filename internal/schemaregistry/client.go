@@ -6,7 +6,6 @@
 package schemaregistry
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/settings"
 
 	"golang.org/x/time/rate"
 )
@@ -74,15 +74,13 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("schema registry: %q is not the address of a server", cfg.URL)
 	}
-	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), 10*time.Second)
-	cfg.Missing = cmp.Or(max(cfg.Missing, 0), time.Minute)
+	settings.Defaults(&cfg)
 	if cfg.Client == nil {
 		cfg.Client = http.DefaultClient
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Misses = cmp.Or(max(cfg.Misses, 0), 60)
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
 	return &Client{cfg: cfg, known: map[uint32]answer{}, lacking: map[uint32]answer{},
 		misses:  rate.NewLimiter(rate.Every(time.Minute/time.Duration(cfg.Misses)), cfg.Misses),

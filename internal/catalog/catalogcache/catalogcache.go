@@ -2,7 +2,6 @@
 package catalogcache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 
 	"golang.org/x/sync/semaphore"
@@ -50,14 +50,14 @@ type Copy struct {
 // Config is what a Cache needs. Catalog has no default.
 type Config struct {
 	Catalog store.Catalog
-	// Bytes bounds the memory of all copies except the one that was used last, 256 MiB by default.
-	Bytes int64
+	// Bytes bounds the memory of all copies except the one that was used last.
+	Bytes int64 `type:"mib" default:"256"`
 	Now   func() time.Time
 }
 
 // New makes a Cache that has read nothing.
 func New(cfg Config) *Cache {
-	cfg.Bytes = cmp.Or(max(cfg.Bytes, 0), 256<<20)
+	settings.Defaults(&cfg)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
