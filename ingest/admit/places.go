@@ -23,7 +23,7 @@ type StaleSnapshot struct{ Time int64 }
 
 // Error names the time.
 func (e *StaleSnapshot) Error() string {
-	return fmt.Sprintf("the map is too old to place %s", time.UnixMilli(e.Time).UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the map is too old to place %s", telemetry.Instant(e.Time))
 }
 
 // UnknownBackfill asks for a newer snapshot: this one does not have the backfill that a record names. The record is fed
@@ -190,7 +190,7 @@ func (p *places) tooOld(f *feed, r *telemetry.Reading, t tenant.Tenant) *decode.
 	if at := clock(&f.Record, past, f.Now); at-r.Time > past.Milliseconds() {
 		return &decode.Bad{Reason: decode.Past,
 			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
-				instant(r.Time), past, instant(at))}
+				telemetry.Instant(r.Time), past, telemetry.Instant(at))}
 	}
 	return nil
 }
@@ -211,8 +211,6 @@ func (p *places) past(t *tenant.Ingest, kept time.Duration) (past time.Duration,
 
 // defaultPast is the accepted age of the readings of a tenant without a retention: a year, and time to notice.
 const defaultPast = 400 * 24 * time.Hour
-
-func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
 func containerOf(t tenant.Tenant, r *telemetry.Reading) string {
 	return t.Placement.Key(r.Device, telemetry.DayOf(r.Time), 0).Container
@@ -267,7 +265,8 @@ func (p *places) refusal(f *feed, r *telemetry.Reading) *decode.Bad {
 	}
 	if !f.Snapshot.CanPlace(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
-			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
+			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it",
+				telemetry.Instant(r.Time))}
 	}
 	if err := f.Snapshot.Damaged(r.Tenant); !ok && err != nil {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: err.Error()}

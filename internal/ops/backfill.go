@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
+	"binnacle/internal/telemetry"
 )
 
 // Backfills gives leave for readings from long ago, in the control documents of an account.
@@ -59,7 +60,7 @@ func (b *Backfills) Allow(ctx context.Context, w control.BackfillWork) (string, 
 	}
 	var granted control.Backfill
 	err = b.actions.Do(ctx, control.Action{Verb: "backfill grant", Tenant: w.Tenant, Detail: map[string]string{
-		"from": instant(w.Range.From), "to": instant(w.Range.To), "for": b.Lasts.String(),
+		"from": telemetry.Instant(w.Range.From), "to": telemetry.Instant(w.Range.To), "for": b.Lasts.String(),
 	}}, func(a *control.Action) (err error) {
 		for _, name := range missing {
 			if err := b.directory.AskMonth(ctx, name); err != nil {
@@ -157,7 +158,7 @@ func costOf(w control.BackfillWork, missing []string, kept time.Duration) string
 	gb := float64(w.Bytes) / (1 << 30)
 	text := fmt.Sprintf("backfill of %s: %d readings of %d days from %s on are about %d chunks, %.1f MB and %.0f RU of "+
 		"writes (modelled), %s at the %d RU/s of a container of long ago; the storage is $%.2f a month",
-		w.Tenant, w.Readings, len(w.Days), instant(w.Range.From)[:len(time.DateOnly)], w.Chunks, 1024*gb, w.RUs,
+		w.Tenant, w.Readings, len(w.Days), telemetry.Instant(w.Range.From)[:len(time.DateOnly)], w.Chunks, 1024*gb, w.RUs,
 		time.Duration(w.RUs/float64(each.RUs)*float64(time.Second)).Round(time.Second), each.RUs, gb*ru.StoragePerGB)
 	if len(missing) > 0 {
 		text += fmt.Sprintf("; %d containers are made, $%.2f a month together at rest: %s to %s", len(missing),
@@ -165,8 +166,6 @@ func costOf(w control.BackfillWork, missing []string, kept time.Duration) string
 	}
 	return text
 }
-
-func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
 // Close ends the connection.
 func (b *Backfills) Close() { b.close() }

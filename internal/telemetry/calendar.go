@@ -63,3 +63,6 @@ func (m Month) Range() Range {
 func (m Month) time() time.Time {
 	return time.Date(int(m)/12, time.Month(int(m)%12+1), 1, 0, 0, 0, 0, time.UTC)
 }
+
+// Instant returns ms since 1970 UTC as RFC 3339 has it, in whole seconds.
+func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

@@ -70,11 +70,6 @@ var ingestLimits = limitTable[Ingest]{
 	{"ingest-future", func(l *Ingest) limitField { return &l.Future }},
 }
 
-// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
-func (l Ingest) Changes() []Change {
-	return ingestLimits.changes(&l, func(b *tenantBody) *Ingest { return &b.Limits.Ingest })
-}
-
 // Bounds returns the limits that the tenant document sets, as QueryLimits.Bounds does, without those of the ingesters.
 func (l Ingest) Bounds() map[string]any { return ingestLimits.bounds(&l) }
 

@@ -114,11 +114,6 @@ func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits {
 	return l
 }
 
-// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
-func (l QueryLimits) Changes() []Change {
-	return queryLimits.changes(&l, func(b *tenantBody) *QueryLimits { return &b.Limits.Query })
-}
-
 // Bounds returns the limits that are set, by the names of their flags: numbers, durations in seconds, and the action
 // above a rate.
 func (l QueryLimits) Bounds() map[string]any { return queryLimits.bounds(&l) }
@@ -167,37 +162,6 @@ func (t limitTable[T]) bounds(limits *T) map[string]any {
 		if f := l.field(limits); f.says() > 0 {
 			out[l.name] = f.value()
 		}
-	}
-	return out
-}
-
-// changes returns a change for each limit that says something. in returns the limits of a tenant document.
-func (t limitTable[T]) changes(limits *T, in func(*tenantBody) *T) (out []Change) {
-	for _, l := range t {
-		if from := l.field(limits); from.says() != Default {
-			out = append(out, Change{l.name + " " + from.String(), func(b *tenantBody) error {
-				l.field(in(b)).take(from)
-				return nil
-			}})
-		}
-	}
-	return out
-}
-
-// parse sets the limit of a setting's name to its value, if there is such a limit.
-func (t limitTable[T]) parse(limits *T, s Setting) error {
-	for _, l := range t {
-		if l.name == s.Name {
-			return l.field(limits).UnmarshalText([]byte(s.Value))
-		}
-	}
-	return nil
-}
-
-// settings returns the limits as their flags have them.
-func (t limitTable[T]) settings(limits *T) (out []Setting) {
-	for _, l := range t {
-		out = append(out, Setting{l.name, l.field(limits).String()})
 	}
 	return out
 }

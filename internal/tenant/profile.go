@@ -8,16 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
-
-// Profile is what operators write down about a tenant. Nothing follows from it.
-type Profile struct {
-	DisplayName string            `json:"displayName,omitempty"`
-	Contact     string            `json:"contact,omitempty"`
-	Tags        map[string]string `json:"tags,omitempty"`
-}
 
 const (
 	maxProfileText = 200 // bytes
@@ -26,9 +20,6 @@ const (
 
 var (
 	tagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
-
-	// ErrTooMany says that a tenant would have more of something than is stored of one.
-	ErrTooMany = errors.New("too many")
 
 	errTags = fmt.Errorf("%w: a tenant has at most 50 tags", ErrTooMany)
 )
@@ -82,4 +73,27 @@ func (b *tenantBody) setTag(name, text string) error {
 		return errTags
 	}
 	return nil
+}
+
+// maxReason is how long the reason of a suspension may be, in bytes: every refused query has it.
+const maxReason = 200
+
+// SuspendChange suspends a tenant.
+func SuspendChange(reason string, now time.Time) (Change, error) {
+	reason = strings.TrimSpace(reason)
+	if reason == "" || len(reason) > maxReason {
+		return Change{}, errors.New("the reason of a suspension has 1 to 200 bytes: the tenant's users read it")
+	}
+	return Change{"suspended " + reason, func(b *tenantBody) error {
+		b.Suspended = &suspensionBody{now.UnixMilli(), reason}
+		return nil
+	}}, nil
+}
+
+// ResumeChange ends a suspension, if there is one.
+func ResumeChange() Change {
+	return Change{"suspended default", func(b *tenantBody) error {
+		b.Suspended = nil
+		return nil
+	}}
 }

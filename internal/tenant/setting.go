@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -106,4 +107,80 @@ func (s Setting) limitChanges() ([]Change, error) {
 		return nil, fmt.Errorf("there is no setting %q", s.Name)
 	}
 	return changes, nil
+}
+
+// LookbackChange sets how old a sample PromQL takes for a tenant's current one, in whole seconds; 0 leaves it to the
+// service.
+func LookbackChange(lookback time.Duration) (Change, error) {
+	if lookback < 0 || lookback%time.Second != 0 {
+		return Change{}, fmt.Errorf("a lookback of %s is not a number of seconds", lookback)
+	}
+	text, seconds := "lookback default", int64(lookback/time.Second)
+	if seconds > 0 {
+		text = fmt.Sprintf("lookback %d", seconds)
+	}
+	return Change{text, func(b *tenantBody) error {
+		b.LookbackSeconds = seconds
+		return nil
+	}}, nil
+}
+
+// PinChange sets what an operator has decided of a tenant's placement.
+func PinChange(pin sharding.Pin) (Change, error) {
+	text := "pin default"
+	switch {
+	case pin.Keep && pin.Keys != 0:
+		return Change{}, errors.New("a pin keeps the keys as they are, or sets their number")
+	case pin.Keys < 0 || pin.Keys > 1024:
+		return Change{}, fmt.Errorf("%d keys: 1 to 1024 are allowed", pin.Keys)
+	case pin.Keep:
+		text = "pin keep"
+	case pin.Keys > 0:
+		text = "pin " + strconv.Itoa(pin.Keys)
+	}
+	return Change{text, func(b *tenantBody) error {
+		b.Pin = pin
+		return nil
+	}}, nil
+}
+
+// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
+func (l QueryLimits) Changes() []Change {
+	return queryLimits.changes(&l, func(b *tenantBody) *QueryLimits { return &b.Limits.Query })
+}
+
+// changes returns a change for each limit that says something. in returns the limits of a tenant document.
+func (t limitTable[T]) changes(limits *T, in func(*tenantBody) *T) (out []Change) {
+	for _, l := range t {
+		if from := l.field(limits); from.says() != Default {
+			out = append(out, Change{l.name + " " + from.String(), func(b *tenantBody) error {
+				l.field(in(b)).take(from)
+				return nil
+			}})
+		}
+	}
+	return out
+}
+
+// parse sets the limit of a setting's name to its value, if there is such a limit.
+func (t limitTable[T]) parse(limits *T, s Setting) error {
+	for _, l := range t {
+		if l.name == s.Name {
+			return l.field(limits).UnmarshalText([]byte(s.Value))
+		}
+	}
+	return nil
+}
+
+// settings returns the limits as their flags have them.
+func (t limitTable[T]) settings(limits *T) (out []Setting) {
+	for _, l := range t {
+		out = append(out, Setting{l.name, l.field(limits).String()})
+	}
+	return out
+}
+
+// Changes returns the changes after which a tenant document says what l says, in the order of the fields.
+func (l Ingest) Changes() []Change {
+	return ingestLimits.changes(&l, func(b *tenantBody) *Ingest { return &b.Limits.Ingest })
 }

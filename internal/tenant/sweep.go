@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -85,34 +84,3 @@ func (s *Sweep) Store(ctx context.Context, docs store.Documents) (err error) {
 	}
 	return nil
 }
-
-// Vanishing says of a RetentionChange which days it hides for good and when, a sentence each.
-func (t Tenant) Vanishing(text string, now int64) (out []string, err error) {
-	classes, err := t.classesOf(text)
-	if err != nil || !shortens(t.inForce(), classes) {
-		return nil, err
-	}
-	from := now + retentionLead.Milliseconds()
-	before := retentionPolicy{classes: t.inForce()}
-	shown := telemetry.DayOf(now)
-	for _, c := range before.classes {
-		shown = min(shown, before.firstVisible(c, from))
-	}
-	for _, c := range classes {
-		first := before.firstVisible(RetentionClass{Keep: c.Keep}, from)
-		if first <= shown || slices.ContainsFunc(before.classes, c.keepsAsLong) {
-			continue
-		}
-		which := "devices " + c.Devices
-		if c.Devices == allDevices {
-			which = "all other devices"
-		}
-		out = append(out, fmt.Sprintf("Days before %s of %s are hidden for good from %s on, and then deleted.", date(first),
-			which, instant(from)))
-	}
-	return append(out, fmt.Sprintf("Until %s another tenant set --retention undoes that.",
-		instant(from-takeBackMargin.Milliseconds()))), nil
-}
-
-// instant formats ms since 1970 UTC.
-func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

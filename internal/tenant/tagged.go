@@ -3,10 +3,7 @@ package tenant
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
-	"time"
 )
 
 // maxTagged is how many devices may be in classes of retention by tag: their ids stand in the tenant's document.
@@ -15,71 +12,8 @@ const maxTagged = 5000
 // ErrTagged says that more devices have tags which classes of retention name than a tenant's document takes.
 var ErrTagged = fmt.Errorf("%w: devices in classes of retention by tag: at most %d", ErrTooMany, maxTagged)
 
-// RetentionTag is a tag that a class of retention names, as {name=value}.
-type RetentionTag struct{ Name, Value string }
-
-// String returns the tag as a class has it.
-func (g RetentionTag) String() string { return "{" + g.Name + "=" + g.Value + "}" }
-
-// parseTag returns the tag of a class, if it is one by tag.
-func parseTag(devices string) (g RetentionTag, ok bool, err error) {
-	if !strings.HasPrefix(devices, "{") {
-		return g, false, nil
-	}
-	inner, closed := strings.CutSuffix(devices[1:], "}")
-	g.Name, g.Value, ok = strings.Cut(inner, "=")
-	if !closed || !ok || g.Name == "" || g.Value == "" || strings.ContainsAny(inner, "{}*") {
-		return g, true, fmt.Errorf("retention %q is not of the form {TAG=VALUE}", devices)
-	}
-	return g, true, nil
-}
-
-// RetentionTags returns the tags that a RetentionChange names.
-func RetentionTags(text string) ([]RetentionTag, error) {
-	classes, _, err := parseRetention(text)
-	return tagsOf(classes), err
-}
-
-// RetentionTags returns the tags of the tenant's present classes.
-func (t Tenant) RetentionTags() []RetentionTag { return tagsOf(t.RetentionClasses()) }
-
-func tagsOf(classes []RetentionClass) (tags []RetentionTag) {
-	for _, c := range classes {
-		if g, ok, err := parseTag(c.Devices); ok && err == nil {
-			tags = append(tags, g)
-		}
-	}
-	return tags
-}
-
-// TaggedWith returns the devices that are stored as having a tag, sorted.
-func (t Tenant) TaggedWith(g RetentionTag) (devices []string) {
-	for d, times := range t.tagged[g.String()] {
-		if len(times)%2 == 1 {
-			devices = append(devices, d)
-		}
-	}
-	slices.Sort(devices)
-	return devices
-}
-
-// HasTagged reports whether it is stored of a device that it has or had a tag of a class; of any device with an empty
-// id.
-func (t Tenant) HasTagged(device string) bool {
-	for _, devices := range t.tagged {
-		if _, ok := devices[device]; ok || device == "" && len(devices) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Tagged is the ids of devices by the tag that they have.
 type Tagged map[RetentionTag][]string
-
-// taggedTimes says since when devices have a tag, and until when: by class and device, ms since 1970 UTC, first a time
-// from which on it has the tag, then one from which on it has not, and so on.
-type taggedTimes map[string]map[string][]int64
 
 // has reports whether a device had the tag of a class at a time.
 func (g taggedTimes) has(class, device string, at int64) bool {
@@ -235,107 +169,10 @@ func (g taggedTimes) clone() taggedTimes {
 // errUntagged says that a change of retention by tag does not say which devices have the tag.
 var errUntagged = errors.New("a retention by tag needs the devices that have it")
 
-// Retagged returns the devices that would be kept for longer or for less by their tags, sorted.
-func (t Tenant) Retagged(found Tagged) (out []Retagged) {
-	classes := t.RetentionClasses()
-	t.tagged.chosen(classes, classes, found, func(r Retagged) bool {
-		if r.Stored.Keep != r.Found.Keep {
-			out = append(out, r)
-		}
-		return false
-	})
-	slices.SortFunc(out, func(a, b Retagged) int { return strings.Compare(a.Device, b.Device) })
-	return out
-}
-
-// TaggedChange stores which devices have the tags of classes of retention, as it was found at now, and reports whether
-// that differs from the stored tags. Devices that would be kept for less stay as they are (rule X6).
-func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs bool) {
-	return t.taggedChange(found, now, 0, lengthens)
-}
-
-// ConfirmTagged stores the tags of devices as TaggedChange does, also where they are kept for less, because an operator
-// has confirmed that. It comes into force two hours later; until then their former tags take it back (rule X5).
-func (t Tenant) ConfirmTagged(found Tagged, now time.Time, devices []string) (c Change, differs bool) {
-	return t.taggedChange(found, now, retentionLead, func(r Retagged) bool { return slices.Contains(devices, r.Device) })
-}
-
-func (t Tenant) taggedChange(
-	found Tagged, now time.Time, lead time.Duration, accept func(Retagged) bool,
-) (c Change, differs bool) {
-	classes := t.RetentionClasses()
-	at := now.Add(lead)
-	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at.UnixMilli()) {
-		return c, false
-	}
-	return Change{"tagged updated", func(b *tenantBody) error {
-		tagged := b.taggedTimes()
-		now := &retentionSet{}
-		if policies, err := policiesOf(*b); err != nil {
-			return err
-		} else if len(policies) > 0 {
-			now = setOf(policies)
-		}
-		// The clock may be behind the one by which the classes were set: devices come to them after that.
-		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at.UnixMilli(), now.begins+1))
-		if tagged.size() > maxTagged {
-			return ErrTagged
-		}
-		return nil
-	}}, true
-}
-
 // taggedTimes returns the tags of devices, which may be changed in place.
 func (b *tenantBody) taggedTimes() taggedTimes {
 	if b.Tagged == nil {
 		b.Tagged = taggedTimes{}
 	}
 	return b.Tagged
-}
-
-// spell is a time for which a device had one class.
-type spell struct {
-	retentionPolicy // until its end
-	class           RetentionClass
-}
-
-// spells calls yield with the classes that a device has had, one after the other, the present one last: a class ends
-// when the retention is changed, or when the device gets or loses a tag. A writer may use a class until the lead after
-// its end, for any day up to then. What begins after the document was read is left out.
-func (t Tenant) spells(device string, yield func(spell)) {
-	begin := int64(math.MinInt64)
-	for _, p := range t.policies {
-		end := p.until
-		switch {
-		case end == 0 && t.known > 0:
-			end = t.known + 1
-		case end == 0:
-			end = math.MaxInt64
-		}
-		if len(p.tagged) > 0 {
-			for _, at := range p.tagged.changes(p.classes, device) {
-				if at <= begin || at >= end {
-					continue
-				}
-				before := p
-				before.until = at
-				yield(spell{before, p.at(device, at-1)})
-			}
-		}
-		yield(spell{p, p.at(device, end-1)})
-		begin = end
-	}
-}
-
-// coming returns the classes by tag that a device comes to later, each with the time from which on as its until.
-func (t Tenant) coming(device string) (out []spell) {
-	if n := len(t.policies); n > 0 && t.known > 0 {
-		now := t.policies[n-1]
-		for _, at := range t.tagged.changes(now.classes, device) {
-			if at > t.known && (t.set.begins <= t.known || at < t.set.begins) {
-				out = append(out, spell{retentionPolicy{until: at}, now.at(device, at)})
-			}
-		}
-	}
-	return out
 }

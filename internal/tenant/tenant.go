@@ -13,12 +13,6 @@ import (
 	"binnacle/sharding"
 )
 
-// The kinds of documents that make a tenant.
-const (
-	Kind      = "tenant"
-	KindEpoch = "epoch"
-)
-
 // Tenant is one tenant: its settings and its placement.
 type Tenant struct {
 	Name string
@@ -59,29 +53,6 @@ func (t Tenant) TTL(day telemetry.Day, now int64) int {
 
 // end returns the first millisecond at which the day's readings may be forgotten.
 func (t Tenant) end(day telemetry.Day) int64 { return day.End() + t.Retention.Milliseconds() }
-
-// tenantBody is a tenant document: docs/internals/format/control.md.
-type tenantBody struct {
-	Created          int64          `json:"created"`
-	RetentionSeconds int64          `json:"retentionSeconds"`
-	Epoch            sharding.Epoch `json:"epoch"`
-	// Period is that of containers on all days before the first period that is stored for all tenants.
-	Period          sharding.Period `json:"period,omitempty"`
-	LookbackSeconds int64           `json:"lookbackSeconds,omitempty"`
-	Limits          limitsBody      `json:"limits,omitzero"`
-	Pin             sharding.Pin    `json:"pin,omitzero"`
-	Suspended       *suspensionBody `json:"suspended,omitempty"`
-	Profile
-
-	Retention []retentionPolicyBody `json:"retention,omitempty"`
-	Tagged    taggedTimes           `json:"tagged,omitempty"`
-}
-
-// limitsBody is the limits in a tenant document.
-type limitsBody struct {
-	Query  QueryLimits `json:"query,omitzero"`
-	Ingest Ingest      `json:"ingest,omitzero"`
-}
 
 // Of joins tenant documents with their epochs, and with the periods of containers. Epochs of tenants that are
 // not among them are left out: their tenant document was written while these were being read. before has tenants as
@@ -205,4 +176,23 @@ func (x placing) tenantOf(d store.Document) (tenant Tenant, err error) {
 		tenant.Ingest = &b.Limits.Ingest
 	}
 	return tenant, nil
+}
+
+// At returns the tenant as it is for a process that read its document at a time. A change of retention that comes into
+// force later may still be taken back, so it does not count (rule X5).
+func (t Tenant) At(read time.Time) Tenant {
+	t.known = read.UnixMilli()
+	if t.set != nil && t.set.begins > t.known {
+		t.policies = t.set.before
+	}
+	if n := len(t.policies); n > 0 {
+		t.Retention = t.policies[n-1].longest()
+	}
+	return t
+}
+
+// Suspension is since when and why queries of a tenant are refused. Its readings are stored as before.
+type Suspension struct {
+	Since  time.Time
+	Reason string
 }

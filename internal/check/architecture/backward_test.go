@@ -36,7 +36,6 @@ var backwardCeilings = map[string]int{
 	"internal/lab/loadtest": 14,
 	"internal/provision":    12,
 	"internal/rollups":      14,
-	"internal/tenant":       27,
 	"query/httpapi":         17,
 	"query/prom":            19,
 }

@@ -1,0 +1,105 @@
+package tenant
+
+import (
+	"binnacle/internal/telemetry"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// retentionPolicy is the classes that were set at one time. A device belongs to the first one that matches; the last
+// one matches all.
+type retentionPolicy struct {
+	until   int64 // ms since 1970 UTC: when the next one was set; 0 for the current one
+	classes []RetentionClass
+	// tagged holds the tags of the tenant's devices.
+	tagged taggedTimes
+}
+
+var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
+
+// at returns the class of a device at a time.
+func (p retentionPolicy) at(device string, at int64) RetentionClass {
+	return classOf(p.classes, device, func(class string) bool { return p.tagged.has(class, device, at) })
+}
+
+// retentionSet is what was last set of a tenant's retention.
+type retentionSet struct {
+	classes []RetentionClass
+	begins  int64             // ms since 1970 UTC: when the classes come into force
+	before  []retentionPolicy // the policies without them
+}
+
+// setOf returns what was set last of all policies.
+func setOf(policies []retentionPolicy) *retentionSet {
+	n := len(policies)
+	out := &retentionSet{classes: policies[n-1].classes}
+	if n > 1 {
+		out.begins, out.before = policies[n-2].until, slices.Clone(policies[:n-1])
+		out.before[n-2].until = 0
+	}
+	return out
+}
+
+// coversDay reports whether chunks of a day may have been written under the policy.
+func (p retentionPolicy) coversDay(day telemetry.Day) bool { return p.until == 0 || day <= p.lastDay() }
+
+func (p retentionPolicy) lastDay() telemetry.Day {
+	return telemetry.DayOf(p.until + retentionLead.Milliseconds())
+}
+
+// firstVisible returns the first day that a class of the policy does not hide at now.
+func (p retentionPolicy) firstVisible(c RetentionClass, now int64) telemetry.Day {
+	first, since := c.First, now-c.Keep.Milliseconds()
+	if c.Keep > 0 && since > 0 {
+		first = max(first, telemetry.DayOf(since))
+	}
+	if p.until > 0 {
+		// A device that has left a class by tag is not concerned by what the class hides later.
+		first = min(first, p.lastDay()+1)
+	}
+	return first
+}
+
+// longest returns the longest retention of any class; 0 never ends.
+func (p retentionPolicy) longest() (longest time.Duration) {
+	for _, c := range p.classes {
+		if c.Keep <= 0 {
+			return 0
+		}
+		longest = max(longest, c.Keep)
+	}
+	return longest
+}
+
+// withoutRepeats leaves out policies with the classes of the last one that keep as long or longer: that one covers more
+// days. Those by tag stay: which devices they had depends on when.
+func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
+	last := policies[len(policies)-1]
+	out := slices.DeleteFunc(policies[:len(policies)-1], func(p retentionPolicy) bool {
+		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
+		for i := range p.classes {
+			if same {
+				last.classes[i].First = max(last.classes[i].First, p.classes[i].First)
+			}
+		}
+		return same
+	})
+	return append(out, last)
+}
+
+// policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.
+func policiesOf(b tenantBody) (out []retentionPolicy, err error) {
+	for i, p := range b.Retention {
+		x := retentionPolicy{until: p.Until, tagged: b.Tagged}
+		for _, c := range p.Classes {
+			x.classes = append(x.classes, RetentionClass{c.Devices, time.Duration(c.Seconds) * time.Second, c.First})
+		}
+		isLast := i == len(b.Retention)-1
+		if n := len(x.classes); n == 0 || x.classes[n-1].Devices != allDevices || isLast != (p.Until == 0) {
+			return nil, fmt.Errorf("retention %d is damaged", i)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
