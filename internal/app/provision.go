@@ -12,6 +12,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -472,7 +473,7 @@ func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, 
 		Snapshot: ops.FreshSnapshots(directory),
 	})
 	p.add("erasure", func(ctx context.Context) error {
-		return sweeper.Run(store.WithPurpose(ctx, &store.Purpose{Kind: charges.Erase}))
+		return sweeper.Run(purpose.With(ctx, &purpose.Purpose{Kind: charges.Erase}))
 	})
 }
 

@@ -5,9 +5,9 @@ import (
 	"context"
 
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/ops"
 	"binnacle/internal/rollups"
-	"binnacle/internal/store"
 	"binnacle/internal/tenant"
 )
 
@@ -49,7 +49,7 @@ func (p *process) addRollups(cfg rollups.Config, a account) error {
 		return err
 	}
 	p.add("rollups", func(ctx context.Context) error {
-		return w.Run(store.WithPurpose(ctx, &store.Purpose{Kind: charges.Rollups}))
+		return w.Run(purpose.With(ctx, &purpose.Purpose{Kind: charges.Rollups}))
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
@@ -71,7 +72,7 @@ func chargeFor(ctx context.Context, status int, rus float64) charges.Charge {
 			out.Bytes = to.about.bytes
 		}
 	}
-	if p := store.PurposeOf(ctx); p != nil {
+	if p := purpose.Of(ctx); p != nil {
 		if out.Tenant == "" {
 			out.Tenant = p.Tenant
 		}

@@ -10,6 +10,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/lab/emulator/fault"
@@ -90,7 +91,7 @@ func TestEveryChargeIsCounted(t *testing.T) {
 	for range 400 {
 		ctx := t.Context()
 		if rng.IntN(2) == 0 {
-			ctx = store.WithPurpose(ctx, &store.Purpose{Tenant: "acme", Kind: charges.Queries,
+			ctx = purpose.With(ctx, &purpose.Purpose{Tenant: "acme", Kind: charges.Queries,
 				Source: &charges.Source{Query: "up"}})
 		}
 		if calls[rng.IntN(len(calls))](ctx, rng.IntN(4)) != nil {
@@ -113,7 +114,7 @@ func TestPurposes(t *testing.T) {
 	today := telemetry.DayOf(clock.Now().UnixMilli())
 	at := sharding.Key{Container: container, TenantShard: "acme~1", Device: "truck"}
 	query := func(tenant string) context.Context {
-		return store.WithPurpose(t.Context(), &store.Purpose{Tenant: tenant, Kind: charges.Queries,
+		return purpose.With(t.Context(), &purpose.Purpose{Tenant: tenant, Kind: charges.Queries,
 			Source: &charges.Source{Query: "up"}})
 	}
 	create := func(ctx context.Context, day telemetry.Day) {
@@ -122,10 +123,10 @@ func TestPurposes(t *testing.T) {
 	}
 	create(t.Context(), today)
 	create(t.Context(), today-30)
-	create(store.WithPurpose(t.Context(), &store.Purpose{Kind: charges.Erase}), today-1)
+	create(purpose.With(t.Context(), &purpose.Purpose{Kind: charges.Erase}), today-1)
 	_, _, err := c.Chunks().Read(query("acme"), at, chunkID(today), "")
 	require.NoError(t, err)
-	_, err = c.Containers().List(store.WithPurpose(t.Context(), &store.Purpose{Kind: charges.Erase}))
+	_, err = c.Containers().List(purpose.With(t.Context(), &purpose.Purpose{Kind: charges.Erase}))
 	require.NoError(t, err)
 	_, err = c.Heat().ReadHeat(query("globex"), store.HeatQuery{Key: "k"}, func([]byte) error { return nil })
 	require.NoError(t, err)

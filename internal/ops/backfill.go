@@ -153,7 +153,7 @@ func costOf(w control.BackfillWork, missing []string, kept time.Duration) string
 	each := policy.Late(kept)
 	var made ru.Bill
 	for range missing {
-		made = made.Plus(ru.Price(store.ContainerState{Throughput: each}.Priced()))
+		made = made.Plus(ru.Price(provision.Priced(store.ContainerState{Throughput: each})))
 	}
 	gb := float64(w.Bytes) / (1 << 30)
 	text := fmt.Sprintf("backfill of %s: %d readings of %d days from %s on are about %d chunks, %.1f MB and %.0f RU of "+

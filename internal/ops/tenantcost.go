@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"binnacle/internal/charges"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
-	"binnacle/internal/store"
 	"binnacle/internal/text/report"
 	"binnacle/sharding"
 )
@@ -185,7 +185,7 @@ func (c *Costs) Serve(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, unfitError{err}
 	}
-	k, err := c.recent(store.WithPurpose(r.Context(), nil), month, costKept) // no tenant is charged for it
+	k, err := c.recent(purpose.With(r.Context(), nil), month, costKept) // no tenant is charged for it
 	if err != nil || r.PathValue("tenant") == "" {
 		return http.StatusOK, k.bill, err
 	}

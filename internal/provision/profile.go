@@ -216,7 +216,7 @@ func (c Config) smallBill(tenants []tenant.Tenant, shared float64) ru.Bill {
 // tenants keep, and the next one.
 func (c Config) LargeBill(tenants []tenant.Tenant) (sum ru.Bill) {
 	for _, s := range c.Base {
-		sum = sum.Plus(ru.Price(s.Priced()))
+		sum = sum.Plus(ru.Price(Priced(s)))
 	}
 	for _, of := range c.spans(sharding.Month, tenants) {
 		sum = sum.Plus(ru.Price(ru.Priced{RUs: float64(c.Policy.rus(c.Policy.Tier(of, c.now()))), Container: true}))
@@ -248,4 +248,10 @@ func (c Config) spans(period sharding.Period, tenants []tenant.Tenant) (all []sh
 		all = append(all, of)
 	}
 	return all
+}
+
+// Priced returns what is paid for a container, or for the throughput that containers share.
+func Priced(s store.ContainerState) ru.Priced {
+	return ru.Priced{RUs: float64(s.Throughput.RUs), Autoscale: s.Throughput.Autoscale,
+		Container: s.Name != store.Database, GB: s.GB}
 }

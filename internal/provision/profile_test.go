@@ -51,7 +51,7 @@ func newSmall(t *testing.T, now func() time.Time, l *load, profile provision.Pro
 // bill is the list price of a month of throughput, and of a GB for each container, which is the least.
 func (b *bench) bill() (dollars float64) {
 	for _, s := range b.containers {
-		dollars += ru.Price(s.Priced()).Most
+		dollars += ru.Price(provision.Priced(s)).Most
 	}
 	return dollars
 }

@@ -43,7 +43,7 @@ func (s Step) bill(t store.Throughput) ru.Bill {
 	if t == (store.Throughput{}) {
 		return ru.Bill{} // there is no container
 	}
-	return ru.Price(store.ContainerState{Name: s.Container, Throughput: t, GB: s.GB}.Priced())
+	return ru.Price(Priced(store.ContainerState{Name: s.Container, Throughput: t, GB: s.GB}))
 }
 
 // ofRollups reports whether the container is one of rollups.

@@ -2,8 +2,6 @@ package store
 
 import (
 	"errors"
-
-	"binnacle/internal/charges/ru"
 )
 
 // ErrAccountFull says that the account has no container left to give.
@@ -40,10 +38,4 @@ type ContainerState struct {
 	MinRUs     int     // the lowest RU/s that the service would accept now, 0 when it does not tell
 	Pending    bool    // a change of throughput is still under way
 	GB         float64 // data and index, 0 where it is not known
-}
-
-// Priced returns what is paid for a container, or for the throughput that containers share.
-func (s ContainerState) Priced() ru.Priced {
-	return ru.Priced{RUs: float64(s.Throughput.RUs), Autoscale: s.Throughput.Autoscale, Container: s.Name != Database,
-		GB: s.GB}
 }

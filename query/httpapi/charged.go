@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"binnacle/internal/charges"
-	"binnacle/internal/store"
+	"binnacle/internal/charges/purpose"
 	"binnacle/internal/tenant/access"
 )
 
@@ -16,7 +16,7 @@ func Charged(r *http.Request, caller access.Caller, text string) context.Context
 	if text != "" {
 		query += " " + text
 	}
-	return store.WithPurpose(r.Context(), &store.Purpose{Tenant: caller.Tenant, Kind: charges.Queries,
+	return purpose.With(r.Context(), &purpose.Purpose{Tenant: caller.Tenant, Kind: charges.Queries,
 		Source: &charges.Source{
 			Dashboard: r.Header.Get("X-Dashboard-Uid"), Panel: r.Header.Get("X-Panel-Id"), Agent: r.UserAgent(),
 			Caller: caller.Name, Query: query,

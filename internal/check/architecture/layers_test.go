@@ -36,8 +36,8 @@ var layers = []layer{
 	// It speaks of what the contract defines.
 	{"protocol", true, true, []string{"ingest/worker", "ingest/admit", "ingest/bins", "ingest/write",
 		"ingest/catalogupdates"}},
-	{"contract", true, false, []string{"internal/store", "internal/tenant", "internal/stream", "internal/erasure",
-		"internal/catalog/catalogcache", "internal/control", "internal/kafka", "internal/text/progress",
+	{"contract", true, false, []string{"internal/store", "internal/charges/purpose", "internal/tenant", "internal/stream",
+		"internal/erasure", "internal/catalog/catalogcache", "internal/control", "internal/kafka", "internal/text/progress",
 		"internal/retry", "internal/tenant/access", "internal/heat/heatlog", "ingest/journal/spill"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue", "internal/telemetry", "internal/catalog",

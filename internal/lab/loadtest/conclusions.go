@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/internal/text/report"
 )
@@ -172,7 +173,7 @@ func baseCost(base []store.ContainerState) string {
 	var price ru.Bill
 	for _, c := range base {
 		rus := float64(c.Throughput.RUs)
-		price = price.Plus(ru.Price(c.Priced()))
+		price = price.Plus(ru.Price(provision.Priced(c)))
 		text := fmt.Sprintf("%s (%s RU/s)", c.Name, number(rus))
 		if c.Throughput.Autoscale {
 			text = fmt.Sprintf("%s (autoscale, %s to %s RU/s)", c.Name, number(rus/10), number(rus))
