@@ -98,7 +98,7 @@ soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, 
 RUNS := 0
 
 box: ## The whole system on one clock and one seed (SEED=0: a random one), for DURATION=1m or RUNS: every call waits for its turn, many fail; a run that fails tells its story
-	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2
+	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2 -box.twice=false
 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -264,32 +265,31 @@ func (b *box) actClock() {
 	b.event("box", "clock", a.name, a.ahead.String())
 }
 
-// produce publishes a record.
+// produce publishes a record: one reading, several, or one that is refused.
 func (b *box) produce() {
 	tenant := oneOf(b.rnd, b.tenants...)
 	device := oneOf(b.rnd, b.devicesOf(tenant)...)
 	now := time.Now().UnixMilli()
-	at := now
-	switch b.rnd.IntN(6) {
-	case 0:
-		at -= int64(b.rnd.IntN(3)) * telemetry.DayMillis
-	case 1:
-		at -= at % 5000 // perhaps again
-	case 2:
-		at -= int64(b.rnd.IntN(600_000))
+	var readings []telemetry.Reading
+	var all []string
+	for range max(1, b.rnd.IntN(5)-1) {
+		b.values++
+		r := telemetry.Reading{Tenant: tenant, Device: device, Time: b.eventTime(now),
+			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, "a", "b"), Value: telemetry.FloatValue(float64(b.values))}}}
+		readings = append(readings, r)
+		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, r.Time,
+			r.Fields[0].Metric, b.values))
 	}
-	b.values++
-	r := telemetry.Reading{Tenant: tenant, Device: device, Time: at,
-		Fields: []telemetry.Field{{Metric: oneOf(b.rnd, "a", "b"), Value: telemetry.FloatValue(float64(b.values))}}}
-	value := fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, at, r.Fields[0].Metric,
-		b.values)
-	refused := ""
+	value, refused := all[0], ""
+	if len(all) > 1 {
+		value = "[" + strings.Join(all, ",") + "]"
+	}
 	switch b.rnd.IntN(30) {
 	case 0:
 		value, refused = fmt.Sprintf("no json %d", b.values), "malformed"
 	case 1:
-		value = fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, now+3600_000, b.values)
 		refused = "future"
+		value = fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, now+3600_000, b.values)
 	}
 	key := []byte(tenant + "/" + device)
 	partitions := make([]int, b.profile.partitions)
@@ -298,6 +298,19 @@ func (b *box) produce() {
 	}
 	p := int32(kafka.PartitionOf(key, partitions))
 	offset := b.log.partition(topic, p).append(logged{time: now, key: key, value: []byte(value)})
-	b.oracle.produced(place{p, offset}, []telemetry.Reading{r}, refused)
+	b.oracle.produced(place{p, offset}, readings, refused)
 	b.event("box", "produce", fmt.Sprintf("%s/%d offset %d", topic, p, offset), value)
+}
+
+// eventTime picks when a reading was made that is published now: mostly now, or late, or at an instant that has one.
+func (b *box) eventTime(now int64) int64 {
+	switch b.rnd.IntN(6) {
+	case 0:
+		return now - int64(b.rnd.IntN(3))*telemetry.DayMillis
+	case 1:
+		return now - now%5000
+	case 2:
+		return now - int64(b.rnd.IntN(600_000))
+	}
+	return now
 }

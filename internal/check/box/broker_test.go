@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/store/storetest"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -22,6 +25,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol/offsetcommit"
 	"github.com/segmentio/kafka-go/protocol/offsetfetch"
 	"github.com/segmentio/kafka-go/protocol/produce"
+	"github.com/stretchr/testify/require"
 )
 
 // Topics of the box.
@@ -234,7 +238,9 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 			k.lowered++
 		}
 		k.commits[key] = kafka.Committed{Offset: p.CommittedOffset, Metadata: p.CommittedMetadata}
-		x.a.b.oracle.committed(p.PartitionIndex, k.commits[key])
+		if o := x.a.b.oracle; o != nil {
+			o.committed(p.PartitionIndex, k.commits[key])
+		}
 	}})
 	return &offsetcommit.Response{Topics: []offsetcommit.ResponseTopic{{Name: t.Name,
 		Partitions: []offsetcommit.ResponsePartition{{PartitionIndex: p.PartitionIndex}}}}}, err
@@ -331,4 +337,43 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 	_ = binary.Write(out, binary.BigEndian, uint32(len(body)))
 	_, _ = out.Write(body)
 	return nil
+}
+
+// The log keeps the contract of store.Log, by the suite that brokers keep.
+func TestLogOfTheBox(t *testing.T) {
+	storetest.RunLog(t, func(t *testing.T) storetest.LogFixture {
+		b := &box{log: newBroker(3), rnd: rand.New(rand.NewPCG(1, 1)), settling: true}
+		source := b.newActor("reader").cluster().Topic(topic)
+		return storetest.LogFixture{Log: source, Topic: topic, Partitions: 3, Append: func(partition, records int) {
+			_, err := source.Produce(t.Context(), partition, make([]kafka.Message, records))
+			require.NoError(t, err)
+		}}
+	})
+}
+
+// What was produced is fetched as it was, in the order of its offsets, from each offset on.
+func TestRecordsOfTheBox(t *testing.T) {
+	b := &box{log: newBroker(1), rnd: rand.New(rand.NewPCG(1, 1)), settling: true}
+	source := b.newActor("reader").cluster().Topic(topic)
+	var sent []kafka.Message
+	for i := range 20 {
+		sent = append(sent, kafka.Message{Time: time.UnixMilli(int64(1000 + i)), Key: []byte("k"), Value: []byte{byte(i)},
+			Headers: []kafka.Header{{Key: "h", Value: []byte{1}}}})
+	}
+	_, err := source.Produce(t.Context(), 0, sent)
+	require.NoError(t, err)
+	next := int64(0)
+	require.NoError(t, source.Each(t.Context(), kafka.Span{To: 20}, func(r *kafka.Record) error {
+		m := sent[next]
+		require.Equal(t, kafka.Record{Offset: next, Time: m.Time.UnixMilli(), Epoch: 1, Key: m.Key, Value: m.Value,
+			Headers: m.Headers}, *r)
+		next++
+		return nil
+	}, nil))
+	require.EqualValues(t, 20, next)
+	require.NoError(t, source.Commit(t.Context(), kafka.Commit{Group: "g", Generation: kafka.NoGeneration, Offset: 7,
+		Metadata: "m"}))
+	all, err := source.Commits(t.Context(), "g", 0)
+	require.NoError(t, err)
+	require.Equal(t, map[int]kafka.Committed{0: {Offset: 7, Metadata: "m"}}, all)
 }

@@ -21,6 +21,8 @@ type querier struct {
 	q     *query.Querier
 	rnd   *rand.Rand
 	shown map[series]int64 // by what complete answers have shown: the number of the version
+	// quits tells the client to ask no more, and quit that it does not. All is quiet when the scheduler reads them.
+	quits, quit bool
 }
 
 // startQuerier starts a querier and its client.
@@ -43,10 +45,12 @@ func (b *box) startQuerier() {
 
 // client asks one question after another.
 func (q *querier) client(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !q.quits {
 		q.think(ctx)
 		q.askOnce(ctx)
 	}
+	q.quit = true
+	q.b.stir()
 }
 
 // think waits before the next question.

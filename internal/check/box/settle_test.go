@@ -70,6 +70,8 @@ func (b *box) allCommitted() bool {
 
 // finalQuestions holds that a querier's strict answer is complete soon, and right.
 func (b *box) finalQuestions(q *querier) {
+	q.quits = true
+	b.await("the client of "+q.name+" has its last answer", func() bool { return q.quit })
 	for _, tenant := range b.tenants {
 		today := telemetry.DayOf(time.Now().UnixMilli())
 		asked := question{Request: query.Request{Tenant: tenant, Strict: true,
