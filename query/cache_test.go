@@ -280,6 +280,36 @@ func TestCacheSharedReadMayLackChunks(t *testing.T) {
 	})
 }
 
+// A query that has waited for others takes what they have read only as far as it goes.
+func TestCacheSharedReadMayBeShorter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		for i := range int64(10) {
+			w.Chunk(record(i, "m1", noon.Add(-time.Duration(i)*30*time.Minute), float("x", float64(i))))
+		}
+		w.Heads.Set(head(0, 1, 1<<40, 0))
+		w.Store.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Scan {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		q := newQuerier(t, w, nil)
+		var all sync.WaitGroup
+		for _, from := range []time.Duration{-4 * time.Hour, -4 * time.Hour, -5 * time.Hour} {
+			r := query.Request{Tenant: "acme", Metrics: []string{"x"}, Devices: []string{"m1"},
+				Range: telemetry.Range{From: noon.Add(from).UnixMilli(), To: noon.Add(-90 * time.Minute).UnixMilli()}}
+			all.Go(func() {
+				got, _ := seriesOf(t, q, r)
+				want, _ := seriesOf(t, newQuerier(t, w, nil), r)
+				require.Equal(t, want, got)
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+	})
+}
+
 // The query that reads for others may end: one of them reads then. And the store is not read for nobody.
 func TestCacheSharedReadSurvivesCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type unasked struct {
 	owner uint64
 	next  int64 // the offset of the next record
 	lost  chunk.ID
+
+	mu    sync.Mutex // guards below
+	scans []store.Scan
 }
 
 // newUnasked makes one with a stored chunk of m1. Nothing of it was asked.
@@ -36,6 +40,9 @@ func newUnasked(t *testing.T) *unasked {
 	u.q = newQuerier(t, u.w, func(c *query.Config) {
 		c.Log = u.w.Log
 		c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+			u.mu.Lock()
+			u.scans = append(u.scans, s)
+			u.mu.Unlock()
 			return u.w.Store.Scan(ctx, s, func(doc []byte) error {
 				if c, err := chunk.Parse(doc); err != nil || c.Header.ID == u.lost {
 					return err
@@ -267,6 +274,56 @@ func TestIncompleteAnswerLeavesNoNote(t *testing.T) {
 		require.Positive(t, u.answer(time.Second), "the replica has caught up")
 		require.Equal(t, changes, u.answer(time.Minute) > 0)
 	}
+}
+
+// An hour after it was read a range is read again as a whole, however often the store was asked in between.
+func TestRangesAreReadAgain(t *testing.T) {
+	u := newUnasked(t)
+	whole := 0
+	for range 120 {
+		u.w.Now = u.w.Now.Add(time.Minute)
+		before := len(u.scans)
+		seriesOf(t, u.q, u.r)
+		for _, s := range u.scans[before:] {
+			if s.Since == 0 {
+				whole++
+				break
+			}
+		}
+	}
+	require.Equal(t, 2, whole)
+}
+
+// That a key has nothing new for one metric counts for another one only where nothing was stored since, and no more is
+// asked for.
+func TestNothingNewForOtherMetrics(t *testing.T) {
+	u := newUnasked(t)
+	other := u.r
+	other.Metrics = []string{"y"}
+	ask := func(r query.Request) (scans int) {
+		before := len(u.scans)
+		seriesOf(t, u.q, r)
+		return len(u.scans) - before
+	}
+	u.w.Now = u.w.Now.Add(10 * time.Minute)
+	earlier := u.r
+	earlier.Metrics = []string{"z"}
+	for _, r := range []query.Request{earlier, u.r, other} {
+		u.w.Now = u.w.Now.Add(time.Minute)
+		ask(r)
+	}
+	u.w.Now = u.w.Now.Add(5 * time.Minute)
+	require.Positive(t, ask(u.r), "five minutes after the first read")
+	require.Zero(t, ask(other), "nothing is new since the other metric was read, either")
+	require.Positive(t, ask(earlier), "what was stored between the reads was not asked for")
+	u.w.Now = u.w.Now.Add(30 * time.Minute)
+	require.Positive(t, ask(u.r))
+	r := u.row(-20 * time.Minute)
+	r.Fields = append(r.Fields, float("y", 1))
+	u.w.Chunk(r)
+	require.Positive(t, ask(other), "a chunk was stored since")
+	lines, _ := seriesOf(t, u.q, other)
+	require.Len(t, lines, 1)
 }
 
 // So many chunks are stored that some of them are forgotten: the store is asked, whatever the others explain.
