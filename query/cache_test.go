@@ -300,9 +300,10 @@ func TestCacheSharedReadMayBeShorter(t *testing.T) {
 			r := query.Request{Tenant: "acme", Metrics: []string{"x"}, Devices: []string{"m1"},
 				Range: telemetry.Range{From: noon.Add(from).UnixMilli(), To: noon.Add(-90 * time.Minute).UnixMilli()}}
 			all.Go(func() {
-				got, _ := seriesOf(t, q, r)
+				got, res := seriesOf(t, q, r)
 				want, _ := seriesOf(t, newQuerier(t, w, nil), r)
 				require.Equal(t, want, got)
+				require.Zero(t, res.Stats.Reread, "nothing was missing")
 			})
 			synctest.Wait()
 		}
