@@ -102,7 +102,7 @@ func (w *Writer) Once(ctx context.Context) {
 				"documents", report.Documents, "read_rus", int(report.ReadRUs), "write_rus", int(report.WriteRUs))
 		}
 		pause := w.pause(t, report, err)
-		if err == nil {
+		if err == nil || errors.Is(err, store.ErrNoContainer) {
 			pause = retry.Paced(ctx, pause)
 		}
 		w.next[at] = now.Add(pause)
