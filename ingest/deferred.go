@@ -31,7 +31,7 @@ func newDeferredReader(r *reader) deferredReader {
 }
 
 // DeferredAtOnce is how many deferred records are fed before the next new ones: a fifth of all while there are new
-// ones.
+// ones. Readings of a tenant that was registered go before new ones.
 const DeferredAtOnce = FeedAtOnce / 4
 
 // feedDeferred feeds the Worker deferred records that are fetched, and reports whether there are more of them.

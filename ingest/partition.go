@@ -103,12 +103,15 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 	defer p.stopLearning()
 	defer p.fetching.Wait()
 	defer stop()
-	for ctx.Err() == nil {
+	for deferring := false; ctx.Err() == nil; {
 		if err := p.step(ctx); err != nil {
 			return err
 		}
-		p.feed(reading)
-		deferring := p.feedDeferred(reading)
+		awaits := p.worker.Deferred().Awaits(p.in.cfg.Now())
+		if !awaits && !(deferring && p.worker.Deferred().CatchesUp()) {
+			p.feed(reading)
+		}
+		deferring = p.feedDeferred(reading)
 		if err := p.worker.Lost(); err != nil {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
@@ -118,7 +121,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
-		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking) {
+		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking && !awaits) {
 			more = closed
 		}
 		now := p.in.cfg.Now()

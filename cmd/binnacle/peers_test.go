@@ -197,9 +197,11 @@ func (p *peers) binnacle(build, topic, hold string) {
 
 // ingestOf is how an ingester of its own is started.
 func ingestOf(t *testing.T, broker, store, topic, group string) []string {
+	t.Setenv("BINNACLE_SESSION_TIMEOUT", "45s")
+	t.Setenv("BINNACLE_DRAIN_BUDGET", "20s")
 	return []string{"ingest", "--kafka=" + broker, store, "--topic=" + topic, "--group=" + group, "--register",
 		"--admin=127.0.0.1:0", "--heads-listen=127.0.0.1:0", "--heads-secret-file=" + file(t, "secret", "open sesame\n"),
-		"--session-timeout=45s", "--drain-budget=20s", "--data-dir=" + t.TempDir()}
+		"--data-dir=" + t.TempDir()}
 }
 
 // telegraf has Telegraf consume a topic of lines, as its tuned settings do it best, and write to VictoriaMetrics.

@@ -88,7 +88,9 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 	for _, bad := range result.Bad {
 		out.Refused = append(out.Refused, Refusal{Bad: bad})
 	}
-	return a.decide(f, out), nil
+	a.decide(f, out)
+	a.Limits.registering.count(out)
+	return out, nil
 }
 
 // AdmitAgain decides on the readings of a record read again that are deferred and may be resumed. ok is false without

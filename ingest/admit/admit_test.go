@@ -21,11 +21,12 @@ import (
 // gate is an Admission of records of the tenant acme, with the devices of which it has taken readings.
 type gate struct {
 	*admit.Admission
-	t        *testing.T
-	moment   admit.Moment
-	position int64
-	devices  map[string]bool
-	cutting  bool
+	t         *testing.T
+	directory *control.Directory
+	moment    admit.Moment
+	position  int64
+	devices   map[string]bool
+	cutting   bool
 }
 
 // Seen implements admit.Devices.
@@ -43,7 +44,7 @@ func newGate(t *testing.T, cfg admit.Config) *gate {
 	require.NoError(t, dir.AskMonth(t.Context(), "chunks-2026-11"))
 	s, err := dir.Refresh(t.Context())
 	require.NoError(t, err)
-	g := &gate{t: t, moment: admit.Moment{Snapshot: s, Now: began}, devices: map[string]bool{}}
+	g := &gate{t: t, directory: dir, moment: admit.Moment{Snapshot: s, Now: began}, devices: map[string]bool{}}
 	cfg.Devices, cfg.Future = g, 10*time.Minute
 	if cfg.HeldFor == 0 {
 		cfg.HeldFor = 15 * time.Minute
@@ -161,6 +162,45 @@ func TestDeferred(t *testing.T) {
 	require.Empty(t, g.Limits.Deferrals(""))
 	_, ok = g.Limits.Floor()
 	require.False(t, ok)
+}
+
+// Where the log holds nothing but readings of a tenant that is being registered, reading pauses, for a while; and those
+// readings go before new ones once it is. So a backlog of a new tenant is not read twice.
+func TestReadingPausesForARegistration(t *testing.T) {
+	g := newGate(t, admit.Config{Register: true, Registrations: admit.NewRegistrations(60),
+		Limits: tenant.IngestLimits{DeviceReadings: 1, Burst: tenant.PeriodOf(time.Second)}})
+	unknown := strings.Replace(message("d", start), "acme", "globex", 1)
+	for i := range 300 {
+		require.Equal(t, i >= 256, g.Limits.Awaits(g.moment.Now), i)
+		taken, refused := g.admit(unknown)
+		require.Empty(t, taken+refused)
+	}
+	require.Equal(t, []string{"globex"}, g.Limits.NextRegistrations("t", g.moment.Now, g.moment.Snapshot))
+	require.False(t, g.Limits.Awaits(g.moment.Now.Add(2*time.Second)), "others may come behind these records")
+	require.False(t, g.Limits.CatchesUp())
+	_, err := g.directory.Register(t.Context(), "globex")
+	require.NoError(t, err)
+	g.moment.Snapshot, err = g.directory.Refresh(t.Context())
+	require.NoError(t, err)
+	g.Limits.Registered("globex")
+	require.Empty(t, g.Limits.NextRegistrations("t", g.moment.Now, g.moment.Snapshot))
+	at, ok := g.Limits.Next(g.moment.Log, g.moment.Now)
+	require.True(t, ok)
+	require.Zero(t, at)
+	require.True(t, g.Limits.CatchesUp())
+	g.Limits.SkipTo(300, g.moment.Log, g.moment.Now)
+	require.False(t, g.Limits.CatchesUp() || g.Limits.Awaits(g.moment.Now))
+	taken, _ := g.admit(unknown)
+	require.Equal(t, "d", taken)
+
+	for range 300 {
+		g.admit(message("d1", start))
+		require.False(t, g.Limits.Awaits(g.moment.Now), "a limit may last")
+	}
+	g.moment.Now = g.moment.Now.Add(time.Minute)
+	_, ok = g.Limits.Next(g.moment.Log, g.moment.Now)
+	require.True(t, ok)
+	require.False(t, g.Limits.CatchesUp())
 }
 
 // What has waited for too long is refused, but not while rows of its chain are about to be cut.

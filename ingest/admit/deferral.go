@@ -51,6 +51,7 @@ func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 type deferrals struct {
 	all      []*deferral
 	running  bool        // a pass is under way
+	admits   bool        // the pass began with readings of a tenant that was registered meanwhile
 	cursor   int64       // offset that the pass has reached
 	upcoming []*deferral // deferrals that the pass has not reached, by offset
 	// active counts the deferrals that the pass has reached and that may take more.
@@ -206,6 +207,10 @@ func (l *Limits) Truncate(first int64) (from int64, ok bool) {
 // Hurry has what is deferred below an offset taken despite limits: the log is about to lose it.
 func (l *Limits) Hurry(below int64) { l.deferrals.urgentBelow = max(l.deferrals.urgentBelow, below) }
 
+// CatchesUp reports whether a pass takes readings of a tenant that was registered: no limit holds them up, and what is
+// read of the tenant before the pass ends must be read twice.
+func (l *Limits) CatchesUp() bool { return l.deferrals.running && l.deferrals.admits }
+
 // Pass reports whether a record that was read again is the next one of the pass; it must lie below the position.
 func (l *Limits) Pass(offset int64) bool { return l.deferrals.running && offset >= l.deferrals.cursor }
 
@@ -231,10 +236,11 @@ func (l *Limits) Floor() (offset int64, ok bool) {
 
 // beginPass begins a pass if something may be taken, or has been deferred for too long.
 func (r *deferrals) beginPass(position int64, heldFor time.Duration, now time.Time) {
-	r.upcoming, r.active, r.ends = r.upcoming[:0], 0, math.MaxInt64
+	r.upcoming, r.active, r.ends, r.admits = r.upcoming[:0], 0, math.MaxInt64, false
 	for _, x := range r.all {
 		if x.blocked = x.dueAt(heldFor).After(now) && x.from >= r.urgentBelow; !x.blocked {
 			r.upcoming = append(r.upcoming, x)
+			r.admits = r.admits || x.limit == limitRegistration && x.until == 0
 		}
 	}
 	if len(r.upcoming) == 0 {

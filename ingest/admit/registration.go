@@ -2,6 +2,7 @@ package admit
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,30 @@ type registering struct {
 	running  int
 	retry    retry.Backoff
 	snapshot *control.Snapshot // a snapshot without the waiting tenants
+	alone    int               // records in a row of which readings were deferred and none was taken
+}
+
+const (
+	// aloneAtMost is how many records in a row may hold nothing but readings of waiting tenants before reading pauses:
+	// what is read on must be read again.
+	aloneAtMost = 256
+	// longestPause bounds how long a registration may delay readings of other tenants behind such records.
+	longestPause = 2 * time.Second
+)
+
+// count counts a record.
+func (g *registering) count(out *Decision) {
+	if g.alone++; len(out.Take) > 0 || out.Deferred == 0 {
+		g.alone = 0
+	}
+}
+
+// Awaits reports whether reading on should wait until tenants are registered and their readings taken: the last records
+// held nothing else.
+func (l *Limits) Awaits(now time.Time) bool {
+	return l.registering.alone >= aloneAtMost && slices.ContainsFunc(l.deferrals.all, func(x *deferral) bool {
+		return x.limit == limitRegistration && now.UnixMilli()-x.since < longestPause.Milliseconds()
+	})
 }
 
 // ended says that nothing of a tenant waits any more.

@@ -46,18 +46,16 @@ func (s *places) get(before []byte) *place { return s.known[string(before)] }
 type room struct{ used int }
 
 const (
-	maxPlaces  = 1 << 20
+	maxPlaces  = 1 << 18
 	placeBytes = 200
 )
 
 // put remembers a place if its text is short and there is room, and reports whether it has.
 func (r *room) put(s *places, p *place) bool {
 	size := placeBytes + len(p.before) + len(p.name)
-	if len(p.before) > maxInternedBytes || r.used+size > maxPlaces {
-		r.used += entryBytes // so that it is used up
+	if r.used += size; len(p.before) > maxInternedBytes || r.used > maxPlaces {
 		return false
 	}
-	r.used += size
 	if s.known == nil {
 		s.known = map[string]*place{}
 	}
