@@ -127,7 +127,7 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 		if err := ctx.Err(); err != nil {
 			return Bins{}, err
 		}
-		out.Partitions = append(out.Partitions, p.bins())
+		out.Partitions = append(out.Partitions, p.listed())
 		position := p.worker.Position()
 		p.worker.Bins().Holdings(req.Tenant, func(h bins.Holding) {
 			t := tenants[h.Tenant]
@@ -189,4 +189,21 @@ func (in *Ingester) held() []*partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Values(in.partitions)), maps.Keys(in.retired))
+}
+
+// listed returns how far the partition is. It may be called from any goroutine.
+func (p *partition) listed() BinsPartition {
+	out := BinsPartition{
+		Topic: p.at.topic, Partition: int32(p.at.partition), Stream: p.worker.Stream(), CaughtUp: p.worker.CaughtUp(),
+		Position: p.worker.Position(),
+		Loading:  p.loading.Load(),
+	}
+	r := p.progress.Load()
+	if r == nil { // the partition has not come to commit yet
+		out.End, out.Floor, out.Journaled = out.Position, out.Position, out.Position
+		return out
+	}
+	out.End, out.Floor, out.Journaled, out.Bins = max(r.end, out.Position), r.floor, r.journaled, r.bins
+	out.Replay = replay(out, r.commit, r.perSecond)
+	return out
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/settings"
+	"binnacle/internal/store"
+	"binnacle/internal/stream"
 	"binnacle/internal/stream/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,4 +115,24 @@ func (c Config) with(stores Stores) Config {
 		c.Decode.Schemas = stores.Schemas
 	}
 	return c
+}
+
+// Stores is everything outside that a Worker's jobs need.
+type Stores struct {
+	Chunks      store.Writer
+	Directory   Directory
+	Catalog     store.Catalog
+	Streams     *stream.Streams
+	DeadLetters DeadLetterWriter
+	Journal     Journal // nil without a journal
+	Blocks      Blocks  // the journal's, for a takeover; only an Ingester needs them
+	Schemas     Schemas // nil where no registry is configured
+}
+
+// BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
+type BlockLog interface {
+	// Bounds returns the offsets of the first record that is still there and the one after the last.
+	Bounds(ctx context.Context) (first, end int64, err error)
+	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
+	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
 }

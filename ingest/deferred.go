@@ -121,8 +121,8 @@ func (r *deferredReader) release() {
 	r.pending, r.next = kafka.Batch{}, 0
 }
 
-// stop releases what was fetched, also by a fetch that has just ended; none is under way any more.
-func (r *deferredReader) stop() {
+// end releases what was fetched, also by a fetch that has just ended; none is under way any more.
+func (r *deferredReader) end() {
 	if r.fetching {
 		f := <-r.fetched
 		f.Release()

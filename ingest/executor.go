@@ -11,13 +11,14 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
+	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/write"
+	"binnacle/internal/catalog"
 	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
-	"binnacle/internal/stream"
 	"binnacle/sharding"
 
 	"golang.org/x/time/rate"
@@ -44,18 +45,6 @@ type Journal interface {
 	// once all replicas in sync have them. After an error they may be there all the same, but for store.ErrTooLarge: the
 	// broker does not take so much.
 	Append(ctx context.Context, topic string, partition int32, values [][]byte) (base int64, err error)
-}
-
-// Stores is everything outside that a Worker's jobs need.
-type Stores struct {
-	Chunks      store.Writer
-	Directory   Directory
-	Catalog     store.Catalog
-	Streams     *stream.Streams
-	DeadLetters DeadLetterWriter
-	Journal     Journal // nil without a journal
-	Blocks      Blocks  // the journal's, for a takeover; only an Ingester needs them
-	Schemas     Schemas // nil where no registry is configured
 }
 
 // Schemas is a schema registry with the schemas that were fetched from it.
@@ -316,4 +305,144 @@ func (e *Executor) persist(ctx context.Context, what string, do func() error) er
 			return err
 		}
 	}
+}
+
+// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. The process needs
+// other credentials, and ends so that its operator sees why.
+var ErrDenied = errors.New("the store denies access")
+
+// accessWatch ends the ingester when the store denies access for too long. It is safe for any number of callers.
+type accessWatch struct {
+	now   func() time.Time
+	after time.Duration
+	stop  func(error) // nil while nothing can be stopped
+
+	mu    sync.Mutex // guards below
+	since time.Time  // first denial since the store last allowed access
+}
+
+func (d *accessWatch) record(f bins.Fault, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case f == bins.None, f == bins.KeyFull:
+		d.since = time.Time{}
+	case f != bins.Denied:
+	case d.since.IsZero():
+		d.since = d.now()
+	case d.stop != nil && d.now().Sub(d.since) >= d.after:
+		d.stop(fmt.Errorf("%w for %s: %w", ErrDenied, d.now().Sub(d.since).Round(time.Second), err))
+	}
+}
+
+// catalogCopyAge is the greatest age of the copy of a tenant's catalog that decides what is new: an older one is
+// refreshed first, since others may have written the same.
+const catalogCopyAge = time.Minute
+
+// updateCatalog writes to the catalog what was seen and is missing there, in as few pages as possible. Other ingesters
+// may write of the same devices at the same time: readers merge pages.
+func (e *Executor) updateCatalog(ctx context.Context, j *write.CatalogUpdate) error {
+	now := e.now()
+	erased := e.stores.Directory.Snapshot().Erasures(j.Tenant).CatalogSince()
+	known, err := e.devices.Get(ctx, j.Tenant, erased) // with an older copy everything is written again
+	if err != nil {
+		return err
+	}
+	news, updated := missingEntries(known, j, now)
+	if since := now.Add(-catalogCopyAge); len(news) > 0 && !known.ReadAt().After(since) {
+		if known, err = e.devices.Get(ctx, j.Tenant, since); err != nil {
+			return err
+		}
+		news, updated = missingEntries(known, j, now)
+	}
+	pages, err := catalog.Pages(news, updated)
+	if err != nil {
+		return err
+	}
+	for _, p := range pages {
+		err := e.stores.Catalog.Create(ctx, j.Tenant, p.ID, p.Doc)
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: updated}); err != nil {
+			return err
+		}
+	}
+	j.Visible = make([]catalogupdates.Times, len(j.Entries))
+	known.Use(func(x *catalog.Index) {
+		for i := range j.Entries {
+			if e, ok := x.Entry(j.Entries[i].Device); ok {
+				j.Visible[i] = catalogupdates.Times{First: e.First, Last: e.Last}
+			}
+		}
+	})
+	return nil
+}
+
+// missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later
+// than all that the copy has.
+func missingEntries(
+	known *catalogcache.Copy, j *write.CatalogUpdate, now time.Time,
+) (news []catalog.Entry, updated int64) {
+	known.Use(func(x *catalog.Index) {
+		updated = max(now.UnixMilli(), x.Updated()+1)
+		for i, seen := range j.Entries {
+			if one, ok := x.Diff(seen, updated, j.Times[i]); ok {
+				news = append(news, one)
+			}
+		}
+	})
+	return news, updated
+}
+
+// labelCopyAge is the greatest age of the copy of a tenant's catalog that a Worker gets label values from.
+const labelCopyAge = 15 * time.Second
+
+func (e *Executor) labelValues(ctx context.Context, j *write.LabelLookup) error {
+	now := e.now()
+	known, err := e.devices.Get(ctx, j.Tenant, now.Add(-labelCopyAge))
+	if err != nil {
+		return err
+	}
+	j.Values = e.labels.of(j.Tenant, known, now)
+	return nil
+}
+
+// labelCache has the label values of tenants, each once for all partitions that a process reads.
+type labelCache struct {
+	mu      sync.Mutex // guards below
+	tenants map[string]*cachedLabels
+}
+
+// cachedLabels are the label values of a tenant as of a copy of its catalog.
+type cachedLabels struct {
+	copy    *catalogcache.Copy
+	at      time.Time
+	updated int64
+	values  *catalog.LabelValues
+	used    time.Time
+}
+
+// labelsKept is how long label values are kept after their last use.
+const labelsKept = 10 * time.Minute
+
+func (l *labelCache) of(tenant string, known *catalogcache.Copy, now time.Time) *catalog.LabelValues {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, x := range l.tenants {
+		if now.Sub(x.used) > labelsKept {
+			delete(l.tenants, name)
+		}
+	}
+	at, x := known.ReadAt(), l.tenants[tenant]
+	known.Use(func(index *catalog.Index) {
+		if x == nil || x.copy != known || !x.at.Equal(at) || x.updated != index.Updated() {
+			x = &cachedLabels{copy: known, at: at, updated: index.Updated(), values: index.LabelValues()}
+		}
+	})
+	if l.tenants == nil {
+		l.tenants = map[string]*cachedLabels{}
+	}
+	x.used, l.tenants[tenant] = now, x
+	return x.values
 }

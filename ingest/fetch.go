@@ -101,3 +101,9 @@ func unreadable(r *kafka.Refusal) admit.Unreadable {
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unreadable, Detail: detail},
 	}
 }
+
+// errRetake means that the log may be another one than it was: the partition must be taken over again.
+var errRetake = errors.New("the log is not the one that was read before")
+
+// FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
+const FeedAtOnce = 256

@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"binnacle/internal/kafka"
 
@@ -39,3 +40,6 @@ func (t *generation) lost(err error) bool {
 }
 
 func (t *generation) assigned() bool { return t.id == kafka.NoGeneration }
+
+// generationBackoff is the least time from the begin of a generation to the next.
+const generationBackoff = 500 * time.Millisecond

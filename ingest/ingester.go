@@ -148,9 +148,6 @@ func (in *Ingester) shutdown(line *groupConns) {
 	line.closeAll()
 }
 
-// generationBackoff is the least time from the begin of a generation to the next.
-const generationBackoff = 500 * time.Millisecond
-
 func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
 // awaitSources waits until there is a snapshot and a topic.
@@ -261,7 +258,7 @@ func (in *Ingester) markOrphaned(topics []string) {
 // drop forgets a worker and its bins; the caller holds the lock.
 func (in *Ingester) drop(p *partition) {
 	delete(in.partitions, p.at)
-	p.worker.Release()
+	p.worker.GiveUp()
 	in.metrics.forget(p.at)
 }
 
@@ -333,4 +330,47 @@ func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.He
 		out.Version += n.Version
 	}
 	return out, nil
+}
+
+// retire makes a partition write what it holds, because its log is gone. The caller holds the lock.
+func (in *Ingester) retire(p *partition, why string) {
+	delete(in.partitions, p.at)
+	in.retired[p] = true
+	in.jobs.Go(func() { in.finish(p, why) })
+}
+
+// finish writes what a partition holds, and drops it. At shutdown it has the drain budget.
+func (in *Ingester) finish(p *partition, why string) {
+	bins := p.worker.OpenBins()
+	if bins > 0 {
+		p.log.Error("log is gone: flushing buffered readings; they cannot be re-read", "why", why, "bins", bins)
+	}
+	whole := p.finish(in.working)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.retired, p)
+	p.worker.GiveUp()
+	if in.partitions[p.at] == nil {
+		in.metrics.forget(p.at)
+	}
+	switch {
+	case !whole:
+		p.log.Error("buffered readings of the log that is gone are lost", "bins", p.worker.OpenBins())
+	case bins > 0:
+		p.log.Info("buffered readings of the log that is gone are stored", "bins", bins)
+	}
+}
+
+// awaitRetired waits at shutdown for the partitions of deleted logs, at most the drain budget.
+func (in *Ingester) awaitRetired(line *groupConns) {
+	ctx, cancel := context.WithTimeout(line.ctx, in.cfg.DrainBudget)
+	defer cancel()
+	for left := 1; left > 0 && ctx.Err() == nil; {
+		in.mu.Lock()
+		left = len(in.retired)
+		in.mu.Unlock()
+		if left > 0 {
+			_ = retry.Pause(ctx, in.cfg.RetryBackoff)
+		}
+	}
 }

@@ -9,14 +9,6 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
-type BlockLog interface {
-	// Bounds returns the offsets of the first record that is still there and the one after the last.
-	Bounds(ctx context.Context) (first, end int64, err error)
-	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
-	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
-}
-
 // Blocks has what a Journal took.
 type Blocks interface {
 	Partition(topic string, partition int32) BlockLog
@@ -54,7 +46,7 @@ func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error
 			if left := loader.Left(); left%loadStep == 0 {
 				l.progress(left)
 			}
-			return loaded.Take(offset, &r, counts)
+			return loaded.TakeRecord(offset, &r, counts)
 		})
 		if err != nil {
 			return err
@@ -92,7 +84,7 @@ func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log Bloc
 	}
 	return log.Each(ctx, from, to, func(offset int64, value []byte) error {
 		if r, err := journal.ParseRecord(value); err == nil && offset < c.To { // reading the blocks later finds the damage
-			w.LoadTimes(offset, &r)
+			w.TakeTimes(offset, &r)
 		}
 		return nil
 	})

@@ -17,35 +17,40 @@ import (
 
 // metrics counts for all Workers of one process; it is their Observer.
 type metrics struct {
-	records     prometheus.Counter
-	readings    prometheus.Counter
-	replayed    prometheus.Counter
-	refused     *prometheus.CounterVec
-	chunks      *prometheus.CounterVec
-	values      prometheus.Counter
-	fill        prometheus.Histogram
-	lookups     prometheus.Counter
-	conflicts   prometheus.Counter
-	forgotten   prometheus.Counter
-	retries     *prometheus.CounterVec
+	records   prometheus.Counter
+	readings  prometheus.Counter
+	replayed  prometheus.Counter
+	refused   *prometheus.CounterVec
+	chunks    *prometheus.CounterVec
+	values    prometheus.Counter
+	fill      prometheus.Histogram
+	lookups   prometheus.Counter
+	conflicts prometheus.Counter
+	forgotten prometheus.Counter
+	retries   *prometheus.CounterVec
+	restarts  prometheus.Counter
+	keysFull  prometheus.Counter
+	broken    *prometheus.CounterVec
+	faulty    prometheus.Gauge
+	retired   prometheus.Counter
+	deferred  prometheus.Counter
+	resumed   prometheus.Counter
+	log       *slog.Logger
+	partitionGauges
+}
+
+// partitionGauges say of each partition how far it is.
+type partitionGauges struct {
 	lag         *prometheus.GaugeVec
 	uncommitted *prometheus.GaugeVec
 	bins        *prometheus.GaugeVec
-	restarts    prometheus.Counter
-	keysFull    prometheus.Counter
 	unjournaled *prometheus.GaugeVec
 	loading     *prometheus.GaugeVec
 	first       *prometheus.GaugeVec
 	kept        *prometheus.GaugeVec
-	broken      *prometheus.CounterVec
 	stalled     *prometheus.GaugeVec
-	faulty      prometheus.Gauge
-	retired     prometheus.Counter
-	deferred    prometheus.Counter
-	resumed     prometheus.Counter
 	deferredBy  *prometheus.GaugeVec
 	deferredFor *prometheus.GaugeVec
-	log         *slog.Logger
 }
 
 func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger) *metrics {
@@ -76,35 +81,37 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 			"Idle chains whose tail was forgotten because memory was short: each that comes back costs a lookup."),
 		retries: counters("binnacle_ingest_retries_total",
 			"Attempts that failed or had an unknown outcome and were made again.", "operation"),
-		lag: gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
-		uncommitted: gauges("binnacle_ingest_uncommitted_records",
-			"Records between the committed offset and the position: what a crash would replay."),
-		bins: gauges("binnacle_ingest_open_bins", "Open bins."),
-		unjournaled: gauges("binnacle_ingest_unjournaled_records",
-			"Records between the position and the offset below which all is in the journal or stored: what is read again "+
-				"after a crash, once the journal is loaded."),
-		first: gauges("binnacle_ingest_log_first_offset", "Offset of the first record that the log still has."),
-		kept: gauges("binnacle_ingest_kept_records",
-			"Records that the log still has below the committed offset: then retention takes what is not stored."),
 		deferred: counter("binnacle_ingest_deferred_readings_total",
 			"Readings above a rate of their tenant, that wait in Kafka."),
 		resumed: counter("binnacle_ingest_resumed_readings_total",
 			"Readings taken that had waited for a rate of their tenant."),
-		deferredBy: gauges("binnacle_ingest_waiting_limits",
-			"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
-		deferredFor: gauges("binnacle_ingest_waiting_seconds",
-			"How long the oldest reading that waits for a rate of its tenant has done so."),
-		loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
 		broken: counters("binnacle_ingest_journal_faults_total",
 			"Times that the journal could not be used or has lost its end, that a shelf did not take blocks or lost some; "+
 				"minutes in which the journal's topic was not what it must be.",
 			"fault"),
 		keysFull: counter("binnacle_ingest_full_keys_total",
 			"Partition keys that were found full; their chunks wait for the next epoch."),
-		stalled: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "binnacle_ingest_stalled_chains", Help: "Chains that wait after a failed attempt, by fault.",
-		}, []string{"topic", "partition", "fault"}),
 		log: log,
+		partitionGauges: partitionGauges{
+			lag: gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
+			uncommitted: gauges("binnacle_ingest_uncommitted_records",
+				"Records between the committed offset and the position: what a crash would replay."),
+			bins: gauges("binnacle_ingest_open_bins", "Open bins."),
+			unjournaled: gauges("binnacle_ingest_unjournaled_records",
+				"Records between the position and the offset below which all is in the journal or stored: what is read again "+
+					"after a crash, once the journal is loaded."),
+			first: gauges("binnacle_ingest_log_first_offset", "Offset of the first record that the log still has."),
+			kept: gauges("binnacle_ingest_kept_records",
+				"Records that the log still has below the committed offset: then retention takes what is not stored."),
+			deferredBy: gauges("binnacle_ingest_waiting_limits",
+				"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
+			deferredFor: gauges("binnacle_ingest_waiting_seconds",
+				"How long the oldest reading that waits for a rate of its tenant has done so."),
+			loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
+			stalled: f.NewGaugeVec(prometheus.GaugeOpts{
+				Name: "binnacle_ingest_stalled_chains", Help: "Chains that wait after a failed attempt, by fault.",
+			}, []string{"topic", "partition", "fault"}),
+		},
 		faulty: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_ingest_topic_faults",
 			Help: "Topics that are missing or can't be read, and patterns that match no topic."}),
 		retired: counter("binnacle_ingest_deleted_partitions_total",
@@ -121,8 +128,9 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 // forget drops the series of a partition that went elsewhere.
 func (m *metrics) forget(of topicPartition) {
 	labels := prometheus.Labels{"topic": of.topic, "partition": strconv.Itoa(of.partition)}
-	for _, g := range []*prometheus.GaugeVec{m.lag, m.uncommitted, m.bins, m.unjournaled, m.first, m.kept, m.loading,
-		m.stalled, m.deferredBy, m.deferredFor} {
+	g := m.partitionGauges
+	for _, g := range []*prometheus.GaugeVec{g.lag, g.uncommitted, g.bins, g.unjournaled, g.first, g.kept, g.loading,
+		g.stalled, g.deferredBy, g.deferredFor} {
 		g.DeletePartialMatch(labels)
 	}
 }

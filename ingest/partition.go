@@ -20,9 +20,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errRetake means that the log may be another one than it was: the partition must be taken over again.
-var errRetake = errors.New("the log is not the one that was read before")
-
 // partition drives the Worker of one assigned partition. It outlives a generation, so that bins stay when the partition
 // comes back to this process.
 type partition struct {
@@ -46,22 +43,32 @@ type partition struct {
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 
 	// Owned by run.
-	pace       pace
-	committed  int64  // last offset committed in this generation, -1 none
-	metadata   string // committed with that offset
-	first, end int64  // bounds of the log, as far as they are known
-	trimmed    bool   // the log has lost records at its begin since the takeover
-	lastCommit time.Time
-	verifies   *rate.Limiter // limits questions for the log's end
-	lost       bool          // the group refuses commits
-	ends       retry.Trouble // with questions for the log's end
-	commits    retry.Trouble // with commits
+	pace pace
+	commits
+	bounds
 	generation *generation
 	pending    kafka.Batch // fetched; records leave it as they are fed
 	deferred   deferredReader
 	lacking    bool        // the next pending record waits until it is found out what the worker lacks
 	learned    chan learnt // has room for both lookups that may be under way: of pending and of deferred records
 	fetching   sync.WaitGroup
+}
+
+// commits is what was committed in a generation.
+type commits struct {
+	committed  int64  // last offset, -1 none
+	metadata   string // committed with that offset
+	lastCommit time.Time
+	lost       bool          // the group refuses commits
+	refused    retry.Trouble // with commits
+}
+
+// bounds is the ends of the log, as far as they are known.
+type bounds struct {
+	first, end int64
+	trimmed    bool          // the log has lost records at its begin since the takeover
+	verifies   *rate.Limiter // limits questions for the log's end
+	unanswered retry.Trouble // with these questions
 }
 
 // learnt is the end of a lookup of what the worker lacked.
@@ -81,11 +88,12 @@ func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partiti
 		log:      log,
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan write.Job, in.cfg.MaxJobs()),
-		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 		learned:  make(chan learnt, 2),
-		ends: retry.Trouble{Log: log, Failing: "cannot read the end of the log: committing nothing until then",
-			Over: "the end of the log is known again: committing"},
-		commits: retry.Trouble{Log: log, Failing: "cannot commit the offset, will retry", Over: "committing offsets again"},
+		bounds: bounds{verifies: rate.NewLimiter(rate.Every(verifyEvery), 1), unanswered: retry.Trouble{Log: log,
+			Failing: "cannot read the end of the log: committing nothing until then",
+			Over:    "the end of the log is known again: committing"}},
+		commits: commits{refused: retry.Trouble{Log: log, Failing: "cannot commit the offset, will retry",
+			Over: "committing offsets again"}},
 	}
 }
 
@@ -99,7 +107,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 	failed := make(chan error, 1)
 	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
 	defer p.releasePending() // it is fetched again from the position on
-	defer p.deferred.stop()
+	defer p.deferred.end()
 	defer p.stopLearning()
 	defer p.fetching.Wait()
 	defer stop()
@@ -282,9 +290,6 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 	}
 }
 
-// FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
-const FeedAtOnce = 256
-
 // feed gives the worker the next records. If the worker lacks something for a record, this record and all records
 // behind it wait until the worker has it; bins are still cut, journaled and committed.
 func (p *partition) feed(ctx context.Context) {
@@ -347,7 +352,7 @@ func (p *partition) step(ctx context.Context) error {
 		return err
 	}
 	now, snapshot := p.in.cfg.Now(), p.in.stores.Directory.Snapshot()
-	p.worker.SetHorizon(p.fresh.follow(snapshot, p.fetched(), now))
+	p.worker.SetHorizon(p.fresh.follow(snapshot, p.fetchedBelow(), now))
 	for _, job := range p.worker.Jobs(now, snapshot) {
 		p.launch(job)
 	}
@@ -371,8 +376,8 @@ func (p *partition) refresh() {
 	}
 }
 
-// fetched returns the offset below which all records have been fetched.
-func (p *partition) fetched() int64 {
+// fetchedBelow returns the offset below which all records have been fetched.
+func (p *partition) fetchedBelow() int64 {
 	if len(p.pending.Records) > 0 {
 		return p.pending.Next
 	}
@@ -416,7 +421,7 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	_, end, err := p.in.topicOf(p.at).Bounds(bounded, p.at.partition)
-	if p.ends.Report(err); err != nil {
+	if p.unanswered.Report(err); err != nil {
 		return nil
 	}
 	if end <= tail {
@@ -457,9 +462,9 @@ func (p *partition) commit(force bool) {
 		p.log.Info("partition was assigned to another process: committing stops", "error", err)
 	case err != nil:
 		p.in.metrics.retries.WithLabelValues("commit").Inc()
-		p.commits.Report(err, "offset", floor)
+		p.refused.Report(err, "offset", floor)
 	default:
-		p.commits.Report(nil, "offset", floor)
+		p.refused.Report(nil, "offset", floor)
 		p.committed, p.metadata = floor, metadata
 		p.renewMark(now)
 	}
@@ -526,6 +531,26 @@ func (p *partition) awaitJob(ctx context.Context) bool {
 	case <-look.C:
 	case <-ctx.Done():
 		return false
+	}
+	return true
+}
+
+// finish writes everything until the context ends, and reports whether it is all stored.
+func (p *partition) finish(ctx context.Context) bool {
+	ended, end := context.WithCancel(context.Background())
+	end() // the log's end is not asked for
+	p.worker.Drain(p.in.cfg.Now())
+	for p.worker.Busy() {
+		if err := p.step(ended); err != nil || p.worker.Lost() != nil {
+			return false
+		}
+		// No process commits in a log that is gone, or reads it again: its mark need not wait for a commit.
+		if s := p.worker.Committed(p.worker.Floor(), p.in.cfg.Now()); s != nil {
+			p.launch(s)
+		}
+		if !p.awaitJob(ctx) {
+			return false
+		}
 	}
 	return true
 }

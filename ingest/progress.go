@@ -26,23 +26,6 @@ func (p *partition) publishProgress(floor int64) {
 	p.progress.Store(r)
 }
 
-// bins returns how far the partition is. It may be called from any goroutine.
-func (p *partition) bins() BinsPartition {
-	out := BinsPartition{
-		Topic: p.at.topic, Partition: int32(p.at.partition), Stream: p.worker.Stream(), CaughtUp: p.worker.CaughtUp(),
-		Position: p.worker.Position(),
-		Loading:  p.loading.Load(),
-	}
-	r := p.progress.Load()
-	if r == nil { // the partition has not come to commit yet
-		out.End, out.Floor, out.Journaled = out.Position, out.Position, out.Position
-		return out
-	}
-	out.End, out.Floor, out.Journaled, out.Bins = max(r.end, out.Position), r.floor, r.journaled, r.bins
-	out.Replay = replay(out, r.commit, r.perSecond)
-	return out
-}
-
 // blockShare is what loading a row from the journal takes of the time of reading it in the log, at most.
 const blockShare = 1. / 8
 

@@ -63,7 +63,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	if p != nil {
 		known = priorRead{reached: max(t.reached, p.worker.Position()), last: p.reader.last}
 	}
-	commit, err := t.committed(ctx)
+	commit, err := t.readCommit(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	return p, nil
 }
 
-// committed returns what the group has committed of the partition, with what the commit carries.
-func (t *takeover) committed(ctx context.Context) (kafka.Committed, error) {
+// readCommit returns what the group has committed of the partition, with what the commit carries.
+func (t *takeover) readCommit(ctx context.Context) (kafka.Committed, error) {
 	all, err := t.in.topicOf(t.at).Commits(ctx, t.in.cfg.Group, t.at.partition)
 	if err != nil {
 		return kafka.Committed{}, err

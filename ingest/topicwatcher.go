@@ -151,3 +151,19 @@ func (in *Ingester) whileLayout(ctx context.Context, l *layout, same func(*layou
 		watching.Wait()
 	}
 }
+
+// retire makes the partitions of deleted topics write their bins: their log can't be read again. They stay in heads
+// until the bins are written. A topic that is missing for a moment only is not deleted.
+func (o *topicWatcher) retire() {
+	in := o.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for at, p := range in.partitions {
+		since, missing := o.missing[at.topic]
+		if !missing || in.cfg.Now().Sub(since) < in.cfg.GoneAfter || slices.Contains(in.assigned, at) {
+			continue
+		}
+		in.metrics.retired.Inc()
+		in.retire(p, "the topic is deleted")
+	}
+}

@@ -6,6 +6,7 @@ package admit
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"binnacle/ingest/decode"
@@ -83,13 +84,13 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 		return nil, err
 	}
 	a.Limits.deferNoisy(f)
-	out := a.begin()
+	out := a.newDecision()
 	out.Units = result.Units
 	for _, bad := range result.Bad {
 		out.Refused = append(out.Refused, Refusal{Bad: bad})
 	}
 	a.decide(f, out)
-	a.Limits.registering.count(out)
+	a.Limits.registering.count(len(out.Take) > 0, out.Deferred > 0)
 	return out, nil
 }
 
@@ -114,11 +115,24 @@ func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err
 	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
 		return nil, false, err
 	}
-	return a.decide(f, a.begin()), true, nil
+	return a.decide(f, a.newDecision()), true, nil
 }
 
-// begin returns a Decision with nothing in it.
-func (a *Admission) begin() *Decision {
+// Awaits reports whether reading on should wait until tenants are registered and their readings taken: the last records
+// held nothing else.
+func (a *Admission) Awaits(now time.Time) bool {
+	l := a.Limits
+	return l.registering.alone >= aloneAtMost && slices.ContainsFunc(l.deferrals.all, func(x *deferral) bool {
+		return x.limit == limitRegistration && now.UnixMilli()-x.since < longestPause.Milliseconds()
+	})
+}
+
+// CatchesUp reports whether a pass takes readings of a tenant that was registered: no limit holds them up, and what is
+// read of the tenant before the pass ends must be read twice.
+func (a *Admission) CatchesUp() bool { return a.Limits.deferrals.running && a.Limits.deferrals.admits }
+
+// newDecision returns a Decision with nothing in it.
+func (a *Admission) newDecision() *Decision {
 	a.out = Decision{Refused: a.out.Refused[:0]}
 	return &a.out
 }

@@ -171,13 +171,13 @@ func TestReadingPausesForARegistration(t *testing.T) {
 		Limits: tenant.IngestLimits{DeviceReadings: 1, Burst: tenant.PeriodOf(time.Second)}})
 	unknown := strings.Replace(message("d", start), "acme", "globex", 1)
 	for i := range 300 {
-		require.Equal(t, i >= 256, g.Limits.Awaits(g.moment.Now), i)
+		require.Equal(t, i >= 256, g.Awaits(g.moment.Now), i)
 		taken, refused := g.admit(unknown)
 		require.Empty(t, taken+refused)
 	}
 	require.Equal(t, []string{"globex"}, g.Limits.NextRegistrations("t", g.moment.Now, g.moment.Snapshot))
-	require.False(t, g.Limits.Awaits(g.moment.Now.Add(2*time.Second)), "others may come behind these records")
-	require.False(t, g.Limits.CatchesUp())
+	require.False(t, g.Awaits(g.moment.Now.Add(2*time.Second)), "others may come behind these records")
+	require.False(t, g.CatchesUp())
 	_, err := g.directory.Register(t.Context(), "globex")
 	require.NoError(t, err)
 	g.moment.Snapshot, err = g.directory.Refresh(t.Context())
@@ -187,20 +187,20 @@ func TestReadingPausesForARegistration(t *testing.T) {
 	at, ok := g.Limits.Next(g.moment.Log, g.moment.Now)
 	require.True(t, ok)
 	require.Zero(t, at)
-	require.True(t, g.Limits.CatchesUp())
+	require.True(t, g.CatchesUp())
 	g.Limits.SkipTo(300, g.moment.Log, g.moment.Now)
-	require.False(t, g.Limits.CatchesUp() || g.Limits.Awaits(g.moment.Now))
+	require.False(t, g.CatchesUp() || g.Awaits(g.moment.Now))
 	taken, _ := g.admit(unknown)
 	require.Equal(t, "d", taken)
 
 	for range 300 {
 		g.admit(message("d1", start))
-		require.False(t, g.Limits.Awaits(g.moment.Now), "a limit may last")
+		require.False(t, g.Awaits(g.moment.Now), "a limit may last")
 	}
 	g.moment.Now = g.moment.Now.Add(time.Minute)
 	_, ok = g.Limits.Next(g.moment.Log, g.moment.Now)
 	require.True(t, ok)
-	require.False(t, g.Limits.CatchesUp())
+	require.False(t, g.CatchesUp())
 }
 
 // What has waited for too long is refused, but not while rows of its chain are about to be cut.

@@ -207,10 +207,6 @@ func (l *Limits) Truncate(first int64) (from int64, ok bool) {
 // Hurry has what is deferred below an offset taken despite limits: the log is about to lose it.
 func (l *Limits) Hurry(below int64) { l.deferrals.urgentBelow = max(l.deferrals.urgentBelow, below) }
 
-// CatchesUp reports whether a pass takes readings of a tenant that was registered: no limit holds them up, and what is
-// read of the tenant before the pass ends must be read twice.
-func (l *Limits) CatchesUp() bool { return l.deferrals.running && l.deferrals.admits }
-
 // Pass reports whether a record that was read again is the next one of the pass; it must lie below the position.
 func (l *Limits) Pass(offset int64) bool { return l.deferrals.running && offset >= l.deferrals.cursor }
 

@@ -48,7 +48,7 @@ func (v *labelValues) exceeded(most *limits, labels telemetry.Labels, now time.T
 		}
 		own, all := len(v.own[x.Name]), v.count(x.Name)
 		switch {
-		case own >= most.labelValues || v.recent(now) && all >= most.labelValues:
+		case own >= most.labelValues || v.isRecent(now) && all >= most.labelValues:
 			return fmt.Sprintf("label %s has %d values, and %q would be one more", clipped(x.Name), all, clipped(x.Value))
 		case all == 0 && v.names() >= mostLabels:
 			return fmt.Sprintf("there are %d labels, and %s would be one more", v.names(), clipped(x.Name))
@@ -57,8 +57,8 @@ func (v *labelValues) exceeded(most *limits, labels telemetry.Labels, now time.T
 	return ""
 }
 
-// recent reports whether what the catalog said is young enough for a verdict.
-func (v *labelValues) recent(now time.Time) bool {
+// isRecent reports whether what the catalog said is young enough for a verdict.
+func (v *labelValues) isRecent(now time.Time) bool {
 	return v.listed != nil && now.Sub(v.asked) < 2*labelLookupEvery
 }
 

@@ -2,7 +2,6 @@ package admit
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -73,19 +72,11 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// count counts a record.
-func (g *registering) count(out *Decision) {
-	if g.alone++; len(out.Take) > 0 || out.Deferred == 0 {
+// count counts a record of which readings were taken, or deferred.
+func (g *registering) count(taken, deferred bool) {
+	if g.alone++; taken || !deferred {
 		g.alone = 0
 	}
-}
-
-// Awaits reports whether reading on should wait until tenants are registered and their readings taken: the last records
-// held nothing else.
-func (l *Limits) Awaits(now time.Time) bool {
-	return l.registering.alone >= aloneAtMost && slices.ContainsFunc(l.deferrals.all, func(x *deferral) bool {
-		return x.limit == limitRegistration && now.UnixMilli()-x.since < longestPause.Milliseconds()
-	})
 }
 
 // ended says that nothing of a tenant waits any more.

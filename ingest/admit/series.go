@@ -118,7 +118,7 @@ func (l *Limits) addSeries(t *tenantState, d *device, r *telemetry.Reading) {
 			known := l.cfg.Devices.Seen(t.name, d.id, old.day).Chain
 			if !known {
 				t.series.remove(d, &old)
-				l.tenants.grow(d, -old.bytes())
+				l.tenants.grow(d, -old.taken())
 				if x.ofDay == old.day {
 					x.latest = outline{}
 				}
@@ -169,8 +169,8 @@ func (x *tenantSeries) remove(d *device, s *series) {
 	}
 }
 
-// bytes returns what a day takes in memory.
-func (s *series) bytes() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
+// taken returns what a day takes in memory.
+func (s *series) taken() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
 
 // metricSet is the metrics of readings, in their order.
 type metricSet []string

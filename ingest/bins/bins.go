@@ -6,6 +6,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 	"sync"
+	"time"
 )
 
 // Bins is the open bins of one partition, by tenant, device and day, with the tails of the chunks before them. It
@@ -16,9 +17,9 @@ import (
 type Bins struct {
 	Cfg Config
 
-	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
+	// mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, the counts of what is
 	// stored, and the tenants with their devices.
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	Log      Log
 	Tenants  map[string]*tenant
 	versions uint64 // the version from which the next tenant counts
@@ -47,9 +48,26 @@ func New(cfg Config, log admit.Log) *Bins {
 		Stored: storedCounts{Count: 1, exact: 1}, Index: newIndex(), Names: newNames(), Journaled: newJournalIndex(&cfg),
 	}
 	b.Updates = catalogupdates.New(catalogupdates.Config{
-		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &b.Mu, Retry: cfg.Retry,
+		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Retry: cfg.Retry,
 	})
 	return b
+}
+
+// Lock keeps other goroutines from seeing what heads show while the owner changes it.
+func (b *Bins) Lock() { b.mu.Lock() }
+
+// Unlock ends Lock.
+func (b *Bins) Unlock() { b.mu.Unlock() }
+
+// NextUpdates returns the updates of the catalog that are due; with hurry they wait for no other devices.
+func (b *Bins) NextUpdates(now time.Time, hurry bool) []*catalogupdates.Update {
+	due := b.Updates.Next(now, hurry)
+	if b.Updates.Changed() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.Updates.Show()
+	}
+	return due
 }
 
 // File puts a chain where it belongs after a transition, and gives up blocks of the journal that it no longer needs.
@@ -90,8 +108,8 @@ func (b *Bins) SetUnits(offset int64, units []decode.Unit) {
 	if len(units) == 0 {
 		return
 	}
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, u := range units {
 		t := b.Tenants[u.Tenant]
 		if t == nil || !t.SetUnit(u.Metric, u.Unit) {
@@ -108,8 +126,8 @@ func (b *Bins) SetUnits(offset int64, units []decode.Unit) {
 
 // Skip moves the position past offsets that hold no record, such as a transaction's markers.
 func (b *Bins) Skip(next int64) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.Log.Position = max(b.Log.Position, next)
 }
 

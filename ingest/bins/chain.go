@@ -9,6 +9,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -72,24 +73,18 @@ type Chain struct {
 	// Generation is the Worker's generation in which number and tail were learnt: they are known only in it.
 	Generation uint32
 	Period     telemetry.Day
-	trial      int32 // values from which on the next trial encoding is worth while
 	Phase      phase
-	Want       Reason // why the bin must be cut, 0 if it is not
-	Full       bool   // its partition key was found full, which has been said
-	begun      bool   // a bin has been opened since the chain is known here
-	Queued     bool   // period is set: it does not change while the chain is known here
+	begun      bool // a bin has been opened since the chain is known here
+	Queued     bool // period is set: it does not change while the chain is known here
+	cutting
 
 	// What the head shows: these change under the Worker's lock.
 
-	Number uint32 // the next chunk's
-	every  int32  // ms between two readings of the last chunk that was stored; 0 where that is not known
-	Bin    binning.Bin
+	tail
+	Bin binning.Bin
 	// Flight is set while creating or publishing, and when stalled if a create or publication must be made again.
 	Flight *Flight
-	Linger []lingering
-	Tail   int64  // through of the last one, -1 none
-	span   Span   // event times of the last chunk
-	Stored uint64 // the worker's count when the last one became known
+	Linger lingers
 
 	// Due is the latest time at which the bin is cut, or the last one had to be.
 	Due    nanos
@@ -102,6 +97,16 @@ type Chain struct {
 	// of these rows as a piece, or the rows would look newer than rows that were stored after them (rule R5).
 	loaded int64
 
+	Filing    filing
+	Journaled journaled
+}
+
+// cutting is why and how far the bin must be cut.
+type cutting struct {
+	trial int32  // values from which on the next trial encoding is worth while
+	Want  Reason // why the bin must be cut, 0 if it is not
+	Full  bool   // its partition key was found full, which has been said
+
 	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later rows delay it.
 	Seal int64
 
@@ -111,13 +116,7 @@ type Chain struct {
 	// The time of the wall clock, in ms, when the first of Seal and Fresh was set for these rows: rows that such a cut
 	// leaves in the bin came later.
 	ChosenAt int64
-
-	Filing    filing
-	Journaled journaled
 }
-
-// Span is the first and last instant of a chunk, both inclusive.
-type Span struct{ From, To int64 }
 
 // phase is how far a chain is on the way from readings to a chunk.
 type phase uint8
@@ -145,24 +144,12 @@ type Flight struct {
 	Rejected string // why it goes to the dead letters, empty while it may be created
 }
 
-// lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
-type lingering struct {
-	rows   binning.Bin
-	Until  nanos
-	others bool // another process has stored them, as far as is known
-}
-
-// Lingers is how rows linger: from now until later, with the schemas of their blocks.
-type Lingers struct {
-	Now, Until time.Time
-	Schemas    *binning.Schemas
-}
-
 const Unsealed = -1
 
 func newChain(d *Device, day telemetry.Day) *Chain {
 	unknown := journaled{Through: -1, Under: -1, Loose: noOffset}
-	return &Chain{Device: d, Day: day, Tail: -1, Seal: Unsealed, loaded: -1, Journaled: unknown}
+	return &Chain{Device: d, Day: day, tail: tail{Tail: -1}, cutting: cutting{Seal: Unsealed}, loaded: -1,
+		Journaled: unknown}
 }
 
 // Key names the chain.
@@ -301,7 +288,7 @@ func (c *Chain) Created(now, until time.Time) {
 func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 	f := c.Flight
 	c.Flight = nil
-	c.adoptTail(tail)
+	c.adopt(tail)
 	rest, err := c.lingerUpTo(&f.Rows, max(c.Tail, settled-1), l)
 	if err != nil {
 		return err
@@ -328,7 +315,7 @@ func (c *Chain) Conflict(tail store.Tail, settled int64, l Lingers) error {
 // caller holds the lock.
 func (c *Chain) Found(tail *store.Tail, until time.Time, s *binning.Schemas) (err error) {
 	if tail != nil {
-		c.adoptTail(*tail)
+		c.adopt(*tail)
 	}
 	if c.Bin, err = c.lingerUpTo(&c.Bin, c.Tail, Lingers{Until: until, Schemas: s}); err != nil {
 		return err
@@ -341,7 +328,7 @@ func (c *Chain) Found(tail *store.Tail, until time.Time, s *binning.Schemas) (er
 // Hint takes what the writer of a block knew of the tail: as a lookup does, it may miss the newest chunks.
 func (c *Chain) Hint(t *journal.Tail) {
 	if t.Chunks > 0 && t.Chunks <= math.MaxUint32 {
-		c.adoptTail(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
+		c.adopt(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
 	}
 }
 
@@ -349,18 +336,6 @@ func (c *Chain) Hint(t *journal.Tail) {
 func (c *Chain) Restore(bin binning.Bin, due time.Time) {
 	c.Bin, c.Due, c.trial, c.begun = bin, NanosOf(due), 0, true
 	c.Phase, c.First, c.loaded = filling, bin.First(), bin.Through()
-}
-
-// adoptTail adopts a tail read from the store, unless a later one is known: a lookup may miss the newest chunks.
-func (c *Chain) adoptTail(tail store.Tail) {
-	if tail.Number >= c.Number {
-		c.Number, c.Tail, c.span = tail.Number+1, tail.Through, Span{tail.From, tail.To}
-	}
-}
-
-// last returns the chain's last chunk; there must be one.
-func (c *Chain) last() store.Tail {
-	return store.Tail{Number: c.Number - 1, Through: c.Tail, From: c.span.From, To: c.span.To}
 }
 
 // KnownIn reports whether number and tail are known in a generation. They may be out of date: a create finds out.
@@ -436,21 +411,6 @@ func (c *Chain) shortened() {
 	}
 }
 
-// LetGo drops rows that have lingered, and reports whether others stored some of them. The caller holds the lock.
-func (c *Chain) LetGo(now time.Time) (others bool) {
-	n := 0
-	for n < len(c.Linger) && c.Linger[n].Until <= NanosOf(now) {
-		others = others || c.Linger[n].others
-		n++
-	}
-	if n == len(c.Linger) {
-		c.Linger = nil
-		return others
-	}
-	c.Linger = append([]lingering(nil), c.Linger[n:]...)
-	return others
-}
-
 // acting reports whether the chain is on its way to be cut, or a chunk of it is being created.
 func (c *Chain) acting() bool { return c.Phase >= Asked }
 
@@ -464,15 +424,7 @@ func (c *Chain) leaving() (n int) {
 	if c.Flight != nil {
 		n = Size(&c.Flight.Rows) + len(c.Flight.Doc)
 	}
-	return n + c.lingering()
-}
-
-// lingering returns the memory of rows that are stored.
-func (c *Chain) lingering() (n int) {
-	for i := range c.Linger {
-		n += Size(&c.Linger[i].rows)
-	}
-	return n
+	return n + c.Linger.bytes()
 }
 
 // Size returns the memory of rows.
@@ -500,13 +452,7 @@ func (c *Chain) held() (first, through int64, ok bool) {
 // eraseUpTo drops the rows up to an offset that are not in flight, without a trace. It fails when a shelf has lost
 // rows. The caller holds the lock.
 func (c *Chain) eraseUpTo(through int64, s *binning.Schemas) (err error) {
-	rest := c.Linger[:0:0]
-	for _, l := range c.Linger {
-		if l.rows.First() > through {
-			rest = append(rest, l)
-		}
-	}
-	c.Linger = rest
+	c.Linger = slices.DeleteFunc(slices.Clone(c.Linger), func(l lingering) bool { return l.rows.First() <= through })
 	if c.Bin.Readings() == 0 || c.Bin.First() > through {
 		return nil
 	}

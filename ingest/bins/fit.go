@@ -65,7 +65,7 @@ func encode(h chunk.Header, f chunk.Frame) (doc []byte, overhead int, err error)
 
 // learnSize updates a device's sizer with the size of a document.
 func (b *Bins) learnSize(sizer *binning.Sizer, m binning.Measured) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	sizer.Observe(m)
 }

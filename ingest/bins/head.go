@@ -27,9 +27,9 @@ func (b *Bins) HeadRead(req store.HeadRequest, deferred Deferrals) store.Partiti
 		head.Chains, pieces = d.stored(head.Chains, req.Range, above), d.pieces(pieces, req.Range)
 	})
 	if head.Stored != nil { // a chain forgotten since headOf may not have been visited
-		b.Mu.Lock()
+		b.mu.Lock()
 		head.Stored.Exact = b.Stored.exact
-		b.Mu.Unlock()
+		b.mu.Unlock()
 	}
 	known := req.KnownBins(head.Owner)
 	head.Rows = func(yield func(store.HeadRows, error) bool) {
@@ -73,8 +73,8 @@ func (b *Bins) HeadRead(req store.HeadRequest, deferred Deferrals) store.Partiti
 
 // headOf returns a head without rows, and the devices that may have some.
 func (b *Bins) headOf(req store.HeadRequest, deferred Deferrals) (store.PartitionHead, []*Device) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	head := store.PartitionHead{
 		Topic: b.Cfg.Topic, Partition: b.Cfg.Partition, Stream: b.Cfg.Stream,
 		Position: b.Log.Position, CaughtUp: b.Log.CaughtUp,
@@ -114,14 +114,14 @@ const visitAtOnce = 256
 func (b *Bins) visitDevices(devices []*Device, visit func(*Device)) {
 	for len(devices) > 0 {
 		n := min(len(devices), visitAtOnce)
-		b.Mu.Lock()
+		b.mu.Lock()
 		for _, d := range devices[:n] {
 			if d != nil {
 				b.Visited++
 				visit(d)
 			}
 		}
-		b.Mu.Unlock()
+		b.mu.Unlock()
 		devices = devices[n:]
 	}
 }

@@ -30,8 +30,8 @@ func (b *Bins) Holdings(tenant string, visit func(Holding)) {
 
 // devicesOf returns the devices of a tenant, or of all tenants, by tenant.
 func (b *Bins) devicesOf(tenant string) (all [][]*Device) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for name, t := range b.Tenants {
 		if tenant == "" || tenant == name {
 			all = append(all, slices.Clip(t.Devices))

@@ -111,7 +111,7 @@ func (x *index) Count(c *Chain) {
 	held, going, stuck := ChainBytes+bin+out+cap(c.Journaled.Blocks)*AppendedBytes, out, 0
 	switch {
 	case c.Phase == Stalled:
-		going = c.lingering() // it is not known when the other rows go
+		going = c.Linger.bytes() // it is not known when the other rows go
 	case c.Want != 0:
 		going += bin
 	}

@@ -84,8 +84,8 @@ func (d *Device) holdsRows() bool {
 
 // CatalogPending returns what the catalog may not show yet of a tenant's devices. Anyone may call it at any time.
 func (b *Bins) CatalogPending(tenantName string) store.HeadUpdates {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var n store.HeadUpdates
 	t, turns := b.Tenants[tenantName], uint64(0)
 	if t != nil {

@@ -10,8 +10,8 @@ import (
 // Take puts readings of the record at an offset into their bins, except readings that the store has (rule W4). It
 // returns the chains with a bin that is full, valid until the next call, and how many readings the store has.
 func (b *Bins) Take(offset int64, readings []telemetry.Reading, now time.Time) (full []*Chain, replayed int) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.full = b.full[:0]
 	for i := range readings {
 		if !b.take(offset, &readings[i], now) {

@@ -4,7 +4,6 @@
 package catalogupdates
 
 import (
-	"sync"
 	"time"
 
 	"binnacle/binning"
@@ -40,12 +39,11 @@ type Config struct {
 	Linger time.Duration // until every reader of the catalog sees an update
 	// Retry returns the pauses between attempts at an update, of at least so long.
 	Retry func(least time.Duration) retry.Schedule
-	// Mu guards what heads show: versions, units, and what was seen.
-	Mu *sync.Mutex
 }
 
 // Updates decides when the catalog is updated, and with which devices. It holds back the floor while the catalog
-// lacks a name (rule W7). One goroutine owns it.
+// lacks a name (rule W7). One goroutine owns it. Others may read a Tenant's Version and Unseen, and what HasUnits and
+// Times return: methods that change these say that the caller holds a lock, which is the caller's own.
 type Updates struct {
 	cfg Config
 
@@ -59,6 +57,9 @@ type Updates struct {
 	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
 	holding queue.Heap[*Device] // devices that hold back the floor, by the offset
 	lookups queue.Heap[*Device] // devices, by the time at which the catalog's times are compared again
+
+	// Devices that Next has changed: Show shows them as pending, or no more.
+	pendingNow, visibleNow []*Device
 }
 
 // New returns an Updates without devices.
@@ -161,11 +162,9 @@ func (u *Updates) ObserveStored(d *Device, offset int64) {
 	}
 }
 
-// ObserveTimes records the times of a chunk that was read from the store.
+// ObserveTimes records the times of a chunk that was read from the store. The caller holds the lock.
 func (u *Updates) ObserveTimes(d *Device, first, last int64) {
-	u.cfg.Mu.Lock()
 	d.Spans(first, last)
-	u.cfg.Mu.Unlock()
 	if d.TimesPending() {
 		u.Queue(d)
 	}
@@ -186,7 +185,8 @@ func (u *Updates) Queue(d *Device) {
 }
 
 // Next returns the updates that are due: names soon, times now and then. Devices in one update share pages, so after an
-// update the next one waits for more devices, unless hurry is set.
+// update the next one waits for more devices, unless hurry is set. Where Changed reports it, the caller calls Show
+// before an update is made.
 func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 	for u.lookups.Len() > 0 && u.lookups.First().lookupAt <= now.UnixNano() {
 		d := u.lookups.First()
@@ -196,7 +196,7 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 		}
 	}
 	for u.acked.Len() > 0 && u.acked.Front().visibleAt < now.UnixMilli() {
-		u.becameVisible(u.acked.Pop())
+		u.visibleNow = append(u.visibleNow, u.acked.Pop())
 	}
 	at := u.pending.Len()
 	hurry = hurry || at >= updateBatch
@@ -266,9 +266,7 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 		u.scheduleLookup(d, now, every)
 	}
 	if times && u.cfg.Every >= 0 { // heads list the times until every reader sees them
-		u.cfg.Mu.Lock()
-		d.tenant.updatePending(d)
-		u.cfg.Mu.Unlock()
+		u.pendingNow = append(u.pendingNow, d)
 	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
 	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant.units))
@@ -291,13 +289,21 @@ func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) 
 	u.lookups.Put(d)
 }
 
-// becameVisible records that every reader sees a device in the catalog. Heads omit it unless an update is pending.
-func (u *Updates) becameVisible(d *Device) {
-	if d.visibleAt > 0 {
-		u.cfg.Mu.Lock()
-		d.tenant.updateVisible(d)
-		u.cfg.Mu.Unlock()
+// Changed reports whether Show has something to do.
+func (u *Updates) Changed() bool { return len(u.pendingNow)+len(u.visibleNow) > 0 }
+
+// Show changes what tenants show of devices as Next has decided. Of a device that every reader sees in the catalog they
+// show nothing, unless an update of it is pending. The caller holds the lock.
+func (u *Updates) Show() {
+	for _, d := range u.visibleNow {
+		if d.visibleAt > 0 {
+			d.tenant.updateVisible(d)
+		}
 	}
+	for _, d := range u.pendingNow {
+		d.tenant.updatePending(d)
+	}
+	u.pendingNow, u.visibleNow = u.pendingNow[:0], u.visibleNow[:0]
 }
 
 // Done takes an update back that is written, or that the catalog will never take: it only serves lists, so that holds

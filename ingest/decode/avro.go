@@ -74,7 +74,7 @@ func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	p := &d.properties
 	p.clear()
-	var m message
+	var m unfinished
 	d.fields.start()
 	for i, name := range n.names {
 		if !n.message {
@@ -131,7 +131,7 @@ func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) 
 	switch n.kind {
 	case avro.Map:
 		return a.blocks(func() error {
-			name, err := a.bytes()
+			name, err := a.chunk()
 			if err != nil {
 				return err
 			}
@@ -257,7 +257,7 @@ func (d *avroReader) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err er
 		}
 		return telemetry.BitsValue(telemetry.Float, binary.LittleEndian.Uint64(b)), true, nil
 	case avro.String:
-		b, err := a.bytes()
+		b, err := a.chunk()
 		if err != nil {
 			return v, true, err
 		}
@@ -335,7 +335,7 @@ func (a *avroCursor) long() (int64, error) {
 	return v, nil
 }
 
-func (a *avroCursor) bytes() ([]byte, error) {
+func (a *avroCursor) chunk() ([]byte, error) {
 	n, err := a.long()
 	if err != nil || n < 0 || n > int64(len(a.text)) {
 		return nil, errAvro
@@ -345,7 +345,7 @@ func (a *avroCursor) bytes() ([]byte, error) {
 
 func (a *avroCursor) opaque(n *avroNode) ([]byte, error) {
 	if n.kind == avro.Bytes {
-		return a.bytes()
+		return a.chunk()
 	}
 	return a.take(n.size)
 }
@@ -407,14 +407,14 @@ func (a *avroCursor) skip(n *avroNode) error {
 	case avro.Double:
 		_, err = a.take(8)
 	case avro.String:
-		_, err = a.bytes()
+		_, err = a.chunk()
 	case avro.Bytes, avro.Fixed:
 		_, err = a.opaque(n)
 	case avro.Array:
 		return a.blocks(func() error { return a.skip(n.nodes[0]) })
 	case avro.Map:
 		return a.blocks(func() error {
-			if _, err := a.bytes(); err != nil {
+			if _, err := a.chunk(); err != nil {
 				return err
 			}
 			return a.skip(n.nodes[0])

@@ -2,8 +2,6 @@ package decode
 
 import (
 	"encoding/base64"
-	"encoding/binary"
-	"strconv"
 	"strings"
 
 	"binnacle/internal/telemetry"
@@ -202,31 +200,4 @@ func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 	d.origin.nested = true
 	d.payload(r)
 	return nil
-}
-
-// amqpText returns the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP
-// encodes them. Text in none of these encodings is returned as it is.
-func amqpText(b []byte) string {
-	if len(b) < 2 {
-		return string(b)
-	}
-	switch b[0] {
-	case 0xA1, 0xA3: // string and symbol of up to 255 bytes
-		if len(b) == 2+int(b[1]) {
-			return string(b[2:])
-		}
-	case 0xB1, 0xB3: // longer ones
-		if len(b) >= 5 && uint64(len(b)) == 5+uint64(binary.BigEndian.Uint32(b[1:])) {
-			return string(b[5:])
-		}
-	case 0x83, 0x81: // timestamp in milliseconds, long
-		if len(b) == 9 {
-			return strconv.FormatInt(int64(binary.BigEndian.Uint64(b[1:])), 10)
-		}
-	case 0x55: // a long of one byte
-		if len(b) == 2 {
-			return strconv.Itoa(int(int8(b[1])))
-		}
-	}
-	return string(b)
 }

@@ -150,7 +150,7 @@ func (d *objects) propertyOther(f found) error {
 
 // complete gives a reading the tenant, device, time, labels and tags that were found, where the message has none. In
 // a message with an object of values no other property becomes a value.
-func (d *objects) complete(m *message, whole bool) error {
+func (d *objects) complete(m *unfinished, whole bool) error {
 	p, r := &d.properties, &m.Reading
 	if !p.any {
 		return nil
@@ -197,7 +197,7 @@ func (d *jsonReader) property(p *place) error {
 	case p.role == timeRole:
 		x := found{name: p.name, at: d.scan.At()}
 		var err error
-		if x.millis, x.is, err = d.time(); !x.is || err != nil {
+		if x.millis, x.is, err = d.instant(); !x.is || err != nil {
 			return err
 		}
 		return d.propertyTime(p.propertyRole, x)
@@ -213,7 +213,7 @@ func (d *jsonReader) property(p *place) error {
 	case next == '[':
 		return d.scan.Skip()
 	}
-	return d.field(p)
+	return d.single(p)
 }
 
 // anyScalar reads a string, a number or a bool as text; null is none.
@@ -243,7 +243,7 @@ func (d *jsonReader) anyScalar(name string) (string, error) {
 func (d *jsonReader) scalarAt(at int) telemetry.Value {
 	end := d.scan.At()
 	d.scan.Seek(at)
-	v, err := d.value("")
+	v, err := d.scalar("")
 	if err != nil { // a number that no value holds
 		d.scan.Seek(at)
 		_ = d.scan.Skip()

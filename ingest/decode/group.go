@@ -99,6 +99,16 @@ func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) 
 	return begun
 }
 
+// group adds a point to a reading of d.groups, and counts it.
+func (d *Decoder) group(from pointSource, r *telemetry.Reading, f telemetry.Field) {
+	n := fieldCost(&f)
+	if d.groups.add(from, r, f) {
+		n += readingBytes + d.made.sets(r)
+	}
+	d.made.message = 0
+	d.made.add(n)
+}
+
 // endGroups makes readings of the groups. Of points of a series in one millisecond the last one counts; one that has
 // the same time as an earlier one, and another value, is refused: two names may have become one.
 func (d *Decoder) endGroups() {
@@ -114,7 +124,7 @@ func (g *groups) rowsRepeat() bool {
 	}
 	rows := make(map[groupKey]bool, len(g.all))
 	for i := range g.all {
-		row := g.all[i].row()
+		row := g.all[i].rowKey()
 		if rows[row] {
 			return true
 		}
@@ -123,8 +133,8 @@ func (g *groups) rowsRepeat() bool {
 	return false
 }
 
-// row returns the key of a group without its source.
-func (x *group) row() groupKey {
+// rowKey returns the key of a group without its source.
+func (x *group) rowKey() groupKey {
 	row := x.key
 	row.source = x.sender
 	return row
@@ -179,7 +189,7 @@ func (d *Decoder) refusePoints() bool {
 	}
 	for _, p := range g.points {
 		x := &g.all[p.group]
-		at := instant{x.row(), p.rest, p.field.Metric}
+		at := instant{x.rowKey(), p.rest, p.field.Metric}
 		if v, known := first[at]; known && v != p.field.Value {
 			d.addBad(p.index, faultf(Name, "the metric %q has two values at one instant", p.field.Metric))
 			continue

@@ -22,7 +22,7 @@ type jsonReader struct {
 	sets     cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
 
 	// Of the current message.
-	message message
+	message unfinished
 	had     [otherPart]bool
 	whole   bool   // it has an object of values: no other property is a value
 	number  []byte // the number that the device gives it
@@ -143,7 +143,7 @@ func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
 		return errNoMessage
 	}
-	d.message = message{}
+	d.message = unfinished{}
 	d.fields.start()
 	d.number, d.whole = nil, !d.flat
 	clear(d.had[:])
@@ -163,18 +163,18 @@ func (d *jsonReader) reading(i int) error {
 	return d.finish(i, &d.message)
 }
 
-// kind is the kind of an object: which method reads its properties.
-type kind uint8
+// objectKind is the kind of an object: which method reads its properties.
+type objectKind uint8
 
 const (
-	messageKind kind = iota // part
-	valuesKind              // field
-	flatKind                // property
+	messageKind objectKind = iota // part
+	valuesKind                    // single
+	flatKind                      // property
 )
 
 // object reads the object that begins here, which has its properties in s. The names of the objects around it are in
 // path.
-func (d *jsonReader) object(s *places, path string, k kind) error {
+func (d *jsonReader) object(s *places, path string, k objectKind) error {
 	if err := d.scan.Enter(); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (d *jsonReader) object(s *places, path string, k kind) error {
 		case messageKind:
 			err = d.part(p)
 		case valuesKind:
-			err = d.field(p)
+			err = d.single(p)
 		default:
 			err = d.property(p)
 		}
@@ -287,7 +287,7 @@ func (d *jsonReader) part(p *place) (err error) {
 	case devicePart:
 		r.Device, err = d.text(&d.devices, Device, "device")
 	case timePart:
-		r.Time, d.message.timed, err = d.time()
+		r.Time, d.message.timed, err = d.instant()
 	case valuesPart:
 		if d.flat && d.scan.Next() != '{' {
 			err = d.property(p)
@@ -317,13 +317,13 @@ func (d *jsonReader) part(p *place) (err error) {
 	return err
 }
 
-// message is a reading while it is read.
-type message struct {
+// unfinished is a reading while it is read.
+type unfinished struct {
 	telemetry.Reading
 	timed bool // it has a time
 }
 
-func (d *Decoder) finish(index int, m *message) error {
+func (d *Decoder) finish(index int, m *unfinished) error {
 	f := d.resolveOrigin(&m.Reading, "the message")
 	switch {
 	case f != nil || m.timed:
@@ -360,9 +360,9 @@ func (d *jsonReader) text(known *interner, reason Reason, what string) (string, 
 	return "", faultf(reason, "%s is not a string", what)
 }
 
-// time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds;
+// instant reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds;
 // null is none.
-func (d *jsonReader) time() (millis int64, ok bool, err error) {
+func (d *jsonReader) instant() (millis int64, ok bool, err error) {
 	if millis, ok = d.digits(); ok {
 		return telemetry.EpochMillis(millis), true, nil
 	}
@@ -424,13 +424,13 @@ func (d *jsonReader) values(p *place) error {
 	return d.object(p.objects(), "", valuesKind)
 }
 
-// field reads a property that is a value.
-func (d *jsonReader) field(p *place) error {
+// single reads a property that is a value.
+func (d *jsonReader) single(p *place) error {
 	metric, err := d.metricAt(p)
 	if err != nil {
 		return err
 	}
-	v, err := d.value(metric)
+	v, err := d.scalar(metric)
 	if err != nil {
 		return err
 	}
@@ -438,7 +438,7 @@ func (d *jsonReader) field(p *place) error {
 	return nil
 }
 
-func (d *jsonReader) value(metric string) (telemetry.Value, error) {
+func (d *jsonReader) scalar(metric string) (telemetry.Value, error) {
 	if x, end, ok := plainNumber(d.source, d.scan.At()); ok {
 		d.scan.Seek(end)
 		return telemetry.FloatValue(x), nil

@@ -143,16 +143,6 @@ func (m *made) asFault(err error) *fault {
 	return f
 }
 
-// group adds a point to a reading of d.groups, and counts it.
-func (d *Decoder) group(from pointSource, r *telemetry.Reading, f telemetry.Field) {
-	n := fieldCost(&f)
-	if d.groups.add(from, r, f) {
-		n += readingBytes + d.made.sets(r)
-	}
-	d.made.message = 0
-	d.made.add(n)
-}
-
 // Release gives back the memory that only a large record needs. The last Result is not valid any more.
 func (d *Decoder) Release() {
 	d.fields.release()

@@ -21,13 +21,13 @@ func (d *otlpReader) readJSON(scan *jsonscan.Scanner, size int) error {
 	d.begin()
 	t := transcoder{scan: scan}
 	err := t.object(func(name []byte) error {
-		resource, known := otlpMetrics.named(name)
+		field, known := otlpMetrics.named(name)
 		if !known {
 			return scan.Skip()
 		}
 		return t.array(func() error {
 			t.out = t.out[:0]
-			if err := t.fields(resource.of); err != nil {
+			if err := t.appendFields(field.of); err != nil {
 				return err
 			}
 			return d.otlpResource(t.out)
@@ -149,8 +149,8 @@ func (t *transcoder) array(each func() error) error {
 	return t.scan.Array(func(int) error { return each() })
 }
 
-// fields appends the fields of a message.
-func (t *transcoder) fields(m jsonMessage) error {
+// appendFields appends the fields of a message.
+func (t *transcoder) appendFields(m jsonMessage) error {
 	return t.object(func(name []byte) error {
 		f, known := m.named(name)
 		if !known {
@@ -158,10 +158,10 @@ func (t *transcoder) fields(m jsonMessage) error {
 		}
 		switch f.kind {
 		case nestedKind:
-			return t.nested(f.number, func() error { return t.fields(f.of) })
+			return t.nested(f.number, func() error { return t.appendFields(f.of) })
 		case nestedsKind:
 			return t.array(func() error {
-				return t.nested(f.number, func() error { return t.fields(f.of) })
+				return t.nested(f.number, func() error { return t.appendFields(f.of) })
 			})
 		case fixedsKind, doublesKind:
 			return t.nested(f.number, func() error { return t.array(func() error { return t.fixed(f.kind) }) })

@@ -62,6 +62,6 @@ type fault struct {
 // Error returns reason and detail.
 func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
 
-func faultf(r Reason, format string, args ...any) *fault {
-	return &fault{r, fmt.Sprintf(format, args...)}
+func faultf(r Reason, detail string, args ...any) *fault {
+	return &fault{r, fmt.Sprintf(detail, args...)}
 }

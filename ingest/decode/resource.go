@@ -204,7 +204,7 @@ func (d *otlpReader) anyText(v any) (string, error) {
 		b, _ := json.Marshal([]byte(v))
 		return string(b[1 : len(b)-1]), nil
 	}
-	b, err := json.Marshal(plain(v))
+	b, err := json.Marshal(withoutBytes(v))
 	if err != nil {
 		return "", faultf(Undecodable, "attribute: %v", err)
 	}
@@ -223,8 +223,8 @@ func floatText(f float64) string {
 // base64Bytes is an AnyValue's bytes_value.
 type base64Bytes []byte
 
-// plain makes of an AnyValue what encoding/json writes as it should.
-func plain(v any) any {
+// withoutBytes makes of an AnyValue what encoding/json writes as it should.
+func withoutBytes(v any) any {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
@@ -233,13 +233,13 @@ func plain(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = plain(x)
+			out[i] = withoutBytes(x)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {
-			out[k] = plain(x)
+			out[k] = withoutBytes(x)
 		}
 		return out
 	}

@@ -28,10 +28,10 @@ func (d Deferred) SkipTo(next int64, now time.Time) {
 
 // Awaits reports whether no new record should be fed because registrations are under way and the last records held
 // nothing but readings that wait for them.
-func (d Deferred) Awaits(now time.Time) bool { return d.w.admission.Limits.Awaits(now) }
+func (d Deferred) Awaits(now time.Time) bool { return d.w.admission.Awaits(now) }
 
 // CatchesUp reports whether the records that Next asks for go before new ones.
-func (d Deferred) CatchesUp() bool { return d.w.admission.Limits.CatchesUp() }
+func (d Deferred) CatchesUp() bool { return d.w.admission.CatchesUp() }
 
 // Truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
 // false for none.

@@ -43,8 +43,8 @@ func (e *erasing) apply(snapshot *control.Snapshot) {
 
 // drop drops the rows that an order erases.
 func (e *erasing) drop(o *erasure.Order) {
-	e.bins.Mu.Lock()
-	defer e.bins.Mu.Unlock()
+	e.bins.Lock()
+	defer e.bins.Unlock()
 	t := e.bins.Tenants[o.Tenant]
 	if t == nil {
 		return

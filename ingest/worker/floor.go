@@ -40,4 +40,4 @@ func (w *Worker) JournalCommit() journal.Commit {
 }
 
 // Flush appends every loose row to the journal, until Resume. JournalFloor shows how far the appends have come.
-func (w *Worker) Flush() { w.appends.Flush = w.bins.Journaled.On }
+func (w *Worker) Flush() { w.appends.Flushing = w.bins.Journaled.On }

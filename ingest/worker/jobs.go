@@ -23,7 +23,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 		w.bins.Names.Renew(w.Held(), now, w.cfg.Hold+w.cfg.Linger)
 	}
 	var jobs []write.Job
-	for _, u := range w.bins.Updates.Next(now, w.writer.Drain || w.appends.Flush) {
+	for _, u := range w.bins.NextUpdates(now, w.writer.Drain || w.appends.Flushing) {
 		jobs = append(jobs, &write.CatalogUpdate{Update: u})
 	}
 	if ticked {
@@ -51,11 +51,11 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 func (w *Worker) wake(now time.Time) {
 	for c := w.bins.Index.Awake(now); c != nil; c = w.bins.Index.Awake(now) {
 		if len(c.Linger) > 0 && c.Linger[0].Until <= bins.NanosOf(now) {
-			w.bins.Mu.Lock()
-			if c.LetGo(now) {
+			w.bins.Lock()
+			if c.Linger.LetGo(now) {
 				w.bins.Stored.Unexplained()
 			}
-			w.bins.Mu.Unlock()
+			w.bins.Unlock()
 			w.bins.File(c)
 			continue
 		}
@@ -157,8 +157,8 @@ func (w *Worker) Done(job write.Job, now time.Time) {
 
 // updated takes a CatalogUpdate back.
 func (w *Worker) updated(j *write.CatalogUpdate, now time.Time) {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	switch r := j.Outcome(); r.Fault {
 	case bins.Rejected:
 		j.Visible = nil

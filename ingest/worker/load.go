@@ -49,8 +49,8 @@ func (w *Worker) BeginLoad(c journal.Commit, floor int64) *Loading {
 	return w.loading
 }
 
-// Take takes a record of the journal; counts is set to load its rows. Unreadable rows are a journal.ErrNotWhole.
-func (l *Loading) Take(at int64, r *journal.Record, counts bool) error {
+// TakeRecord takes a record of the journal; counts is set to load its rows. Unreadable rows are a journal.ErrNotWhole.
+func (l *Loading) TakeRecord(at int64, r *journal.Record, counts bool) error {
 	if r.Stream != l.commit.Stream {
 		return nil
 	}
@@ -102,8 +102,8 @@ const countEvery = 32
 // loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no use.
 func (l *Loading) Done(last journal.Link, now time.Time) error {
 	w := l.w
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	for _, key := range l.order {
 		if err := l.restore(key, l.chains[key], now); err != nil {
 			return err
@@ -161,13 +161,13 @@ func (l *Loading) restore(key admit.Chain, x *loadedChain, now time.Time) error 
 	return nil
 }
 
-// LoadTimes takes a record of the journal that another process has appended while the partition was away.
-func (w *Worker) LoadTimes(at int64, r *journal.Record) {
+// TakeTimes takes a record of the journal that another process has appended while the partition was away.
+func (w *Worker) TakeTimes(at int64, r *journal.Record) {
 	if r.Rows > 0 || r.Stream != w.writer.Cfg.Stream {
 		return
 	}
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	w.loadTimes(at, r, 0)
 }
 

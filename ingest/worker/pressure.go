@@ -61,9 +61,9 @@ func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
 		if c == nil || c.Bin.Shelvable() < leastShelved {
 			return made
 		}
-		p.w.bins.Mu.Lock()
+		p.w.bins.Lock()
 		freed, err := c.Bin.Shelve(p.w.cfg.Shelf)
-		p.w.bins.Mu.Unlock()
+		p.w.bins.Unlock()
 		made += int64(freed)
 		p.w.bins.Index.Count(c)
 		if err != nil {
@@ -82,8 +82,8 @@ const leastShelved = 1 << 10
 // forgetUntil forgets idle chains, in the order in which they are forgotten anyway, while may allows the next one and
 // room is wanted. It returns how much room that has made.
 func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made int64) {
-	p.w.bins.Mu.Lock()
-	defer p.w.bins.Mu.Unlock()
+	p.w.bins.Lock()
+	defer p.w.bins.Unlock()
 	before := p.w.Held()
 	for made < wanted && p.w.bins.Index.Idle.Len() > 0 && may(p.w.bins.Index.Idle.First()) {
 		p.w.bins.Forget(p.w.bins.Index.Idle.First())
@@ -96,8 +96,8 @@ func (p *pressure) forgetUntil(wanted int64, may func(*bins.Chain) bool) (made i
 
 // forgetIdle forgets chains that have been idle for so long that they are hardly worth their memory.
 func (p *pressure) forgetIdle(now time.Time) {
-	p.w.bins.Mu.Lock()
-	defer p.w.bins.Mu.Unlock()
+	p.w.bins.Lock()
+	defer p.w.bins.Unlock()
 	for p.w.bins.Index.Idle.Len() > 0 && now.After(p.w.bins.Index.Idle.First().ForgetAt()) {
 		p.w.bins.Forget(p.w.bins.Index.Idle.First())
 	}

@@ -49,7 +49,7 @@ func TestLargeRecordsTakeTurns(t *testing.T) {
 			if err := x.Feed(record, w.dir.Snapshot(), w.now); err != nil {
 				t.Error(err)
 			}
-			x.Release()
+			x.GiveUp()
 		})
 	}
 	all.Wait()

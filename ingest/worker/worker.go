@@ -99,8 +99,8 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 // are stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
 // already, and that was not read here or was deferred here. Rows of a create in flight leave after its answer.
 func (w *Worker) Resume(a Assignment, now time.Time) {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	for _, c := range w.bins.Index.Below(a.Position) {
 		w.bins.Lose(c.DropBelow(a.Position, now.Add(w.cfg.Linger), w.bins.Names.Schemas))
 		w.bins.File(c)
@@ -108,7 +108,7 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.bins.Stored.Unexplained()
 	w.bins.Log.StoredBelow = max(w.bins.Log.StoredBelow, a.Position)
 	w.bins.Generation++
-	w.appends.Flush = false
+	w.appends.Flushing = false
 	w.bins.Log.Position, w.bins.Log.CaughtUp = max(w.bins.Log.Position, a.Position), a.LogEnd
 	w.bins.Log.Assigned, w.writer.Stamps.Unmarked = now.UnixMilli(), a.Unmarked
 	w.admission.Limits.Resume(a.Partitions, a.Position)
@@ -182,15 +182,15 @@ func (w *Worker) Lost() error { return w.bins.Lost() }
 
 // Position returns the offset of the next record to be taken.
 func (w *Worker) Position() int64 {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	return w.bins.Log.Position
 }
 
 // CaughtUp reports whether everything was taken that was in the log at the assignment.
 func (w *Worker) CaughtUp() bool {
-	w.bins.Mu.Lock()
-	defer w.bins.Mu.Unlock()
+	w.bins.Lock()
+	defer w.bins.Unlock()
 	return w.bins.Log.Position >= w.bins.Log.CaughtUp
 }
 
@@ -204,8 +204,8 @@ func (w *Worker) Stream() uint32 { return w.writer.Cfg.Stream }
 // OpenBins returns how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.bins.Index.Open() }
 
-// Release gives back the memory of a worker that is dropped.
-func (w *Worker) Release() { w.pressure.memory.set(0) }
+// GiveUp gives back the memory of a worker that is dropped.
+func (w *Worker) GiveUp() { w.pressure.memory.set(0) }
 
 // SetHorizon says that all records below an offset were fetched before the read of the snapshot began that Jobs and
 // Feed get from now on. Only rows of such records are cut, so that no chunk reaches beyond an order that its writer

@@ -22,7 +22,7 @@ type Appends struct {
 	index    *bins.JournalIndex
 	InFlight *Append // on its way
 	retry    retry.Backoff
-	Flush    bool          // everything is to go there now
+	Flushing bool          // everything is to go there now
 	maxBytes int           // bytes of an append
 	marks    []bins.Marked // where the position was, the oldest first
 	// deferredNext is until when rows of chains with deferrals don't go to the journal before they are a block.
@@ -52,17 +52,17 @@ func (j *Appends) Next(now time.Time, ticked bool) *Append {
 		j.index.Times.Renew(now)
 	}
 	due := j.overdue(now)
-	if !ticked && !j.Flush && j.index.Ready.Len()*blockGuess < enough {
+	if !ticked && !j.Flushing && j.index.Ready.Len()*blockGuess < enough {
 		return nil
 	}
 	a := &Append{Topic: j.w.Cfg.Topic, Partition: j.w.Cfg.Partition, nonce: journal.Nonce(j.w.Cfg.Nonce())}
 	limit := j.w.Publisher.FirstRefused()
-	if j.Flush {
+	if j.Flushing {
 		due = limit
 	}
 	due = min(due, limit)
 	var chains []*bins.Chain
-	slow := j.Flush || !now.Before(j.deferredNext)
+	slow := j.Flushing || !now.Before(j.deferredNext)
 	wanted := func(c *bins.Chain) bool { return c.Journaled.Loose < due && len(chains) < bins.MaxAppendBlocks }
 	j.index.Loose.UpTo(wanted, func(c *bins.Chain) {
 		if slow || !j.limits.Defers(c.Device.Tenant.Name, c.Device.ID) {

@@ -72,9 +72,9 @@ func (w *Writer) start(c *bins.Chain, now time.Time, snapshot *control.Snapshot)
 	}
 	orders := snapshot.Erasures(tenant.Name)
 	if through := w.Horizon.Through(orders, c.Device.ID, c.Day); through >= c.Bin.First() {
-		w.bins.Mu.Lock() // a create that met another chunk has given back rows that are erased
+		w.bins.Lock() // a create that met another chunk has given back rows that are erased
 		w.bins.EraseRows(c, through)
-		w.bins.Mu.Unlock()
+		w.bins.Unlock()
 		if c.Phase != bins.Asked {
 			return nil
 		}
@@ -122,9 +122,9 @@ func (w *Writer) cut(c *bins.Chain, tenant tenant.Tenant, now time.Time) Job {
 	rows, rest, doc, err := w.bins.Fit(c, header)
 	switch {
 	case errors.Is(err, bins.ErrUnstorable):
-		w.bins.Mu.Lock()
+		w.bins.Lock()
 		c.Abandon(rows, rest)
-		w.bins.Mu.Unlock()
+		w.bins.Unlock()
 		w.RejectFlight(c, err.Error(), now)
 		return nil
 	case err != nil:
@@ -137,9 +137,9 @@ func (w *Writer) cut(c *bins.Chain, tenant tenant.Tenant, now time.Time) Job {
 		c.Reopen(c.Bin.Values() + c.Bin.Values()/16) // the estimate was too high
 		return nil
 	}
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	c.Cut(&bins.Flight{Rows: rows, Id: id, Key: key, Doc: doc, Reason: why}, rest)
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	w.goOn(c, why, now)
 	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}
 }

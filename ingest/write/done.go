@@ -21,11 +21,11 @@ func (w *Writer) LookedUp(j *Lookup, now time.Time) {
 		w.bins.Log.Suspect = max(w.bins.Log.Suspect, tail.Through)
 	}
 	w.tailRead(j.chain, tail, j.chain.First)
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	before := j.chain.State()
 	err := j.chain.Found(tail, now.Add(w.Cfg.Linger), w.bins.Names.Schemas)
 	w.bins.Stored.Read(j.chain, before)
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	w.bins.Lose(err)
 	j.chain.Generation = w.bins.Generation
 	w.requeue(j.chain, now)
@@ -48,12 +48,12 @@ func (w *Writer) Created(j *Create, now time.Time) {
 	if j.Existing != nil {
 		w.observer.Conflict()
 		w.tailRead(c, j.Existing, c.First)
-		w.bins.Mu.Lock()
+		w.bins.Lock()
 		err := c.Conflict(*j.Existing, w.bins.Log.StoredBelow,
 			bins.Lingers{Now: now, Until: until, Schemas: w.bins.Names.Schemas})
 		w.bins.Stored.Unexplained()
 		c.Stored = w.bins.Stored.Count
-		w.bins.Mu.Unlock()
+		w.bins.Unlock()
 		w.bins.Lose(err)
 		w.bins.Log.Suspect = max(w.bins.Log.Suspect, j.Existing.Through)
 		c.Generation = w.bins.Generation
@@ -63,10 +63,10 @@ func (w *Writer) Created(j *Create, now time.Time) {
 	w.observer.Stored(f.Reason, len(f.Doc), f.Rows.Values())
 	w.bins.Journaled.Times.Stored(c,
 		bins.StoredRows{First: f.Rows.First(), Through: f.Rows.Through(), Times: bins.TimesOfRows(&f.Rows)})
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	c.Created(now, until)
 	w.bins.Stored.Created(c)
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	w.bins.Updates.ObserveStored(&c.Device.Device, f.Rows.First())
 	w.requeue(c, now)
 }
@@ -76,7 +76,9 @@ func (w *Writer) tailRead(c *bins.Chain, tail *store.Tail, first int64) {
 	if tail == nil || tail.Erased {
 		return
 	}
+	w.bins.Lock()
 	w.bins.Updates.ObserveTimes(&c.Device.Device, tail.From, tail.To)
+	w.bins.Unlock()
 	w.bins.Journaled.Times.Stored(c,
 		bins.StoredRows{First: first, Through: tail.Through, Times: bins.Span{From: tail.From, To: tail.To}})
 	if first <= tail.Through {

@@ -44,9 +44,9 @@ func (w *Writer) Abandon(over int64, now time.Time) {
 					return
 				}
 			}
-			w.bins.Mu.Lock()
+			w.bins.Lock()
 			c.Abandon(rows, rest)
-			w.bins.Mu.Unlock()
+			w.bins.Unlock()
 		}
 		over -= int64(bins.Size(&c.Flight.Rows))
 		w.RejectFlight(c, why, now)

@@ -193,9 +193,9 @@ func (w *Writer) Publications(jobs []Job, now time.Time) []Job {
 			w.bins.Lose(err)
 			return jobs
 		}
-		w.bins.Mu.Lock()
+		w.bins.Lock()
 		c.Resume()
-		w.bins.Mu.Unlock()
+		w.bins.Unlock()
 		w.Publisher.running++
 		jobs = append(jobs, b)
 		w.bins.File(c)
@@ -205,9 +205,9 @@ func (w *Writer) Publications(jobs []Job, now time.Time) []Job {
 
 // RejectFlight turns the flight of a chain into dead letters.
 func (w *Writer) RejectFlight(c *bins.Chain, why string, now time.Time) {
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	c.RejectFlight(why, now)
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	w.Publisher.unstorable.Push(c)
 	w.bins.File(c)
 }
@@ -236,9 +236,9 @@ func (w *Writer) Published(j *Publish, now time.Time) {
 	default:
 		w.Publisher.running--
 		w.observer.Refused(decode.Unstorable, len(j.DeadLetters))
-		w.bins.Mu.Lock()
+		w.bins.Lock()
 		c.Published(now)
-		w.bins.Mu.Unlock()
+		w.bins.Unlock()
 		w.requeue(c, now)
 	}
 }

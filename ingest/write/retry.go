@@ -24,9 +24,9 @@ const maxFull = 24
 
 // failed stalls a chain after an attempt that failed, and slows down its queue.
 func (w *Writer) failed(c *bins.Chain, r Result, now time.Time) {
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	c.Fail(r.Fault, now)
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	l, s := w.Queue.queueOf(c), c.Stall
 	switch r.Fault {
 	case bins.NoContainer:
@@ -88,9 +88,9 @@ func (w *Writer) enqueue(c *bins.Chain, now time.Time) {
 
 // resumed returns the job that continues a stalled chain, nil when the chain asks to be cut again.
 func (w *Writer) resumed(c *bins.Chain) Job {
-	w.bins.Mu.Lock()
+	w.bins.Lock()
 	c.Resume()
-	w.bins.Mu.Unlock()
+	w.bins.Unlock()
 	if c.Phase == bins.Asked {
 		return nil
 	}

@@ -23,10 +23,7 @@ const minReferences = 40
 var backwardCeilings = map[string]int{
 	"binning":               17,
 	"cmd/binnacle":          19,
-	"ingest":                17,
-	"ingest/admit":          12,
-	"ingest/decode":         13,
-	"ingest/worker":         14,
+	"ingest":                12,
 	"internal/catalog":      25,
 	"internal/control":      16,
 	"internal/cosmos":       18,
@@ -221,9 +218,6 @@ const (
 var largeTypes = map[string][2]int{
 	"binning/chunk.decoder":                  {49, 18},
 	"cmd/binnacle.commands":                  {1, 31},
-	"ingest.metrics":                         {14, 29},
-	"ingest.partition":                       {34, 30},
-	"ingest/bins.Chain":                      {44, 29},
 	"internal/app.process":                   {43, 13},
 	"internal/cosmos.Client":                 {47, 10},
 	"internal/lab/emulator.exchange":         {51, 6},
