@@ -2,6 +2,7 @@ package decode
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"strings"
 
 	"binnacle/internal/telemetry"
@@ -34,22 +35,41 @@ func (d *Decoder) hubHeaders(r *Record) *fault {
 	if r.ContentType == "" {
 		r.ContentType = header(r.Headers, "iothub-content-type")
 	}
-	property := func(name string) string { return header(r.Headers, name) }
-	return d.envelope(property, property)
+	property := func(name string) string {
+		raw := rawHeader(r.Headers, name)
+		if len(raw) < 9 {
+			return amqpText(raw)
+		}
+		// Names come again with each message: they are made once, by their bytes.
+		if text, known := d.headers.known[string(raw)]; known {
+			return text
+		}
+		text := amqpText(raw)
+		d.headers.put(string(raw), text)
+		return text
+	}
+	return d.envelope(property, property, func(name string) (int64, bool) {
+		raw := rawHeader(r.Headers, name)
+		if len(raw) == 9 && raw[0] == 0x83 {
+			return telemetry.EpochMillis(int64(binary.BigEndian.Uint64(raw[1:]))), true
+		}
+		return propertyMillis(amqpText(raw))
+	})
 }
 
 // envelope sets the origin from properties: the system's, which a device can't write, and the device's.
-func (d *Decoder) envelope(property, own func(name string) string) *fault {
+func (d *Decoder) envelope(property, own func(name string) string, at func(name string) (int64, bool)) *fault {
 	if source := property(hubSource); source != "" && !strings.EqualFold(source, "telemetry") {
 		return faultf(ContentType, "the message is no telemetry but %.80q", source)
 	}
 	o := &d.origin
 	o.enveloped = true
 	if device := property(hubDevice); device != "" {
-		if err := d.checkDevice(device); err != nil {
+		known, err := d.devices.get([]byte(device))
+		if err != nil {
 			return faultf(Device, "%v", err)
 		}
-		o.device, o.bound = device, !d.opts.Gateways && d.opts.Set.Device == ""
+		o.device, o.bound = known, !d.opts.Gateways && d.opts.Set.Device == ""
 	}
 	for _, name := range d.opts.Object.Tenant {
 		if tenant := own(name); tenant != "" {
@@ -66,8 +86,8 @@ func (d *Decoder) envelope(property, own func(name string) string) *fault {
 	o.module = property(hubModule)
 	o.timed = true
 	for _, name := range hubTimes {
-		if at, ok := propertyMillis(property(name)); ok {
-			o.now = at
+		if millis, ok := at(name); ok {
+			o.now = millis
 			break
 		}
 	}
@@ -148,7 +168,9 @@ func (d *jsonReader) jsonEnvelope() error {
 		}
 		return system[hubSpelling[name]]
 	}
-	f := d.envelope(property, func(name string) string { return own[name] })
+	f := d.envelope(property, func(name string) string { return own[name] }, func(name string) (int64, bool) {
+		return propertyMillis(property(name))
+	})
 	if f == nil {
 		f = d.jsonBody(body, property("iothub-content-type"))
 	}

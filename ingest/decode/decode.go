@@ -44,8 +44,9 @@ type Decoder struct {
 	tags map[string]bool // names in opts.Tags
 
 	tenants, devices, metrics, labelNames, tagNames interner
-	texts                                           interner // text that is known to be valid UTF-8
-	checked                                         interner // text that must be checked
+	texts                                           interner      // text that is known to be valid UTF-8
+	checked                                         interner      // text that must be checked
+	headers                                         cache[string] // texts of headers by their bytes
 	labelSets                                       sets
 	places                                          []string // metrics of the last reading that metric was asked for
 	units                                           map[unitKey]string
@@ -78,6 +79,7 @@ func New(opts Options) *Decoder {
 		tagNames:   newInterner(nameBytes, checkName("tag")),
 		texts:      newInterner(nameBytes, func(string) error { return nil }),
 		checked:    newInterner(nameBytes, checkText),
+		headers:    newCache[string](deviceBytes, 2),
 		labelSets:  newSets(),
 		units:      map[unitKey]string{},
 		formats:    formats(),

@@ -13,13 +13,16 @@ type Header struct {
 }
 
 // header returns the text of the last header of a name, in any case; empty for a missing one.
-func header(headers []Header, name string) string {
+func header(headers []Header, name string) string { return amqpText(rawHeader(headers, name)) }
+
+// rawHeader returns the bytes of that header.
+func rawHeader(headers []Header, name string) []byte {
 	for i := len(headers) - 1; i >= 0; i-- {
-		if strings.EqualFold(headers[i].Key, name) {
-			return amqpText(headers[i].Value)
+		if k := headers[i].Key; len(k) == len(name) && strings.EqualFold(k, name) {
+			return headers[i].Value
 		}
 	}
-	return ""
+	return nil
 }
 
 // amqpText returns the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP
