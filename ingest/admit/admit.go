@@ -78,7 +78,7 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 		return nil, err
 	}
 	f := &a.feed
-	*f = feed{Record: *rec, Moment: m, readings: result.Readings, index: result.Index}
+	f.Record, f.Moment, f.readings, f.index = *rec, m, result.Readings, result.Index
 	defer a.release()
 	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err
 		return nil, false, err
 	}
 	f := &a.feed
-	*f = feed{Record: *rec, Moment: m, again: true, readings: result.Readings[:0], index: result.Index[:0]}
+	f.Record, f.Moment, f.again, f.readings, f.index = *rec, m, true, result.Readings[:0], result.Index[:0]
 	defer a.release()
 	for i := range result.Readings {
 		if r := &result.Readings[i]; a.Limits.tenants.resumes(r, rec.Offset) {

@@ -23,7 +23,7 @@ const minReferences = 40
 var backwardCeilings = map[string]int{
 	"binning":               17,
 	"cmd/binnacle":          19,
-	"ingest":                12,
+	"ingest":                13,
 	"internal/catalog":      25,
 	"internal/control":      16,
 	"internal/cosmos":       18,
