@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -70,16 +71,14 @@ func (w *columnWriter) packed() (out []byte) {
 // unpack returns the bytes of a part that packed has compressed.
 func unpack(packed []byte, size int) (string, error) {
 	out := make([]byte, 0, min(size, 1<<20))
-	for len(packed) > 0 {
-		has, n := binary.Uvarint(packed)
-		takes, m := binary.Uvarint(packed[max(n, 0):])
-		if n <= 0 || m <= 0 || takes > uint64(len(packed)-n-m) || has > uint64(size-len(out)) || takes > has {
-			return "", fmt.Errorf("%w: a part of columns breaks off", ErrCorrupt)
+	for r := (bytesread.Reader{Rest: packed}); len(r.Rest) > 0; {
+		has := r.Uvarint(uint64(size - len(out)))
+		part := r.Take(int(r.Uvarint(has)))
+		if r.Err != nil {
+			return "", fmt.Errorf("%w: a part of columns: %w", ErrCorrupt, r.Err)
 		}
-		part := packed[n+m:][:takes]
-		packed = packed[n+m:][takes:]
 		before := len(out)
-		if takes == has {
+		if uint64(len(part)) == has {
 			out = append(out, part...)
 			continue
 		}

@@ -73,14 +73,8 @@ type monthBody struct {
 }
 
 func (m Month) document() store.Document {
-	b := monthBody{State: m.State, Since: m.Since.UnixMilli(), By: m.By}
-	if !m.Asked.IsZero() {
-		b.Asked = m.Asked.UnixMilli()
-	}
-	if !m.Dropped.IsZero() {
-		b.Dropped = m.Dropped.UnixMilli()
-	}
-	d := store.NewDocument(KindMonth, m.Container, b)
+	d := store.NewDocument(KindMonth, m.Container, monthBody{State: m.State, Since: m.Since.UnixMilli(), By: m.By,
+		Asked: store.Millis(m.Asked), Dropped: store.Millis(m.Dropped)})
 	d.ETag = m.etag
 	return d
 }
@@ -94,14 +88,9 @@ func monthsOf(docs []store.Document, broken *store.Damage) map[string]Month {
 			out[d.ID] = Month{Container: d.ID, State: monthDamaged, etag: d.ETag}
 			continue
 		}
-		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), By: b.By, etag: d.ETag}
-		if b.Asked != 0 {
-			m.Asked = time.UnixMilli(b.Asked).UTC()
-		}
-		switch {
-		case b.Dropped != 0:
-			m.Dropped = time.UnixMilli(b.Dropped).UTC()
-		case b.State == MonthDropped:
+		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), By: b.By, etag: d.ETag,
+			Asked: store.TimeOf(b.Asked), Dropped: store.TimeOf(b.Dropped)}
+		if m.Dropped.IsZero() && b.State == MonthDropped {
 			m.Dropped = m.Since
 		}
 		out[d.ID] = m

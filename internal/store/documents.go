@@ -53,3 +53,19 @@ type Feed interface {
 	// come more than once, also one that has not changed; none is left out. After an error nothing is known.
 	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
 }
+
+// Millis returns a time as documents have it: in ms since 1970 UTC, 0 for none.
+func Millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// TimeOf returns the time that Millis wrote.
+func TimeOf(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}

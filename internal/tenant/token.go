@@ -191,7 +191,7 @@ func tokenOf(d store.Document) (Token, error) {
 	}
 	t := Token{
 		ID: d.ID, Tenant: b.Tenant, Scopes: b.Scopes, Note: b.Note, etag: d.ETag,
-		Created: stamp(b.Created), Expires: stamp(b.Expires), Revoked: stamp(b.Revoked),
+		Created: store.TimeOf(b.Created), Expires: store.TimeOf(b.Expires), Revoked: store.TimeOf(b.Revoked),
 	}
 	hash, err := hex.DecodeString(b.Hash)
 	if err != nil || len(hash) != len(t.hash) {
@@ -204,24 +204,8 @@ func tokenOf(d store.Document) (Token, error) {
 func (t Token) document() store.Document {
 	d := store.NewDocument(KindToken, t.ID, tokenBody{
 		Tenant: t.Tenant, Scopes: t.Scopes, Note: t.Note, Hash: hex.EncodeToString(t.hash[:]),
-		Created: millis(t.Created), Expires: millis(t.Expires), Revoked: millis(t.Revoked),
+		Created: store.Millis(t.Created), Expires: store.Millis(t.Expires), Revoked: store.Millis(t.Revoked),
 	})
 	d.ETag = t.etag
 	return d
-}
-
-// stamp returns the inverse of millis.
-func stamp(millis int64) time.Time {
-	if millis == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(millis).UTC()
-}
-
-// millis returns a time in ms since 1970, 0 for none.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }
