@@ -186,7 +186,8 @@ func (d *Decoder) record(r Record) {
 // reset forgets what the record gave so far: half of a broken record is never taken.
 func (d *Decoder) reset() {
 	d.fields.sorted = d.fields.sorted[:0]
-	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0], d.out.Units[:0], nil}
+	o := &d.out
+	o.Readings, o.Index, o.Bad, o.Units, o.Unknown = o.Readings[:0], o.Index[:0], o.Bad[:0], o.Units[:0], nil
 }
 
 func (d *Decoder) payload(r Record) {
