@@ -106,16 +106,16 @@ type Explanation struct {
 
 // explainedRead is query.Explained on the wire.
 type explainedRead struct {
-	Devices   []string        `json:"devices,omitempty"`
-	Metrics   []string        `json:"metrics,omitempty"`
-	From      string          `json:"from"`
-	To        string          `json:"to"`
-	How       string          `json:"how"`
-	Estimated estimated       `json:"estimated"`
-	Charged   stats           `json:"charged"`
-	Scans     []explainScan   `json:"scans"`
-	Rollups   []explainRollup `json:"rollups,omitempty"`
-	Shown     []explainDay    `json:"shown,omitempty"`
+	Devices   []string      `json:"devices,omitempty"`
+	Metrics   []string      `json:"metrics,omitempty"`
+	From      string        `json:"from"`
+	To        string        `json:"to"`
+	How       string        `json:"how"`
+	Estimated estimated     `json:"estimated"`
+	Charged   stats         `json:"charged"`
+	Scans     []explainScan `json:"scans"`
+	Rollups   []explainScan `json:"rollups,omitempty"`
+	Shown     []explainDay  `json:"shown,omitempty"`
 }
 
 type estimated struct {
@@ -125,27 +125,17 @@ type estimated struct {
 	Guessed      bool    `json:"guessed"`
 }
 
+// explainScan is a scan of chunks, or of rollup documents.
 type explainScan struct {
 	Operation    string  `json:"operation"` // named as in metrics and in docs/reference/access-patterns.md
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
+	Rollup       string  `json:"rollup,omitempty"`
 	Device       string  `json:"device,omitempty"`
 	Devices      int     `json:"devices,omitempty"`
 	From         string  `json:"from"`
 	To           string  `json:"to"`
 	StoredSince  string  `json:"stored_since,omitempty"`
-	Documents    int     `json:"documents"`
-	RequestUnits float64 `json:"request_units"`
-}
-
-// explainRollup is a scan of rollup documents.
-type explainRollup struct {
-	Operation    string  `json:"operation"`
-	Container    string  `json:"container"`
-	TenantShard  string  `json:"tenant_shard"`
-	Rollup       string  `json:"rollup"`
-	From         string  `json:"from"`
-	To           string  `json:"to"`
 	Documents    int     `json:"documents"`
 	RequestUnits float64 `json:"request_units"`
 }
@@ -192,8 +182,9 @@ func explainedReadOf(r *query.Explained) explainedRead {
 		out.Scans[i] = x
 	}
 	for _, l := range r.RollupScans {
-		out.Rollups = append(out.Rollups, explainRollup{"rollup_scan", l.Container, l.TenantShard, l.Name,
-			instant(l.Range.From), instant(l.Range.To), l.Documents, round(l.RequestUnits)})
+		out.Rollups = append(out.Rollups, explainScan{Operation: "rollup_scan", Container: l.Container,
+			TenantShard: l.TenantShard, Rollup: l.Name, From: instant(l.Range.From), To: instant(l.Range.To),
+			Documents: l.Documents, RequestUnits: round(l.RequestUnits)})
 	}
 	for _, d := range r.Covered {
 		out.Shown = append(out.Shown, explainDay{d.TenantShard, d.Day.String(), instant(d.Range.From), instant(d.Range.To),
