@@ -82,7 +82,7 @@ func (b *box) actIngester() {
 	case n > 1 || b.rnd.IntN(3) > 0:
 		i := b.rnd.IntN(n)
 		x := b.bury(s, i)
-		if b.rnd.IntN(3) == 0 {
+		if b.rnd.IntN(3) == 0 && !b.opts.without[shutdowns] {
 			b.event("box", "stop", x.name, "")
 			x.end() // it writes, commits and leaves
 			return

@@ -25,7 +25,11 @@ func (b *box) settle() {
 	b.event("box", "settle", "", "")
 	for _, s := range b.slots {
 		for len(s.lives) > 0 {
-			b.bury(s, 0).end()
+			if x := b.bury(s, 0); b.opts.without[shutdowns] {
+				b.die(x.actor)
+			} else {
+				x.end()
+			}
 		}
 		b.startIngester(s, true)
 	}
