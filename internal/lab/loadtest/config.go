@@ -37,6 +37,8 @@ type Config struct {
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
 
+	Sensors bool `kong:"-"` // the year of the scenario sensors
+
 	// Placements measures the cost of a flood by the placement of tenants.
 	Placements bool `kong:"-"`
 

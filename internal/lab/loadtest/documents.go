@@ -23,8 +23,10 @@ func (l Layout) container() cosmos.Layout {
 	if l.chunked() {
 		out.Indexed = []string{"/tenantShard", "/device", "/from", "/to"}
 	}
-	if len(out.Key) == 1 && !slices.Contains(out.Indexed, out.Key[0]) {
-		out.Indexed = slices.Concat(out.Key, out.Indexed)
+	for _, path := range out.Key {
+		if !slices.Contains(out.Indexed, path) {
+			out.Indexed = append([]string{path}, out.Indexed...)
+		}
 	}
 	return out
 }
@@ -57,8 +59,10 @@ func (l Layout) document(m message) document {
 	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
 		id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10), due: m.due, readings: 1}
 	d.body = append(make([]byte, 0, len(m.json)+64), `{"id":"`+d.id+`",`...)
-	if path := l.kind().key; len(path) == 1 && path[0] != "/device" {
-		d.body = append(d.body, `"`+path[0][1:]+`":"`+d.key[0]+`",`...)
+	for i, path := range l.kind().key {
+		if path != "/device" && path != "/tenant" {
+			d.body = append(d.body, `"`+path[1:]+`":"`+d.key[i]+`",`...)
+		}
 	}
 	d.body = append(d.body, m.json[1:]...)
 	return d

@@ -32,6 +32,7 @@ type page struct {
 	Outcomes               []pageOutcome
 	Evenings               bool // the balancer decides as the days pass
 	Reads                  *pageReads
+	Sensors                *pageSensors
 }
 
 // pageReads is what questions cost.
@@ -88,6 +89,9 @@ func HTML(w io.Writer, r Report) error {
 	if r.Reads != nil {
 		rows := r.Reads.rows()
 		p.Reads = &pageReads{r.Reads.about(), rows[2:], r.Reads.conclusions()}
+	}
+	if r.Sensors != nil {
+		p.Sensors = r.Sensors.page()
 	}
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(o))

@@ -17,6 +17,9 @@ type keyed struct {
 // keySuffixes is how many values the suffix of KeyHash has, as in the guidance's example key_hash%20.
 const keySuffixes = 20
 
+// minuteFormat is the time in keys, as on the service's page on partition keys for IoT.
+const minuteFormat = "2006-01-02T15:04"
+
 // kind describes a layout.
 func (l Layout) kind() kind {
 	switch l {
@@ -27,6 +30,12 @@ func (l Layout) kind() kind {
 		return kind{"reading, by tenant, device", []string{"/tenant", "/device"}, nil}
 	case Device:
 		return kind{"reading, by device", []string{"/device"}, func(k keyed) []string { return []string{k.device} }}
+	case DeviceTime:
+		return kind{"reading, by device, time", []string{"/device", "/minute"},
+			func(k keyed) []string { return []string{k.device, k.at.Format(minuteFormat)} }}
+	case DeviceMinute:
+		return kind{"reading, by device_minute", []string{"/deviceMinute"},
+			func(k keyed) []string { return []string{k.device + "_" + k.at.Format(minuteFormat)} }}
 	case KeyHash:
 		return kind{"reading, by tenant, hash%20", []string{"/tenantHash"}, func(k keyed) []string {
 			return []string{k.tenant + "_" + strconv.Itoa(sharding.GroupOf(k.device, keySuffixes))}

@@ -14,9 +14,12 @@ const (
 	ByDate   Layout = "date"
 	ByDevice Layout = "tenant-device"
 	Device   Layout = "device"
-	KeyHash  Layout = "key-hash"
-	Hundred  Layout = "hundred"  // 100 readings of a device in a document
-	Binnacle Layout = "binnacle" // chunks under slot-placed keys, four a tenant
+	// DeviceTime has the device, then the minute, in a hierarchical key; DeviceMinute has both in one text.
+	DeviceTime   Layout = "device-time"
+	DeviceMinute Layout = "device-minute"
+	KeyHash      Layout = "key-hash"
+	Hundred      Layout = "hundred"  // 100 readings of a device in a document
+	Binnacle     Layout = "binnacle" // chunks under slot-placed keys, four a tenant
 	// Balanced is Binnacle after the balancer has seen a day of the load.
 	Balanced Layout = "binnacle-balanced"
 )
@@ -31,7 +34,7 @@ type kind struct {
 
 // allLayouts returns the layouts in the order in which they are shown.
 func allLayouts() []Layout {
-	return []Layout{ByDate, ByDevice, Device, KeyHash, Hundred, Binnacle, Balanced}
+	return []Layout{ByDate, ByDevice, Device, DeviceTime, DeviceMinute, KeyHash, Hundred, Binnacle, Balanced}
 }
 
 // layouts returns what a scenario compares.

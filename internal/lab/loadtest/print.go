@@ -37,12 +37,19 @@ func Print(w io.Writer, r Report) error {
 	if len(r.Placements) > 0 {
 		printPlacements(&b, r.Placements)
 	}
-	footnotes(&b, r)
+	if r.Sensors != nil {
+		printSensors(&b, r.Sensors)
+	} else {
+		footnotes(&b, r)
+	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func heading(r Report) string {
+	if r.Sensors != nil {
+		return r.Sensors.heading()
+	}
 	if len(r.Outcomes) == 0 {
 		return fmt.Sprintf("Trucks report to Binnacle, seed %d. All request units (RU) are modelled, by the %s model%s.",
 			r.Seed, r.Model, r.corrected())

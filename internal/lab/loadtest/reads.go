@@ -173,7 +173,7 @@ func (p pass) answer(ctx context.Context, a *account, q question, cost *ReadCost
 		params["@device"] = q.device
 	}
 	sql := "SELECT " + what + " FROM c WHERE " + where
-	if q.latest {
+	if q.latest && p.layout != DeviceTime && p.layout != DeviceMinute { // there all of the hour is read: no key is whole
 		sql = "SELECT TOP 1 " + what + " FROM c WHERE " + where + " ORDER BY c.ts DESC"
 	}
 	keys, pages := p.keysFor(q), 0
@@ -266,8 +266,10 @@ func (h openBins) CatalogUpdates(ctx context.Context, tenant string) (store.Head
 // question; an empty one selects all.
 func (p pass) keysFor(q question) (keys [][]string) {
 	switch {
-	case q.device == "" && p.layout == Device:
+	case q.device == "" && (p.layout == Device || p.layout == DeviceTime), p.layout == DeviceMinute:
 		return [][]string{{}}
+	case p.layout == DeviceTime:
+		return [][]string{{q.device}}
 	case q.device == "" && p.layout == KeyHash:
 		for i := range keySuffixes {
 			keys = append(keys, []string{q.tenant + "_" + strconv.Itoa(i)})

@@ -27,6 +27,7 @@ type Report struct {
 	Flood *FloodReport `json:"flood,omitempty"`
 
 	Placements []PlacementResult `json:"placements,omitempty"`
+	Sensors    *SensorsReport    `json:"sensors,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.
@@ -73,6 +74,8 @@ type Result struct {
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace  `json:"-"`
+	// Serverless says how large a fleet like this a serverless container serves.
+	Serverless Serverless `json:"serverless"`
 	// Keys holds the keys of the largest tenant that the balancer's epoch changes.
 	Keys *Keys `json:"keys_of_the_largest,omitempty"`
 }

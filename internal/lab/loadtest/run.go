@@ -15,7 +15,7 @@ import (
 )
 
 // Run puts the load on every layout, in every scenario, asks the questions of reads, floods Binnacle and compares
-// placements, each where Config wants it. It returns when that is done, or ctx has ended.
+// placements, or simulates the sensors, each where Config wants it. It returns when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
@@ -70,6 +70,12 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 				return err
 			})
 		}
+	}
+	if cfg.Sensors {
+		work.Go(func() (err error) {
+			report.Sensors, err = SimulateSensors(ctx, cfg)
+			return err
+		})
 	}
 	if cfg.Placements {
 		work.Go(func() (err error) {
@@ -130,6 +136,8 @@ func (p pass) fill(ctx context.Context, result *Result) (free totals, err error)
 	if err == nil {
 		*result = newResult(p.layout, free, bound)
 		result.Foreseen, result.Days = round(p.foreseen(free)), p.days(free)
+		each := free.needed * utilisation / result.foreseen() / p.cfg.Interval.Seconds()
+		result.Serverless = newServerless(each, free.trace.busiest())
 		err = p.tryEnough(ctx, result)
 	}
 	return free, err

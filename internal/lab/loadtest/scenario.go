@@ -21,6 +21,7 @@ const (
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
 	Analysts  Scenario = "analysts"        // ten of the same size, and dashboards ask for the last minutes
+	Sensors   Scenario = "sensors"         // a year of the fleet of the service's page on IoT, by simulation
 )
 
 // MainScenarios returns the scenarios that run unless others are asked for.

@@ -178,9 +178,9 @@ func Simulate(ctx context.Context, cfg Config, of Simulation, s Scenario) (Simul
 	if err := cfg.ValidateSimulation(of, s); err != nil {
 		return SimulationReport{}, err
 	}
-	samples, err := sampleDay(ctx, cfg)
+	samples, err := sampleDay(ctx, cfg, s)
 	if err != nil {
-		return SimulationReport{}, fmt.Errorf("sample devices: %w", err)
+		return SimulationReport{}, err
 	}
 	m := &simulation{cfg: cfg, of: of, samples: samples}
 	return m.simulate(ctx, s)
@@ -198,13 +198,25 @@ func (m *simulation) simulate(ctx context.Context, s Scenario) (SimulationReport
 	return m.run(ctx, s, bar)
 }
 
+// sampled returns how many devices of a scenario are sampled, and how many metrics each has.
+func (s Scenario) sampled() (devices, each int) {
+	if s == Sensors {
+		return sensorSamples, sensorMetrics
+	}
+	return simSamples, metrics
+}
+
 // sampleDay takes the readings of some devices through ingest, without budgets, and returns the chunks of a day.
-func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
-	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = simSamples, minPartitions, 2*day, nil
-	p := pass{cfg: cfg, scenario: Uniform, layout: Binnacle}
+func sampleDay(ctx context.Context, cfg Config, s Scenario) ([]simSample, error) {
+	n, metrics := s.sampled()
+	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = n, minPartitions, 2*day, nil
+	if s != Sensors {
+		s = Uniform
+	}
+	p := pass{cfg: cfg, scenario: s, layout: Binnacle}
 	t, err := p.run(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sample devices: %w", err)
 	}
 	of := cfg.firstDay() + 1
 	byDevice := map[string]*simSample{}
@@ -227,7 +239,7 @@ func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
 		s.rus, s.bytes, s.values = s.rus+w.rus, s.bytes+float64(len(w.doc)), s.values+float64(w.readings*metrics)
 	}
 	out := make([]simSample, 0, len(byDevice))
-	for i := range simSamples {
+	for i := range n {
 		if s := byDevice[truckID(i)]; s != nil {
 			out = append(out, *s)
 		}
@@ -416,44 +428,62 @@ func (m *simulation) run(ctx context.Context, s Scenario, bar progress.Bar) (Sim
 	}
 	queue := make([]float64, m.cfg.Partitions)
 	var stored simLoad
-	var epochs int
+	// last is the day that was written last. The days after it have its load again until a key changes.
+	var last struct {
+		simLoad
+		day SimulatedDay
+	}
+	var epochs, quiet int // quiet counts days without epochs
 	var forecast float64
 	var err error
 	for n := range m.of.Days + 1 {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		of := m.cfg.firstDay() + telemetry.Day(n)
-		var all sync.WaitGroup
-		for w, l := range loads {
-			l.bytes = append(l.bytes, make([]float64, len(m.keys)-len(l.bytes))...)
-			all.Go(func() { m.write(l, w*m.cfg.Devices/len(loads), (w+1)*m.cfg.Devices/len(loads)) })
+		if repeats := quiet > 2 && slices.Max(queue) == 0; !repeats {
+			sum := m.written(loads)
+			if n == 0 {
+				out.Bought = buy(max(out.Mean/utilisation, ru.Floor(m.gigabytes(sum.all)*float64(m.of.Days), 0, false)))
+			}
+			last.day = m.firstDay(sum, out.Bought, queue)
+			last.chunks, last.values, last.all = sum.chunks, sum.values, sum.all
+			last.bytes = append(last.bytes[:0], sum.bytes...)
+			sum.next(m.cfg.Partitions)
 		}
-		all.Wait()
-		sum := loads[0]
-		for _, l := range loads[1:] {
-			sum.take(l)
-		}
-		if n == 0 {
-			out.Bought = buy(max(out.Mean/utilisation, ru.Floor(m.gigabytes(sum.all)*float64(m.of.Days), 0, false)))
-		}
-		d := m.firstDay(sum, out.Bought, queue)
+		d := last.day
 		d.Day, d.Epochs, d.Forecast = n, epochs, forecast
-		if epochs, forecast, err = m.evening(of); err != nil {
+		if epochs, forecast, err = m.evening(m.cfg.firstDay() + telemetry.Day(n)); err != nil {
 			return out, err
+		}
+		if quiet++; epochs > 0 {
+			quiet = 0
 		}
 		if n > 0 {
 			out.Days = append(out.Days, d)
-			stored.chunks, stored.values, stored.all = stored.chunks+sum.chunks, stored.values+sum.values, stored.all+sum.all
-			for k, bytes := range sum.bytes {
+			stored.chunks, stored.values, stored.all = stored.chunks+last.chunks, stored.values+last.values, stored.all+last.all
+			for k, bytes := range last.bytes {
 				m.keys[k].bytes += bytes
 			}
 		}
-		sum.next(m.cfg.Partitions)
 		bar.Add(1)
 	}
 	m.finish(&out, &stored)
 	return out, nil
+}
+
+// written adds up the chunks of a day of all devices.
+func (m *simulation) written(loads []*simLoad) *simLoad {
+	var all sync.WaitGroup
+	for w, l := range loads {
+		l.bytes = append(l.bytes, make([]float64, len(m.keys)-len(l.bytes))...)
+		all.Go(func() { m.write(l, w*m.cfg.Devices/len(loads), (w+1)*m.cfg.Devices/len(loads)) })
+	}
+	all.Wait()
+	sum := loads[0]
+	for _, l := range loads[1:] {
+		sum.take(l)
+	}
+	return sum
 }
 
 // take adds another load, and clears it.

@@ -30,7 +30,7 @@ const (
 // layout is a row of the page's table.
 type layout struct {
 	name   string
-	key    func(tenant, device string, r *rand.Rand) []string
+	key    func(r reading, random *rand.Rand) []string
 	device func(tenant, device string) [][]string // keys that may hold a device
 	tenant func(tenant string) [][]string         // first levels that may hold a tenant; nil: any
 }
@@ -56,7 +56,7 @@ func hashOf(device string) uint64 {
 
 // fixed is a layout under which a device has one key.
 func fixed(name string, key func(tenant, device string) []string, tenant func(string) [][]string) layout {
-	return layout{name, func(t, d string, _ *rand.Rand) []string { return key(t, d) },
+	return layout{name, func(r reading, _ *rand.Rand) []string { return key(r.tenant, r.device) },
 		func(t, d string) [][]string { return [][]string{key(t, d)} }, tenant}
 }
 
@@ -65,7 +65,9 @@ func pageLayouts() []layout {
 		func(t string) [][]string { return [][]string{{t}} })}
 	for _, n := range []int{10, 20, 100} {
 		out = append(out, layout{fmt.Sprintf("random suffix of %d: `/tenant~r`, `/device`", n),
-			func(t, d string, r *rand.Rand) []string { return []string{fmt.Sprint(t, "~", r.IntN(n)), d} },
+			func(r reading, random *rand.Rand) []string {
+				return []string{fmt.Sprint(r.tenant, "~", random.IntN(n)), r.device}
+			},
 			func(t, d string) (keys [][]string) {
 				for _, k := range suffixed(t, n) {
 					keys = append(keys, []string{k[0], d})
@@ -79,6 +81,13 @@ func pageLayouts() []layout {
 		fixed("hash of the device: `/hash`", func(_, d string) []string {
 			return []string{fmt.Sprintf("%x", hashOf(d)%1000)}
 		}, nil))
+	minute := func(r reading) string { return r.at.Format("2006-01-02T15:04") }
+	out = append(out, layout{"device, then minute: `/device`, `/timestamp`", func(r reading, _ *rand.Rand) []string {
+		return []string{r.device, minute(r)}
+	}, func(_, d string) [][]string { return [][]string{{d}} }, nil},
+		layout{"device and minute: `/deviceMinute`", func(r reading, _ *rand.Rand) []string {
+			return []string{r.device + "_" + minute(r)}
+		}, func(_, _ string) [][]string { return nil }, nil})
 	for _, n := range []int{sharding.DefaultSlots, pagePartitions} {
 		name := fmt.Sprintf("Binnacle, %d slots", n)
 		if n == pagePartitions {
@@ -102,12 +111,15 @@ func TestPartitioningPage(t *testing.T) {
 	for i, l := range layouts {
 		ratio, shares, device, tenant := measure(t, l)
 		ratios[l.name] = ratio
-		keys := "all"
+		keys, own := "all", "all"
 		if l.tenant != nil {
 			keys = fmt.Sprint(len(l.tenant("whale")))
 		}
-		fmt.Fprintf(&rows, "| %s | %.2f | %d | %.1f | %s | %.0f |\n",
-			l.name, ratio, len(l.device("whale", "truck-0007")), device, keys, tenant)
+		if of := l.device("whale", "truck-0007"); of != nil {
+			own = fmt.Sprint(len(of))
+		}
+		fmt.Fprintf(&rows, "| %s | %.2f | %s | %.1f | %s | %.0f |\n",
+			l.name, ratio, own, device, keys, tenant)
 		y := 20 + i*34
 		fmt.Fprintf(&bars, `<text x="8" y="%d">%s</text>`+"\n", y+16, strings.ReplaceAll(l.name, "`", ""))
 		for p, share := range shares {
@@ -160,14 +172,14 @@ func measure(t *testing.T, l layout) (ratio float64, shares []float64, device, t
 	w := newWorld(t, pagePartitions)
 	defer w.close()
 	r := rand.New(rand.NewPCG(5, 5))
-	w.container("other", len(l.key("whale", "truck-0000", r)))
+	w.container("other", len(l.key(reading{began, "whale", "truck-0000", 0}, r)))
 	var all []reading
 	for n := range pageDocuments * pageDevices {
 		d := n % pageDevices
 		owner, device := pageDevice(d)
 		all = append(all, reading{began.Add(time.Duration(n) * 20 * time.Second), owner, device, 400})
 	}
-	w.write("other", all, func(t, d string, _ time.Time) []string { return l.key(t, d, r) })
+	w.write("other", all, func(t, d string, at time.Time) []string { return l.key(reading{at, t, d, 0}, r) })
 	parts, err := w.server.Partitions(store.Database, "other")
 	require.NoError(t, err)
 	ratio, rus := w.hottest("other")
