@@ -58,9 +58,8 @@ func Print(w io.Writer, r Report) error {
 	if r.Recommended != "" {
 		star = "* recommended: the fewest RU/s that serve writes and reads, without a key that is full within a year.\n"
 	}
-	_, err := fmt.Fprintf(w, "\n%sRequest units and prices are modelled; hottest/mean is of the RU of writes, by day.\n",
-		star)
-	return err
+	fmt.Fprintf(w, "\n%sRequest units and prices are modelled; hottest/mean is of the RU of writes, by day.\n", star)
+	return printRemedies(w, r.Remedies)
 }
 
 func inDays(d float64) string {

@@ -33,6 +33,8 @@ type Report struct {
 	Others      []Layout     `json:"alternatives"`
 	Recommended string       `json:"recommended"`
 	Findings    []string     `json:"findings"`
+	// Remedies lists what can be done about the key, where another one is recommended.
+	Remedies []Remedy `json:"remedies,omitempty"`
 }
 
 // Partition is a physical partition.
@@ -124,7 +126,7 @@ func (s *sampler) report(f fleet) Report {
 	if r.Recommended != "" && r.Now.fits() && (best.Name == "" || r.Now.NeedRUs <= 1.05*best.NeedRUs) {
 		r.Recommended = r.Now.Name
 	}
-	r.Findings = r.findings(s)
+	r.Findings, r.Remedies = r.findings(s), r.remedies(j)
 	return r
 }
 
@@ -175,8 +177,8 @@ func (r Report) findings(s *sampler) (out []string) {
 		add("No alternative is more than 5 %% cheaper than the key that it has.")
 	} else if r.Recommended != "" {
 		best := r.layout(r.Recommended)
-		add("%s would need %.1f RU/s instead of %.1f (hottest/mean %.2f); keys can't be changed, so it takes a new "+
-			"container.", strings.ToUpper(best.Name[:1])+best.Name[1:], best.NeedRUs, r.Now.NeedRUs, best.HottestOverMean)
+		add("%s would need %.1f RU/s instead of %.1f (hottest/mean %.2f). What can be done stands at the "+
+			"end.", strings.ToUpper(best.Name[:1])+best.Name[1:], best.NeedRUs, r.Now.NeedRUs, best.HottestOverMean)
 	}
 	return out
 }

@@ -216,6 +216,7 @@ func examine(t *testing.T, seed uint64) {
 		days = append(days, c.day(day, r))
 		day = day.AddDate(0, 0, 1)
 	}
+	requireRemedies(t, found)
 	// The container itself.
 	ratio, share, total := 0.0, 0.0, 0.0
 	for i, d := range days {
@@ -243,6 +244,26 @@ func examine(t *testing.T, seed uint64) {
 	}
 	// The alternatives.
 	alternatives(t, measured{c, days, found, total / measuredDays / 86400, kind.name})
+}
+
+// requireRemedies requires that what can be done stands where another key is recommended, and only there: a copy reads
+// and writes all that is stored, an index leaves the hot key as it is, and Binnacle needs least.
+func requireRemedies(t *testing.T, r xray.Report) {
+	t.Helper()
+	if r.Recommended == "" || r.Recommended == r.Now.Name {
+		require.Empty(t, r.Remedies)
+		return
+	}
+	require.Len(t, r.Remedies, 4)
+	change, index, own := r.Remedies[0], r.Remedies[2], r.Remedies[3]
+	require.Greater(t, change.OnceRUs, r.WriteRUs*r.To.Sub(r.From).Seconds())
+	require.Less(t, change.NeedRUs, r.Now.NeedRUs)
+	require.Greater(t, index.NeedRUs, r.Now.NeedRUs)
+	require.Contains(t, index.Cures, "the hot key of writes stays")
+	require.Less(t, own.NeedRUs, change.NeedRUs)
+	var out bytes.Buffer
+	require.NoError(t, xray.Print(&out, r))
+	require.Contains(t, out.String(), "WHAT CAN BE DONE")
 }
 
 type measured struct {
