@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance box years partitioning access-patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box years partitioning access-patterns patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -108,6 +108,9 @@ partitioning: ## Table and picture of docs/reference/partitioning.md, measured a
 
 access-patterns: ## Tables of docs/reference/access-patterns.md, measured anew
 	go test -count=1 -run '^TestAccessPatterns$$' ./internal/app -patterns.update
+
+patterns: ## Tables of docs/reference/patterns.md, measured anew
+	go test -count=1 -run '^TestPatterns$$' ./internal/lab/blogexample -patterns.update
 
 scale: ## Figures of docs/reference/cost.md: ten million devices for a month, simulated
 	go run ./cmd/binnacle loadtest --simulate --scenario zipf --devices 10000000 --simulate-tenants 10000 --partitions 100 --interval 1m --hold 12h

@@ -272,7 +272,7 @@ Examples:
   binnacle plan --from-account --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys --max-rus 500`,
 	"loadtest": `The same readings go through several layouts, each on an embedded Cosmos DB with several physical partitions: documents per
 reading, documents of 100 readings, and Binnacle, before and after its balancer has seen the load. It uses nothing outside
-of the process unless --target or --target-kafka is given. Request units are modelled, and --ru-factors corrects
+of the process unless --target is given. Request units are modelled, and --ru-factors corrects
 them by what an account charges. Those of --target are what the account has charged.
 
 Examples:

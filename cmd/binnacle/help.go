@@ -27,7 +27,7 @@ var firstFlags = map[string][]string{
 		"backfill"},
 	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},
 	"loadtest": {"scenario", "devices", "partitions", "interval", "minutes", "hold", "html", "check", "json",
-		"simulate", "target", "target-kafka", "cosmos", "key-file", "yes"},
+		"simulate", "target", "cosmos", "key-file", "yes"},
 	"plan":  {"out", "set", "json", "from-topic", "kafka", "from-account", "cosmos", "key-file", "save", "max-rus"},
 	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/kafka"
 	"binnacle/internal/lab/loadtest"
 	"binnacle/internal/ops"
 )
@@ -24,12 +23,10 @@ type loadtestCommand struct {
 	Simulate   bool                `help:"Simulate up to 50,000,000 devices, chunk by chunk."`
 	Simulation loadtest.Simulation `kong:"embed,group='Simulation'"`
 
-	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first and confirmed." group:"Real servers"`
-	OnKafka  bool              `name:"target-kafka" help:"Publish the readings to a topic of the cluster of --kafka, which is made and deleted again, and read them; alone or with --target." group:"Real servers"`
-	Yes      bool              `help:"Use the servers without asking." group:"Real servers"`
-	Target   loadtest.Target   `kong:"embed,group='Real servers'"`
-	Account  ops.AccountConfig `kong:"embed,group='Real servers'"`
-	Kafka    kafka.Config      `kong:"embed,group='Real servers'"`
+	OnTarget bool              `name:"target" help:"Put layouts on the Cosmos DB account of --cosmos instead, each in a container that is made and deleted again. Its price is shown first and confirmed." group:"Real account"`
+	Yes      bool              `help:"Use the account without asking." group:"Real account"`
+	Target   loadtest.Target   `kong:"embed,group='Real account'"`
+	Account  ops.AccountConfig `kong:"embed,group='Real account'"`
 }
 
 func (c *loadtestCommand) Run(e *env) error {
@@ -38,7 +35,7 @@ func (c *loadtestCommand) Run(e *env) error {
 	if c.Simulate {
 		return c.simulate(e, cfg)
 	}
-	if c.OnTarget || c.OnKafka {
+	if c.OnTarget {
 		return c.target(e, cfg)
 	}
 	switch c.Scenario {
@@ -88,8 +85,8 @@ func (c *loadtestCommand) Run(e *env) error {
 
 // simulate simulates a large fleet.
 func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
-	if c.HTML != "" || c.Check || c.OnTarget || c.OnKafka {
-		return errors.New("--html, --check, --target and --target-kafka are not for --simulate")
+	if c.HTML != "" || c.Check || c.OnTarget {
+		return errors.New("--html, --check and --target are not for --simulate")
 	}
 	if c.Scenario == "main" {
 		c.Scenario = string(loadtest.Zipf)
@@ -104,36 +101,27 @@ func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 	return loadtest.PrintSimulation(e.stdout, report)
 }
 
-// target measures layouts on real servers, after what they cost was confirmed.
+// target measures layouts on an account, after what they cost was confirmed.
 func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 	cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 	if c.Scenario == "main" {
 		cfg.Scenarios[0] = loadtest.Whale
 	}
 	if c.HTML != "" || c.Check {
-		return errors.New("--html and --check are not for --target and --target-kafka")
+		return errors.New("--html and --check are not for --target")
 	}
 	if err := cfg.ValidateTarget(c.Target); err != nil {
 		return err
 	}
-	if err := c.confirm(e, cfg); err != nil {
+	if err := c.confirm(e); err != nil {
 		return err
 	}
-	var on loadtest.Servers
-	var err error
-	if c.OnKafka {
-		if on.Kafka, err = kafka.New(c.Kafka); err != nil {
-			return err
-		}
-		defer on.Kafka.Close()
+	client, err := c.Account.Connect(e.log)
+	if err != nil {
+		return err
 	}
-	if c.OnTarget {
-		if on.Cosmos, err = c.Account.Connect(e.log); err != nil {
-			return err
-		}
-		defer on.Cosmos.Close()
-	}
-	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, on)
+	defer client.Close()
+	report, err := loadtest.RunTarget(e.ctx, cfg, c.Target, client)
 	if err != nil {
 		return err
 	}
@@ -143,23 +131,16 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 	return loadtest.PrintTarget(e.stdout, report)
 }
 
-// confirm shows what a run makes on real servers and what that costs, and asks whether it may go on.
-func (c *loadtestCommand) confirm(e *env, cfg loadtest.Config) error {
-	if c.OnKafka {
-		fmt.Fprintf(e.stderr, "On Kafka at %s the load test makes the topic %s…, publishes up to %d readings of some 0.3 KB "+
-			"to it for at most %s, reads them, and deletes it. What that costs is not known here.\n",
-			strings.Join(c.Kafka.Brokers, ","), loadtest.TargetPrefix, cfg.WindowReadings(), c.Target.Time)
-	}
-	if c.OnTarget {
-		fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
-			"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
-			c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
-	}
+// confirm shows what a run makes on an account and what that costs, and asks whether it may go on.
+func (c *loadtestCommand) confirm(e *env) error {
+	fmt.Fprintf(e.stderr, "On %s the load test makes %d containers named %s…, one after another, each of %d RU/s and "+
+		"billed for an hour at least: $%.2f (list price). It writes for at most %s to each, and deletes it.\n",
+		c.Account.Cosmos, len(c.Target.Layouts), loadtest.TargetPrefix, c.Target.RUs, c.Target.Dollars(), c.Target.Time)
 	switch {
 	case c.Yes:
 		return nil
 	case !isTerminal(os.Stdin):
-		return errors.New("real servers are not used without --yes where nobody can be asked")
+		return errors.New("a real account is not used without --yes where nobody can be asked")
 	}
 	return e.confirm("Go on?")
 }

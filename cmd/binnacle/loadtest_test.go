@@ -6,12 +6,9 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
-	"binnacle/internal/kafka"
-	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/lab/loadtest"
 	"binnacle/internal/store"
-	"binnacle/internal/stream/topics"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,24 +62,6 @@ func TestLoadTestTarget(t *testing.T) {
 	after, err := client.Containers().List(t.Context())
 	require.NoError(t, err)
 	require.ElementsMatch(t, before, after)
-
-	embedded, err := broker.Open(broker.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 1,
-		Topics: []string{"telemetry"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
-	code, stdout, stderr = inProcess(t, append(args, "--yes", "--target-layout=binnacle", "--target-kafka",
-		"--kafka="+embedded.Addr())...)
-	require.Zero(t, code, stderr)
-	require.Regexp(t, `Kafka: [\d,]+ readings`, stdout)
-	require.Contains(t, stdout, "chunk: Binnacle")
-	cluster, err := kafka.New(kafka.Config{Brokers: []string{embedded.Addr()}})
-	require.NoError(t, err)
-	defer cluster.Close()
-	set, err := topics.Parse([]string{"/.*/"}, "")
-	require.NoError(t, err)
-	found, err := cluster.Sources(set).Layout(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{"telemetry"}, found.Names())
 
 	refused(t, []string{"loadtest", "--target", "--check"}, "not for --target")
 	refused(t, []string{"loadtest", "--target", "--target-rus=450"}, "400 to 100000 in steps of 100")

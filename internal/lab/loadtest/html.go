@@ -91,7 +91,7 @@ func HTML(w io.Writer, r Report) error {
 		p.Reads = &pageReads{r.Reads.about(), rows[2:], r.Reads.conclusions()}
 	}
 	if r.Sensors != nil {
-		p.Sensors = r.Sensors.page()
+		p.Sensors = &pageSensors{r.Sensors.rows(), r.Sensors.conclusions(), template.HTML(r.Sensors.picture())}
 	}
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(o))

@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -76,7 +75,6 @@ type SensorKey struct {
 	LastMonth  Ends       `json:"dollars_of_the_last_month"`
 	Year       Ends       `json:"dollars_of_the_year"`
 	Serverless Serverless `json:"serverless"`
-	Hottests   []float64  `json:"-"` // by month, of documents of 1 KB
 }
 
 // Ends is a figure at its low and its high end.
@@ -118,7 +116,6 @@ func SimulateSensors(ctx context.Context, cfg Config) (*SensorsReport, error) {
 		r.FullInDays = both(low, high, func(y *sensorYear) float64 { return y.fullIn })
 		r.LastMonth = both(low, high, func(y *sensorYear) float64 { return last(y.dollars) })
 		r.Year = both(low, high, func(y *sensorYear) float64 { return sumOf(y.dollars) })
-		r.Hottests = high.hottest
 		r.Serverless = newServerless(each[i].Likely, 1)
 		out.Keys = append(out.Keys, r)
 		if ctx.Err() != nil {
@@ -167,18 +164,14 @@ func sensorKeys(n int) []sensorKey {
 		}
 		return out
 	}
-	same := func(text string) []float64 {
-		return slices.Repeat([]float64{place(text)}, n)
-	}
+	same := func(text string) []float64 { return slices.Repeat([]float64{place(text)}, n) }
 	all := float64(n)
 	return []sensorKey{
 		{"device", []string{"/deviceId"}, all, true, devices, func(time.Time) []float64 { return once(0) }, sensorDays, 1},
-		{"day", []string{"/day"}, 1, false, hashed, func(at time.Time) []float64 {
-			return same(at.Format(time.DateOnly))
-		}, 1, all},
-		{"minute", []string{"/timestamp"}, 1, false, hashed, func(at time.Time) []float64 {
-			return same(at.Format(minuteFormat))
-		}, 1.0 / (24 * 60), all},
+		{"day", []string{"/day"}, 1, false, hashed,
+			func(at time.Time) []float64 { return same(at.Format(time.DateOnly)) }, 1, all},
+		{"minute", []string{"/timestamp"}, 1, false, hashed,
+			func(at time.Time) []float64 { return same(at.Format(minuteFormat)) }, 1.0 / (24 * 60), all},
 		{"device and minute in one text", []string{"/deviceMinute"}, 1, false, hashed, func(at time.Time) []float64 {
 			out, text := make([]float64, n), at.Format(minuteFormat)
 			for i := range out {
@@ -343,9 +336,6 @@ func sensorChunks(ctx context.Context, cfg Config) (key SensorKey, perValue floa
 	if err != nil {
 		return key, 0, err
 	}
-	if len(sim.Days) == 0 {
-		return key, 0, errors.New("no day was simulated")
-	}
 	each := cfg.Model.Interval(func(model ru.Model) (rus float64) {
 		chunks := 0
 		for _, s := range samples {
@@ -361,10 +351,6 @@ func sensorChunks(ctx context.Context, cfg Config) (key SensorKey, perValue floa
 	r := SensorKey{Layout: "Binnacle: chunks", Key: []string{"/tenantShard", "/device"}, Each: each,
 		RUs: each.Times(perSecond), Hottest: Ends{end.Hottest, end.Hottest}, HottestAt: Ends{first.Hottest, first.Hottest},
 		Accepted: Ends{1, 1}, Partitions: Ends{float64(cfg.Partitions), float64(cfg.Partitions)}}
-	for _, d := range sim.Days {
-		r.Hottests = append(r.Hottests, d.Hottest)
-	}
-	r.Hottests = r.Hottests[:12]
 	// The index takes from nothing to a fifth of the documents, and a tenth is taken.
 	month := sim.GB / sensorDays * monthDays
 	low, high := month/(1+indexShare), month/(1+indexShare)*(1+2*indexShare)

@@ -120,11 +120,6 @@ type pageSensors struct {
 	Picture template.HTML
 }
 
-// page returns what the page shows of the year.
-func (r *SensorsReport) page() *pageSensors {
-	return &pageSensors{r.rows(), r.conclusions(), template.HTML(r.picture())}
-}
-
 // picture draws the dollars of the year of each key on a logarithmic scale, from the low to the high end.
 func (r *SensorsReport) picture() string {
 	const row, left, width = 34, 300, 620

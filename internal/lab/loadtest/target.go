@@ -11,7 +11,6 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/text/progress"
 
@@ -26,7 +25,7 @@ type Target struct {
 	Layouts []Layout      `name:"target-layout" help:"Layouts to compare, by their names in --json." default:"tenant-device,hundred,binnacle" placeholder:"LAYOUT"`
 }
 
-// TargetPrefix begins the names of the containers and topics that a run makes on real servers.
+// TargetPrefix begins the names of the containers that a run makes on a real account.
 const TargetPrefix = "loadtest-"
 
 // leastBurst is the RU that may be offered at once: more than one document takes.
@@ -35,7 +34,7 @@ const leastBurst = 50
 // mostInFlight bounds the writes that wait for an answer, or for their next attempt.
 const mostInFlight = 128
 
-// TargetReport is what real servers have done with the readings. Dollars are the list price of the containers.
+// TargetReport is what an account has done with the readings. Dollars are the list price of the containers.
 type TargetReport struct {
 	Scenario Scenario       `json:"scenario"`
 	Devices  int            `json:"devices"`
@@ -44,7 +43,6 @@ type TargetReport struct {
 	Dollars  float64        `json:"dollars"`
 	Seconds  float64        `json:"wall_seconds"`
 	Layouts  []TargetResult `json:"layouts,omitempty"`
-	Kafka    *KafkaResult   `json:"kafka,omitempty"`
 }
 
 // targetLayouts returns the layouts that can be put on a real account: the balancer's needs a load that was measured.
@@ -52,7 +50,7 @@ func targetLayouts() []Layout {
 	return slices.DeleteFunc(allLayouts(), func(l Layout) bool { return l == Balanced })
 }
 
-// ValidateTarget reports every fault of a run on real servers at once.
+// ValidateTarget reports every fault of a run on an account at once.
 func (c Config) ValidateTarget(t Target) error {
 	faults := []error{c.Validate()}
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -82,19 +80,7 @@ func (t Target) Dollars() float64 {
 	return float64(len(t.Layouts)) * hours * ru.Price(ru.Priced{RUs: float64(t.RUs)}).Most / ru.HoursPerMonth
 }
 
-// WindowReadings returns how many readings a run publishes to Kafka at most.
-func (c Config) WindowReadings() int {
-	c = c.withDefaults()
-	return newLoad(c, c.Scenarios[0]).between(c.starts(), c.starts().Add(c.Window))
-}
-
-// Servers are the servers of a run; a nil one is left out.
-type Servers struct {
-	Cosmos *cosmos.Client
-	Kafka  *kafka.Client
-}
-
-// targetRun is a run on real servers. Its name begins the names of what it makes.
+// targetRun is a run on an account. Its name begins the names of what it makes.
 type targetRun struct {
 	Target
 	cfg    Config
@@ -102,26 +88,18 @@ type targetRun struct {
 	name   string
 }
 
-// RunTarget publishes the readings to a topic that it makes and deletes, and puts the layouts on an account, one after
-// another, each in a container that it makes and deletes.
-func RunTarget(ctx context.Context, cfg Config, t Target, on Servers) (report TargetReport, err error) {
+// RunTarget puts the layouts on an account, one after another, each in a container that it makes and deletes.
+func RunTarget(ctx context.Context, cfg Config, t Target, client *cosmos.Client) (report TargetReport, err error) {
 	if err := cfg.ValidateTarget(t); err != nil {
 		return report, err
 	}
 	cfg = cfg.withDefaults()
-	report = TargetReport{Scenario: cfg.Scenarios[0], Devices: cfg.Devices, RUs: t.RUs, Model: cfg.Model.String()}
-	r := targetRun{Target: t, cfg: cfg, client: on.Cosmos, name: TargetPrefix + strings.ToLower(rand.Text()) + "-"}
+	report = TargetReport{Scenario: cfg.Scenarios[0], Devices: cfg.Devices, RUs: t.RUs, Model: cfg.Model.String(),
+		Dollars: t.Dollars()}
+	r := targetRun{Target: t, cfg: cfg, client: client, name: TargetPrefix + strings.ToLower(rand.Text()) + "-"}
 	began := time.Now()
-	if on.Kafka != nil {
-		if report.Kafka, err = r.publish(ctx, on.Kafka); err != nil {
-			return report, err
-		}
-	}
-	if on.Cosmos != nil {
-		report.Dollars = t.Dollars()
-		if report.Layouts, err = r.layouts(ctx); err != nil {
-			return report, err
-		}
+	if report.Layouts, err = r.layouts(ctx); err != nil {
+		return report, err
 	}
 	report.Seconds = round(time.Since(began).Seconds())
 	return report, nil

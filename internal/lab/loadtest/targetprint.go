@@ -9,17 +9,11 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// PrintTarget writes what was measured of servers as text.
+// PrintTarget writes what was measured of an account as text.
 func PrintTarget(w io.Writer, r TargetReport) error {
 	var b bytes.Buffer
-	report.Paragraph(&b, "", fmt.Sprintf("%s: %s. %d trucks. Measured on the servers in %s.", r.Scenario,
+	report.Paragraph(&b, "", fmt.Sprintf("%s: %s. %d trucks. Measured on the account in %s.", r.Scenario,
 		r.Scenario.about(), r.Devices, wall(r.Seconds)))
-	if k := r.Kafka; k != nil {
-		report.Paragraph(&b, "\n", fmt.Sprintf("Kafka: %s readings, %.1f MB before compression, to %d partitions: %s a "+
-			"second were acknowledged, a batch of up to %d within %s ms (50 %%) and %s ms (99 %%); %s a second were read.",
-			number(float64(k.Readings)), float64(k.Bytes)/1e6, k.Partitions, number(k.Published), kafkaBatch,
-			millis(k.Latency.P50), millis(k.Latency.P99), number(k.Read)))
-	}
 	if len(r.Layouts) > 0 {
 		r.layouts(&b)
 	}

@@ -122,47 +122,29 @@ func (p *Plan) Print(w io.Writer) error {
 		}
 		rows = append(rows, []string{x.Way, cents(x.P50), "+" + cents(x.More), x.Pays, x.With})
 	}
-	if err := p.section(w, rows); err != nil {
-		return err
-	}
-	rows = [][]string{{"CONTAINERS, " + strings.ToUpper(string(p.option.way)), "$ A MONTH"}}
+	spans := [][]string{{"CONTAINERS, " + strings.ToUpper(string(p.option.way)), "$ A MONTH"}}
 	for _, x := range p.Spans {
-		rows = append(rows, []string{x.Name, cents(x.P50)})
+		spans = append(spans, []string{x.Name, cents(x.P50)})
 	}
-	if err := p.section(w, rows); err != nil {
-		return err
-	}
-	rows = [][]string{{"RETENTION, DAYS", "GB KEPT", "$ A MONTH", "STORAGE, $", "LEAST RU/S FOR IT", "CHEAPEST"}}
+	kept := [][]string{{"RETENTION, DAYS", "GB KEPT", "$ A MONTH", "STORAGE, $", "LEAST RU/S FOR IT", "CHEAPEST"}}
 	for _, x := range p.Keeping {
-		rows = append(rows, []string{figure(x.Days), figure(x.GB), cents(x.Dollars), cents(x.Storage), figure(x.Forced),
+		kept = append(kept, []string{figure(x.Days), figure(x.GB), cents(x.Dollars), cents(x.Storage), figure(x.Forced),
 			x.Way + ", " + x.With})
 	}
-	if err := p.section(w, rows); err != nil {
-		return err
-	}
-	if err := p.section(w, p.Storage.rows()); err != nil {
-		return err
-	}
-	if len(p.Isolation) > 0 {
-		if err := p.section(w, p.isolationRows()); err != nil {
+	for _, table := range [][][]string{rows, spans, kept, p.Storage.rows(), p.isolationRows(),
+		p.figureRows("FIRST MONTH", p.Figures),
+		p.figureRows(fmt.Sprintf("BILL OF MONTH %d", p.Workload.Months), p.Bill, p.Others)} {
+		if len(table) == 1 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := report.List(w, table); err != nil {
 			return err
 		}
-	}
-	if err := p.section(w, p.figureRows("FIRST MONTH", p.Figures)); err != nil {
-		return err
-	}
-	title := fmt.Sprintf("BILL OF MONTH %d", p.Workload.Months)
-	if err := p.section(w, p.figureRows(title, p.Bill, p.Others)); err != nil {
-		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n\nBy month, in dollars (5 to 95 %%):\n%s\nRequest units are modelled, prices are "+
 		"list prices. --out DIR writes the whole plan.\n", p.Rollups, chart(p.Months))
 	return err
-}
-
-func (p *Plan) section(w io.Writer, rows [][]string) error {
-	fmt.Fprintln(w)
-	return report.List(w, rows)
 }
 
 func (p *Plan) figureRows(title string, lists ...[]Figure) [][]string {

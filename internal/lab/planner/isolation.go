@@ -57,11 +57,9 @@ func (f *future) isolation(month int, chosen option) []Isolation {
 		note += fmt.Sprintf("; %s containers, and an account has %d at most", figure(all), maxContainers)
 	}
 	add("a container a tenant", sum+h.bill()[base], "%s", note)
-	sum = each(func(t *future) float64 {
-		h := t.alone(month, func(w way) bool { return w != serverless })
-		return h.bill().total()
-	})
-	if h := large.alone(month, func(w way) bool { return w != serverless }); h.way == serverless {
+	consumes := func(w way) bool { return w != serverless }
+	if large.alone(month, consumes).way == serverless {
+		sum = each(func(t *future) float64 { return t.alone(month, consumes).bill().total() })
 		add("an account a tenant, serverless", sum, "%s accounts, each of one region, that rest for nothing but storage",
 			figure(n))
 	}

@@ -335,7 +335,7 @@ func verdict(hottest, budget float64) string {
 	text := fmt.Sprintf("%s of the %s RU/s of a physical partition", figure(100*hottest/budget)+" %", figure(budget))
 	switch {
 	case hottest > budget:
-		return text + ": hot; more slots for the tenant, or a container of its own"
+		return text + ": hot; more slots for the tenant, or an account for it"
 	case hottest > budget/2:
 		return text + ": warm; the balancer gives the tenant more slots when it grows"
 	}

@@ -40,7 +40,7 @@ type encoded struct {
 
 	chunks, bytes, rus float64 // a day
 	overhead           float64 // bytes of a chunk without values
-	message, single    float64 // RU and bytes of a document per reading: bytes
+	single             float64 // bytes of a document per reading
 	// singleRUs is the charge of a document with one reading.
 	singleRUs           float64
 	hundred, hundredRUs float64 // bytes and RU of a document of many readings
@@ -49,7 +49,7 @@ type encoded struct {
 
 // fields returns all figures.
 func (e *encoded) fields() []*float64 {
-	return []*float64{&e.readings, &e.values, &e.chunks, &e.bytes, &e.rus, &e.overhead, &e.message, &e.single,
+	return []*float64{&e.readings, &e.values, &e.chunks, &e.bytes, &e.rus, &e.overhead, &e.single,
 		&e.singleRUs, &e.hundred, &e.hundredRUs, &e.perHundred}
 }
 
@@ -452,7 +452,6 @@ func (s *sampler) count(r telemetry.Reading) {
 	s.sum.values += float64(len(r.Fields))
 	text := decode.AppendJSON(nil, r)
 	bytes := float64(len(text) + len(r.Device) + 22)
-	s.sum.message += float64(len(text) + len(r.Device) + len(r.Tenant) + 1)
 	s.sum.single += bytes
 	s.sum.singleRUs += readingWrite(bytes)
 	s.json = append(s.json, text[min(len(text), len(r.Tenant)+len(r.Device)+24):]...)
@@ -478,7 +477,6 @@ func (s *sampler) most() int {
 func (s *sampler) result() encoded {
 	e := s.sum
 	e.overhead /= max(1, e.chunks)
-	e.message /= max(1, e.readings)
 	e.single /= max(1, e.readings)
 	e.singleRUs /= max(1, e.readings)
 	if s.jsons == 0 { // too few in a day

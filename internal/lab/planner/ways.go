@@ -87,17 +87,8 @@ func (o option) span() string {
 
 // String names the option.
 func (o option) String() string {
-	name := o.way.about() + ", " + o.span()
-	if o.rollups {
-		return name + ", rollups"
-	}
-	return name + ", no rollups"
+	return o.way.about() + ", " + o.span() + map[bool]string{true: ", rollups", false: ", no rollups"}[o.rollups]
 }
 
 // with describes the containers of an option.
-func (o option) with() string {
-	if o.rollups {
-		return o.span() + ", rollups"
-	}
-	return o.span()
-}
+func (o option) with() string { return o.span() + map[bool]string{true: ", rollups"}[o.rollups] }

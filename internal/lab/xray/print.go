@@ -3,6 +3,7 @@ package xray
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"binnacle/internal/text/report"
 )
@@ -77,4 +78,30 @@ func (r Read) keys() string {
 		return fmt.Sprintf("all (%d)", r.Partitions)
 	}
 	return fmt.Sprintf("%d (%d)", r.Keys, r.Partitions)
+}
+
+// printRemedies writes what can be done about the key.
+func printRemedies(w io.Writer, all []Remedy) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprint(w, "\nWHAT CAN BE DONE\n")
+	rows := [][]string{{"", "RU once", "$ once", "RU/s then", "$ a month then", "cures"}}
+	for _, x := range all {
+		rows = append(rows, []string{x.Name, report.Thousands(int64(x.OnceRUs)), report.Dollars(x.OnceDollars),
+			fmt.Sprintf("%.1f", x.NeedRUs), report.Dollars(x.Dollars), x.Cures})
+	}
+	if err := report.List(w, rows); err != nil {
+		return err
+	}
+	for _, x := range all {
+		text := x.Name + ": " + strings.Join(x.Gates, "; ") + "."
+		if x.Refused != "" {
+			text += " Not to be had here: " + x.Refused + "."
+		}
+		if err := report.Paragraph(w, "- ", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
