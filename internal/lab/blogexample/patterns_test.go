@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var updatePatterns = flag.Bool("patterns.update", false, "write what TestPatterns measures into docs/reference/patterns.md")
+var updatePatterns = flag.Bool("patterns.update", false, "write what TestPatterns measures into its page")
 
 // measures are charges of the operations that the patterns are made of, by a container with the default index, or with
 // the key alone in the index.
@@ -48,10 +48,10 @@ func newMeasures(t *testing.T) *measures {
 		return c
 	}
 	key := azcosmos.PartitionKeyDefinition{Kind: azcosmos.PartitionKeyKindHash, Version: 2, Paths: []string{"/pk"}}
+	policy := &azcosmos.IndexingPolicy{IndexingMode: azcosmos.IndexingModeConsistent,
+		IncludedPaths: []azcosmos.IncludedPath{{Path: "/pk/?"}}, ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}}}
 	return &measures{t, container(azcosmos.ContainerProperties{ID: "all", PartitionKeyDefinition: key}),
-		container(azcosmos.ContainerProperties{ID: "id", PartitionKeyDefinition: key, IndexingPolicy: &azcosmos.IndexingPolicy{
-			IndexingMode: azcosmos.IndexingModeConsistent, IncludedPaths: []azcosmos.IncludedPath{{Path: "/pk/?"}},
-			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}}}})}
+		container(azcosmos.ContainerProperties{ID: "id", PartitionKeyDefinition: key, IndexingPolicy: policy})}
 }
 
 func pk() azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString("k") }
