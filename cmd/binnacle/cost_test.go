@@ -58,6 +58,8 @@ func TestCost(t *testing.T) {
 	text := cost("acme")
 	require.Regexp(t, `(?m)^fleet panel 7 +\d`, text)
 	require.Regexp(t, `(?m)^metrics \(of writes\) +RU\nv +\d`, text)
+	require.Regexp(t, `(?m)^chunks-\S+ +\S+ +\S+ +\$\S+ +400$`, text, "what is stored, and forced by it")
+	require.Regexp(t, `(?m)^kept without end +\S`, text)
 	require.Regexp(t, `(?m)^/prometheus/api/v1/query count\(\{__name__!=""\}\) +\d`, text)
 	rows, err := csv.NewReader(strings.NewReader(cost("--format=focus"))).ReadAll()
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func (c *loadtestCommand) Run(e *env) error {
 		return err
 	}
 	if c.HTML != "" {
-		report.Command = cfg.Command(c.Scenario)
+		report.Command = strings.ReplaceAll("binnacle "+strings.Join(os.Args[1:], " "), c.HTML, "report.html")
 		if err := writePage(c.HTML, report); err != nil {
 			return err
 		}

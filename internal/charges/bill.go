@@ -50,6 +50,18 @@ type TenantBill struct {
 	Requests int64            `json:"requests"`
 	GBMonths float64          `json:"gbMonths"`
 	Dollars  Dollars          `json:"dollars"`
+	// Stored lists the parts of storage by container, the largest first.
+	Stored []Stored `json:"stored,omitempty"`
+}
+
+// Stored is what a tenant has in a container: documents, and the rest of its share of data and index.
+type Stored struct {
+	Container string  `json:"container"`
+	Data      float64 `json:"dataGBMonths"`
+	Index     float64 `json:"indexGBMonths"`
+	Dollars   float64 `json:"dollars"`
+	// LeastRUs is the manual throughput that the whole container's data forces, in RU/s.
+	LeastRUs float64 `json:"leastRUsOfContainer"`
 }
 
 // Dollars is the parts of a bill.
@@ -226,7 +238,11 @@ func (m *biller) container(c containerCost, rus map[string]float64, bytes map[st
 	m.floors += m.share(c.Storage, stored, func(d *Dollars) *float64 { return &d.Storage })
 	if all := total(stored); all > 0 {
 		for tenant, n := range stored {
-			m.of(tenant).GBMonths += c.GBMonths * n / all
+			t, gb := m.of(tenant), c.GBMonths*n/all
+			t.GBMonths += gb
+			data := min(gb, n/1e9*c.Hours/m.monthHours)
+			t.Stored = append(t.Stored, Stored{c.Container, millionths(data), millionths(gb - data),
+				cents(c.Storage * n / all), ru.Floor(c.GBMonths*m.monthHours/c.Hours, 0, false)})
 		}
 	}
 	c.Throughput, c.Storage, c.Used = cents(c.Throughput), cents(c.Storage), cents(c.Used)
@@ -270,6 +286,7 @@ func (t *TenantBill) round() {
 	for k, r := range t.ByKind {
 		t.ByKind[k] = hundredths(r)
 	}
+	slices.SortStableFunc(t.Stored, func(a, b Stored) int { return cmp.Compare(b.Dollars, a.Dollars) })
 	d := &t.Dollars
 	d.Usage, d.Idle, d.Floors, d.Storage = cents(d.Usage), cents(d.Idle), cents(d.Floors), cents(d.Storage)
 	d.Total = cents(d.Usage + d.Idle + d.Floors + d.Storage)
@@ -290,7 +307,9 @@ type TenantCost struct {
 	Devices []Dearest `json:"devices,omitempty"`
 	// Metrics are the dearest by written bytes.
 	Metrics []Dearest `json:"metrics,omitempty"`
-	Queries Breakdown `json:"queries"`
+	// Retention lists what is kept for as long as its classes say, by the sample that Metrics are of.
+	Retention []Kept    `json:"retention,omitempty"`
+	Queries   Breakdown `json:"queries"`
 }
 
 // Of returns the bill of a tenant, zero for one without requests, with its dearest queries, at most a number of every
@@ -311,6 +330,15 @@ type Dearest struct {
 	Name     string  `json:"name"`
 	RUs      float64 `json:"rus"`
 	Requests int64   `json:"requests,omitempty"`
+	GB       float64 `json:"gbMonths,omitempty"` // of a metric
+}
+
+// Kept is what a tenant stores of devices with one retention.
+type Kept struct {
+	Days float64 `json:"days"` // 0: without end
+	GB   float64 `json:"gbMonths"`
+	// Saves is what half the retention saves in a month, once it is over.
+	Saves float64 `json:"halfSavesDollars,omitempty"`
 }
 
 // Breakdown is the dearest parts of a tenant's queries, each the sum over all others.
@@ -376,13 +404,14 @@ func TopDearest(sums map[string]*Dearest, most int) []Dearest {
 	for _, d := range all[min(most, len(all)):] {
 		rest.RUs += d.RUs
 		rest.Requests += d.Requests
+		rest.GB += d.GB
 	}
 	all = all[:min(most, len(all))]
 	if rest.RUs > 0 {
 		all = append(all, rest)
 	}
 	for i := range all {
-		all[i].RUs = hundredths(all[i].RUs)
+		all[i].RUs, all[i].GB = hundredths(all[i].RUs), millionths(all[i].GB)
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"flag"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -57,6 +58,8 @@ func TestBill(t *testing.T) {
 	require.InDelta(t, stored/4, acme.Storage, 1e-3)
 	require.InDelta(t, stored*3/4, globex.Storage, 1e-3)
 	require.InDelta(t, 75, tenantOf(t, b, "globex").GBMonths, 1e-6)
+	require.Equal(t, []charges.Stored{{Container: "chunks", Data: 2e-6, Index: 74.999999,
+		Dollars: math.Round(stored*3/4*1e4) / 1e4, LeastRUs: 400}}, tenantOf(t, b, "globex").Stored)
 	// What control costs and nobody used is everybody's, by RU; and so is its GB.
 	control := 0.032*720*9/10 + ru.StoragePerGB*720/ru.HoursPerMonth
 	require.InDelta(t, control*3/4, acme.Floors, 1e-3)

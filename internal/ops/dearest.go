@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/charges"
@@ -61,23 +64,25 @@ const sampledChunks = 50
 // errSampled ends a scan.
 var errSampled = errors.New("the sample is large enough")
 
-// metrics shares the RU of a tenant's writes among its metrics, by their values in a sample of the month's last chunks.
-// The least that a chunk costs, and what packs of columns save, is shared so too: it is an estimate.
-func (c *Costs) metrics(ctx context.Context, of billedTenant, rus float64) ([]charges.Dearest, error) {
+// metrics shares the RU of a tenant's writes among its metrics by their values, and what it stores by their bytes and
+// by the retention of devices, in a sample of the month's last chunks. The least that a chunk costs, and what packs of
+// columns save, is shared so too: it is an estimate.
+func (c *Costs) metrics(ctx context.Context, of billedTenant, rus float64, out *charges.TenantCost) error {
 	month, err := charges.ParseMonth(of.bill.Month, c.now())
 	if err != nil || rus == 0 {
-		return nil, err
+		return err
 	}
 	snapshot, err := control.NewDirectory(control.DirectoryConfig{Documents: c.client.Documents()}).Refresh(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t, known := snapshot.Tenant(of.tenant)
 	if !known {
-		return nil, nil
+		return nil
 	}
 	to := min(month.End().UnixMilli(), c.now().UnixMilli()+1)
 	values, sum := map[string]float64{}, 0.0
+	bytes, kept, stored := map[string]float64{}, map[time.Duration]float64{}, 0.0
 	for _, from := range []int64{to - 2*telemetry.DayMillis, 0} { // the whole month if its end is empty
 		r := telemetry.Range{From: max(from, month.Begin().UnixMilli()), To: to}
 		for _, visit := range t.Placement.Visits(nil, r) {
@@ -85,13 +90,17 @@ func (c *Costs) metrics(ctx context.Context, of billedTenant, rus float64) ([]ch
 				if h := &x.Header; len(snapshot.Erasures(of.tenant).Of(h.Device, h.ID.Day)) > 0 {
 					return
 				}
-				for _, column := range x.Columns() {
+				taken := x.ColumnBytes()
+				for i, column := range x.Columns() {
 					values[column.Metric] += float64(column.Stats.Values())
 					sum += float64(column.Stats.Values())
+					bytes[column.Metric] += taken[i]
+					kept[t.RetentionOf(x.Header.Device, x.Header.ID.Day)] += taken[i]
+					stored += taken[i]
 				}
 			})
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if sum > 0 {
@@ -100,9 +109,17 @@ func (c *Costs) metrics(ctx context.Context, of billedTenant, rus float64) ([]ch
 	}
 	shares := map[string]*charges.Dearest{}
 	for name, n := range values {
-		shares[name] = &charges.Dearest{Name: name, RUs: rus * n / sum}
+		shares[name] = &charges.Dearest{Name: name, RUs: rus * n / sum, GB: out.GBMonths * bytes[name] / stored}
 	}
-	return charges.TopDearest(shares, of.top), nil
+	out.Metrics = charges.TopDearest(shares, of.top)
+	for _, keep := range slices.Sorted(maps.Keys(kept)) {
+		k := charges.Kept{Days: keep.Hours() / 24, GB: out.GBMonths * kept[keep] / stored}
+		if keep > 0 {
+			k.Saves = out.Dollars.Storage * kept[keep] / stored / 2
+		}
+		out.Retention = append(out.Retention, k)
+	}
+	return nil
 }
 
 // sample reads some chunks of a first-level key.

@@ -322,8 +322,7 @@ func (c *Costs) tenant(ctx context.Context, of billedTenant) (out charges.Tenant
 		return out, err
 	}
 	written := out.ByKind[charges.Chunks] + out.ByKind[charges.Backfill] + out.ByKind[charges.Rollups]
-	out.Metrics, err = c.metrics(ctx, of, written)
-	return out, err
+	return out, c.metrics(ctx, of, written, &out)
 }
 
 func printBill(w io.Writer, b *charges.Bill) error {
@@ -369,6 +368,24 @@ func printTenantCost(w io.Writer, t charges.TenantCost) error {
 	if err := report.List(w, rows); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
+	stored := [][]string{{"stored in", "data, GB-months", "index", "dollars", "RU/s that it forces"}}
+	for _, x := range t.Stored {
+		stored = append(stored, []string{x.Container, gbMonths(x.Data), gbMonths(x.Index), dollars(x.Dollars),
+			report.Thousands(int64(x.LeastRUs))})
+	}
+	for _, x := range t.Retention {
+		keeps, saves := "kept without end", ""
+		if x.Days > 0 {
+			keeps, saves = fmt.Sprintf("kept %g days", x.Days), "half saves "+dollars(x.Saves)
+		}
+		stored = append(stored, []string{keeps, gbMonths(x.GB), "", saves})
+	}
+	if len(stored) > 1 {
+		fmt.Fprintln(w)
+		if err := report.List(w, stored); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
 	lists := map[string][]charges.Dearest{"devices": t.Devices, "metrics (of writes)": t.Metrics,
 		"dashboards": t.Queries.Dashboards, "queries": t.Queries.Queries,
 		"callers": t.Queries.Callers, "user agents": t.Queries.Agents}
@@ -378,7 +395,11 @@ func printTenantCost(w io.Writer, t charges.TenantCost) error {
 		}
 		rows := [][]string{{name, "RU"}}
 		for _, x := range lists[name] {
-			rows = append(rows, []string{strings.ReplaceAll(x.Name, "\n", " "), strconv.FormatFloat(x.RUs, 'f', 2, 64)})
+			row := []string{strings.ReplaceAll(x.Name, "\n", " "), strconv.FormatFloat(x.RUs, 'f', 2, 64)}
+			if x.GB > 0 {
+				row = append(row, gbMonths(x.GB)+" GB-months")
+			}
+			rows = append(rows, row)
 		}
 		fmt.Fprintln(w)
 		if err := report.List(w, rows); err != nil {

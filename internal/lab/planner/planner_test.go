@@ -195,7 +195,7 @@ func TestPlanOfASmallFleet(t *testing.T) {
 
 	_, p = plan(t, append(small[:len(small)-1], "fleets.pumps.interval=1m")...)
 	require.Equal(t, "free tier", p.Ways[0].Way)
-	require.Contains(t, p.Chosen, "an account of the free tier")
+	require.Contains(t, p.Chosen, "a free-tier account")
 	require.Contains(t, p.TooMuch[0], "Cosmos DB is much for this")
 	out.Reset()
 	require.NoError(t, p.Print(&out))

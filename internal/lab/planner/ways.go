@@ -1,11 +1,5 @@
 package planner
 
-import (
-	"fmt"
-
-	"binnacle/internal/charges/ru"
-)
-
 // way is a way to buy what an account serves.
 type way string
 
@@ -36,22 +30,15 @@ var wayNames = []string{"free", "serverless", "shared", "manual", "autoscale", "
 
 // about describes the way to a person who makes the account.
 func (w way) about() string {
-	switch w {
-	case freeTier:
-		return fmt.Sprintf("an account of the free tier, the first %d RU/s and %d GB for nothing, one a subscription "+
-			"(provision --profile small)", ru.FreeRUs, ru.FreeGB)
-	case serverless:
-		return "a serverless account, paid by the request unit"
-	case sharedWay:
-		return "throughput that all containers share (provision --profile small)"
-	case manual:
-		return "manual throughput that follows the load"
-	case sharedReserved:
-		return "throughput that all containers share, reserved for a year or three"
-	case manualReserved:
-		return "manual throughput that follows the load, what the first month takes reserved for a year or three"
-	}
-	return string(w)
+	return map[way]string{
+		freeTier:       "a free-tier account, 1,000 RU/s and 25 GB for nothing, one a subscription (provision --profile small)",
+		serverless:     "a serverless account, paid by the request unit",
+		sharedWay:      "throughput that all containers share (provision --profile small)",
+		manual:         "manual throughput that follows the load",
+		autoscale:      "autoscale",
+		sharedReserved: "throughput that all containers share, reserved for a year or three",
+		manualReserved: "manual throughput that follows the load, what the first month takes reserved for a year or three",
+	}[w]
 }
 
 // allTime is the number of months in a container that holds all of them.
