@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance box years partitioning access-patterns patterns scale month-begins placements report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -117,9 +117,6 @@ scale: ## Figures of docs/reference/cost.md: ten million devices for a month, si
 
 month-begins: ## A month begins in real time, with 5,000 devices: what is asked of the store by the minute; 20 minutes
 	bash .ci/month-begins
-
-placements: ## Table of placements in docs/operate/tenants.md, measured anew
-	go test -count=1 -run '^TestPlacements' ./internal/lab/loadtest -update
 
 report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/start/reports/loadtest-whale.html >/dev/null

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -19,9 +20,9 @@ type Sensor struct {
 
 // NewSensor returns a sensor of a fleet. Every value that it will report follows from seed, index and the number of
 // reports; start is the instant of its first state.
-func NewSensor(seed uint64, index int, id string, start time.Time) *Sensor {
+func NewSensor(seed uint64, index int, start time.Time) *Sensor {
 	r := rand.New(rand.NewPCG(seed, uint64(index)))
-	return &Sensor{id: id, random: r, last: start,
+	return &Sensor{id: fmt.Sprintf("truck-%04d", index), random: r, last: start,
 		airQuality:  walk{at: 20 + 60*r.Float64(), step: 0.5, max: 500},
 		battery:     walk{at: 50 + 50*r.Float64(), step: 0.002, max: 100},
 		humidity:    walk{at: 30 + 40*r.Float64(), step: 0.1, max: 100},
@@ -30,7 +31,7 @@ func NewSensor(seed uint64, index int, id string, start time.Time) *Sensor {
 	}
 }
 
-// ID returns the device id.
+// ID returns the device id, that of a truck with its index.
 func (s *Sensor) ID() string { return s.id }
 
 // Next returns what the sensor measures at an instant, sorted by name, in a slice that is the caller's. An instant

@@ -39,9 +39,6 @@ type Config struct {
 
 	Sensors bool `kong:"-"` // the year of the scenario sensors
 
-	// Placements measures the cost of a flood by the placement of tenants.
-	Placements bool `kong:"-"`
-
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 
 	// starting is the start of the fleet, if not midnight.

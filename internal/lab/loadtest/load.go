@@ -59,7 +59,7 @@ func newStream(cfg Config, s Scenario, turns []int) *truckStream {
 	for _, turn := range turns {
 		i := s.deviceOf(turn)
 		if known[i] == nil && s == Sensors {
-			known[i] = fleet.NewSensor(cfg.Seed, i, truckID(i), out.from)
+			known[i] = fleet.NewSensor(cfg.Seed, i, out.from)
 		} else if known[i] == nil {
 			known[i] = fleet.NewTruck(cfg.Seed, i, out.from)
 		}

@@ -34,9 +34,6 @@ func Print(w io.Writer, r Report) error {
 	if r.Flood != nil {
 		flood(&b, r.Flood)
 	}
-	if len(r.Placements) > 0 {
-		printPlacements(&b, r.Placements)
-	}
 	if r.Sensors != nil {
 		printSensors(&b, r.Sensors)
 	} else {

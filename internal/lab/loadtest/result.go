@@ -26,8 +26,7 @@ type Report struct {
 	Reads *ReadsReport `json:"reads,omitempty"`
 	Flood *FloodReport `json:"flood,omitempty"`
 
-	Placements []PlacementResult `json:"placements,omitempty"`
-	Sensors    *SensorsReport    `json:"sensors,omitempty"`
+	Sensors *SensorsReport `json:"sensors,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.

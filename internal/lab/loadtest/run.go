@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run puts the load on every layout, in every scenario, asks the questions of reads, floods Binnacle and compares
-// placements, or simulates the sensors, each where Config wants it. It returns when that is done, or ctx has ended.
+// Run puts the load on every layout, in every scenario, asks the questions of reads, floods Binnacle, or simulates the
+// sensors, each where Config wants it. It returns when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
@@ -74,12 +74,6 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Sensors {
 		work.Go(func() (err error) {
 			report.Sensors, err = SimulateSensors(ctx, cfg)
-			return err
-		})
-	}
-	if cfg.Placements {
-		work.Go(func() (err error) {
-			report.Placements, err = comparePlacements(ctx, cfg)
 			return err
 		})
 	}

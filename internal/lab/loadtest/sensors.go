@@ -250,7 +250,7 @@ func (k *sensorKey) year(n int, bytes, rus float64) *sensorYear {
 			y.begins = hottest
 		}
 		share := min(1, serves/(rus*hottest))
-		share *= y.keys(k, float64(d), daily*share*k.writers/float64(n), n)
+		share *= y.keys(k, float64(d), daily*share*k.writers/float64(n))
 		y.accepted += share / sensorDays
 		y.gb += daily * share
 		bought = max(bought, min(rus*hottest, serves))
@@ -267,7 +267,7 @@ func (k *sensorKey) year(n int, bytes, rus float64) *sensorYear {
 }
 
 // keys counts full keys on a day on which each takes GB, and returns the share of the day's readings that keys take.
-func (y *sensorYear) keys(k *sensorKey, d, gb float64, n int) float64 {
+func (y *sensorYear) keys(k *sensorKey, d, gb float64) float64 {
 	fullIn := keyGB / gb // days
 	if fullIn >= k.keyDays {
 		return 1
@@ -282,7 +282,7 @@ func (y *sensorYear) keys(k *sensorKey, d, gb float64, n int) float64 {
 	if d < fullIn {
 		return 1
 	}
-	y.full = float64(n)
+	y.full = k.length
 	return 0
 }
 

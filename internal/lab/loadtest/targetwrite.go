@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -164,4 +165,13 @@ func (w *targetWriter) result(took time.Duration) TargetResult {
 	}
 	out.Latency = quantiles(w.latencies)
 	return out
+}
+
+// quantile returns the least value that a share of values do not exceed.
+func quantile(of []float64, share float64) float64 {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return round(of[int(math.Ceil(share*float64(len(of))))-1])
 }

@@ -31,7 +31,7 @@ var wayNames = []string{"free", "serverless", "shared", "manual", "autoscale", "
 // about describes the way to a person who makes the account.
 func (w way) about() string {
 	return map[way]string{
-		freeTier:       "a free-tier account, 1,000 RU/s and 25 GB for nothing, one a subscription (provision --profile small)",
+		freeTier:       "a free-tier account, 1,000 RU/s and 25 GB for nothing, one for each subscription (--profile small)",
 		serverless:     "a serverless account, paid by the request unit",
 		sharedWay:      "throughput that all containers share (provision --profile small)",
 		manual:         "manual throughput that follows the load",
