@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/provision"
 	"binnacle/internal/store"
 	"binnacle/sharding/epk"
 )
@@ -368,7 +369,7 @@ func sensorChunks(ctx context.Context, cfg Config) (key SensorKey, perValue floa
 // load, and those before it at the least that they are sold for.
 func chunkMonth(gb, rus float64, months int) (m Enough) {
 	for _, c := range cosmos.Base() {
-		m.Dollars += ru.Price(c.Priced()).Least
+		m.Dollars += ru.Price(provision.Priced(c)).Least
 	}
 	for i := range months {
 		each := ru.Floor(gb, 0, false)
