@@ -21,6 +21,7 @@ var (
 	boxEvents   = flag.Int("box.events", 3000, "events of a run after which nothing more is disturbed")
 	boxTwice    = flag.Bool("box.twice", true, "make each run twice, and compare")
 	boxCores    = flag.Int("box.cores", 1, "processes that make runs, each with seeds of its own")
+	boxShrink   = flag.Bool("box.shrink", true, "make a run that fails shorter, and print its story")
 	boxStory    = flag.Bool("box.story", false, "print every event")
 )
 
@@ -35,16 +36,18 @@ func TestBox(t *testing.T) {
 		return
 	}
 	fmt.Printf("seed %d\n", seed)
-	begun, sum, disturbed, runs := time.Now(), fnv.New64a(), 0, 0
+	begun, sum, disturbed, runs, events := time.Now(), fnv.New64a(), 0, 0, 0
 	for ; *boxRuns == 0 && time.Since(begun) < *boxDuration || runs < *boxRuns; runs++ {
 		opts := options{seed: seed + uint64(runs), until: *boxEvents, without: map[string]bool{shutdowns: *boxTwice}}
 		if *boxStory {
 			opts.trace = func(line string) { fmt.Println(line) }
 		}
 		r := run(t, opts)
-		disturbed += r.disturbed
+		disturbed, events = disturbed+r.disturbed, events+r.events
 		fmt.Fprintf(sum, "%x", r.hash)
 		switch {
+		case r.failure != "" && !*boxShrink:
+			t.Errorf("seed %d: %s", opts.seed, r.failure)
 		case r.failure != "":
 			t.Errorf("seed %d: %s\n%s", opts.seed, r.failure, story(t, opts, r))
 		case *boxTwice && !repeats(t, opts, r):
@@ -54,7 +57,7 @@ func TestBox(t *testing.T) {
 			break
 		}
 	}
-	fmt.Printf("runs %d, calls that did not plainly succeed %d\nhash %016x\n", runs, disturbed, sum.Sum64())
+	fmt.Printf("events %d\nruns %d, calls that did not plainly succeed %d\nhash %016x\n", events, runs, disturbed, sum.Sum64())
 }
 
 // repeats reports whether another run of a seed is the same. A busy machine may take the processor from a goroutine

@@ -1,0 +1,127 @@
+package box_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	boxPlanted = flag.String("box.planted", "", "plant faults whose names match, and make runs until each is found")
+	boxPatient = flag.Duration("box.patient", 3*time.Minute, "how long TestPlanted looks for a fault")
+)
+
+// planted is a fault that the box must find: in a file of the product, one text stands for another one.
+type planted struct {
+	name     string // the rule that it breaks, and how
+	file     string // in the project
+	old, new string
+	missed   string // why the box does not find it yet; "" for one that it finds
+}
+
+// project is the top of the tree.
+const project = "../../.."
+
+// apply returns the file with the fault.
+func (p *planted) apply() (string, error) {
+	source, err := os.ReadFile(filepath.Join(project, p.file))
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), p.old); n != 1 {
+		return "", fmt.Errorf("the text to replace stands %d times in %s instead of once: %s", n, p.file, p.old)
+	}
+	return strings.Replace(string(source), p.old, p.new, 1), nil
+}
+
+// TestPlantedFaultsApply holds that each planted fault still has its place, and a name of its own.
+func TestPlantedFaultsApply(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range plantedFaults {
+		_, err := p.apply()
+		require.NoError(t, err, p.name)
+		require.False(t, names[p.name], p.name)
+		names[p.name] = true
+	}
+}
+
+// TestPlanted builds the box with one fault after another, and makes runs until one fails. `go build` reads the faulty
+// file in the place of the product's, so the product has no switch for it.
+func TestPlanted(t *testing.T) {
+	if *boxPlanted == "" {
+		t.Skip("make box-planted runs it")
+	}
+	wanted, err := regexp.Compile(*boxPlanted)
+	require.NoError(t, err)
+	for i := range plantedFaults {
+		p := &plantedFaults[i]
+		if !wanted.MatchString(p.name) {
+			continue
+		}
+		found, err := p.search(t.TempDir())
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", p.name, err)
+		case found != "":
+			fmt.Printf("%s: found after %s events\n", p.name, found)
+		case p.missed != "":
+			fmt.Printf("%s: missed: %s\n", p.name, p.missed)
+		default:
+			t.Errorf("%s: missed: no run failed within %s", p.name, *boxPatient)
+		}
+	}
+}
+
+// eventsBefore finds how many events there were until a run failed.
+var eventsBefore = regexp.MustCompile(`(?m)^events (\d+)$`)
+
+// search returns after how many events a run failed; "" if none did.
+func (p *planted) search(dir string) (events string, err error) {
+	source, err := p.apply()
+	if err != nil {
+		return "", err
+	}
+	top, err := filepath.Abs(project)
+	if err != nil {
+		return "", err
+	}
+	faulty, overlay, box := filepath.Join(dir, "faulty.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "box")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(top, p.file): faulty}})
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(os.WriteFile(faulty, []byte(source), 0o600), os.WriteFile(overlay, replaced, 0o600))
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", box, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
+	defer cancel()
+	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.runs", "0", "-box.duration",
+		boxPatient.String(), "-box.twice=false", "-box.shrink=false")
+	out, err := search.CombinedOutput()
+	m := eventsBefore.FindSubmatch(out)
+	switch {
+	case err == nil:
+		return "", nil
+	case m != nil:
+		return string(m[1]), nil
+	case ctx.Err() == nil: // a fault may end the process
+		return "some", nil
+	}
+	return "", fmt.Errorf("the runs did not end: %w", err)
+}
