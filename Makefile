@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance box years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box box-planted years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -99,6 +99,9 @@ RUNS := 0
 
 box: ## The whole system on one clock and one seed (SEED=0: a random one), for DURATION=1m or RUNS: every call waits for its turn, many fail; a run that fails tells its story
 	go test -count=1 -timeout 0 -run '^TestBox$$' -v ./internal/check/box -box.seed $(SEED) -box.runs $(RUNS) -box.duration $(DURATION) -box.cores 2 -box.twice=false
+
+box-planted: ## Faults planted in the product, each with the rule that it breaks: `NAME: found after N events` or `NAME: missed: WHY`; ONLY=W4 for some
+	go test -count=1 -timeout 0 -run '^TestPlanted$$' -v ./internal/check/box -box.planted '$(or $(ONLY),.)'
 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20
