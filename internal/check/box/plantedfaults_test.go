@@ -35,6 +35,15 @@ var plantedFaults = []planted{
 	{name: "W10 a refused record has no dead letter", file: "ingest/write/publish.go",
 		old: "p.Refused.Add(DeadLetter{Topic: p.cfg.Topic, Partition: p.cfg.Partition, Record: *rec, Bad: bad})", new: ""},
 
+	{name: "W7 a commit is one record too far", file: "ingest/partition.go",
+		old: "floor, metadata := p.worker.Floor(), ", new: "floor, metadata := p.worker.Floor()+1, "},
+	{name: "W10 a time is judged by the day", file: "ingest/admit/places.go",
+		old: "bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time",
+		new: "bounded && rec.Time >= 0 && telemetry.DayOf(r.Time-future.Milliseconds()) > telemetry.DayOf(rec.Time)"},
+	{name: "W10 an unacknowledged dead letter counts as published", file: "ingest/write/publish.go",
+		old: "case c == nil && r.Fault != bins.None:\n\t\tj.part.failed()",
+		new: "case c == nil && r.Fault != bins.None:\n\t\tw.Publisher.Refused.done(j.part)"},
+
 	// Journal.
 	{name: "J1 rows that the journal lacks hold back nothing", file: "ingest/worker/floor.go",
 		old: "return lowest(w.bins.Log.Position, w.bins.Journaled.Floor,", new: "return lowest(w.bins.Log.Position,"},
@@ -68,7 +77,7 @@ var plantedFaults = []planted{
 	{name: "R3 a partition without a head is complete", file: "query/read/heads/progress.go",
 		old: "case !ok:\n", new: "case !ok && false:\n"},
 	{name: "R3 a strict answer awaits no end", file: "query/read/heads/snapshot.go",
-		old: "} else if h.Position < e.End {", new: "} else if false {"},
+		old: "h.CaughtUp); h.Position < end {", new: "h.CaughtUp); h.Position < 0*end {"},
 	{name: "R4 no chunk is missed", file: "query/read/chunks/chaincheck.go",
 		old: "slices.SortFunc(out, func(a, b suspect) int {", new: "out = nil\n\tslices.SortFunc(out, func(a, b suspect) int {"},
 	{name: "R4 tails are forgotten", file: "query/read/chunks/chaincheck.go",
