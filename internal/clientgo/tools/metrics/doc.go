@@ -1,2 +1,0 @@
-// Package metrics is empty: a test of Prometheus imports the real one, and `go mod tidy` looks for it.
-package metrics
