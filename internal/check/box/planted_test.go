@@ -114,8 +114,8 @@ func (p *planted) search(dir string) (events string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
 	defer cancel()
-	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.runs", "0", "-box.duration",
-		boxPatient.String(), "-box.twice=false", "-box.shrink=false")
+	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.runs", "0",
+		"-box.duration", boxPatient.String(), "-box.twice=false", "-box.shrink=false")
 	out, err := search.CombinedOutput()
 	m := eventsBefore.FindSubmatch(out)
 	switch {

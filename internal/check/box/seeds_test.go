@@ -57,7 +57,8 @@ func TestBox(t *testing.T) {
 			break
 		}
 	}
-	fmt.Printf("events %d\nruns %d, calls that did not plainly succeed %d\nhash %016x\n", events, runs, disturbed, sum.Sum64())
+	fmt.Printf("events %d\nruns %d, calls that did not plainly succeed %d\nhash %016x\n", events, runs, disturbed,
+		sum.Sum64())
 }
 
 // repeats reports whether another run of a seed is the same. A busy machine may take the processor from a goroutine

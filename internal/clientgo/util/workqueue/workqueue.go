@@ -1,5 +1,5 @@
-// Package workqueue replaces the package of k8s.io/client-go of that name. Prometheus' suite of PromQL imports a package
-// that mentions it; nothing calls it.
+// Package workqueue replaces the package of k8s.io/client-go of that name. Prometheus' suite of PromQL imports a
+// package that mentions it; nothing calls it.
 package workqueue
 
 // GaugeMetric goes up and down.
