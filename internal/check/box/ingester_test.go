@@ -20,8 +20,7 @@ type slot struct {
 // ingester is one life of an ingester.
 type ingester struct {
 	*actor
-	in      *ingest.Ingester
-	stopped bool // it was asked to end, and may still be at it
+	in *ingest.Ingester
 }
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.

@@ -44,7 +44,6 @@ type call struct {
 	since    time.Time
 	isOrphan bool // its caller has given up
 	applied  bool // the answer is on its way
-	tie      int  // distinguishes calls of one actor that are the same
 	answer   chan error
 }
 

@@ -9,7 +9,7 @@ import (
 
 // story makes a failing run shorter, and tells it: one line an event.
 func story(t *testing.T, opts options, failed result) string {
-	opts, failed = shrink(t, opts, failed)
+	opts = shrink(t, opts, failed)
 	var lines []string
 	opts.trace = func(line string) { lines = append(lines, line) }
 	again := run(t, opts)
@@ -22,7 +22,7 @@ func story(t *testing.T, opts options, failed result) string {
 }
 
 // shrink finds the fewest kinds of acts, and the shortest prefix of disturbance, with which a seed fails.
-func shrink(t *testing.T, opts options, failed result) (options, result) {
+func shrink(t *testing.T, opts options, failed result) options {
 	for _, act := range acts {
 		fewer := opts
 		fewer.without = maps.Clone(opts.without)
@@ -42,10 +42,10 @@ func shrink(t *testing.T, opts options, failed result) (options, result) {
 		shorter := opts
 		shorter.until = middle
 		if r := run(t, shorter); r.failure != "" {
-			opts, failed, most = shorter, r, middle
+			opts, most = shorter, middle
 		} else {
 			least = middle + 1
 		}
 	}
-	return opts, failed
+	return opts
 }

@@ -18,7 +18,6 @@ type (
 	documents struct{ a *actor } // store.Documents and store.Feed
 	pages     struct{ a *actor } // store.Catalog
 	chunks    struct{ a *actor } // store.Writer, Reader, Deleter, Replacer, HeaderReader
-	rollups   struct{ a *actor } // store.RollupWriter
 )
 
 // without returns a context that does not end: the store does what it was sent.
