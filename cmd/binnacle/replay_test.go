@@ -84,7 +84,7 @@ func TestReplayMachineTemperature(t *testing.T) {
 	}
 	d.stop(syscall.SIGTERM)
 	d = startDev(t, dir, "--fleet=0")
-	d.answers("acme", want, "device=m1&metric=value&from=0&format=csv")
+	d.answers("acme", want, "device=m1&metric=value&from=0&strict=true&format=csv")
 	require.Empty(t, d.deadLetters())
 }
 

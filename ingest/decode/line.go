@@ -37,6 +37,7 @@ type lineReader struct {
 	millis      func(int64) (int64, bool)
 	plain       []byte // names and texts without their escapes, of the current line
 	breaks      int    // line ends in its strings
+	most        int    // where its strings end at the latest
 }
 
 // lineHead is what measurement and tags mean.
@@ -51,7 +52,7 @@ const (
 	maxLineHead = 1 << 10
 	// lineHeadBytes bounds what heads take. Where lines have heads, there are no other names of devices.
 	lineHeadBytes = 2 * deviceBytes
-	// maxEntry bounds how far the end of a string is looked for.
+	// maxEntry bounds how far the end of a string is looked for behind the first line.
 	maxEntry = 1 << 16
 )
 
@@ -157,7 +158,10 @@ func firstLine(b []byte) int {
 
 // line reads the entry, or the blank or comment line, that a text begins with, and returns its length with its end.
 func (d *lineReader) line(index int, b []byte) (n int, f *fault) {
-	d.plain, d.breaks = d.plain[:0], 0
+	d.plain, d.breaks, d.most = d.plain[:0], 0, len(b)
+	if len(b) > maxEntry {
+		d.most = max(maxEntry, firstLine(b))
+	}
 	at := spaces(b, 0)
 	if end := lineEnd(b, at); end > 0 {
 		return end, nil
@@ -437,11 +441,11 @@ func (d *lineReader) lineValue(p *place, b []byte, at int) (v telemetry.Value, e
 // stand for themselves, a backslash and a letter.
 func (d *lineReader) lineString(b []byte, at int) (v telemetry.Value, end int, f *fault) {
 	from, begin := at, len(d.plain)
-	for most := min(len(b), maxEntry); at < most; at++ {
+	for ; at < d.most; at++ {
 		switch c := b[at]; {
 		case c == '\n':
 			d.breaks++
-		case c == '\\' && at+1 < most && (b[at+1] == '"' || b[at+1] == '\\'):
+		case c == '\\' && at+1 < d.most && (b[at+1] == '"' || b[at+1] == '\\'):
 			d.plain = append(d.plain, b[from:at]...)
 			at++
 			from = at

@@ -42,7 +42,8 @@ const defaultTimeout = 2 * time.Second
 type Client struct {
 	cfg ClientConfig
 	// owners has, by target, the owners of its last answer.
-	owners sync.Map
+	owners    sync.Map
+	receivers receivers
 }
 
 // owners are the owners of the bins at a target.
@@ -328,7 +329,7 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 		a.close()
 		return nil, err
 	}
-	if a.receiver, err = newReceiver(resp.Body); err != nil {
+	if a.receiver, err = c.receivers.read(resp.Body); err != nil {
 		a.close()
 		return nil, err
 	}

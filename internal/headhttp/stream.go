@@ -134,20 +134,21 @@ func (s *sender) close() error {
 
 // receiver reads messages out of a zstd stream. It serves one goroutine.
 type receiver struct {
-	in  *bufio.Reader
-	zip *zstd.Decoder
-	buf []byte
+	pool *receivers
+	in   *bufio.Reader
+	zip  *zstd.Decoder
+	buf  []byte
 }
 
 // receivers keeps receivers for later streams: their windows and buffers are most of what a small answer takes.
-var receivers sync.Pool
+type receivers struct{ kept sync.Pool }
 
 // maxWindow bounds the memory that a stream may ask for.
 const maxWindow = 8 << 20
 
-// newReceiver reads from r, without a goroutine: closing r ends the receiver.
-func newReceiver(r io.Reader) (*receiver, error) {
-	if old, ok := receivers.Get().(*receiver); ok && old.zip.Reset(r) == nil {
+// read reads from r, without a goroutine: closing r ends the receiver.
+func (p *receivers) read(r io.Reader) (*receiver, error) {
+	if old, ok := p.kept.Get().(*receiver); ok && old.zip.Reset(r) == nil {
 		old.in.Reset(old.zip)
 		return old, nil
 	}
@@ -156,13 +157,13 @@ func newReceiver(r io.Reader) (*receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &receiver{in: bufio.NewReaderSize(zip, 64<<10), zip: zip}, nil
+	return &receiver{pool: p, in: bufio.NewReaderSize(zip, 64<<10), zip: zip}, nil
 }
 
 // release keeps the receiver for another stream. Its goroutine calls it once, and does not use the receiver any more.
 func (r *receiver) release() {
 	if r.zip.Reset(nil) == nil && cap(r.buf) <= maxKeptMessage {
-		receivers.Put(r)
+		r.pool.kept.Put(r)
 	}
 }
 

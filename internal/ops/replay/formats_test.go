@@ -245,7 +245,7 @@ func TestInflux(t *testing.T) {
 	s.File = ""
 	require.Equal(t, replay.Summary{Format: replay.LineProtocol, Records: 4, Readings: 3, Values: 4, DeadLetters: 1,
 		BadLines: 4, BadLineNumbers: []int{6, 7, 9, 10},
-		FirstBad: "not line protocol: at line 1:9: expected tag key or field but found '\\n' instead"}, s)
+		FirstBad: `not line protocol: no blank behind "nonsense"`}, s)
 
 	cfg = config(writeFile(t, "x.lp", "m,tenant=globex a=1 0\nm a=2 0"))
 	cfg.Tenant, cfg.Messages.TenantTag, cfg.Messages.Metric = "", "tenant", "field"
