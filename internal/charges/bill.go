@@ -60,7 +60,7 @@ type Stored struct {
 	Data      float64 `json:"dataGBMonths"`
 	Index     float64 `json:"indexGBMonths"`
 	Dollars   float64 `json:"dollars"`
-	// LeastRUs is the manual throughput that the whole container's data forces, in RU/s.
+	// LeastRUs is the manual throughput that the whole container's data forces, in RU/s; 0 in a serverless account.
 	LeastRUs float64 `json:"leastRUsOfContainer"`
 }
 
@@ -237,12 +237,16 @@ func (m *biller) container(c containerCost, rus map[string]float64, bytes map[st
 	m.floors += m.share(c.Throughput-c.Used, asked, func(d *Dollars) *float64 { return &d.Idle })
 	m.floors += m.share(c.Storage, stored, func(d *Dollars) *float64 { return &d.Storage })
 	if all := total(stored); all > 0 {
+		least := 0.0
+		if c.serverless == 0 {
+			least = ru.Floor(c.GBMonths*m.monthHours/c.Hours, 0, false)
+		}
 		for tenant, n := range stored {
 			t, gb := m.of(tenant), c.GBMonths*n/all
 			t.GBMonths += gb
 			data := min(gb, n/1e9*c.Hours/m.monthHours)
 			t.Stored = append(t.Stored, Stored{c.Container, millionths(data), millionths(gb - data),
-				cents(c.Storage * n / all), ru.Floor(c.GBMonths*m.monthHours/c.Hours, 0, false)})
+				cents(c.Storage * n / all), least})
 		}
 	}
 	c.Throughput, c.Storage, c.Used = cents(c.Throughput), cents(c.Storage), cents(c.Used)

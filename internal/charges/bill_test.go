@@ -88,8 +88,10 @@ func TestServerlessBill(t *testing.T) {
 		{Tenant: "acme", Container: "chunks", Kind: charges.Chunks}: {RUs: 1_600_000},
 		{Container: "chunks", Kind: charges.Rollups}:                {RUs: 400_000},
 	})
-	paid := charges.Container{Name: "chunks", Serverless: true}
-	b := charges.NewBill(charges.BillInput{Month: november, Sum: rows, Hours: hours(720, paid)})
+	paid := charges.Container{Name: "chunks", Serverless: true, GB: 1}
+	b := charges.NewBill(charges.BillInput{Month: november, Sum: rows, Hours: hours(720, paid),
+		Bytes: map[string]map[string]int64{"chunks": {"acme": 500}}})
+	require.Zero(t, tenantOf(t, b, "acme").Stored[0].LeastRUs)
 	require.InDelta(t, 0.40, tenantOf(t, b, "acme").Dollars.Usage, 1e-9)
 	require.InDelta(t, 0.10, b.Nobody.Dollars.Usage, 1e-9)
 	require.Zero(t, tenantOf(t, b, "acme").Dollars.Idle)

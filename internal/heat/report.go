@@ -175,7 +175,7 @@ func (r *Report) diagnose(all float64) string {
 		fmt.Fprintf(&b, "; %d requests were answered 429, %d of them by partition %d", throttled, most.Throttled,
 			most.Partition)
 	} else if hot.BusiestUsed > 0 {
-		fmt.Fprintf(&b, "; at its busiest it takes %s of what is bought for it", percent(hot.BusiestUsed))
+		fmt.Fprintf(&b, "; at its busiest it takes %s of what it may use", percent(hot.BusiestUsed))
 	}
 	return b.String()
 }

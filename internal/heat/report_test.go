@@ -99,11 +99,11 @@ func TestDiagnosis(t *testing.T) {
 	for want, got := range map[string]heat.Report{
 		"nothing was charged in this time": report([4]float64{}, 0),
 		"partition 2 takes 28 % of the RU, 1.12 times the mean: the load is even; " + hot + " alone 28 %; " +
-			"at its busiest it takes 28 % of what is bought for it": report([4]float64{86400, 86400, 28 * 3600, 86400}, 0),
+			"at its busiest it takes 28 % of what it may use": report([4]float64{86400, 86400, 28 * 3600, 86400}, 0),
 		"partition 2 takes 70 % of the RU, 2.80 times the mean; " + hot + " alone 70 %; 12 requests were answered 429, " +
 			"12 of them by partition 2": report([4]float64{3600, 3600, 7 * 3600, 3600}, 12),
 		"partition 2 takes 70 % of the RU, 2.80 times the mean; " + hot + "/truck-7 alone 41 %; from tomorrow it has 4 " +
-			"slots; at its busiest it takes 7 % of what is bought for it": report([4]float64{3600, 3600, 7 * 3600, 3600}, 0,
+			"slots; at its busiest it takes 7 % of what it may use": report([4]float64{3600, 3600, 7 * 3600, 3600}, 0,
 			heat.Share{Key: key(9).Shard, Device: "elsewhere", Share: 0.5},
 			heat.Share{Key: hot, Device: "truck-7", Share: 0.41, SlotsTomorrow: 4}),
 	} {

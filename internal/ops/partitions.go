@@ -228,7 +228,7 @@ func printPartitions(w io.Writer, r heat.Report) error {
 		r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.BoughtRUs, auto, r.PartitionRUs)
 	rows := [][]string{
 		{"", "share", "", "busiest", "of what", "", "bytes", "expected RU/s", "", "", ""},
-		{"partition", "of RU", "RU/s", "RU/s", "is bought", "429", "stored", "in 1 h", "3 h", "6 h", "hottest keys"},
+		{"partition", "of RU", "RU/s", "RU/s", "it may use", "429", "stored", "in 1 h", "3 h", "6 h", "hottest keys"},
 	}
 	for _, p := range r.Partitions {
 		var keys []string

@@ -1,6 +1,5 @@
-// Package rest replaces the package of k8s.io/client-go, by a line of go.mod. Prometheus' engine imports a package
-// of loggers that mentions the two types below; nothing calls them. The real package links a client for Kubernetes,
-// 2.5 MB. Empty folders of this module let `go mod tidy` work.
+// Package rest replaces the package of k8s.io/client-go, by a line of go.mod. Prometheus' engine mentions the two types
+// below, and nothing calls them; the real package links 2.5 MB. Empty folders of this module let `go mod tidy` work.
 package rest
 
 import "context"

@@ -1,5 +1,4 @@
-// Package workqueue replaces the package of k8s.io/client-go of that name. Prometheus' suite of PromQL imports a
-// package that mentions it; nothing calls it.
+// Package workqueue replaces that of k8s.io/client-go: Prometheus' suite of PromQL imports what mentions it.
 package workqueue
 
 // GaugeMetric goes up and down.

@@ -175,10 +175,10 @@ function partitions({ heat: { body: report, absent }, placement }) {
   const most = Math.max(1e-9, ...body.partitions.map((p) => p.rus));
   return [
     h("div", { class: "box-note" }, h("h3", {}, body.diagnosis.charAt(0).toUpperCase() + body.diagnosis.slice(1)),
-      h("p", {}, `${body.container}, ${when(body.from)} to ${when(body.to)}; ${whole(body.bought_rus)} RU/s are bought${body.autoscale ? " at most" : ""}, ${whole(Math.round(body.partition_rus))} for each partition.`)),
+      h("p", {}, `${body.container}, ${when(body.from)} to ${when(body.to)}; ${whole(body.bought_rus)} RU/s may be used${body.autoscale ? " at most" : ""}, ${whole(Math.round(body.partition_rus))} for each partition.`)),
     h("div", { class: "filters" }, containerField(body.container)),
     panel("Physical partitions", "of the load; a click says what makes one hot", table(
-      ["Partition", "Share of the load", ["RU/s", "n"], ["busiest RU/s", "n"], ["of what is bought", "n"], ["429s", "n"], ["stored", "n"], "Hottest key"],
+      ["Partition", "Share of the load", ["RU/s", "n"], ["busiest RU/s", "n"], ["of what it may use", "n"], ["429s", "n"], ["stored", "n"], "Hottest key"],
       body.partitions.map((p) => [
         link(String(p.partition), { partition: String(p.partition) }, "What makes it hot"),
         h("span", { class: "share" }, h("meter", { min: 0, max: most, value: p.rus, "aria-label": `share of partition ${p.partition}` }), ` ${percent(p.share)}`),
