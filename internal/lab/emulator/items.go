@@ -39,6 +39,29 @@ func write(op engine.Operation) handler {
 	return on(func(x *exchange, co *engine.Container) (reply, error) { return x.write(co, op) })
 }
 
+// deleteKey deletes all items of a logical partition. The service does it in the background, for the request units that
+// others leave; here it is done and charged at once.
+func (x *exchange) deleteKey(co *engine.Container) (reply, error) {
+	key := x.request.Header.Get(hKey)
+	ids, err := co.IDs(key)
+	if err != nil {
+		return reply{}, err
+	}
+	var res engine.Result
+	charge := 0.0
+	for _, id := range ids {
+		if res, err = co.Write(x.call(), engine.Write{Op: engine.OpDelete, ID: id, Key: key, Minimal: true}); err != nil {
+			if refusal.Of(err).Status == http.StatusNotFound { // it has expired, or another request was faster
+				continue
+			}
+			return reply{}, err
+		}
+		charge += res.Charge
+	}
+	res.Body, res.ETag, res.Charge = nil, "", charge
+	return x.itemReply(co, res), nil
+}
+
 // write serves a write of one item.
 func (x *exchange) write(co *engine.Container, op engine.Operation) (reply, error) {
 	h := x.request.Header

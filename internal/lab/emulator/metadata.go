@@ -104,6 +104,13 @@ func (x *exchange) readContainer(co *engine.Container) (reply, error) {
 			"X-Ms-Resource-Usage": {usage(co.Stats(x.now))},
 		}
 	}
+	if isTrue(h.Get("X-Ms-Documentdb-Populatepartitionstatistics")) {
+		body, err := withStatistics(rep.body, co.Stats(x.now))
+		if err != nil {
+			return reply{}, err
+		}
+		rep.body = body
+	}
 	return rep, nil
 }
 
@@ -115,6 +122,22 @@ func usage(parts []engine.Stats) string {
 	}
 	return fmt.Sprintf("functions=0;storedProcedures=0;triggers=0;documentsCount=%d;documentsSize=%d;collectionSize=%d;",
 		items, bytes>>10, bytes>>10)
+}
+
+// withStatistics adds what each physical partition holds to the document of a container.
+func withStatistics(doc []byte, parts []engine.Stats) ([]byte, error) {
+	type statistics struct {
+		ID    string   `json:"id"`
+		KB    int64    `json:"sizeInKB"`
+		Items int64    `json:"documentCount"`
+		Keys  []string `json:"partitionKeys"` // the largest: not known here
+	}
+	list := make([]statistics, len(parts))
+	for i, p := range parts {
+		list[i] = statistics{p.ID, p.Bytes >> 10, p.Items, []string{}}
+	}
+	text, err := json.Marshal(list)
+	return append(append(append(doc[:len(doc)-1], `,"statistics":`...), text...), '}'), err
 }
 
 func (x *exchange) replaceContainer() (reply, error) {

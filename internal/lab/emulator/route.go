@@ -23,6 +23,9 @@ type route struct {
 	rid  string // resource id of the item, where the path has resource ids in place of names
 }
 
+// kindKey is the resource type of a request that deletes all items of a partition key.
+const kindKey = "partitionkey"
+
 // parseRoute takes the path apart while it is still escaped: ids may hold any character.
 func parseRoute(u *url.URL) (route, error) {
 	text := strings.Trim(u.EscapedPath(), "/")
@@ -64,6 +67,10 @@ func parseRoute(u *url.URL) (route, error) {
 	}
 	if n > 3 {
 		rt.container = segments[3]
+	}
+	if n == 6 && segments[4] == "operations" && segments[5] == "partitionkeydelete" {
+		rt.kind, rt.link = kindKey, strings.Join(segments[:4], "/")
+		return rt, nil
 	}
 	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {
 		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
@@ -176,6 +183,7 @@ var handlers = map[string]handler{
 	"docs PUT":               write(engine.OpReplace),
 	"docs PATCH":             write(engine.OpPatch),
 	"docs DELETE":            write(engine.OpDelete),
+	"partitionkey POST":      on((*exchange).deleteKey),
 }
 
 // lists are the resource types that an account may have and this one never has, with the names of their lists.

@@ -141,11 +141,25 @@ func TestAnotherContainerIsMeant(t *testing.T) {
 	require.Equal(t, "400/1024", fmt.Sprint(resp.StatusCode, "/", resp.Header.Get("x-ms-substatus")))
 }
 
+func TestDeleteAllItemsOfAKey(t *testing.T) {
+	r := withContainer(t, "")
+	for i := range 3 {
+		r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+	}
+	r.do(201, "POST", docs, "docs", "dbs/d/colls/c", `{"id":"other","pk":"q"}`, "x-ms-documentdb-partitionkey", `["q"]`)
+	r.do(401, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "docs", "dbs/d/colls/c", "")
+	r.do(200, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "partitionkey", "dbs/d/colls/c", "",
+		"x-ms-documentdb-partitionkey", `["p"]`)
+	require.JSONEq(t, `[]`, r.query(`SELECT * FROM c`))
+	r.do(200, "GET", docs+"/other", "docs", docs+"/other", "", "x-ms-documentdb-partitionkey", `["q"]`)
+}
+
 func TestStatisticsOfContainers(t *testing.T) {
 	r := withContainer(t, "")
 	r.create(`{"id":"a","pk":"p"}`)
-	resp, _ := send(t, r.s, "GET", "dbs/d/colls/c", "colls", "dbs/d/colls/c", "",
-		"x-ms-documentdb-populatequotainfo", "True")
+	resp, body := send(t, r.s, "GET", "dbs/d/colls/c", "colls", "dbs/d/colls/c", "",
+		"x-ms-documentdb-populatequotainfo", "True", "x-ms-documentdb-populatepartitionstatistics", "True")
+	require.Contains(t, body, `"statistics":[{"id":"0","sizeInKB":0,"documentCount":1,"partitionKeys":[]}]`)
 	require.Contains(t, resp.Header.Get("x-ms-resource-usage"), "documentsCount=1;")
 	require.Equal(t, "100", resp.Header.Get("x-ms-documentdb-collection-index-transformation-progress"))
 }

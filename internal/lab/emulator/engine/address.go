@@ -45,17 +45,30 @@ func (c *Container) ItemID(key, rid string) (id string, err error) {
 		return "", nil
 	}
 	made := binary.LittleEndian.Uint64(raw[containerRID:])
+	err = c.logical(key, func(name string, h *header) {
+		if h.created == made {
+			id = name
+		}
+	})
+	return id, err
+}
+
+// IDs returns the ids of all items of a logical partition, expired ones included.
+func (c *Container) IDs(key string) (ids []string, err error) {
+	err = c.logical(key, func(id string, _ *header) { ids = append(ids, id) })
+	return ids, err
+}
+
+// logical visits the headers of a logical partition.
+func (c *Container) logical(key string, visit func(id string, h *header)) error {
 	var parser fastjson.Parser
 	full, err := c.current.Load().keyOf(&parser, key)
 	if err != nil {
-		return "", c.misaddressed(err)
+		return c.misaddressed(err)
 	}
 	at := full.AppendEPK(nil)
-	err = c.headers(prefixSpan(at), func(item []byte, h *header) (bool, error) {
-		if h.created == made {
-			id = string(item[len(at):])
-		}
+	return c.headers(prefixSpan(at), func(item []byte, h *header) (bool, error) {
+		visit(string(item[len(at):]), h)
 		return true, nil
 	})
-	return id, err
 }
