@@ -15,7 +15,7 @@ const kinds = int(telemetry.Text) // columns a metric can have: one per kind
 type framer struct {
 	*Rows
 	order []int32 // indexes of rows: by label set, then instant, then offset
-	// rank is the place of each label set in the order of label sets.
+	// rank has, for each label set, its index in sorted order.
 	rank []int32
 	// names, want and won are indexed by metric; won marks metrics that have a winner.
 	names []string
@@ -143,8 +143,8 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 	return g
 }
 
-// mergeInstant appends row number at of the group, with the last value of each metric.
-func (f *framer) mergeInstant(g *chunk.Group, at int, rows []int32) {
+// mergeInstant fills a row of the group with the last value that rows of one instant have of each metric.
+func (f *framer) mergeInstant(g *chunk.Group, row int, rows []int32) {
 	f.seen = f.seen[:0]
 	for _, r := range rows {
 		bits, local := f.bits(int(r)), f.local[f.rows[r].list:]
@@ -161,7 +161,7 @@ func (f *framer) mergeInstant(g *chunk.Group, at int, rows []int32) {
 		}
 	}
 	for _, m := range f.seen {
-		f.put(g, at, f.winner[m])
+		f.put(g, row, f.winner[m])
 		f.won[m] = false
 	}
 }

@@ -145,7 +145,8 @@ func compareColumns(a, b chunk.Column) int {
 
 // AppendRun appends the readings of a run. Their offsets, 0 where it has none, must not be lower than any before.
 func (r *Rows) AppendRun(run *chunk.Run) {
-	next := make([]int, len(run.Columns)) // index of each column's next value
+	// next has, for each column, the index of the value to be read next.
+	next := make([]int, len(run.Columns))
 	var reading telemetry.Reading
 	for k, at := range run.Times {
 		reading.Time, reading.Labels = at, run.Sets[0]

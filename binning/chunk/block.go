@@ -157,7 +157,7 @@ func AppendRows(dst []byte, r *Run) ([]byte, error) {
 	e.patterns.find(r)
 	e.writePart(func() {
 		if e.patterns.n > 1 {
-			e.writeInts(e.patterns.of, planInts(e.patterns.of, true))
+			e.writeInts(e.patterns.byRow, planInts(e.patterns.byRow, true))
 		}
 	})
 	for i := range r.Columns {

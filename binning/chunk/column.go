@@ -125,7 +125,7 @@ func (d *decoder) appendPresence(c *Column, rows appended) (present int, err err
 		all.setAll(0, rows.from)
 	}
 	all = all.grown(rows.from + rows.n)
-	for i, of := range d.patterns.of {
+	for i, of := range d.patterns.byRow {
 		if set[of/8]>>(of%8)&1 != 0 {
 			all.Set(rows.from + i)
 			present++

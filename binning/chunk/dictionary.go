@@ -7,10 +7,12 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// dictionary finds the distinct numbers of a column and the place of each value among them.
+// dictionary lists the distinct numbers of a column, and the index in that list of each value.
 type dictionary struct {
-	distinct []uint64 // ascending in the kind's order
-	index    []int64  // per value its place in distinct
+	// distinct ascends in the order of the kind.
+	distinct []uint64
+	// index has an index in distinct for each value.
+	index []int64
 
 	table  []slot // open addressing; a slot is taken if its round is the current one
 	round  uint32

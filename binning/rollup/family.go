@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Family names the columns of each bucket that one rollup holds.
+// Family selects the aggregates that a rollup has of each bucket.
 type Family byte
 
 // The families. All but Last are read together with Last, which says how many samples a bucket has.
@@ -63,7 +63,7 @@ const (
 	Highest                     // Max, of Extremes
 )
 
-// columnsOf lists the columns of each family.
+// columnsOf has the columns of each family.
 var columnsOf = map[Family]Columns{Last: Counts | Newest, First: Oldest, Sum: Sums, Extremes: Lowest | Highest}
 
 // Has reports whether all of some columns are among them.

@@ -55,9 +55,10 @@ type Batch struct {
 // Metric is the rollups of one metric in a batch.
 type Metric struct {
 	Name string
-	// Families are in the order of AllFamilies; Every is the hours that one minute-grid document of each family has.
+	// Families stand in the order of AllFamilies.
 	Families Families
-	Every    []int
+	// Every has, for each family, how many hours a document of the minute grid covers.
+	Every []int
 	// Parts are the parts of the batch that have series of the metric, ascending; nil: all.
 	Parts []int
 }

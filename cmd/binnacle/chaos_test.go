@@ -128,7 +128,8 @@ type chaos struct {
 	starting chan error        // when it runs again, after a kill; nil: it runs
 
 	kills, pauses, growths, splits, hits int
-	growAt                               time.Time // when the account becomes provisioned; zero: never, or it has
+	// growAt is when the account becomes provisioned. It is zero where the account stays as it is.
+	growAt time.Time
 
 	diagnosed int // answers that were looked into, or would have been
 

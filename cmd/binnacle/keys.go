@@ -49,7 +49,7 @@ func isKey(command, name string) bool {
 	return matchesAny(keys, name) && !matchesAny(typed[command], name)
 }
 
-// matchesAny reports whether a name is one of the patterns, of which a star at the end stands for any text.
+// matchesAny reports whether a name matches one of the patterns. A star at the end of a pattern stands for any text.
 func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		begin, isPrefix := strings.CutSuffix(p, "*")

@@ -14,8 +14,8 @@ type excess struct {
 	topDevices       topDevices
 }
 
-// topDevices has the devices that come most often, in constant space (the Misra-Gries summary): a device with more
-// than one part in maxTopDevices+1 of all readings is in the list, and its count is too low by that part at most.
+// topDevices counts the devices with the most readings in constant space, by the Misra-Gries summary. The list has each
+// device with more than one part in maxTopDevices+1 of all readings. A count is too low by that part at most.
 type topDevices []TopDevice
 
 // TopDevice is a device, and how many of its readings went over a limit, at least.

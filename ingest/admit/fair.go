@@ -11,11 +11,12 @@ import (
 // times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
 // the others leave.
 type fairness struct {
-	marks    queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
-	at       time.Time        // time of the last mark
-	end      int64            // end of the log in that mark
-	lag      time.Duration
-	yielding bool // what was deferred still waits: the others are late
+	marks queue.FIFO[mark] // ends of the log, and when they were known, the oldest first
+	at    time.Time        // time of the last mark
+	end   int64            // end of the log in that mark
+	lag   time.Duration
+	// yielding says that deferred readings wait on, since the other tenants are still late.
+	yielding bool
 
 	began   time.Time // begin of the round in which values are counted
 	round   int

@@ -61,7 +61,8 @@ type registering struct {
 	running  int
 	retry    retry.Backoff
 	snapshot *control.Snapshot // a snapshot without the waiting tenants
-	alone    int               // records in a row of which readings were deferred and none was taken
+	// alone counts the last records without a reading that was taken, and with some that were deferred.
+	alone int
 }
 
 const (

@@ -38,28 +38,15 @@ func plainNumber(source []byte, at int) (x float64, end int, ok bool) {
 	if negative {
 		at++
 	}
-	mantissa, first := uint64(0), at
-	for ; at < len(source); at++ {
-		c := source[at] - '0'
-		if c > 9 {
-			break
-		}
-		mantissa = mantissa*10 + uint64(c)
-	}
+	first := at
+	mantissa, at := appendDigits(0, source, at)
 	digits := at - first
 	if digits == 0 || digits > 15 || source[first] == '0' && digits > 1 {
 		return 0, at, false
 	}
 	if at < len(source) && source[at] == '.' {
-		at++
-		point := at
-		for ; at < len(source); at++ {
-			c := source[at] - '0'
-			if c > 9 {
-				break
-			}
-			mantissa = mantissa*10 + uint64(c)
-		}
+		point := at + 1
+		mantissa, at = appendDigits(mantissa, source, point)
 		places := at - point
 		if places == 0 || digits+places > 15 {
 			return 0, at, false
@@ -79,3 +66,15 @@ func plainNumber(source []byte, at int) (x float64, end int, ok bool) {
 
 // tens are powers of ten.
 var tens = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// appendDigits appends the decimal digits at a place to those of n, and returns where they end.
+func appendDigits(n uint64, source []byte, at int) (uint64, int) {
+	for ; at < len(source); at++ {
+		c := source[at] - '0'
+		if c > 9 {
+			break
+		}
+		n = n*10 + uint64(c)
+	}
+	return n, at
+}
