@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"binnacle/binning"
-	"binnacle/binning/chunk"
-	"binnacle/ingest/bins"
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/heat"
 	"binnacle/internal/telemetry"
@@ -94,24 +92,6 @@ type SimulationReport struct {
 	EpochBytes  int     `json:"bytes_of_epochs"`
 
 	Days []SimulatedDay `json:"days"`
-}
-
-// simChunk is a chunk of a day as a sampled device has written it.
-type simChunk struct {
-	at    int64 // ms since the day began
-	due   bool  // the device's phase decides when; else it was full
-	gap   int64 // ms until another sampled device has this chunk full: others are between both
-	rus   float32
-	bytes int32
-}
-
-// simSample is what a sampled device writes of a day.
-type simSample struct {
-	first  int64 // its phase, ms
-	chunks []simChunk
-	rus    float64
-	bytes  float64
-	values float64
 }
 
 // simKey is a first-level key.
@@ -197,78 +177,6 @@ func (m *simulation) simulate(ctx context.Context, s Scenario) (SimulationReport
 	bar.Add(1)
 	return m.run(ctx, s, bar)
 }
-
-// sampled returns how many devices of a scenario are sampled, and how many metrics each has.
-func (s Scenario) sampled() (devices, each int) {
-	if s == Sensors {
-		return sensorSamples, sensorMetrics
-	}
-	return simSamples, metrics
-}
-
-// sampleDay takes the readings of some devices through ingest, without budgets, and returns the chunks of a day.
-func sampleDay(ctx context.Context, cfg Config, s Scenario) ([]simSample, error) {
-	n, metrics := s.sampled()
-	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = n, minPartitions, 2*day, nil
-	if s != Sensors {
-		s = Uniform
-	}
-	p := pass{cfg: cfg, scenario: s, layout: Binnacle}
-	t, err := p.run(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("sample devices: %w", err)
-	}
-	of := cfg.firstDay() + 1
-	byDevice := map[string]*simSample{}
-	for _, w := range t.written {
-		c, err := chunk.Parse(w.doc)
-		if err != nil {
-			return nil, err
-		}
-		if c.Header.ID.Day != of {
-			continue
-		}
-		s := byDevice[w.key.Device]
-		if s == nil {
-			s = &simSample{first: binning.FirstHold(w.key.Device, cfg.Hold).Milliseconds()}
-			byDevice[w.key.Device] = s
-		}
-		at := w.at.UnixMilli() - of.Start()
-		s.chunks = append(s.chunks, simChunk{at: at, due: cfg.Hold < bins.LongHold || at >= telemetry.DayMillis,
-			rus: float32(w.rus), bytes: int32(len(w.doc))})
-		s.rus, s.bytes, s.values = s.rus+w.rus, s.bytes+float64(len(w.doc)), s.values+float64(w.readings*metrics)
-	}
-	out := make([]simSample, 0, len(byDevice))
-	for i := range n {
-		if s := byDevice[truckID(i)]; s != nil {
-			out = append(out, *s)
-		}
-	}
-	if len(out) == 0 {
-		return nil, errNothing
-	}
-	for i := range out {
-		for n := range out[i].chunks {
-			out[i].chunks[n].gap = gapOf(out, i, n)
-		}
-	}
-	return out, nil
-}
-
-// gapOf returns the time from a chunk of a sample to the next one with its number of any other, 0 for none, in ms.
-func gapOf(all []simSample, i, n int) (gap int64) {
-	for _, o := range all {
-		if n < len(o.chunks) && !o.chunks[n].due {
-			if after := o.chunks[n].at - all[i].chunks[n].at; after > 0 && (gap == 0 || after < gap) {
-				gap = after
-			}
-		}
-	}
-	return gap
-}
-
-// truckID returns the id of a device, as package fleet has it.
-func truckID(i int) string { return fmt.Sprintf("truck-%04d", i) }
 
 // populate makes tenants and devices, and places them.
 func (m *simulation) populate(s Scenario) error {
@@ -367,51 +275,6 @@ func (m *simulation) keyOf(tenant int, shard string) uint32 {
 	return k
 }
 
-// simLoad is the load that two days of chunks put on each partition, by second.
-type simLoad struct {
-	// rus and requests are by partition and second.
-	rus, requests []float32
-	// bytes is by key.
-	bytes  []float64
-	chunks int64
-	// all is the size of all documents, in bytes.
-	values, all float64
-}
-
-func (m *simulation) newLoad() *simLoad {
-	n := m.cfg.Partitions * 2 * daySeconds
-	return &simLoad{rus: make([]float32, n), requests: make([]float32, n), bytes: make([]float64, len(m.keys))}
-}
-
-// write adds the chunks of a day of some devices.
-func (m *simulation) write(l *simLoad, from, to int) {
-	for i := from; i < to; i++ {
-		s := &m.samples[m.sample[i]]
-		k := m.key[i]
-		several := m.spread[i]
-		shift := int64(m.phase[i]) - s.first
-		for n := range s.chunks {
-			c := &s.chunks[n]
-			at := c.at
-			if c.due {
-				at += shift
-			} else {
-				at += c.gap * int64(m.phase[i]) / m.cfg.Hold.Milliseconds()
-			}
-			if len(several) > 0 {
-				k = several[n%len(several)]
-			}
-			second := int(m.keys[k].partition)*2*daySeconds + min(int(at/1000), 2*daySeconds-1)
-			l.rus[second] += c.rus
-			l.requests[second]++
-			l.bytes[k] += float64(c.bytes)
-		}
-		l.chunks += int64(len(s.chunks))
-		l.values += s.values
-		l.all += s.bytes
-	}
-}
-
 // run simulates the days. The chunks of the day before the first one are there, and not counted.
 func (m *simulation) run(ctx context.Context, s Scenario, bar progress.Bar) (SimulationReport, error) {
 	out := SimulationReport{Scenario: s, Devices: m.cfg.Devices, Tenants: m.of.Tenants, Partitions: m.cfg.Partitions,
@@ -469,52 +332,6 @@ func (m *simulation) run(ctx context.Context, s Scenario, bar progress.Bar) (Sim
 	}
 	m.finish(&out, &stored)
 	return out, nil
-}
-
-// written adds up the chunks of a day of all devices.
-func (m *simulation) written(loads []*simLoad) *simLoad {
-	var all sync.WaitGroup
-	for w, l := range loads {
-		l.bytes = append(l.bytes, make([]float64, len(m.keys)-len(l.bytes))...)
-		all.Go(func() { m.write(l, w*m.cfg.Devices/len(loads), (w+1)*m.cfg.Devices/len(loads)) })
-	}
-	all.Wait()
-	sum := loads[0]
-	for _, l := range loads[1:] {
-		sum.take(l)
-	}
-	return sum
-}
-
-// take adds another load, and clears it.
-func (l *simLoad) take(o *simLoad) {
-	for i, x := range o.rus {
-		l.rus[i] += x
-	}
-	for i, x := range o.requests {
-		l.requests[i] += x
-	}
-	for i, x := range o.bytes {
-		l.bytes[i] += x
-	}
-	l.chunks, l.values, l.all = l.chunks+o.chunks, l.values+o.values, l.all+o.all
-	clear(o.rus)
-	clear(o.requests)
-	clear(o.bytes)
-	o.chunks, o.values, o.all = 0, 0, 0
-}
-
-// next makes the second day the first one.
-func (l *simLoad) next(partitions int) {
-	for _, of := range [][]float32{l.rus, l.requests} {
-		for p := range partitions {
-			both := of[p*2*daySeconds : (p+1)*2*daySeconds]
-			copy(both, both[daySeconds:])
-			clear(both[daySeconds:])
-		}
-	}
-	clear(l.bytes)
-	l.chunks, l.values, l.all = 0, 0, 0
 }
 
 // firstDay returns the figures of the first day of a load with bought RU/s. queue holds the backlog of each
