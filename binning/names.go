@@ -14,7 +14,6 @@ func NewNames() *Names { return &Names{index: map[string]uint32{}} }
 // nameBytes is the memory of a name without its characters: in the list and in the index, both about half full.
 const nameBytes = 96
 
-// number returns the number of a metric.
 func (n *Names) number(metric string) uint32 {
 	i, ok := n.index[metric]
 	if !ok {

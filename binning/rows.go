@@ -127,7 +127,6 @@ func (r *Rows) columns(fields []telemetry.Field) uint32 {
 	return uint32(begin)
 }
 
-// listed reports whether row i has the columns of the fields.
 func (r *Rows) listed(i int, fields []telemetry.Field) bool {
 	list := r.list(i)
 	if len(list) != len(fields) {
@@ -335,7 +334,6 @@ func (r *Rows) copyFrom(s *Rows, i, j int) {
 	}
 }
 
-// readings returns the readings of rows i to j. Each is overwritten by the next.
 func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 	return func(yield func(*telemetry.Reading) bool) {
 		var reading telemetry.Reading

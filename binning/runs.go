@@ -86,7 +86,6 @@ func (r *Rows) alike(i, j int) bool {
 	return true
 }
 
-// transposed returns Run of rows that are alike.
 func (r *Rows) transposed(i, j int, s *runScratch) chunk.Run {
 	n, list := j-i, r.list(i)
 	s.numbers = slices.Grow(s.numbers[:0], 2*n)[:2*n]
@@ -129,7 +128,6 @@ func newColumn(metric string, kind telemetry.Kind, rows int) chunk.Column {
 	return c
 }
 
-// appendValue puts a value of r into row k of a column.
 func (r *Rows) appendValue(c *chunk.Column, k int, bits uint64) {
 	c.Present.Set(k)
 	if c.Kind == telemetry.Text {
@@ -189,7 +187,6 @@ func (c *runCollector) decode(schema *chunk.Schema, data []byte, more int) error
 	return c.part.AppendTo(&c.runs[len(c.runs)-1], data, more)
 }
 
-// add appends a run.
 func (c *runCollector) add(run chunk.Run) {
 	c.of, c.runs = nil, append(c.runs, run)
 }
@@ -246,7 +243,6 @@ func inOrder(runs []chunk.Run) bool {
 	return true
 }
 
-// valued reports whether each reading of a run has a value.
 func valued(r *chunk.Run) bool {
 	some := chunk.NewBitmap(r.Rows())
 	for i := range r.Columns {

@@ -76,7 +76,6 @@ func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expe
 	return f.Forecast().Cells
 }
 
-// openBin returns an open bin with the keys of its chunks.
 func (in *Ingester) openBin(b bins.OpenBin, tenant tenant.Tenant, now time.Time) heat.OpenBin {
 	o := heat.OpenBin{DayEnd: b.Day.End(), Began: b.From, Bytes: b.Bytes, Cutting: b.Cutting}
 	if b.Before.To > b.Before.From {

@@ -165,7 +165,6 @@ func (in *Ingester) topicOf(p topicPartition) *kafka.Topic { return in.cfg.Kafka
 // the others are read on.
 const backfillShare = 0.25
 
-// memoryOf returns what the partitions of a topic count towards.
 func (in *Ingester) memoryOf(topic string) *worker.Memory {
 	if topics.IsBackfill(topic) {
 		return in.share

@@ -24,7 +24,6 @@ type admission struct {
 	nextTurn uint64
 }
 
-// tenantQueue is the queries of a tenant.
 type tenantQueue struct {
 	maxRunning int
 	ownLimit   bool // maxRunning is set for the tenant

@@ -38,7 +38,6 @@ type Search struct {
 	Limit    int
 }
 
-// matchers returns the matchers of a search, and one for its prefix.
 func (s *Search) matchers() []catalog.Matcher {
 	if s.Prefix == "" {
 		return s.Matchers

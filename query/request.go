@@ -96,7 +96,6 @@ type Result struct {
 	Stats      Stats
 }
 
-// resultOf returns the result of a read that has ended with err, and the charge of its query.
 func resultOf(q *read.Query, spent *store.Meter, err error) Result {
 	r := Result{Complete: err == nil && q.Incomplete() == nil, Incomplete: q.Incomplete(), Stats: q.Stats()}
 	r.Stats.RequestUnits = spent.Read().RUs

@@ -113,7 +113,6 @@ func (s Span) String() string {
 
 func (s Span) time() time.Time { return time.UnixMilli(s.First.Start()).UTC() }
 
-// cutSpan cuts a span from the end of a name.
 func cutSpan(name string) (rest string, s Span, ok bool) {
 	n := len(name)
 	p, length := Year, len("2026")

@@ -200,7 +200,6 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	return out
 }
 
-// on returns the epoch that covers a day.
 func (p *Placement) on(day telemetry.Day) compiled {
 	i := firstAfter(p.epochs, day, func(e compiled) telemetry.Day { return e.From })
 	return p.epochs[max(i-1, 0)]
@@ -254,7 +253,6 @@ func (e compiled) allSlots() []Slot {
 	})
 }
 
-// containerOf returns the container of the chunks of a day in an epoch.
 func (p *Placement) containerOf(e compiled, day telemetry.Day) string {
 	if e.Dedicated {
 		return Container(p.tenant, p.SpanOn(day))

@@ -51,7 +51,6 @@ func (s Slot) Slice() (bits, index int) {
 	return b, int(s) - 1<<b
 }
 
-// valid reports whether there is such a slot.
 func (s Slot) valid() bool { return s >= 0 && s < Slots || s >= 2*Slots && s < 2<<fineSlotBits }
 
 // SlotOf returns the slot in which all documents with this first-level key value are placed: the top 8 of the 126 bits

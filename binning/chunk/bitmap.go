@@ -36,7 +36,6 @@ func (b Bitmap) setAll(i, j int) {
 	}
 }
 
-// grown returns b with room for n rows.
 func (b Bitmap) grown(n int) Bitmap {
 	for len(b) < (n+63)/64 {
 		b = append(b, 0)

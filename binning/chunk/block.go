@@ -87,7 +87,6 @@ func ParseSchema(b []byte) (*Schema, error) {
 	return s, nil
 }
 
-// schemaReader reads a schema.
 type schemaReader struct{ bytesread.Reader }
 
 var errSchema = corrupt("the schema of a block")
@@ -182,7 +181,6 @@ func (e *encoder) writePart(write func()) {
 	}
 }
 
-// writePlaces appends the rows' label sets.
 func (e *encoder) writePlaces(r *Run) {
 	places := e.direct.ints[:0]
 	for i := range r.Times {

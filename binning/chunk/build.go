@@ -135,7 +135,6 @@ func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 	return names
 }
 
-// header reads and checks the properties of Header.
 func (r *reader) header(h *Header, names [2]string) error {
 	id, err := ParseID(string(r.texts[propertyID]))
 	if err != nil {

@@ -107,7 +107,6 @@ func (w *bitWriter) bytes() []byte {
 	return w.dst
 }
 
-// appendCodes appends numbers as codes.
 func appendCodes(dst []byte, code byte, numbers []uint64) []byte {
 	w := bitWriter{dst: append(dst, code)}
 	switch {

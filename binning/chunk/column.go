@@ -7,7 +7,6 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// writeColumn appends the section of a column with that many rows.
 func (e *encoder) writeColumn(c *Column, rows int) {
 	flags := byte(0)
 	if c.Present != nil && c.Len() < rows {

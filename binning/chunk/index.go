@@ -40,7 +40,6 @@ func (x *indexed) reset() {
 	}
 }
 
-// of returns the statistics of the kind's number type.
 func (x *indexed) of(kind telemetry.Kind) *statistics {
 	if kind == telemetry.Float {
 		return &x.floats
@@ -230,7 +229,6 @@ func (d *decoder) readStatistics(kind telemetry.Kind, s *statistics, n int) (err
 	return nil
 }
 
-// give sets a column's statistics to the k-th ones.
 func (s *statistics) give(k int, c *rawColumn) error {
 	v, to := s.values[perColumn*k:], []*telemetry.Value{&c.stats.First, &c.stats.Last, &c.stats.Min, &c.stats.Max}
 	for i, into := range to {

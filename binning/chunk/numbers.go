@@ -38,7 +38,6 @@ type numbers struct {
 
 func (p *numbers) bits() float64 { return p.intsPlan.bits + p.corrPlan.bits }
 
-// plan chooses the form of v.
 func (p *numbers) plan(kind telemetry.Kind, v []uint64, brief bool) {
 	p.ints = slices.Grow(p.ints[:0], len(v))[:len(v)]
 	p.corrections = p.corrections[:0]
@@ -135,7 +134,6 @@ func (d *decoder) readNumbers(form byte, v []uint64) (err error) {
 	return nil
 }
 
-// correct applies the corrections that follow to v.
 func (d *decoder) correct(v []uint64) (err error) {
 	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
 		return err

@@ -105,7 +105,6 @@ func (d *decoder) openPacket(b []byte) (c codec, err error) {
 	return c, corrupt("%s is unknown", c)
 }
 
-// closePacket reports whether all of the packet was read.
 func (d *decoder) closePacket() error {
 	if n := len(d.s.plain) + len(d.s.packed); n > 0 {
 		return corrupt("%d bytes too many in a packet", n)

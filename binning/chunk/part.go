@@ -214,7 +214,6 @@ func reserve[T any](v []T, n, more int) []T {
 	return v[:len(v)+n]
 }
 
-// appendPlaces appends the label sets of n rows.
 func (d *decoder) appendPlaces(r *Run, n int) (err error) {
 	if d.ints, err = d.appendInts(d.ints[:0], n, 0); err != nil {
 		return err

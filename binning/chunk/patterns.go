@@ -15,7 +15,6 @@ type patterns struct {
 	next []int64
 }
 
-// find fills p with the patterns of a run.
 func (p *patterns) find(r *Run) {
 	p.byRow = slices.Grow(p.byRow[:0], r.Rows())[:r.Rows()]
 	clear(p.byRow)
@@ -27,7 +26,6 @@ func (p *patterns) find(r *Run) {
 	}
 }
 
-// split divides each pattern by whether rows are present.
 func (p *patterns) split(present Bitmap) {
 	p.next = slices.Grow(p.next[:0], 2*p.n)[:2*p.n]
 	clear(p.next)
@@ -49,7 +47,6 @@ func (p *patterns) split(present Bitmap) {
 // bytes returns how many bytes a bit for each pattern takes.
 func (p *patterns) bytes() int { return (p.n + 7) / 8 }
 
-// appendPresent appends a bit for each pattern: whether its rows are present.
 func (p *patterns) appendPresent(dst []byte, present Bitmap) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, p.bytes())...)
@@ -61,7 +58,6 @@ func (p *patterns) appendPresent(dst []byte, present Bitmap) []byte {
 	return dst
 }
 
-// read reads the patterns of rows.
 func (p *patterns) read(d *decoder, rows int) (err error) {
 	if p.n = 1; len(d.s.plain) == 0 {
 		return nil

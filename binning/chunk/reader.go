@@ -124,7 +124,6 @@ func propertyOf(name []byte) (p property, ok bool) {
 	return 0, false
 }
 
-// required are the properties that every chunk has.
 const required = 1<<propertyID | 1<<propertyType | 1<<propertyShard | 1<<propertyDevice | 1<<propertyV |
 	1<<propertyFrom |
 	1<<propertyTo | 1<<propertyRows | 1<<propertyReadings | 1<<propertyFirst | 1<<propertyThrough | 1<<propertyAfter |
@@ -149,7 +148,6 @@ func (r *reader) release() {
 	readers.Put(r)
 }
 
-// has reports whether the document had a property.
 func (r *reader) has(p property) bool { return r.seen>>p&1 != 0 }
 
 // walk reads the document's text.
@@ -175,7 +173,6 @@ func (r *reader) walk(doc []byte) error {
 	return nil
 }
 
-// property reads the value of a property of the document.
 func (r *reader) property(name []byte) (err error) {
 	p, known := propertyOf(name)
 	if !known {
@@ -247,7 +244,6 @@ func (r *reader) integer() (int64, error) {
 	return 0, corrupt("%.60s is not an integer", n.Text)
 }
 
-// labelSets reads the table of label sets.
 func (r *reader) labelSets() error {
 	return r.scan.Array(func(int) error {
 		var set []telemetry.Label
@@ -353,7 +349,6 @@ func (r *reader) within(least, most int64) (int, error) {
 	return int(i), err
 }
 
-// stats reads a column's statistics.
 func (r *reader) stats(kind telemetry.Kind) (s Stats, err error) {
 	counts := [9]*int{0: &s.Count, 6: &s.NaN, 7: &s.PosInf, 8: &s.NegInf}
 	values := [9]*telemetry.Value{1: &s.Min, 2: &s.Max, 3: &s.Sum, 4: &s.First, 5: &s.Last}

@@ -24,7 +24,6 @@ func (d *decoder) readInts(buf []int64, n int) ([]int64, error) {
 // constant reports whether all values are first[0].
 func (s *stream) constant() bool { return s.form == formOffset && s.planes == 0 }
 
-// fill makes buf n times v.
 func fill(buf []int64, n int, v int64) []int64 {
 	buf = slices.Grow(buf[:0], n)[:n]
 	for i := range buf {
@@ -186,7 +185,6 @@ func (d *decoder) readResiduals(count, planes int, sparse bool) ([]uint64, error
 	return r, nil
 }
 
-// readPlanes fills r from planes of bytes.
 func (d *decoder) readPlanes(r []uint64, planes int) error {
 	p, err := d.takePlanes(len(r), planes)
 	if err == nil {
@@ -219,7 +217,6 @@ func (d *decoder) takePlanes(count, n int) (p planes, err error) {
 	return p, nil
 }
 
-// next fills r with the next numbers.
 func (p *planes) next(r []uint64) {
 	lowest := p.of[0][:len(r)]
 	for i, b := range lowest {

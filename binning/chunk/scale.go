@@ -39,7 +39,6 @@ func (s scale) value(m int64) float64 {
 	return v
 }
 
-// values sets v to the bits of value for each of m.
 func (s scale) values(v []uint64, m []int64) {
 	power := powers[s.exp]
 	switch {

@@ -47,7 +47,6 @@ func (e *encoder) release() {
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// takeDecoder returns a decoder that may decode one chunk.
 func takeDecoder() *decoder {
 	d := decoders.Get().(*decoder)
 	d.values, d.cells, d.unpackable = MaxValues, MaxCells, maxUnpacked

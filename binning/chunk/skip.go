@@ -54,7 +54,6 @@ func (d *decoder) skipColumn(rows int) error {
 	return corrupt("form %d of a column", head&valueFormMask)
 }
 
-// skipNumbers goes past n numbers of a form.
 func (d *decoder) skipNumbers(form byte, n int) error {
 	scale := byte(0)
 	switch form {

@@ -35,7 +35,6 @@ func (c *clock) predict(u int64) (ticks, deviation int64) {
 	return ticks, deviation
 }
 
-// instant inverts predict.
 func (c *clock) instant(ticks, deviation int64) (u int64) {
 	u = c.tickAt(ticks) + deviation
 	c.move(ticks, u)

@@ -273,7 +273,6 @@ func (p *documentParser) labels() (telemetry.Labels, error) {
 	return telemetry.LabelsOf(set), nil
 }
 
-// check reports whether what was parsed is a document that this release knows.
 func (p *documentParser) check() (err error) {
 	d := p.d
 	if p.version != Version || p.kind != "rollup" && p.kind != "seriesIndex" {

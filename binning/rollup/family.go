@@ -63,7 +63,6 @@ const (
 	Highest                     // Max, of Extremes
 )
 
-// columnsOf has the columns of each family.
 var columnsOf = map[Family]Columns{Last: Counts | Newest, First: Oldest, Sum: Sums, Extremes: Lowest | Highest}
 
 // Has reports whether all of some columns are among them.

@@ -62,7 +62,6 @@ func Merge(frames []chunk.Frame, wanted func(metric string) bool) []Samples {
 	return out
 }
 
-// timesOf returns the instants at which a column has values.
 func timesOf(times []int64, c *chunk.Column) []int64 {
 	if c.Present == nil {
 		return times
@@ -100,7 +99,6 @@ func (s *Samples) merge(runs []columnRun) {
 	}
 }
 
-// mergeOverlapping merges strands that overlap.
 func (s *Samples) mergeOverlapping(runs []columnRun, n int) {
 	type value struct {
 		time      int64

@@ -22,7 +22,6 @@ type Slice struct {
 	At0      []Sample
 }
 
-// fits reports whether a section of the slice is one that may be read.
 func (s *Slice) fits(f Family) bool {
 	resets := 0
 	if f == First {
@@ -139,7 +138,6 @@ func (s *Slice) appendResets(dst []byte) []byte {
 	return appendSparse(dst, "resets", at, v)
 }
 
-// eachReset calls visit with each of them and its cell.
 func (s *Slice) eachReset(visit func(cell int32, v float64)) {
 	for i, row := range s.Rows {
 		for _, f := range s.Table.Resets[row] {
@@ -206,7 +204,6 @@ type sparseCells struct {
 	at, v []byte
 }
 
-// property reads a property of a section.
 func (s *Section) property(r *jsonscan.Scanner, name []byte) (err error) {
 	switch string(name) {
 	case "metric":
@@ -262,7 +259,6 @@ func (p *sparseCells) read(r *jsonscan.Scanner) error {
 	})
 }
 
-// check reports what keeps a section from being decoded.
 func (s *Section) check() error {
 	if s.Metric == "" || !AllFamilies.Has(s.Family) || s.Buckets == 0 || s.Series*s.Buckets > MaxCells {
 		return corrupt("a section of metric %q, family %q, %d series of %d buckets", s.Metric, s.Family, s.Series,

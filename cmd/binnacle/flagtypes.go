@@ -56,7 +56,6 @@ func spellings() []kong.Option {
 	}
 }
 
-// provisionDefaults returns what the help of throughput flags has as defaults.
 func provisionDefaults() kong.Vars {
 	p := provision.DefaultPolicy()
 	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs),

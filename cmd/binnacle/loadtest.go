@@ -81,7 +81,6 @@ func (c *loadtestCommand) Run(e *env) error {
 	return err
 }
 
-// simulate simulates a large fleet.
 func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 	if c.HTML != "" || c.Check || c.OnTarget {
 		return errors.New("--html, --check and --target are not for --simulate")
@@ -143,7 +142,6 @@ func (c *loadtestCommand) confirm(e *env) error {
 	return e.confirm("Go on?")
 }
 
-// writePage writes the page of a report into a file.
 func writePage(name string, report loadtest.Report) error {
 	var page bytes.Buffer
 	if err := loadtest.HTML(&page, report); err != nil {

@@ -95,7 +95,6 @@ func (c *planCommand) workload(e *env) (planner.Workload, error) {
 	return planner.Parse(text, c.Set)
 }
 
-// measure reads the topic or the account.
 func (c *planCommand) measure(e *env) (measured.Result, error) {
 	if c.FromTopic != "" {
 		if err := c.Messages.Check(); err != nil {
@@ -114,7 +113,6 @@ func (c *planCommand) measure(e *env) (measured.Result, error) {
 	return account.Read(e.ctx)
 }
 
-// writePlan writes the documents of a plan into a directory.
 func writePlan(dir string, plan *planner.Plan) error {
 	requirements, err := plan.Requirements()
 	if err != nil {

@@ -54,7 +54,6 @@ func printSettings(w io.Writer, c *kong.Context) error {
 	return enc.Close()
 }
 
-// settingOf returns the value of a flag as it may be printed, and reports whether it has one.
 func settingOf(flag *kong.Flag) (value any, isSet bool) {
 	if flag.Tag.Has("secret") && !flag.Target.IsZero() {
 		return redacted, true

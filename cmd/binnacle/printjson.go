@@ -5,7 +5,6 @@ import (
 	"io"
 )
 
-// printJSON writes v as indented JSON.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

@@ -131,7 +131,6 @@ func (a *Admission) Awaits(now time.Time) bool {
 // read of the tenant before the pass ends must be read twice.
 func (a *Admission) CatchesUp() bool { return a.Limits.deferrals.running && a.Limits.deferrals.admits }
 
-// newDecision returns a Decision with nothing in it.
 func (a *Admission) newDecision() *Decision {
 	a.out = Decision{Refused: a.out.Refused[:0]}
 	return &a.out
@@ -140,7 +139,6 @@ func (a *Admission) newDecision() *Decision {
 // release lets go of the record, with which its batch goes.
 func (a *Admission) release() { a.feed = feed{} }
 
-// decode returns the readings of a record.
 func (a *Admission) decode(rec *Record) (decode.Result, error) {
 	result := a.decoder.Decode(decode.Record{
 		Value: rec.Value, ContentType: rec.header(ContentType), Headers: rec.Headers, Timestamp: rec.Time,

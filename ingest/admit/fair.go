@@ -49,13 +49,11 @@ func (f *fairness) see(log *Log, offset int64, now time.Time) time.Duration {
 	return f.lag
 }
 
-// newRound begins a round.
 func (f *fairness) newRound(now time.Time) {
 	clear(f.tenants)
 	f.began, f.round, f.came, f.tenants = now, f.round+1, 0, f.tenants[:0]
 }
 
-// count counts the values of a tenant's reading.
 func (f *fairness) count(t *tenantState, values int) {
 	if t.round != f.round {
 		t.round, t.came = f.round, 0

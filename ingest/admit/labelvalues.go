@@ -70,7 +70,6 @@ func (v *labelValues) has(name string, value uint64) bool {
 	return ok
 }
 
-// count returns how many values a label has.
 func (v *labelValues) count(name string) int {
 	n := len(v.own[name])
 	if v.listed != nil {
@@ -112,7 +111,6 @@ func (q *labelLookups) push(t *tenantState) {
 	}
 }
 
-// countLabels counts the labels of a reading that is taken.
 func (l *Limits) countLabels(t *tenantState, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
@@ -141,7 +139,6 @@ func (x *tenants) growLabels(v *labelValues, bytes int64) {
 	x.bytes += bytes
 }
 
-// dropLabels forgets a tenant's labels.
 func (x *tenants) dropLabels(t *tenantState) {
 	if t.values != nil {
 		x.growLabels(t.values, -t.values.bytes)

@@ -79,7 +79,6 @@ func (l *Limits) Resume(partitions int, position int64) {
 	}
 }
 
-// refresh brings a tenant's limits in line with the snapshot.
 func (l *Limits) refresh(t *tenantState, snapshot *control.Snapshot) {
 	if t.snapshot == snapshot {
 		return
@@ -100,7 +99,6 @@ func (l *Limits) refresh(t *tenantState, snapshot *control.Snapshot) {
 	}
 }
 
-// charge counts a reading that is taken.
 func (l *Limits) charge(f *feed, r *telemetry.Reading) {
 	t := l.tenants.keep(r.Tenant)
 	if t.limits == nil {

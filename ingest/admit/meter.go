@@ -26,7 +26,6 @@ type rates struct {
 
 func (r *rates) bound() bool { return r.readings > 0 || r.values > 0 }
 
-// see takes the time of a record.
 func (m *meter) see(at int64) { m.clock = max(m.clock, at) }
 
 // open reports whether one more record may be taken at an instant: nothing is overdrawn by more than the burst.
@@ -148,7 +147,6 @@ func limitsOf(l tenant.IngestLimits, partitions int) *limits {
 	return out
 }
 
-// counts reports whether series are counted.
 func (l *limits) counts() bool { return l.series > 0 || l.allSeries > 0 }
 
 // limitShare is the reason when a noisy tenant is deferred for the sake of the others in its partition.

@@ -14,7 +14,6 @@ type newDevices struct {
 	devices map[string]bool
 }
 
-// introduces reports whether the record at an offset has introduced a device.
 func (n *newDevices) introduces(offset int64, id string) bool {
 	return n.offset == offset && n.devices[id]
 }
@@ -34,7 +33,6 @@ func (n *newDevices) add(offset int64, id string) {
 	n.devices[id] = true
 }
 
-// bounds reports whether the number of devices has a bound.
 func (x *limits) bounds() bool { return x.devices > 0 || x.newDevices.bound() }
 
 // introduce counts the device of a reading that is taken, if nothing was known of it.

@@ -38,7 +38,6 @@ func (p *places) oversize(rec *Record, readings []telemetry.Reading) (over map[C
 	return over
 }
 
-// chainsOf returns for every chain the places of its readings.
 func chainsOf(readings []telemetry.Reading) map[Chain][]int32 {
 	chains := map[Chain][]int32{}
 	for i := range readings {
@@ -48,7 +47,6 @@ func chainsOf(readings []telemetry.Reading) map[Chain][]int32 {
 	return chains
 }
 
-// encodable reports whether readings of one chain fit one document.
 func (p *places) encodable(rec *Record, key Chain, readings []telemetry.Reading, mine []int32) bool {
 	var rows binning.Rows
 	for _, i := range mine {
@@ -108,7 +106,6 @@ func (s *documentSize) fits() bool {
 
 func base64Bytes(n int) int { return n/3*4 + 4 }
 
-// sameColumns reports whether two readings have the same columns.
 func sameColumns(a, b *telemetry.Reading) bool {
 	return slices.Equal(a.Labels, b.Labels) && slices.EqualFunc(a.Fields, b.Fields, func(x, y telemetry.Field) bool {
 		return x.Value.Kind() == y.Value.Kind() && x.Metric == y.Metric

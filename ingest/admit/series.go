@@ -148,7 +148,6 @@ func (l *Limits) addSeries(t *tenantState, d *device, r *telemetry.Reading) {
 	t.series.add(d, s, s.n-before)
 }
 
-// add counts some more series of a device in a day.
 func (x *tenantSeries) add(d *device, s *series, more int) {
 	if x.days == nil {
 		x.days = map[telemetry.Day]int{}
@@ -159,7 +158,6 @@ func (x *tenantSeries) add(d *device, s *series, more int) {
 	}
 }
 
-// remove subtracts a day's series of a device from its tenant's series.
 func (x *tenantSeries) remove(d *device, s *series) {
 	if x.days[s.day] -= s.n; x.days[s.day] <= 0 {
 		delete(x.days, s.day)
@@ -169,7 +167,6 @@ func (x *tenantSeries) remove(d *device, s *series) {
 	}
 }
 
-// taken returns what a day takes in memory.
 func (s *series) taken() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
 
 // metricSet is the metrics of readings, in their order.
@@ -195,7 +192,6 @@ func (x *tenantSeries) metricsOf(fields []telemetry.Field) *metricSet {
 	return &set
 }
 
-// of reports whether fields are of these metrics.
 func (s *metricSet) of(fields []telemetry.Field) bool {
 	if s == nil || len(*s) != len(fields) {
 		return false
@@ -210,7 +206,6 @@ func (s *metricSet) of(fields []telemetry.Field) bool {
 
 var seriesSeed = maphash.MakeSeed()
 
-// labelsNumber returns a hash of a set of labels.
 func labelsNumber(labels telemetry.Labels) (n uint64) {
 	for i := range labels {
 		n = mixed(n, maphash.String(seriesSeed, labels[i].Name))

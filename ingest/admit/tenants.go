@@ -71,7 +71,6 @@ func (x *tenants) add(name string) *tenantState {
 	return t
 }
 
-// keep keeps a tenant with a reading that is taken.
 func (x *tenants) keep(name string) *tenantState {
 	t := x.recent
 	if t == nil || t.name != name {

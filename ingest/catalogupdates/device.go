@@ -42,7 +42,6 @@ type Device struct {
 // NewDevice returns a device without readings.
 func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t} }
 
-// noOffset is the offset of no record.
 const noOffset = -1
 
 // Bytes returns the bytes of the lists of what was seen of the device, without the struct and the columns.

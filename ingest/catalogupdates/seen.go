@@ -129,7 +129,6 @@ func (c *columns) with(fields []telemetry.Field, room int) (out *columns, all bo
 	return out, all
 }
 
-// span widens the times.
 func (s *seen) span(at int64) {
 	if !s.timed {
 		s.first, s.last, s.timed = at, at, true
@@ -170,7 +169,6 @@ func (s *seen) lack() bool {
 	return true
 }
 
-// tag sets a tag, and reports whether that is new.
 func (s *seen) tag(t telemetry.Label) bool {
 	byName := func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) }
 	i, found := slices.BinarySearchFunc(s.tags, t, byName)

@@ -249,7 +249,6 @@ func (u *Updates) timesDue(d *Device, now time.Time) bool {
 		d.listed && (now.UnixNano() >= d.lookupAt || u.lastOff(d))
 }
 
-// addUpdate adds a device to an update.
 func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 	d.updating, d.updatingFrom = true, d.pendingFrom
 	if !d.pending {

@@ -155,7 +155,6 @@ func (w *Worker) Done(job write.Job, now time.Time) {
 	w.settle()
 }
 
-// updated takes a CatalogUpdate back.
 func (w *Worker) updated(j *write.CatalogUpdate, now time.Time) {
 	w.bins.Lock()
 	defer w.bins.Unlock()

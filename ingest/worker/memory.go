@@ -90,7 +90,6 @@ func (u *recordUse) Made(bytes int) {
 	u.counted = bytes
 }
 
-// end gives back what the record took.
 func (u *recordUse) end() {
 	u.memory.add(-u.counted)
 	u.counted = 0
@@ -101,7 +100,6 @@ func (u *recordUse) end() {
 	}
 }
 
-// process returns the bound of the whole process.
 func (m *Memory) process() *Memory {
 	if m.whole != nil {
 		return m.whole

@@ -51,7 +51,6 @@ func (b *blocksOf) add(open bool) bool {
 
 func (b *blocksOf) stopped() bool { return b.full || b.bulky || b.err != nil }
 
-// take puts the rows of a bin in.
 func (b *blocksOf) take(bin *binning.Bin, open bool) {
 	blocks := bin.Blocks()
 	for i := range blocks {

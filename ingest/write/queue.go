@@ -28,7 +28,6 @@ type tenantQueue struct {
 	ringed  bool          // the queue is in the ring
 }
 
-// parked reports whether the queue's container is missing.
 func (l *tenantQueue) parked() bool { return l.failing == bins.NoContainer }
 
 func (l *tenantQueue) len() int {
@@ -67,7 +66,6 @@ func newWriteQueue(max int) writeQueue {
 		periods: map[telemetry.Day]int{}}
 }
 
-// queueOf returns that of a chain.
 func (q *writeQueue) queueOf(c *bins.Chain) *tenantQueue {
 	if !c.Queued {
 		c.Period, c.Queued = q.periodOf(c), true
@@ -161,7 +159,6 @@ func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 		q.periods[l.key.period] < share(3, 4)
 }
 
-// began counts a write of a chain.
 func (q *writeQueue) began(c *bins.Chain) { q.count(q.queueOf(c), 1) }
 
 // ended takes a write back that began counted.

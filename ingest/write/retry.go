@@ -79,7 +79,6 @@ func (w *Writer) succeeded(c *bins.Chain, now time.Time) {
 	w.Queue.tidy(l)
 }
 
-// enqueue queues a chain for its turn.
 func (w *Writer) enqueue(c *bins.Chain, now time.Time) {
 	if w.Queue.Push(c).parked() && c.Phase == bins.Asked {
 		w.awaitQueue(c, now)

@@ -16,7 +16,6 @@ import (
 
 var errMissing = errors.New("some checks failed: see the lines above that are not ok")
 
-// checkTimeout bounds each step of a check.
 const checkTimeout = 15 * time.Second
 
 // needs are the topics that a role needs.

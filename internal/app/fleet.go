@@ -42,7 +42,6 @@ func (p *process) addFleet(cfg fleet.Config) {
 	p.add("fleet", fleet.New(cfg).Run)
 }
 
-// fleetLine describes a fleet in one line.
 func fleetLine(c fleet.Config) string {
 	return fmt.Sprintf("%d trucks, a reading every %s each, of the tenants %s in turn",
 		c.Devices, duration.String(c.Interval), strings.Join(c.Tenants, " "))

@@ -62,7 +62,6 @@ func (f *faults) registry(c schemaregistry.Config) {
 // stampEvery is how often a partition's mark is renewed.
 const stampEvery = 5 * time.Minute
 
-// ingestRole is what the ingest role is built of.
 type ingestRole struct {
 	cfg       ingest.Config
 	writes    WritesConfig

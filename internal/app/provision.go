@@ -82,7 +82,6 @@ type ShapeConfig struct {
 	Period string `help:"How long the containers of chunks and rollups are, from the next day on that can be decided: month, week, day, quarter or year. Default: as decided before, a month at first." enum:"month,week,day,quarter,year," default:"" placeholder:"PERIOD"`
 }
 
-// set sets what provision decides of containers.
 func (c ShapeConfig) set(to *provision.Config, client *cosmos.Client) {
 	to.Period, to.Profile = sharding.Period(c.Period), provision.Profile(c.Profile)
 	to.Policy.SharedRUs = cmp.Or(c.SharedRUs, to.Policy.SharedRUs)
@@ -291,7 +290,6 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env ops.Env) error 
 	return errors.Join(err, provision.Print(env.Stdout, steps))
 }
 
-// containerLoads returns what reads the loads of containers.
 func containerLoads(c *cosmos.Client) *provision.ContainerLoads {
 	reader := heatlog.NewReader(c.Heat())
 	return &provision.ContainerLoads{Ranges: c, Heat: reader, Forecasts: reader}

@@ -78,7 +78,6 @@ type deadLetterSource struct {
 	messages decode.Options // how ingesters read messages
 }
 
-// queryRole is what the query role is built of.
 type queryRole struct {
 	cfg     QueryConfig
 	access  AccessConfig

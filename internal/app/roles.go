@@ -60,7 +60,6 @@ func (cfg IngestConfig) Run(ctx context.Context, env ops.Env) error {
 	return r.run(ctx, env)
 }
 
-// roles returns the role of the ingester.
 func (cfg IngestConfig) roles(name string) (roles, error) {
 	set, err := cfg.Ingest.Set()
 	need := &needs{topics: set, deadLetters: true, journals: cfg.Ingest.UseJournal == "on"}
@@ -146,7 +145,6 @@ func (cfg ServeConfig) Run(ctx context.Context, env ops.Env) error {
 	return r.run(ctx, env)
 }
 
-// roles returns all roles.
 func (cfg ServeConfig) roles() (roles, error) {
 	r, err := cfg.Ingest.roles("serve")
 	if err != nil {

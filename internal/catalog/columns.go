@@ -348,7 +348,6 @@ func (r *columnReader) signed() int64 {
 	return unzigzag(r.number(math.MaxUint64))
 }
 
-// numbers reads a column of n.
 func (r *columnReader) numbers(n int) []uint64 {
 	width := r.take(1)
 	if width == "" || width[0] > 8 {

@@ -70,7 +70,6 @@ func insertSorted(list []string, s string) []string {
 	return list
 }
 
-// codes counts the devices of a set by their code.
 func (s *Set) codes(of *blocks[uint32], counts []int) {
 	const perBlock = blockDevices / 64
 	for k := 0; k*perBlock < len(s.words); k++ {

@@ -151,7 +151,6 @@ func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 	return func(s *Set, _, _ int) { x.narrowDevices(s, m) }
 }
 
-// matching returns which codes of a tag match.
 func (c *tag) matching(m Matcher) []bool {
 	out := make([]bool, len(c.values.list)+1)
 	out[0] = m.Match("")
@@ -181,7 +180,6 @@ func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to
 	}
 }
 
-// holding returns for which sets something holds.
 func holding[T any](sets [][]T, holds func([]T) bool) []bool {
 	out := make([]bool, len(sets))
 	for i := range sets {

@@ -35,7 +35,6 @@ type Amount struct {
 	Bytes int64
 }
 
-// add adds another amount.
 func (a *Amount) add(o Amount) {
 	a.RUs += o.RUs
 	a.Requests += o.Requests
@@ -122,7 +121,6 @@ func (c *Counter) RUs() float64 {
 	return c.rus
 }
 
-// row returns the row of a key.
 func (m *month) row(key Key) *row {
 	r := m.rows[key]
 	if r == nil && len(m.rows) >= maxRows && key.Tenant != "" {

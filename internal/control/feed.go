@@ -13,7 +13,6 @@ import (
 	"binnacle/internal/retry"
 )
 
-// snapshotKinds are the kinds that a snapshot is made of.
 var snapshotKinds = []string{tenant.Kind, tenant.KindEpoch, KindMonth, KindBackfill, erasure.Kind, stream.Kind}
 
 // documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.

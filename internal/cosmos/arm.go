@@ -260,7 +260,6 @@ func (a *ARM) ReadThroughput(ctx context.Context, name string) (store.ContainerS
 	return store.ContainerState{Name: name, Throughput: store.Throughput{Shared: true}}, nil
 }
 
-// throughputPath returns the path of the throughput of a container or of the database.
 func throughputPath(name string) string {
 	if name == store.Database {
 		return "throughputSettings/default"

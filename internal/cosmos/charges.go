@@ -62,7 +62,6 @@ func (h *hiddenCharges) beside(shown *http.Response) float64 {
 	return h.rus
 }
 
-// chargeFor returns what a charge is for, by the context of the request.
 func chargeFor(ctx context.Context, status int, rus float64) charges.Charge {
 	out := charges.Charge{RUs: rus, Kind: charges.Control}
 	to, _ := ctx.Value(callKey{}).(*call)

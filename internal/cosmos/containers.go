@@ -105,7 +105,6 @@ type provisioned interface {
 		o *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
 }
 
-// inDatabase sends a request to the database.
 func (s *Containers) inDatabase(ctx context.Context, to call, send func(ctx context.Context,
 	db *azcosmos.DatabaseClient) (azcosmos.Response, error)) (store.Receipt, error) {
 	return s.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {

@@ -83,7 +83,6 @@ func Identity(kind, client string) (c Credential, err error) {
 	return c, nil
 }
 
-// check reports whether exactly one way is set.
 func (c Credential) check() error {
 	if (c.Keys == nil) == (c.Token == nil) {
 		return errors.New("cosmos: a credential is either account keys or an identity")

@@ -132,7 +132,6 @@ type operation struct {
 	do       attempt
 }
 
-// attempt is one request to the container.
 type attempt func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error)
 
 const (

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// fresh returns the id of a document to create.
 func (x *examiner) fresh() string {
 	x.next++
 	return x.id(fmt.Sprint("n", x.next))

@@ -17,7 +17,6 @@ func (c *Client) Feed() store.Feed { return &feed{c} }
 // feed is store.Feed: the change feed of the container control.
 type feed struct{ c *Client }
 
-// everywhere is all keys of a container.
 var everywhere = azcosmos.FeedRange{MinInclusive: epk.Min, MaxExclusive: epk.Max}
 
 // Changes implements store.Feed. A mark is the SDK's continuation.

@@ -74,7 +74,6 @@ func (p *place) await(to call, g *gate) {
 	g.waiting++
 }
 
-// leave ends the wait.
 func (p *place) leave() {
 	if g := p.at; g != nil {
 		g.mu.Lock()

@@ -38,7 +38,6 @@ func (c *Client) countHeat(to call, a outcome) {
 // backfillAfter is the age in ms of the end of a day from which on its chunks count as a backfill's.
 const backfillAfter = 2 * heat.Day
 
-// kindOf returns what the create of a chunk counts as.
 func (s *Chunks) kindOf(id string) heat.Kind {
 	parsed, err := chunk.ParseID(id)
 	if err == nil && s.c.cfg.Now().UnixMilli()-parsed.Day.End() >= backfillAfter {

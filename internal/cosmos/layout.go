@@ -41,7 +41,6 @@ func chunkLayout(name string) Layout {
 	}
 }
 
-// rollupsLayout returns the layout of a container of rollups.
 func rollupsLayout(name string) Layout {
 	return Layout{
 		Name: name, TTL: true,
@@ -50,7 +49,6 @@ func rollupsLayout(name string) Layout {
 	}
 }
 
-// layoutOf returns the layout of a container by its name.
 func layoutOf(name string) Layout {
 	for _, l := range baseLayouts {
 		if l.Name == name {

@@ -37,7 +37,6 @@ func (s *Chunks) late(id string) bool {
 
 var lowHeader = http.Header{"X-Ms-Cosmos-Priority-Level": {string(azcosmos.PriorityLevelLow)}}
 
-// prioritised returns a context that gives requests the priority of a call.
 func (to call) prioritised(ctx context.Context) context.Context {
 	if !to.low {
 		return ctx

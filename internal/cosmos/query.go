@@ -89,7 +89,6 @@ func param(name string, value any) azcosmos.QueryParameter {
 	return azcosmos.QueryParameter{Name: name, Value: value}
 }
 
-// inContainer runs a request to the container of a call.
 func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context.Context,
 	container *azcosmos.ContainerClient) (azcosmos.Response, error)) (store.Receipt, error) {
 	return c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
@@ -108,7 +107,6 @@ type itemRequest struct {
 	send    func(ctx context.Context, c *azcosmos.ContainerClient, k azcosmos.PartitionKey) (azcosmos.ItemResponse, error)
 }
 
-// item runs a request for one item of a container.
 func (c *Client) item(ctx context.Context, to call, request itemRequest) (out azcosmos.ItemResponse,
 	receipt store.Receipt, err error) {
 	to.changes = request.changes
@@ -142,7 +140,6 @@ func reading(id string, o *azcosmos.ItemOptions) itemRequest {
 	}}
 }
 
-// replacing replaces the item of an ETag.
 func replacing(id, etag string, doc []byte) itemRequest {
 	match := azcore.ETag(etag)
 	return itemRequest{repeatable, doc, func(ctx context.Context, c *azcosmos.ContainerClient,

@@ -166,7 +166,6 @@ func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome) {
 	}
 }
 
-// outcomeOf returns what an answer says of the physical partition.
 func outcomeOf(raw *http.Response, answer *Error, took time.Duration) outcome {
 	a := outcome{took: took}
 	if answer != nil {

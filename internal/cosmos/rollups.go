@@ -15,7 +15,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// rollups is store.RollupWriter.
 type rollups struct{ c *Client }
 
 func (v *rollups) to(operation string, key store.RollupKey) call {

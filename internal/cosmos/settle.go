@@ -47,7 +47,6 @@ func VerdictOf(all []Measurement) (v Verdict, ok bool) {
 // findings are measurements that the service has answered.
 type findings []Measurement
 
-// charged returns what an operation was charged.
 func (f findings) charged(operation string) (rus float64, ok bool) {
 	i := slices.IndexFunc(f, func(m Measurement) bool { return m.Operation == operation && m.Problem == "" })
 	if i < 0 {
@@ -129,7 +128,6 @@ func (f findings) per(n float64, operation, beyond string, known float64) (rus f
 	return (whole - known) / n, ok
 }
 
-// sizes describes a verdict.
 func (f findings) sizes(v Verdict) string {
 	return fmt.Sprintf("writes: %s, reads: %s, within %.0f %%", v.Writes, v.Reads, 100*v.Tolerance)
 }

@@ -189,7 +189,6 @@ func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.Head
 	return out
 }
 
-// setOwners remembers the owners of the bins at a target.
 func (c *Client) setOwners(target string, heads []store.PartitionHead) {
 	here := owners{stored: true}
 	for i := range heads {
@@ -336,7 +335,6 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 	return a, nil
 }
 
-// authorize adds the secret.
 func (c *Client) authorize(r *http.Request) {
 	if c.cfg.Secret != nil {
 		if secret := c.cfg.Secret(); secret != "" {
@@ -345,7 +343,6 @@ func (c *Client) authorize(r *http.Request) {
 	}
 }
 
-// refusal returns why a response is no answer.
 func refusal(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
@@ -424,7 +421,6 @@ func (s *rowStream) rows(number int, yield func(store.HeadRows, error) bool) {
 	}
 }
 
-// read reads the next message.
 func (s *rowStream) read() {
 	k, m, err := s.in.next()
 	switch {

@@ -50,7 +50,6 @@ func Handler(cfg HandlerConfig) http.Handler {
 	return mux
 }
 
-// trusted serves requests with the secret.
 func (cfg HandlerConfig) trusted(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if cfg.Secret != nil {
@@ -87,7 +86,6 @@ type exchange struct {
 	out     *sender
 }
 
-// body reads the request.
 func (x *exchange) body(into any) error {
 	d := json.NewDecoder(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
 	d.DisallowUnknownFields()
@@ -98,7 +96,6 @@ func (x *exchange) body(into any) error {
 	return nil
 }
 
-// begin begins the answer.
 func (x *exchange) begin() {
 	x.w.Header().Set("Content-Type", contentType)
 	x.out = newSender(deadlined{x}, x.control.Flush)

@@ -36,7 +36,6 @@ var blocksHeader = "Binnacle-Heads-Blocks-" + strconv.Itoa(chunk.BlockVersion)
 // storedHeader asks for counts of stored chunks. An older process answers without.
 const storedHeader = "Binnacle-Heads-Stored"
 
-// contentType is the media type of answers, with the version.
 var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)
 
 // kind is the first byte of a message.

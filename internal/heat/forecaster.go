@@ -129,7 +129,6 @@ type chain struct {
 	cutting     Cutting
 }
 
-// day expects the cuts of a chain.
 func (f *Forecaster) day(c chain, s *Shape) {
 	horizon, number := f.out.Start(ForecastHours), 0
 	cut := func(over Span) {

@@ -56,7 +56,6 @@ func NewGrid(container string, span Span, frames []Frame) Grid {
 	return g
 }
 
-// spread adds an amount of a span to the columns.
 func (g *Grid) spread(row []Amount, a *Amount, over Span) {
 	from, to := over.From, over.To
 	until := func(whole, at int64) int64 { return int64(float64(at-from) / float64(to-from) * float64(whole)) }

@@ -93,7 +93,6 @@ func ByPartition(g Grid, ranges []epk.Range) [][]float64 {
 	return out
 }
 
-// times returns a part of an amount.
 func (a *Amount) times(part float64) (out Amount) {
 	for k, r := range a.RUs {
 		out.RUs[k] = r * part
@@ -102,7 +101,6 @@ func (a *Amount) times(part float64) (out Amount) {
 	return out
 }
 
-// partsOf returns which part of a key lies in each range.
 func partsOf(k Key, ranges []epk.Range) []float64 {
 	parts := make([]float64, len(ranges))
 	sum := 0.0

@@ -143,7 +143,6 @@ const (
 	deviceShare = 0.05 // share of a device
 )
 
-// diagnose returns the state of the partitions in a sentence.
 func (r *Report) diagnose(all float64) string {
 	if all == 0 || len(r.Partitions) == 0 {
 		return "nothing was charged in this time"

@@ -42,7 +42,6 @@ func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
 	return s, nil
 }
 
-// make creates the topic.
 func (t *Topic) make(ctx context.Context, s shape) error {
 	about := kafkago.TopicConfig{Topic: t.name, NumPartitions: s.partitions, ReplicationFactor: s.replicas}
 	for name, value := range s.configs {
@@ -75,7 +74,6 @@ func (t *Topic) Delete(ctx context.Context) error {
 	return nil
 }
 
-// grow raises the number of the topic's partitions.
 func (t *Topic) grow(ctx context.Context, partitions int) error {
 	res, err := t.client.api.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
 		Topics: []kafkago.TopicPartitionsConfig{{Name: t.name, Count: int32(partitions)}},
@@ -89,7 +87,6 @@ func (t *Topic) grow(ctx context.Context, partitions int) error {
 	return nil
 }
 
-// configure sets one value of the topic's configuration.
 func (t *Topic) configure(ctx context.Context, name, value string) error {
 	res, err := t.client.api.IncrementalAlterConfigs(ctx, &kafkago.IncrementalAlterConfigsRequest{
 		Resources: []kafkago.IncrementalAlterConfigsRequestResource{{

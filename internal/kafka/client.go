@@ -92,7 +92,6 @@ func (c *Client) RequestTimeout() time.Duration { return c.cfg.RequestTimeout }
 // Topic returns a topic of the cluster, which need not exist.
 func (c *Client) Topic(name string) *Topic { return &Topic{client: c, name: name} }
 
-// clusterID returns the id of the cluster: the configured one, or the one that its brokers report.
 func (c *Client) clusterID(reported string) (string, error) {
 	switch {
 	case c.cfg.ClusterID != "":
@@ -103,7 +102,6 @@ func (c *Client) clusterID(reported string) (string, error) {
 	return reported, nil
 }
 
-// metadata returns what the client knows of a topic.
 func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t kafkago.Topic, err error) {
 	res, err := c.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{topic}})
 	if err != nil {

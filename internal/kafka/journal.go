@@ -61,7 +61,6 @@ func (j Journal) Plan(ctx context.Context) ([]JournalChange, error) {
 	return j.changes(source, own), j.faults(own)
 }
 
-// made returns the change that creates the topic.
 func (j Journal) made(source shape) JournalChange {
 	s := shape{partitions: source.partitions, replicas: source.replicas, configs: map[string]string{
 		cleanupPolicy: "delete", retentionTime: millis(j.Keep), retentionBytes: "-1", segmentTime: millis(segment(j.Keep)),
@@ -78,7 +77,6 @@ func (j Journal) made(source shape) JournalChange {
 // segment returns the time that one segment of the log covers. Records are kept longer than needed by at most that.
 func segment(keep time.Duration) time.Duration { return max(keep/8, 10*time.Minute) }
 
-// changes returns the changes of an existing topic.
 func (j Journal) changes(source, own shape) (all []JournalChange) {
 	if own.partitions < source.partitions {
 		what := fmt.Sprintf("give topic %s %d partitions instead of %d, as topic %s has", j.Topic.name, source.partitions,

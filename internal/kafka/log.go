@@ -60,7 +60,6 @@ func newLogReader(u *unpacker, from int64, transactions []transaction) *logReade
 	return &logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
 }
 
-// read returns the records in the entries of an answer.
 func (r *logReader) read(set []byte) (Batch, error) {
 	for r.out.Bytes < maxAnswerBeforeLast {
 		r.left = len(set)

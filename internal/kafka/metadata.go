@@ -54,7 +54,6 @@ type metadataAnswer struct{ response *metadata.Response }
 // ApiKey implements protocol.Message.
 func (*metadataAnswer) ApiKey() protocol.ApiKey { return protocol.Metadata }
 
-// topics returns what the answer reports of topics.
 func (m *metadataAnswer) topics() (all []kafkago.Topic) {
 	for _, t := range m.response.Topics {
 		about := kafkago.Topic{Name: t.Name}

@@ -8,7 +8,6 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// codecs are the compressions by name.
 var codecs = map[string]kafkago.Compression{
 	"none": 0, "gzip": kafkago.Gzip, "snappy": kafkago.Snappy, "lz4": kafkago.Lz4, "zstd": kafkago.Zstd,
 }

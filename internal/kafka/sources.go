@@ -54,7 +54,6 @@ func (s *Sources) names() []string {
 	return s.set.Named()
 }
 
-// layoutOf returns which of the topics the set selects.
 func (s *Sources) layoutOf(reported []kafkago.Topic) Layout {
 	l := Layout{Partitions: map[string][]int{}, Tenants: map[string]string{}}
 	all := map[string]kafkago.Topic{}

@@ -26,7 +26,6 @@ type DoctorConfig struct {
 	JSON    bool       `name:"json" help:"Print the result as JSON."`
 }
 
-// doctorReport is what a doctor has found.
 type doctorReport struct {
 	At         time.Time         `json:"at"`
 	Binnacle   string            `json:"binnacle"`

@@ -43,7 +43,6 @@ func (cfg *CertificateConfig) signKey() ([]byte, error) {
 	return key, erase.CheckSignKey(key)
 }
 
-// write writes a certificate.
 func (cfg *CertificateConfig) write(c *erase.Certificate, signKey []byte) error {
 	file, err := c.Encode(signKey)
 	if err != nil {
@@ -233,7 +232,6 @@ func (cfg VerifyConfig) Run(ctx context.Context, client *cosmos.Client, env Env)
 	return nil
 }
 
-// print prints what was found.
 func (cfg *VerifyConfig) print(env Env, c *erase.Certificate, found *erase.Verification) error {
 	if cfg.JSON {
 		return json.NewEncoder(env.Stdout).Encode(struct {

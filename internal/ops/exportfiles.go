@@ -105,7 +105,6 @@ func (x *exporter) add(files ...exportFile) error {
 	return x.save()
 }
 
-// countedHash is a hash that counts what it gets.
 type countedHash struct {
 	hash.Hash
 	bytes int64
@@ -116,7 +115,6 @@ func (h *countedHash) Write(p []byte) (int, error) {
 	return h.Hash.Write(p)
 }
 
-// save writes export.json.
 func (x *exporter) save() error {
 	text, err := json.MarshalIndent(x.list, "", "  ")
 	if err != nil {

@@ -218,7 +218,6 @@ func parseHeatRequest(q url.Values) (HeatRequest, error) {
 	return req, nil
 }
 
-// printPartitions writes a report as a sentence and tables.
 func printPartitions(w io.Writer, r heat.Report) error {
 	auto := ""
 	if r.Autoscale {

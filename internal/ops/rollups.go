@@ -146,7 +146,6 @@ func (cfg DropRollups) Run(ctx context.Context, client *cosmos.Client, env Env) 
 	return err
 }
 
-// dropSays says which rollups targets have.
 func dropSays(ctx context.Context, w *rollups.Writer, targets []rollups.Target) (string, error) {
 	days, first, last := 0, telemetry.Day(0), telemetry.Day(0)
 	documents, bytes := 0, 0

@@ -48,7 +48,6 @@ func (cfg Output) on(client *cosmos.Client, env Env) tenantCommand {
 	return tenantCommand{newTenantOperator(client.Documents(), ProcessIdentity(""), env.Logger).on(client), env, cfg.JSON}
 }
 
-// hidesNothing consents to changes that hide nothing.
 func hidesNothing([]string) error { return nil }
 
 // consent returns how a command has what goes confirmed: by a flag, or on the terminal.

@@ -43,7 +43,6 @@ type TenantAPI struct {
 	Cluster *kafka.Client
 }
 
-// tenantRequest is one request of an operator.
 type tenantRequest struct {
 	*http.Request
 	tenantOperator
@@ -55,7 +54,6 @@ type tenantRequest struct {
 // tenantEndpoint answers a request with a status and a body for JSON, or with an error.
 type tenantEndpoint func(r tenantRequest) (status int, body any, err error)
 
-// tenantEndpoints returns the endpoints by their patterns.
 func tenantEndpoints() map[string]tenantEndpoint {
 	const one = TenantsPath + "/{tenant}"
 	return map[string]tenantEndpoint{
@@ -110,7 +108,6 @@ func (a TenantAPI) endpoint(serve tenantEndpoint) Endpoint {
 	}
 }
 
-// body reads the JSON of a request.
 func (r tenantRequest) body(into any) error {
 	d := json.NewDecoder(r.Body)
 	d.UseNumber()

@@ -291,7 +291,6 @@ func (c *Costs) addBytes(ctx context.Context, reader *heatlog.Reader, in charges
 // timeSpan is from and to, included.
 type timeSpan struct{ from, to time.Time }
 
-// containerSpan returns the days that a container of chunks or rollups is for.
 func containerSpan(name string) (timeSpan, bool) {
 	_, of, ok := sharding.ParseContainer(name)
 	if !ok {
@@ -303,7 +302,6 @@ func containerSpan(name string) (timeSpan, bool) {
 	return timeSpan{time.UnixMilli(r.From).UTC(), time.UnixMilli(r.To - 1).UTC()}, true
 }
 
-// billedTenant is a tenant of a bill.
 type billedTenant struct {
 	tenant string
 	bill   *charges.Bill

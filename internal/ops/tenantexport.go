@@ -267,7 +267,6 @@ type exportPart struct {
 	canSplit bool
 }
 
-// part writes the file of one answer.
 func (x *exporter) part(ctx context.Context, a exportPart) (f exportFile, err error) {
 	a.ask.Set("format", x.Format)
 	if a.name += ".parquet"; x.Format == "ndjson" {
@@ -390,7 +389,6 @@ func (x *exporter) attempt(ctx context.Context, do func() error) error {
 	}
 }
 
-// json decodes an answer in JSON.
 func (x *exporter) json(ctx context.Context, path string, ask url.Values, into any) error {
 	return x.ask(ctx, path, ask, func(resp *http.Response) error { return json.NewDecoder(resp.Body).Decode(into) })
 }

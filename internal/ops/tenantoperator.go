@@ -39,7 +39,6 @@ func newTenantOperator(docs store.Documents, who string, log *slog.Logger) tenan
 		control.NewActions(docs, who, log, time.Now), log, nil, nil, nil}
 }
 
-// on returns the operator with what else of an account it needs.
 func (o tenantOperator) on(client *cosmos.Client) tenantOperator {
 	o.catalog, o.chunks = client.Catalog(), client.Chunks().At(cosmos.Priority{Low: true})
 	o.mayDecide = client.CheckClock
@@ -51,10 +50,8 @@ func (o tenantOperator) directory() *control.Directory {
 	return control.NewDirectory(control.DirectoryConfig{Documents: o.docs, Logger: o.log})
 }
 
-// errRegistered says that a tenant is registered already.
 var errRegistered = errors.New("it is registered already; tenant set changes it")
 
-// find returns the tenant of a name.
 func (o tenantOperator) find(ctx context.Context, name string) (tenant.Tenant, error) {
 	all, err := o.tenants.List(ctx)
 	if err != nil {
@@ -69,7 +66,6 @@ func (o tenantOperator) find(ctx context.Context, name string) (tenant.Tenant, e
 	return tenant.Tenant{}, noTenant(name, names)
 }
 
-// list returns the tenants, or the one with a name.
 func (o tenantOperator) list(ctx context.Context, name string) ([]tenant.Tenant, error) {
 	if name == "" {
 		all, err := o.tenants.List(ctx)
@@ -85,7 +81,6 @@ func (o tenantOperator) list(ctx context.Context, name string) ([]tenant.Tenant,
 	return []tenant.Tenant{t}, nil
 }
 
-// infos returns what was set of the tenants, or of the one with a name.
 func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, error) {
 	all, err := o.list(ctx, name)
 	infos, today := []TenantInfo{}, telemetry.DayOf(time.Now().UnixMilli())

@@ -152,7 +152,6 @@ func (r tenantRequest) confirmRetention() (int, any, error) {
 	return r.changed(goes, err)
 }
 
-// confirmedBody is the Confirmation of a request.
 type confirmedBody struct {
 	Confirm string `json:"confirm"`
 	DryRun  bool   `json:"dry-run"`
@@ -162,7 +161,6 @@ func (b confirmedBody) consent(name string) consent {
 	return Confirmation(b).consent(Env{}, name)
 }
 
-// changed answers a request that changes a tenant, with what goes.
 func (r tenantRequest) changed(goes []string, err error) (int, any, error) {
 	if errors.Is(err, errDryRun) {
 		return http.StatusOK, map[string]any{"hides": append([]string{}, goes...)}, nil

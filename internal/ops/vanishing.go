@@ -27,7 +27,6 @@ const (
 	countFor = 20 * time.Second
 )
 
-// errCounted ends a count.
 var errCounted = errors.New("counted")
 
 // vanishing is what a change of retention hides: days that are shown now, and not when it is in force.
@@ -42,7 +41,6 @@ type vanishing struct {
 	isPart      bool // there are more chunks
 }
 
-// vanishing returns what changes of a tenant hide.
 func (o tenantOperator) vanishing(ctx context.Context, name string, at time.Time, changes ...tenant.Change,
 ) (v vanishing, err error) {
 	v = vanishing{begins: at.Add(tenant.RetentionNotice).UnixMilli(), devices: map[string]bool{}}
@@ -81,7 +79,6 @@ func spanOf(container string) sharding.Span {
 	return span
 }
 
-// note adds days of a device.
 func (v *vanishing) note(device string, first, last telemetry.Day) {
 	if len(v.devices) == 0 || first < v.first {
 		v.first = first
@@ -134,7 +131,6 @@ func (v *vanishing) countChunk(day telemetry.Day, doc []byte) error {
 	return nil
 }
 
-// sentences describes in words what goes.
 func (v *vanishing) sentences() []string {
 	if len(v.devices) == 0 {
 		return []string{"No device has stored readings of such days."}

@@ -35,7 +35,6 @@ func WatchFiles[T any](make func() (T, error), files ...string) (*WatchedFiles[T
 	return f, err
 }
 
-// fingerprint returns a text that changes with the files.
 func (f *WatchedFiles[T]) fingerprint() string {
 	var b strings.Builder
 	for _, name := range f.files {

@@ -13,7 +13,6 @@ const (
 	leastCeiling  = 10_000 // RU/s: what one physical partition serves
 )
 
-// ceilingOf returns the ceiling that follows from a plan.
 func ceilingOf(steps []Step) int {
 	sum := 0
 	for i := range steps {

@@ -214,7 +214,6 @@ func (pl *planner) until(at time.Time) string {
 // nobodyKeeps is why a container goes.
 const nobodyKeeps = "no tenant's retention covers it"
 
-// age returns the reason of a container's tier.
 func (pl *planner) age(t Tier, of sharding.Span) string {
 	switch t {
 	case Next:
@@ -349,7 +348,6 @@ func (pl *planner) over(owner string, of sharding.Span, month control.Month) boo
 	return any
 }
 
-// has reports whether a tenant has an epoch in a container of a span.
 func has(t tenant.Tenant, name string, of sharding.Span) bool {
 	return slices.ContainsFunc(t.Placement.Visits(nil, of.Range()),
 		func(v sharding.Visit) bool { return v.Container == name })

@@ -9,7 +9,6 @@ import (
 	"binnacle/sharding"
 )
 
-// anyServerless reports whether the account of containers is serverless.
 func anyServerless(seen []store.ContainerState) bool {
 	return slices.ContainsFunc(seen, func(s store.ContainerState) bool { return s.Throughput.Serverless })
 }

@@ -38,7 +38,6 @@ type Step struct {
 	month control.Month
 }
 
-// bill returns the price of a month with a throughput.
 func (s Step) bill(t store.Throughput) ru.Bill {
 	if t == (store.Throughput{}) {
 		return ru.Bill{} // there is no container
@@ -46,7 +45,6 @@ func (s Step) bill(t store.Throughput) ru.Bill {
 	return ru.Price(Priced(store.ContainerState{Name: s.Container, Throughput: t, GB: s.GB}))
 }
 
-// ofRollups reports whether the container is one of rollups.
 func (s Step) ofRollups() bool {
 	_, _, ok := sharding.ParseRollupsContainer(s.Container)
 	return ok

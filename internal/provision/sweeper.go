@@ -175,7 +175,6 @@ func (p *sweepPass) run(ctx context.Context) (err error) {
 	return p.now.Store(ctx, p.cfg.Documents)
 }
 
-// hiddenChunk is a chunk of a hidden day.
 type hiddenChunk struct {
 	key sharding.Key
 	id  chunk.ID
@@ -229,7 +228,6 @@ func (p *sweepPass) day(ctx context.Context, day telemetry.Day) (n int64, err er
 	return n, nil
 }
 
-// begin records that the pass deletes something.
 func (p *sweepPass) begin(ctx context.Context) (err error) {
 	if p.cfg.Actions == nil || p.action != nil {
 		return nil

@@ -136,7 +136,6 @@ func TaggedDevices(
 	return out, nil
 }
 
-// idsOf returns the ids of the devices that a matcher selects.
 func idsOf(x *catalog.Index, m catalog.Matcher) []string {
 	ids := []string{}
 	x.Select([]catalog.Matcher{m}, 0, x.Blocks()).Each(func(e catalog.Entry) bool {

@@ -23,7 +23,6 @@ const (
 	samplesPerReset = 16
 )
 
-// batchBuilder is a batch on its way.
 type batchBuilder struct {
 	*round
 	batch   rollup.Batch
@@ -161,7 +160,6 @@ func (s *batchBuilder) storePart(ctx context.Context, devices []string, chunks m
 	return nil
 }
 
-// metricTable is one metric of a part.
 type metricTable struct {
 	table *rollup.Table
 	// rows are the rows with samples.
@@ -172,7 +170,6 @@ type metricTable struct {
 	tooManyResets bool // resets for any document: they are forgotten, since tables have no bound for them
 }
 
-// countResets counts the resets of a row.
 func (f *metricTable) countResets(row int) {
 	if f.table.Resets == nil {
 		return
@@ -218,7 +215,6 @@ func (s *batchBuilder) fill(devices []string, chunks map[string][]*chunk.Chunk,
 	return out, nil
 }
 
-// storeMetric stores the rollups of one metric of a part.
 func (s *batchBuilder) storeMetric(ctx context.Context, metric string, f *metricTable) error {
 	if s.without[metric] {
 		return nil
@@ -320,7 +316,6 @@ func (f *metricTable) slice(from, to int, midnight bool) rollup.Slice {
 	return s
 }
 
-// metricFamily is one family of a metric of a part.
 type metricFamily struct {
 	metric string
 	family rollup.Family
@@ -328,7 +323,6 @@ type metricFamily struct {
 	table  *metricTable
 }
 
-// storeGrid stores the documents of a family on one grid.
 func (s *batchBuilder) storeGrid(ctx context.Context, x metricFamily, g rollup.Grid) error {
 	of, every := *x.table, x.every
 	if g == rollup.HalfHour {

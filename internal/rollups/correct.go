@@ -20,7 +20,6 @@ const (
 	maxCorrections = 32
 )
 
-// deviceRows is the rows of one device, recomputed.
 type deviceRows struct {
 	device string
 	from   int

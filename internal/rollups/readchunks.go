@@ -166,7 +166,6 @@ func (g *chunkSet) parts(ctx context.Context,
 	return flush()
 }
 
-// readAgain reads the chunks of some devices.
 func (g *chunkSet) readAgain(ctx context.Context, devices []string) (map[string][]*chunk.Chunk, error) {
 	chunks := make(map[string][]*chunk.Chunk)
 	err := g.round.scan(ctx, store.Scan{Key: g.round.prefix(), Devices: devices,

@@ -51,7 +51,6 @@ type Report struct {
 	Lost          bool // another writer was faster: nothing of it counts
 }
 
-// round is one on its way.
 type round struct {
 	*Writer
 	Target
@@ -253,7 +252,6 @@ func runs(h rollup.Hours) func(func(from, to int) bool) {
 	}
 }
 
-// lease reports whether the work of this key is ours.
 func (r *round) lease(ctx context.Context) (held bool, err error) {
 	if r.cfg.Lease == nil {
 		return true, nil
@@ -261,7 +259,6 @@ func (r *round) lease(ctx context.Context) (held bool, err error) {
 	return r.cfg.Lease.Take(ctx, "rollups."+r.TenantShard, leaseLength)
 }
 
-// commit replaces the manifest.
 func (r *round) commit(ctx context.Context) error {
 	gone := r.manifest.Prune()
 	r.manifest.AsOf = r.asOf
@@ -320,7 +317,6 @@ func (r *round) remove(ctx context.Context, b *rollup.Batch) {
 	}
 }
 
-// documentsOf returns every document of a batch.
 func documentsOf(b *rollup.Batch, day telemetry.Day) []rollup.Ref {
 	if b.Correction {
 		return []rollup.Ref{b.CorrectionDocument(day)}

@@ -36,7 +36,6 @@ type Writer struct {
 	lag time.Duration
 }
 
-// targetID names a Target.
 type targetID struct {
 	chunks, shard string
 	day           telemetry.Day

@@ -154,7 +154,6 @@ func Of(d store.Document) (Stream, error) {
 	return Stream{Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation, Partitions: b.Partitions}, err
 }
 
-// streamID sorts like the number.
 func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }
 
 func (s Stream) document() store.Document {

@@ -199,7 +199,6 @@ type stored struct {
 	etag string
 }
 
-// all returns the annotations of a tenant, by time.
 func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err error) {
 	old, err := s.inControl(ctx, tenant)
 	if err != nil {
@@ -230,7 +229,6 @@ func (s *Annotations) all(ctx context.Context, tenant string) (out []stored, err
 	return out, nil
 }
 
-// annotationsOf returns the kind of the documents of a tenant's annotations.
 func annotationsOf(tenant string) string { return KindAnnotations + "." + tenant }
 
 func documentOf(tenant string, body annotationBody) store.Document {

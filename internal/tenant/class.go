@@ -66,10 +66,8 @@ func shortens(before, classes []RetentionClass) bool {
 	return false
 }
 
-// isTag reports whether the class is one by tag.
 func (c RetentionClass) isTag() bool { return strings.HasPrefix(c.Devices, "{") }
 
-// matches reports whether a pattern matches a whole text.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -165,7 +163,6 @@ func parseKeep(text string) (time.Duration, error) {
 	return keep, nil
 }
 
-// keepsTheSame reports whether c is of the same devices as other and keeps them as long.
 func (c RetentionClass) keepsTheSame(other RetentionClass) bool {
 	return c.Devices == other.Devices && c.Keep == other.Keep
 }

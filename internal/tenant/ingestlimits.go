@@ -51,7 +51,6 @@ type Ingest struct {
 	Future Period `name:"ingest-future" json:"futureSeconds,omitempty" help:"Furthest that an event time may lie after the Kafka timestamp of its record; default for --future of the ingesters." default:"${tenantlimit=default}"`
 }
 
-// ingestLimits lists the fields of Ingest.
 var ingestLimits = limitTable[Ingest]{
 	{"ingest-readings", func(l *Ingest) limitField { return &l.Readings }},
 	{"ingest-values", func(l *Ingest) limitField { return &l.Values }},

@@ -118,7 +118,6 @@ func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits {
 // above a rate.
 func (l QueryLimits) Bounds() map[string]any { return queryLimits.bounds(&l) }
 
-// queryLimits lists the fields of QueryLimits.
 var queryLimits = limitTable[QueryLimits]{
 	{"query-rate", func(l *QueryLimits) limitField { return &l.Rate }},
 	{"query-concurrency", func(l *QueryLimits) limitField { return &l.Concurrency }},
@@ -155,7 +154,6 @@ func (t limitTable[T]) fill(limits, byDefault *T) {
 	}
 }
 
-// bounds returns the limits that are set, by name.
 func (t limitTable[T]) bounds(limits *T) map[string]any {
 	out := map[string]any{}
 	for _, l := range t {

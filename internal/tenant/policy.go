@@ -18,7 +18,6 @@ type retentionPolicy struct {
 
 var errPolicies = fmt.Errorf("%w: its retention was changed too often", ErrTooMany)
 
-// at returns the class of a device at a time.
 func (p retentionPolicy) at(device string, at int64) RetentionClass {
 	return classOf(p.classes, device, func(class string) bool { return p.tagged.has(class, device, at) })
 }

@@ -83,7 +83,6 @@ func (t Tenant) RetentionClasses() []RetentionClass {
 	return t.inForce()
 }
 
-// inForce returns the classes that count now.
 func (t Tenant) inForce() []RetentionClass {
 	if t.policies == nil {
 		return []RetentionClass{{Devices: allDevices, Keep: t.Retention}}

@@ -15,7 +15,6 @@ func (t Tenant) Shortens(text string) (bool, error) {
 	return err == nil && shortens(t.inForce(), classes), err
 }
 
-// classesOf returns the classes that a tenant would have with the text of a RetentionChange.
 func (t Tenant) classesOf(text string) ([]RetentionClass, error) {
 	classes, hasDefault, err := parseRetention(text)
 	if err == nil && !hasDefault {

@@ -15,7 +15,6 @@ var ErrTagged = fmt.Errorf("%w: devices in classes of retention by tag: at most 
 // Tagged is the ids of devices by the tag that they have.
 type Tagged map[RetentionTag][]string
 
-// has reports whether a device had the tag of a class at a time.
 func (g taggedTimes) has(class, device string, at int64) bool {
 	n := 0
 	for _, x := range g[class][device] {

@@ -134,7 +134,6 @@ type placing struct {
 	was     *sharding.Placement // nil for none
 }
 
-// tenantOf returns the tenant of a document.
 func (x placing) tenantOf(d store.Document) (tenant Tenant, err error) {
 	var b tenantBody
 	if err := d.Decode(&b); err != nil {

@@ -87,7 +87,6 @@ func (t *Tenants) Preview(ctx context.Context, name string, changes ...Change) (
 	return now, then, nil
 }
 
-// changed returns the document of a tenant, and the one that it becomes by changes.
 func (t *Tenants) changed(ctx context.Context, name string, changes []Change) (was, will store.Document, err error) {
 	was, found, err := t.docs.Read(ctx, Kind, name)
 	if err != nil {

@@ -183,7 +183,6 @@ func (s *Tokens) List(ctx context.Context) ([]Token, error) {
 	return out, nil
 }
 
-// tokenOf returns the token of a document.
 func tokenOf(d store.Document) (Token, error) {
 	var b tokenBody
 	if err := d.Decode(&b); err != nil {

@@ -22,29 +22,23 @@ func (c column) Name() string { return c.name }
 // Value implements parquet.Field. Rows are not written as Go values.
 func (c column) Value(reflect.Value) reflect.Value { panic("no Go value has a column") }
 
-// instants returns a column of instants, which are nearly equidistant.
 func instants(name string) column {
 	node := parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked)
 	return column{parquet.Required(node), name}
 }
 
-// texts returns a column of texts.
 func texts(name string, nullable bool) column { return repeating(name, parquet.String(), nullable) }
 
-// floats returns a column of floats, which may be null.
 func floats(name string) column { return repeating(name, parquet.Leaf(parquet.DoubleType), true) }
 
-// integers returns a column of integers.
 func integers(name string, nullable bool) column {
 	return repeating(name, parquet.Leaf(parquet.Int64Type), nullable)
 }
 
-// bools returns a column of bools, which may be null.
 func bools(name string) column {
 	return column{parquet.Optional(parquet.Leaf(parquet.BooleanType)), name}
 }
 
-// repeating returns a column with a dictionary, for values that repeat.
 func repeating(name string, node parquet.Node, nullable bool) column {
 	node = parquet.Encoded(node, &parquet.RLEDictionary)
 	if nullable {

@@ -13,7 +13,6 @@ const costPath = "/api/v1/cost"
 // Coster returns what a month costs a tenant.
 type Coster func(ctx context.Context, tenant string, month charges.Month) (charges.TenantCost, error)
 
-// cost answers what a month costs.
 func (a *api) cost(w *response, r *http.Request, tenant string) error {
 	p := parse(r, costParameters)
 	month, err := charges.ParseMonth(p.values.Get("month"), a.cfg.Now())

@@ -15,7 +15,6 @@ import (
 	"binnacle/query/merge"
 )
 
-// changeFields has a change a record.
 var changeFields = append(fields{{name: "change", kind: nameField}}, slices.Insert(slices.Clone(valueFields), 4,
 	field{name: "was", kind: valueField})...)
 
@@ -72,7 +71,6 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 	})
 }
 
-// changes returns the kinds of changes that are listed.
 func (p *params) changes() (out []merge.How) {
 	if !p.values.Has("change") {
 		return []merge.How{merge.Corrected, merge.Late}

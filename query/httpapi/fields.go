@@ -99,7 +99,6 @@ func (l fields) head() string {
 	return strings.Join(names, ",")
 }
 
-// columns returns the columns of Parquet.
 func (l fields) columns() (out []column) {
 	for _, i := range l.tableOrder() {
 		name := l[i].name
@@ -121,7 +120,6 @@ func (l fields) columns() (out []column) {
 	return out
 }
 
-// appendJSON appends a record as an object.
 func (l fields) appendJSON(b []byte, cells []cell) []byte {
 	b = append(b, '{')
 	for i := range l {

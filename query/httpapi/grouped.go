@@ -52,13 +52,11 @@ func (d dimension) of(x *query.Aggregated) (v string, ok bool) {
 	return x.Labels.Get(d.name)
 }
 
-// isGrouped reports whether aggregates of groups are asked for.
 func (p *params) isGrouped() bool {
 	unit := slices.Contains(merge.Units, merge.Unit(p.values.Get("step")))
 	return unit || slices.ContainsFunc(groupedOnly, p.values.Has)
 }
 
-// grouped answers aggregates of groups.
 func (a *api) grouped(w *response, p *params, q query.Request) error {
 	ask, by := p.aggregation(&q)
 	list := records{w: w, asked: q, name: "aggregates"}
@@ -99,7 +97,6 @@ func groupedFields(by []dimension, aggregates []query.Aggregate) fields {
 	return out
 }
 
-// appendGrouped appends the cells of groupedFields.
 func appendGrouped(cells []cell, by []dimension, x *query.Aggregated) []cell {
 	cells = append(cells, optionalCell(x.Device, x.Device != ""), intCell(x.Start), intCell(x.End), labelsCell(x.Labels),
 		labelsCell(x.Tags))

@@ -80,7 +80,6 @@ func matcher(text string) (m catalog.Matcher, err error) {
 	return m, nil
 }
 
-// search returns the search of a request's parameters.
 func (p *params) search(tenant string, limit int) query.Search {
 	s := query.Search{Tenant: tenant, Prefix: p.values.Get("prefix"), After: p.values.Get("after"),
 		Limit: p.count("limit", limit)}

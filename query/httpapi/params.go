@@ -73,7 +73,6 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	return p
 }
 
-// form adds the parameters of a form in the body.
 func (p *params) form(r *http.Request) {
 	const form = "application/x-www-form-urlencoded"
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != form {

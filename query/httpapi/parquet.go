@@ -111,7 +111,6 @@ func (f *parquetFile) cell(i int, v parquet.Value, there bool) {
 	f.pending[i] = append(f.pending[i], v.Level(0, level, i))
 }
 
-// time appends an instant to the column at i.
 func (f *parquetFile) time(i int, ms int64) { f.cell(i, parquet.Int64Value(ms), true) }
 
 // text appends a text to the column at i as valid UTF-8, which readers require, or null.
@@ -133,7 +132,6 @@ func (f *parquetFile) integer(i int, v int64, there bool) { f.cell(i, parquet.In
 // bool appends a bool to the column at i, or null.
 func (f *parquetFile) bool(i int, v, there bool) { f.cell(i, parquet.BooleanValue(v), there) }
 
-// endRow ends a row.
 func (f *parquetFile) endRow() error {
 	if f.rows++; f.rows == pendingRows || f.bytes >= pendingBytes {
 		return f.flush()
@@ -161,7 +159,6 @@ func (f *parquetFile) flush() error {
 	return nil
 }
 
-// endGroup ends the row group.
 func (f *parquetFile) endGroup() error {
 	if err := f.out.Flush(); err != nil {
 		return fmt.Errorf("end a row group: %w", err)

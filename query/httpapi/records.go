@@ -41,7 +41,6 @@ func (l *records) begin() {
 	}
 }
 
-// record appends one, with a cell for each field.
 func (l *records) record(cells ...cell) error {
 	if l.limit > 0 && l.count == l.limit {
 		l.truncated = true

@@ -36,7 +36,6 @@ func newResponse(w http.ResponseWriter, timeout time.Duration) *response {
 // buffers are buffers of responses that have ended, for later ones.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, holdBack) }}
 
-// release ends the use of the response.
 func (w *response) release() {
 	w.buf.Reset(nil)
 	buffers.Put(w.buf)

@@ -52,7 +52,6 @@ func appendPlain(b []byte, v telemetry.Value) []byte {
 	return strconv.AppendBool(b, v.Bool())
 }
 
-// appendJSON appends a value as JSON has it.
 func appendJSON(b []byte, v telemetry.Value) []byte {
 	switch v.Kind() {
 	case telemetry.Text:

@@ -467,7 +467,6 @@ func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUp
 	return updates, h.err
 }
 
-// entryOf returns what a bin shows of its device.
 func entryOf(b bin) catalog.Entry {
 	e := catalog.Entry{Device: b.device}
 	e.First, e.Last = b.rows.Span()

@@ -114,7 +114,6 @@ func (l layout) fine(at, most int) (out []sharding.Slot) {
 	return out
 }
 
-// contains reports whether a slot is around an effective partition key.
 func contains(s sharding.Slot, key string) bool {
 	bits, index := s.Slice()
 	return int(firstLevel(key)*float64(int(1)<<bits)) == index

@@ -36,7 +36,6 @@ func (b *balancer) most(p *plan) int {
 	return most
 }
 
-// put moves a group to a partition.
 func (b *balancer) put(i item, at int) {
 	for _, s := range i.p.spots[i.group] {
 		b.load[s.at] -= s.part * i.weight()

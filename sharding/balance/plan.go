@@ -42,7 +42,6 @@ type plan struct {
 	candidates [][]sharding.Slot
 }
 
-// none is the slot of a group that has to get one.
 const none sharding.Slot = -1
 
 // piece is what one key of a spread device has.
@@ -83,7 +82,6 @@ func (t *Tenant) expected() []float64 {
 	return out
 }
 
-// newPlan returns the plan that changes nothing.
 func newPlan(t *Tenant, in *Input, l layout) *plan {
 	p := &plan{t: t, measured: t.Placement.EpochOn(in.Measured), next: t.Placement.EpochOn(in.Day), factor: t.forecast()}
 	p.devices = t.expected()

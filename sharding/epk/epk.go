@@ -23,7 +23,6 @@ const (
 	Max = "FF"
 )
 
-// levelDigits is the number of hexadecimal digits of one level.
 const levelDigits = 32
 
 // mask clears the top two bits of a level: the space has 126 bits.

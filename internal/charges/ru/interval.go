@@ -45,7 +45,6 @@ const (
 // assumed is a part of a charge that no recording shows: the least, the likely and the most that it may be.
 type assumed [3]float64
 
-// of returns the part by a model.
 func (a assumed) of(m Model) float64 { return a[1+m.end] }
 
 // systemBytes is the size of an item's system properties, which count for some or not at all.

@@ -22,7 +22,6 @@ const (
 	KeepSources = 45 * 24 * time.Hour
 )
 
-// chargesKey returns the key of the counters of a month.
 func chargesKey(m charges.Month) string { return "charges." + m.String() }
 
 // When counters are stored: every minute, or, by a process for which this would take more than chargesBudget, in RU/s,
@@ -116,7 +115,6 @@ func (o *ownCharge) learn(bytes int, rus float64) {
 	o.factor, o.stored = rus/o.modelled(bytes), bytes
 }
 
-// due reports whether it is time to store.
 func (w *ChargesWriter) due(now time.Time) bool {
 	return !now.Before(w.next) || w.cost > 0 && w.counter.RUs()-w.stored > chargesShare*w.cost
 }

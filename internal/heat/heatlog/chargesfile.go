@@ -33,7 +33,6 @@ const (
 	lockSuffix = ".lock"
 )
 
-// chargesFile is the file of a process.
 type chargesFile struct {
 	dir, path string
 	lock      *flock.Flock // held as long as the process lives
@@ -93,7 +92,6 @@ func (w *ChargesWriter) keep(ctx context.Context, now time.Time) (err error) {
 	return nil
 }
 
-// write replaces the file.
 func (f *chargesFile) write(docs []charges.Document) error {
 	all := make([]keptDocument, 0, len(docs))
 	for _, d := range docs {
@@ -197,7 +195,6 @@ func readKept(path string, now time.Time) (out []charges.Document, err error) {
 	return out, nil
 }
 
-// chargesDocument returns the document of the store for one of a counter.
 func chargesDocument(d charges.Document) store.HeatDocument {
 	keep := KeepCharges
 	if d.Queries {

@@ -23,7 +23,6 @@ type counts struct {
 
 type shardKey struct{ container, shard string }
 
-// counter is one key.
 type counter struct {
 	key     heat.Key
 	pending heat.Amount

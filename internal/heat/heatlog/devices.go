@@ -22,7 +22,6 @@ type tenantDevices struct {
 	total  float64
 }
 
-// add counts a charge of a device.
 func (d *deviceCounts) add(tenant, device string, rus float64) {
 	t := d.tenants[tenant]
 	if t == nil {

@@ -84,7 +84,6 @@ func (r *Reader) Frames(ctx context.Context, span heat.Span) ([]heat.Frame, erro
 	return out, nil
 }
 
-// layer returns the complete frames of a layer that overlap a span.
 func (r *Reader) layer(ctx context.Context, layer heat.Layer, span heat.Span) ([]heat.Frame, error) {
 	var all []heat.Frame
 	q := store.HeatQuery{Key: string(layer), From: span.From - layer.Step() + 1, To: span.To}

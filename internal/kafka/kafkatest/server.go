@@ -117,7 +117,6 @@ func (s *Server) format() error {
 	return nil
 }
 
-// settings returns the configuration of the broker.
 func (s *Server) settings() []string {
 	const secure, security = "listener.name.secure.", "org.apache.kafka.common.security."
 	return []string{
@@ -160,7 +159,6 @@ func (s *Server) write(name string, lines ...string) error {
 // quickJava is what makes short runs short.
 var quickJava = []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 
-// command runs one of Kafka's classes.
 func (s *Server) command(class string, args ...string) *exec.Cmd {
 	ours := []string{"-Dlog4j2.configurationFile=" + s.path("log4j2.properties"), "-cp", filepath.Join(s.libs, "*"), class}
 	return exec.Command("java", slices.Concat(quickJava, ours, args)...)

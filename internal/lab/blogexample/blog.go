@@ -106,7 +106,6 @@ func (c *Cost) count(r azcosmos.Response) { c.RUs += float64(r.RequestCharge) }
 
 func key(value string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(value) }
 
-// read gets one item by its key and id.
 func read[T any](ctx context.Context, from *azcosmos.ContainerClient, k, id string, cost *Cost) (item T, err error) {
 	r, err := from.ReadItem(ctx, key(k), id, nil)
 	if err != nil {
@@ -128,7 +127,6 @@ type query struct {
 // dynamicPage lets the service choose the size of a page.
 const dynamicPage = -1
 
-// ask returns all rows of a query.
 func ask[T any](ctx context.Context, q query, cost *Cost) ([]T, error) {
 	var out []T
 	pager := q.from.NewQueryItemsPager(q.sql, q.key, &azcosmos.QueryOptions{QueryParameters: q.params,
@@ -154,7 +152,6 @@ func with(name string, value any) azcosmos.QueryParameter {
 	return azcosmos.QueryParameter{Name: name, Value: value}
 }
 
-// transact runs a transactional batch: all of it, or nothing.
 func transact(ctx context.Context, in *azcosmos.ContainerClient, batch azcosmos.TransactionalBatch, cost *Cost) error {
 	r, err := in.ExecuteTransactionalBatch(ctx, batch, nil)
 	if err != nil {

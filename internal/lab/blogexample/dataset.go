@@ -104,7 +104,6 @@ func (d *dataset) likesOf(t thread) []Like {
 	return out
 }
 
-// words returns a text of contentBytes.
 func (d *dataset) words(rng *rand.Rand) string {
 	at := rng.IntN(len(d.text) - contentBytes)
 	return d.text[at : at+contentBytes]

@@ -62,7 +62,6 @@ type Like struct {
 // summaryRunes is how much of a post's text a list shows.
 const summaryRunes = 100
 
-// short returns the post as lists show it.
 func (p Post) short() Post {
 	if utf8.RuneCountInString(p.Content) > summaryRunes {
 		p.Content = string([]rune(p.Content)[:summaryRunes]) + "…"

@@ -107,7 +107,6 @@ func (b *Blog) Newest(ctx context.Context) (posts []Post, cost Cost, err error) 
 	return shorten(posts), cost, nil
 }
 
-// under asks for the items of one type that a post has.
 func (b *Blog) under(post, typ string) query {
 	return query{b.posts, "SELECT * FROM c WHERE c.postId = @post AND c.type = @type",
 		params(with("@post", post), with("@type", typ)), key(post)}

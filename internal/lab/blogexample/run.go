@@ -49,7 +49,6 @@ func describe(cfg Config, d *dataset) Report {
 	return r
 }
 
-// version measures one version.
 func (c Config) version(ctx context.Context, d *dataset, v Version, r *Report) error {
 	b, err := Open(ctx, Setup{Version: v, PhysicalPartitions: c.PhysicalPartitions, Model: c.Model})
 	if err != nil {

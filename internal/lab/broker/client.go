@@ -40,7 +40,6 @@ func (c *client) ask(request kmsg.Request) (kmsg.Response, error) {
 	return response, nil
 }
 
-// served returns the versions of the APIs that the broker serves.
 func (c *client) served() (map[int16]versions, error) {
 	response, err := c.ask(&kmsg.ApiVersionsRequest{})
 	if err != nil {
@@ -57,7 +56,6 @@ func (c *client) served() (map[int16]versions, error) {
 	return served, nil
 }
 
-// clusterID returns the id that kfake keeps in its directory.
 func (c *client) clusterID() (string, error) {
 	response, err := c.ask(&kmsg.MetadataRequest{Version: 4, Topics: []kmsg.MetadataRequestTopic{}})
 	if err != nil {
@@ -70,7 +68,6 @@ func (c *client) clusterID() (string, error) {
 	return *id, nil
 }
 
-// grow raises the number of a topic's partitions.
 func (c *client) grow(topic string, partitions int) error {
 	t := kmsg.NewCreatePartitionsRequestTopic()
 	t.Topic, t.Count = topic, int32(partitions)
@@ -86,7 +83,6 @@ func (c *client) grow(topic string, partitions int) error {
 	return nil
 }
 
-// configure sets a topic's configuration.
 func (c *client) configure(topic string, configs map[string]string) error {
 	r := kmsg.NewIncrementalAlterConfigsRequestResource()
 	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic

@@ -16,13 +16,11 @@ import (
 // transactional-batch).
 const maxBatchOps = 100
 
-// operations are the names of the operations of a batch.
 var operations = map[string]engine.Operation{
 	"Create": engine.OpCreate, "Upsert": engine.OpUpsert, "Replace": engine.OpReplace,
 	"Delete": engine.OpDelete, "Patch": engine.OpPatch, "Read": engine.OpRead,
 }
 
-// executeBatch serves a transactional batch.
 func (x *exchange) executeBatch(co *engine.Container) (reply, error) {
 	h := x.request.Header
 	atomic := h.Get("X-Ms-Cosmos-Batch-Atomic")
@@ -71,7 +69,6 @@ func (x *exchange) executeBatch(co *engine.Container) (reply, error) {
 	return rep, nil
 }
 
-// batchBody reads the operations of a batch.
 func (x *exchange) batchBody() (steps []engine.Write, keys []string, err error) {
 	body, err := x.readBody(nil)
 	if err != nil {

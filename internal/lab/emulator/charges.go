@@ -75,7 +75,6 @@ func openCharges(dir string) (*chargeCount, error) {
 	return c, nil
 }
 
-// countCharge counts what the answer to the request was charged.
 func (x *exchange) countCharge(rep reply, err error) {
 	rus := rep.charge
 	if err != nil {
@@ -91,7 +90,6 @@ func (x *exchange) countCharge(rep reply, err error) {
 	x.charges.add(x.now.UTC(), x.route.container, rus)
 }
 
-// add counts a charge.
 func (c *chargeCount) add(now time.Time, container string, rus float64) {
 	month := now.Format("2006-01")
 	c.mu.Lock()

@@ -131,7 +131,6 @@ func (x *exchange) attempt(serve handler) (reply, error) {
 	return x.do(serve)
 }
 
-// do serves the request and counts its charge.
 func (x *exchange) do(serve handler) (rep reply, err error) {
 	defer func() { x.countCharge(rep, err) }()
 	x.account.Complete(x.now)

@@ -34,7 +34,6 @@ func (x *exchange) createItem(co *engine.Container) (reply, error) {
 	return x.write(co, engine.OpCreate)
 }
 
-// write returns what serves a write of one item.
 func write(op engine.Operation) handler {
 	return on(func(x *exchange, co *engine.Container) (reply, error) { return x.write(co, op) })
 }
@@ -62,7 +61,6 @@ func (x *exchange) deleteKey(co *engine.Container) (reply, error) {
 	return x.itemReply(co, res), nil
 }
 
-// write serves a write of one item.
 func (x *exchange) write(co *engine.Container, op engine.Operation) (reply, error) {
 	h := x.request.Header
 	w := engine.Write{
@@ -90,7 +88,6 @@ func (x *exchange) write(co *engine.Container, op engine.Operation) (reply, erro
 	return rep, nil
 }
 
-// writeStatus returns the status of a write that was done.
 func writeStatus(op engine.Operation, created bool) int {
 	switch {
 	case op == engine.OpDelete:
@@ -101,7 +98,6 @@ func writeStatus(op engine.Operation, created bool) int {
 	return http.StatusOK
 }
 
-// container returns the container that the request addresses.
 func (x *exchange) container() (*engine.Container, error) {
 	co, err := x.account.Container(x.route.database, x.route.container)
 	if err != nil {
@@ -148,7 +144,6 @@ func checkDirectives(h http.Header) error {
 	return nil
 }
 
-// readItem serves a point read.
 func (x *exchange) readItem(co *engine.Container) (reply, error) {
 	res, err := co.Read(x.call(), engine.Read{Key: x.request.Header.Get(hKey), ID: x.route.id, Factor: x.readFactor()})
 	if err != nil {

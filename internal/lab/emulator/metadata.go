@@ -16,7 +16,6 @@ func (x *exchange) metadata(r engine.Resource) reply {
 	return x.within(r, reply{status: http.StatusOK, charge: ru.MetadataRead})
 }
 
-// made returns the answer about one that was made.
 func (x *exchange) made(r engine.Resource) reply {
 	return x.within(r, reply{status: http.StatusCreated, charge: ru.MetadataCreate, lsn: r.LSN})
 }

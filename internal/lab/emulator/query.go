@@ -91,7 +91,6 @@ const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
 // hIndexUseV2 asks for it in the other form, JSON escaped as in a URL.
 const hIndexUseV2 = "X-Ms-Cosmos-Populateindexmetrics-V2"
 
-// queryItems serves one page of a query over items.
 func (x *exchange) queryItems(co *engine.Container) (reply, error) {
 	sent, err := x.parseQuery(co)
 	if err != nil {
@@ -117,7 +116,6 @@ func (x *exchange) readItems(co *engine.Container) (reply, error) {
 	return x.pageOf(co, sentQuery{[]byte(all), b})
 }
 
-// pageOf serves one page of a query.
 func (x *exchange) pageOf(co *engine.Container, sent sentQuery) (reply, error) {
 	h := x.request.Header
 	limit, err := x.pageRows()
@@ -181,7 +179,6 @@ type list struct {
 	count     int
 }
 
-// body returns the body of an answer with the list.
 func (l list) body() []byte {
 	body := append(make([]byte, 0, len(l.rows)+64), `{"_rid":"`...)
 	body = append(append(body, l.rid...), `","`...)

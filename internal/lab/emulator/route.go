@@ -111,10 +111,8 @@ func (x *exchange) findItem() error {
 	return err
 }
 
-// containerPath returns the path of the container by names.
 func (rt route) containerPath() string { return "dbs/" + rt.database + "/colls/" + rt.container }
 
-// handler finds what serves a request.
 func (rt route) handler(method string, h http.Header) (handler, error) {
 	key := rt.kind + " " + method
 	if rt.feed {
@@ -192,7 +190,6 @@ var lists = map[string]string{
 	"udfs": "UserDefinedFunctions",
 }
 
-// isQuery reports whether a POST to a feed is a query.
 func isQuery(h http.Header) bool {
 	return isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) || isPlan(h)
 }

@@ -43,7 +43,6 @@ func headerThroughput(h http.Header) (*engine.Throughput, error) {
 	return nil, nil
 }
 
-// readOffer serves the read of an offer.
 func (x *exchange) readOffer() (reply, error) {
 	o, err := x.account.Offer(x.route.id)
 	if err != nil {
@@ -61,7 +60,6 @@ func (x *exchange) offerReply(o engine.OfferState) reply {
 	return rep
 }
 
-// replaceOffer serves a change of throughput.
 func (x *exchange) replaceOffer() (reply, error) {
 	var in struct {
 		Content contentJSON `json:"content"`

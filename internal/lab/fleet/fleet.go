@@ -97,7 +97,6 @@ func (f *Fleet) keepUp(now time.Time) {
 	}
 }
 
-// measure returns the readings that are due.
 func (f *Fleet) measure(now time.Time) []Record {
 	var batch []Record
 	for ; len(batch) < maxBatch; f.next++ {

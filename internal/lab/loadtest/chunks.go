@@ -128,7 +128,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 	return t, nil
 }
 
-// count fills in what the account and the ingester have counted in the window.
 func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 	if t.trace, err = b.recorder.end(); err != nil {
 		return err
@@ -302,7 +301,6 @@ type recording struct {
 	written  []writtenChunk
 }
 
-// writtenChunk is a chunk that was written.
 type writtenChunk struct {
 	at       time.Time
 	key      sharding.Key

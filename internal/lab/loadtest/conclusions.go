@@ -72,7 +72,6 @@ const hardlyAny = 0.005
 // lost returns the share of the readings that is not accepted.
 func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }
 
-// binnacle compares Binnacle with the cheapest of the others.
 func (r Result) binnacle(o Outcome) string {
 	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest,
 		r.accepted())

@@ -133,7 +133,6 @@ const (
 // perSecond returns how many readings the fleet reports in a second.
 func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
 
-// starts returns when the fleet starts to report.
 func (c Config) starts() time.Time {
 	if c.starting.IsZero() {
 		return midnight
@@ -153,7 +152,6 @@ func (c Config) opens() time.Time { return c.starts().Add(c.settles()) }
 // stretch is a time from one instant until before another.
 type stretch struct{ from, to time.Time }
 
-// spans returns when a layout is measured.
 func (c Config) spans(l Layout) []stretch {
 	if !l.sampled() {
 		return []stretch{{c.opens(), c.opens().Add(c.Window)}}
@@ -174,7 +172,6 @@ func (c Config) spans(l Layout) []stretch {
 	return out
 }
 
-// column returns the time that one column of a picture of the window covers.
 func (c Config) column() time.Duration {
 	if c.sliced {
 		return time.Hour

@@ -81,7 +81,6 @@ func (d *dashboards) panels(charged float64) *Panels {
 	return &d.got
 }
 
-// about describes the cost of dashboards.
 func (x *Panels) about() string {
 	text := fmt.Sprintf(" A panel takes %s RU (modelled), and panels %s of all RU", number(x.RUs), percent(x.Share))
 	if x.Refused > 0 {

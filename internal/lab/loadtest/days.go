@@ -54,7 +54,6 @@ func keysByDay(dir *control.Directory, from, to telemetry.Day) (out []int) {
 	return out
 }
 
-// byDay describes the figures of each day.
 func (r Result) byDay() string {
 	var hottest, keys []string
 	for _, d := range r.Days {
@@ -68,7 +67,6 @@ func (r Result) byDay() string {
 	return text + "."
 }
 
-// list returns values as a list in words.
 func list(all []string) string {
 	last := len(all) - 1
 	if len(slices.Compact(slices.Clone(all))) == 1 {

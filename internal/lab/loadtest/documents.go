@@ -46,7 +46,6 @@ type document struct {
 	tried bool
 }
 
-// hash returns the effective partition key.
 func (d *document) hash() string {
 	if len(d.key) > 1 {
 		return epk.MultiHash(epk.String(d.key[0]), epk.String(d.key[1]))
@@ -54,7 +53,6 @@ func (d *document) hash() string {
 	return epk.Hash(epk.String(d.key[0]))
 }
 
-// document returns the document of a reading.
 func (l Layout) document(m message) document {
 	d := document{key: l.keyOf(keyed{tenant: m.tenant, device: m.device, at: m.at}),
 		id: m.device + "." + strconv.FormatInt(m.at.UnixMilli(), 10), due: m.due, readings: 1}
@@ -148,7 +146,6 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 	return t, err
 }
 
-// during stores what is due in a span.
 func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) error {
 	again := int(math.Ceil(p.cfg.perSecond()))
 	for at := s.from; at.Before(s.to); at = at.Add(time.Second) {
@@ -186,7 +183,6 @@ type writer struct {
 	panels *dashboards
 }
 
-// offer records a reading that is due.
 func (w *writer) offer(d *document) {
 	d.epk = d.hash()
 	d.marks = w.rec.mark(tracedWrite{at: d.due, epk: d.epk, readings: d.readings}, Refused)
@@ -200,7 +196,6 @@ func (w *writer) longest() (d time.Duration) {
 	return d
 }
 
-// write tries to store a document.
 func (w *writer) write(ctx context.Context, d document) error {
 	receipt, err := w.items.Create(ctx, d.key, d.id, d.body)
 	var answer *cosmos.Error

@@ -80,7 +80,6 @@ type FloodResult struct {
 	Stored          int     `json:"loud_stored_readings"`
 }
 
-// limits returns what tenants may take in a case.
 func (f Flood) limits(of string) tenant.IngestLimits {
 	l := tenant.IngestLimits{Readings: tenant.Limit(f.Limit), Burst: tenant.Period(floodBurst.Seconds())}
 	switch of {
@@ -100,7 +99,6 @@ type FloodReport struct {
 	Cases []FloodResult `json:"cases"`
 }
 
-// measureFlood runs one case.
 func measureFlood(ctx context.Context, cfg Config, of string) (FloodResult, error) {
 	a, err := open(ctx, cfg, true)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// floodLog is a partition of the log.
 type floodLog struct {
 	records []admit.Record
 	// due holds the time at which each record enters the log, ns since 1970.

@@ -8,7 +8,6 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// flood writes a line for each case.
 func flood(b *bytes.Buffer, f *FloodReport) {
 	fmt.Fprintf(b, "\nFLOOD: what a loud tenant costs its neighbours in a partition\n\n")
 	report.Paragraph(b, "", fmt.Sprintf("For %s it sends %s readings/s beside their %d and may have %s; the partition's "+

@@ -185,7 +185,6 @@ func (s *floodRun) arrive(now time.Time) {
 	s.local.Bins().SetLogEnd(int64(s.arrived))
 }
 
-// loud reports whether the flood is on.
 func (s *floodRun) loud(at int64) bool {
 	since := time.Duration(at - midnight.UnixNano())
 	return since >= floodCalm && since < floodCalm+s.cfg.Flood.For

@@ -20,7 +20,6 @@ const keySuffixes = 20
 // minuteFormat is the time in keys, as on the service's page on partition keys for IoT.
 const minuteFormat = "2006-01-02T15:04"
 
-// kind describes a layout.
 func (l Layout) kind() kind {
 	switch l {
 	case ByDate:
@@ -48,7 +47,6 @@ func (l Layout) kind() kind {
 	return kind{"chunk: Binnacle", []string{"/tenantShard", "/device"}, nil}
 }
 
-// keyOf returns the key that a layout gives a reading.
 func (l Layout) keyOf(k keyed) []string {
 	if of := l.kind().keyOf; of != nil {
 		return of(k)

@@ -37,7 +37,6 @@ func allLayouts() []Layout {
 	return []Layout{ByDate, ByDevice, Device, DeviceTime, DeviceMinute, KeyHash, Hundred, Binnacle, Balanced}
 }
 
-// layouts returns what a scenario compares.
 func (c Config) layouts(s Scenario) []Layout {
 	switch {
 	case len(c.Layouts) > 0:
@@ -50,7 +49,6 @@ func (c Config) layouts(s Scenario) []Layout {
 	return []Layout{ByDevice, Device, Binnacle, Balanced}
 }
 
-// chunked reports whether a layout is Binnacle's.
 func (l Layout) chunked() bool { return l == Binnacle || l == Balanced }
 
 // sampled reports whether a layout has a document per reading. One that keeps nothing back does the same in every

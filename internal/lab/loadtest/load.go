@@ -12,7 +12,6 @@ import (
 // metrics is how many values a reading of a truck has.
 const metrics = 10
 
-// device is what reports.
 type device interface {
 	ID() string
 	Next(at time.Time) []telemetry.Field
@@ -69,13 +68,11 @@ func newStream(cfg Config, s Scenario, turns []int) *truckStream {
 	return out
 }
 
-// turn returns when the truck of a reading has its turn.
 func (s *truckStream) turn(n int) time.Duration {
 	of := len(s.trucks)
 	return time.Duration(n/of)*s.interval + time.Duration(n%of)*s.interval/time.Duration(of)
 }
 
-// due returns when a reading is published.
 func (s *truckStream) due(n int) time.Time {
 	turn := s.turn(n)
 	for i := len(s.warps) - 1; i >= 0; i-- {
@@ -133,7 +130,6 @@ type message struct {
 	json []byte
 }
 
-// take returns the next reading.
 func (l *load) take() message {
 	r, due := l.measure()
 	return message{r.Tenant, r.Device, time.UnixMilli(r.Time).UTC(), due,

@@ -72,7 +72,6 @@ func heading(r Report) string {
 		r.corrected())
 }
 
-// corrected says how the model is corrected.
 func (r Report) corrected() string {
 	if r.Factors == (ru.Factors{}) {
 		return ""

@@ -8,7 +8,6 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// about describes the fleet that is asked.
 func (r *ReadsReport) about() string {
 	return fmt.Sprintf("what questions cost over a day of %d devices of a tenant, and %d of others, that report every "+
 		"%s; a query by a prefix of a hierarchical key visits the physical partitions that it touches", r.OfTenant,
@@ -36,7 +35,6 @@ func own(r *ReadsReport) ReadResult {
 	return r.Layouts[slices.IndexFunc(r.Layouts, func(x ReadResult) bool { return x.Layout == Balanced })]
 }
 
-// conclusions draws the conclusions from the questions' figures.
 func (r *ReadsReport) conclusions() []string {
 	least := func(of func(ReadResult) ReadCost) (l Layout, rus float64) {
 		for _, x := range r.Layouts {
@@ -59,7 +57,6 @@ func (r *ReadsReport) conclusions() []string {
 	}
 }
 
-// reads writes the questions as text.
 func reads(b *bytes.Buffer, r *ReadsReport) {
 	report.Paragraph(b, "", "READS: "+r.about())
 	b.WriteByte('\n')

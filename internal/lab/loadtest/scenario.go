@@ -57,7 +57,6 @@ const (
 // roll is when the month ends.
 var roll = time.Date(2026, time.December, 1, 0, 0, 0, 0, time.UTC)
 
-// of returns the configuration with what a scenario needs.
 func (c Config) of(s Scenario) Config {
 	c.starting = midnight
 	switch s {
@@ -94,7 +93,6 @@ func (c Config) outcome(s Scenario, results []Result) Outcome {
 	return o
 }
 
-// streams returns the readings of the scenario.
 func (s Scenario) streams(cfg Config) []*truckStream {
 	var turns, others []int
 	for turn := range cfg.Devices {
@@ -150,7 +148,6 @@ func (s Scenario) placed() bool { return s != Explodes }
 // largestTenant is the tenant that a scenario is about.
 const largestTenant = "tenant-0"
 
-// tenantOf returns the tenant of a device.
 func (s Scenario) tenantOf(device int) string {
 	n := tenants
 	switch s {
@@ -206,7 +203,6 @@ func (s Scenario) deviceOf(turn int) int {
 	return turn
 }
 
-// about describes the scenario in a line.
 func (s Scenario) about() string {
 	switch s {
 	case Whale:

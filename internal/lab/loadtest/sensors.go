@@ -37,7 +37,6 @@ const (
 	gigabyte = 1 << 30
 )
 
-// sensorDocument is the document of the page.
 const sensorDocument = `{"id":"f47ac10b-58cc-4372-a567-0e02b2c3d479","districtId":"d12345","deviceId":"s67890",` +
 	`"day":"2024-01-01","timestamp":"2024-01-01T08:30","temperature":22.5,"humidity":55.2,"airQualityIndex":42,` +
 	`"noiseLevel":35,"location":{"latitude":37.7749,"longitude":-122.4194},"batteryLevel":88,"status":"active"}`
@@ -149,7 +148,6 @@ func place(text string) float64 {
 	return float64(hi) / (1 << 62)
 }
 
-// sensorKeys returns the keys of the page.
 func sensorKeys(n int) []sensorKey {
 	sorted := make([]float64, n)
 	for i := range sorted {

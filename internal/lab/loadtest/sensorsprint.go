@@ -11,7 +11,6 @@ import (
 	"binnacle/internal/text/report"
 )
 
-// heading describes what was simulated.
 func (r *SensorsReport) heading() string {
 	return fmt.Sprintf("%s sensors report six values a second, as on the service's page \"Choose a partition key for IoT "+
 		"workloads\". %d days, simulated by day for each key and by chunk for Binnacle, seed %d. All request units (RU) are "+
@@ -29,7 +28,6 @@ func (e Ends) text(of func(float64) string) string {
 	return of(e.Low) + " to " + of(e.High)
 }
 
-// rows returns the table of keys.
 func (r *SensorsReport) rows() [][]string {
 	rows := [][]string{{"key", "RU/s of writes", "accepted", "hottest / mean", "TB in a year", "full keys", "$ last month",
 		"$ a year"}}
@@ -48,7 +46,6 @@ func (r *SensorsReport) rows() [][]string {
 
 func tenths(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// plain returns a whole number.
 func plain(f float64) string { return report.Thousands(int64(f)) }
 
 // days returns a time in days, or in hours below a day.
@@ -60,7 +57,6 @@ func days(d float64) string {
 	return fmt.Sprintf("after %.0f days", d)
 }
 
-// conclusions says what follows from the figures.
 func (r *SensorsReport) conclusions() (out []string) {
 	own := r.Keys[len(r.Keys)-1]
 	cheapest := slices.MinFunc(r.Keys[:len(r.Keys)-1], func(a, b SensorKey) int {
@@ -103,7 +99,6 @@ func (r *SensorsReport) conclusions() (out []string) {
 	return out
 }
 
-// printSensors writes the table and what follows from it.
 func printSensors(b *bytes.Buffer, r *SensorsReport) {
 	fmt.Fprintf(b, "\nSENSORS: a year under each key of the page, and with Binnacle\n\n")
 	report.Grid(b, r.rows())

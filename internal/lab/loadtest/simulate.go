@@ -261,7 +261,6 @@ func (m *simulation) place(of telemetry.Day, changed []int) {
 	}
 }
 
-// keyOf returns the number of a key.
 func (m *simulation) keyOf(tenant int, shard string) uint32 {
 	t := &m.tenants[tenant]
 	k, known := t.keys[shard]

@@ -105,7 +105,6 @@ func RunTarget(ctx context.Context, cfg Config, t Target, client *cosmos.Client)
 	return report, nil
 }
 
-// layouts measures the layouts on the account.
 func (r *targetRun) layouts(ctx context.Context) (out []TargetResult, err error) {
 	if err := r.client.EnsureShared(ctx, store.Throughput{}); err != nil {
 		return nil, err

@@ -21,7 +21,6 @@ func PrintTarget(w io.Writer, r TargetReport) error {
 	return err
 }
 
-// layouts writes what the account has done with the layouts.
 func (r TargetReport) layouts(b *bytes.Buffer) {
 	partitions := r.Layouts[0].Partitions
 	report.Paragraph(b, "\n", fmt.Sprintf("Cosmos DB: each layout had a container of %s RU/s for itself (physical "+

@@ -48,7 +48,6 @@ type Quantiles struct {
 	P99 float64 `json:"p99"`
 }
 
-// quantiles returns the quantiles of values.
 func quantiles(values []float64) Quantiles {
 	return Quantiles{quantile(values, 0.5), quantile(values, 0.95), quantile(values, 0.99)}
 }
@@ -80,7 +79,6 @@ func (w *targetWriter) modelledRUs(d *document) float64 {
 	return w.model.Write(len(d.body), index)
 }
 
-// errOver says that the time is over.
 var errOver = errors.New("the time is over")
 
 // wait waits until the throughput allows a further document, by what the account has charged so far.
@@ -147,7 +145,6 @@ func (w *targetWriter) stored(d *document, rus float64, took time.Duration) {
 	}
 }
 
-// result returns what was measured.
 func (w *targetWriter) result(took time.Duration) TargetResult {
 	out := w.counts
 	out.Layout, out.Partitions, out.Seconds = w.layout, len(w.ranges), round(took.Seconds())

@@ -155,12 +155,10 @@ func gcd(a, b int) int {
 	return a
 }
 
-// column returns the column of an instant.
 func (r *recorder) column(at time.Time) int {
 	return min(max(0, int(at.Sub(r.from)/r.step)), len(r.trace.Stored)-1)
 }
 
-// advance closes the columns that end by now.
 func (r *recorder) advance(now time.Time) error {
 	if r == nil || r.column(now) == r.at {
 		return nil
@@ -195,7 +193,6 @@ type tracedWrite struct {
 	readings int
 }
 
-// write records a write and its charge.
 func (r *recorder) write(w tracedWrite) {
 	if r == nil {
 		return
@@ -211,7 +208,6 @@ func (r *recorder) write(w tracedWrite) {
 	r.trace.Stored[c] += float64(w.readings) / r.long[c]
 }
 
-// partition returns the physical partition of an effective partition key.
 func (r *recorder) partition(at string) int {
 	return max(0, slices.IndexFunc(r.ranges, func(x epk.Range) bool { return x.Contains(at) }))
 }
@@ -239,14 +235,12 @@ func (r *recorder) mark(w tracedWrite, fate Fate) (marks [2]int) {
 	return marks
 }
 
-// settle records the fate of marked readings.
 func (r *recorder) settle(marks [2]int, fate Fate) {
 	for i := marks[0]; i < marks[1]; i++ {
 		r.trace.Marks[i][2] = float64(fate)
 	}
 }
 
-// end returns the trace.
 func (r *recorder) end() (*Trace, error) {
 	if r == nil {
 		return nil, nil
@@ -295,7 +289,6 @@ func compact(keys []TracedKey) (out []TracedKey) {
 	return out
 }
 
-// each rounds figures that are drawn.
 func each(figures []float64) {
 	for i, f := range figures {
 		figures[i] = math.Round(f*1e3) / 1e3

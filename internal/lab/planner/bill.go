@@ -8,7 +8,6 @@ import (
 	"binnacle/internal/cosmos"
 )
 
-// line is a line of the bill.
 type line int
 
 const (
@@ -51,7 +50,6 @@ const (
 	monthSeconds = ru.HoursPerMonth * 3600
 )
 
-// dollars returns the price of throughput for a month.
 func dollars(rus float64, autoscale bool) float64 {
 	return ru.Price(ru.Priced{RUs: rus, Autoscale: autoscale}).Most
 }
@@ -156,7 +154,6 @@ func (h held) fault() string {
 	return ""
 }
 
-// bill returns the bill of a month, of all regions.
 func (h held) bill() (b bill) {
 	switch {
 	case h.way == serverless:

@@ -158,7 +158,6 @@ func (p *Plan) figureRows(title string, lists ...[]Figure) [][]string {
 	return rows
 }
 
-// cents returns dollars with cents.
 func cents(dollars float64) string { return report.Dollars(dollars) }
 
 // rows lists what is stored.

@@ -110,7 +110,6 @@ func (f *future) inFleet(month int) (sum, draws float64) {
 	return sum * f.regions, min(poolDraw, max(0, buys.most+baseRUs-most))
 }
 
-// isolationRows lists what isolation costs.
 func (p *Plan) isolationRows() [][]string {
 	rows := [][]string{{"TENANTS APART BY", "$ A MONTH", "MORE", ""}}
 	for _, x := range p.Isolation {

@@ -51,7 +51,6 @@ func (f *future) full() int { return int(math.Ceil(f.retention/aMonth)) + 1 }
 // retentions are those that a plan compares, in days.
 var retentions = []float64{30, 90, 365, 730, 1825}
 
-// keeping prices other retentions.
 func (f *future) keeping(month int, chosen option) (out []Keeping) {
 	l := f.load(month)
 	all := append(slices.Clone(retentions), math.Round(f.retention/aDay))

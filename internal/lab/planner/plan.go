@@ -220,7 +220,6 @@ func over(all []outcome, figure Figure, of func(*outcome) float64) Figure {
 	return figure
 }
 
-// figures fills in what has percentiles.
 func (p *Plan) figures(all []outcome, best int) {
 	add := func(name, unit string, basis Basis, of func(*load) float64) {
 		p.Figures = append(p.Figures, over(all, named(name, unit, basis), func(o *outcome) float64 { return of(&o.first) }))
@@ -303,7 +302,6 @@ func (p *Plan) describe(f *future) {
 	p.triggers(f, &l)
 }
 
-// patterns lists the access patterns.
 func (p *Plan) patterns(f *future, l *load, budget float64) {
 	keys := f.tenants * float64(p.Slots)
 	write := Access{"W1", "store what devices report", "write", l.documents, l.documents * l.peak,
@@ -342,7 +340,6 @@ func verdict(hottest, budget float64) string {
 	return text + ": not hot"
 }
 
-// rollupsPay says from which rate of panels rollups pay.
 func (l *load) rollupsPay(f *future, month int, o option) string {
 	rate, chunkRUs, rollupRUs := 0.0, 0.0, 0.0
 	for i, q := range f.queries {

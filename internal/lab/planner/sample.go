@@ -47,7 +47,6 @@ type encoded struct {
 	perHundred          float64 // readings in it
 }
 
-// fields returns all figures.
 func (e *encoded) fields() []*float64 {
 	return []*float64{&e.readings, &e.values, &e.chunks, &e.bytes, &e.rus, &e.overhead, &e.single,
 		&e.singleRUs, &e.hundred, &e.hundredRUs, &e.perHundred}
@@ -346,7 +345,6 @@ func BytesPerValue(readings []telemetry.Reading) (bytes, values float64) {
 	return s.sum.bytes - s.sum.overhead, s.sum.values
 }
 
-// take adds a reading to the bin.
 func (s *sampler) take(r telemetry.Reading, counted bool) {
 	if day := telemetry.DayOf(r.Time); day != s.day {
 		s.cut(false, true) // readings of the first day

@@ -65,7 +65,6 @@ func options() (all []option) {
 	return all
 }
 
-// span returns what one container holds.
 func (o option) span() string {
 	return map[int]string{
 		1: "a container for a month", 12: "a container for a year", allTime: "one container for all time",
@@ -77,5 +76,4 @@ func (o option) String() string {
 	return o.way.about() + ", " + o.span() + map[bool]string{true: ", rollups", false: ", no rollups"}[o.rollups]
 }
 
-// with describes the containers of an option.
 func (o option) with() string { return o.span() + map[bool]string{true: ", rollups"}[o.rollups] }

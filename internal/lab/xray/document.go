@@ -127,7 +127,6 @@ func (c component) marked(at time.Time) component {
 	return c
 }
 
-// timed reports whether the component has a mark.
 func (c component) timed() bool {
 	return strings.Contains(c.text, dayMark) || strings.Contains(c.text, hourMark)
 }
@@ -135,7 +134,6 @@ func (c component) timed() bool {
 // hourly reports whether the component has a mark of an hour.
 func (c component) hourly() bool { return strings.Contains(c.text, hourMark) }
 
-// unmarked returns the component at another time.
 func (c component) unmarked(at time.Time) component {
 	for _, mark := range []string{hourMark, dayMark} {
 		if before, rest, ok := strings.Cut(c.text, mark); ok {
@@ -146,7 +144,6 @@ func (c component) unmarked(at time.Time) component {
 	return c
 }
 
-// hashed returns the component as the service hashes it.
 func (c component) hashed() epk.Component {
 	switch {
 	case !c.there:
@@ -165,7 +162,6 @@ func (c component) hashed() epk.Component {
 	return epk.Null()
 }
 
-// spelled returns the component for people.
 func (c component) spelled() string {
 	switch {
 	case !c.there:

@@ -43,7 +43,6 @@ var (
 		"org", "accountid", "account", "companyid", "company", "fleetid"}
 )
 
-// fleet adds the sample up.
 func (s *sampler) fleet() (fleet, error) {
 	var f fleet
 	var err error

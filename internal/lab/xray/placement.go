@@ -26,7 +26,6 @@ func (p placement) of(levels []string) int {
 	return p.at(epk.MultiHash(components...))
 }
 
-// at returns the range of an effective partition key.
 func (p placement) at(key string) int {
 	i, exact := slices.BinarySearchFunc(p, key, func(r epk.Range, key string) int { return epk.Compare(r.Min, key) })
 	if exact {

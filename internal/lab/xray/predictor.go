@@ -158,7 +158,6 @@ func (j *predictor) readOf(place placement, r reading) Read {
 	return j.charged(Read{Keys: len(r.keys), Partitions: place.touched(r.keys)}, all)
 }
 
-// priced sets the throughput that a layout needs, and its price.
 func (j *predictor) priced(l Layout) Layout {
 	writes := j.f.rus / (j.f.days * 86400)
 	l.NeedRUs = writes*l.HottestOverMean + j.cfg.DeviceReads*l.DeviceDay.RUs + j.cfg.TenantReads*l.TenantDay.RUs
@@ -232,7 +231,6 @@ func (j *predictor) isTypical(e entity) bool { return e == j.typical.entity }
 
 func (j *predictor) isLargest(e entity) bool { return e.tenant == j.tenants[0].tenant }
 
-// live returns the ranges of the container.
 func (j *predictor) live() placement {
 	live := make(placement, len(j.ranges))
 	for i, r := range j.ranges {
@@ -241,7 +239,6 @@ func (j *predictor) live() placement {
 	return live
 }
 
-// timesOf returns the times of a day at which a key that contains the time is another.
 func (j *predictor) timesOf(o load, day time.Time) []time.Time {
 	times := []time.Time{day}
 	if slices.ContainsFunc(o.key, component.hourly) {
@@ -277,7 +274,6 @@ func (j *predictor) timed(l Layout) Layout {
 	return l
 }
 
-// at returns the key at another time.
 func (l load) at(at time.Time) []component {
 	key := slices.Clone(l.key)
 	for k := range key {
@@ -286,7 +282,6 @@ func (l load) at(at time.Time) []component {
 	return key
 }
 
-// hashOf returns the effective partition key.
 func hashOf(key []component) string {
 	var levels []epk.Component
 	for _, c := range key {

@@ -55,7 +55,6 @@ const mostWindows = 8
 
 func (s *sampler) left() float64 { return s.cfg.MaxRUs - s.source.Charged() }
 
-// read reads the sample.
 func (s *sampler) read(ctx context.Context) error {
 	var err error
 	if s.about, err = s.source.Describe(ctx); err != nil {
@@ -211,7 +210,6 @@ func (s *sampler) page(ctx context.Context, c *cell, rows int) error {
 	return nil
 }
 
-// ask sends a query to a physical partition.
 func (s *sampler) ask(ctx context.Context, r cosmos.PhysicalRange, q cosmos.ForeignQuery,
 	yield func(v *fastjson.Value) error) error {
 	if s.left() <= 0 {

@@ -78,7 +78,6 @@ func byDeviceAndHour() scheme {
 		}}
 }
 
-// suffixOf returns the suffix of a device, by its hash.
 func suffixOf(device string, n int) string {
 	_, low := epk.Sum(epk.String(device))
 	return strconv.FormatUint(low%uint64(n), 10)

@@ -26,7 +26,6 @@ type Stores struct {
 	Documents store.Documents
 }
 
-// auditor is one audit.
 type auditor struct {
 	Config
 	stores      Stores
@@ -107,7 +106,6 @@ func (a *auditor) readControl(ctx context.Context) (err error) {
 	return err
 }
 
-// days audits the store day by day.
 func (a *auditor) days(ctx context.Context, keep bool) error {
 	days := int64(a.last-a.first) + 1
 	bar := progress.New(a.Progress, "days", days*int64(len(a.containers)))

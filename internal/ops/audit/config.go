@@ -80,5 +80,4 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 	return first, last, faults.Err()
 }
 
-// set returns which topics are audited.
 func (c Config) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }

@@ -33,7 +33,6 @@ type stretch struct {
 	first, through int64
 }
 
-// has reports whether an element of a record was refused.
 func (l *refusals) has(at element) bool {
 	if l.elements[at] || l.whole[at.position] || l.runs[at.position].Has(at.index) {
 		return true
@@ -49,7 +48,6 @@ func (l *refusals) has(at element) bool {
 // refusalsByTopic are all dead letters.
 type refusalsByTopic map[string]*refusals
 
-// of returns the dead letters of a topic.
 func (l refusalsByTopic) of(topic string) *refusals {
 	if l[topic] == nil {
 		l[topic] = &refusals{elements: make(map[element]bool), whole: make(map[position]bool),

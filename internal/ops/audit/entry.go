@@ -96,7 +96,6 @@ func parse(container string, header []byte) (*entry, string, error) {
 	return e, s.ID, errors.Join(faults...)
 }
 
-// decodes reports what is wrong with the columns of a document.
 func decodes(doc []byte) error {
 	c, err := chunk.Parse(doc)
 	if err == nil {

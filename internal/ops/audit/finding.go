@@ -63,7 +63,6 @@ func (f Finding) String() string {
 	return strings.Join(words, " ") + ": " + f.Detail
 }
 
-// finding returns a finding about a chunk.
 func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	return Finding{
 		Kind: k, Tenant: e.tenant(), Device: e.key.Device, Day: dayText(e.id.Day), Stream: e.id.Stream,
@@ -72,7 +71,6 @@ func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	}
 }
 
-// finding returns f as a finding about a chain.
 func (c chain) finding(f Finding) Finding {
 	f.Tenant, f.Device, f.Day, f.Stream, f.Partition = c.tenant, c.device, dayText(c.day), c.stream, c.partition
 	return f

@@ -34,7 +34,6 @@ type topicAudit struct {
 	setBack map[int]*lostLog
 }
 
-// partitionLog is one partition of the topic.
 type partitionLog struct {
 	id int
 	// streams are the streams that its records are stored as: the present one, then older ones.
@@ -118,7 +117,6 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 	return nil
 }
 
-// check compares the chunks with the logs.
 func (l *logAudit) check(ctx context.Context) error {
 	total := int64(0)
 	for _, t := range l.topics {

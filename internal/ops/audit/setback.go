@@ -38,7 +38,6 @@ func (u *unaudited) add(day telemetry.Day) {
 	u.first, u.last = min(u.first, day), max(u.last, day)
 }
 
-// lose notes that a reading of a chain is lost.
 func (l *topicAudit) lose(c chain, offset int64) {
 	of := l.setBack[int(c.partition)]
 	if of == nil {

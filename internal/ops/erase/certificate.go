@@ -133,7 +133,6 @@ func sign(body, key []byte) (string, error) {
 	return signed.DetachedCompactSerialize()
 }
 
-// algorithmOf returns the algorithm that a key signs with.
 func algorithmOf(public crypto.PublicKey) (jose.SignatureAlgorithm, error) {
 	switch k := public.(type) {
 	case ed25519.PublicKey:

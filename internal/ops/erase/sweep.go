@@ -55,7 +55,6 @@ type place struct {
 	digests []string
 }
 
-// digest returns that of all documents that were erased.
 func (p *place) digest() string {
 	slices.Sort(p.digests)
 	sum := sha256.Sum256([]byte(strings.Join(p.digests, "\n")))

@@ -58,7 +58,6 @@ type Verification struct {
 	Findings []Finding `json:"findings"`
 }
 
-// verifier verifies one certificate.
 type verifier struct {
 	VerifyConfig
 	certificate *Certificate
@@ -120,7 +119,6 @@ func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certi
 	return &w.out, err
 }
 
-// document is one of the store.
 type document struct {
 	at sharding.Key
 	id string
@@ -180,7 +178,6 @@ func (w *verifier) container(ctx context.Context, container string, part telemet
 	return nil
 }
 
-// deviceDay is a device on a day.
 type deviceDay struct {
 	device string
 	day    telemetry.Day
@@ -376,7 +373,6 @@ func (w *verifier) compare() {
 	}
 }
 
-// catalog verifies the pages of the tenant's catalog.
 func (w *verifier) catalog(ctx context.Context) error {
 	infos, err := w.Catalog.Pages(ctx, w.order.Tenant, 0)
 	if err != nil {

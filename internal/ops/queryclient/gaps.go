@@ -136,7 +136,6 @@ func (a *answer) print(w io.Writer) error {
 	return a.printTable(w, rows)
 }
 
-// printFleet prints a line for each device.
 func (a *answer) printFleet(w io.Writer) error {
 	rows := [][]string{{"device", "hours from " + instant(a.From) + ": 1 readings, 0 none, r refused, - not known"}}
 	for _, d := range a.Devices {

@@ -69,7 +69,6 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// set returns the topics that records are published to.
 func (c Config) set() (topics.Set, error) {
 	all := []string{c.Topic}
 	if c.DeadLetters.FromDLQ && c.Topic == topics.Default { // ingesters read this topic by default
@@ -78,7 +77,6 @@ func (c Config) set() (topics.Set, error) {
 	return topics.Parse(all, c.DeadLetters.DeadLetters)
 }
 
-// to returns the configuration for one of the topics.
 func (c Config) to(t topics.Topic, letters string) Config {
 	c.Topic, c.Messages.Bound, c.DeadLetters.DeadLetters = t.Name, t.Tenant, letters
 	return c

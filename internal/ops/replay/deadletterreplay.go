@@ -115,7 +115,6 @@ func targets(ctx context.Context, client *kafka.Client, set topics.Set) (all []t
 	return all, nil
 }
 
-// replayTopic replays the dead letters of one topic.
 func replayTopic(ctx context.Context, cfg Config, client *kafka.Client,
 	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error)) (DeadLetterSummary, error) {
 	names, err := cfg.DeadLetters.names()

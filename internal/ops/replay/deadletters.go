@@ -61,7 +61,6 @@ func (l DeadLetters) since(now time.Time) (int64, error) {
 	return at, nil
 }
 
-// names returns what is set.
 func (l DeadLetters) names() (names decode.Names, err error) {
 	var faults settings.Faults
 	for _, pair := range l.Set {

@@ -37,7 +37,6 @@ type batch struct {
 	bytes    int
 }
 
-// fits reports whether a record may be added.
 func (b *batch) fits(size int) bool {
 	return len(b.messages) == 0 || len(b.messages) < maxBatchRecords && b.bytes+size <= maxBatchBytes
 }

@@ -49,7 +49,6 @@ type refusals struct {
 	found   Refusals
 }
 
-// followRefusals begins to follow what is refused from now on.
 func followRefusals(ctx context.Context, client *kafka.Client, cfg Config) (*refusals, error) {
 	set, err := cfg.set()
 	if err != nil {
@@ -162,7 +161,6 @@ func (r *refusals) follow(ctx context.Context) error {
 	})
 }
 
-// take counts a dead letter of a published record.
 func (r *refusals) take(l *deadletter.DeadLetter) {
 	all := r.landings[int(l.Partition)]
 	n := 0
@@ -180,7 +178,6 @@ func (r *refusals) take(l *deadletter.DeadLetter) {
 	r.found.ByReason[l.Reason] += n
 }
 
-// advice names a remedy for each reason.
 var advice = map[decode.Reason]string{
 	decode.Past: "readings of long ago are accepted with --backfill",
 	decode.Limit: "readings of long ago, and of more months than a tenant may have, are accepted with --backfill; " +

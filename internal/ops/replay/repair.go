@@ -118,7 +118,6 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 	return out, "", nil
 }
 
-// restore gives a dead letter what its record had.
 func restore(l *deadletter.DeadLetter, r kafka.Record) {
 	l.Key, l.Value, l.Published, l.Headers = r.Key, r.Value, r.Time, nil
 	for _, h := range r.Headers {
@@ -170,7 +169,6 @@ func isOf(b decode.Bad, l *deadletter.DeadLetter) bool {
 	return l.Elements.Overlaps(deadletter.Elements{{First: b.Index, Last: b.Index + b.More}})
 }
 
-// chosen returns the readings that a dead letter is about.
 func chosen(got decode.Result, l *deadletter.DeadLetter) (out []telemetry.Reading) {
 	if l.Index == decode.Whole {
 		return got.Readings

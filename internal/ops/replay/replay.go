@@ -149,7 +149,6 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 	return grants, nil
 }
 
-// as returns the configuration with the format that was found out.
 func (c Config) as(f Format) Config {
 	c.Format = string(f)
 	return c

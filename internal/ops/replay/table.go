@@ -179,7 +179,6 @@ func numeric(s string) bool {
 
 var decimalComma = regexp.MustCompile(`^\s*[+-]?[0-9]+([. ][0-9]{3})*,[0-9]+\s*$`)
 
-// commaNote names the decimal comma of a text that has one.
 func commaNote(s string) string {
 	if decimalComma.MatchString(s) {
 		return ": a decimal comma? Numbers have a point"

@@ -105,7 +105,6 @@ func (s *surveyor) sampled() float64 {
 	return float64(bytes) / float64(max(1, values))
 }
 
-// work returns what the file is for each tenant.
 func (s *surveyor) work() map[string]control.BackfillWork {
 	perValue := s.sampled()
 	out := make(map[string]control.BackfillWork, len(s.tenants))

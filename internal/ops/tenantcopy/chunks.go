@@ -83,7 +83,6 @@ func (c *Copier) parts(v facts) (out []part) {
 	return out
 }
 
-// ranges returns the times of parts.
 func (c *Copier) ranges(v facts) (out []telemetry.Range) {
 	days := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
@@ -187,7 +186,6 @@ func nameOf(e *entry, stream uint32) chunkOf {
 	return chunkOf{e.Device, e.ID.Day, stream, e.ID.Partition, e.ID.Number}
 }
 
-// scan reads places of a side.
 func (c *Copier) scan(ctx context.Context, ofSource bool, visits []sharding.Visit,
 	yield func(e *entry, doc []byte) error) error {
 	side, pace := &c.cfg.To, c.toPace
@@ -430,7 +428,6 @@ func (c *Copier) containerOf(v *facts, e *entry) []string {
 	return nil
 }
 
-// add adds the counts of a part.
 func (r *Result) add(o *Result) {
 	r.Copied, r.Bytes, r.Expiring = r.Copied+o.Copied, r.Bytes+o.Bytes, r.Expiring+o.Expiring
 	r.Chains, r.Chunks, r.Erased, r.Rows = r.Chains+o.Chains, r.Chunks+o.Chunks, r.Erased+o.Erased, r.Rows+o.Rows

@@ -122,7 +122,6 @@ func (f *follower) round(ctx context.Context, v facts) error {
 	return f.unequal()
 }
 
-// visits returns the places at the source that exist.
 func (f *follower) visits(v facts, device []string) (out []sharding.Visit) {
 	spans := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(f.cfg.Tenant, f.cfg.Days) {

@@ -116,7 +116,6 @@ func (s seen) lines() []string {
 	return out
 }
 
-// one returns the answer of a head, which has one partition.
 func one(t *testing.T, f HeadFixture, r store.HeadRequest) store.PartitionHead {
 	t.Helper()
 	heads, err := f.Heads.Heads(t.Context(), r)

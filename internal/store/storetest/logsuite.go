@@ -33,7 +33,6 @@ func RunLog(t *testing.T, open func(t *testing.T) LogFixture) {
 	}
 }
 
-// ends returns what a log answers, by partition.
 func ends(t *testing.T, f LogFixture) []int64 {
 	t.Helper()
 	all, err := f.Log.LogEnds(t.Context())

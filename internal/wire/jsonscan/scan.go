@@ -418,7 +418,6 @@ func (s *Scanner) unicode() (rune, bool) {
 	return r, true
 }
 
-// hex reads \uXXXX at a place.
 func (s *Scanner) hex(at int) (r rune, ok bool) {
 	if at+6 > len(s.text) || s.text[at] != '\\' || s.text[at+1] != 'u' {
 		return 0, false

@@ -17,7 +17,6 @@ type Row struct {
 	Sums  []float64 // one for each column
 }
 
-// total returns the sum of the row.
 func (r *Row) total() (sum float64) {
 	for _, v := range r.Sums {
 		sum += v

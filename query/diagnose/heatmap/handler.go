@@ -70,7 +70,6 @@ const (
 	maxSeen     = 100
 )
 
-// steps are the steps to choose from.
 var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 
 // ServeHTTP implements http.Handler.

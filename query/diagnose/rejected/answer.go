@@ -99,7 +99,6 @@ func (x *Index) isErased(e *entry) bool {
 	return tenant != "" && x.cfg.Erasures != nil && x.cfg.Erasures(tenant).Hides(device, e.time, e.published)
 }
 
-// selectsDevice reports whether a device is asked for.
 func (q *Request) selectsDevice(device string) bool {
 	if q.Devices == nil {
 		return true

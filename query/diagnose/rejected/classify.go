@@ -127,7 +127,6 @@ func (c *classifier) rest(base entry, elements deadletter.Elements, readings []t
 	return append(out, others)
 }
 
-// finish completes an entry with a part of the payload.
 func (c *classifier) finish(e entry, l *deadletter.DeadLetter, piece []byte) entry {
 	if e.tenant == "" {
 		e.tenant = c.topic.Tenant

@@ -126,7 +126,6 @@ func (x *Index) Run(ctx context.Context) error {
 	}
 }
 
-// poll reads what is new.
 func (x *Index) poll(ctx context.Context) error {
 	ends, err := x.cfg.DeadLetters.LogEnds(ctx)
 	if err != nil {

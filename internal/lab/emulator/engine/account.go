@@ -119,7 +119,6 @@ func Open(cfg Config) (*Account, error) {
 // Close closes the data. Nothing may use the account any more.
 func (a *Account) Close() error { return a.store.Close() }
 
-// load reads the catalog from the store.
 func (a *Account) load() error {
 	if err := a.each(sequenceKey, func(v []byte) error { return json.Unmarshal(v, &a.next) }); err != nil {
 		return err
@@ -264,7 +263,6 @@ func (a *Account) put(b *kv.Batch, key []byte, record any) error {
 	return nil
 }
 
-// containers lists all containers.
 func (a *Account) containers() (out []*Container) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -59,7 +59,6 @@ func (c *Container) IDs(key string) (ids []string, err error) {
 	return ids, err
 }
 
-// logical visits the headers of a logical partition.
 func (c *Container) logical(key string, visit func(id string, h *header)) error {
 	var parser fastjson.Parser
 	full, err := c.current.Load().keyOf(&parser, key)

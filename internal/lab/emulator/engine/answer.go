@@ -73,7 +73,6 @@ func (a *answer) scalar() error {
 	})
 }
 
-// page returns what the answer has become.
 func (a *answer) page() Page {
 	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge, Loaded: a.loaded, LoadedBytes: a.loadedBytes}
 	if len(a.legs) == 1 {
@@ -138,7 +137,6 @@ func (a *answer) add(row []byte) bool {
 	return true
 }
 
-// render returns the result row of an item that has one.
 func (a *answer) render(r *row) ([]byte, error) {
 	if a.bound.Query().Star {
 		return r.whole()

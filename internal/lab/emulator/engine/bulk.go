@@ -18,7 +18,6 @@ type Bulk struct {
 	GoOn     bool // after one that fails, the others are done all the same
 }
 
-// key returns the partition key of the i-th operation.
 func (b Bulk) key(i int) string {
 	if b.Key == "" && i < len(b.Keys) {
 		return b.Keys[i]

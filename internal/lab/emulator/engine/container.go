@@ -33,7 +33,6 @@ type Container struct {
 	earliest atomic.Int64
 }
 
-// id returns the name of the container.
 func (c *Container) id() string { return c.current.Load().JSON.ID }
 
 // RID returns the resource id of the container.
@@ -71,7 +70,6 @@ func (c *Container) lockAll() (unlock func()) {
 	}
 }
 
-// gigabytes returns what the container stores.
 func (c *Container) gigabytes() float64 {
 	total := int64(0)
 	for _, p := range c.parts() {
@@ -82,7 +80,6 @@ func (c *Container) gigabytes() float64 {
 	return float64(total) / (1 << 30)
 }
 
-// erase adds the removal of all that the container stores to a batch.
 func (c *Container) erase(b *kv.Batch) {
 	for _, space := range []byte{spaceItem, spaceCounter, spaceLog, spaceWeight, spaceUnique} {
 		prefix := appendPrefix(nil, space, c.number)
@@ -90,7 +87,6 @@ func (c *Container) erase(b *kv.Batch) {
 	}
 }
 
-// at returns the partition of an effective partition key.
 func (c *Container) at(key []byte) *partition { return partitionAt(c.parts(), key) }
 
 // parts returns the physical partitions in the order of their ranges. A split replaces the list.

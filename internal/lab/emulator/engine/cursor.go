@@ -54,7 +54,6 @@ type sortedJSON struct {
 	Item json.RawMessage `json:"item,omitempty"`
 }
 
-// tokenJSON is a continuation token.
 type tokenJSON struct {
 	Token string    `json:"token"`
 	Range rangeJSON `json:"range"`

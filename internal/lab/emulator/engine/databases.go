@@ -11,7 +11,6 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// partitions returns the number of physical partitions that a throughput is created with.
 func (a *Account) partitions(t Throughput) int {
 	if a.cfg.PhysicalPartitions > 0 {
 		return a.cfg.PhysicalPartitions

@@ -192,7 +192,6 @@ func (a *Account) largest(co *Container) (*partition, []byte, error) {
 	return nil, nil, errUnsplittable
 }
 
-// width returns the length of a partition's range.
 func (p *partition) width(levels int) *big.Int {
 	low, high := p.bounds(levels)
 	return high.Sub(high, low)

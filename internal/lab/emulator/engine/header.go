@@ -75,7 +75,6 @@ func (h *header) decode(src []byte) error {
 	return nil
 }
 
-// version returns the versions of an item apart.
 func (h *header) version() uint64 { return h.lsn<<positionBits | uint64(h.position) }
 
 // never is the expiry of an item that does not expire.

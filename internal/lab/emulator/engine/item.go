@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// name returns the key of the item.
 func (d *document) name(container uint32) []byte {
 	n := appendPrefix(d.names[:0], spaceItem, container)
 	n = d.Key.AppendEPK(n)

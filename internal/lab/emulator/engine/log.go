@@ -63,7 +63,6 @@ func (p *partition) unlogged(b *kv.Batch, buf, name []byte, lsn uint64) []byte {
 	return buf
 }
 
-// entry is one entry of a log.
 type entry struct {
 	lsn      uint64
 	modified int64

@@ -78,7 +78,6 @@ func (p *partition) created(lsn uint64, position int) uint64 {
 	return p.number<<48 | (lsn<<positionBits|uint64(position))&(1<<48-1)
 }
 
-// partitionAt finds the partition of an effective partition key.
 func partitionAt(parts []*partition, key []byte) *partition {
 	i := sort.Search(len(parts), func(i int) bool { return bytes.Compare(parts[i].low, key) > 0 })
 	return parts[i-1]

@@ -25,7 +25,6 @@ func (w *writing) price(from kv.Reader) (ru.Interval, error) {
 	}), nil
 }
 
-// amount returns the charge by what goes and comes.
 func (w *writing) amount(from kv.Reader) (func(ru.Model) float64, error) {
 	p, old, levels := w.revision.Policy, int(w.old.size), w.revision.IndexedLevels()
 	indexed := func(m ru.Model, units int) int {

@@ -62,13 +62,11 @@ func placeOf(def *schema.Definition, p sql.Path) int {
 	return placeBody
 }
 
-// reset moves the row to an item.
 func (r *row) reset(e *kv.Entry) {
 	r.entry, r.decoded, r.raw, r.doc = e, false, nil, nil
 	r.err = r.head.decode(e.Value())
 }
 
-// decode reads the covered values.
 func (r *row) decode() {
 	r.decoded = true
 	if r.head.generation != r.revision.generation {
@@ -108,7 +106,6 @@ func (r *row) number(path int) (float64, bool) {
 	return v.Float(), v.Kind() == sql.Number
 }
 
-// id returns the item's id.
 func (r *row) id() []byte { return r.entry.Key()[prefixLen+levelLen*len(r.revision.Keys):] }
 
 // Value returns the value of a path, for sql.

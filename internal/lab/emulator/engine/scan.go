@@ -68,7 +68,6 @@ type bound struct {
 	value float64
 }
 
-// holds reports whether the condition is true for a row.
 func (b *bound) holds(r *row) bool {
 	v, ok := r.number(b.path)
 	if !ok {
@@ -170,7 +169,6 @@ func (s *scan) test(e *kv.Entry, visit func() (step, error)) (step, error) {
 	return next, cmp.Or(cmp.Or(err, r.err), s.bound.Err())
 }
 
-// load notes that the item which the scan is at is loaded.
 func (s *scan) load() {
 	s.loaded = append(s.loaded, loaded{s.row.head.created, int(s.row.head.size)})
 }

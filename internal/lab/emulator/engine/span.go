@@ -28,12 +28,10 @@ func (s span) intersect(o span) span {
 	return s
 }
 
-// holds reports whether a key lies in the span.
 func (s span) holds(key []byte) bool {
 	return bytes.Compare(s.low, key) <= 0 && (s.high == nil || bytes.Compare(key, s.high) < 0)
 }
 
-// keySpan returns the span of a range of effective partition keys.
 func keySpan(keys epk.Range) (s span, err error) {
 	if s.low, err = hex.DecodeString(keys.Min); err == nil && keys.Max != epk.Max {
 		s.high, err = hex.DecodeString(keys.Max)
@@ -41,7 +39,6 @@ func keySpan(keys epk.Range) (s span, err error) {
 	return s, err
 }
 
-// prefixSpan covers all keys with the prefix.
 func prefixSpan(prefix []byte) span { return span{prefix, after(prefix)} }
 
 // reach is where a query has to look: spans in key order, without overlap, and whether they lie in
@@ -182,7 +179,6 @@ func merge(spans []span) []span {
 	return out
 }
 
-// within narrows a reach to a range of effective partition keys.
 func (r reach) within(keys epk.Range) (reach, error) {
 	s, err := keySpan(keys)
 	if err != nil {

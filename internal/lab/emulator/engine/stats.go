@@ -48,7 +48,6 @@ func (b *bill) reset() {
 	b.sum = ru.Interval{}
 }
 
-// stats returns what the partition holds and has done.
 func (p *partition) stats(now time.Time) Stats {
 	s := Stats{ID: p.ID, Min: p.Min, Max: p.Max}
 	p.mu.Lock()

@@ -310,7 +310,6 @@ func (w *writing) change(next counters) counters {
 	return next
 }
 
-// fill adds the changes of the write to a batch.
 func (w *writing) fill(b *kv.Batch, next counters) {
 	d := w.doc
 	if w.stored {

@@ -61,7 +61,6 @@ type Rule struct {
 // maxMs is an hour.
 const maxMs = 3_600_000
 
-// mistakes returns everything that is wrong with a rule.
 func (r Rule) mistakes() (all []error) {
 	wrong := func(is bool, format string, args ...any) {
 		if is {
@@ -101,7 +100,6 @@ type Request struct {
 	Container string
 }
 
-// matches reports whether the rule is for a request.
 func (r *Rule) matches(q Request) bool {
 	if len(r.Operations) == 0 && q.Operation == Metadata ||
 		len(r.Operations) > 0 && !slices.Contains(r.Operations, q.Operation) {

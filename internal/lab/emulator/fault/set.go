@@ -115,7 +115,6 @@ func (s *Set) Match(q Request) (Effect, bool) {
 	return Effect{}, false
 }
 
-// hit counts a request that the rule is for, and reports whether it is hit.
 func (c *counted) hit() bool {
 	c.matched++
 	switch {

@@ -82,7 +82,6 @@ func (w *termWalk) included(v *fastjson.Value, r *rule, steps []string, at posit
 	}
 }
 
-// property walks a property at the top.
 func (w *termWalk) property(v *fastjson.Value, r *rule, verdict verdict, name string) {
 	if !isAlways(name) {
 		w.walk(v, r, verdict, position{top: true}.property(name))

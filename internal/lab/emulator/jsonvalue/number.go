@@ -102,7 +102,6 @@ func appendFloat(dst []byte, f float64, exponent int) []byte {
 	return append(dst, text[at+2:]...)
 }
 
-// appendQueried appends a number that is kept as queries write it.
 func appendQueried(dst, kept []byte) []byte {
 	if len(kept) < 19 && bytes.IndexByte(kept, 'e') < 0 {
 		return append(dst, kept...)

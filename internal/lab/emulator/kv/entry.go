@@ -21,7 +21,6 @@ type Entry struct {
 	at int64
 }
 
-// newEntry copies an operation.
 func newEntry(o *operation, withBody bool) *Entry {
 	e := &Entry{keyLen: uint32(len(o.key)), bodyLen: uint32(len(o.body))}
 	e.data = append(append(make([]byte, 0, len(o.key)+len(o.value)), o.key...), o.value...)

@@ -125,7 +125,6 @@ func (s *Store) begin(number uint64) error {
 	return s.head(g)
 }
 
-// head writes what a segment begins with.
 func (s *Store) head(g *segment) error {
 	if _, err := s.write(g.file, []byte(magic)); err != nil {
 		return err

@@ -22,7 +22,6 @@ type View struct{ tree *btree.BTreeG[*Entry] }
 
 func newView() *View { return &View{btree.NewG(32, less)} }
 
-// probe returns an entry to look up a key by.
 func probe(key []byte) *Entry { return &Entry{data: key, keyLen: uint32(len(key))} }
 
 // Get returns the entry of a key; nil without one.

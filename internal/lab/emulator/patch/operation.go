@@ -96,7 +96,6 @@ func locate(doc *fastjson.Value, path []string) (place, *refusal.Error) {
 	return place{}, refusal.BadRequest("the path is empty")
 }
 
-// stepInto returns one step into a value.
 func stepInto(parent *fastjson.Value, step string) (place, *refusal.Error) {
 	switch parent.Type() {
 	case fastjson.TypeObject:
@@ -126,7 +125,6 @@ func (at place) value() *fastjson.Value {
 	return nil
 }
 
-// set puts a value in the place of another.
 func (at place) set(v *fastjson.Value) {
 	if at.array {
 		at.parent.SetArrayItem(at.index, v)

@@ -22,7 +22,6 @@ type Sum struct {
 	RU       float64 `json:"ru"`
 }
 
-// each returns the charge of one request.
 func (s Sum) each() float64 { return s.RU / float64(max(1, s.Requests)) }
 
 // Difference is what changed between two recordings.

@@ -65,7 +65,6 @@ const (
 
 var errCovered = errors.New("the covered values of an item are damaged")
 
-// appendCovered encodes one covered value.
 func appendCovered(dst []byte, v sql.Value) []byte {
 	switch v.Kind() {
 	case sql.Undefined:

@@ -38,7 +38,6 @@ func (n array) eval(e *env) Value {
 func (n object) children() []node { return n.values }
 func (n array) children() []node  { return n.elements }
 
-// json returns a defined value as a part of a new one.
 func (v Value) json(arena *fastjson.Arena) *fastjson.Value {
 	switch {
 	case v.node != nil:

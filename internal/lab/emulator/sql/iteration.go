@@ -25,7 +25,6 @@ const maxCombined = 1_000_000
 // each calls visit for every combination of elements that the conditions let through. It reports false when visit has.
 func (it *iteration) each(e *env, visit func() bool) bool { return it.from(0, e, visit) }
 
-// from runs the iterations from the n-th on.
 func (it *iteration) from(n int, e *env, visit func() bool) bool {
 	if n == len(it.lists) {
 		if e.combined++; e.combined > maxCombined {

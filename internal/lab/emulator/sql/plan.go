@@ -96,7 +96,6 @@ type rewriting struct {
 	counts bool // MIN and MAX come with the number of their values
 }
 
-// print returns a sequence of expressions as text.
 func (w rewriting) print(list ...*expr) string {
 	if len(list) == 0 {
 		return ""
@@ -104,7 +103,6 @@ func (w rewriting) print(list ...*expr) string {
 	return printed(w.sent[list[0].Pos.Offset:list[len(list)-1].EndPos.Offset])
 }
 
-// list returns the select list as it was sent.
 func (w rewriting) list() string {
 	switch {
 	case w.s.Star:
@@ -122,7 +120,6 @@ func (w rewriting) list() string {
 	return strings.Join(columns, ", ")
 }
 
-// payload returns the row of an item as one value.
 func (w rewriting) payload() string {
 	switch {
 	case w.s.Star:
@@ -137,7 +134,6 @@ func (w rewriting) payload() string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// root returns what the query calls an item.
 func (w rewriting) root() string {
 	source := w.s.From.Source
 	if source.Alias != "" {
@@ -179,7 +175,6 @@ func (w rewriting) distinct() {
 	}
 }
 
-// aggregate rewrites SELECT VALUE of an aggregate.
 func (w rewriting) aggregate() {
 	called, call := w.partial(w.s.Value)
 	if called != "" {

@@ -139,7 +139,6 @@ func (c *compiler) below(n node, refs []*stepRef) node {
 	return n
 }
 
-// under returns a path below any value.
 func under(n node, steps Path) node {
 	if len(steps) == 0 {
 		return n
@@ -170,7 +169,6 @@ func (c *compiler) steps(refs []*stepRef) Path {
 
 func (c *compiler) rootPath() node { return c.property(Path{}) }
 
-// property returns the place of a path of the item.
 func (c *compiler) property(path Path) node {
 	if i := slices.IndexFunc(c.query.paths, func(p Path) bool { return slices.Equal(p, path) }); i >= 0 {
 		return property(i)

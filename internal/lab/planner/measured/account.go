@@ -111,7 +111,6 @@ func (a Account) Read(ctx context.Context) (Result, error) {
 
 func (s *accountSample) spent() float64 { return s.meter.Read().RUs }
 
-// readCatalog counts the devices of a tenant.
 func (s *accountSample) readCatalog(ctx context.Context, t *tenant.Tenant) error {
 	cache := catalogcache.New(catalogcache.Config{Catalog: s.Catalog})
 	c, err := cache.Get(ctx, t.Name, time.Time{})
@@ -242,7 +241,6 @@ func (d *device) addChunks(chunks []*chunk.Chunk) error {
 	return nil
 }
 
-// result scales the sampled devices to the number of devices of all tenants.
 func (s *accountSample) result(kinds []*deviceKind, tenants int) Result {
 	scale := float64(tenants) / float64(s.catalogs)
 	represented := 0.0

@@ -63,7 +63,6 @@ func (d *device) see(name string, v telemetry.Value) {
 	m.last = at
 }
 
-// of returns the kind of metric as a workload names it.
 func (m *metric) of() string {
 	switch {
 	case m.kind == telemetry.Bool:
@@ -176,7 +175,6 @@ func fleet(devices []*device, of basis) planner.Fleet {
 	return f
 }
 
-// tenants counts tenants by their devices.
 func tenants(devices []*device, of string) planner.Tenants {
 	sums := map[string]float64{}
 	for _, d := range devices {

@@ -76,7 +76,6 @@ func (t Topic) Read(ctx context.Context) (Result, error) {
 	return s.result(t.Name), nil
 }
 
-// record counts a record and its readings.
 func (s *topicSample) record(decoder *decode.Decoder, r *kafka.Record) {
 	s.records++
 	record := decode.Record{Value: r.Value, Timestamp: r.Time}
