@@ -1,10 +1,11 @@
 package tenant
 
 import (
-	"binnacle/internal/telemetry"
 	"fmt"
 	"slices"
 	"time"
+
+	"binnacle/internal/telemetry"
 )
 
 // retentionPolicy is the classes that were set at one time. A device belongs to the first one that matches; the last
@@ -25,17 +26,16 @@ func (p retentionPolicy) at(device string, at int64) RetentionClass {
 // retentionSet is what was last set of a tenant's retention.
 type retentionSet struct {
 	classes []RetentionClass
-	begins  int64             // ms since 1970 UTC: when the classes come into force
-	before  []retentionPolicy // the policies without them
+	begins  int64 // ms since 1970 UTC: when the classes come into force
 }
 
-// setOf returns what was set last of all policies.
-func setOf(policies []retentionPolicy) *retentionSet {
-	n := len(policies)
-	out := &retentionSet{classes: policies[n-1].classes}
-	if n > 1 {
-		out.begins, out.before = policies[n-2].until, slices.Clone(policies[:n-1])
-		out.before[n-2].until = 0
+// setOf returns what was set last of all policies, which may be none.
+func setOf(policies []retentionPolicy) (out retentionSet) {
+	if n := len(policies); n > 0 {
+		out.classes = policies[n-1].classes
+		if n > 1 {
+			out.begins = policies[n-2].until
+		}
 	}
 	return out
 }
@@ -71,11 +71,21 @@ func (p retentionPolicy) longest() (longest time.Duration) {
 	return longest
 }
 
-// withoutRepeats leaves out policies with the classes of the last one that keep as long or longer: that one covers more
-// days. Those by tag stay: which devices they had depends on when.
-func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
-	last := policies[len(policies)-1]
-	out := slices.DeleteFunc(policies[:len(policies)-1], func(p retentionPolicy) bool {
+// begunBy returns the policies that have begun by a time, in ms since 1970 UTC; the first one always has.
+func begunBy(policies []retentionPolicy, at int64) []retentionPolicy {
+	n := len(policies)
+	for n > 1 && policies[n-2].until > at {
+		n--
+	}
+	return policies[:n]
+}
+
+// withoutRepeats leaves out policies with the classes of the last one that has begun by a time that keep as long or
+// longer: that one covers more days. Those by tag stay: which devices they had depends on when.
+func withoutRepeats(policies []retentionPolicy, begun int64) []retentionPolicy {
+	before := len(begunBy(policies, begun)) - 1
+	last := policies[before]
+	out := slices.DeleteFunc(policies[:before], func(p retentionPolicy) bool {
 		same := slices.EqualFunc(p.classes, last.classes, RetentionClass.keepsAsLong)
 		for i := range p.classes {
 			if same {
@@ -84,7 +94,7 @@ func withoutRepeats(policies []retentionPolicy) []retentionPolicy {
 		}
 		return same
 	})
-	return append(out, last)
+	return append(out, policies[before:]...)
 }
 
 // policiesOf returns the policies of a tenant document, the current one last; nil if it has had only one.

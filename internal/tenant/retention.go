@@ -15,7 +15,7 @@ const RetentionNotice = retentionLead
 
 // RetentionComes returns when what was set last comes into force, and whether that is still to come.
 func (t Tenant) RetentionComes() (at time.Time, coming bool) {
-	if t.set == nil || t.known == 0 || t.set.begins <= t.known {
+	if t.known == 0 || t.set.begins <= t.known {
 		return time.Time{}, false
 	}
 	return time.UnixMilli(t.set.begins).UTC(), true
@@ -77,7 +77,7 @@ func (t Tenant) TTLOf(device string, day telemetry.Day, now int64) int {
 // RetentionClasses returns the classes that were set, in the order in which they are tried. They may still have to come
 // into force.
 func (t Tenant) RetentionClasses() []RetentionClass {
-	if t.set != nil {
+	if t.set.classes != nil {
 		return t.set.classes
 	}
 	return t.inForce()
@@ -217,7 +217,7 @@ func (t Tenant) coming(device string) (out []spell) {
 	if n := len(t.policies); n > 0 && t.known > 0 {
 		now := t.policies[n-1]
 		for _, at := range t.tagged.changes(now.classes, device) {
-			if at > t.known && (t.set.begins <= t.known || at < t.set.begins) {
+			if at > t.known && (t.comes == 0 || at < t.comes) {
 				out = append(out, spell{retentionPolicy{until: at}, now.at(device, at)})
 			}
 		}

@@ -90,24 +90,24 @@ func (x retentionSetting) store(b *tenantBody) error {
 	if err := x.tag(tagged, before.classes, classes, begins); err != nil {
 		return err
 	}
-	for i := range policies {
-		for j := range policies[i].classes {
-			c := &policies[i].classes[j]
-			c.First = policies[i].firstVisible(*c, now)
+	for _, p := range policies {
+		for i, c := range p.classes {
+			p.classes[i].First = p.firstVisible(c, now)
 		}
 	}
 	current := retentionPolicy{classes: slices.Clone(classes)}
-	for i := range current.classes {
-		c := &current.classes[i]
-		c.First = current.firstVisible(*c, begins)
+	for i, c := range current.classes {
+		current.classes[i].First = current.firstVisible(c, begins)
 	}
 	longest := current.longest()
-	if keepsLonger(before.longest(), longest) {
-		longest = before.longest() // for a release that does not know when a change comes into force
+	for _, p := range policies { // for a release that does not know when a change comes into force
+		if (p.until == 0 || p.until > now) && keepsLonger(p.longest(), longest) {
+			longest = p.longest()
+		}
 	}
 	if !takenBack || !slices.EqualFunc(before.classes, classes, RetentionClass.keepsTheSame) {
 		before.until = begins
-		policies = append(withoutRepeats(policies), current)
+		policies = append(withoutRepeats(policies, now-takeBackMargin.Milliseconds()), current)
 	}
 	if len(policies) > maxRetentionPolicies {
 		return errPolicies
@@ -176,12 +176,11 @@ func (t Tenant) taggedChange(
 	}
 	return Change{"tagged updated", func(b *tenantBody) error {
 		tagged := b.taggedTimes()
-		now := &retentionSet{}
-		if policies, err := policiesOf(*b); err != nil {
+		policies, err := policiesOf(*b)
+		if err != nil {
 			return err
-		} else if len(policies) > 0 {
-			now = setOf(policies)
 		}
+		now := setOf(policies)
 		// The clock may be behind the one by which the classes were set: devices come to them after that.
 		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at.UnixMilli(), now.begins+1))
 		if tagged.size() > maxTagged {

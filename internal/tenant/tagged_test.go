@@ -169,6 +169,25 @@ func TestRetentionByTagIsRefused(t *testing.T) {
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), tenant.ErrTagged)
 }
 
+// A change that can no more be taken back, since it comes into force within minutes, and another one behind it: neither
+// counts before its time.
+func TestTwoChangesOfRetentionAreToCome(t *testing.T) {
+	r := newRetained(t, 30*dayLong)
+	today := telemetry.DayOf(noon.UnixMilli())
+	require.NoError(t, r.set("10d"))
+	r.now = noon.Add(lead - 4*time.Minute)
+	require.NoError(t, r.set("5d"))
+	for _, c := range []struct {
+		after time.Duration
+		days  telemetry.Day
+	}{{lead - 4*time.Minute, 30}, {lead - time.Minute, 30}, {lead, 10}, {2*lead - time.Minute, 10}, {2 * lead, 5}} {
+		r.now = noon.Add(c.after)
+		acme := r.tenant()
+		require.Equal(t, today-c.days, acme.FirstVisible("a", r.now.UnixMilli()), "%s after noon", c.after)
+		require.Equal(t, time.Duration(c.days)*dayLong, acme.Retention, "%s after noon", c.after)
+	}
+}
+
 // Whatever classes are set and whichever devices get and lose a tag: no day comes back, and of no day that is shown a
 // chunk is gone, with writers that don't know of the last change.
 func TestRandomRetentionByTag(t *testing.T) {

@@ -5,6 +5,7 @@ package tenant
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,9 @@ type Tenant struct {
 
 	tagged   taggedTimes
 	policies []retentionPolicy // the current one last; nil if the retention is as the tenant was registered with
-	// set is the retention that was set last; nil if none was.
-	set   *retentionSet
-	known int64 // ms since 1970 UTC: when the document was read; 0: all that it says counts
+	set      retentionSet      // zero if none was
+	comes    int64             // ms since 1970 UTC: when the first retention after the current one begins; 0: none comes
+	known    int64             // ms since 1970 UTC: when the document was read; 0: all that it says counts
 }
 
 // Expired reports whether the retention of a day's readings is over at now for all devices, in ms since 1970.
@@ -163,8 +164,8 @@ func (x placing) tenantOf(d store.Document) (tenant Tenant, err error) {
 	if tenant.policies, err = policiesOf(b); err != nil {
 		return tenant, fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
 	}
+	tenant.set = setOf(tenant.policies)
 	if n := len(tenant.policies); n > 0 {
-		tenant.set = setOf(tenant.policies)
 		tenant.Retention = tenant.policies[n-1].longest()
 	}
 	if s := b.Suspended; s != nil {
@@ -177,12 +178,14 @@ func (x placing) tenantOf(d store.Document) (tenant Tenant, err error) {
 	return tenant, nil
 }
 
-// At returns the tenant as it is for a process that read its document at a time. A change of retention that comes into
-// force later may still be taken back, so it does not count (rule X5).
+// At returns the tenant as it is for a process that read its document at a time. Changes of retention that come into
+// force later may still be taken back, so they do not count (rule X5).
 func (t Tenant) At(read time.Time) Tenant {
 	t.known = read.UnixMilli()
-	if t.set != nil && t.set.begins > t.known {
-		t.policies = t.set.before
+	if begun := begunBy(t.policies, t.known); len(begun) < len(t.policies) {
+		t.policies = slices.Clone(begun)
+		last := &t.policies[len(begun)-1]
+		t.comes, last.until = last.until, 0
 	}
 	if n := len(t.policies); n > 0 {
 		t.Retention = t.policies[n-1].longest()
