@@ -22,6 +22,7 @@ type Slice struct {
 	At0      []Sample
 }
 
+// fits reports whether a section of the slice is one that may be read.
 func (s *Slice) fits(f Family) bool {
 	resets := 0
 	if f == First {
