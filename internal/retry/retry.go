@@ -36,7 +36,12 @@ type Pauses struct {
 }
 
 // Next returns the length of the next pause, for callers that use it otherwise.
-func (p *Pauses) Next() time.Duration { return p.next(rand.Float64()) }
+func (p *Pauses) Next(ctx context.Context) time.Duration {
+	if lengthsOf(ctx) != nil {
+		return p.next(0.5)
+	}
+	return p.next(rand.Float64())
+}
 
 func (p *Pauses) next(chance float64) time.Duration {
 	p.count++
@@ -44,12 +49,7 @@ func (p *Pauses) next(chance float64) time.Duration {
 }
 
 // Wait waits for the next pause. It returns the context's error when that ends first.
-func (p *Pauses) Wait(ctx context.Context) error {
-	if lengthsOf(ctx) != nil {
-		return Pause(ctx, p.next(0.5))
-	}
-	return Pause(ctx, p.Next())
-}
+func (p *Pauses) Wait(ctx context.Context) error { return Pause(ctx, p.Next(ctx)) }
 
 type lengthsKey struct{}
 

@@ -21,7 +21,7 @@ func TestPausesDoubleUpToTheBound(t *testing.T) {
 	for range runs {
 		pauses := policy.Begin()
 		for i := range want {
-			sums[i] += pauses.Next()
+			sums[i] += pauses.Next(t.Context())
 		}
 		require.Equal(t, len(want), pauses.Count())
 	}
@@ -34,7 +34,7 @@ func TestPausesDoubleUpToTheBound(t *testing.T) {
 func TestPausesAreSpread(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	for range 100 {
-		d := policy.Begin().Next()
+		d := policy.Begin().Next(t.Context())
 		require.GreaterOrEqual(t, d, 5*time.Millisecond)
 		require.LessOrEqual(t, d, 15*time.Millisecond)
 		seen[d] = true
@@ -46,7 +46,7 @@ func TestPausesAreSpread(t *testing.T) {
 func TestMaxBelowFirstPause(t *testing.T) {
 	pauses := retry.Policy{First: time.Second}.Begin()
 	for range 100 {
-		pause := pauses.Next()
+		pause := pauses.Next(t.Context())
 		require.GreaterOrEqual(t, pause, time.Second/2)
 		require.LessOrEqual(t, pause, 3*time.Second/2)
 	}

@@ -384,7 +384,7 @@ func (r *round) create(ctx context.Context, second, id string, doc []byte) error
 				return err
 			}
 		}
-		if pauses.Count() == maxAttempts || r.cfg.Sleep(ctx, pauses.Next()) != nil {
+		if pauses.Count() == maxAttempts || r.cfg.Sleep(ctx, pauses.Next(ctx)) != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 )
@@ -51,16 +52,19 @@ type profile struct {
 
 // box is one run.
 type box struct {
-	opts    options
-	profile profile
-	rnd     *rand.Rand // the scheduler's
-	stores  *ingesttest.Stores
-	log     *broker
-	oracle  *oracle
+	opts     options
+	profile  profile
+	services services
+	rnd      *rand.Rand // the scheduler's
+	stores   *ingesttest.Stores
+	log      *broker
+	oracle   *oracle
 
 	actors   []*actor
 	slots    []*slot
 	queriers []*querier
+	makers   []*maker
+	rollups  *storetest.Rollups
 	births   int // of queriers
 	tenants  []string
 	running  sync.WaitGroup
@@ -129,6 +133,7 @@ func run(t *testing.T, opts options) (out result) {
 		b.stores = ingesttest.NewStores(recorder{t, b})
 		b.oracle = newOracle(b)
 		b.profile = b.pickProfile()
+		b.services = b.pickServices()
 		b.hookStores()
 		b.begin()
 		for !b.calm() && !b.failed() {
@@ -172,12 +177,17 @@ func (b *box) begin() {
 	if b.rnd.IntN(3) == 0 {
 		start = time.Date(2026, 11, 30, 23, 50+b.rnd.IntN(10), 0, 0, time.UTC)
 	}
+	if b.services.makers > 0 {
+		start = start.Truncate(time.Hour).Add(time.Duration(59-b.services.toHour) * time.Minute)
+	}
 	time.Sleep(time.Until(start))
 	for _, month := range []string{"2026-10", "2026-11", "2026-12", "2027-01"} {
 		b.stores.Chunks.CreateContainer("chunks-" + month)
 	}
+	b.newRollups(b.stores.T, "2026-10", "2026-11", "2026-12", "2027-01")
 	b.log = newBroker(b.profile.partitions)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now,
+		Slots: b.services.slots})
 	b.tenants = []string{"acme", "globex"}
 	for _, name := range b.tenants {
 		if _, err := dir.Register(b.context(), name); err != nil {
@@ -193,6 +203,7 @@ func (b *box) begin() {
 	for range b.profile.queriers {
 		b.startQuerier()
 	}
+	b.startServices()
 }
 
 // devicesOf returns the devices of a tenant. No two tenants have one.
@@ -225,7 +236,7 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns}
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns, noMakers}
 
 // shutdowns are ingesters that end in good order. Which of two channels that are ready a select then takes is chance,
 // so that two runs of a seed may differ, about one in a hundred.
@@ -233,6 +244,10 @@ const shutdowns = "shutdowns"
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
+	if b.services.some() && b.rnd.IntN(20) == 0 {
+		b.actService()
+		return
+	}
 	switch n := b.rnd.IntN(1000); {
 	case n < 900:
 		b.produce()
@@ -308,6 +323,9 @@ func (b *box) produce() {
 
 // eventTime picks when a reading was made that is published now: mostly now, or late, or at an instant that has one.
 func (b *box) eventTime(now int64) int64 {
+	if b.services.makers > 0 && b.rnd.IntN(2) == 0 {
+		return now - int64(b.rnd.IntN(3*3600_000)) // late for rollups
+	}
 	switch b.rnd.IntN(6) {
 	case 0:
 		return now - int64(b.rnd.IntN(3))*telemetry.DayMillis

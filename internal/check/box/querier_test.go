@@ -34,8 +34,12 @@ func (b *box) startQuerier() {
 	if err != nil {
 		panic(err)
 	}
-	q.q, err = query.New(query.Config{Reader: chunks{a}, Heads: heads{a}, Log: a.cluster().Sources(set), Topics: set,
-		Directory: a.directory(q.client), Catalog: pages{a}, Timeout: 30 * time.Second, Now: a.now, Logger: a.logger()})
+	cfg := query.Config{Reader: chunks{a}, Heads: heads{a}, Log: a.cluster().Sources(set), Topics: set,
+		Directory: a.directory(q.client), Catalog: pages{a}, Timeout: 30 * time.Second, Now: a.now, Logger: a.logger()}
+	if b.services.makers > 0 {
+		cfg.Rollups = rollupStore{a}
+	}
+	q.q, err = query.New(cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -47,6 +51,10 @@ func (b *box) startQuerier() {
 func (q *querier) client(ctx context.Context) {
 	for ctx.Err() == nil && !q.quits {
 		q.think(ctx)
+		if pickBuckets(q.rnd, q.b.services) {
+			q.askBuckets(ctx, q.buckets())
+			continue
+		}
 		q.askOnce(ctx)
 	}
 	q.quit = true

@@ -44,6 +44,9 @@ func (b *box) settle() {
 	for _, q := range b.queriers {
 		b.finalQuestions(q)
 	}
+	if b.services.makers > 0 {
+		b.finalBuckets(b.queriers[len(b.queriers)-1])
+	}
 }
 
 // await lets things happen until something holds, within the bounds.
