@@ -447,7 +447,8 @@ func (o *Orders) StoreProgress(ctx context.Context, id string, p Progress) error
 	_, err := o.docs.Create(ctx, doc)
 	if errors.Is(err, store.ErrExists) {
 		var stored store.Document
-		if stored, _, err = o.docs.Read(ctx, Kind, doc.ID); err == nil {
+		var found bool // a replica may lag
+		if stored, found, err = o.docs.Read(ctx, Kind, doc.ID); err == nil && found {
 			doc.ETag = stored.ETag
 			_, err = o.docs.Replace(ctx, doc)
 		}

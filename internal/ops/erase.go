@@ -206,8 +206,9 @@ func (e *eraser) LogEnds(ctx context.Context, topic string) (map[int32]int64, er
 	return out, nil
 }
 
-func (e *eraser) positions(ctx context.Context) ([]erasure.Position, error) {
-	return erase.Positions(ctx, stream.NewStreams(e.client.Documents()), e, e.cfg.Gone...)
+func (e *eraser) giver() *erase.Giver {
+	return &erase.Giver{Orders: e.orders, Streams: stream.NewStreams(e.client.Documents()), Log: e, Gone: e.cfg.Gone,
+		Catalog: e.client.Catalog(), Keep: e.keep, Drop: e.drop, Logger: e.env.Logger}
 }
 
 func (e *eraser) sweeper() *erase.Sweeper {
@@ -233,7 +234,7 @@ func (e *eraser) survey(ctx context.Context, order erasure.Order) ([]erasure.Swe
 	if err != nil {
 		return nil, err
 	}
-	positions, err := e.positions(ctx)
+	positions, err := e.giver().Positions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func (e *eraser) order(ctx context.Context, order erasure.Order) (given *erasure
 	detail := map[string]string{"device": order.Device, "from": e.cfg.From, "to": e.cfg.To}
 	a := control.Action{Verb: "tenant erase", Tenant: order.Tenant, Detail: detail}
 	return given, e.actions.Do(ctx, a, func(a *control.Action) (err error) {
-		given, err = e.give(ctx, order)
+		given, err = e.giver().Give(ctx, order)
 		if given != nil {
 			a.Object = given.ID
 		}
@@ -293,36 +294,6 @@ func (e *eraser) checkIngesters(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// give announces the order, reads where the logs end, and acknowledges it. It returns the order once it is announced.
-func (e *eraser) give(ctx context.Context, order erasure.Order) (*erasure.Order, error) {
-	given, err := e.orders.Announce(ctx, order)
-	if err != nil {
-		return nil, err
-	}
-	positions, err := e.positions(ctx)
-	if err == nil && order.IsWhole() {
-		err = erase.Forget(ctx, e.client.Catalog(), given)
-	}
-	if err == nil {
-		err = e.keep(ctx, given.Acknowledged(positions))
-	}
-	if err == nil {
-		err = e.orders.Acknowledge(ctx, given.ID, positions)
-	}
-	if err == nil {
-		return given.Acknowledged(positions), nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if isVoid, _ := e.orders.Void(ctx, given.ID); isVoid {
-		if dropped := e.drop(ctx, given.ID); dropped != nil {
-			e.env.Logger.Warn("the void order stays in the topic of orders", "erasure", given.ID, "error", dropped)
-		}
-		return given, fmt.Errorf("nothing is erased: %w", err)
-	}
-	return given, err
 }
 
 // wait returns the order when chunks are swept and rollups cleared.

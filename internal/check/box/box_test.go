@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -59,6 +60,8 @@ type box struct {
 	stores   *ingesttest.Stores
 	log      *broker
 	oracle   *oracle
+
+	operating operating
 
 	actors   []*actor
 	slots    []*slot
@@ -132,8 +135,9 @@ func run(t *testing.T, opts options) (out result) {
 		b := &box{opts: opts, rnd: rand.New(rand.NewPCG(opts.seed, 36)), stirred: make(chan struct{}, 1)}
 		b.stores = ingesttest.NewStores(recorder{t, b})
 		b.oracle = newOracle(b)
-		b.profile = b.pickProfile()
-		b.services = b.pickServices()
+		cryptotest.SetGlobalRandom(t, opts.seed)
+		b.profile, b.services = b.pickProfile(), b.pickServices()
+		b.operating = b.pickOperating()
 		b.hookStores()
 		b.begin()
 		for !b.calm() && !b.failed() {
@@ -204,6 +208,7 @@ func (b *box) begin() {
 		b.startQuerier()
 	}
 	b.startServices()
+	b.startOperating()
 }
 
 // devicesOf returns the devices of a tenant. No two tenants have one.
@@ -236,7 +241,7 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns, noMakers}
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns, noMakers, erasures}
 
 // shutdowns are ingesters that end in good order. Which of two channels that are ready a select then takes is chance,
 // so that two runs of a seed may differ, about one in a hundred.
@@ -246,6 +251,9 @@ const shutdowns = "shutdowns"
 func (b *box) act() {
 	if b.services.some() && b.rnd.IntN(20) == 0 {
 		b.actService()
+		return
+	}
+	if b.actOperator() {
 		return
 	}
 	switch n := b.rnd.IntN(1000); {
@@ -305,9 +313,10 @@ func (b *box) produce() {
 	}
 	switch b.rnd.IntN(30) {
 	case 0:
-		value, refused = fmt.Sprintf("no json %d", b.values), "malformed"
+		value, refused, readings = fmt.Sprintf("no json %d", b.values), "malformed", nil
 	case 1:
 		refused = "future"
+		readings = []telemetry.Reading{{Tenant: tenant, Device: device, Time: now + 3600_000}}
 		value = fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, now+3600_000, b.values)
 	}
 	key := []byte(tenant + "/" + device)

@@ -20,9 +20,10 @@ type series struct {
 
 // version is one value of a series and instant, of those that were acknowledged.
 type version struct {
-	number int64 // counts what was acknowledged
-	offset int64
-	value  telemetry.Value
+	number    int64 // counts what was acknowledged
+	partition int32
+	offset    int64
+	value     telemetry.Value
 }
 
 // oracle is a plain map of what the log has acknowledged.
@@ -34,12 +35,15 @@ type oracle struct {
 	versions map[series][]version
 	byDevice map[string][]series // in the order in which they came
 	refused  map[place]string
-	letters  map[place]int
-	stored   map[ingesttest.Series]telemetry.Value
-	through  map[ingesttest.Series]store.Source
-	checked  map[int32]int64 // by partition, the offset below which all was found in the store
-	expected map[int32][]expected
-	readings int // accepted ones
+	// refusedOf are what is known of refused records that can be read.
+	refusedOf map[place]series
+	orders    map[string]*ordered // of erasure
+	letters   map[place]int
+	stored    map[ingesttest.Series]telemetry.Value
+	through   map[ingesttest.Series]store.Source
+	checked   map[int32]int64 // by partition, the offset below which all was found in the store
+	expected  map[int32][]expected
+	accepted  []accepted
 }
 
 // place is where a record stands in the log.
@@ -48,13 +52,25 @@ type place struct {
 	offset    int64
 }
 
+// accepted is a reading that must be stored.
+type accepted struct {
+	of series // without labels and metric
+	at place
+}
+
+// stored returns the series as stores in memory have it.
+func (s series) stored() ingesttest.Series {
+	return ingesttest.Series{Device: s.device, Labels: s.labels, Metric: s.metric, Time: s.time}
+}
+
 // expected is what a record must leave in the store.
 type expected struct {
-	series []ingesttest.Series
+	series []series
 }
 
 func newOracle(b *box) *oracle {
 	return &oracle{b: b, versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
+		refusedOf: map[place]series{}, orders: map[string]*ordered{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
 		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{}}
 }
@@ -72,17 +88,20 @@ func (o *oracle) produced(at place, readings []telemetry.Reading, refused string
 	var x expected
 	if refused != "" {
 		o.refused[at] = refused
-	} else {
-		o.readings += len(readings)
 		for _, r := range readings {
+			o.refusedOf[at] = series{tenant: r.Tenant, device: r.Device, time: r.Time}
+		}
+	} else {
+		for _, r := range readings {
+			o.accepted = append(o.accepted, accepted{series{tenant: r.Tenant, device: r.Device, time: r.Time}, at})
 			for _, f := range r.Fields {
 				o.number++
 				s := series{r.Tenant, r.Device, string(r.Labels.AppendKey(nil)), f.Metric, r.Time}
 				if o.versions[s] == nil {
 					o.byDevice[r.Device] = append(o.byDevice[r.Device], s)
 				}
-				o.versions[s] = append(o.versions[s], version{o.number, at.offset, f.Value})
-				x.series = append(x.series, ingesttest.Series{Device: s.device, Labels: s.labels, Metric: s.metric, Time: s.time})
+				o.versions[s] = append(o.versions[s], version{o.number, at.partition, at.offset, f.Value})
+				x.series = append(x.series, s)
 			}
 		}
 	}
@@ -132,13 +151,13 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 	defer o.mu.Unlock()
 	for at := o.checked[partition]; at < c.Offset; at++ {
 		for _, s := range o.expected[partition][at].series {
-			if o.through[s].Through < at {
+			if key := s.stored(); o.through[key].Through < at && o.erased(s, place{partition, at}).IsZero() {
 				o.b.fail("offset %d of partition %d is committed, and %v of record %d is not stored, but %v", c.Offset, partition,
-					s, at, o.through[s])
+					s, at, o.through[key])
 				return
 			}
 		}
-		if p := (place{partition, at}); o.refused[p] != "" && o.letters[p] == 0 {
+		if p := (place{partition, at}); o.refused[p] != "" && o.letters[p] == 0 && !o.refusedErased(p) {
 			o.b.fail("offset %d of partition %d is committed, and record %d, which is refused, has no dead letter", c.Offset,
 				partition, at)
 			return
@@ -186,12 +205,7 @@ func (o *oracle) compare(q *querier, asked question, got map[series]telemetry.Va
 
 // compareOne holds one value of a complete answer.
 func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Value, ok bool, begun int64) {
-	owed := q.shown[s]
-	for _, x := range o.versions[s] {
-		if asked.Strict && x.number <= begun {
-			owed = max(owed, x.number)
-		}
-	}
+	owed := o.owed(q, asked, s, begun)
 	if !ok {
 		if owed > 0 {
 			o.b.fail("%s: a complete answer to %s lacks %v", q.name, asked, s)
@@ -200,6 +214,9 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 	}
 	for _, x := range o.versions[s] {
 		if x.value == v {
+			if since := o.erased(s, place{x.partition, x.offset}); !since.IsZero() && q.asked.Sub(since) > hiddenWithin {
+				o.b.fail("%s: an answer to %s has %v, which was erased %s before", q.name, asked, s, q.asked.Sub(since))
+			}
 			if x.number < owed {
 				o.b.fail("%s: a complete answer to %s has an old value of %v: version %d, and %d is owed", q.name, asked, s,
 					x.number, owed)
@@ -209,6 +226,17 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 		}
 	}
 	o.b.fail("%s: a complete answer to %s has %v for %v, which nobody sent", q.name, asked, v, s)
+}
+
+// owed returns the number of the oldest version that a complete answer may have for a value, 0 if it may have none: what
+// was acknowledged when a strict one began, or shown before, but for what is erased.
+func (o *oracle) owed(q *querier, asked question, s series, begun int64) (owed int64) {
+	for _, x := range o.versions[s] {
+		if (x.number == q.shown[s] || asked.Strict && x.number <= begun) && !o.isErased(s, x) {
+			owed = max(owed, x.number)
+		}
+	}
+	return owed
 }
 
 // compareLatest holds a complete answer with the newest value of each series: none is older than the newest that is
@@ -227,7 +255,7 @@ func (o *oracle) compareLatest(q *querier, asked question, got map[series]teleme
 	}
 	for _, device := range devices {
 		for _, s := range o.byDevice[device] {
-			owed := q.shown[s] > 0 || asked.Strict && o.versions[s][0].number <= begun
+			owed := o.owed(q, asked, s, begun) > 0
 			if at := answered[one{s.device, s.labels, s.metric}]; owed && asked.Range.Contains(s.time) && at <= s.time {
 				o.b.fail("%s: a complete answer to %s has nothing as new as %v", q.name, asked, s)
 				return
@@ -252,18 +280,23 @@ func (o *oracle) settled() {
 	stored := o.b.stores.Stored()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	kept := 0
 	for s, all := range o.versions {
-		key := ingesttest.Series{Device: s.device, Labels: s.labels, Metric: s.metric, Time: s.time}
-		if v, ok := stored[key]; !ok || v != all[len(all)-1].value {
-			o.b.fail("at the end the store has %v for %v instead of %v (found %t)", v, s, all[len(all)-1].value, ok)
+		last := all[len(all)-1]
+		if o.isErased(s, last) {
+			continue
+		}
+		kept++
+		if v, ok := stored[s.stored()]; !ok || v != last.value {
+			o.b.fail("at the end the store has %v for %v instead of %v (found %t)", v, s, last.value, ok)
 			return
 		}
 	}
-	if len(stored) != len(o.versions) {
-		o.b.fail("at the end the store has %d values instead of %d", len(stored), len(o.versions))
+	if len(stored) != kept {
+		o.b.fail("at the end the store has %d values instead of %d", len(stored), kept)
 	}
 	for at, why := range o.refused {
-		if o.letters[at] == 0 {
+		if o.letters[at] == 0 && !o.refusedErased(at) {
 			o.b.fail("record %d of partition %d (%s) has no dead letter", at.offset, at.partition, why)
 		}
 	}
@@ -271,8 +304,8 @@ func (o *oracle) settled() {
 	for _, h := range o.b.stores.Headers() {
 		readings += h.Readings
 	}
-	if readings != o.readings {
-		o.b.fail("at the end chunks have %d readings, and %d were accepted", readings, o.readings)
+	if kept := o.keptReadings(); readings != kept {
+		o.b.fail("at the end chunks have %d readings, and %d were accepted", readings, kept)
 	}
 	o.b.stores.CheckChains()
 }

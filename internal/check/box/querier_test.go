@@ -23,6 +23,7 @@ type querier struct {
 	shown map[series]int64 // by what complete answers have shown: the number of the version
 	// quits tells the client to ask no more, and quit that it does not. All is quiet when the scheduler reads them.
 	quits, quit bool
+	asked       time.Time // when the last question was
 }
 
 // startQuerier starts a querier and its client.
@@ -111,7 +112,7 @@ func (q *querier) question() (out question) {
 // answer asks a question, and returns the values, and how much had been acknowledged when it began.
 func (q *querier) answer(ctx context.Context, asked question) (got map[series]telemetry.Value, res query.Result,
 	begun int64, err error) {
-	begun, got = q.b.oracle.acknowledged(), map[series]telemetry.Value{}
+	q.asked, begun, got = time.Now(), q.b.oracle.acknowledged(), map[series]telemetry.Value{}
 	take := func(s series, v telemetry.Value) {
 		if _, twice := got[s]; twice {
 			q.b.fail("%s: an answer to %+v has %v twice", q.name, asked, s)

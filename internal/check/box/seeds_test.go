@@ -75,11 +75,12 @@ func repeats(t *testing.T, opts options, r result) bool {
 
 // TestFound makes the runs that have found a fault of the product.
 func TestFound(t *testing.T) {
+	plain := map[string]bool{noMakers: true, erasures: true}
 	for name, opts := range map[string]options{
 		// Of a takeover neither head shows what the former owner has just stored, and a replica may lack it.
-		"chunks of a former owner": {seed: 4, until: 2009, without: map[string]bool{noMakers: true}},
+		"chunks of a former owner": {seed: 4, until: 2009, without: plain},
 		// A copy of the control documents that was read with a clock ahead looked new, and lacked a container.
-		"a querier with a clock ahead": {seed: 4, until: 424, without: map[string]bool{noMakers: true}},
+		"a querier with a clock ahead": {seed: 4, until: 424, without: plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := run(t, opts); r.failure != "" {

@@ -34,7 +34,7 @@ func (b *box) settle() {
 		b.startIngester(s, true)
 	}
 	b.profile.pace = time.Second
-	if b.await("everything is committed", b.allCommitted) {
+	if b.await("everything is committed", b.allCommitted) && b.endErasures() {
 		b.oracle.settled()
 	}
 	if b.failed() {

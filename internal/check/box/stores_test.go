@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/sharding"
@@ -43,7 +44,13 @@ func answer[T any](ctx context.Context, a *actor, c *call, do func(ctx context.C
 func (d documents) Create(ctx context.Context, doc store.Document) (string, error) {
 	return answer(ctx, d.a, &call{kind: "create", what: doc.Kind + "/" + doc.ID + " " + digest(doc.Body),
 		isWrite: true},
-		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Create(ctx, doc) })
+		func(ctx context.Context, _ view) (string, error) {
+			etag, err := d.a.b.stores.Docs.Create(ctx, doc)
+			if err == nil && doc.Kind == erasure.Kind {
+				d.a.b.oracle.ordersDocument(doc)
+			}
+			return etag, err
+		})
 }
 
 // Replace implements store.Documents.

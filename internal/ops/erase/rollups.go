@@ -43,7 +43,10 @@ func (c *clearing) run(ctx context.Context, v *control.Snapshot) (isClear bool, 
 			shards[visit.TenantShard] = true
 			one, err := c.shard(ctx, store.RollupKey{Container: sharding.RollupsContainer(container),
 				TenantShard: visit.TenantShard}, part)
-			if err != nil && !errors.Is(err, store.ErrNoContainer) {
+			if errors.Is(err, store.ErrNoContainer) {
+				continue
+			}
+			if err != nil {
 				return false, fmt.Errorf("clear rollups of %s in %s: %w", visit.TenantShard, container, err)
 			}
 			isClear = isClear && one

@@ -315,3 +315,28 @@ func TestSweepMakesAbandonedOrderVoid(t *testing.T) {
 		require.ErrorIs(t, w.orders.Acknowledge(t.Context(), o.ID, nil), erasure.ErrVoid)
 	})
 }
+
+// An account without containers of rollups has nothing to clear there: the order ends.
+func TestErasureEndsWithoutRollups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rollups = storetest.NewRollups(t)
+		w.order(erasure.Order{Tenant: "acme", Device: "m1", From: firstDay, To: firstDay + 1}, 50)
+		s := w.sweeper()
+		for range 3 { // the sweep ends, then what it has to wait for is over
+			time.Sleep(9 * time.Minute)
+			require.NoError(t, s.Round(t.Context()))
+		}
+		v, err := w.directory.Refresh(t.Context())
+		require.NoError(t, err)
+		require.False(t, v.Erasures("acme")[0].ClearedAt.IsZero())
+	})
+}
+
+// A replica that lacks the progress which is stored already leaves it as it is.
+func TestProgressBehindALaggingReplica(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.orders.StoreProgress(t.Context(), "o", erasure.Progress{Containers: 1}))
+	w.docs.Lagging = func(string) bool { return true }
+	require.NoError(t, w.orders.StoreProgress(t.Context(), "o", erasure.Progress{Containers: 2}))
+}

@@ -1,0 +1,156 @@
+package box_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/erasure"
+	"binnacle/internal/kafka"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/stream"
+	"binnacle/internal/telemetry"
+)
+
+// operating is what the seed picks of operators. Most runs have none.
+type operating struct {
+	rnd        *rand.Rand // what a seed picks of the rest stays as it is
+	erasures   bool
+	sweepEvery time.Duration
+	orders     int // that may still be given
+
+	commands []*command
+	births   int
+	sweepers []*actor
+	sweeps   int
+	// kept are the orders of the topic of orders, by id.
+	kept map[string]bool
+}
+
+// erasures are orders of erasure.
+const erasures = "erasures"
+
+// pickOperating picks what operators do in a run.
+func (b *box) pickOperating() (o operating) {
+	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
+	o.erasures = o.rnd.IntN(4) == 0 && b.services.makers == 0 && !b.opts.without[erasures]
+	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
+	o.orders = 1 + o.rnd.IntN(4)
+	return o
+}
+
+// startOperating starts what carries out what operators order.
+func (b *box) startOperating() {
+	if b.operating.erasures {
+		for range 1 + b.operating.rnd.IntN(2) {
+			b.startSweeper()
+		}
+	}
+}
+
+// actOperator has an operator give a command, kills one that is under way, or kills a process that sweeps. It reports
+// whether it did.
+func (b *box) actOperator() bool {
+	o := &b.operating
+	if !o.erasures || o.rnd.IntN(30) > 0 {
+		return false
+	}
+	running := slices.DeleteFunc(slices.Clone(o.commands), func(c *command) bool { return c.isOver })
+	switch n := o.rnd.IntN(6); {
+	case n == 0:
+		i := o.rnd.IntN(len(o.sweepers))
+		b.event("box", "kill", o.sweepers[i].name, "")
+		b.die(o.sweepers[i])
+		o.sweepers = slices.Delete(o.sweepers, i, i+1)
+		b.startSweeper()
+	case n < 3 && len(running) > 0:
+		b.event("box", "kill", running[0].name, "")
+		b.die(running[0].actor)
+		running[0].isOver = true
+	case len(running) < 2 && o.orders > 0:
+		o.orders--
+		b.startErase()
+	default:
+		return false
+	}
+	return true
+}
+
+// command is one command of an operator.
+type command struct {
+	*actor
+	isOver bool
+}
+
+// startCommand starts a command.
+func (b *box) startCommand(what string, run func(ctx context.Context, c *command)) {
+	b.operating.births++
+	c := &command{actor: b.newActor(fmt.Sprintf("operate.%d", b.operating.births))}
+	b.operating.commands = append(b.operating.commands, c)
+	b.event("box", "start", c.name, what)
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: documents{c.actor}, Now: c.now,
+		Check: c.service.Check})
+	c.start(func(ctx context.Context) {
+		if _, err := directory.Refresh(ctx); err == nil {
+			run(ctx, c)
+		}
+		c.isOver = true
+		b.stir()
+	})
+}
+
+// startErase starts `tenant erase`.
+func (b *box) startErase() {
+	r := b.operating.rnd
+	order := erasure.Order{Tenant: oneOf(r, b.tenants...), To: erasure.EveryDay, By: "box"}
+	if r.IntN(3) > 0 {
+		order.Device = oneOf(r, b.devicesOf(order.Tenant)...)
+	}
+	if r.IntN(2) == 0 {
+		order.From = telemetry.DayOf(time.Now().UnixMilli()) - telemetry.Day(r.IntN(3))
+		order.To = order.From + 1 + telemetry.Day(r.IntN(3))
+	}
+	b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
+		func(ctx context.Context, c *command) {
+			g := erase.Giver{Orders: c.orders(), Streams: stream.NewStreams(documents{c.actor}), Log: clusterLog{c.cluster()},
+				Catalog: pages{c.actor}, Keep: c.keep, Drop: c.drop, Logger: c.logger()}
+			given, err := g.Give(ctx, order)
+			if err == nil {
+				b.oracle.given(given)
+			}
+		})
+}
+
+// orders returns the orders of erasure as the actor gives and ends them.
+func (a *actor) orders() *erasure.Orders {
+	return erasure.NewOrders(documents{a}, a.now).OnlyWhile(a.service.Check)
+}
+
+// keep stores an order in the topic of orders.
+func (a *actor) keep(ctx context.Context, o *erasure.Order) error {
+	return a.ask(ctx, &call{kind: "keep", what: o.ID, isWrite: true, apply: func(view) { a.b.operating.kept[o.ID] = true }})
+}
+
+// drop takes an order out of the topic of orders.
+func (a *actor) drop(ctx context.Context, id string) error {
+	return a.ask(ctx, &call{kind: "drop", what: id, isWrite: true, apply: func(view) { delete(a.b.operating.kept, id) }})
+}
+
+// clusterLog is the log as orders see it: erase.Log.
+type clusterLog struct{ cluster *kafka.Client }
+
+// ClusterID implements erase.Log.
+func (l clusterLog) ClusterID(ctx context.Context) (string, error) { return l.cluster.ClusterID(ctx) }
+
+// LogEnds implements erase.Log.
+func (l clusterLog) LogEnds(ctx context.Context, topic string) (map[int32]int64, error) {
+	ends, err := l.cluster.Topic(topic).LogEnds(ctx)
+	out := map[int32]int64{}
+	for _, end := range ends {
+		out[end.Partition] = end.End
+	}
+	return out, err
+}
