@@ -131,12 +131,16 @@ func (a *actor) orders() *erasure.Orders {
 
 // keep stores an order in the topic of orders.
 func (a *actor) keep(ctx context.Context, o *erasure.Order) error {
-	return a.ask(ctx, &call{kind: "keep", what: o.ID, isWrite: true, apply: func(view) { a.b.operating.kept[o.ID] = true }})
+	return a.ask(ctx, &call{kind: "keep", what: o.ID, isWrite: true, apply: func(view) {
+		a.b.operating.kept[o.ID] = true
+	}})
 }
 
 // drop takes an order out of the topic of orders.
 func (a *actor) drop(ctx context.Context, id string) error {
-	return a.ask(ctx, &call{kind: "drop", what: id, isWrite: true, apply: func(view) { delete(a.b.operating.kept, id) }})
+	return a.ask(ctx, &call{kind: "drop", what: id, isWrite: true, apply: func(view) {
+		delete(a.b.operating.kept, id)
+	}})
 }
 
 // clusterLog is the log as orders see it: erase.Log.

@@ -228,8 +228,8 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 	o.b.fail("%s: a complete answer to %s has %v for %v, which nobody sent", q.name, asked, v, s)
 }
 
-// owed returns the number of the oldest version that a complete answer may have for a value, 0 if it may have none: what
-// was acknowledged when a strict one began, or shown before, but for what is erased.
+// owed returns the number of the oldest version that a complete answer may have for a value, 0 if it may have none:
+// what was acknowledged when a strict one began, or shown before, but for what is erased.
 func (o *oracle) owed(q *querier, asked question, s series, begun int64) (owed int64) {
 	for _, x := range o.versions[s] {
 		if (x.number == q.shown[s] || asked.Strict && x.number <= begun) && !o.isErased(s, x) {

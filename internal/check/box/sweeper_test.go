@@ -17,7 +17,8 @@ func (b *box) startSweeper() {
 	o := &b.operating
 	o.sweeps++
 	a := b.newActor(fmt.Sprintf("sweep.%d", o.sweeps))
-	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: pages{a}, Now: a.now, Logger: a.logger()})
+	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: pages{a}, Now: a.now,
+		Logger: a.logger()})
 	var s *erase.Sweeper
 	directory := a.directory(func(ctx context.Context) { _ = s.Run(ctx) })
 	s = erase.NewSweeper(erase.Config{Chunks: chunks{a}, Rollups: noRollups{}, Purge: catalogs.Purge, Orders: a.orders(),
@@ -47,7 +48,8 @@ func (b *box) endErasures() bool {
 	}
 	b.startSweeper() // with a clock that is right
 	b.profile.pace = 10 * time.Second
-	ended := b.await("commands have ended", b.commandsEnded) && b.await("erasures are void or cleared", b.oracle.erasuresEnded)
+	ended := b.await("commands have ended", b.commandsEnded) &&
+		b.await("erasures are void or cleared", b.oracle.erasuresEnded)
 	b.profile.pace = time.Second
 	return ended
 }
