@@ -241,11 +241,7 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns, noMakers, erasures}
-
-// shutdowns are ingesters that end in good order. Which of two channels that are ready a select then takes is chance,
-// so that two runs of a seed may differ, about one in a hundred.
-const shutdowns = "shutdowns"
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", noMakers, erasures}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
