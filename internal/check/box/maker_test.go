@@ -138,13 +138,10 @@ func (s rollupStore) DeleteRollup(ctx context.Context, key store.RollupKey, id s
 		})
 }
 
-// newRollups makes the store of rollups, beside the chunks of some containers.
-func (b *box) newRollups(t testing.TB, chunks ...string) {
+// newRollups makes the store of rollups.
+func (b *box) newRollups(t testing.TB) {
 	b.rollups = storetest.NewRollups(t)
 	b.rollups.Now, b.rollups.Behind = time.Now, func() time.Duration { return b.view.lag }
-	for _, name := range chunks {
-		b.rollups.CreateContainer("rollups-" + name)
-	}
 }
 
 // bucketed asks for buckets of all devices of a tenant, of one metric.

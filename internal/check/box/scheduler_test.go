@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/store"
 )
 
@@ -210,10 +211,13 @@ func (b *box) goOn(c *call) {
 	c.answer <- err
 }
 
+// orphanLife is how long a request may be under way that its sender has given up.
+const orphanLife = control.DropTime
+
 func (b *box) outcomeOf(c *call) string {
 	p := b.profile
 	switch {
-	case c.isOrphan && b.rnd.IntN(2) == 0:
+	case c.isOrphan && time.Since(c.since) > orphanLife, c.isOrphan && b.rnd.IntN(2) == 0:
 		return isDropped
 	case c.isOrphan:
 		return isDoneLate

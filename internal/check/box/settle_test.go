@@ -33,6 +33,7 @@ func (b *box) settle() {
 		}
 		b.startIngester(s, true)
 	}
+	b.settleServices()
 	b.profile.pace = time.Second
 	if b.await("everything is committed", b.allCommitted) && b.endErasures() {
 		b.oracle.settled()
