@@ -348,7 +348,7 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 // eventTime picks when a reading was made that is published now: mostly now, or late, or at an instant that has one.
 func (b *box) eventTime(now int64) int64 {
 	if b.services.makers > 0 && b.rnd.IntN(2) == 0 {
-		return now - int64(b.rnd.IntN(3*3600_000)) // late for rollups
+		return b.lateTime(now)
 	}
 	switch b.rnd.IntN(6) {
 	case 0:

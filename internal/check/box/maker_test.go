@@ -374,3 +374,15 @@ func (b *box) finalBuckets(q *querier) {
 		}
 	}
 }
+
+// lateTime picks when a reading was made that is late for rollups: also at the ends of buckets, hours and days.
+func (b *box) lateTime(now int64) int64 {
+	at := now - int64(b.rnd.IntN(3*3_600_000))
+	switch b.rnd.IntN(4) {
+	case 0:
+		return at - at%int64(oneOf(b.rnd, rollup.Minute, rollup.HalfHour, 2*rollup.HalfHour))
+	case 1:
+		return telemetry.DayOf(now).Start() + int64(b.rnd.IntN(2))
+	}
+	return at
+}

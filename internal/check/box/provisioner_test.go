@@ -24,6 +24,7 @@ const noProvisioners = "provisioners"
 // provisioner is one life of a process that makes and drops containers, and decides epochs.
 type provisioner struct {
 	*actor
+	directory *control.Directory
 	// balancer is the same process. Its calls are told apart, or chance would pick which of two equal ones is answered.
 	balancer *actor
 }
@@ -61,7 +62,7 @@ func (b *box) startProvisioner() {
 	balance = provision.NewBalancer(provision.BalancerConfig{Epochs: d, Decisions: control.NewDecisions(documents{also}),
 		Loads: provision.Loads{Ranges: loads{b}, Heat: loads{b}}, Lease: lease(also), From: time.Minute,
 		Every: 7*time.Minute + 5*time.Microsecond, Now: also.now, Logger: also.logger()})
-	b.provisioners = append(b.provisioners, &provisioner{a, also})
+	b.provisioners = append(b.provisioners, &provisioner{a, d, also})
 	b.event("box", "start", a.name, "")
 }
 
@@ -73,6 +74,8 @@ func (b *box) actProvisioner() {
 		b.night()
 	case 3:
 		b.newcomer()
+	case 4:
+		b.addEpoch()
 	default:
 		i := b.rnd.IntN(len(b.provisioners))
 		b.event("box", "kill", b.provisioners[i].name, "")
@@ -116,6 +119,16 @@ func (b *box) night() {
 		b.startQuerier()
 	}
 	b.startServices()
+}
+
+// addEpoch has a provisioner place a tenant otherwise from tomorrow on, as an operator would who is late at times.
+func (b *box) addEpoch() {
+	p := b.provisioners[b.rnd.IntN(len(b.provisioners))]
+	tenant := oneOf(b.rnd, b.tenants...)
+	e := sharding.Epoch{From: telemetry.DayOf(time.Now().UnixMilli()) + 1, Dedicated: b.rnd.IntN(3) == 0,
+		Slots: sharding.Spread(tenant, 1+b.rnd.IntN(8))}
+	b.event("box", "epoch", tenant, fmt.Sprintf("%d slots, dedicated %t", len(e.Slots), e.Dedicated))
+	p.start(func(ctx context.Context) { _ = p.directory.AddEpoch(ctx, tenant, e) })
 }
 
 // newcomer produces a reading of a tenant that nobody knows, of a month that no other tenant keeps.
@@ -299,7 +312,7 @@ func (l loads) Weights(_ context.Context, day telemetry.Day) ([]heat.Weights, er
 func (b *box) beginAccount() {
 	b.account = &account{containers: map[string]store.ContainerState{}, most: b.services.policy.MaxRUs,
 		before: map[string]store.Throughput{}, at: map[string]time.Time{}}
-	for i := range b.rnd.IntN(3) {
+	for i := range b.services.old {
 		name := fmt.Sprintf("chunks-2026-%02d", 3+i)
 		b.oldMonths = append(b.oldMonths, name)
 		b.account.set(b, store.ContainerState{Name: name, Throughput: store.Throughput{RUs: 400}, MinRUs: 400})

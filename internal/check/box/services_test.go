@@ -20,6 +20,7 @@ type services struct {
 	provisioners   int
 	provisionEvery time.Duration
 	policy         provision.Policy
+	old            int           // months that no tenant keeps
 	retention      time.Duration // of the tenants that are there from the beginning; 0 is without end
 }
 
@@ -36,7 +37,7 @@ func (b *box) pickServices() (s services) {
 	s.makeHold = oneOf(r, time.Second, 5*time.Minute)
 	s.families = oneOf(r, "", "L", "LFSM")
 	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
-	s.policy.MaxRUs = oneOf(r, 8000, 20_000)
+	s.policy.MaxRUs, s.old = oneOf(r, 8000, 20_000), r.IntN(4)
 	if b.opts.without[noMakers] {
 		s.makers = 0
 	}
@@ -56,6 +57,9 @@ func (b *box) pickServices() (s services) {
 		s.retention, s.acts = 40*24*time.Hour, 5
 		if s.makers > 0 {
 			s.policy.RollupsRUs = 1000
+		}
+		if s.old == 0 { // less than what is wanted when a month begins, and enough for all containers
+			s.policy.MaxRUs = 4500
 		}
 	}
 	return s
