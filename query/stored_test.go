@@ -253,6 +253,24 @@ func TestRowsOfChunksThatHeadsHaveShown(t *testing.T) {
 	}
 }
 
+// Of a short range no rows of heads are kept. Then too the store is asked only for chunks that were stored since, and
+// have rows in the range.
+func TestShortQuestionsLeaveTheStoreUnasked(t *testing.T) {
+	u := newUnasked(t)
+	u.r.Range.From = noon.Add(-5 * time.Minute).UnixMilli()
+	u.settle()
+	u.w.Chunk(u.row(-time.Hour))
+	shown := []querytest.Record{u.row(-3 * time.Minute), u.row(-2 * time.Minute)}
+	u.show(shown)
+	require.Zero(t, u.answer(time.Second), "rows of a bin, and a chunk outside of the range")
+	u.w.Chunk(shown...)
+	u.show()
+	require.Positive(t, u.answer(time.Second), "a chunk of rows that are not kept")
+	require.Zero(t, u.answer(time.Second))
+	u.r.Metrics = []string{"x", "y"}
+	require.Positive(t, u.answer(time.Second), "another column was never read")
+}
+
 // What was read for an answer that lacks a chunk is no reason to leave the store unasked. It does not make a change of
 // heads forgotten either.
 func TestIncompleteAnswerLeavesNoNote(t *testing.T) {

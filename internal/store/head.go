@@ -47,8 +47,8 @@ type HeadRequest struct {
 	Range   telemetry.Range
 	Metrics []string // nil: all
 
-	// Bins asks for rows by bin, and of known bins for newer rows only. The range must be of whole days. A head that
-	// can't answer so has Owner 0.
+	// Bins asks for rows by bin, and of known bins for newer rows only. The range must be of whole days if the bins are
+	// to become known. A head that can't answer so has Owner 0.
 	Bins  bool        `json:"-"`
 	Known []HeadKnown `json:",omitempty"`
 

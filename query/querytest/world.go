@@ -386,7 +386,7 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 			if p.Owner == 0 {
 				rows := rowsOf(b.behind(b.erased))
 				out.Frame = rows.Frame(r.Range, r.Metrics)
-			} else if out = b.above(known, r, out); !r.Range.Contains(out.Day.Start()) {
+			} else if out = b.above(known, r, out); out.Day.Start() >= r.Range.To || out.Day.End() <= r.Range.From {
 				continue
 			}
 			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {

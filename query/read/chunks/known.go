@@ -169,7 +169,7 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 		scan := store.Scan{Range: w.Range, Since: w.Since}
 		date, gone, err := q.scanNew(ctx, nothingKey{Key: t.Key}, t, scan, &note, func(p *piece.Piece) error {
 			held = append(held, p)
-			found[chunkRef{p.Device, p.Chunk.Header.ID.String()}] = &knownChunk{chunk: p.Chunk,
+			found[chunkRef{p.Device, p.Chunk.Header.ID}] = &knownChunk{chunk: p.Chunk,
 				expires: Expiry(&p.Chunk.Header), load: number, room: q.r.cfg.Room, key: key}
 			return nil
 		})

@@ -67,7 +67,10 @@ type loaded struct {
 	complete heads.Note
 }
 
-type chunkRef struct{ device, id string }
+type chunkRef struct {
+	device string
+	id     chunk.ID
+}
 
 // knownChunk is a chunk that was read. Only its frame changes.
 type knownChunk struct {

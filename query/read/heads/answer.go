@@ -113,7 +113,7 @@ func (a *asking) awaitEnds(ctx context.Context) []store.LogEnd {
 	return ends
 }
 
-// request returns what heads are asked: bins of whole days where these are kept, with the names of the known ones.
+// request returns what heads are asked: bins of whole days where their rows are kept, with the names of the known ones.
 func (a *asking) request() store.HeadRequest {
 	r := a.Request
 	ask := store.HeadRequest{Tenant: r.Tenant, Devices: r.Devices, Range: r.Range, Metrics: r.Metrics,
@@ -123,7 +123,9 @@ func (a *asking) request() store.HeadRequest {
 		return ask
 	}
 	ask.Bins, ask.Stored = true, r.Devices == nil
-	ask.Range = telemetry.Range{From: a.question.first.Start(), To: a.question.last.End()}
+	if a.question.rows {
+		ask.Range = telemetry.Range{From: a.question.first.Start(), To: a.question.last.End()}
+	}
 	if k, ok := a.cfg.Room.Get(a.question, a.cfg.RoomAge); ok {
 		a.known = k.(*known)
 		a.known.ask(&ask)
@@ -156,8 +158,8 @@ func (a *asking) take(ctx context.Context, h *store.PartitionHead) error {
 		if err == nil && !a.Request.Asks(rows.Device) {
 			continue
 		}
-		if err == nil && h.Owner == 0 {
-			a.unnoted = true
+		if err == nil && (h.Owner == 0 || !a.question.rows) {
+			a.unnoted = a.unnoted || h.Owner == 0
 			if err := a.add(rows.Device, &part{frame: rows.Frame, source: rows.Source}); err != nil {
 				return err
 			}
@@ -249,6 +251,10 @@ func (a *asking) takeCounts(h *store.PartitionHead, before, now *owned) {
 // keep keeps the rows for the next query, and notes from which instant on they differ from the known ones.
 func (a *asking) keep() {
 	next, from := &known{owners: a.owners}, a.newFrom
+	if !a.question.rows {
+		a.cfg.Room.Put(a.question, next, next.bytes())
+		return
+	}
 	if earlier := a.known; earlier != nil {
 		next.changes = earlier.changes
 		from = min(from, earlier.goneFrom(next, a.cfg.Now()))

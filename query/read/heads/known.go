@@ -11,7 +11,7 @@ import (
 	"binnacle/query/read/piece"
 )
 
-// minKeptRange is the shortest range for which whole bins are read and kept.
+// minKeptRange is the shortest range for which whole bins are read and kept. Of a shorter one counts alone are kept.
 const minKeptRange = time.Hour
 
 // question names what heads were asked: what they answered to one question says nothing about another one.
@@ -19,15 +19,21 @@ type question struct {
 	tenant, metrics, devices string
 	orders                   int // the number of erasure orders in the request; it only grows
 	first, last              telemetry.Day
+	rows                     bool // whole bins are asked for
 }
 
-// questionOf returns the question of a request; ok is false if its rows are not kept: they are kept where the sink
-// leaves out rows beyond the range, and where so much is asked for that whole bins are no detour.
+// questionOf returns the question of a request; ok is false if nothing of the answer is kept. Rows are kept where the
+// sink leaves out rows beyond the range, and where so much is asked for that whole bins are no detour. Otherwise counts
+// are kept, which are the same for all metrics.
 func questionOf(r *piece.Request, orders int) (out question, ok bool) {
-	out = question{tenant: r.Tenant, metrics: kept.Names(r.Metrics), devices: kept.Names(r.Devices), orders: orders}
+	out = question{tenant: r.Tenant, devices: kept.Names(r.Devices), orders: orders}
 	out.first, out.last = r.Days()
-	return out, r.Clips && r.Order == piece.Unordered && len(r.Metrics) > 0 && r.AsksManyDevices() &&
+	out.rows = r.Clips && len(r.Metrics) > 0 && r.AsksManyDevices() &&
 		r.Range.To-r.Range.From >= minKeptRange.Milliseconds()
+	if out.rows {
+		out.metrics = kept.Names(r.Metrics)
+	}
+	return out, r.Order == piece.Unordered && (out.rows || r.Devices == nil)
 }
 
 // known is what heads have answered to a question. It does not change once others may see it.
