@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 
 	"binnacle/internal/lab/emulator/kv"
 )
@@ -72,6 +73,14 @@ type entry struct {
 // logHead is the length of the key of an entry up to the item.
 const logHead = prefixLen + 2 + 8
 
+func readEntry(e *kv.Entry) (entry, error) {
+	key, value := e.Key(), e.Value()
+	if len(key) < logHead || len(value) != 8 {
+		return entry{}, errLog
+	}
+	return entry{binary.BigEndian.Uint64(key[logHead-8:]), int64(binary.BigEndian.Uint64(value)), key[logHead:]}, nil
+}
+
 var errLog = errors.New("the log of a physical partition is damaged")
 
 // entries visits the log of a partition above a sequence number, in order, until visit reports false.
@@ -96,12 +105,9 @@ func (p *partition) entriesOf(
 	prefix := appendLogPrefix(nil, container, author)
 	low := binary.BigEndian.AppendUint64(bytes.Clone(prefix), above+1)
 	for stored := range from.Ascend(low, after(prefix)) {
-		key, value := stored.Key(), stored.Value()
-		if len(key) < logHead || len(value) != 8 {
-			return false, errLog
-		}
-		e := entry{
-			lsn: binary.BigEndian.Uint64(key[logHead-8:]), modified: int64(binary.BigEndian.Uint64(value)), item: key[logHead:],
+		e, err := readEntry(stored)
+		if err != nil {
+			return false, err
 		}
 		if author != p.number && !p.holds(e.item) {
 			continue // a sibling's
@@ -111,4 +117,40 @@ func (p *partition) entriesOf(
 		}
 	}
 	return true, nil
+}
+
+// maxRecent bounds what recent returns: of more a walk through all items takes less.
+const maxRecent = 256
+
+// recent returns the keys of the items that were written at or after a second; few is false if these are many.
+func (p *partition) recent(from kv.Reader, since int64) (items [][]byte, few bool) {
+	for e := range p.newest(from) {
+		if e.modified < since { // as are all before it
+			break
+		}
+		if len(items) == maxRecent {
+			return nil, false
+		}
+		items = append(items, e.item)
+	}
+	return items, true
+}
+
+// newest visits the log of a partition from its end.
+func (p *partition) newest(from kv.Reader) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		for i := len(p.Parents); i >= 0; i-- {
+			author := p.number
+			if i < len(p.Parents) {
+				author = p.Parents[i].number
+			}
+			prefix := appendLogPrefix(nil, binary.BigEndian.Uint32(p.counter[1:]), author)
+			for e := range from.Descend(prefix, after(prefix)) {
+				read, err := readEntry(e)
+				if err == nil && !yield(read) {
+					return
+				}
+			}
+		}
+	}
 }

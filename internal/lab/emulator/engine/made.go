@@ -18,6 +18,7 @@ func (a *answer) made() error {
 	if err := a.goOnAt(); err != nil {
 		return err
 	}
+	a.scan.anyOrder = true
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		after, inside := a.passedIn(l.partition)
 		skip, _ := a.bound.Window()

@@ -9,11 +9,11 @@ import (
 	"sort"
 	"strconv"
 	"sync"
-	"sync/atomic"
+
+	"binnacle/internal/lab/emulator/kv"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/budget"
-	"binnacle/internal/lab/emulator/kv"
 	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/sharding/epk"
 )
@@ -46,6 +46,8 @@ type counters struct {
 	lsn   uint64
 	items int64
 	bytes int64
+	// modified is the _ts of the last write, which later ones do not fall below. The log has it, not the counters' key.
+	modified int64
 }
 
 func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition, error) {
@@ -131,31 +133,15 @@ func (p *partition) load(from kv.Reader) error {
 	if len(v) != 24 {
 		return errors.New("the counters of physical partition " + p.ID + " are damaged")
 	}
-	p.counted(counters{
+	c := counters{
 		lsn:   binary.BigEndian.Uint64(v),
 		items: int64(binary.BigEndian.Uint64(v[8:])),
 		bytes: int64(binary.BigEndian.Uint64(v[16:])),
-	})
+	}
+	for e := range p.newest(from) {
+		c.modified = e.modified
+		break
+	}
+	p.counted(c)
 	return nil
 }
-
-// sequence gives out log sequence numbers: to one physical partition, or to all of a database with shared throughput. A
-// number becomes visible when its write does, so that numbers are seen in their order.
-type sequence struct {
-	// mu is held from the choice of a number until it is visible, inside the lock of a partition.
-	mu   sync.Mutex
-	last atomic.Uint64 // visible
-}
-
-// raise makes a number visible, unless a later one is.
-func (s *sequence) raise(lsn uint64) {
-	for {
-		last := s.last.Load()
-		if lsn <= last || s.last.CompareAndSwap(last, lsn) {
-			return
-		}
-	}
-}
-
-// take returns the next number, for a change that is no write of an item.
-func (s *sequence) take() uint64 { return s.last.Add(1) }

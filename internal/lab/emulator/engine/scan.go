@@ -21,6 +21,7 @@ type scan struct {
 	second    int64 // the time that decides what has expired
 	reverse   bool
 	sorting   bool // matching items are not loaded, but only noted for their order
+	anyOrder  bool // the visitor puts the items in their order
 
 	// bounds lists the conditions that the index can answer: comparisons of a property and a number.
 	bounds   []bound
@@ -114,6 +115,18 @@ const (
 // leg visits the matching items of one leg in key order, or backwards, and notes what the service
 // would load. It reports whether the leg was walked to its end.
 func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
+	if recent, few := s.recent(l.partition); few {
+		for _, item := range recent {
+			e := s.snapshot.Get(append(appendPrefix(nil, spaceItem, s.container.number), item...))
+			if e == nil || !slices.ContainsFunc(l.spans, func(sp span) bool { return sp.holds(item) }) {
+				continue
+			}
+			if step, err := s.test(e, visit); step != goOn || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
 	for i := range l.spans {
 		if s.reverse {
 			i = len(l.spans) - 1 - i
@@ -124,6 +137,16 @@ func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// recent returns the keys of all items of a partition that can match by their _ts, if these are few and in any order.
+func (s *scan) recent(p *partition) (items [][]byte, few bool) {
+	for _, b := range s.bounds {
+		if s.anyOrder && s.row.places[b.path] == placeTimestamp && (b.op == sql.Greater || b.op == sql.GreaterEqual) {
+			return p.recent(s.snapshot, int64(b.value))
+		}
+	}
+	return nil, false
 }
 
 func (s *scan) span(sp span, visit func() (step, error)) (bool, error) {

@@ -130,7 +130,7 @@ func (a *Account) split(co *Container, p *partition, cut []byte, share int) erro
 func (a *Account) replace(co *Container, p *partition, cut []byte, share int, right *budget.Budget) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := counters{lsn: p.count.lsn}
+	left := counters{lsn: p.count.lsn, modified: p.count.modified}
 	err := co.headers(span{p.low, cut}, func(_ []byte, h *header) (bool, error) {
 		left.items++
 		left.bytes += int64(h.size)
@@ -155,7 +155,7 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 		l.sequence = &sequence{}
 	}
 	l.counted(left)
-	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
+	r.counted(counters{p.count.lsn, p.count.items - left.items, p.count.bytes - left.bytes, p.count.modified})
 	record := co.record
 	record.Offer = a.Capacity.served(record.Offer, len(record.Partitions)+1)
 	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.ID }, records[:]...)

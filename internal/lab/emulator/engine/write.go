@@ -295,7 +295,8 @@ func (w *writing) change(next counters) counters {
 	if w.Op == OpDelete {
 		return next
 	}
-	w.fresh.modified = w.call.Now.Unix()
+	next.modified = max(next.modified, w.call.Now.Unix())
+	w.fresh.modified = next.modified
 	w.fresh.ttl = w.doc.TTL
 	w.fresh.size = uint32(len(w.doc.JSON))
 	w.fresh.terms = uint32(len(w.doc.Terms))
