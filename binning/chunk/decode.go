@@ -31,6 +31,7 @@ type decoder struct {
 	ticks     []int64
 	list      []uint64
 	bits      []uint64
+	repeated  []any // columns of one value, which nobody changes
 	index     indexed
 }
 

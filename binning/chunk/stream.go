@@ -2,7 +2,6 @@ package chunk
 
 import (
 	"encoding/base64"
-	"errors"
 	"math"
 	"slices"
 
@@ -21,49 +20,60 @@ func AppendInts(dst []byte, v []int64) []byte {
 	return e.appendStream(dst)
 }
 
-// ReadInts reads a stream of len(v) integers, none of them outside of least to most. What is none gives ErrCorrupt.
-func ReadInts[T ~int32 | ~uint32](stream []byte, v []T, least, most int64) error {
+// ReadInts reads a stream of n integers, none of them outside of least to most. What is none gives ErrCorrupt. The
+// result may share its memory with other results: nobody may change it.
+func ReadInts[T ~int32 | ~uint32](stream []byte, n int, least, most int64) ([]T, error) {
 	d := takeDecoder()
 	defer d.release()
 	if _, err := d.open(stream); err != nil {
-		return err
+		return nil, err
 	}
-	if err := readInto(d, v, least, most); err != nil {
-		return err
+	v, err := readInts[T](d, n, least, most)
+	if err != nil {
+		return nil, err
 	}
-	return d.closePacket()
+	return v, d.closePacket()
 }
 
-func readInto[T ~int32 | ~uint32](d *decoder, v []T, least, most int64) error {
-	if len(v) == 0 {
-		return nil
+func readInts[T ~int32 | ~uint32](d *decoder, n int, least, most int64) ([]T, error) {
+	if n == 0 {
+		return nil, nil
 	}
-	s, err := d.streamHead(len(v))
+	s, err := d.streamHead(n)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	within := func(x int64) error {
-		if x < least || x > most {
-			return corrupt("%d where %d to %d can be", x, least, most)
+	if !s.constant() {
+		if d.ints, err = d.readStream(d.ints, n, s); err != nil {
+			return nil, err
 		}
-		return nil
+	} else if d.ints = append(d.ints[:0], s.first[0]); s.first[0] >= least && s.first[0] <= most {
+		return repeated(d, T(s.first[0]), n), nil
 	}
-	if s.constant() {
-		one := s.first[0]
-		for i := range v {
-			v[i] = T(one)
-		}
-		return within(one)
-	}
-	if d.ints, err = d.readStream(d.ints, len(v), s); err != nil {
-		return err
-	}
-	low, high := d.ints[0], d.ints[0]
+	v, low, high := make([]T, n), d.ints[0], d.ints[0]
 	for i, x := range d.ints {
 		low, high = min(low, x), max(high, x)
 		v[i] = T(x)
 	}
-	return errors.Join(within(low), within(high))
+	if low < least || high > most {
+		return nil, corrupt("%d to %d where %d to %d can be", low, high, least, most)
+	}
+	return v, nil
+}
+
+// maxRepeated bounds the columns of one value that a decoder remembers.
+const maxRepeated = 4
+
+// repeated returns n times a value, in memory of an earlier result if that is not much longer.
+func repeated[T ~int32 | ~uint32](d *decoder, x T, n int) []T {
+	for _, earlier := range d.repeated {
+		if v, ok := earlier.([]T); ok && v[0] == x && len(v) >= n && len(v) <= 2*n {
+			return v[:n:n]
+		}
+	}
+	v := slices.Repeat([]T{x}, n)
+	d.repeated = append(d.repeated[max(0, len(d.repeated)+1-maxRepeated):], v)
+	return v
 }
 
 // AppendFloats appends a stream of floats. Every bit pattern is kept.

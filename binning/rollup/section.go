@@ -372,8 +372,8 @@ func decodeFloats(column *[]float64, stream []byte, n int) (err error) {
 }
 
 func ints[T ~int32 | ~uint32](stream []byte, n int, lowest, highest int64) ([]T, error) {
-	out := make([]T, n)
-	return out, numbers(chunk.ReadInts(stream, out, lowest, highest))
+	out, err := chunk.ReadInts[T](stream, n, lowest, highest)
+	return out, numbers(err)
 }
 
 func floats(stream []byte, n int) ([]float64, error) {
