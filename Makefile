@@ -1,6 +1,6 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
-.PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
+.PHONY: help build test race bench bench-query bench-peers bench-growth bench-fresh bench-resume soak chaos kills random-queries fuzz
 .PHONY: balance box box-planted years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
@@ -70,6 +70,13 @@ bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with
 	      -panels.peers "$$bin" || exit 1; \
 	  done; \
 	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.starts 5 -panels.peers "$$bin"
+
+# The fleets of `make bench-growth`.
+FLEETS := 1000,10000,100000
+
+bench-growth: ## Panels over six hours of FLEETS=1000,10000,100000 devices with the limits of a query process, beside VictoriaMetrics: CPU-ms, RU, wall, memory, and how cost grows
+	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
+	  go test -count=1 -timeout 0 -run '^TestPanelsGrow$$' -v ./internal/app -panels.growth $(FLEETS) -panels.metrics 2 -panels.starts 3 -panels.peers "$$bin"
 
 # How many devices have readings waiting in `make bench-resume`: 10,000 are 100,000 values a second.
 RESUMES := 500

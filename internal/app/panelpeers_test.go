@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -52,32 +53,37 @@ func TestPanelsBesidePeers(t *testing.T) {
 // that is the test's own, with the embedded Cosmos DB and the client. compare, if it is not nil, gets every cold
 // answer, binnacle's before those of others; then a Prometheus with closed ranges is asked, so that it can have the
 // same.
-func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who string, panel panel, body string)) {
+func (p *panels) besidePeers(t *testing.T, panels []panel,
+	compare func(who string, panel panel, body string)) [][]string {
 	p.fill(t, p.first, p.day-1, time.Minute, 1, min(2, len(p.names)))
-	p.fill(t, p.day, p.day, 10*time.Second, 24, len(p.names))
+	p.fill(t, p.day, p.day, p.interval, p.hours, len(p.names))
 	p.now = p.now.Add(time.Hour)
 	_, sealed := p.seal(t, p.first, p.day)
 	p.now = p.now.Add(time.Hour)
 	t.Logf("%d devices, %.1f M values; binnacle: %.2f B/value in chunks, %.2f in rollups, base64 and JSON included",
 		p.devices, float64(p.values)/1e6, float64(p.bytes)/float64(p.values), float64(sealed)/float64(p.values))
-	rows := [][]string{{"", "who", "CPU-ms cold", "warm", "wall ms cold", "warm", "series", "source"}}
-	measure := func(who string, panel panel, begin func() (base string, cpu func() time.Duration, end func())) {
-		row, series, source := []string{panel.name, who}, 0, ""
+	rows := [][]string{{"", "who", "CPU-ms cold", "warm", "wall ms cold", "warm", "RU cold", "MB", "series", "source"}}
+	measure := func(who string, panel panel,
+		begin func() (base string, cpu func() time.Duration, memory func() float64, end func())) {
+		row, series, source, rus, held := []string{panel.name, who}, 0, "", "", 0.0
 		var cold, warm [2][]time.Duration // CPU and wall
 		for range *panelStarts {
-			base, cpu, end := begin()
+			base, cpu, memory, end := begin()
+			resting := memory()
 			warm = [2][]time.Duration{}
 			for n := range 1 + 5 {
 				before := cpu()
 				body, header, _, wall := ask(t, base, panel)
+				used := cpu() - before
 				took := &warm
 				if n == 0 {
-					took, source = &cold, header.Get(query.SourceHeader)
+					took, source, rus = &cold, header.Get(query.SourceHeader), header.Get(query.SpentHeader)
+					held = memory() - resting
 					if compare != nil {
 						compare(who, panel, body)
 					}
 				}
-				took[0], took[1] = append(took[0], cpu()-before), append(took[1], wall)
+				took[0], took[1] = append(took[0], used), append(took[1], wall)
 				series = lengthOf(t, body)
 			}
 			end()
@@ -92,15 +98,19 @@ func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who stri
 				row = append(row, strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64))
 			}
 		}
-		rows = append(rows, append(row, strconv.Itoa(series), source))
+		rows = append(rows, append(row, rus, strconv.FormatFloat(held, 'f', 0, 64), strconv.Itoa(series), source))
 	}
 	for _, panel := range panels {
-		measure("binnacle", panel, func() (string, func() time.Duration, func()) {
+		if why := p.refusal(t, panel); why != "" {
+			rows = append(rows, []string{panel.name, "binnacle", "NaN", "NaN", "", "", "", "", "", why})
+			continue
+		}
+		measure("binnacle", panel, func() (string, func() time.Duration, func() float64, func()) {
 			s := p.server(t, true)
 			primed := panel
 			primed.text, primed.step = "nothing", time.Hour // the devices' tags are known from now on
 			ask(t, s.URL+prom.Prefix, primed)
-			return s.URL + prom.Prefix, func() time.Duration { return rusage(t) }, s.Close
+			return s.URL + prom.Prefix, func() time.Duration { return rusage(t) }, liveMB, s.Close
 		})
 	}
 	for _, program := range filepath.SplitList(*panelPeers) {
@@ -125,9 +135,9 @@ func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who stri
 				panel = panel.closed(t)
 				peer.lookback = panel.lookback // which it takes of no request
 			}
-			measure(filepath.Base(program), panel, func() (string, func() time.Duration, func()) {
+			measure(filepath.Base(program), panel, func() (string, func() time.Duration, func() float64, func()) {
 				peer.start()
-				return "http://" + peer.at, peer.cpu, peer.stop
+				return "http://" + peer.at, peer.cpu, peer.residentMB, peer.stop
 			})
 		}
 	}
@@ -140,19 +150,53 @@ func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who stri
 	var out bytes.Buffer
 	require.NoError(t, report.Grid(&out, rows))
 	t.Logf("load average %s\n%s", load(), out.String())
+	return rows[1:]
+}
+
+// refusal returns why a query process with its limits by default does not answer a panel; empty if it does, or has
+// other limits.
+func (p *panels) refusal(t *testing.T, panel panel) string {
+	if !p.defaults {
+		return ""
+	}
+	s := p.server(t, true)
+	defer s.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+prom.Prefix+panel.path(), nil)
+	require.NoError(t, err)
+	r.Header.Set("X-Scope-OrgID", "acme")
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	if resp.StatusCode == http.StatusOK {
+		return ""
+	}
+	return string(body)
+}
+
+// liveMB returns the memory of all that is reachable, in MB.
+func liveMB() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / 1e6
 }
 
 // questions are those of the table.
 func (p *panels) questions() []panel {
-	day, end, long := p.day.Start(), p.day.End(), p.first.Start()
-	last := end - 10_000
+	day, long := p.day.Start(), p.first.Start()
+	end := day + int64(p.hours)*time.Hour.Milliseconds()
+	last := end - p.interval.Milliseconds()
+	hours := fmt.Sprintf(", %d h", p.hours)
 	out := []panel{
-		{name: "one device raw, 24 h", text: `metric_1{device="truck-0003"}`, from: day, to: last, step: 10 * time.Second},
-		{name: "avg by fleet, 24 h", text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
-		{name: "avg of averages, 24 h", text: "avg by (fleet) (avg_over_time(metric_1[5m]))", from: day, to: end,
+		{name: "one device raw" + hours, text: `metric_1{device="truck-0003"}`, from: day, to: last, step: p.interval},
+		{name: "avg by fleet" + hours, text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
+		{name: "avg of averages" + hours, text: "avg by (fleet) (avg_over_time(metric_1[5m]))", from: day, to: end,
 			step: 5 * time.Minute},
-		{name: "rate by fleet, 24 h", text: "sum by (fleet) (rate(km_total[5m]))", from: day, to: end, step: 5 * time.Minute},
-		{name: "topk, 24 h", text: "topk(5, max_over_time(metric_1[1h]))", from: day, to: end, step: 5 * time.Minute},
+		{name: "rate by fleet" + hours, text: "sum by (fleet) (rate(km_total[5m]))", from: day, to: end,
+			step: 5 * time.Minute},
+		{name: "topk" + hours, text: "topk(5, max_over_time(metric_1[1h]))", from: day, to: end, step: 5 * time.Minute},
 		{name: "latest of all", text: "metric_1", from: day, to: last, step: 0},
 		{name: "label values", text: "label/device/values", from: day, to: end, step: 0},
 	}
@@ -260,6 +304,17 @@ func (p *panelPeer) cpu() (sum time.Duration) {
 	return sum
 }
 
+// residentMB returns the resident memory of the process, in MB.
+func (p *panelPeer) residentMB() float64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	_, rest, _ := bytes.Cut(b, []byte("VmRSS:"))
+	var kb float64
+	_, err = fmt.Sscan(string(rest), &kb)
+	require.NoError(p.t, err)
+	return kb / 1e3
+}
+
 func (p *panelPeer) size() (bytes float64) {
 	require.NoError(p.t, filepath.WalkDir(p.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -297,11 +352,14 @@ func (p *panelPeer) load(of *panels) {
 		write = p.postWrite
 	}
 	for day := of.first; day <= of.day; day++ {
-		step, metrics, per := int64(60_000), min(2, len(of.names)), 30
+		step, metrics, per, millis := int64(60_000), min(2, len(of.names)), 30, int(telemetry.DayMillis)
 		if day == of.day {
-			step, metrics, per = 10_000, len(of.names), 180
+			step, metrics = of.interval.Milliseconds(), len(of.names)
+			millis = of.hours * int(time.Hour.Milliseconds())
+			per = int(min(1_800_000, 1_800_000_000/int64(of.devices)) / step) // of many devices less at once
+			per = max(per, 1)
 		}
-		for from := 0; from < int(telemetry.DayMillis/step); from += per {
+		for from := 0; from < millis/int(step); from += per {
 			for m := range metrics {
 				var kind [kinds][]float64
 				var times []int64

@@ -55,6 +55,9 @@ type panels struct {
 	devices   int
 	first     telemetry.Day // of the long panel
 	day       telemetry.Day // of the short one, the last
+	hours     int           // of the short panel that are filled
+	interval  time.Duration // of the readings of the short panel
+	defaults  bool          // the querier has the limits that a query process has by default
 	values    int
 	bytes     int // of chunks
 	reported
@@ -84,7 +87,7 @@ func plain() (r reported) {
 }
 
 func newPanels(t *testing.T, devices, days int, of reported) *panels {
-	p := &panels{devices: devices, day: 20777, reported: of}
+	p := &panels{devices: devices, day: 20777, hours: 24, interval: 10 * time.Second, reported: of}
 	p.first, p.now = p.day-telemetry.Day(days)+1, time.UnixMilli(p.day.End())
 	p.open(t, emulator.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return p.now }}, nil)
 	return p
@@ -148,7 +151,11 @@ func (p *panels) at(metric, kind int, instant int64) float64 {
 // fill stores days, so many chunks a day of each device.
 func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Duration, chunks, metrics int) {
 	step := interval.Milliseconds()
-	rows := int(telemetry.DayMillis / step / int64(chunks))
+	millis := int(telemetry.DayMillis)
+	if to == p.day {
+		millis = p.hours * int(time.Hour.Milliseconds())
+	}
+	rows := millis / int(step) / chunks
 	for day := from; day <= to; day++ {
 		for n := range chunks {
 			var frames [kinds]chunk.Frame
@@ -227,9 +234,15 @@ func (p *panels) server(t *testing.T, withRollups bool) *httptest.Server {
 	if withRollups {
 		cfg.Rollups = p.client.Rollups()
 	}
+	engine := prom.Config{Now: cfg.Now, MemoryBytes: 1 << 30, MaxSamples: 1e8}
+	if p.defaults {
+		cfg.MemoryBytes, cfg.TotalMemoryBytes, cfg.CacheBytes, cfg.MaxRUs = 0, 0, 0, 0
+		engine.MemoryBytes, engine.MaxSamples = 0, 0
+	}
 	q, err := query.New(cfg)
 	require.NoError(t, err)
-	h, err := prom.New(prom.Config{Querier: q, Now: cfg.Now, MemoryBytes: 1 << 30, MaxSamples: 1e8})
+	engine.Querier = q
+	h, err := prom.New(engine)
 	require.NoError(t, err)
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -88,8 +86,8 @@ func (b *Balancer) Round(ctx context.Context) error {
 		byContainer[name] = append(byContainer[name], t)
 	}
 	var faults []error
-	for _, name := range slices.Sorted(maps.Keys(byContainer)) {
-		if err := b.container(ctx, placing{name, day, today, byContainer[name]}); err != nil {
+	for name, tenants := range byContainer {
+		if err := b.container(ctx, placing{name, day, today, tenants}); err != nil {
 			faults = append(faults, fmt.Errorf("placement in %s from %s: %w", name, day, err))
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 )
 
@@ -66,9 +65,9 @@ func (b *box) ask(ctx context.Context, c *call) error {
 		return ctx.Err()
 	}
 	b.mu.Lock()
-	if err := ctx.Err(); a.isDead || err != nil {
+	if a.isDead {
 		b.mu.Unlock()
-		return cmp.Or(err, errDead)
+		return errDead
 	}
 	c.since, c.answer = time.Now(), make(chan error, 1)
 	if at, ok := ctx.Deadline(); ok {
@@ -124,23 +123,17 @@ func (b *box) quiet() []*call {
 	return slices.Clone(b.pending)
 }
 
-// pass lets time pass, until a call waits that has come meanwhile or for so long.
+// pass lets time pass, until a call comes or for so long.
 func (b *box) pass(d time.Duration) {
-	begun, timer := time.Now(), time.NewTimer(d)
+	select {
+	case <-b.stirred:
+	default:
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
-	for {
-		select {
-		case <-b.stirred:
-		case <-timer.C:
-			return
-		}
-		synctest.Wait() // whoever gave up at the same instant has done so
-		b.mu.Lock()
-		came := slices.ContainsFunc(b.pending, func(c *call) bool { return c.since.After(begun) })
-		b.mu.Unlock()
-		if came {
-			return
-		}
+	select {
+	case <-b.stirred:
+	case <-timer.C:
 	}
 }
 
@@ -211,13 +204,10 @@ func (b *box) goOn(c *call) {
 	c.answer <- err
 }
 
-// orphanLife is how long a request may be under way that its sender has given up.
-const orphanLife = control.DropTime
-
 func (b *box) outcomeOf(c *call) string {
 	p := b.profile
 	switch {
-	case c.isOrphan && time.Since(c.since) > orphanLife, c.isOrphan && b.rnd.IntN(2) == 0:
+	case c.isOrphan && b.rnd.IntN(2) == 0:
 		return isDropped
 	case c.isOrphan:
 		return isDoneLate
