@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"cmp"
 	"encoding/base64"
 	"math"
 	"slices"
@@ -25,40 +26,27 @@ func AppendInts(dst []byte, v []int64) []byte {
 func ReadInts[T ~int32 | ~uint32](stream []byte, n int, least, most int64) ([]T, error) {
 	d := takeDecoder()
 	defer d.release()
-	if _, err := d.open(stream); err != nil {
-		return nil, err
-	}
-	v, err := readInts[T](d, n, least, most)
-	if err != nil {
-		return nil, err
-	}
-	return v, d.closePacket()
-}
-
-func readInts[T ~int32 | ~uint32](d *decoder, n int, least, most int64) ([]T, error) {
-	if n == 0 {
-		return nil, nil
+	if _, err := d.open(stream); err != nil || n == 0 {
+		return nil, cmp.Or(err, d.closePacket())
 	}
 	s, err := d.streamHead(n)
 	if err != nil {
 		return nil, err
 	}
-	if !s.constant() {
-		if d.ints, err = d.readStream(d.ints, n, s); err != nil {
-			return nil, err
-		}
-	} else if d.ints = append(d.ints[:0], s.first[0]); s.first[0] >= least && s.first[0] <= most {
-		return repeated(d, T(s.first[0]), n), nil
+	if low := s.first[0]; s.constant() && low >= least && low <= most {
+		return repeated(d, T(low), n), d.closePacket()
 	}
-	v, low, high := make([]T, n), d.ints[0], d.ints[0]
+	if d.ints, err = d.readStream(d.ints, n, s); err != nil {
+		return nil, err
+	}
+	v := make([]T, n)
 	for i, x := range d.ints {
-		low, high = min(low, x), max(high, x)
+		if x < least || x > most {
+			return nil, corrupt("%d where %d to %d can be", x, least, most)
+		}
 		v[i] = T(x)
 	}
-	if low < least || high > most {
-		return nil, corrupt("%d to %d where %d to %d can be", low, high, least, most)
-	}
-	return v, nil
+	return v, d.closePacket()
 }
 
 // maxRepeated bounds the columns of one value that a decoder remembers.
