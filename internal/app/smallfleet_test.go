@@ -34,7 +34,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var smallHours = flag.Int("smallfleet.hours", 3, "virtual hours of TestSmallFleetIsCheap, of which a third has panels")
+var smallHours = flag.Int("smallfleet.hours", 2, "virtual hours of TestSmallFleetIsCheap, of which a third has panels")
 
 // A hundred devices that report ten metrics a minute, with ten panels that refresh every minute for eight hours a day,
 // cost at most 2,000,000 request units in 30 days on a serverless account, and background work at most half of that.
