@@ -21,7 +21,6 @@ import (
 	"binnacle/internal/stream"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,7 +40,7 @@ type erasing struct {
 
 // newErasing makes a walk with orders. Some records of its log are dead letters that were published again.
 func newErasing(t *testing.T, seed uint64, journaled bool) *walk {
-	k := newWalk(t, seed, 160, journaled, tenant.IngestLimits{})
+	k := newWalk(t, seed, 160, journaled)
 	now := func() time.Time { return k.now }
 	e := &erasing{k: k, through: -1, replayed: map[int64]int64{}, orders: erasure.NewOrders(k.Docs, now),
 		own: control.NewDirectory(control.DirectoryConfig{Documents: k.Docs, Now: now})}

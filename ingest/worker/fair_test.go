@@ -1,14 +1,10 @@
 package worker_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"binnacle/ingest"
-	"binnacle/ingest/admit"
-	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
@@ -137,47 +133,4 @@ func TestDeferredNoisyTenantYields(t *testing.T) {
 	w.takeDeferred(l)
 	require.Empty(t, l.Deferred().Deferrals(""))
 	require.Equal(t, 1600, has(l, "loud"))
-}
-
-// The process dies all the time while a tenant is passed over: nothing is lost, and nothing is stored twice.
-func TestDeathWhileNoisyTenantIsDeferred(t *testing.T) {
-	const seed = 53
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	waited := 0
-	for round := range ingesttest.Rounds(20, 8) {
-		w := newWorld(t, nil)
-		w.fair, w.lossy = true, true // lossy: two tenants; all is stored all the same
-		for i := range 150 {
-			at := int64(start + i*300)
-			tenant, device := "acme", fmt.Sprint("d", rnd.IntN(2))
-			if rnd.IntN(6) == 0 {
-				tenant, device = "globex", "q"
-			}
-			w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
-				`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d}}`, tenant, device, at, i)})
-		}
-		w.now = time.UnixMilli(start)
-		if round%2 == 0 {
-			w.hold = time.Duration(1+rnd.IntN(30)) * time.Second
-			withJournal(w)
-		}
-		deaths := 0
-		w.fatal = func(int) int {
-			if deaths < 8 && rnd.IntN(20) == 0 {
-				deaths++
-				return 1 + rnd.IntN(2)
-			}
-			return live
-		}
-		for !w.live(rnd.Uint64()) {
-		}
-		require.Equal(t, int64(len(w.log)), w.commit)
-		w.checkCommitted()
-		w.CheckChains()
-		require.Empty(t, w.deadLetters)
-		require.Equal(t, len(w.log), w.storedReadings())
-		waited += w.waited
-	}
-	require.Greater(t, waited, 20)
 }

@@ -176,18 +176,6 @@ func TestCatalogTimesAcrossRestarts(t *testing.T) {
 	require.Greater(t, w.whole, 10, "bins were taken over")
 }
 
-// The process dies at every operation outside in turn, appends to the journal among them, before it happened and after,
-// and once more while the next process recovers.
-func TestDeathAtEveryStepWithAJournal(t *testing.T) {
-	log := logOf(3, ingesttest.Rounds(40, 25))
-	whole := deathAtEveryStep(t, func() *world {
-		w := withJournal(newWorld(t, log))
-		w.hold = 20 * time.Second
-		return w
-	})
-	require.Greater(t, whole, 10)
-}
-
 // Deaths at random, and in between the journal loses its head, its end, or everything, and the group is set back.
 func TestDeathAndDamageAtRandom(t *testing.T) {
 	const seed = 22

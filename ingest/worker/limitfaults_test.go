@@ -44,35 +44,6 @@ func TestDeathAtEveryStepWithLimits(t *testing.T) {
 	}
 }
 
-// Deaths at random while readings wait for limits, and the journal is damaged in between.
-func TestDeathAtRandomWithLimits(t *testing.T) {
-	const seed = 31
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	waited := 0
-	for round := range ingesttest.Rounds(8, 2) {
-		w := withJournal(newWorld(t, logOf(uint64(round), 120)))
-		w.hold = time.Duration(1+rnd.IntN(100)) * time.Second
-		w.limits = tight[rnd.IntN(len(tight))]
-		deaths := 0
-		w.fatal = func(int) int {
-			if deaths < 30 && rnd.IntN(12) == 0 {
-				deaths++
-				return 1 + rnd.IntN(2)
-			}
-			return live
-		}
-		for !w.live(rnd.Uint64()) {
-			if rnd.IntN(6) == 0 {
-				w.blocks.values = w.blocks.values[:rnd.IntN(len(w.blocks.values)+1)]
-			}
-		}
-		w.check()
-		waited += w.waited
-	}
-	require.Greater(t, waited, 50)
-}
-
 // Readings that wait for too long are refused, and the process dies all the time: each reading is stored or in the dead
 // dead letters, at every moment of what is below the committed offset.
 func TestDeathWhileDeferredIsRefused(t *testing.T) {

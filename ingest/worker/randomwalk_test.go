@@ -22,7 +22,6 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,7 +42,6 @@ type walk struct {
 	fault   *storetest.Fault // of the next create or lookup
 	steps   map[string]int
 	handsOn bool     // owners often leave all that they hold to the journal, and to another one
-	sound   bool     // the journal keeps what it took, and the catalog follows with times once a week
 	erasing *erasing // orders of erasure, and the sweep of them; nil: there are none
 }
 
@@ -68,9 +66,8 @@ type lateCommit struct {
 
 var errGivenUp = errors.New("the sender has given up")
 
-func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits tenant.IngestLimits) *walk {
+func newWalk(t *testing.T, seed uint64, n int, journaled bool) *walk {
 	k := &walk{world: newWorld(t, countingLog(seed, n)), rnd: rand.New(rand.NewPCG(seed, 3)), steps: map[string]int{}}
-	k.registers = limits.Any()
 	k.Chunks.Fault = func(storetest.Op) *storetest.Fault {
 		f := k.fault
 		k.fault = nil
@@ -80,7 +77,6 @@ func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits tenant.Ing
 	if journaled {
 		k.blocks = &blockLog{}
 	}
-	k.limits = limits
 	k.begin()
 	return k
 }
@@ -110,17 +106,10 @@ func countingLog(seed uint64, n int) []admit.Record {
 // begin gives the partition to a new process.
 func (k *walk) begin() {
 	k.last = &owner{Local: k.worker(func(c *ingest.Config) {
-		c.Limits, c.HeldFor = k.limits, 1000*time.Hour
 		if c.Hold = 5 * time.Second; k.blocks != nil {
 			c.Hold, c.JournalEvery = 20*time.Second, time.Second
 		}
-		if k.sound {
-			c.CatalogEvery = 7 * 24 * time.Hour
-		}
 	})}
-	if k.sound {
-		k.checkTimes(k.last.Local)
-	}
 	k.last.dir = k.dir
 	if k.erasing != nil {
 		k.last.SetHorizon(0)
@@ -144,12 +133,6 @@ func (k *walk) step() {
 			if at := o.Position(); at < int64(len(k.log)) {
 				k.take(o, k.log[at])
 			}
-		}
-	case n < 40 && (k.limits.Any() || k.registers):
-		if len(o.Deferred().Deferrals("")) > 0 {
-			name = "take deferred"
-			k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
-			k.takeDeferred(o, 1+k.rnd.IntN(6))
 		}
 	case n < 50:
 		name = "jobs"
@@ -190,7 +173,7 @@ func (k *walk) step() {
 	if k.handsOn && k.rnd.IntN(8) == 0 {
 		k.handOn()
 	}
-	if k.blocks != nil && !k.sound && k.rnd.IntN(40) == 0 {
+	if k.blocks != nil && k.rnd.IntN(40) == 0 {
 		k.steps[k.damage()]++
 	}
 	if k.erasing != nil && k.rnd.IntN(2) == 0 {
@@ -205,17 +188,6 @@ func (k *walk) take(o *owner, rec admit.Record) {
 		return
 	}
 	require.NoError(k.t, o.Take(context.Background(), rec))
-}
-
-// takeDeferred has an owner read some records again, and goes away in the middle of a pass.
-func (k *walk) takeDeferred(o *owner, records int) {
-	for range records {
-		at, ok := o.Deferred().Next(k.now)
-		if !ok {
-			return
-		}
-		require.NoError(k.t, o.TakeDeferredRecord(context.Background(), k.log[at]))
-	}
 }
 
 // handOn has the current owner journal what it holds, and commit; and may be another one takes it over.
@@ -419,11 +391,7 @@ func (k *walk) checkMerged(o *owner) {
 	if o == nil {
 		return
 	}
-	reached := o.Position()
-	for _, x := range o.Deferred().Deferrals("") { // a head says so: what it answers is not complete
-		reached = min(reached, x.From)
-	}
-	published, _ := k.published(reached)
+	published, _ := k.published(o.Position())
 	for s, v := range published {
 		if got, ok := values[s]; !ok || !(got.Float() >= v.Float()) {
 			require.Contains(k.t, values, s, "I8: position %d", o.Position())
@@ -443,7 +411,6 @@ func (k *walk) settle() {
 	for at := k.last.Position(); at < int64(len(k.log)); at++ {
 		k.take(k.last, k.log[at])
 	}
-	k.drainWaiting(k.last)
 	if k.erasing != nil {
 		k.erasing.end()
 	}
@@ -458,7 +425,6 @@ func (k *walk) settle() {
 			require.NoError(k.t, o.Do(ctx, j))
 		}
 		o.jobs = nil
-		k.drainWaiting(o)
 		if k.erasing != nil {
 			k.erasing.refresh(o, o.Position())
 		}
@@ -468,122 +434,4 @@ func (k *walk) settle() {
 		k.erasing.sweepAll()
 	}
 	k.world.check()
-}
-
-// drainWaiting lets everything go on that waits for limits.
-func (k *walk) drainWaiting(o *owner) {
-	for n := 0; len(o.Deferred().Deferrals("")) > 0; n++ {
-		require.Less(k.t, n, 1000, "I11: something waits for ever")
-		k.now = k.now.Add(10 * time.Second)
-		require.NoError(k.t, o.Step(context.Background())) // tenants are registered
-		for offset, ok := o.Deferred().Next(k.now); ok; offset, ok = o.Deferred().Next(k.now) {
-			require.NoError(k.t, o.TakeDeferredRecord(context.Background(), k.at(offset)))
-		}
-	}
-}
-
-// The same while readings wait for limits of their tenant or device.
-func TestRandomWalksWithLimits(t *testing.T) {
-	for i, limits := range []tenant.IngestLimits{
-		{Readings: 2, Burst: 3}, {DeviceReadings: 1, Burst: 3}, {Readings: 3, DeviceValues: 1, Burst: 2},
-	} {
-		for _, journaled := range []bool{false, true} {
-			steps := walksWith(t, uint64(20_000+1000*i), ingesttest.Rounds(3, 1), journaled, limits)
-			for _, name := range []string{"feed", "take deferred", "done", "commit", "assign", "resume"} {
-				require.Positive(t, steps[name], name)
-			}
-		}
-	}
-}
-
-func TestRandomWalks(t *testing.T) {
-	steps := walks(t, 100, ingesttest.Rounds(15, 2), false)
-	for _, name := range []string{
-		"feed", "jobs", "done", "stale lookup", "answer lost", "timeout", "acknowledgement lost", "orphan stored",
-		"orphan refused",
-		"commit", "late commit", "late commit refused", "commit refused", "assign", "resume", "forget", "seek",
-	} {
-		require.Positive(t, steps[name], name)
-	}
-}
-
-// The same with a journal: appends that land late, twice or never, those of owners that have lost the partition among
-// them; a journal that loses its head, its end, or all; older binaries. Rules J1 to J7.
-func TestRandomWalksWithAJournal(t *testing.T) {
-	steps := walks(t, 7018, ingesttest.Rounds(30, 6), true)
-	for _, name := range []string{
-		"feed", "done", "appended", "answer of an append lost", "append timed out", "orphan appended", "flush", "commit",
-		"late commit", "assign", "resume", "seek", "head lost", "end lost", "made anew", "old binary",
-		"takeover from the journal", "takeover without",
-	} {
-		require.Positive(t, steps[name], name)
-	}
-}
-
-// Owners often leave their bins to each other, by the journal, while they store some of what they hold: what is loaded
-// has rows of many, and chunks of others in between.
-func TestRandomWalksByTheJournal(t *testing.T) {
-	const first = 9030
-	t.Log("seeds from", first)
-	whole := 0
-	for seed := range uint64(ingesttest.Rounds(4, 1)) {
-		k := newWalk(t, first+seed, 250, true, tenant.IngestLimits{})
-		k.handsOn = true
-		for range 600 {
-			k.step()
-			k.check()
-			if t.Failed() {
-				t.Fatalf("seed %d", first+seed)
-			}
-		}
-		k.settle()
-		whole += k.whole
-	}
-	require.Positive(t, whole)
-}
-
-// Whatever owners do, and calls become of, each owner that takes over has the times of all that was taken (rule J8):
-// the newest of a device may lie in a chunk that none but a dead process has read.
-func TestRandomWalksKeepTimes(t *testing.T) {
-	const first = 40_000
-	t.Log("seeds from", first)
-	for seed := range uint64(ingesttest.Rounds(20, 4)) {
-		k := newWalk(t, first+seed, 100, true, tenant.IngestLimits{})
-		k.handsOn, k.sound = true, true
-		for range 400 {
-			k.step()
-			if t.Failed() {
-				t.Fatalf("seed %d", first+seed)
-			}
-		}
-		k.settle()
-	}
-}
-
-func walks(t *testing.T, seed uint64, rounds int, journaled bool) (steps map[string]int) {
-	return walksWith(t, seed, rounds, journaled, tenant.IngestLimits{})
-}
-
-func walksWith(t *testing.T, seed uint64, rounds int, journaled bool,
-	limits tenant.IngestLimits) (steps map[string]int) {
-	t.Logf("seeds from %d", seed)
-	steps = map[string]int{}
-	for round := range uint64(rounds) {
-		k := newWalk(t, seed+round, 40, journaled, limits)
-		for range 250 {
-			k.step()
-			k.check()
-			if t.Failed() {
-				t.Fatalf("seed %d", seed+round)
-			}
-		}
-		k.settle()
-		for name, n := range k.steps {
-			steps[name] += n
-		}
-		steps["takeover from the journal"] += k.whole
-		steps["takeover without"] += k.broken
-	}
-	t.Log(steps)
-	return steps
 }

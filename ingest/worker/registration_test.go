@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -153,43 +152,4 @@ func TestDeathAtEveryStepWithRegistrations(t *testing.T) {
 		}
 	}
 	require.Greater(t, waited, 100)
-}
-
-// Readings that wait for a registration for too long are refused, and the process dies all the time: each reading is
-// stored or in the dead letters, at every moment of what is below the committed offset.
-func TestDeathWhileTenantsAreRefused(t *testing.T) {
-	const seed = 43
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	refused, stored := 0, 0
-	for range ingesttest.Rounds(10, 5) {
-		w := newWorld(t, nil)
-		for i := range 120 {
-			at := int64(start + i*300)
-			w.log = append(w.log, admit.Record{Offset: int64(i), Time: at, Value: fmt.Appendf(nil,
-				`{"tenant":"t%d","device":"d%d","ts":%d,"values":{"a":%d}}`, rnd.IntN(60), i, at, i)})
-		}
-		w.now = time.UnixMilli(start)
-		w.registers, w.held, w.lossy = true, 5*time.Second, true
-		deaths := 0
-		w.fatal = func(int) int {
-			if deaths < 8 && rnd.IntN(15) == 0 {
-				deaths++
-				return 1 + rnd.IntN(2)
-			}
-			return live
-		}
-		for !w.live(rnd.Uint64()) {
-		}
-		require.Equal(t, int64(len(w.log)), w.commit)
-		w.checkCommitted()
-		w.CheckChains()
-		for _, l := range w.deadLetters {
-			require.Equal(t, decode.UnknownTenant, l.Bad.Reason)
-		}
-		refused, stored = refused+len(w.deadLetters), stored+w.storedReadings()
-	}
-	t.Logf("%d stored, %d refused", stored, refused)
-	require.Greater(t, refused, 50)
-	require.Greater(t, stored, 50)
 }

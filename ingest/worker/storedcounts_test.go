@@ -23,7 +23,9 @@ func TestHeadsCountWhatIsStored(t *testing.T) {
 			require.NoError(t, to.Take(ctx, one(o, device)))
 		}
 	}
-	read := func() store.HeadStored { return *l.HeadRead(store.HeadRequest{Tenant: "acme", Bins: true, Stored: true}).Stored }
+	read := func() store.HeadStored {
+		return *l.HeadRead(store.HeadRequest{Tenant: "acme", Bins: true, Stored: true}).Stored
+	}
 	before := read()
 	counts := func(what string, explained bool) {
 		t.Helper()

@@ -132,33 +132,6 @@ func TestDeathAtRandomKeepsTimesAhead(t *testing.T) {
 	}
 }
 
-// Processes die one after another, again and again.
-func TestDeathAtRandomKeepsTimes(t *testing.T) {
-	for seed := range uint64(ingesttest.Rounds(60, 12)) {
-		rnd := rand.New(rand.NewPCG(seed, 8))
-		w := withJournal(newWorld(t, comeAndGo(seed, 200, true)))
-		w.hold, w.seldom = 20*time.Second, true
-		w.fatal = func(int) int {
-			switch rnd.IntN(120) {
-			case 0:
-				return dieBefore
-			case 1:
-				return dieAfter
-			case 2:
-				return failAfter
-			}
-			return live
-		}
-		for round := uint64(0); !w.live(seed<<8 + round); round++ {
-			w.now = w.now.Add(time.Second)
-			if w.fatal != nil && round > 40 {
-				w.fatal = nil
-			}
-		}
-		w.check()
-	}
-}
-
 // A device that is idle stays exact although its process dies, costs the catalog nothing at a takeover, and is written
 // when the worker lets go of it.
 func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
