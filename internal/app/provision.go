@@ -465,7 +465,8 @@ func (p *process) sweepErasures(c *cosmos.Client, directory *control.Directory, 
 	catalogs := provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("erasure"), Now: c.Clock().Now})
 	sweeper := erase.NewSweeper(erase.Config{
-		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), Purge: catalogs.Purge, RUs: rus,
+		Chunks: c.Chunks().At(cosmos.Priority{Low: true}), Rollups: c.Rollups(), RUs: rus,
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Purge: catalogs.Purge,
 		Orders: ops.OrdersOf(c), Annotations: ops.AnnotationsOf(c, directory), Now: c.Clock().Now,
 		By: ops.ProcessIdentity("provision"), Every: ops.FreshFor, Logger: p.partLogger("erasure"),
 		Snapshot: ops.FreshSnapshots(directory),

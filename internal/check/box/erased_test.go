@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/erasure"
+	"binnacle/internal/ops/erase"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -116,6 +118,12 @@ func (o *oracle) isErased(s series, x version) bool {
 	return !o.erased(s, place{x.partition, x.offset}).IsZero()
 }
 
+// isGone reports whether no answer to the last question of a querier may show a version. The caller holds mu.
+func (o *oracle) isGone(q *querier, s series, x version) bool {
+	since := o.erased(s, place{x.partition, x.offset})
+	return !since.IsZero() && q.asked.Sub(since) > hiddenWithin
+}
+
 // refusedErased reports whether a refused record needs no dead letter, since an order erases it. The caller holds mu.
 func (o *oracle) refusedErased(at place) bool {
 	s, ok := o.refusedOf[at]
@@ -142,4 +150,33 @@ func (o *oracle) keptReadings() (n int) {
 		}
 	}
 	return n
+}
+
+// replaced takes a chunk that was put in the place of another one.
+func (o *oracle) replaced(was, is []byte) {
+	old, err := chunk.Parse(was)
+	var doc struct{ Erased []chunk.Erased }
+	if err == nil {
+		err = json.Unmarshal(is, &doc)
+	}
+	if err != nil || len(doc.Erased) == 0 {
+		o.b.fail("a chunk is replaced by what can't be read: %s: %v", is, err)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.orders[doc.Erased[len(doc.Erased)-1].Order].rows += old.Header.Rows
+}
+
+// certified holds that a certificate counts the rows that were erased from chunks.
+func (o *oracle) certified(c *erase.Certificate) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rows := 0
+	for _, p := range c.Chunks {
+		rows += p.Rows
+	}
+	if is := o.orders[c.Order]; rows != is.rows || !c.Swept.After(c.Given) {
+		o.b.fail("the certificate of erasure %s counts %d rows, and %d were erased", c.Order, rows, is.rows)
+	}
 }

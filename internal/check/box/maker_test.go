@@ -207,6 +207,7 @@ func (x bucketed) end(t int64) int64 { return (t-1)/int64(x.grid)*int64(x.grid) 
 // askBuckets asks one such question, and compares a complete answer with the oracle.
 func (q *querier) askBuckets(ctx context.Context, asked bucketed) (isComplete bool) {
 	begun, got := q.b.oracle.acknowledged(), map[series]bucket{}
+	q.asked = time.Now()
 	res, err := q.q.Series(ctx, asked.Request, func(c query.Curve) error {
 		s := series{tenant: asked.Tenant, device: c.Device, labels: string(c.Labels.AppendKey(nil)), metric: c.Metric}
 		add := func(at int64, k bucket) {
@@ -288,7 +289,7 @@ func (o *oracle) compareBuckets(q *querier, asked bucketed, got map[series]bucke
 			o.addOwed(q, asked, begun, s, end, owed)
 			if k := got[end]; k.n > 0 && k.lastAt == s.time {
 				for _, v := range o.versions[s] {
-					if v.value.Float() == k.last && v.number >= q.shown[s] {
+					if v.value.Float() == k.last && v.number >= q.shown[s] && !o.isGone(q, s, v) {
 						last[end], q.shown[s] = true, v.number
 					}
 				}
@@ -316,27 +317,25 @@ func (o *oracle) compareBuckets(q *querier, asked bucketed, got map[series]bucke
 
 // addOwed adds an instant to what the oracle knows of its bucket.
 func (o *oracle) addOwed(q *querier, asked bucketed, begun int64, s, end series, owed map[series]*owedBucket) {
-	x := owed[end]
-	if x == nil {
-		x = &owedBucket{newest: -1}
-		owed[end] = x
-	}
-	number := q.shown[s]
-	for _, v := range o.versions[s] {
-		if asked.Strict && v.number <= begun {
-			number = max(number, v.number)
-		}
-	}
+	number := o.owed(q, asked.question, s, begun)
 	low, high := 0.0, 0.0
 	for _, v := range o.versions[s] {
 		f := v.value.Float()
-		if v.number < number {
+		if v.number < number || o.isGone(q, s, v) {
 			continue
 		}
 		if high == 0 {
 			low, high = f, f
 		}
 		low, high = min(low, f), max(high, f)
+	}
+	if high == 0 {
+		return // all of it is erased
+	}
+	x := owed[end]
+	if x == nil {
+		x = &owedBucket{newest: -1}
+		owed[end] = x
 	}
 	if x.all++; x.all == 1 {
 		x.least, x.most = low, high

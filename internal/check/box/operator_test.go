@@ -36,7 +36,7 @@ const erasures = "erasures"
 // pickOperating picks what operators do in a run.
 func (b *box) pickOperating() (o operating) {
 	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
-	o.erasures = o.rnd.IntN(4) == 0 && b.services.makers == 0 && !b.opts.without[erasures]
+	o.erasures = o.rnd.IntN(4) == 0 && !b.opts.without[erasures]
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders = 1 + o.rnd.IntN(4)
 	return o
@@ -82,7 +82,8 @@ func (b *box) actOperator() bool {
 // command is one command of an operator.
 type command struct {
 	*actor
-	isOver bool
+	snapshot *control.Directory
+	isOver   bool
 }
 
 // startCommand starts a command.
@@ -91,10 +92,10 @@ func (b *box) startCommand(what string, run func(ctx context.Context, c *command
 	c := &command{actor: b.newActor(fmt.Sprintf("operate.%d", b.operating.births))}
 	b.operating.commands = append(b.operating.commands, c)
 	b.event("box", "start", c.name, what)
-	directory := control.NewDirectory(control.DirectoryConfig{Documents: documents{c.actor}, Now: c.now,
+	c.snapshot = control.NewDirectory(control.DirectoryConfig{Documents: documents{c.actor}, Now: c.now,
 		Check: c.service.Check})
 	c.start(func(ctx context.Context) {
-		if _, err := directory.Refresh(ctx); err == nil {
+		if _, err := c.snapshot.Refresh(ctx); err == nil {
 			run(ctx, c)
 		}
 		c.isOver = true

@@ -214,8 +214,8 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 	}
 	for _, x := range o.versions[s] {
 		if x.value == v {
-			if since := o.erased(s, place{x.partition, x.offset}); !since.IsZero() && q.asked.Sub(since) > hiddenWithin {
-				o.b.fail("%s: an answer to %s has %v, which was erased %s before", q.name, asked, s, q.asked.Sub(since))
+			if o.isGone(q, s, x) {
+				o.b.fail("%s: an answer to %s has %v, which was erased before", q.name, asked, s)
 			}
 			if x.number < owed {
 				o.b.fail("%s: a complete answer to %s has an old value of %v: version %d, and %d is owed", q.name, asked, s,

@@ -215,7 +215,12 @@ func (s chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte)
 	doc = bytes.Clone(doc)
 	return answer(ctx, s.a, &call{kind: "replace", what: keyed(old.Key, old.ID), isWrite: true},
 		func(ctx context.Context, _ view) (store.Receipt, error) {
-			return s.a.b.stores.Chunks.ReplaceChunk(ctx, old, doc)
+			was, _, _ := s.a.b.stores.Chunks.Read(ctx, old.Key, old.ID, "")
+			r, err := s.a.b.stores.Chunks.ReplaceChunk(ctx, old, doc)
+			if err == nil {
+				s.a.b.oracle.replaced(was, doc)
+			}
+			return r, err
 		})
 }
 

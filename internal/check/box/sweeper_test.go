@@ -1,15 +1,17 @@
 package box_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"binnacle/internal/erasure"
 	"binnacle/internal/ops"
 	"binnacle/internal/ops/erase"
 	"binnacle/internal/provision"
-	"binnacle/internal/store"
+	"binnacle/internal/tenant"
 )
 
 // startSweeper starts a process that sweeps what orders erase, as `provision` does.
@@ -21,18 +23,11 @@ func (b *box) startSweeper() {
 		Logger: a.logger()})
 	var s *erase.Sweeper
 	directory := a.directory(func(ctx context.Context) { _ = s.Run(ctx) })
-	s = erase.NewSweeper(erase.Config{Chunks: chunks{a}, Rollups: noRollups{}, Purge: catalogs.Purge, Orders: a.orders(),
+	s = erase.NewSweeper(erase.Config{Chunks: chunks{a}, Rollups: rollupStore{a}, Catalog: pages{a},
+		Purge: catalogs.Purge, Orders: a.orders(),
 		Snapshot: ops.FreshSnapshots(directory), By: a.name, Every: o.sweepEvery, Now: a.now, Logger: a.logger()})
 	o.sweepers = append(o.sweepers, a)
 	b.event("box", "start", a.name, "")
-}
-
-// noRollups is a store without containers of rollups.
-type noRollups struct{ store.RollupWriter }
-
-// ScanRollups implements store.RollupReader.
-func (noRollups) ScanRollups(context.Context, store.RollupScan, func([]byte) error) (store.Usage, error) {
-	return store.Usage{}, store.ErrNoContainer
 }
 
 // endErasures waits until each order is void or cleared, while nobody asks anything.
@@ -51,7 +46,29 @@ func (b *box) endErasures() bool {
 	ended := b.await("commands have ended", b.commandsEnded) &&
 		b.await("erasures are void or cleared", b.oracle.erasuresEnded)
 	b.profile.pace = time.Second
-	return ended
+	return ended && b.certify()
+}
+
+// certify makes the certificates of all orders that are cleared, and holds that they are true.
+func (b *box) certify() bool {
+	b.startCommand("erase certificate, erase verify", func(ctx context.Context, c *command) {
+		v := c.snapshot.Snapshot()
+		annotations := tenant.NewAnnotations(documents{c.actor}, documents{c.actor}, v.Erasures)
+		for _, o := range slices.SortedFunc(v.AllErasures(), func(a, b *erasure.Order) int { return cmp.Compare(a.ID, b.ID) }) {
+			found := &erase.Verification{}
+			cert, err := erase.NewCertificate(o, "box", nil)
+			if err == nil {
+				found, err = erase.Verify(ctx, erase.VerifyConfig{Chunks: chunks{c.actor}, Rollups: rollupStore{c.actor},
+					Catalog: pages{c.actor}, Annotations: annotations, Now: c.now, RUs: 1e6}, v, cert)
+			}
+			if err != nil || len(found.Findings) > 0 {
+				b.fail("the certificate of erasure %s is not true: %v %v", o.ID, found.Findings, err)
+				return
+			}
+			b.oracle.certified(cert)
+		}
+	})
+	return b.await("erasures are certified", b.commandsEnded)
 }
 
 func (b *box) commandsEnded() bool {

@@ -21,8 +21,9 @@ const unknownFor = time.Minute
 
 // Forget makes the catalog forget the devices of an order about all days, as they were known when it was announced,
 // and entries from ingesters that do not know the order yet. It comes before the order is acknowledged: from then on
-// ingesters write the entries of the devices again, with a time behind that of the page that forgets. The role
-// provision merges the pages that have them, without them.
+// ingesters write the entries of the devices again, with a time behind that of the page that forgets. It comes again
+// after the sweep, for devices of a tenant that the catalog did not have. The role provision merges the pages that
+// have them, without them.
 func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 	devices := []string{o.Device}
 	if o.Device == "" {
@@ -30,7 +31,7 @@ func Forget(ctx context.Context, pages store.Catalog, o *erasure.Order) error {
 		if err != nil {
 			return err
 		}
-		copied.Use(func(x *catalog.Index) { devices = x.Devices() })
+		copied.Use(func(x *catalog.Index) { devices = append(devices, x.Devices()...) }) // no device has an empty id
 	}
 	until := o.At.Add(unknownFor).UnixMilli()
 	for some := range slices.Chunk(devices, forgottenPerPage) {

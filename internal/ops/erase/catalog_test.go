@@ -73,3 +73,23 @@ func TestCatalogForgetsUntilIngestersKnow(t *testing.T) {
 	m2, _ := pages.Entry("acme", "m2")
 	require.Equal(t, []string{"after", "before", "meanwhile"}, m2.MetricNames())
 }
+
+// What the catalog learns of a tenant for a moment after it was erased as a whole is forgotten when ingesters know the
+// order, and all that they write then comes later.
+func TestCatalogForgetsDevicesThatItDidNotHave(t *testing.T) {
+	pages := storetest.NewCatalog(t)
+	o := &erasure.Order{Tenant: "acme", To: erasure.EveryDay, At: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+	write := func(device string, at int64) {
+		id, doc, err := catalog.Encode(catalog.Page{Updated: at, Entries: []catalog.Entry{storetest.Entry(device, nil, "v")}})
+		require.NoError(t, err)
+		require.NoError(t, pages.Create(t.Context(), "acme", id, doc))
+	}
+	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	write("m1", o.At.UnixMilli()+2000)
+	write("m2", pages.Index("acme").Updated()+1)
+	require.NoError(t, erase.Forget(t.Context(), pages, o))
+	_, isKnown := pages.Entry("acme", "m1")
+	require.False(t, isKnown)
+	_, isKnown = pages.Entry("acme", "m2")
+	require.True(t, isKnown)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"binnacle/binning/rollup"
@@ -76,8 +77,8 @@ func (c *clearing) shard(ctx context.Context, key store.RollupKey, part telemetr
 			return false, err
 		}
 	}
-	for day, batches := range days {
-		if err := c.day(ctx, key, day, batches); err != nil {
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		if err := c.day(ctx, key, day, days[day]); err != nil {
 			return false, err
 		}
 	}

@@ -27,9 +27,10 @@ type Config struct {
 	// Snapshot returns a snapshot that is a few seconds old at most.
 	Snapshot func(ctx context.Context) (*control.Snapshot, error)
 	By       string // the process, as the end of a sweep names it
-	// Purge takes what a tenant's catalog has forgotten out of its pages, and reports whether none had any of it; nil: no
-	// catalog is looked at.
-	Purge func(ctx context.Context, tenant string) (isClean bool, err error)
+	// Catalog has the pages of tenants, and Purge takes what they have forgotten out of those of one, and reports whether
+	// no page had any of it; nil: no catalog is looked at.
+	Catalog store.Catalog
+	Purge   func(ctx context.Context, tenant string) (isClean bool, err error)
 	// Annotations of tenants. Those of a tenant that is erased as a whole are deleted; nil: none are.
 	Annotations *tenant.Annotations
 
@@ -187,6 +188,11 @@ func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasu
 		return err
 	}
 	if o.IsWhole() && s.cfg.Purge != nil {
+		if state.next.IsZero() {
+			if err = Forget(ctx, s.cfg.Catalog, o); err != nil {
+				return err
+			}
+		}
 		if isClear, err = s.cfg.Purge(ctx, o.Tenant); err != nil {
 			return err
 		}
