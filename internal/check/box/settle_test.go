@@ -33,7 +33,7 @@ func (b *box) settle() {
 		}
 		b.startIngester(s, true)
 	}
-	b.profile.pace = time.Second
+	b.profile.pace, b.profile.think = time.Second, max(b.profile.think, 2*time.Second)
 	if b.await("everything is committed", b.allCommitted) && b.endErasures() {
 		b.oracle.settled()
 	}
