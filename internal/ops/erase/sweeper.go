@@ -140,10 +140,7 @@ func (s *Sweeper) isSettled(o *erasure.Order) bool { return s.cfg.Now().Sub(o.At
 
 // sweep sweeps an order. Where it was settled before, that is the end.
 func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
-	tenant, known := v.Tenant(o.Tenant)
-	if !known {
-		return fmt.Errorf("tenant %q is not known", o.Tenant)
-	}
+	tenant, _ := v.Tenant(o.Tenant)
 	began, isSettled := s.cfg.Now(), s.isSettled(o)
 	w := &sweep{Sweeper: s, order: o, tenant: tenant, places: make(map[sharding.Key]*place), stored: began}
 	places, err := w.run(ctx, v)
@@ -173,10 +170,7 @@ func (s *Sweeper) clearing(o *erasure.Order) *clearState {
 // clearPlaces takes away rollups, and entries of the catalog, that may show what an order erases. Where none were left
 // a while after the end of the sweep, that is stored.
 func (s *Sweeper) clearPlaces(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
-	tenant, known := v.Tenant(o.Tenant)
-	if !known {
-		return fmt.Errorf("tenant %q is not known", o.Tenant)
-	}
+	tenant, _ := v.Tenant(o.Tenant)
 	state, last, before := s.clearing(o), o.SweptAt.Add(ClearAfter), o.SweptAt
 	isLast := s.cfg.Now().After(last)
 	if isLast {
