@@ -55,7 +55,8 @@ func (b *box) certify() bool {
 	b.startCommand("erase certificate, erase verify", func(ctx context.Context, c *command) {
 		v := c.snapshot.Snapshot()
 		annotations := tenant.NewAnnotations(documents{c.actor}, documents{c.actor}, v.Erasures)
-		for _, o := range slices.SortedFunc(v.AllErasures(), func(a, b *erasure.Order) int { return cmp.Compare(a.ID, b.ID) }) {
+		byID := func(a, b *erasure.Order) int { return cmp.Compare(a.ID, b.ID) }
+		for _, o := range slices.SortedFunc(v.AllErasures(), byID) {
 			found := &erase.Verification{}
 			cert, err := erase.NewCertificate(o, "box", nil)
 			if err == nil {
