@@ -36,6 +36,7 @@ type options struct {
 type profile struct {
 	faults, lag  float64       // shares of calls that fail, and of reads by a replica that lags
 	act          float64       // share of steps in which the world acts instead of a call
+	maxLag       time.Duration // how far replicas of chunks lag
 	pace         time.Duration // the most that passes at once
 	think        time.Duration // the longest pause of a client between questions
 	clocks       time.Duration // by how much clocks are wrong
@@ -55,6 +56,7 @@ type profile struct {
 type box struct {
 	opts     options
 	profile  profile
+	about    focus
 	services services
 	rnd      *rand.Rand // the scheduler's
 	stores   *ingesttest.Stores
@@ -136,8 +138,11 @@ func run(t *testing.T, opts options) (out result) {
 		b.stores = ingesttest.NewStores(recorder{t, b})
 		b.oracle = newOracle(b)
 		cryptotest.SetGlobalRandom(t, opts.seed)
-		b.profile, b.services = b.pickProfile(), b.pickServices()
-		b.operating = b.pickOperating()
+		b.profile = b.pickProfile()
+		if b.about = b.pickFocus(); b.about == "" {
+			b.services = b.pickServices()
+			b.operating = b.pickOperating()
+		}
 		b.hookStores()
 		b.begin()
 		for !b.calm() && !b.failed() {
@@ -162,7 +167,7 @@ func (b *box) pickProfile() profile {
 		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
 		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
 		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),
-		catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
+		maxLag:       maxLag, catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
 	}
 	if b.opts.without["faults"] {
 		p.faults = 0
@@ -260,7 +265,7 @@ func (b *box) act() {
 	case n < 900:
 		b.produce()
 	case n < 960:
-		if !b.opts.without["kill ingesters"] {
+		if b.about.killsIngesters() && !b.opts.without["kill ingesters"] {
 			b.actIngester()
 		}
 	case n < 970:

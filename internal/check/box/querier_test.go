@@ -97,10 +97,10 @@ func (q *querier) question() (out question) {
 	}
 	today := telemetry.DayOf(time.Now().UnixMilli())
 	out.Range = telemetry.Range{From: (today - telemetry.Day(q.rnd.IntN(3))).Start(), To: (today + 1).End()}
-	if q.rnd.IntN(3) == 0 {
+	if q.rnd.IntN(3) == 0 && !b.about.asksWholeDays() {
 		out.Range.From = time.Now().Add(-pick(q.rnd, time.Second, 48*time.Hour)).UnixMilli()
 	}
-	if q.rnd.IntN(3) == 0 {
+	if q.rnd.IntN(3) == 0 && !b.about.asksWholeDays() {
 		out.Range.To = out.Range.From + int64(pick(q.rnd, time.Second, 48*time.Hour)/time.Millisecond)
 	}
 	out.Strict = q.rnd.IntN(2) == 0

@@ -228,7 +228,7 @@ func (b *box) outcomeOf(c *call) string {
 	return all[b.rnd.IntN(len(all))]
 }
 
-// maxLag is how far replicas lag: less than heads show what is stored (rule R1).
+// maxLag is how far replicas lag in most runs: less than heads show what is stored (rule R1).
 const maxLag = 1900 * time.Millisecond
 
 // viewFor picks what the replica shows that answers.
@@ -237,7 +237,7 @@ func (b *box) viewFor(c *call) (v view) {
 	if b.calm() || c.isWrite || b.rnd.Float64() >= b.profile.lag {
 		return v
 	}
-	v.lag, v.stale, v.hide = b.duration(time.Millisecond, maxLag), b.rnd.IntN(2) == 0, b.rnd.IntN(3)
+	v.lag, v.stale, v.hide = b.duration(time.Millisecond, b.profile.maxLag), b.rnd.IntN(2) == 0, b.rnd.IntN(3)
 	return v
 }
 

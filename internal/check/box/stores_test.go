@@ -296,7 +296,7 @@ func (b *box) hookStores() {
 		}
 		return nil
 	}
-	b.stores.Docs.Lagging = func(string) bool { return b.view.stale && time.Since(b.documented) < b.view.lag }
+	b.stores.Docs.Lagging = func(string) bool { return b.view.stale && time.Since(b.documented) < min(maxLag, b.view.lag) }
 	b.stores.Docs.Fault = func(op, _, _ string) *storetest.Fault {
 		if op == storetest.OpCreate || op == storetest.OpReplace {
 			b.documented = time.Now()
