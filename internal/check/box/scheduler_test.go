@@ -52,6 +52,7 @@ type view struct {
 	lag   time.Duration // how far the replica is behind
 	stale bool          // it lacks the last write, if that is as young as the lag
 	hide  int           // how many chunks of a chain it lacks
+	torn  bool          // another one, which has everything, answers some pages
 	few   int           // how much of what there is comes back, 0 for all
 }
 
@@ -238,6 +239,7 @@ func (b *box) viewFor(c *call) (v view) {
 		return v
 	}
 	v.lag, v.stale, v.hide = b.duration(time.Millisecond, b.profile.maxLag), b.rnd.IntN(2) == 0, b.rnd.IntN(3)
+	v.torn = b.rnd.IntN(3) == 0
 	return v
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"binnacle/internal/catalog"
@@ -260,15 +261,33 @@ func (s chunks) Scan(ctx context.Context, q store.Scan, yield func(doc []byte) e
 	q.Charge = nil
 	what := fmt.Sprintf("%s %v %d-%d %v %d %d %t", keyed(q.Key, ""), q.Devices, q.Range.From, q.Range.To, q.Windows,
 		q.Since, q.Before, q.Descending)
-	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, _ view) (out scanned,
+	out, err := answer(ctx, s.a, &call{kind: "scan", what: what}, func(ctx context.Context, v view) (out scanned,
 		err error) {
 		out.usage, err = s.a.b.stores.Chunks.Scan(ctx, q, out.keep)
+		if err == nil && v.torn {
+			out, err = s.a.b.tear(ctx, q, out)
+		}
 		return out, err
 	})
 	if err == nil {
 		err = out.lend(ctx, charge, yield)
 	}
 	return out.usage, err
+}
+
+// tear returns what a scan finds that replicas answer by turns: one that lags, and one that has everything.
+func (b *box) tear(ctx context.Context, q store.Scan, lagging scanned) (torn scanned, err error) {
+	b.view.lag = 0
+	var all scanned
+	all.usage, err = b.stores.Chunks.Scan(ctx, q, all.keep)
+	torn.usage = all.usage
+	for _, doc := range all.docs {
+		has := slices.ContainsFunc(lagging.docs, func(other []byte) bool { return bytes.Equal(doc, other) })
+		if has || b.rnd.IntN(2) == 0 {
+			torn.docs = append(torn.docs, doc)
+		}
+	}
+	return torn, err
 }
 
 // Headers implements store.HeaderReader.
