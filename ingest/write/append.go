@@ -55,7 +55,7 @@ func (j *Appends) Next(now time.Time, ticked bool) *Append {
 	if !ticked && !j.Flushing && j.index.Ready.Len()*blockGuess < enough {
 		return nil
 	}
-	a := &Append{Topic: j.w.Cfg.Topic, Partition: j.w.Cfg.Partition, nonce: journal.Nonce(j.w.Cfg.Nonce())}
+	a := &Append{Topic: j.w.Cfg.Topic, Partition: j.w.Cfg.Partition}
 	limit := j.w.Publisher.FirstRefused()
 	if j.Flushing {
 		due = limit
@@ -149,9 +149,11 @@ const (
 
 // add adds a record to an append, if there is room.
 func (j *Appends) add(a *Append, r *journal.Record, as sentBlock) room {
-	if r.Nonce = a.nonce; len(a.sent) == 0 {
+	if len(a.sent) == 0 {
+		a.nonce = journal.Nonce(j.w.Cfg.Nonce())
 		r.Before, r.Linked = j.index.Blocks.Before()
 	}
+	r.Nonce = a.nonce
 	value := r.Append(nil)
 	switch {
 	case len(value) > j.maxBytes:

@@ -167,7 +167,8 @@ func (b *box) pickProfile() profile {
 		partitions: 1 + r.IntN(2), devices: 1 + r.IntN(3), queriers: 1 + r.IntN(2), writes: oneOf(r, 1, 4, 32),
 		journal: r.IntN(3) > 0, hold: oneOf(r, time.Second, 20*time.Second, 5*time.Minute, 12*time.Hour),
 		journalEvery: oneOf(r, time.Second, 10*time.Second, 15*time.Minute),
-		maxLag:       maxLag, catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
+		maxLag:       maxLag,
+		catalogEvery: oneOf(r, -1, time.Minute, 7*24*time.Hour), feedEvery: oneOf(r, 2*time.Second+13, 20*time.Second+17),
 	}
 	if b.opts.without["faults"] {
 		p.faults = 0

@@ -24,12 +24,12 @@ const longLag = 4 * time.Minute
 func (b *box) pickFocus() focus {
 	r := rand.New(rand.NewPCG(b.opts.seed, 39))
 	p := &b.profile
-	switch r.IntN(8) {
-	case 0:
+	switch n := r.IntN(8); {
+	case n == 0 && !b.opts.without["lag"]:
 		p.lag, p.maxLag = oneOf(r, 0.1, 0.4), longLag
 		p.pace, p.hold = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, time.Second, 20*time.Second)
 		return lagging
-	case 1:
+	case n == 1:
 		p.faults, p.pace, p.feedEvery = oneOf(r, 0.01, 0.05), 20*time.Second, time.Minute+17
 		p.think, p.act = oneOf(r, 5*time.Second, 20*time.Second), 0.04
 		p.hold, p.devices = oneOf(r, time.Minute, 4*time.Minute), 1+r.IntN(2)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type querier struct {
 	// quits tells the client to ask no more, and quit that it does not. All is quiet when the scheduler reads them.
 	quits, quit bool
 	asked       time.Time // when the last question was
+	prom        http.Handler
 }
 
 // startQuerier starts a querier and its client.
@@ -44,6 +46,7 @@ func (b *box) startQuerier() {
 	if err != nil {
 		panic(err)
 	}
+	q.prom = q.newPromQL()
 	b.queriers = append(b.queriers, q)
 	b.event("box", "start", a.name, "")
 }
@@ -54,6 +57,10 @@ func (q *querier) client(ctx context.Context) {
 		q.think(ctx)
 		if pickBuckets(q.rnd, q.b.services) {
 			q.askBuckets(ctx, q.buckets())
+			continue
+		}
+		if q.rnd.IntN(3) == 0 {
+			q.askExact(ctx)
 			continue
 		}
 		q.askOnce(ctx)

@@ -18,6 +18,7 @@ const (
 
 // settle ends all disturbance, and holds what must hold then.
 func (b *box) settle() {
+	b.quiet()
 	b.settling = true
 	if b.failed() {
 		return
