@@ -20,6 +20,7 @@ type jsonReader struct {
 	room     room
 	lookups  int                     // counts properties that were not where they were the last times, for tests
 	sets     cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
+	shapes   shapes
 
 	// Of the current message.
 	message unfinished
@@ -143,14 +144,14 @@ func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
 		return errNoMessage
 	}
-	d.message = unfinished{}
-	d.fields.start()
-	d.number, d.whole = nil, !d.flat
-	clear(d.had[:])
-	if d.flat {
-		d.properties.clear()
+	var err error
+	from := d.scan.At()
+	d.fields.begin = len(d.fields.sorted)
+	if !d.fits(from) {
+		d.scan.Seek(from)
+		d.begin()
+		err = d.object(&d.messages, "", messageKind)
 	}
-	err := d.object(&d.messages, "", messageKind)
 	if err == nil && d.flat {
 		err = d.complete(&d.message, d.whole)
 	}
@@ -160,7 +161,21 @@ func (d *jsonReader) reading(i int) error {
 	if err := d.numbered(d.number); err != nil {
 		return err
 	}
-	return d.finish(i, &d.message)
+	if err = d.finish(i, &d.message); err == nil && d.shapes.learns {
+		d.learn(from)
+	}
+	return err
+}
+
+// begin forgets what was read of a message.
+func (d *jsonReader) begin() {
+	d.message, d.made.message = unfinished{}, 0
+	d.fields.drop()
+	d.number, d.whole = nil, !d.flat
+	clear(d.had[:])
+	if d.flat {
+		d.properties.clear()
+	}
 }
 
 // objectKind is the kind of an object: which method reads its properties.
@@ -182,15 +197,6 @@ func (d *jsonReader) object(s *places, path string, k objectKind) error {
 	last, at := &s.begin, d.scan.At()
 	for more := true; more; {
 		var err error
-		if k != messageKind || !d.whole {
-			if last, at, err = d.numbers(last, at); err != nil {
-				return err
-			}
-			if d.source[at] == '}' {
-				d.scan.Seek(at + 1)
-				return nil
-			}
-		}
 		p := last.follow(d.source[at:])
 		if p != nil {
 			d.scan.Seek(at + len(p.before))
@@ -207,18 +213,18 @@ func (d *jsonReader) object(s *places, path string, k objectKind) error {
 			d.scan.Next()
 			p = d.placeOf(s, last, path, name, d.source[at:d.scan.At()])
 		}
-		switch k {
-		case messageKind:
-			err = d.part(p)
-		case valuesKind:
-			err = d.single(p)
-		default:
-			err = d.property(p)
+		c, from := d.scan.Next(), d.scan.At()
+		if err = d.take(p, k); err != nil {
+			return err
 		}
-		if err == nil {
-			more, err = d.scan.More('}')
+		if c != '{' || p.inner == nil {
+			x := leaf{place: p, kind: k, from: from, to: d.scan.At()}
+			if (c == '-' || c-'0' <= 9) && (k != messageKind || !d.whole) {
+				x.metric = p.metric
+			}
+			d.shapes.find(x)
 		}
-		if err != nil {
+		if more, err = d.scan.More('}'); err != nil {
 			return err
 		}
 		last, at = p, d.scan.At()
@@ -226,25 +232,15 @@ func (d *jsonReader) object(s *places, path string, k objectKind) error {
 	return nil
 }
 
-// numbers reads values from a place on that are where they were the last times and are plain numbers: nearly all values
-// are. It returns the last one, and where it ends, which is before a comma or the object's brace.
-func (d *jsonReader) numbers(last *place, at int) (*place, int, error) {
-	f, bytes := &d.fields, 0
-	for range 64 {
-		p := last.follow(d.source[at:])
-		if p == nil || p.metric == "" {
-			break
-		}
-		x, end, ok := plainNumber(d.source, at+len(p.before))
-		if !ok || end == len(d.source) || d.source[end] != ',' && d.source[end] != '}' {
-			break
-		}
-		value := f.next(p.metric)
-		value.Metric, value.Value = p.metric, telemetry.FloatValue(x)
-		bytes += fieldBytes + len(p.metric)
-		last, at = p, end
+// take reads a property of an object of some kind.
+func (d *jsonReader) take(p *place, k objectKind) error {
+	switch k {
+	case messageKind:
+		return d.part(p)
+	case valuesKind:
+		return d.single(p)
 	}
-	return last, at, d.made.part(bytes)
+	return d.property(p)
 }
 
 // placeOf returns the place of a property with the name, which has the text before in front of its value and came
