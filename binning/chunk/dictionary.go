@@ -67,12 +67,13 @@ func (d *dictionary) repeats(v []uint64) bool {
 // reset empties d and makes room for n distinct numbers.
 func (d *dictionary) reset(n int) {
 	d.distinct = d.distinct[:0]
-	if size := 1 << bits.Len(uint(n)); len(d.table) < 2*size {
-		d.table = make([]slot, 2*size)
-		d.round = 0
+	size := 2 << bits.Len(uint(n))
+	if cap(d.table) < size {
+		d.table, d.round = make([]slot, size), 0
 	}
+	d.table = d.table[:size]
 	if d.round++; d.round == 0 {
-		clear(d.table)
+		clear(d.table[:cap(d.table)])
 		d.round = 1
 	}
 }
@@ -103,12 +104,13 @@ func (d *dictionary) sort(kind telemetry.Kind) {
 	for i := range d.order {
 		d.order[i] = uint32(i)
 	}
-	key := func(id uint32) int64 { return int64(d.distinct[id]) }
-	if kind == telemetry.Float {
-		key = func(id uint32) int64 { return ord(d.distinct[id]) }
-	}
+	byFloat := kind == telemetry.Float
 	slices.SortFunc(d.order, func(a, b uint32) int {
-		if key(a) < key(b) {
+		x, y := d.distinct[a], d.distinct[b]
+		if byFloat {
+			x, y = uint64(ord(x)), uint64(ord(y))
+		}
+		if int64(x) < int64(y) {
 			return -1
 		}
 		return 1

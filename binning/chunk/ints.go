@@ -45,20 +45,20 @@ func planInts(v []int64, brief bool) intPlan {
 	if p.span == 0 {
 		return p
 	}
-	var all [4]lengths
-	prev, prevDelta := v[0], int64(0)
-	for i, x := range v {
-		delta := x - prev
-		offset, plain := uint64(x)-uint64(least), zigzag(x)
-		all[formOffset].add(offset)
-		all[formPlain].add(plain)
-		if i > 0 {
-			all[formDelta].add(zigzag(delta))
-		}
-		if i > 1 {
-			all[formDelta2].add(zigzag(delta - prevDelta))
-		}
-		prev, prevDelta = x, delta
+	var all [4]lengths // there are at least two values, since they differ
+	delta := v[1] - v[0]
+	for _, x := range v[:2] {
+		all[formOffset].add(uint64(x) - uint64(least))
+		all[formPlain].add(zigzag(x))
+	}
+	all[formDelta].add(zigzag(delta))
+	for i, x := range v[2:] {
+		before := delta
+		delta = x - v[i+1]
+		all[formOffset].add(uint64(x) - uint64(least))
+		all[formPlain].add(zigzag(x))
+		all[formDelta].add(zigzag(delta))
+		all[formDelta2].add(zigzag(delta - before))
 	}
 	p.bits = math.Inf(1)
 	for form := range all {
