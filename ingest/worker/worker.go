@@ -136,7 +136,9 @@ func (w *Worker) Feed(rec admit.Record, snapshot *control.Snapshot, now time.Tim
 	w.Skip(rec.Offset + 1)
 	w.settle()
 	w.writer.Stamps.Offer(&rec)
-	w.observer.Deferred(d.Deferred)
+	if d.Deferred > 0 {
+		w.observer.Deferred(d.Deferred)
+	}
 	w.observer.Taken(len(d.Take))
 	return nil
 }
@@ -147,7 +149,9 @@ func (w *Worker) take(offset int64, readings []telemetry.Reading, now time.Time)
 	for _, c := range full {
 		w.writer.Ask(c, bins.CutSize, now)
 	}
-	w.observer.Replayed(replayed)
+	if replayed > 0 {
+		w.observer.Replayed(replayed)
+	}
 }
 
 // Skip moves the position past offsets that hold no record, such as a transaction's markers.

@@ -16,11 +16,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packer and unpacker are safe for any number of callers.
+// packer and unpacker are safe for any number of callers. With the library's window of 8 MB the first page that is packed
+// would take 21 MB of memory for good.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
-			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithWindowSize(1<<20),
+			zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			panic(err) // the options are right
 		}
