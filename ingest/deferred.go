@@ -87,6 +87,7 @@ func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 	r.release()
 	r.fetching, r.from = true, offset
 	p.fetching.Go(func() {
+		defer p.stir()
 		for pauses := pausesFrom(p.in.cfg.RetryBackoff).Begin(); ; {
 			b, err := r.reader.fetch(ctx, offset)
 			if err == nil || ctx.Err() != nil || errors.Is(err, errRetake) {
@@ -102,9 +103,13 @@ func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 	})
 }
 
-// receiveDeferred takes a fetched batch. Its error is errRetake when the log may be another one.
-func (p *partition) receiveDeferred(f deferredBatch) error {
+// receiveDeferred takes a fetched batch, if there is one. Its error is errRetake when the log may be another one.
+func (p *partition) receiveDeferred() error {
 	r := &p.deferred
+	if len(r.fetched) == 0 {
+		return nil
+	}
+	f := <-r.fetched
 	r.fetching, r.pending, r.next = false, f.Batch, 0
 	if f.err != nil || len(f.Records) == 0 {
 		p.worker.Deferred().SkipTo(f.Next, p.in.cfg.Now())

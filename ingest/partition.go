@@ -33,6 +33,8 @@ type partition struct {
 
 	// Answers of jobs. It has room for all that may be under way: no job waits for a partition that is not run.
 	done chan write.Job
+	// wake wakes run, which then takes everything that has come, in a fixed order.
+	wake chan struct{}
 
 	loading    atomic.Int64             // records of the journal that are still to be loaded
 	refreshing atomic.Bool              // the snapshot is being read for chains that wait for it
@@ -88,6 +90,7 @@ func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partiti
 		log:      log,
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan write.Job, in.cfg.MaxJobs()),
+		wake:     make(chan struct{}, 1),
 		learned:  make(chan learnt, 2),
 		bounds: bounds{verifies: rate.NewLimiter(rate.Every(verifyEvery), 1), unanswered: retry.Trouble{Log: log,
 			Failing: "cannot read the end of the log: committing nothing until then",
@@ -108,10 +111,17 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
 	defer p.releasePending() // it is fetched again from the position on
 	defer p.deferred.end()
-	defer p.stopLearning()
+	defer p.endLearning() // no lookup is under way any more
 	defer p.fetching.Wait()
 	defer stop()
 	for deferring := false; ctx.Err() == nil; {
+		if len(failed) > 0 {
+			return <-failed // without a commit: the offsets may be another log's
+		}
+		p.endLearning()
+		if err := p.receiveDeferred(); err != nil {
+			return err
+		}
 		if err := p.step(ctx); err != nil {
 			return err
 		}
@@ -124,39 +134,59 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
 		p.commit(false)
-		in, more := batches, (<-chan struct{})(nil)
-		full := p.full()
+		in, full := batches, p.full()
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
-		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking && !awaits) {
-			more = closed
-		}
 		now := p.in.cfg.Now()
-		timer := time.NewTimer(min(p.nextWake(now, full).Sub(now), longestSleep))
-		select {
-		case b := <-in:
-			p.receive(b)
-		case <-more:
-		case job := <-p.done:
-			p.worker.Done(job, p.in.cfg.Now())
-		case x := <-p.learned:
-			p.endLearning(x)
-		case f := <-p.deferred.fetched:
-			if err := p.receiveDeferred(f); err != nil {
-				timer.Stop()
-				return err
-			}
-		case err := <-failed:
-			timer.Stop()
-			return err // without a commit: the offsets may be another log's
-		case <-ctx.Done():
-		case <-timer.C:
+		pause := min(p.nextWake(now, full).Sub(now), longestSleep)
+		if !full && (deferring || len(p.pending.Records) > 0 && !p.lacking && !awaits) {
+			pause = 0
 		}
-		timer.Stop()
+		p.await(ctx, in, pause)
 	}
 	stop()
 	return p.handOver()
+}
+
+// await waits for a batch, or until something else has come or the pause is over. It receives the batch whichever of
+// them was first, so that what happens does not depend on chance.
+func (p *partition) await(ctx context.Context, in <-chan kafka.Batch, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	var b kafka.Batch
+	came := false
+	if pause > 0 {
+		select {
+		case b = <-in:
+			came = true
+		case <-p.wake:
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	if !came {
+		select {
+		case b = <-in:
+			came = true
+		default:
+		}
+	}
+	select {
+	case <-p.wake: // what has come is taken next
+	default:
+	}
+	if came {
+		p.receive(b)
+	}
+}
+
+// stir wakes run.
+func (p *partition) stir() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 }
 
 // errLost is errRetake for rows that this process has lost and the log has not.
@@ -247,8 +277,6 @@ func (p *partition) releasePending() {
 	p.pending = kafka.Batch{}
 }
 
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
 // fetch reads the partition from an offset on until it fails or the context ends.
 func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Batch, failed chan<- error) {
 	patience, silent := pausesFrom(p.in.cfg.RetryBackoff), false
@@ -260,6 +288,7 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			return
 		case errors.Is(err, errRetake):
 			failed <- err
+			p.stir()
 			return
 		case err != nil:
 			if pauses.Count() >= silentPauses {
@@ -321,32 +350,25 @@ func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
 	p.fetching.Go(func() {
 		snapshot, _ := p.in.executor.resolve(ctx, missing) // fails only when the run ends
 		p.learned <- learnt{waiting, snapshot}
+		p.stir()
 	})
 }
 
-func (p *partition) endLearning(x learnt) {
-	*x.waiting = false
-	if x.snapshot != nil {
-		p.worker.SnapshotRead(x.snapshot, p.in.cfg.Now())
-	}
-}
-
-// stopLearning ends the lookups of a run. None is under way any more.
-func (p *partition) stopLearning() {
+// endLearning takes what lookups have found.
+func (p *partition) endLearning() {
 	for len(p.learned) > 0 {
-		p.endLearning(<-p.learned)
+		x := <-p.learned
+		*x.waiting = false
+		if x.snapshot != nil {
+			p.worker.SnapshotRead(x.snapshot, p.in.cfg.Now())
+		}
 	}
 }
 
 // step takes the results of jobs, and starts the jobs that are due.
 func (p *partition) step(ctx context.Context) error {
-	for more := true; more; {
-		select {
-		case job := <-p.done:
-			p.worker.Done(job, p.in.cfg.Now())
-		default:
-			more = false
-		}
+	for len(p.done) > 0 {
+		p.worker.Done(<-p.done, p.in.cfg.Now())
 	}
 	if err := p.verifyLogEnd(ctx); err != nil {
 		return err
@@ -435,6 +457,7 @@ func (p *partition) launch(job write.Job) {
 	p.in.jobs.Go(func() {
 		if p.in.executor.Try(p.in.working, job) == nil { // else the process is ending
 			p.done <- job
+			p.stir()
 		}
 	})
 }
@@ -521,18 +544,10 @@ func (p *partition) drain(within time.Duration, busy func() bool) error {
 	return nil
 }
 
-// awaitJob takes back a job that is done, or waits for a moment. It reports false when the context ends.
+// awaitJob waits until a job is done, or for a moment. It reports false when the context ends.
 func (p *partition) awaitJob(ctx context.Context) bool {
-	look := time.NewTimer(p.in.cfg.RetryBackoff)
-	defer look.Stop()
-	select {
-	case job := <-p.done:
-		p.worker.Done(job, p.in.cfg.Now())
-	case <-look.C:
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	p.await(ctx, nil, p.in.cfg.RetryBackoff)
+	return ctx.Err() == nil
 }
 
 // finish writes everything until the context ends, and reports whether it is all stored.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,8 +88,8 @@ func (b *Balancer) Round(ctx context.Context) error {
 		byContainer[name] = append(byContainer[name], t)
 	}
 	var faults []error
-	for name, tenants := range byContainer {
-		if err := b.container(ctx, placing{name, day, today, tenants}); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(byContainer)) {
+		if err := b.container(ctx, placing{name, day, today, byContainer[name]}); err != nil {
 			faults = append(faults, fmt.Errorf("placement in %s from %s: %w", name, day, err))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // The house stays small. A change that needs more lines says so by moving these figures; one that needs fewer moves
 // them too.
 const (
-	mostLines        = 136_010 // of Go outside tests
+	mostLines        = 136_040 // of Go outside tests
 	mostProductLines = 106_800 // of those, outside internal/lab
 	mostFolders      = 24      // in internal/
 )

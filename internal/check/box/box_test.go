@@ -70,11 +70,18 @@ type box struct {
 	queriers []*querier
 	makers   []*maker
 	rollups  *storetest.Rollups
-	births   int // of queriers
-	tenants  []string
-	running  sync.WaitGroup
-	stirred  chan struct{}
-	view     view
+
+	provisioners []*provisioner
+	account      *account
+	// oldMonths are containers that no tenant keeps until a newcomer comes.
+	oldMonths []string
+	newcomers int
+
+	births  int // of queriers
+	tenants []string
+	running sync.WaitGroup
+	stirred chan struct{}
+	view    view
 	// documented is when a control document was written last.
 	documented time.Time
 	values     int // produced so far
@@ -191,13 +198,18 @@ func (b *box) begin() {
 		start = start.Truncate(time.Hour).Add(time.Duration(59-b.services.toHour) * time.Minute)
 	}
 	time.Sleep(time.Until(start))
-	for _, month := range []string{"2026-10", "2026-11", "2026-12", "2027-01"} {
-		b.stores.Chunks.CreateContainer("chunks-" + month)
+	b.newRollups(b.stores.T)
+	if b.services.provisioners > 0 {
+		b.beginAccount()
+	} else {
+		for _, month := range []string{"2026-10", "2026-11", "2026-12", "2027-01"} {
+			b.makeContainer("chunks-" + month)
+			b.makeContainer("rollups-" + month)
+		}
 	}
-	b.newRollups(b.stores.T, "2026-10", "2026-11", "2026-12", "2027-01")
 	b.log = newBroker(b.profile.partitions)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now,
-		Slots: b.services.slots})
+		Slots: b.services.slots, Retention: b.services.retention})
 	b.tenants = []string{"acme", "globex"}
 	for _, name := range b.tenants {
 		if _, err := dir.Register(b.context(), name); err != nil {
@@ -247,15 +259,12 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", shutdowns, noMakers, erasures}
-
-// shutdowns are ingesters that end in good order. Which of two channels that are ready a select then takes is chance,
-// so that two runs of a seed may differ, about one in a hundred.
-const shutdowns = "shutdowns"
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", noMakers,
+	noProvisioners, erasures}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
-	if b.services.some() && b.rnd.IntN(20) == 0 {
+	if b.services.some() && b.rnd.IntN(b.services.acts) == 0 {
 		b.actService()
 		return
 	}
@@ -298,16 +307,22 @@ func (b *box) actClock() {
 	b.event("box", "clock", a.name, a.ahead.String())
 }
 
-// produce publishes a record: one reading, several, or one that is refused.
+// produce publishes a record of a tenant.
 func (b *box) produce() {
 	tenant := oneOf(b.rnd, b.tenants...)
 	device := oneOf(b.rnd, b.devicesOf(tenant)...)
+	now := time.Now().UnixMilli()
+	b.publish(tenant, device, func() int64 { return b.eventTime(now) })
+}
+
+// publish publishes a record of a device: one reading, several, or one that is refused.
+func (b *box) publish(tenant, device string, eventTime func() int64) {
 	now := time.Now().UnixMilli()
 	var readings []telemetry.Reading
 	var all []string
 	for range max(1, b.rnd.IntN(5)-1) {
 		b.values++
-		r := telemetry.Reading{Tenant: tenant, Device: device, Time: b.eventTime(now),
+		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(),
 			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, "a", "b"), Value: telemetry.FloatValue(float64(b.values))}}}
 		readings = append(readings, r)
 		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, r.Time,
@@ -339,7 +354,7 @@ func (b *box) produce() {
 // eventTime picks when a reading was made that is published now: mostly now, or late, or at an instant that has one.
 func (b *box) eventTime(now int64) int64 {
 	if b.services.makers > 0 && b.rnd.IntN(2) == 0 {
-		return now - int64(b.rnd.IntN(3*3600_000)) // late for rollups
+		return b.lateTime(now)
 	}
 	switch b.rnd.IntN(6) {
 	case 0:

@@ -35,7 +35,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 			Nonce: func() uint64 { nonce++; return nonce }},
 		Kafka: a.cluster(), Topics: []string{topic}, DeadLetters: letters,
 		Assign:     fmt.Sprintf("%d/%d", s.ordinal, len(b.slots)),
-		UseJournal: "on", DrainBudget: 2 * time.Second, WatchEvery: 5*time.Second + 11*time.Microsecond,
+		UseJournal: "on", DrainBudget: 2*time.Second + 13*time.Microsecond, WatchEvery: 5*time.Second + 11*time.Microsecond,
 		Now: a.now, Logger: a.logger(),
 	}
 	if !p.journal {
@@ -81,7 +81,7 @@ func (b *box) actIngester() {
 	case n > 1 || b.rnd.IntN(3) > 0:
 		i := b.rnd.IntN(n)
 		x := b.bury(s, i)
-		if b.rnd.IntN(3) == 0 && !b.opts.without[shutdowns] {
+		if b.rnd.IntN(3) == 0 && !b.opts.without["shutdowns"] {
 			b.event("box", "stop", x.name, "")
 			x.end() // it writes, commits and leaves
 			return

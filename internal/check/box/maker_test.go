@@ -138,13 +138,10 @@ func (s rollupStore) DeleteRollup(ctx context.Context, key store.RollupKey, id s
 		})
 }
 
-// newRollups makes the store of rollups, beside the chunks of some containers.
-func (b *box) newRollups(t testing.TB, chunks ...string) {
+// newRollups makes the store of rollups.
+func (b *box) newRollups(t testing.TB) {
 	b.rollups = storetest.NewRollups(t)
 	b.rollups.Now, b.rollups.Behind = time.Now, func() time.Duration { return b.view.lag }
-	for _, name := range chunks {
-		b.rollups.CreateContainer("rollups-" + name)
-	}
 }
 
 // bucketed asks for buckets of all devices of a tenant, of one metric.
@@ -375,4 +372,16 @@ func (b *box) finalBuckets(q *querier) {
 			b.await("buckets are complete", func() bool { return isDone })
 		}
 	}
+}
+
+// lateTime picks when a reading was made that is late for rollups: also at the ends of buckets, hours and days.
+func (b *box) lateTime(now int64) int64 {
+	at := now - int64(b.rnd.IntN(3*3_600_000))
+	switch b.rnd.IntN(4) {
+	case 0:
+		return at - at%int64(oneOf(b.rnd, rollup.Minute, rollup.HalfHour, 2*rollup.HalfHour))
+	case 1:
+		return telemetry.DayOf(now).Start() + int64(b.rnd.IntN(2))
+	}
+	return at
 }

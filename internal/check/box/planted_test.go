@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ type planted struct {
 	missed   string // why the box does not find it yet; "" for one that it finds
 }
 
+// everyPlanted returns the faults of all tables.
+func everyPlanted() []planted { return slices.Concat(plantedFaults, plantedServices) }
+
 // project is the top of the tree.
 const project = "../../.."
 
@@ -48,7 +52,7 @@ func (p *planted) apply() (string, error) {
 // TestPlantedFaultsApply holds that each planted fault still has its place, and a name of its own.
 func TestPlantedFaultsApply(t *testing.T) {
 	names := map[string]bool{}
-	for _, p := range plantedFaults {
+	for _, p := range everyPlanted() {
 		_, err := p.apply()
 		require.NoError(t, err, p.name)
 		require.False(t, names[p.name], p.name)
@@ -64,8 +68,7 @@ func TestPlanted(t *testing.T) {
 	}
 	wanted, err := regexp.Compile(*boxPlanted)
 	require.NoError(t, err)
-	for i := range plantedFaults {
-		p := &plantedFaults[i]
+	for _, p := range everyPlanted() {
 		switch {
 		case !wanted.MatchString(p.name):
 			continue

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/store"
 )
 
@@ -66,9 +67,9 @@ func (b *box) ask(ctx context.Context, c *call) error {
 		return ctx.Err()
 	}
 	b.mu.Lock()
-	if a.isDead {
+	if err := ctx.Err(); a.isDead || err != nil {
 		b.mu.Unlock()
-		return errDead
+		return cmp.Or(err, errDead)
 	}
 	c.since, c.answer = time.Now(), make(chan error, 1)
 	if at, ok := ctx.Deadline(); ok {
@@ -124,17 +125,23 @@ func (b *box) quiet() []*call {
 	return slices.Clone(b.pending)
 }
 
-// pass lets time pass, until a call comes or for so long.
+// pass lets time pass, until a call waits that has come meanwhile or for so long.
 func (b *box) pass(d time.Duration) {
-	select {
-	case <-b.stirred:
-	default:
-	}
-	timer := time.NewTimer(d)
+	begun, timer := time.Now(), time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-b.stirred:
-	case <-timer.C:
+	for {
+		select {
+		case <-b.stirred:
+		case <-timer.C:
+			return
+		}
+		synctest.Wait() // whoever gave up at the same instant has done so
+		b.mu.Lock()
+		came := slices.ContainsFunc(b.pending, func(c *call) bool { return c.since.After(begun) })
+		b.mu.Unlock()
+		if came {
+			return
+		}
 	}
 }
 
@@ -205,10 +212,13 @@ func (b *box) goOn(c *call) {
 	c.answer <- err
 }
 
+// orphanLife is how long a request may be under way that its sender has given up.
+const orphanLife = control.DropTime
+
 func (b *box) outcomeOf(c *call) string {
 	p := b.profile
 	switch {
-	case c.isOrphan && b.rnd.IntN(2) == 0:
+	case c.isOrphan && time.Since(c.since) > orphanLife, c.isOrphan && b.rnd.IntN(2) == 0:
 		return isDropped
 	case c.isOrphan:
 		return isDoneLate

@@ -3,6 +3,8 @@ package box_test
 import (
 	"math/rand/v2"
 	"time"
+
+	"binnacle/internal/provision"
 )
 
 // services is what the seed picks of the services beside ingesters and queriers. Most runs have none of them.
@@ -13,6 +15,13 @@ type services struct {
 	families  string // of rollups
 	slots     int    // of a tenant, 0 for as many as usual
 	toHour    int    // minutes before an hour ends in which the run begins
+	acts      int    // one of so many acts of the world is on a service
+
+	provisioners   int
+	provisionEvery time.Duration
+	policy         provision.Policy
+	old            int           // months that no tenant keeps
+	retention      time.Duration // of the tenants that are there from the beginning; 0 is without end
 }
 
 // pickServices picks the services of a run, with a chance of its own: what a seed picks of the rest stays as it is.
@@ -21,30 +30,71 @@ func (b *box) pickServices() (s services) {
 	if r.IntN(4) == 0 {
 		s.makers = 1 + r.IntN(2)
 	}
+	if r.IntN(5) == 0 {
+		s.provisioners = 1 + r.IntN(2)
+	}
 	s.makeEvery = oneOf(r, 20*time.Second, time.Minute, 3*time.Minute)
 	s.makeHold = oneOf(r, time.Second, 5*time.Minute)
 	s.families = oneOf(r, "", "L", "LFSM")
+	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
+	s.policy.MaxRUs, s.old = oneOf(r, 8000, 20_000), r.IntN(4)
 	if b.opts.without[noMakers] {
 		s.makers = 0
 	}
-	if s.makers > 0 { // whole hours must pass, and devices must have rows that no head shows
-		p := &b.profile
+	if b.opts.without[noProvisioners] {
+		s.provisioners = 0
+	}
+	p := &b.profile
+	if s.some() { // hours must pass
 		p.pace, p.think, p.feedEvery = 20*time.Second, oneOf(r, 5*time.Second, 20*time.Second), 20*time.Second+17
+		p.act, s.acts = 0.03, 20
+	}
+	if s.makers > 0 { // devices must have rows that no head shows
 		p.hold, p.devices = oneOf(r, time.Second, 20*time.Second), 2+r.IntN(4)
-		p.act, s.toHour, s.slots = 0.03, r.IntN(10), 1+r.IntN(5)/4
+		s.toHour, s.slots = r.IntN(10), 1+r.IntN(5)/4
+	}
+	if s.provisioners > 0 {
+		s.retention, s.acts = 40*24*time.Hour, 5
+		if s.makers > 0 {
+			s.policy.RollupsRUs = 1000
+		}
+		if s.old == 0 { // less than what is wanted when a month begins, and enough for all containers
+			s.policy.MaxRUs = 4500
+		}
 	}
 	return s
 }
 
 // some reports whether there are services.
-func (s services) some() bool { return s.makers > 0 }
+func (s services) some() bool { return s.makers+s.provisioners > 0 }
 
-// startServices starts the services of a run.
+// startServices starts the services that a run lacks.
 func (b *box) startServices() {
-	for range b.services.makers {
+	for len(b.makers) < b.services.makers {
 		b.startMaker()
+	}
+	for len(b.provisioners) < b.services.provisioners {
+		b.startProvisioner()
 	}
 }
 
 // actService lets the world act on a service.
-func (b *box) actService() { b.actMaker() }
+func (b *box) actService() {
+	if len(b.makers) > 0 && (len(b.provisioners) == 0 || b.rnd.IntN(2) == 0) {
+		b.actMaker()
+	} else {
+		b.actProvisioner()
+	}
+}
+
+// settleServices starts services anew, with clocks that are right: with a wrong one a provisioner decides nothing.
+func (b *box) settleServices() {
+	for _, m := range b.makers {
+		b.die(m.actor)
+	}
+	for _, p := range b.provisioners {
+		b.killProvisioner(p)
+	}
+	b.makers, b.provisioners = nil, nil
+	b.startServices()
+}

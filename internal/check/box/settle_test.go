@@ -26,7 +26,7 @@ func (b *box) settle() {
 	b.event("box", "settle", "", "")
 	for _, s := range b.slots {
 		for len(s.lives) > 0 {
-			if x := b.bury(s, 0); b.opts.without[shutdowns] {
+			if x := b.bury(s, 0); b.opts.without["shutdowns"] {
 				b.die(x.actor)
 			} else {
 				x.end()
@@ -34,6 +34,7 @@ func (b *box) settle() {
 		}
 		b.startIngester(s, true)
 	}
+	b.settleServices()
 	b.profile.pace, b.profile.think = time.Second, max(b.profile.think, 2*time.Second)
 	if b.await("everything is committed", b.allCommitted) && b.endErasures() {
 		b.oracle.settled()

@@ -84,6 +84,13 @@ func (v *Rollups) CreateContainer(name string) {
 	}
 }
 
+// DeleteContainer drops a container and what is in it.
+func (v *Rollups) DeleteContainer(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.containers, name)
+}
+
 // Calls returns how many calls of a kind there were.
 func (v *Rollups) Calls(k Kind) int {
 	v.mu.Lock()
