@@ -1,8 +1,11 @@
 package ingest
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 
 	"binnacle/binning"
 	"binnacle/ingest/bins"
@@ -184,4 +187,18 @@ func (m *metrics) JournalLost() {
 func (m *metrics) ShelfFailed(err error) {
 	m.broken.WithLabelValues("spill").Inc()
 	m.log.Warn("blocks stay in memory: cannot write the spill file", "error", err)
+}
+
+type topicPartition struct {
+	topic     string
+	partition int
+}
+
+// String returns topic/partition.
+func (p topicPartition) String() string { return fmt.Sprintf("%s/%d", p.topic, p.partition) }
+
+func (p topicPartition) labels() []string { return []string{p.topic, strconv.Itoa(p.partition)} }
+
+func compareTopicPartitions(a, b topicPartition) int {
+	return cmp.Or(strings.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
 }

@@ -208,3 +208,50 @@ func periodOn(periods []PeriodEpoch, day telemetry.Day) Period {
 }
 
 func (e PeriodEpoch) from() telemetry.Day { return e.From }
+
+const containerPrefix = "chunks-"
+
+// Container returns the container of the chunks of a span: shared by tenants when tenant is empty, else the tenant's
+// own.
+func Container(tenant string, s Span) string {
+	if tenant == "" {
+		return containerPrefix + s.String()
+	}
+	return containerPrefix + tenant + "-" + s.String()
+}
+
+// ParseContainer returns the inverse of Container; ok is false for a name that Container does not make.
+func ParseContainer(name string) (tenant string, s Span, ok bool) {
+	rest, ok := strings.CutPrefix(name, containerPrefix)
+	if !ok {
+		return "", Span{}, false
+	}
+	if tenant, s, ok = cutSpan(rest); !ok {
+		return "", Span{}, false
+	}
+	if tenant == "" {
+		return "", s, true
+	}
+	tenant, ok = strings.CutSuffix(tenant, "-")
+	if !ok || telemetry.CheckTenant(tenant) != nil {
+		return "", Span{}, false
+	}
+	return tenant, s, true
+}
+
+const rollupsPrefix = "rollups-"
+
+// RollupsContainer returns the container of the rollups that are made of a container of chunks: shared by the same
+// tenants.
+func RollupsContainer(chunks string) string {
+	return rollupsPrefix + strings.TrimPrefix(chunks, containerPrefix)
+}
+
+// ParseRollupsContainer returns ParseContainer for containers of rollups.
+func ParseRollupsContainer(name string) (tenant string, s Span, ok bool) {
+	rest, ok := strings.CutPrefix(name, rollupsPrefix)
+	if !ok {
+		return "", Span{}, false
+	}
+	return ParseContainer(containerPrefix + rest)
+}

@@ -7,10 +7,12 @@
 package sharding
 
 import (
+	"fmt"
 	"math/big"
 	mathbits "math/bits"
 	"strconv"
 
+	"binnacle/internal/telemetry"
 	"binnacle/sharding/epk"
 )
 
@@ -126,4 +128,79 @@ func AddBuckets(groups, buckets []float64) {
 			groups[g] += load * float64(common) / float64(n)
 		}
 	}
+}
+
+// Epoch says which slots a tenant has, which devices have several of them, and which container its
+// chunks go to, from a day on until the next epoch begins. Epochs are stored facts and never change.
+type Epoch struct {
+	From      telemetry.Day     `json:"from"`
+	Slots     []Slot            `json:"slots"`
+	Heavy     map[string][]Slot `json:"heavy,omitempty"`     // slots of devices that need more than one
+	Dedicated bool              `json:"dedicated,omitempty"` // the tenant's own containers, not the shared ones
+}
+
+// FirstEpoch returns the epoch that a tenant is created with. It covers all days before the second one.
+func FirstEpoch(tenant string, slots int) Epoch {
+	return Epoch{Slots: Spread(tenant, slots)}
+}
+
+// Check returns the first fault of an epoch, or nil.
+func (e Epoch) Check() error {
+	if err := checkSlots(e.Slots); err != nil {
+		return err
+	}
+	for device, slots := range e.Heavy {
+		if err := checkSlots(slots); err != nil {
+			return fmt.Errorf("heavy device %q: %w", device, err)
+		}
+	}
+	return nil
+}
+
+// MaxKeys is how many slots a tenant, or one of its devices, may have.
+const MaxKeys = 1024
+
+func checkSlots(slots []Slot) error {
+	if len(slots) == 0 || len(slots) > MaxKeys {
+		return fmt.Errorf("%d slots: 1 to %d are allowed", len(slots), MaxKeys)
+	}
+	seen := make(map[Slot]bool, len(slots))
+	for _, s := range slots {
+		if !s.valid() {
+			return fmt.Errorf("slot %d: 0 to %d, and %d to %d, are allowed", s, Slots-1, 2*Slots, 2<<fineSlotBits-1)
+		}
+		if seen[s] {
+			return fmt.Errorf("slot %d stands twice", s)
+		}
+		seen[s] = true
+	}
+	return nil
+}
+
+// Pin is the decision of an operator on a tenant's placement. The zero Pin leaves all to the balancer.
+type Pin struct {
+	// Keep keeps the epochs as they are.
+	Keep bool `json:"keep,omitempty"`
+	// Keys is the number of first-level keys; 0 leaves it to the balancer.
+	Keys int `json:"keys,omitempty"`
+}
+
+// EpochChange is an epoch of a tenant that the balancer has decided, with the reason.
+type EpochChange struct {
+	Tenant string `json:"tenant"`
+	Epoch  Epoch  `json:"epoch"`
+	Reason string `json:"reason"`
+
+	// Share is the tenant's share of the load of the container.
+	Share float64 `json:"share"`
+	// KeysBefore and KeysAfter count first-level keys of groups.
+	KeysBefore int `json:"keysBefore"`
+	KeysAfter  int `json:"keysAfter"`
+	// Moved counts the groups that move to another physical partition.
+	Moved int `json:"moved"`
+	// Devices counts the devices that get several keys for the first time.
+	Devices int `json:"devicesSpread"`
+	// Before and After are the load of the container's hottest partition over the mean, without any change and with all.
+	Before float64 `json:"hottestBefore"`
+	After  float64 `json:"hottestAfter"`
 }

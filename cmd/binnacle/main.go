@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +15,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"binnacle/internal/app"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/ops"
+	"binnacle/internal/ops/audit"
+	"binnacle/internal/ops/replay"
 	"binnacle/internal/text/report"
 
 	"github.com/alecthomas/kong"
@@ -184,4 +189,86 @@ func fail(stderr io.Writer, err error) int {
 	}
 	fmt.Fprintln(stderr, "binnacle:", strings.Join(lines, "; "))
 	return 1
+}
+
+type auditCommand struct {
+	Config  audit.Config      `kong:"embed"`
+	Account ops.AccountConfig `kong:"embed,group='Account'"`
+}
+
+func (c *auditCommand) Run(e *env) error {
+	cfg := c.Config
+	cfg.Progress = e.progress()
+	client, err := c.Account.Connect(e.log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	stores := audit.Stores{
+		Headers:    client.Chunks().At(cosmos.Priority{Low: true}),
+		Containers: client.Containers(), Documents: client.Documents(),
+	}
+	sum, err := audit.Run(e.ctx, cfg, stores, func(f audit.Finding) error {
+		if cfg.JSON {
+			return json.NewEncoder(e.stdout).Encode(f)
+		}
+		_, err := fmt.Fprintln(e.stdout, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := sum.Print(e.stdout, cfg.JSON); err != nil {
+		return fmt.Errorf("print the summary: %w", err)
+	}
+	if sum.Findings > 0 {
+		return fmt.Errorf("%d findings", sum.Findings)
+	}
+	return sum.Check()
+}
+
+type replayCommand struct {
+	Config replay.Config `kong:"embed"`
+
+	Backfill    bool              `help:"Allow a backfill for the file's readings: they are accepted at any age within the tenant's retention." group:"Backfill"`
+	BackfillFor time.Duration     `name:"backfill-for" help:"Lifetime of the backfill permission." default:"7d" group:"Backfill"`
+	Account     ops.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
+}
+
+func (c *replayCommand) Run(e *env) error {
+	cfg := c.Config
+	cfg.Progress = e.progress()
+	if c.Backfill {
+		backfills, err := ops.NewBackfills(c.Account, e.log)
+		if err != nil {
+			return err
+		}
+		defer backfills.Close()
+		backfills.Lasts, backfills.Says, backfills.DryRun = c.BackfillFor, e.stdout, cfg.DeadLetters.DryRun
+		cfg.Grant = backfills.Allow
+		if !cfg.DeadLetters.FromDLQ && cfg.Validate() == nil {
+			if cfg.Topic, err = backfills.Topic(e.ctx, cfg.Kafka, cfg.Group, cfg.Topic); err != nil {
+				return err
+			}
+		}
+	}
+	if cfg.DeadLetters.FromDLQ {
+		summary, err := replay.RunDeadLetters(e.ctx, cfg)
+		if summary.Selected > 0 || err == nil {
+			err = errors.Join(err, printed(summary.Print(e.stdout)))
+		}
+		return err
+	}
+	summary, err := replay.Run(e.ctx, cfg)
+	if summary.Records > 0 || err == nil && !cfg.DeadLetters.DryRun {
+		err = errors.Join(err, printed(summary.Print(e.stdout)))
+	}
+	return err
+}
+
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("print the summary: %w", err)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -129,4 +130,10 @@ func redactURL(text string) string {
 	} else {
 		return strings.TrimPrefix(shown, "//")
 	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }

@@ -1,9 +1,18 @@
+// Package journal has the format of the journal, a second Kafka topic with blocks of the rows of open bins, partition
+// for partition, so that a restart loads blocks where it would read hours of the source again.
+// docs/internals/protocol.md has its rules, J1 to J8; docs/internals/format/journal.md has every byte. The journal is a
+// cache: no safety rests on it. Beside its offset, a commit names the part of the journal to load (Commit); a Loader
+// loads it and checks that it is whole; a BlockIndex has the blocks of a writer that are in the journal and still
+// needed, and so the part that its next commit may count on. The package is pure: no I/O, no clock, no goroutine. It
+// must not know how rows are encoded in a block, nor how records are sent.
 package journal
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"binnacle/internal/telemetry"
 	"binnacle/internal/wire/bytesread"
@@ -152,3 +161,65 @@ func (p *parser) from(least int64) int64 { return least + int64(p.Uvarint(uint64
 func (p *parser) offset() int64 { return int64(p.Uvarint(1<<63 - 1)) }
 
 func (p *parser) text() string { return string(p.Take(int(p.Uvarint(1 << 16)))) }
+
+// ErrNotWhole means that the journal can't be used: it has lost something since the commit. The reader starts at the
+// committed offset of the source, as if there were no journal (rule J5). Errors that describe the loss wrap it.
+var ErrNotWhole = errors.New("the journal is not whole")
+
+// Commit is what a commit carries in addition to its offset S, the floor below which everything is in a chunk or
+// refused (rules J1, J3). The zero Commit counts on no journal.
+type Commit struct {
+	Stream uint32 // the source's: positions of another stream mean nothing
+	F      int64  // below it everything is in a chunk, in an acknowledged block, or refused
+	From   int64  // lowest offset of the journal with a block that F counts on
+	To     int64  // one past the last one
+	Mark   Nonce  // nonce of the record at To-1
+}
+
+// Counts reports whether the commit counts on any block.
+func (c Commit) Counts() bool { return c.From < c.To }
+
+// commitVersion opens the metadata. A process that does not know it starts at S.
+const commitVersion = "binnacle-journal/1"
+
+// Metadata returns the metadata of an offset: ASCII and short; empty when the commit counts on no block.
+func (c Commit) Metadata() string {
+	if !c.Counts() {
+		return ""
+	}
+	return fmt.Sprintf("%s stream=%d f=%d from=%d to=%d mark=%s", commitVersion, c.Stream, c.F, c.From, c.To, c.Mark)
+}
+
+// ParseCommit parses what Commit.Metadata returned. It reports false for metadata of other programs or of a later
+// version: then there is no journal to count on.
+func ParseCommit(metadata string) (Commit, bool) {
+	var c Commit
+	fields := strings.Split(metadata, " ")
+	if len(fields) != 6 || fields[0] != commitVersion {
+		return Commit{}, false
+	}
+	number := func(field, name string, bits int) (uint64, bool) {
+		digits, named := strings.CutPrefix(field, name+"=")
+		n, err := strconv.ParseUint(digits, 10, bits)
+		return n, named && err == nil
+	}
+	var values [4]uint64
+	for i, f := range []struct {
+		name string
+		bits int
+	}{{"stream", 32}, {"f", 63}, {"from", 63}, {"to", 63}} {
+		n, ok := number(fields[i+1], f.name, f.bits)
+		if !ok {
+			return Commit{}, false
+		}
+		values[i] = n
+	}
+	mark, named := strings.CutPrefix(fields[5], "mark=")
+	nonce, err := strconv.ParseUint(mark, 16, 64)
+	c = Commit{Stream: uint32(values[0]), F: int64(values[1]), From: int64(values[2]), To: int64(values[3]),
+		Mark: Nonce(nonce)}
+	if !named || err != nil || !c.Counts() {
+		return Commit{}, false
+	}
+	return c, true
+}

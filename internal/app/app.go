@@ -13,14 +13,22 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"binnacle/internal/charges"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/heat/heatlog"
+	"binnacle/internal/kafka"
+	"binnacle/internal/lab/broker"
+	"binnacle/internal/lab/fleet"
 	"binnacle/internal/ops"
+	"binnacle/internal/provision"
 	"binnacle/internal/retry"
+	"binnacle/internal/text/duration"
 	"binnacle/query/console"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -160,4 +168,112 @@ func (p *process) untilDone(ctx context.Context, what string, attempt func() err
 			return err
 		}
 	}
+}
+
+// BrokerConfig sets `binnacle broker`.
+type BrokerConfig struct {
+	Broker    broker.Config `kong:"embed"`
+	DataDir   string        `help:"Data directory." default:"./binnacle-data/kafka"`
+	Topics    []string      `help:"Topics that are created unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
+	Groups    []string      `help:"Consumer groups that must have committed a record before it is deleted." default:"binnacle"`
+	Advertise string        `help:"Address that clients get to connect to, host:port. Default: the listening address." placeholder:"ADDRESS"`
+}
+
+// Run serves the embedded Kafka alone until the context ends, and returns nil then.
+func (cfg BrokerConfig) Run(ctx context.Context, env ops.Env) error {
+	in := cfg.Broker
+	in.DataDir, in.Topics, in.Groups, in.Advertise = cfg.DataDir, cfg.Topics, cfg.Groups, cfg.Advertise
+	var faults faults
+	faults.Check(cfg.DataDir != "", "--data-dir is empty")
+	faults.Check(in.Partitions >= 1, "--partitions %d: a topic has at least 1", in.Partitions)
+	faults.Check(in.RetentionBytes >= 0, "--kafka-mb %d is negative", in.RetentionBytes>>20)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	return run(ctx, env, func(_ context.Context, p *process) error {
+		if err := writable(cfg.DataDir); err != nil {
+			return err
+		}
+		b, err := p.openBroker(in)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "binnacle broker\n  kafka   %s  no login\n  topics  %s\n  data    %s\n",
+			b.Addr(), strings.Join(cfg.Topics, " "), cfg.DataDir)
+		return nil
+	})
+}
+
+func (p *process) openBroker(cfg broker.Config) (*broker.Broker, error) {
+	cfg = withJournals(cfg)
+	cfg.Logger, cfg.Fatal = p.partLogger("kafka"), p.Fatal
+	b, err := broker.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose("the embedded Kafka", b.Close)
+	p.add("kafka", b.Run)
+	return b, nil
+}
+
+// FleetConfig is what `binnacle fleet` runs with.
+type FleetConfig struct {
+	Kafka kafka.Config `kong:"embed,group='Kafka'"`
+	Topic string       `help:"Topic to publish to." default:"telemetry"`
+	Fleet fleet.Config `kong:"embed"`
+}
+
+// Run publishes the readings of simulated trucks until the context ends, and returns nil then.
+func (cfg FleetConfig) Run(ctx context.Context, env ops.Env) error {
+	return run(ctx, env, func(_ context.Context, p *process) error {
+		cluster, err := p.openKafka(cfg.Kafka)
+		if err != nil {
+			return err
+		}
+		trucks := cfg.Fleet
+		trucks.Topic = cluster.Topic(cfg.Topic)
+		if err := trucks.Validate(); err != nil {
+			return err
+		}
+		p.addFleet(trucks)
+		fmt.Fprintf(p.Stdout, "binnacle fleet\n  kafka   %s  topic %s\n  fleet   %s\n",
+			cluster.Address(), cfg.Topic, fleetLine(trucks))
+		return nil
+	})
+}
+
+func (p *process) addFleet(cfg fleet.Config) {
+	cfg.Logger = p.partLogger("fleet")
+	p.add("fleet", fleet.New(cfg).Run)
+}
+
+func fleetLine(c fleet.Config) string {
+	return fmt.Sprintf("%d trucks, a reading every %s each, of the tenants %s in turn",
+		c.Devices, duration.String(c.Interval), strings.Join(c.Tenants, " "))
+}
+
+// BalanceConfig sets the balancer of placements.
+type BalanceConfig struct {
+	Balance string        `help:"Whether tenants' keys follow the load from day to day. off: no; advise: decisions are stored and shown, and not applied; on: they are applied." enum:"off,advise,on" default:"${balance}"`
+	From    time.Duration `name:"balance-from" help:"Time of the day in UTC from which on the next day's keys are decided." default:"${balance_from}"`
+	Every   time.Duration `name:"balance-every" help:"Time between two looks of the balancer." default:"5m"`
+	Future  time.Duration `name:"balance-future" help:"Largest --future of the ingesters of other processes: keys are decided so long, and an hour, before the day that they are for, 4h at least." default:"1h"`
+}
+
+// lead returns how long before their day epochs are stored: by 20:00, or earlier where ingesters accept readings of a
+// later time (rule W1).
+func (c BalanceConfig) lead() time.Duration { return max(4*time.Hour, ops.Lead(c.Future)) }
+
+// addBalancer adds the stage that decides epochs.
+func (p *process) addBalancer(c BalanceConfig, client *cosmos.Client, directory *control.Directory) {
+	if c.Balance == "off" {
+		return
+	}
+	log := p.partLogger("balance")
+	p.add("balance", provision.NewBalancer(provision.BalancerConfig{
+		Epochs: directory, Decisions: control.NewDecisions(client.Documents()), Advise: c.Balance != "on",
+		Loads: provision.Loads{Ranges: client, Heat: heatlog.NewReader(client.Heat())},
+		Lease: ops.ProvisionLease(client), Actions: ops.ActionsOf(client, "provision", log),
+		From: c.From, Every: c.Every, Lead: c.lead(), Logger: log, Now: client.Clock().Now,
+	}).Run)
 }

@@ -202,3 +202,79 @@ func isSame(stored, sent []byte) bool {
 	maps.DeleteFunc(b, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
 	return reflect.DeepEqual(a, b)
 }
+
+// Items writes documents of any layout into one container, and shows every 429. It is what a load test
+// compares with; Binnacle itself writes through Chunks.
+type Items struct {
+	c         *Client
+	container string
+}
+
+// Create stores a document under a full partition key, in one attempt. An answer other than success is an
+// *Error; one with Status 429 says in RetryAfter when to come again.
+func (s *Items) Create(ctx context.Context, key []string, id string, doc []byte) (store.Receipt, error) {
+	to := call{operation: "item_create", container: s.container, key: key, once: true}
+	_, receipt, err := s.c.item(ctx, to, creating(doc))
+	if err != nil {
+		return receipt, fmt.Errorf("create item %s in %s: %w", id, s.container, err)
+	}
+	return receipt, nil
+}
+
+// Query runs a query under a full partition key, or over all keys where that is nil, and returns what it took and in
+// how many pages. The names of parameters begin with @. A page is asked for in one attempt, as in Create.
+func (s *Items) Query(ctx context.Context, key []string, sql string, params map[string]any) (store.Usage, int, error) {
+	q := query{sql: sql}
+	for name, value := range params {
+		q.params = append(q.params, param(name, value))
+	}
+	var usage store.Usage
+	pages := 0
+	charge := func(float64) error { pages++; return nil }
+	to := call{operation: "item_query", container: s.container, key: key, once: true}
+	if err := s.c.each(ctx, to, q, &usage, charge, func([]byte) error { return nil }); err != nil {
+		return usage, pages, fmt.Errorf("query items of %s: %w", s.container, err)
+	}
+	return usage, pages, nil
+}
+
+var _ store.HeaderReader = (*Chunks)(nil)
+
+// A chunk is of a day by its id, or by its instants: in a damaged one they may differ. Both are in the index.
+const daySQL = ` FROM c WHERE ((c.id >= @first AND c.id < @last) OR (c["from"] < @to AND c["to"] >= @from))`
+
+// headerSQL leaves the columns where they are. What a page costs goes by the documents that are loaded all the same,
+// but an answer has thousands of headers and few documents.
+var headerSQL = func() string {
+	names := store.HeaderProperties()
+	for i, name := range names {
+		names[i] = `c["` + name + `"]`
+	}
+	return "SELECT " + strings.Join(names, ", ") + daySQL
+}()
+
+// Headers implements store.HeaderReader.
+func (s *Chunks) Headers(ctx context.Context, scan store.HeaderScan,
+	yield func(header []byte) error) (store.Usage, error) {
+	to := call{operation: "headers", container: scan.Container, low: s.at.Low, tenant: scan.Tenant}
+	return s.c.scan(ctx, to, headersOf(scan), "read headers in "+scan.Container, scan.Charge, yield)
+}
+
+func headersOf(scan store.HeaderScan) query {
+	var q query
+	q.sql = headerSQL
+	if scan.Whole {
+		q.sql = "SELECT *" + daySQL
+	}
+	q.params = append(q.params, param("@first", scan.Day.String()+"."), param("@last", (scan.Day+1).String()+"."),
+		param("@from", scan.Day.Start()), param("@to", scan.Day.End()))
+	if scan.Tenant != "" {
+		q.sql += " AND c.tenantShard >= @shard AND c.tenantShard < @beyond"
+		q.params = append(q.params, param("@shard", scan.Tenant+"~"), param("@beyond", scan.Tenant+"\x7f"))
+	}
+	if scan.Device != "" {
+		q.sql += " AND c.device = @device"
+		q.params = append(q.params, param("@device", scan.Device))
+	}
+	return q
+}

@@ -1,3 +1,8 @@
+// Package heat has the forms of the load: RU, bytes and 429s by first-level key and minute, the RU of devices by day,
+// and the RU that is expected by the hour. It encodes and decodes their documents, adds them up, thins them, and
+// spreads them over physical partitions.
+//
+// It is pure: it knows neither a store nor a clock. docs/internals/format/heat.md has the documents.
 package heat
 
 import (
@@ -141,4 +146,71 @@ func point(key string) float64 {
 		return 0 // no key that the service makes
 	}
 	return math.Ldexp(float64(n), 2-4*digits)
+}
+
+// Kind is the kind of work that request units were charged for.
+type Kind uint8
+
+// The kinds. Their numbers stand in documents.
+const (
+	ChunkWrites Kind = iota
+	ChunkReads
+	RollupReads
+	RollupWrites
+	Catalog
+	// LookUps are requests of ingesters for tails of chains, and for chunks that exist.
+	LookUps
+	Backfills // chunks of days long past
+	Kinds     = int(iota)
+)
+
+var kindNames = [Kinds]string{"chunkWrites", "chunkReads", "rollupReads", "rollupWrites", "catalog", "lookUps",
+	"backfills"}
+
+// String returns the kind's name, as documents of the API have it.
+func (k Kind) String() string {
+	if int(k) < Kinds {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Amount counts the requests of a key in some time.
+type Amount struct {
+	RUs [Kinds]float64
+	// Bytes counts the bytes of stored documents.
+	Bytes     int64
+	Throttled int64 // answers 429
+}
+
+// Total returns the RU of all kinds.
+func (a *Amount) Total() (rus float64) {
+	for _, r := range a.RUs {
+		rus += r
+	}
+	return rus
+}
+
+// Add adds b to a.
+func (a *Amount) Add(b *Amount) {
+	for k, r := range b.RUs {
+		a.RUs[k] += r
+	}
+	a.Bytes += b.Bytes
+	a.Throttled += b.Throttled
+}
+
+// IsZero reports whether nothing was counted.
+func (a *Amount) IsZero() bool { return *a == Amount{} }
+
+// Charge is what one answer of the store cost, and for what.
+type Charge struct {
+	Container string
+	Shard     string // first-level key
+	Device    string // "" where it is none's alone
+	Kind      Kind
+	RUs       float64
+	// Bytes is the size of the stored document; 0 if none was stored.
+	Bytes     int
+	Throttled bool
 }

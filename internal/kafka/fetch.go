@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"binnacle/internal/wire/bytesread"
@@ -12,6 +13,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/fetch"
+	"golang.org/x/sync/semaphore"
 )
 
 // Sizes of one fetch. The broker answers as soon as there is a byte, so the wait only bounds the time after which an
@@ -236,4 +238,24 @@ func (t *Topic) Each(ctx context.Context, in Span, f func(*Record) error, step f
 		batch.Release()
 	}
 	return nil
+}
+
+// maxAnswerBytes returns the most memory of one answer: all its batches but the last, and the last.
+func maxAnswerBytes(batch int) int { return maxAnswerBeforeLast + batch }
+
+// Release returns the memory of the records to the budget for further fetches. The caller must call it after the last
+// use of the records; a second call does nothing. A Batch with an error needs no call.
+func (b *Batch) Release() {
+	if b.release != nil {
+		b.release()
+	}
+}
+
+// keep keeps the memory that the batch takes, of what was acquired for its answer.
+func (b *Batch) keep(taken int, budget *semaphore.Weighted) {
+	held := min(b.Bytes, taken)
+	budget.Release(int64(taken - held))
+	if held > 0 {
+		b.release = sync.OnceFunc(func() { budget.Release(int64(held)) })
+	}
 }

@@ -1,9 +1,16 @@
+// Package ops is what operators' commands do: tenants, tokens, erasures, copies, exports, costs, partitions, open
+// bins; and the endpoints that do the same for the page of operators. Its settings are those of the commands. Package
+// app wires its endpoints into roles.
 package ops
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -14,6 +21,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/retry"
 	"binnacle/internal/settings"
+	"binnacle/internal/stream/topics"
 )
 
 // AccountConfig sets the Cosmos DB account of a subcommand and its credential.
@@ -119,4 +127,40 @@ const chargesTimeout = 3 * time.Second
 
 func NewChargesCounter(role string) *charges.Counter {
 	return charges.NewCounter(role + "-" + strings.ToLower(rand.Text()[:8]))
+}
+
+// Default topics.
+const (
+	Topic       = topics.Default
+	DeadLetters = "telemetry.dlq"
+)
+
+// Env is the environment of a subcommand besides its settings.
+type Env struct {
+	Command string // for the log, such as dev
+	Stdout  io.Writer
+	// Ask asks a person on the terminal; nil: no terminal.
+	Ask func(question string) (answer string, err error)
+	// Progress is a terminal that may show how far the subcommand is; nil: none.
+	Progress io.Writer
+	Logger   *slog.Logger
+	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
+	Fatal func(error)
+}
+
+// print prints an answer as a line of JSON, or calls text where no JSON is asked for.
+func (e Env) print(asJSON bool, answer any, text func(w io.Writer) error) error {
+	if asJSON {
+		return json.NewEncoder(e.Stdout).Encode(answer)
+	}
+	return text(e.Stdout)
+}
+
+// Reason returns an error without the path, which the caller names.
+func Reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }

@@ -7,8 +7,11 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
@@ -136,3 +139,69 @@ type Reader interface {
 	// were. The Usage is right also when an error is returned.
 	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
 }
+
+// HeaderScan asks for the headers of all chunks of a container, under whatever keys: by their ids they are of a day, or
+// they have rows on it. A scan by keys would find only what lies where it belongs.
+type HeaderScan struct {
+	Container string
+	Day       telemetry.Day
+	Tenant    string // "" is all
+	Device    string // "" is all
+	Whole     bool   // documents as they are stored, instead of their headers
+
+	// Charge gets the cost of each request before its headers are yielded; by default it is not called. An error of
+	// Charge ends the scan and is returned as it is.
+	Charge func(rus float64) error
+}
+
+// HeaderReader reads chunks without their columns. It is safe for any number of callers.
+type HeaderReader interface {
+	// Headers calls yield with each header in turn, in no order: a JSON object of those HeaderProperties that the
+	// document has, as it has them. Nothing of it is checked, and its bytes are yield's until it returns. Errors are
+	// the errors of Reader.Scan.
+	Headers(ctx context.Context, s HeaderScan, yield func(header []byte) error) (Usage, error)
+}
+
+// HeaderProperties returns the properties of a chunk document that make its header.
+func HeaderProperties() []string {
+	return []string{"id", "v", "type", "tenantShard", "device", "from", "to", "rows", "readings", "first", "through",
+		"after"}
+}
+
+// StoredChunk is what a chunk says of itself, as a Reader returns it, without its rows.
+type StoredChunk struct {
+	chunk.Header
+	Key    sharding.Key // without the container
+	ETag   string
+	Stored int64 // s since 1970 UTC, by the service's clock
+	Erased []chunk.Erased
+}
+
+// ParseStoredChunk reads a document of a scan. The result does not refer to it.
+func ParseStoredChunk(doc []byte) (s StoredChunk, err error) {
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return s, err
+	}
+	var extra struct {
+		ETag   string  `json:"_etag"`
+		Stored float64 `json:"_ts"` // the service prints numbers as floats
+		Erased []struct {
+			Order, Digest string
+			Rows          float64
+		} `json:"erased"`
+	}
+	if err := json.Unmarshal(doc, &extra); err != nil {
+		return s, err
+	}
+	s = StoredChunk{Header: c.Header, ETag: extra.ETag, Stored: int64(extra.Stored)}
+	for _, e := range extra.Erased {
+		s.Erased = append(s.Erased, chunk.Erased{Order: e.Order, Rows: int(e.Rows), Digest: e.Digest})
+	}
+	s.TenantShard, s.Device = strings.Clone(s.TenantShard), strings.Clone(s.Device)
+	s.Key = sharding.Key{TenantShard: s.TenantShard, Device: s.Device}
+	return s, nil
+}
+
+// IsFence reports whether the chunk only closes its chain (rule E-R8).
+func (s *StoredChunk) IsFence() bool { return s.IsErased() && len(s.Erased) == 0 }

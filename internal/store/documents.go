@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -68,4 +70,138 @@ func TimeOf(millis int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(millis).UTC()
+}
+
+// Facts that callers branch on.
+var (
+	ErrExists      = errors.New("a document with this id exists")
+	ErrNotFound    = errors.New("no such document")
+	ErrNoContainer = errors.New("no such container")
+	ErrTooLarge    = errors.New("the document is larger than the store takes")
+)
+
+// The adapter alone decides what a response means. ErrTooLarge and these are the final errors; after any other error
+// the outcome is unknown: the write may have happened, and the caller repeats the request (rule W6).
+var (
+	// ErrBusy: nothing happened, and it may be asked again later; a *BusyError says when.
+	ErrBusy = errors.New("the store is busy")
+	// ErrKeyFull: nothing happened, and nothing will until the partition key holds less.
+	ErrKeyFull = errors.New("the partition key holds as much as the store allows")
+	// ErrRejected: nothing happened, and never will: the store takes no such request. The caller has a bug.
+	ErrRejected = errors.New("the store rejects the request")
+	// ErrDenied: nothing happened, and won't before this process gets the right credentials or rights.
+	ErrDenied = errors.New("the store denies access")
+)
+
+// BusyError is ErrBusy with the time that the store asks to be left alone for.
+type BusyError struct{ RetryAfter time.Duration }
+
+// Error implements error.
+func (e *BusyError) Error() string { return fmt.Sprintf("%v: again in %s", ErrBusy, e.RetryAfter) }
+
+// Is makes errors.Is(err, ErrBusy) true.
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+// ExistsError is ErrExists with what is needed to read the stored document on any replica.
+type ExistsError struct{ Session string }
+
+// Error implements error.
+func (e *ExistsError) Error() string { return ErrExists.Error() }
+
+// Is makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Is(target error) bool { return target == ErrExists }
+
+// FailingError says that the store has failed at each attempt, until the request could not be sent again. The outcome
+// is unknown.
+type FailingError struct {
+	Attempts int
+	// Status is that of the last answer, such as 503 or 410/1007; "" without one.
+	Status string
+	// Last is the error of the last attempt.
+	Last error
+}
+
+// Error says how the last attempt failed, and how many there were.
+func (e *FailingError) Error() string { return fmt.Sprintf("%v (attempt %d)", e.Last, e.Attempts) }
+
+// Unwrap returns the error of the last attempt.
+func (e *FailingError) Unwrap() error { return e.Last }
+
+// Answer returns the last answer of the store, in words for users.
+func (e *FailingError) Answer() string {
+	if e.Status == "" {
+		return "the connection is lost"
+	}
+	return "the store answers " + e.Status
+}
+
+// DamagedError says that a control document can't be understood.
+type DamagedError struct {
+	Kind, ID string
+	// Tenant is left out of snapshots because of the document; "" for none.
+	Tenant string
+	Cause  error
+}
+
+// Error names the document, and its fault.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("a control document is damaged: %v", e.Cause)
+}
+
+// Unwrap returns what is wrong with the document.
+func (e *DamagedError) Unwrap() error { return e.Cause }
+
+// Damage is the documents that can't be understood, while others are read.
+type Damage []*DamagedError
+
+// Add notes a document that costs some tenants; without a tenant it costs none.
+func (l *Damage) Add(d Document, cause error, tenants ...string) {
+	if len(tenants) == 0 {
+		tenants = []string{""}
+	}
+	for _, t := range slices.Compact(tenants) {
+		*l = append(*l, &DamagedError{d.Kind, d.ID, t, cause})
+	}
+}
+
+// Of reports whether a document costs a tenant.
+func (l Damage) Of(tenant string) bool {
+	return slices.ContainsFunc(l, func(d *DamagedError) bool { return d.Tenant == tenant })
+}
+
+// First returns the first one as an error, nil for none: for callers that need all.
+func (l Damage) First() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l[0].Cause
+}
+
+// Catalog keeps the pages of tenants' catalogs: documents that are created once and never changed. It is safe for any
+// number of callers. What it answers is as of the call, or a few seconds before it.
+type Catalog interface {
+	// Create stores a page under its id. It is durable when Create returns nil, or ErrExists: an id has one content.
+	// With any other error it may be stored all the same.
+	Create(ctx context.Context, tenant, id string, doc []byte) error
+	// Pages lists the pages that were stored since a second of the store's clock, in no order; since 0 all there are.
+	Pages(ctx context.Context, tenant string, since int64) ([]PageInfo, error)
+	// Read calls yield with the pages that exist, in no order. The bytes are yield's until it returns. An error of
+	// yield ends it and is returned as it is.
+	Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error
+	// Delete takes a page away, if it is there.
+	Delete(ctx context.Context, tenant, id string) error
+}
+
+// PageInfo is the description of a page, without its columns.
+type PageInfo struct {
+	ID      string
+	Stored  int64 // second since 1970 UTC, by the store's clock
+	Devices int
+	// Bytes is the size of the columns when unpacked.
+	Bytes        int
+	Updated      int64
+	HasForgotten bool // something
+	// Applied reports whether the other pages no longer have the forgotten devices.
+	Applied  bool
+	Replaces []string
 }

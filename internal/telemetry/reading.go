@@ -1,5 +1,10 @@
 package telemetry
 
+import (
+	"fmt"
+	"time"
+)
+
 // Reading is what one device reported at one instant.
 type Reading struct {
 	Tenant string
@@ -32,3 +37,65 @@ func (r Range) Contains(t int64) bool { return r.From <= t && t < r.To }
 
 // Empty reports whether no instant lies in r.
 func (r Range) Empty() bool { return r.From >= r.To }
+
+// DayMillis is the length of a day in milliseconds; UTC days have no leap seconds here, as in Unix time.
+const DayMillis = 24 * 60 * 60 * 1000
+
+// MaxMillis is the first instant that is no longer a valid event time: the year 10000.
+const MaxMillis = 253402300800000
+
+// Day is a UTC day, counted from 1970-01-01.
+type Day int32
+
+// DayOf returns the day of an event time of 1970 or later.
+func DayOf(millis int64) Day { return Day(millis / DayMillis) }
+
+// ParseDay reads the eight digits of Day.String.
+func ParseDay(s string) (Day, error) {
+	t, err := time.Parse("20060102", s)
+	if err != nil || len(s) != 8 || t.Unix() < 0 {
+		return 0, fmt.Errorf("day %q is not eight digits YYYYMMDD of 1970 or later", s)
+	}
+	return DayOf(t.UnixMilli()), nil
+}
+
+// Start returns the day's first millisecond.
+func (d Day) Start() int64 { return int64(d) * DayMillis }
+
+// End returns the first millisecond after the day.
+func (d Day) End() int64 { return d.Start() + DayMillis }
+
+// String returns the day as YYYYMMDD.
+func (d Day) String() string { return d.time().Format("20060102") }
+
+// Month returns the month that the day lies in.
+func (d Day) Month() Month {
+	t := d.time()
+	return Month(t.Year()*12 + int(t.Month()) - 1)
+}
+
+func (d Day) time() time.Time { return time.UnixMilli(d.Start()).UTC() }
+
+// Month is a UTC month: year times 12 plus month number from 0.
+type Month int32
+
+// MonthOf returns the month of an event time of 1970 or later.
+func MonthOf(millis int64) Month { return DayOf(millis).Month() }
+
+// String returns the month as YYYY-MM.
+func (m Month) String() string { return m.time().Format("2006-01") }
+
+// FirstDay returns the month's first day.
+func (m Month) FirstDay() Day { return DayOf(m.time().UnixMilli()) }
+
+// Range returns the month's event times.
+func (m Month) Range() Range {
+	return Range{m.FirstDay().Start(), (m + 1).FirstDay().Start()}
+}
+
+func (m Month) time() time.Time {
+	return time.Date(int(m)/12, time.Month(int(m)%12+1), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// Instant returns ms since 1970 UTC as RFC 3339 has it, in whole seconds.
+func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

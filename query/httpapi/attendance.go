@@ -109,3 +109,5 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	_, err = w.Write(append(text[1:], '\n'))
 	return err
 }
+
+func clamp(t time.Time) int64 { return duration.CeilMillis(t) }

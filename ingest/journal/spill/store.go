@@ -1,8 +1,22 @@
+// Package spill keeps bytes on disk that memory has no room for: the blocks of open bins that have not been touched for
+// longest, above all.
+//
+// It is a cache. Bytes that are put here are also elsewhere, in the journal: nothing is synced, nothing outlives the
+// process, and losing a file costs a read of the journal. What comes back is what was put, or an error: the checksum
+// of a piece is in its Ref and not in the file, so a file holds pieces end to end and nothing else.
+//
+// Files are segments of 64 MiB that are appended to. A segment goes when none of its pieces is live; pieces are never
+// moved. What has been freed in a segment that is still needed stays on disk, so the disk holds at most what was put in
+// the time for which the longest-lived piece lives, and two segments: the one that is written to, and the rest of the
+// oldest. Where pieces live for a day at most, that is the pieces of a day.
+//
+// The package must not know what the bytes are, nor what they are for.
 package spill
 
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -195,4 +209,39 @@ func (s *Store) Close() error {
 		errs = append(errs, at.file.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Ref locates a piece and has its checksum, in 16 bytes. The zero Ref refers to no piece.
+type Ref struct {
+	segment uint32 // number of the segment, from 1; never given twice
+	offset  uint32
+	length  uint32
+	sum     uint32 // CRC-32C of the piece
+}
+
+// Len returns the number of bytes of the piece.
+func (r Ref) Len() int { return int(r.length) }
+
+// String describes the piece for errors and logs.
+func (r Ref) String() string {
+	return fmt.Sprintf("%d bytes at %d of segment %d", r.length, r.offset, r.segment)
+}
+
+// ErrLost says that a piece is not there as it was put: its file is shorter, holds something else, or is gone. Errors
+// that say which wrap it.
+var ErrLost = errors.New("the spilled bytes are lost")
+
+// castagnoli is the polynomial for which processors have an instruction.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+func (r Ref) freed() error { return fmt.Errorf("%w: %s were freed", ErrLost, r) }
+
+// verify compares bytes that were read with the Ref's checksum.
+func (r Ref) verify(b []byte) error {
+	if got := sum(b); got != r.sum {
+		return fmt.Errorf("%w: %s have the checksum %08x, and were put with %08x", ErrLost, r, got, r.sum)
+	}
+	return nil
 }

@@ -21,20 +21,21 @@ const minReferences = 40
 
 // backwardCeilings has the packages beyond MaxBackward, each with its ceiling in percent. Entries only get lower.
 var backwardCeilings = map[string]int{
-	"binning":               17,
-	"cmd/binnacle":          19,
-	"ingest":                13,
-	"internal/catalog":      25,
-	"internal/control":      16,
-	"internal/cosmos":       18,
-	"internal/heat/heatlog": 17,
-	"internal/kafka":        15,
-	"internal/lab/emulator": 23,
-	"internal/lab/loadtest": 14,
-	"internal/provision":    12,
-	"internal/rollups":      14,
-	"query/httpapi":         17,
-	"query/prom":            19,
+	"binning":                      17,
+	"cmd/binnacle":                 19,
+	"ingest":                       13,
+	"internal/catalog":             25,
+	"internal/control":             16,
+	"internal/cosmos":              18,
+	"internal/heat/heatlog":        17,
+	"internal/kafka":               15,
+	"internal/lab/emulator":        23,
+	"internal/lab/emulator/engine": 11,
+	"internal/lab/loadtest":        14,
+	"internal/provision":           12,
+	"internal/rollups":             14,
+	"query/httpapi":                17,
+	"query/prom":                   19,
 }
 
 // References are how often each file of a package names what another one declares, each name once.

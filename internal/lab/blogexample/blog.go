@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator"
@@ -172,4 +173,63 @@ func transact(ctx context.Context, in *azcosmos.ContainerClient, batch azcosmos.
 		}
 	}
 	return errors.New("a batch failed without a reason")
+}
+
+// rangeHeader addresses a request to one physical partition.
+const rangeHeader = "x-ms-documentdb-partitionkeyrangeid"
+
+// mergeNewest asks every physical partition for its newest posts and merges the answers. The service's
+// gateway does not serve an ORDER BY over several of them: SDKs with a query engine do this inside, and
+// azcosmos has none. Nor does it tell the ids of the partitions, so they come from the emulator.
+func (b *Blog) mergeNewest(ctx context.Context, sql string, cost *Cost) ([]Post, error) {
+	partitions, err := b.server.Partitions(database, "posts")
+	if err != nil {
+		return nil, err
+	}
+	var all []Post
+	for _, p := range partitions {
+		ctx := policy.WithHTTPHeader(ctx, http.Header{rangeHeader: {p.ID}})
+		posts, err := ask[Post](ctx, query{from: b.posts, sql: sql, key: azcosmos.NewPartitionKey()}, cost)
+		if err != nil {
+			return nil, fmt.Errorf("physical partition %s: %w", p.ID, err)
+		}
+		all = append(all, posts...)
+	}
+	slices.SortFunc(all, newer)
+	return all[:min(len(all), FrontPage)], nil
+}
+
+// Version is one of the article's three data models.
+type Version int
+
+const (
+	// V1 is normalised: users by id; posts, comments and likes by post. Names and counts are looked up.
+	V1 Version = iota + 1
+	// V2 keeps the author's name in every item and the counts in the post.
+	V2
+	// V3 also keeps a short copy of every post under its author, and one of the newest in a feed.
+	V3
+)
+
+// String returns V1, V2 or V3.
+func (v Version) String() string { return [...]string{V1: "V1", V2: "V2", V3: "V3"}[v] }
+
+// container is how one container is made: its name and its key.
+type container struct{ name, key string }
+
+func (v Version) containers() []container {
+	if v < V3 {
+		return []container{{"users", "/id"}, {"posts", "/postId"}}
+	}
+	return []container{{"users", "/userId"}, {"posts", "/postId"}, {"feed", "/type"}}
+}
+
+// properties returns the container as the service makes it: it indexes every property, as in the article.
+func (c container) properties() azcosmos.ContainerProperties {
+	return azcosmos.ContainerProperties{
+		ID: c.name,
+		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{
+			Kind: azcosmos.PartitionKeyKindHash, Version: 2, Paths: []string{c.key},
+		},
+	}
 }

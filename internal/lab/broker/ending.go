@@ -1,11 +1,23 @@
+// Package broker is the embedded Kafka broker: franz-go's kfake with a data directory, behind a
+// listener that keeps hostile bytes away from it. Any Kafka client may use it. It is for one machine:
+// one broker, no replicas, no authentication.
+//
+// kfake is made for tests. docs/internals/adr/0003-embedded-broker.md has the reasons for using it, the hazards
+// that this package removes, and the hazards that remain.
+//
+// The package knows nothing of telemetry: it holds records.
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 // fatalOnce ends the process when the broker's directory cannot be written. kfake would go on: it acknowledges
@@ -63,4 +75,30 @@ func unwritten(format string, args []any) error {
 func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) ||
 		errors.Is(err, syscall.EROFS)
+}
+
+// logger passes kfake's log on. kfake logs each request as Info, which is Debug here. It reports a failed write in
+// its log only, before it answers.
+type logger struct {
+	to  *slog.Logger
+	end *fatalOnce
+}
+
+func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case kfake.LogLevelError:
+		to = slog.LevelError
+	case kfake.LogLevelWarn:
+		to = slog.LevelWarn
+	}
+	ctx := context.Background()
+	if l.to.Enabled(ctx, to) {
+		l.to.Log(ctx, to, "kfake: "+fmt.Sprintf(format, args...))
+	}
+	if level <= kfake.LogLevelWarn {
+		if err := unwritten(format, args); err != nil {
+			l.end.trigger(err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,3 +141,107 @@ func plural[N ~int | ~int64](n N, unit string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, unit)
 }
+
+func (r *ReadsReport) about() string {
+	return fmt.Sprintf("what questions cost over a day of %d devices of a tenant, and %d of others, that report every "+
+		"%s; a query by a prefix of a hierarchical key visits the physical partitions that it touches", r.OfTenant,
+		r.Devices-r.OfTenant, one(seconds(r.IntervalSeconds)))
+}
+
+// rows returns the table of the questions: a line for each layout, below two lines that explain the columns.
+func (r *ReadsReport) rows() [][]string {
+	rows := [][]string{
+		{"", "latest of a device", "", "a day of a device", "", "an hour of a tenant", "", ""},
+		{"a document per", "RU, modelled", "ms", "RU", "ms", "keys", "RU", "ms"},
+	}
+	for _, x := range r.Layouts {
+		row := []string{x.Layout.about()}
+		for _, c := range []ReadCost{x.Latest, x.Day} {
+			row = append(row, number(c.RUs), number(c.Milliseconds))
+		}
+		rows = append(rows, append(row, fmt.Sprint(x.Panel.Keys), number(x.Panel.RUs), number(x.Panel.Milliseconds)))
+	}
+	return rows
+}
+
+// own returns what questions cost in Binnacle, balanced.
+func own(r *ReadsReport) ReadResult {
+	return r.Layouts[slices.IndexFunc(r.Layouts, func(x ReadResult) bool { return x.Layout == Balanced })]
+}
+
+func (r *ReadsReport) conclusions() []string {
+	least := func(of func(ReadResult) ReadCost) (l Layout, rus float64) {
+		for _, x := range r.Layouts {
+			if c := of(x); x.Layout.sampled() && (l == "" || c.RUs < rus) {
+				l, rus = x.Layout, c.RUs
+			}
+		}
+		return l, rus
+	}
+	own := own(r)
+	_, day := least(func(x ReadResult) ReadCost { return x.Day })
+	cheapest, panel := least(func(x ReadResult) ReadCost { return x.Panel })
+	return []string{
+		fmt.Sprintf("A day of a device takes %s RU (modelled) at least in a document per reading, and %s in Binnacle, "+
+			"balanced: %d chunks.", number(day), number(own.Day.RUs), own.Day.Documents),
+		fmt.Sprintf("An hour of a tenant takes %s RU in a document per %s, and %s in Binnacle, balanced, which asks %s: "+
+			"a tenant that is spread over physical partitions has to be asked in each of them.",
+			number(panel), cheapest.about(), number(own.Panel.RUs), plural(own.Panel.Keys, "key")),
+		"What is in open bins is answered by ingesters, and takes no RU.",
+	}
+}
+
+func reads(b *bytes.Buffer, r *ReadsReport) {
+	report.Paragraph(b, "", "READS: "+r.about())
+	b.WriteByte('\n')
+	report.Grid(b, r.rows())
+	b.WriteByte('\n')
+	for _, s := range r.conclusions() {
+		report.Paragraph(b, "  - ", s)
+	}
+}
+
+// PrintTarget writes what was measured of an account as text.
+func PrintTarget(w io.Writer, r TargetReport) error {
+	var b bytes.Buffer
+	report.Paragraph(&b, "", fmt.Sprintf("%s: %s. %d trucks. Measured on the account in %s.", r.Scenario,
+		r.Scenario.about(), r.Devices, wall(r.Seconds)))
+	if len(r.Layouts) > 0 {
+		r.layouts(&b)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r TargetReport) layouts(b *bytes.Buffer) {
+	partitions := r.Layouts[0].Partitions
+	report.Paragraph(b, "\n", fmt.Sprintf("Cosmos DB: each layout had a container of %s RU/s for itself (physical "+
+		"partitions: %d), and was offered what takes %s of it. Only the column \"modelled\" is modelled, by the %s model.",
+		number(float64(r.RUs)), partitions, percent(utilisation), r.Model))
+	b.WriteByte('\n')
+	rows := [][]string{
+		{"", "readings/s", "", "RU per document", "", "RU per million", "answered", "documents not", "hottest",
+			"latency, ms", "", "longest", ""},
+		{"a document per", "offered", "stored", "measured", "modelled", "values", "429", "stored", "/ mean", "50 %", "99 %",
+			"wait", "took"},
+	}
+	for _, x := range r.Layouts {
+		rows = append(rows, []string{x.Layout.about(), number(x.Offered), number(x.Accepted),
+			fmt.Sprintf("%.2f", x.Each), fmt.Sprintf("%.2f", x.Modelled), number(x.PerMillion),
+			percent(float64(x.Throttled) / float64(max(1, x.Requests))),
+			fmt.Sprintf("%d of %d", x.Lost, x.Lost+x.Documents), fmt.Sprintf("%.2f", x.Hottest), millis(x.Latency.P50),
+			millis(x.Latency.P99), wall(x.Longest), wall(x.Seconds)})
+	}
+	report.Grid(b, rows)
+	if partitions == 1 {
+		report.Paragraph(b, "\n", "With one physical partition no key can be hot: --target-rus above 6000 makes several.")
+	}
+}
+
+// wall prints seconds of the clock on the wall.
+func wall(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(10 * time.Millisecond).String()
+}
+
+// millis prints seconds as milliseconds.
+func millis(seconds float64) string { return fmt.Sprintf("%.1f", seconds*1000) }

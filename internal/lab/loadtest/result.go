@@ -1,3 +1,10 @@
+// Package loadtest shows hot partitions, and how Binnacle avoids them: the same readings go through several
+// layouts, each on a separate embedded Cosmos DB with several physical partitions, and the report puts the
+// results side by side. docs/start/demonstrate.md explains how to read it.
+//
+// Nothing is imitated: the layouts that are compared with write through internal/cosmos, and Binnacle's own
+// path is the product's, from the message to the stored chunk. Only time is not real. One clock, which
+// emulator, adapter and ingest go by, moves as fast as the work is done, so an outcome follows from Config alone.
 package loadtest
 
 import (
@@ -5,6 +12,9 @@ import (
 	"math"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator"
+	"binnacle/sharding"
+	"binnacle/sharding/balance"
 )
 
 // Report is what Run has found.
@@ -152,3 +162,71 @@ func newResult(l Layout, free, bound totals) Result {
 
 // round cuts the noise of floating point off a figure: sums in another order end in other digits.
 func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
+
+// totals is what a pass has counted. All but what its comment says otherwise is of the measured window.
+type totals struct {
+	seconds    float64 // fleet time measured
+	offered    int     // readings that are due in it
+	stored     int     // readings
+	partitions []emulator.PartitionStats
+	chunks     int // written
+	// bytes is the size of the chunks' documents.
+	bytes int
+
+	drained int // readings in the store after the last bin was cut, those before the window included
+	taken   int // readings offered until then
+
+	// calm is the least RU/s of the layout's containers with which nothing would be answered 429, so that the pass would
+	// be the same; 0: other containers refuse.
+	calm float64
+
+	// panels holds the panels that dashboards have asked.
+	panels *Panels
+	needed float64 // RU/s that the load takes
+
+	trace *Trace
+	// written lists the chunks that Binnacle wrote, from the opening of the window on.
+	written []writtenChunk
+	// keys is how many keys the largest tenant has, by day.
+	keys []int
+	// changes lists the balancer's changes while the pass ran.
+	changes []sharding.EpochChange
+	// decision is the balancer's decision, based on the chunks of a pass of Binnacle without budgets.
+	decision balance.Decision
+}
+
+// charged returns what the layout's containers were charged, in RU.
+func (t totals) charged() (rus float64) {
+	for _, p := range t.partitions {
+		rus += p.RUs
+	}
+	return rus
+}
+
+// requests adds up what the physical partitions have served and refused.
+func (t totals) requests() (served, throttled int64) {
+	for _, p := range t.partitions {
+		served += p.Requests
+		throttled += p.Throttled
+	}
+	return served, throttled
+}
+
+// Serverless says at how many devices a serverless container reaches what it serves, on average and in the busiest
+// minute, and from how many on the least manual throughput costs less.
+type Serverless struct {
+	Mean    float64 `json:"devices_on_average"`
+	Busiest float64 `json:"devices_in_the_busiest_minute"`
+	Grow    float64 `json:"devices_when_to_grow"`
+}
+
+// newServerless returns the figures of devices that take RU/s each; busiest is the busiest minute over the mean.
+func newServerless(each, busiest float64) Serverless {
+	serves := ru.ServerlessRUs(1)
+	return Serverless{math.Floor(serves / each), math.Floor(serves / (each * busiest)), math.Ceil(growRUs() / each)}
+}
+
+// growRUs returns the mean RU/s from which on the least manual throughput costs less than a serverless container.
+func growRUs() float64 {
+	return ru.Price(ru.Priced{RUs: ru.Floor(0, 0, false)}).Most / ru.Consumed(ru.HoursPerMonth*3600)
+}

@@ -1,7 +1,13 @@
 package replay
 
 import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+
 	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
 )
 
 const influxType = "text/plain; format=influx"
@@ -80,4 +86,98 @@ func (s *influx) decode(e *element, entry []byte) {
 	if e.reading.Device == absent {
 		e.outcome, e.reading.Device = deadLetter, ""
 	}
+}
+
+// outcome is what becomes of an element of the file.
+type outcome uint8
+
+const (
+	good       outcome = iota // published and, as far as is known here, accepted
+	deadLetter                // published, and it will end in the dead letters
+	bad                       // can't be parsed: not published
+	nothing                   // a blank line, or a row without a value: not published
+)
+
+// element is what a line of the file holds.
+type element struct {
+	outcome outcome
+	line    int               // its first line, from 1
+	why     string            // a bad one can't be parsed
+	reading telemetry.Reading // set for a good one, and for a dead letter that is not raw
+	texts   int               // cells that begin like a number and are text
+	text    string            // the first such cell, and its place
+	raw     []byte            // the message as it is in the file; nil: reading is encoded
+}
+
+// refuse makes an element bad, for a reason.
+func (e *element) refuse(format string, args ...any) {
+	e.outcome, e.why = bad, fmt.Sprintf(format, args...)
+}
+
+// source gives the elements of a file in their order.
+type source interface {
+	// next fills e, which is valid until the next call. io.EOF is the end; any other error is one of reading the file,
+	// and final.
+	next(e *element) error
+}
+
+// newSource reads a file of a format from its start.
+func newSource(cfg Config, f Format, t *text) (source, error) {
+	switch f {
+	case CSV:
+		return newTable(cfg, t)
+	case NDJSON:
+		return newMessages(cfg, t), nil
+	case LineProtocol:
+		return newInflux(cfg, t), nil
+	}
+	return nil, fmt.Errorf("unknown format %q", f)
+}
+
+// Format is the format of a file.
+type Format string
+
+// The formats.
+const (
+	CSV          Format = "csv"
+	NDJSON       Format = "ndjson"
+	LineProtocol Format = "lp"
+)
+
+func parseFormat(s string) (Format, error) {
+	switch f := Format(strings.ToLower(s)); f {
+	case CSV, NDJSON, LineProtocol:
+		return f, nil
+	case "jsonl":
+		return NDJSON, nil
+	}
+	return "", fmt.Errorf("--format %q is not csv, ndjson or lp", s)
+}
+
+// formatByName returns the format of a file's name, empty if it has none.
+func formatByName(path string) Format {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
+	f, err := parseFormat(strings.TrimPrefix(filepath.Ext(name), "."))
+	if err != nil {
+		return ""
+	}
+	return f
+}
+
+// formatByText returns the format by the first line that is neither blank nor a comment of line protocol.
+func formatByText(head []byte) Format {
+	d := decode.New(decode.Options{Tenant: absent, Device: absent})
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0 || line[0] == '#':
+		case line[0] == '{' || line[0] == '[':
+			return NDJSON
+		case len(d.Decode(decode.Record{Value: line, ContentType: influxType}).Readings) > 0:
+			return LineProtocol
+		default:
+			return CSV
+		}
+	}
+	return CSV
 }

@@ -1,3 +1,6 @@
+// Package budget has what a physical partition, or the account, may spend in a second, and what it did spend: Budget
+// admits and charges requests, Meter remembers seconds, Pace counts what may happen so often in five minutes. Time is
+// an argument. It must not know of partitions, requests or answers.
 package budget
 
 import (
@@ -159,4 +162,73 @@ func (l *state) advance(second int64) {
 	l.second = second
 	l.demand.advance(gap, l.limit)
 	l.left = min(l.limit, l.left+gap*l.limit)
+}
+
+// Pace counts the requests to replace throughput: the account takes 25 in any 5 minutes
+// (Azure Cosmos DB docs, concepts-limits). Those that are refused for another reason count too.
+// Neither how the service places the 5 minutes nor what it answers is published: here they slide, and
+// the answer is a 429 with the time until the oldest request leaves them.
+type Pace struct {
+	mu    sync.Mutex
+	taken []time.Time // within the last 5 minutes, the oldest first; mu guards
+}
+
+const (
+	window    = 5 * time.Minute
+	perWindow = 25
+)
+
+// Take counts a request. If there have been too many, retry says how long until one is taken again.
+func (p *Pace) Take(now time.Time) (ok bool, retry time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.taken) > 0 && !now.Before(p.taken[0].Add(window)) {
+		p.taken = p.taken[1:]
+	}
+	if len(p.taken) >= perWindow {
+		return false, p.taken[0].Add(window).Sub(now)
+	}
+	p.taken = append(p.taken, now)
+	return true, 0
+}
+
+// Priority is how urgent a request is.
+type Priority int
+
+// Requests are of High priority unless they say otherwise.
+const (
+	High Priority = iota
+	Low
+)
+
+// demand forecasts the spending of high-priority requests in a second. Low-priority requests may spend only the
+// rest, so that they are refused first. The forecast of a second is the demand of the second before; it is the
+// whole budget after a second that refused a request of high priority. The service publishes no more than the
+// order.
+type demand struct {
+	// spent is the spending of high priority in this second.
+	spent   float64
+	refused bool // there was not enough for high priority in this second
+	// before is the demand of high priority in the second before.
+	before float64
+}
+
+// advance begins the second that is gap seconds later.
+func (d *demand) advance(gap, limit float64) {
+	wanted := d.spent
+	if d.refused {
+		wanted = max(wanted, limit)
+	}
+	*d = demand{}
+	if gap == 1 {
+		d.before = wanted
+	}
+}
+
+// reserved returns the part of the second's rest that is kept for high priority.
+func (d *demand) reserved(limit float64) float64 {
+	if d.refused {
+		return limit
+	}
+	return max(0, d.before-d.spent)
 }

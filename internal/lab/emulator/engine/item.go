@@ -4,6 +4,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"sync"
+
+	"binnacle/internal/lab/emulator/schema"
+
+	"github.com/valyala/fastjson"
 )
 
 func (d *document) name(container uint32) []byte {
@@ -58,3 +63,18 @@ func (c *Container) appendBody(dst []byte, d *document, h *header) []byte {
 	dst = strconv.AppendInt(dst, h.modified, 10)
 	return append(dst, '}')
 }
+
+// document is an item on its way through a request, with the buffers that it needs there. It is reused
+// from request to request.
+type document struct {
+	schema.Item
+	// keys parses the partition key in the request.
+	keys fastjson.Parser
+
+	// tail is where in JSON, at a comma, the members begin that patches have added; 0: nowhere.
+	tail int
+
+	names, weightName, logName, head, value []byte
+}
+
+var documents = sync.Pool{New: func() any { return new(document) }}

@@ -1,9 +1,14 @@
+// Package jsonvalue reads and writes JSON as the emulator keeps it: read strictly, written minified, numbers as
+// they were sent. It is the emulator's one writer of JSON strings. It must not know the meaning of any JSON.
 package jsonvalue
 
 import (
 	"bytes"
+	"errors"
 	"math"
+	"regexp"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 )
@@ -114,4 +119,49 @@ func appendQueried(dst, kept []byte) []byte {
 		return append(dst, kept...)
 	}
 	return AppendFloat(dst, f)
+}
+
+// ErrInvalid is the error of Parse for what is not JSON.
+var ErrInvalid = errors.New("not valid JSON")
+
+// Parse parses JSON that is valid in every respect. Parsing comes first: it bounds the depth that
+// validation then recurses into. The value is valid until the parser's next use.
+func Parse(p *fastjson.Parser, text []byte) (*fastjson.Value, error) {
+	v, err := p.ParseBytes(text)
+	if err != nil || fastjson.ValidateBytes(text) != nil || !utf8.Valid(text) {
+		return nil, ErrInvalid
+	}
+	return v, nil
+}
+
+// Member returns a property of an object; nil when v is no object or has no such property.
+func Member(v *fastjson.Value, name string) *fastjson.Value {
+	if o := v.GetObject(); o != nil {
+		return o.Get(name)
+	}
+	return nil
+}
+
+// At returns what a path of properties leads to; nil for nothing.
+func At(v *fastjson.Value, steps []string) *fastjson.Value {
+	for _, s := range steps {
+		v = Member(v, s)
+	}
+	return v
+}
+
+// escapes are the escapes of a JSON string: a pair of surrogates, a lone surrogate, or any other.
+var escapes = regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
+
+// Repair returns JSON with U+FFFD in place of every lone escaped surrogate.
+func Repair(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
+		return text
+	}
+	return escapes.ReplaceAllFunc(text, func(escape []byte) []byte {
+		if len(escape) == len(`\ud800`) {
+			return []byte("\uFFFD")
+		}
+		return escape
+	})
 }

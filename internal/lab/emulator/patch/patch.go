@@ -1,3 +1,5 @@
+// Package patch has partial updates of one item: a condition, and operations on JSON pointers, done to a parsed
+// document all or none. It must not know where the document comes from, nor what becomes of it.
 package patch
 
 import (
@@ -5,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fastjson"
-
 	"binnacle/internal/lab/emulator/jsonvalue"
 	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
 	"binnacle/internal/lab/emulator/sql"
+
+	"github.com/valyala/fastjson"
 )
 
 // maxOps is the most operations of one patch (Azure Cosmos DB docs, partial-document-update-faq).

@@ -1,15 +1,20 @@
+// Package schema has what a container says of its items, its partition key, unique keys, time to live and indexing
+// policy, and takes an item apart by it. It must not know where containers and items are kept, nor how they are asked
+// for.
 package schema
 
 import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"unicode/utf8"
-
-	"github.com/valyala/fastjson"
 
 	"binnacle/internal/lab/emulator/jsonvalue"
 	"binnacle/internal/lab/emulator/refusal"
+	"binnacle/internal/lab/emulator/sql"
+
+	"github.com/valyala/fastjson"
 )
 
 // Limits of an item (Azure Cosmos DB docs, concepts-limits).
@@ -132,4 +137,112 @@ func parseTTL(v *fastjson.Value) (int32, error) {
 		return 0, refusal.BadRequest("ttl must be -1 or a number of seconds from 1 to %d", math.MaxInt32)
 	}
 	return int32(n), nil
+}
+
+// Bounds of an item in addition to maxItemBytes (Azure Cosmos DB docs, concepts-limits): the length of a string
+// in the partition key, and the depth of nested objects and arrays.
+const (
+	maxKeyValueBytes = 2048
+	maxNesting       = 128
+)
+
+// Check refuses an item that is larger, deeper or has a longer key than it may.
+func (it *Item) Check() *refusal.Error {
+	if len(it.JSON) > maxItemBytes {
+		return refusal.TooLarge("the item has %d bytes, more than %d", len(it.JSON), maxItemBytes)
+	}
+	for _, v := range it.Key {
+		if v.Kind() == sql.String && len(v.Bytes()) > maxKeyValueBytes {
+			return refusal.BadRequest("a value of the partition key has %d bytes, more than %d", len(v.Bytes()),
+				maxKeyValueBytes)
+		}
+	}
+	if it.Depth > maxNesting {
+		return refusal.BadRequest("objects and arrays are nested more than %d deep", maxNesting)
+	}
+	return nil
+}
+
+// system are the properties that the service sets; a client's values for them are ignored.
+var system = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}
+
+// IsSystem reports whether the service sets a property of items.
+func IsSystem(name string) bool { return slices.Contains(system, name) }
+
+func hasSystem(object *fastjson.Object) bool {
+	for _, name := range system {
+		if object.Get(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// DeleteSystem removes the system properties of an item.
+func DeleteSystem(doc *fastjson.Value) {
+	for _, name := range system {
+		doc.Del(name)
+	}
+}
+
+// AppendPlain appends an item without its system properties, minified. tail is the offset within the appended
+// item, at a comma, of the members that follow the system properties, which patches have added; 0: no member
+// follows.
+func AppendPlain(dst []byte, object *fastjson.Object) (out []byte, tail int) {
+	head, late := append(dst, '{'), []byte(nil)
+	system := false
+	object.Visit(func(key []byte, v *fastjson.Value) {
+		if IsSystem(string(key)) {
+			system = true
+			return
+		}
+		part := &head
+		if system {
+			part = &late
+		}
+		if len(*part) != len(dst)+1 || system {
+			*part = append(*part, ',')
+		}
+		*part = append(jsonvalue.AppendString(*part, key), ':')
+		*part = jsonvalue.Append(*part, v)
+	})
+	if len(late) > 0 {
+		tail = len(head) - len(dst)
+	}
+	return append(append(head, late...), '}'), tail
+}
+
+// maxComputed is the most computed properties of a container (Azure Cosmos DB docs, computed-properties).
+const maxComputed = 20
+
+// computed reads the computed properties of a container. It returns nil when there are none.
+func computed(raw json.RawMessage) (*sql.Cache, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var list []struct {
+		Name  string `json:"name"`
+		Query string `json:"query"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, refusal.BadRequest("One of the specified inputs is invalid: computedProperties is not a list of " +
+			"objects with name and query")
+	}
+	if len(list) > maxComputed {
+		return nil, refusal.BadRequest("a container has at most %d computed properties, not %d", maxComputed, len(list))
+	}
+	out := &sql.Cache{Computed: sql.Computed{}}
+	for _, p := range list {
+		switch {
+		case p.Name == "" || p.Name == "id" || IsSystem(p.Name) || out.Computed[p.Name] != nil:
+			return nil, refusal.BadRequest("the name %q of a computed property is empty, reserved or used twice", p.Name)
+		case !out.Computed.Add(p.Name, p.Query):
+			return nil, refusal.BadRequest("the query of the computed property %s is not SELECT VALUE of an expression "+
+				"over one item, FROM that item", p.Name)
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return out, nil
 }

@@ -1,9 +1,13 @@
 package sql
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/participle/v2"
@@ -114,4 +118,89 @@ var constructs = map[string]string{
 	"?": "the operator ?", "??": "the operator ??", "||": "the operator ||", "|": "the operator |",
 	"&": "the operator &", "^": "the operator ^", "~": "the operator ~",
 	"<<": "the operator <<", ">>": "the operator >>", ">>>": "the operator >>>",
+}
+
+// The bounds of a Cache. SDKs that read many items at once send texts of up to 1,000 conditions, which differ in
+// nothing but their number, for page after page.
+const (
+	maxCached      = 512
+	maxCachedText  = 128 << 10 // bytes of one text
+	maxCachedTexts = 1 << 20   // bytes of all
+)
+
+// Cache keeps parsed queries by their text. It is safe for concurrent use; its zero value is ready.
+type Cache struct {
+	// Computed lists the computed properties that queries may read besides the items' own. They do not change.
+	Computed Computed
+
+	mu      sync.RWMutex
+	queries map[string]*Query
+	// size is the total length of the cached texts.
+	size int
+}
+
+// Parse parses a query, and remembers the result. Errors and the longest texts are not kept. A full cache starts over:
+// clients use few texts, with parameters.
+func (c *Cache) Parse(text string) (*Query, error) {
+	c.mu.RLock()
+	q := c.queries[text]
+	c.mu.RUnlock()
+	if q != nil {
+		return q, nil
+	}
+	q, err := parse(text, c.Computed)
+	if err != nil || len(text) > maxCachedText {
+		return q, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queries == nil || len(c.queries) >= maxCached || c.size+len(text) > maxCachedTexts {
+		c.queries, c.size = map[string]*Query{}, 0
+	}
+	c.queries[text] = q
+	c.size += len(text)
+	return q, nil
+}
+
+// text lifts a test of two strings; a third argument true makes it ignore case.
+func text(test func(s, part []byte) bool) func([]Value) Value {
+	return func(args []Value) Value {
+		if args[0].kind != String || args[1].kind != String {
+			return Value{}
+		}
+		if len(args) == 3 && args[2].True() {
+			return BoolValue(test(bytes.ToLower(args[0].str), bytes.ToLower(args[1].str)))
+		}
+		return BoolValue(test(args[0].str, args[1].str))
+	}
+}
+
+func onText(f func([]byte) []byte) func([]Value) Value {
+	return func(args []Value) Value {
+		if args[0].kind != String {
+			return Value{}
+		}
+		return StringValue(f(args[0].str))
+	}
+}
+
+// length counts characters (code points): the documentation does not say which unit.
+func length(args []Value) Value {
+	if args[0].kind != String {
+		return Value{}
+	}
+	return NumberValue(float64(utf8.RuneCount(args[0].str)))
+}
+
+// fullText tests for a word, or a phrase of words, without regard to case. A word is a run of letters and digits. There
+// is no stemming, no stop words and no language.
+func fullText(text, phrase []byte) bool {
+	want := words(phrase)
+	return len(want) > 2 && bytes.Contains(words(text), want)
+}
+
+// words returns the words of a text in lower case, with a blank before and behind each.
+func words(text []byte) []byte {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return slices.Concat([]byte{' '}, bytes.Join(bytes.FieldsFunc(bytes.ToLower(text), other), []byte{' '}), []byte{' '})
 }

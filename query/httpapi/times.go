@@ -1,9 +1,0 @@
-package httpapi
-
-import (
-	"time"
-
-	"binnacle/internal/text/duration"
-)
-
-func clamp(t time.Time) int64 { return duration.CeilMillis(t) }
