@@ -27,6 +27,8 @@ type options struct {
 	until int
 	// without are kinds of actors and acts that are left out.
 	without map[string]bool
+	// with is the only kind of the rarer actors that a run has, and has in any case; "" where the seed picks.
+	with string
 
 	trace func(line string)
 	log   *slog.Logger
@@ -259,8 +261,8 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", noMakers,
-	noProvisioners, erasures}
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", rollupMakers,
+	provisioners, erasures}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {

@@ -22,8 +22,8 @@ import (
 	"binnacle/query/merge"
 )
 
-// noMakers leaves out the makers of rollups.
-const noMakers = "rollup makers"
+// rollupMakers leaves out the makers of rollups.
+const rollupMakers = "rollup makers"
 
 // maker is one life of a process that makes rollups.
 type maker struct{ *actor }

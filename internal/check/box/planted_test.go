@@ -28,6 +28,7 @@ type planted struct {
 	name     string // the rule that it breaks, and how
 	file     string // in the project
 	old, new string
+	with     string // the only kind of the rarer actors that runs have which look for it; "" for whichever a seed picks
 	missed   string // why the box does not find it yet; "" for one that it finds
 }
 
@@ -118,7 +119,8 @@ func (p *planted) search(dir string) (events string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
 	defer cancel()
 	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.runs", "0",
-		"-box.duration", boxPatient.String(), "-box.twice=false", "-box.shrink=false")
+		"-box.duration", boxPatient.String(), "-box.twice=false", "-box.shrink=false",
+		"-box.with", p.with)
 	out, err := search.CombinedOutput()
 	m := eventsBefore.FindSubmatch(out)
 	switch {

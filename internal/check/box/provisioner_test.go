@@ -18,8 +18,8 @@ import (
 	"binnacle/sharding/epk"
 )
 
-// noProvisioners leaves out the provisioners: all containers are there from the beginning.
-const noProvisioners = "provisioners"
+// provisioners leaves out the provisioners: all containers are there from the beginning.
+const provisioners = "provisioners"
 
 // provisioner is one life of a process that makes and drops containers, and decides epochs.
 type provisioner struct {

@@ -22,6 +22,7 @@ var (
 	boxTwice    = flag.Bool("box.twice", true, "make each run twice, and compare")
 	boxCores    = flag.Int("box.cores", 1, "processes that make runs, each with seeds of its own")
 	boxShrink   = flag.Bool("box.shrink", true, "make a run that fails shorter, and print its story")
+	boxWith     = flag.String("box.with", "", "a kind of actor that each run has, and no other of the rarer kinds")
 	boxStory    = flag.Bool("box.story", false, "print every event")
 )
 
@@ -38,7 +39,7 @@ func TestBox(t *testing.T) {
 	fmt.Printf("seed %d\n", seed)
 	begun, sum, disturbed, runs, events := time.Now(), fnv.New64a(), 0, 0, 0
 	for ; *boxRuns == 0 && time.Since(begun) < *boxDuration || runs < *boxRuns; runs++ {
-		opts := options{seed: seed + uint64(runs), until: *boxEvents}
+		opts := options{seed: seed + uint64(runs), until: *boxEvents, with: *boxWith}
 		if *boxStory {
 			opts.trace = func(line string) { fmt.Println(line) }
 		}
@@ -63,7 +64,7 @@ func TestBox(t *testing.T) {
 
 // TestFound makes the runs that have found a fault of the product.
 func TestFound(t *testing.T) {
-	plain := map[string]bool{noMakers: true, noProvisioners: true, erasures: true}
+	plain := map[string]bool{rollupMakers: true, provisioners: true, erasures: true}
 	for name, opts := range map[string]options{
 		// Of a takeover neither head shows what the former owner has just stored, and a replica may lack it.
 		"chunks of a former owner": {seed: 4, until: 2009, without: plain},

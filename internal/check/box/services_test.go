@@ -27,21 +27,17 @@ type services struct {
 // pickServices picks the services of a run, with a chance of its own: what a seed picks of the rest stays as it is.
 func (b *box) pickServices() (s services) {
 	r := rand.New(rand.NewPCG(b.opts.seed, 37))
-	if r.IntN(4) == 0 {
-		s.makers = 1 + r.IntN(2)
-	}
-	if r.IntN(5) == 0 {
-		s.provisioners = 1 + r.IntN(2)
-	}
+	makes, provisions := r.IntN(4) == 0, r.IntN(5) == 0
+	s.makers, s.provisioners = 1+r.IntN(2), 1+r.IntN(2)
 	s.makeEvery = oneOf(r, 20*time.Second, time.Minute, 3*time.Minute)
 	s.makeHold = oneOf(r, time.Second, 5*time.Minute)
 	s.families = oneOf(r, "", "L", "LFSM")
 	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
 	s.policy.MaxRUs, s.old = oneOf(r, 8000, 20_000), r.IntN(4)
-	if b.opts.without[noMakers] {
+	if !b.has(rollupMakers, makes) {
 		s.makers = 0
 	}
-	if b.opts.without[noProvisioners] {
+	if !b.has(provisioners, provisions) {
 		s.provisioners = 0
 	}
 	p := &b.profile
@@ -63,6 +59,14 @@ func (b *box) pickServices() (s services) {
 		}
 	}
 	return s
+}
+
+// has reports whether a run has a kind of actor, where the seed picks that or not.
+func (b *box) has(kind string, picked bool) bool {
+	if b.opts.with != "" {
+		picked = b.opts.with == kind
+	}
+	return picked && !b.opts.without[kind]
 }
 
 // some reports whether there are services.
