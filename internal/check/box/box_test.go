@@ -29,6 +29,8 @@ type options struct {
 	without map[string]bool
 	// with is the only kind of the rarer actors that a run has, and has in any case; "" where the seed picks.
 	with string
+	// years is how many years pass, in a run of years.
+	years int
 
 	trace func(line string)
 	log   *slog.Logger
@@ -148,16 +150,23 @@ func run(t *testing.T, opts options) (out result) {
 		b.oracle = newOracle(b)
 		cryptotest.SetGlobalRandom(t, opts.seed)
 		b.profile = b.pickProfile()
-		if b.about = b.pickFocus(); b.about == "" {
-			b.services = b.pickServices()
+		if opts.with == "" && opts.years == 0 {
+			b.about = b.pickFocus()
+		}
+		if b.about == "" {
+			b.services = b.pickServices() // which changes the profile
 			b.operating = b.pickOperating()
 		}
 		b.hookStores()
 		b.begin()
-		for !b.calm() && !b.failed() {
-			b.step()
+		if opts.years > 0 {
+			b.passYears()
+		} else {
+			for !b.calm() && !b.failed() {
+				b.step()
+			}
+			b.settle()
 		}
-		b.settle()
 		b.finish()
 		out = result{b.sum, b.events, b.disturbed, b.ties, b.failure}
 	})

@@ -75,7 +75,9 @@ func (b *box) actProvisioner() {
 	case 3:
 		b.newcomer()
 	case 4:
-		b.addEpoch()
+		if b.opts.years == 0 || b.rnd.IntN(4) == 0 {
+			b.addEpoch()
+		}
 	default:
 		i := b.rnd.IntN(len(b.provisioners))
 		b.event("box", "kill", b.provisioners[i].name, "")
@@ -88,7 +90,11 @@ func (b *box) actProvisioner() {
 // night kills all processes, but perhaps one provisioner, which has no answer until they start again.
 func (b *box) night() {
 	lasts := b.duration(time.Minute, oneOf(b.rnd, 20*time.Minute, 3*time.Hour, 14*time.Hour))
-	kept := b.rnd.IntN(2 * len(b.provisioners))
+	b.sleepFor(lasts, b.rnd.IntN(2*len(b.provisioners))+1)
+}
+
+// sleepFor kills all processes, but perhaps the provisioner of a number from 1 on, and starts them after a time.
+func (b *box) sleepFor(lasts time.Duration, kept int) {
 	b.event("box", "night", lasts.String(), "")
 	for _, s := range b.slots {
 		for len(s.lives) > 0 {
@@ -103,7 +109,7 @@ func (b *box) night() {
 	}
 	var left []*provisioner
 	for i, p := range b.provisioners {
-		if i == kept {
+		if i+1 == kept {
 			left = append(left, p)
 		} else {
 			b.killProvisioner(p)
@@ -252,15 +258,20 @@ func (b *box) makeContainer(name string) {
 	}
 }
 
-// mayDrop holds that a container has nothing that must be kept.
-func (b *box) mayDrop(name string) {
+// snapshot returns what the control documents say.
+func (b *box) snapshot() *control.Snapshot {
 	b.view = view{}
-	now := time.Now().UnixMilli()
 	v, err := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now}).Refresh(b.context())
 	if err != nil {
 		b.fail("the control documents can't be read: %v", err)
-		return
+		return &control.Snapshot{}
 	}
+	return v
+}
+
+// mayDrop holds that a container has nothing that must be kept.
+func (b *box) mayDrop(name string) {
+	v, now := b.snapshot(), time.Now().UnixMilli()
 	for _, d := range b.stores.Chunks.Documents() {
 		owner, _, _ := strings.Cut(d.Key.TenantShard, "~")
 		t, known := v.Tenant(owner)
@@ -281,7 +292,7 @@ func (l loads) RangesOf(_ context.Context, container string) ([]epk.Range, error
 	if _, there := l.b.account.containers[container]; !there {
 		return nil, store.ErrNoContainer
 	}
-	return epk.Split(1 + time.Now().YearDay()%4*3), nil
+	return epk.Split(1 + int(time.Now().Month())/4*3), nil
 }
 
 // Frames implements provision.Heat.
@@ -292,7 +303,7 @@ func (l loads) Frames(_ context.Context, span heat.Span) ([]heat.Frame, error) {
 	for i, tenant := range l.b.tenants {
 		for _, slot := range sharding.Spread(tenant, 4) {
 			c := heat.Cell{Key: heat.KeyOf(container, sharding.Shard(tenant, slot))}
-			c.RUs[heat.ChunkWrites], c.RUs[heat.ChunkReads] = float64(9000-8500*i), float64(100*(today%5))
+			c.RUs[heat.ChunkWrites], c.RUs[heat.ChunkReads] = float64(9000-8500*i), float64(100*(today/30%5))
 			cells = append(cells, c)
 		}
 	}

@@ -34,6 +34,7 @@ func (b *box) pickServices() (s services) {
 	s.families = oneOf(r, "", "L", "LFSM")
 	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
 	s.policy.MaxRUs, s.old = oneOf(r, 8000, 20_000), r.IntN(4)
+	makes, provisions = makes || b.opts.years > 0, provisions || b.opts.years > 0
 	if !b.has(rollupMakers, makes) {
 		s.makers = 0
 	}
@@ -57,6 +58,9 @@ func (b *box) pickServices() (s services) {
 		if s.old == 0 { // less than what is wanted when a month begins, and enough for all containers
 			s.policy.MaxRUs = 4500
 		}
+	}
+	if b.opts.years > 0 {
+		s.pickYears(p)
 	}
 	return s
 }
