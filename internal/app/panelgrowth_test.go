@@ -30,10 +30,12 @@ func TestPanelsGrow(t *testing.T) {
 	for i, text := range strings.Split(*panelGrowth, ",") {
 		devices, err := strconv.Atoi(text)
 		require.NoError(t, err)
-		p := newPanels(t, devices, 1, plain())
-		if p.hours, p.defaults = 6, true; devices >= 100_000 {
-			p.interval = time.Minute
+		p := &panels{devices: devices, first: panelDay, day: panelDay, hours: 6, interval: 10 * time.Second, chunks: 6,
+			defaults: true, reported: plain()}
+		if devices >= 100_000 {
+			p.interval, p.chunks = time.Minute, 1
 		}
+		p.begin(t)
 		for _, row := range p.besidePeers(t, p.questions(), nil) {
 			key := row[0] + "|" + row[1]
 			if i == 0 {

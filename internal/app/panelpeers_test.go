@@ -56,7 +56,7 @@ func TestPanelsBesidePeers(t *testing.T) {
 func (p *panels) besidePeers(t *testing.T, panels []panel,
 	compare func(who string, panel panel, body string)) [][]string {
 	p.fill(t, p.first, p.day-1, time.Minute, 1, min(2, len(p.names)))
-	p.fill(t, p.day, p.day, p.interval, p.hours, len(p.names))
+	p.fill(t, p.day, p.day, p.interval, p.chunks, len(p.names))
 	p.now = p.now.Add(time.Hour)
 	_, sealed := p.seal(t, p.first, p.day)
 	p.now = p.now.Add(time.Hour)

@@ -57,6 +57,7 @@ type panels struct {
 	day       telemetry.Day // of the short one, the last
 	hours     int           // of the short panel that are filled
 	interval  time.Duration // of the readings of the short panel
+	chunks    int           // of the short panel, for each device
 	defaults  bool          // the querier has the limits that a query process has by default
 	values    int
 	bytes     int // of chunks
@@ -86,9 +87,18 @@ func plain() (r reported) {
 	return r
 }
 
+const panelDay telemetry.Day = 20777
+
 func newPanels(t *testing.T, devices, days int, of reported) *panels {
-	p := &panels{devices: devices, day: 20777, hours: 24, interval: 10 * time.Second, reported: of}
-	p.first, p.now = p.day-telemetry.Day(days)+1, time.UnixMilli(p.day.End())
+	p := &panels{devices: devices, day: panelDay, hours: 24, interval: 10 * time.Second, chunks: 24,
+		reported: of}
+	p.first = p.day - telemetry.Day(days) + 1
+	return p.begin(t)
+}
+
+// begin opens the account, when the filled hours of the last day are over.
+func (p *panels) begin(t *testing.T) *panels {
+	p.now = time.UnixMilli(p.day.Start()).Add(time.Duration(p.hours) * time.Hour)
 	p.open(t, emulator.Config{InMemory: true, Unlimited: true, Now: func() time.Time { return p.now }}, nil)
 	return p
 }

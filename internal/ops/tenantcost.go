@@ -100,10 +100,11 @@ type keptBill struct {
 }
 
 // How long a bill is answered again, to operators and to tenants. Counters are stored once a minute, and a page that
-// is kept open asks again and again. The bill of an account's first hour is computed again each minute; the bill of a
-// month that has been over for a day does not change any more.
+// is kept open asks again and again. The bill of an account's first hour is kept for less; the bill of a month that has
+// been over for a day does not change any more.
 const (
 	costKept        = time.Minute
+	costKeptFirst   = 5 * time.Minute
 	costKeptTenants = 15 * time.Minute
 	costKeptOver    = 24 * time.Hour
 )
@@ -132,7 +133,7 @@ func (c *Costs) recent(ctx context.Context, month charges.Month, age time.Durati
 	now := c.now()
 	switch {
 	case k.bill == nil || k.bill.Hours <= 1:
-		age = min(age, costKept)
+		age = min(age, costKeptFirst)
 	case k.at.Sub(month.End()) > costKeptOver:
 		age = costKeptOver
 	}

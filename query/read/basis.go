@@ -101,7 +101,7 @@ func (q *Query) keptBasis(earlier *Basis) *Basis {
 	b.chunks, b.days, b.note = earlier.chunks, earlier.days, earlier.note
 	b.chunks.Expires = min(b.chunks.Expires, q.heads.Expires)
 	if !b.continues(earlier) || !heads.ExpiresLate(b.chunks.Expires, b.chunks.Date) ||
-		!q.heads.Stored.Stands(&b.note, b.r) {
+		!q.heads.Stored.Stands(&b.note, b.r, nil) {
 		return nil
 	}
 	return b

@@ -3,6 +3,7 @@ package chunks
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"binnacle/internal/store"
@@ -69,7 +70,7 @@ func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devi
 // find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
 func (q *Query) find(ctx context.Context, t plan.Target, r telemetry.Range) (out foundRange, err error) {
 	all, wide := q.r.rangesOf(t, q.Request.Metrics), q.r.widen(r)
-	if k := all.find(wide); q.stands(k, r) {
+	if k := all.find(wide); q.stands(k, t, r) {
 		return foundRange{known: k, due: k.note.Load().Due()}, nil
 	}
 	q.isAsking.Store(true)
@@ -124,13 +125,18 @@ func (q *Query) windowsFor(t plan.Target, r telemetry.Range) []store.Window {
 
 // Stands reports whether all that a range of a target has is known, and the store need not be asked (rule R8).
 func (q *Query) Stands(t plan.Target, r telemetry.Range) bool {
-	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), r)
+	return q.keeps(t) && q.stands(q.r.rangesOf(t, q.Request.Metrics).find(r), t, r)
 }
 
-// stands reports whether a known range has all of r, and the store need not be asked (rule R8).
-func (q *Query) stands(k *known, r telemetry.Range) bool {
+// stands reports whether a known range of a target has all of r, and the store need not be asked (rule R8).
+func (q *Query) stands(k *known, t plan.Target, r telemetry.Range) bool {
+	isOfTarget := func(l *heads.Later) bool {
+		return slices.ContainsFunc(q.View.Tenant.Placement.Keys(l.Device, l.Day), func(key sharding.Key) bool {
+			return key == t.Key || sharding.Key{Container: key.Container, TenantShard: key.TenantShard} == t.Key
+		})
+	}
 	return k.isKnown(q.r.cfg.Now(), q.r.cfg.RoomAge) && contains(k.r, r) && heads.ExpiresLate(k.expires, k.date) &&
-		q.Heads.Stored.Stands(k.note.Load(), r)
+		q.Heads.Stored.Stands(k.note.Load(), r, isOfTarget)
 }
 
 // load reads all of r and of a known range, nil for none. The caller has the turn.

@@ -31,8 +31,8 @@ func (s *Stored) Counts() bool { return s.owners != nil }
 func (s *Stored) Ignore() { s.owners = nil }
 
 // Stands reports whether the store has nothing in a range that was not there when a note was made, but chunks that are
-// explained.
-func (s *Stored) Stands(n *Note, r telemetry.Range) bool {
+// explained, or of chains that isNoted leaves out; nil leaves out none.
+func (s *Stored) Stands(n *Note, r telemetry.Range, isNoted func(*Later) bool) bool {
 	now := s.now()
 	if !s.hasSameHeads(n) || now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
 		return false
@@ -43,7 +43,7 @@ func (s *Stored) Stands(n *Note, r telemetry.Range) bool {
 			return false
 		}
 		for i := len(c.later) - 1; i >= 0 && c.later[i].count > count; i-- {
-			if !c.later[i].isExplained(r) {
+			if l := c.later[i]; !l.isExplained(r) && (isNoted == nil || isNoted(l)) {
 				return false
 			}
 		}

@@ -146,8 +146,7 @@ func (p *partition) newest(from kv.Reader) iter.Seq[entry] {
 			}
 			prefix := appendLogPrefix(nil, binary.BigEndian.Uint32(p.counter[1:]), author)
 			for e := range from.Descend(prefix, after(prefix)) {
-				read, err := readEntry(e)
-				if err == nil && !yield(read) {
+				if read, err := readEntry(e); err == nil && !yield(read) {
 					return
 				}
 			}
