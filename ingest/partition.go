@@ -181,7 +181,6 @@ func (p *partition) await(ctx context.Context, in <-chan kafka.Batch, pause time
 	}
 }
 
-// stir wakes run.
 func (p *partition) stir() {
 	select {
 	case p.wake <- struct{}{}:

@@ -185,7 +185,6 @@ func (d *decoder) readResiduals(count, planes int, sparse bool) ([]uint64, error
 	return r, nil
 }
 
-// readPlanes fills r from planes of bytes.
 func (d *decoder) readPlanes(r []uint64, planes int) error {
 	p, err := d.takePlanes(len(r), planes)
 	if err == nil {

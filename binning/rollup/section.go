@@ -22,7 +22,6 @@ type Slice struct {
 	At0      []Sample
 }
 
-// fits reports whether a section of the slice is one that may be read.
 func (s *Slice) fits(f Family) bool {
 	resets := 0
 	if f == First {
@@ -381,7 +380,6 @@ func floats(stream []byte, n int) ([]float64, error) {
 	return out, numbers(chunk.ReadFloats(stream, out))
 }
 
-// numbers makes an error of a stream one of a document.
 func numbers(err error) error {
 	if err != nil {
 		return corrupt("%v", err)

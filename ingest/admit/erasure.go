@@ -68,7 +68,6 @@ func replayed(rec *Record) *deadletter.ID {
 	return &id
 }
 
-// cover reports whether orders erase a reading of a record.
 func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
 	orders := f.Snapshot.Erasures(r.Tenant)
 	if len(orders) == 0 {

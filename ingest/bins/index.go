@@ -148,7 +148,6 @@ func (x *index) StalledBy(each func(f Fault, chains int)) {
 	}
 }
 
-// drop takes a chain out.
 func (x *index) drop(c *Chain) {
 	f := &c.Filing
 	x.Held, x.Going, x.Stuck = x.Held-int64(f.held), x.Going-int64(f.going), x.Stuck-int64(f.stuck)

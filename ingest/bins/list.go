@@ -47,7 +47,6 @@ func (x *listedDevice) widen(times Span) {
 	x.times, x.timed = times, true
 }
 
-// listed returns the devices that a list has.
 func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 	var found []*Device
 	b.visitDevices(all, func(d *Device) {

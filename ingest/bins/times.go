@@ -94,7 +94,6 @@ func (x *carriedTimes) Stored(c *Chain, rows StoredRows) {
 	x.file(o)
 }
 
-// owe has times carried by the next append.
 func (x *carriedTimes) owe(d *Device, times Span) *OwedTimes {
 	o := d.owed
 	if o == nil {

@@ -33,7 +33,6 @@ const (
 	maxOrdered = 1 << 10 // names of an order
 )
 
-// start begins a reading.
 func (d *fields) start() {
 	d.count, d.nulls, d.came, d.begin, d.order = 0, false, d.came[:0], len(d.sorted), nil
 	if len(d.orders) > 0 {
@@ -139,7 +138,6 @@ func sortFields(f []telemetry.Field) (sorted []telemetry.Field, ambiguous string
 	return out, ambiguous
 }
 
-// has reports whether the current reading has a metric.
 func (d *fields) has(metric string) bool {
 	if d.order != nil {
 		return slices.ContainsFunc(d.order[:d.count], func(x ranked) bool { return x.name == metric })

@@ -15,7 +15,6 @@ type Header struct {
 // header returns the text of the last header of a name, in any case; empty for a missing one.
 func header(headers []Header, name string) string { return amqpText(rawHeader(headers, name)) }
 
-// rawHeader returns the bytes of that header.
 func rawHeader(headers []Header, name string) []byte {
 	for i := len(headers) - 1; i >= 0; i-- {
 		if k := headers[i].Key; len(k) == len(name) && strings.EqualFold(k, name) {

@@ -265,7 +265,6 @@ func (d *lineReader) head(b []byte, from int) (h *lineHead, at int, f *fault) {
 	return h, at, f
 }
 
-// measurementOf returns the place of a measurement.
 func (d *lineReader) measurementOf(name []byte) *place {
 	p := d.measurements.get(name)
 	if p == nil {

@@ -149,7 +149,6 @@ func (t *transcoder) array(each func() error) error {
 	return t.scan.Array(func(int) error { return each() })
 }
 
-// appendFields appends the fields of a message.
 func (t *transcoder) appendFields(m jsonMessage) error {
 	return t.object(func(name []byte) error {
 		f, known := m.named(name)

@@ -66,7 +66,6 @@ func (r *room) put(s *places, p *place) bool {
 // full reports whether everything must be forgotten, after as much was turned away as there is room for.
 func (r *room) full() bool { return r.used > 2*maxPlaces }
 
-// metricAt returns the metric with the name of a place.
 func (d *Decoder) metricAt(p *place) (string, error) {
 	if err := d.made.part(fieldBytes + len(p.name)); err != nil || p.metric != "" {
 		return p.metric, err
@@ -79,7 +78,6 @@ func (d *Decoder) metricAt(p *place) (string, error) {
 	return metric, nil
 }
 
-// objects returns the properties of the object that is the value of a place.
 func (p *place) objects() *places {
 	if p.inner == nil {
 		p.inner = &places{}

@@ -41,7 +41,6 @@ func (e *erasing) apply(snapshot *control.Snapshot) {
 	}
 }
 
-// drop drops the rows that an order erases.
 func (e *erasing) drop(o *erasure.Order) {
 	e.bins.Lock()
 	defer e.bins.Unlock()

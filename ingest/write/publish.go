@@ -90,7 +90,6 @@ func (p *publisher) awaitsDeferred(c *bins.Chain) bool {
 	return len(p.Deferred.ofChain) > 0 && p.Deferred.ofChain[c.Key()] > 0
 }
 
-// acknowledged ends the publication in flight.
 func (d *deferredDeadLetters) acknowledged(part *publication, published []DeadLetter) {
 	d.done(part)
 	for i := range published {
@@ -103,7 +102,6 @@ func (d *deferredDeadLetters) acknowledged(part *publication, published []DeadLe
 	}
 }
 
-// decided takes away a dead letter that speaks for a chain.
 func (d *deferredDeadLetters) decided(c admit.Chain) {
 	if d.ofChain[c]--; d.ofChain[c] <= 0 {
 		delete(d.ofChain, c)

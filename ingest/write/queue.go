@@ -84,7 +84,6 @@ func (q *writeQueue) queueOf(c *bins.Chain) *tenantQueue {
 	return l
 }
 
-// periodOf returns the first day of the period that a chain's container is for.
 func (q *writeQueue) periodOf(c *bins.Chain) telemetry.Day {
 	if q.Snapshot != nil {
 		if t, ok := q.Snapshot.Tenant(c.Device.Tenant.Name); ok {

@@ -70,7 +70,6 @@ func (w *columnWriter) packed() (out []byte) {
 	return out
 }
 
-// unpack returns the bytes of a part that packed has compressed.
 func unpack(packed []byte, size int) (string, error) {
 	out := make([]byte, 0, min(size, 1<<20))
 	for r := (bytesread.Reader{Rest: packed}); len(r.Rest) > 0; {

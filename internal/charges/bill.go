@@ -13,7 +13,6 @@ import (
 // BillInput is what a bill is made of.
 type BillInput struct {
 	Month Month
-	// Sum is the sum of the month.
 	Sum   *Sum
 	Hours []Hour
 	// Present are the containers as they are. They are paid for PresentHours, which are in no Hour yet.
@@ -266,7 +265,6 @@ func (m *biller) share(dollars float64, weights map[string]float64, part func(d 
 	return 0
 }
 
-// allRUs returns the RU of all tenants.
 func (m *biller) allRUs() map[string]float64 {
 	out := map[string]float64{}
 	for tenant, t := range m.tenants {

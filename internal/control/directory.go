@@ -158,7 +158,6 @@ func (d *Directory) join() (f *pendingRead, mine bool) {
 	return d.next, false
 }
 
-// lead does the read of f for all callers that joined it.
 func (d *Directory) lead(ctx context.Context, f *pendingRead) {
 	defer close(f.done)
 	err := d.reading.Acquire(ctx, 1)

@@ -139,7 +139,6 @@ func (a *attempted) isUnsure() bool {
 	return a.answer == nil || a.answer.Status != http.StatusGone && a.answer.Status != statusRetryWith
 }
 
-// isLost reports whether an error is that of a connection.
 func isLost(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)

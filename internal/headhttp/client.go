@@ -375,9 +375,8 @@ func (a *answer) close() {
 
 // rowStream has the rows of all partitions of one answer, one partition after another.
 type rowStream struct {
-	in  *answer
-	ctx context.Context
-	// span is the requested range.
+	in         *answer
+	ctx        context.Context
 	span       telemetry.Range
 	partitions int
 	missing    error

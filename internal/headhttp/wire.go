@@ -364,7 +364,6 @@ func (r *reader) column(rows int) chunk.Column {
 	return c
 }
 
-// end returns the error of a message that was read to its end.
 func (r *reader) end() error {
 	if err := r.End(); err != nil {
 		return fmt.Errorf("%w: %w", errWire, err)

@@ -13,8 +13,7 @@ import (
 type Key struct {
 	Container string
 	Shard     string // first-level key, such as acme~1q
-	// Slot is the slot of Shard.
-	Slot sharding.Slot
+	Slot      sharding.Slot
 }
 
 // KeyOf returns the Key of a first-level key.

@@ -58,7 +58,6 @@ func (c *columns) front(before, s string) {
 	c.text(s[n:])
 }
 
-// rus appends request units in hundredths.
 func (c *columns) rus(v float64) { c.uint(hundredths(v)) }
 
 func hundredths(v float64) uint64 {

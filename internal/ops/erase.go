@@ -80,7 +80,6 @@ func days(from, to string, now time.Time) (telemetry.Range, error) {
 	return telemetry.Range{From: first.Start(), To: end.Start()}, nil
 }
 
-// order returns the order that the flags ask for.
 func (cfg *EraseConfig) order() (o erasure.Order, err error) {
 	o = erasure.Order{Tenant: cfg.Tenant, Device: cfg.Device, By: ProcessIdentity("")}
 	covered, err := wholeDays(cfg.From, cfg.To)
@@ -94,7 +93,6 @@ func (cfg *EraseConfig) order() (o erasure.Order, err error) {
 	return o, nil
 }
 
-// eraseSays describes the rows that an order erases.
 func eraseSays(o erasure.Order) []string {
 	devices, days := "all devices", "all days"
 	if o.Device != "" {
@@ -216,7 +214,6 @@ func (e *eraser) sweeper() *erase.Sweeper {
 		Snapshot: e.directory.Refresh, By: ProcessIdentity(""), Logger: e.env.Logger})
 }
 
-// dryRun prints what the order would erase.
 func (e *eraser) dryRun(ctx context.Context, order erasure.Order) error {
 	places, err := e.survey(ctx, order)
 	if err != nil {
@@ -228,7 +225,6 @@ func (e *eraser) dryRun(ctx context.Context, order erasure.Order) error {
 	return printPlaces(e.env.Stdout, "would be erased from chunks", places)
 }
 
-// survey returns what the order would erase.
 func (e *eraser) survey(ctx context.Context, order erasure.Order) ([]erasure.Swept, error) {
 	v, err := e.directory.Refresh(ctx)
 	if err != nil {
@@ -241,7 +237,6 @@ func (e *eraser) survey(ctx context.Context, order erasure.Order) ([]erasure.Swe
 	return e.sweeper().Survey(ctx, v, order.Acknowledged(positions))
 }
 
-// order gives the order as an action.
 func (e *eraser) order(ctx context.Context, order erasure.Order) (given *erasure.Order, err error) {
 	if err := e.checkIngesters(ctx); err != nil {
 		return nil, err

@@ -51,7 +51,6 @@ func (cfg *CertificateConfig) write(c *erase.Certificate, signKey []byte) error 
 	return os.WriteFile(cfg.Certificate, file, 0o644)
 }
 
-// certify writes the certificate of an order of this account and cluster.
 func (e *eraser) certify(ctx context.Context, o *erasure.Order, cfg *CertificateConfig, signKey []byte) error {
 	remains, err := remainsOf(ctx, e.client, e.cluster, o)
 	if err != nil {

@@ -98,7 +98,6 @@ func firstDay(container string) telemetry.Day {
 	return s.First
 }
 
-// firstDays returns the first days of the containers of steps.
 func firstDays(steps []Step) map[string]telemetry.Day {
 	out := make(map[string]telemetry.Day, len(steps))
 	for i := range steps {

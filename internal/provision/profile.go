@@ -134,7 +134,6 @@ func (pl *planner) sharedStep(seen store.ContainerState) Step {
 	return step
 }
 
-// shares reports whether a container of a span is made to share throughput.
 func (pl *planner) shares(of sharding.Span) bool {
 	_, can := pl.seen[store.Database]
 	return can && sharding.ShareThroughput(pl.of.Periods, of)

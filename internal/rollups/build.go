@@ -25,10 +25,9 @@ const (
 
 type batchBuilder struct {
 	*round
-	batch   rollup.Batch
-	metrics map[string]*rollup.Metric
-	without map[string]bool
-	// families are the families of the batch.
+	batch    rollup.Batch
+	metrics  map[string]*rollup.Metric
+	without  map[string]bool
 	families rollup.Families
 	// until is the expiry of all hours, 0 for never.
 	until   int64
@@ -58,7 +57,6 @@ func (r *round) build(ctx context.Context, from, to int, grids []rollup.Grid) er
 	return nil
 }
 
-// buildBatch makes a batch of the hours of chunks.
 func (r *round) buildBatch(ctx context.Context, g *chunkSet, grids []rollup.Grid, families rollup.Families) error {
 	from, to := g.from, g.to
 	chosen, others := r.choose(g.metrics)

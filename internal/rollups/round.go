@@ -57,8 +57,7 @@ type round struct {
 	Report
 
 	// old is the manifest as it was read; empty if there was none.
-	old *rollup.Manifest
-	// manifest is the next manifest.
+	old        *rollup.Manifest
 	manifest   *rollup.Manifest
 	etag       string
 	stored     []storedDocument // documents of this round
@@ -233,7 +232,6 @@ func (r *round) gridsOf(from, to int) []rollup.Grid {
 	return []rollup.Grid{rollup.Minute}
 }
 
-// runs yields the runs of hours in a set.
 func runs(h rollup.Hours) func(func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
 		for from := 0; from < rollup.HoursOfDay; from++ {

@@ -36,7 +36,6 @@ const (
 	forEver = "forever"
 )
 
-// classOf returns the first class that matches a device; has reports whether it has the tag of a class.
 func classOf(classes []RetentionClass, device string, has func(class string) bool) RetentionClass {
 	for _, c := range classes {
 		if c.isTag() && has(c.Devices) || !c.isTag() && matches(c.Devices, device) {

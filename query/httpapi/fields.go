@@ -90,7 +90,6 @@ func (l fields) tableOrder() (out []int) {
 	return out
 }
 
-// head returns the first line of the CSV.
 func (l fields) head() string {
 	var names []string
 	for _, i := range l.tableOrder() {

@@ -26,7 +26,6 @@ type problem struct {
 	retry     time.Duration
 }
 
-// writeProblem answers a request with an error.
 func writeProblem(w http.ResponseWriter, p problem) {
 	body, err := json.Marshal(struct {
 		Type      string `json:"type"`

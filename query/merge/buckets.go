@@ -150,7 +150,6 @@ func (b *Buckets) Start(i int) int64 { return b.edges[i] }
 // End returns the edge behind a bucket.
 func (b *Buckets) End(i int) int64 { return b.edges[i+1] }
 
-// holds reports whether an instant lies in a bucket.
 func (b *Buckets) holds(i int, at int64) bool {
 	return b.edges[i] <= at-b.shift && at-b.shift < b.edges[i+1]
 }

@@ -223,7 +223,6 @@ func (d *deviceGroups) decode(pieces []*piece.Piece) error {
 	return nil
 }
 
-// follow returns the state of a series of the device.
 func (d *deviceGroups) follow(labels telemetry.Labels, metric string) (*follower, error) {
 	of := seriesOf{string(labels.AppendKey(nil)), metric}
 	if f := d.series[of]; f != nil {
@@ -273,7 +272,6 @@ func (g *Grouped) bucket(of *group, i int) (*bucket, error) {
 	return b, nil
 }
 
-// hold counts memory of groups.
 func (g *Grouped) hold(bytes int64) error {
 	err := g.cfg.Memory.Take(bytes)
 	if err == nil {
@@ -334,7 +332,6 @@ type follower struct {
 	increase float64
 }
 
-// enter begins a bucket.
 func (f *follower) enter(i int, b *bucket) {
 	f.flush()
 	f.at, f.in = i, b

@@ -101,7 +101,6 @@ func (m *Rows) Passed(bound int64) error {
 	}
 }
 
-// decode opens a piece.
 func (m *Rows) decode(p *piece.Piece) error {
 	f, _, err := m.Config.decode(p)
 	if err != nil {

@@ -180,7 +180,6 @@ func (s *sum) add(x chunk.Stats) {
 	}
 }
 
-// stats returns the sum.
 func (s *sum) stats() chunk.Stats {
 	out := s.total
 	switch kind := out.First.Kind(); {

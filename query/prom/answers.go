@@ -46,7 +46,6 @@ type keptAnswer struct {
 // maxAnswerBytes bounds an answer that is kept.
 const maxAnswerBytes = 1 << 20
 
-// bounded returns what the engine makes of a query.
 func (a *answers) bounded(ctx context.Context, q promql.Query) *promql.Result {
 	if a == nil {
 		return q.Exec(ctx)
@@ -78,7 +77,6 @@ func (a *answers) exec(ctx context.Context, q promql.Query, l pushdowns) *promql
 	return a.bounded(ctx, q)
 }
 
-// evaluate runs a query of one pushdown.
 func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalStmt, l *pushdown) *promql.Result {
 	key := answerKey{a.tenant, a.text, s.LookbackDelta, l.steps.step, l.steps.first % l.steps.step}
 	tags, known := a.tagsSum(ctx)
@@ -153,7 +151,6 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	return res
 }
 
-// tagsSum returns the sum of the tags that the answer has.
 func (a *answers) tagsSum(ctx context.Context) (sum query.TagsSum, ok bool) {
 	known, err := a.tags.Known(ctx)
 	if err != nil {

@@ -58,7 +58,6 @@ func (t *tenantStorage) bounded(ctx context.Context, q promql.Query, more func()
 	return b.inParts(ctx, more, &out)
 }
 
-// holding takes what a result holds.
 func (t *tenantStorage) holding(res *promql.Result) *promql.Result {
 	size := saidBytes(res.Warnings, nil)
 	switch v := res.Value.(type) {
@@ -93,7 +92,6 @@ func matrixBytes(m promql.Matrix) (n int64) {
 	return n
 }
 
-// beyond returns the error for a client of one of the memory.
 func (t *tenantStorage) beyond(err error) error {
 	if !errors.Is(err, query.ErrMemory) {
 		return err
@@ -231,7 +229,6 @@ type joined struct {
 	said   annotations.Annotations
 }
 
-// add appends the points of a result.
 func (j *joined) add(res *promql.Result) error {
 	m, err := res.Matrix()
 	if err != nil {

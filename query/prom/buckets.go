@@ -160,7 +160,6 @@ func (b *buckets) add(t int64, v float64) {
 	b.lastT[i], b.last[i] = int32(b.at(i)-t), v
 }
 
-// at returns the end of a bucket.
 func (b *buckets) at(i int) int64 { return b.begin + int64(i+1)*b.width }
 
 // noteSize widens the bound of the values, and whether all are integers. A NaN makes the bound NaN for good.

@@ -147,7 +147,6 @@ func (l *catalogLists) values(name string) (list []string, ok bool) {
 	return slices.Compact(list), ok
 }
 
-// metrics returns the names of the metrics that count.
 func (l *catalogLists) metrics() (list []string) {
 	for _, s := range l.shapes {
 		for _, m := range s.Metrics {

@@ -113,7 +113,6 @@ func (s *selector) lacks(ctx context.Context, names query.Wanted) (known *query.
 	return known, known.Gap() == nil && !known.HasAny(names) && !known.Changed(ctx), nil
 }
 
-// namesIn returns the names that matchers ask for.
 func namesIn(matchers []*labels.Matcher) query.Wanted {
 	of := query.Wanted{Numbers: true,
 		Metrics: equalTo(matchers, model.MetricNameLabel), Devices: equalTo(matchers, deviceLabel)}

@@ -38,7 +38,6 @@ type labelSizes struct {
 	made map[string]float64
 }
 
-// of returns the bound of one label.
 func (s *labelSizes) of(name string) float64 {
 	if size, ok := s.made[name]; ok {
 		return size
@@ -46,7 +45,6 @@ func (s *labelSizes) of(name string) float64 {
 	return s.read
 }
 
-// all returns the bound of all labels together.
 func (s *labelSizes) all() float64 {
 	sum := s.read
 	for _, size := range s.made {
@@ -63,7 +61,6 @@ func (s *labelSizes) make(name string, size float64) {
 	s.made[name] = max(s.made[name], size+float64(len(name)))
 }
 
-// join bounds labels that are those of s or of o.
 func (s *labelSizes) join(o labelSizes) {
 	s.read = max(s.read, o.read)
 	for name, size := range o.made {
@@ -93,7 +90,6 @@ func (m *meter) result(from footprint, g grid) footprint {
 	return footprint{series: series, labels: from.labels, held: held, peak: peak, work: from.work}
 }
 
-// of returns the footprint of an expression.
 func (m *meter) of(expr parser.Expr, g grid) footprint {
 	switch e := expr.(type) {
 	case *parser.StringLiteral:

@@ -45,7 +45,6 @@ func (p *pieces) room(n int) error {
 	return nil
 }
 
-// all returns the pieces.
 func (p *pieces) all() [][]byte { return append(p.done, p.b) }
 
 // maxAnnotations is how many warnings, and how many infos, an answer names.

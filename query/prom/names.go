@@ -67,7 +67,6 @@ func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) 
 	return b.Labels()
 }
 
-// matches reports whether all matchers do.
 func matches(matchers []*labels.Matcher, l labels.Labels) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }

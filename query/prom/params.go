@@ -112,7 +112,6 @@ func (c *call) span(now time.Time) (*selector, error) {
 // maxSelectors bounds the selectors of a list: each looks through all devices.
 const maxSelectors = 1000
 
-// matchers returns the selectors of a list.
 func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 	if n := len(c.Form["match[]"]); n > maxSelectors {
 		return nil, badRequest("%d selectors (match[]); at most %d are allowed", n, maxSelectors)

@@ -367,7 +367,6 @@ func (s *selector) begin(l *pushdown) (*evaluation, error) {
 	return &evaluation{selector: s, pushdown: l, instants: l.instants()}, nil
 }
 
-// reads returns the range of the samples that count for a pushdown.
 func (l *pushdown) reads() telemetry.Range {
 	return rangeOf(l.steps.first-l.offset-l.window+1, l.steps.at(l.steps.n-1)-l.offset)
 }

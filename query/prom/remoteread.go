@@ -68,7 +68,6 @@ var matchTypes = map[prompb.LabelMatcher_Type]labels.MatchType{
 	prompb.LabelMatcher_RE: labels.MatchRegexp, prompb.LabelMatcher_NRE: labels.MatchNotRegexp,
 }
 
-// samplesOf returns all samples of a query.
 func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
 	matchers := make([]*labels.Matcher, 0, len(q.Matchers))
 	for _, m := range q.Matchers {

@@ -114,7 +114,6 @@ func rangeOf(mint, maxt int64) telemetry.Range {
 	return telemetry.Range{From: max(mint, 0), To: min(maxt, telemetry.MaxMillis-1) + 1}
 }
 
-// collect returns all series of a request that match.
 func (s *selector) collect(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
 	out []*series, warnings annotations.Annotations, err error) {
 	warnings, err = s.read(ctx, r, matchers, func(one *series) (kept bool, err error) {

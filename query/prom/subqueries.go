@@ -255,7 +255,6 @@ func (s *selector) writable(c columns) (out columns, err error) {
 	return out, nil
 }
 
-// mapped returns columns with all values changed.
 func (s *selector) mapped(c columns, by change) (columns, error) {
 	c, err := s.writable(c)
 	if err != nil {

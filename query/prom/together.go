@@ -17,7 +17,6 @@ type readSet struct {
 	early map[*pushdown]*evaluation // computed along with another pushdown
 }
 
-// read puts a pushdown into its set.
 func (p *rewriter) read(l *pushdown) {
 	if l.metric == "" {
 		return

@@ -350,7 +350,6 @@ type partialMean struct {
 	n          int
 }
 
-// over returns the mean of all values.
 func (p partialMean) over(values []float64) float64 {
 	for i := p.n; i < len(values); i++ {
 		n := float64(i + 1)

@@ -224,7 +224,6 @@ func (b *balancer) halveGroups() bool {
 	return true
 }
 
-// begins reports whether the day is the first of its container.
 func (b *balancer) begins() bool { return b.in.span(b.in.Day-1) != b.in.span(b.in.Day) }
 
 // gatherDevices takes the slots of devices away that have become light, as a period begins.

@@ -178,7 +178,6 @@ func (r *Reader) Charges(ctx context.Context, m charges.Month) (*charges.Sum, er
 	return sum, nil
 }
 
-// billed reports whether it is stored what an hour costs.
 func (t *Thinner) billed(ctx context.Context, from int64) (found bool, err error) {
 	q := store.HeatQuery{Key: hoursKey(charges.MonthOf(time.UnixMilli(from))), From: from, To: from + 1}
 	_, err = t.docs.ReadHeat(ctx, q, func([]byte) error {
@@ -194,7 +193,6 @@ type Containers interface {
 	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
 }
 
-// hoursKey returns the key of the hours of a month.
 func hoursKey(m charges.Month) string { return "billed." + m.String() }
 
 // bill stores what an hour costs, if no other process has: containers as they are found now, with what the frames of

@@ -255,7 +255,6 @@ func (c *Collector) writeWeights(ctx context.Context, docs store.HeatWriter) {
 	}
 }
 
-// writeForecast writes what is expected of the next hours.
 func (c *Collector) writeForecast(ctx context.Context, docs store.HeatWriter, now time.Time) {
 	c.mu.Lock()
 	forecast, stored := c.forecast, c.stored

@@ -39,7 +39,6 @@ type counter struct {
 	idle    int     // minutes without a charge
 }
 
-// add counts a charge in the minute that began at minute.
 func (c *counts) add(charge *heat.Charge, minute int64) {
 	at := shardKey{charge.Container, charge.Shard}
 	k := c.keys[at]

@@ -108,7 +108,6 @@ func replaces(b *bytes.Buffer, r Report) {
 
 func rus(f float64) string { return fmt.Sprintf("%.2f", f) }
 
-// percent returns a signed share.
 func percent(share float64) string {
 	p := int(math.Round(100 * share))
 	if p == 0 {

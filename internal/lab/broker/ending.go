@@ -34,7 +34,6 @@ type fatalOnce struct {
 	begun  bool
 }
 
-// trigger ends the process.
 func (e *fatalOnce) trigger(err error) {
 	e.mu.Lock()
 	if !e.opened {

@@ -101,7 +101,6 @@ func rememberProducers(folder string) error {
 	return replaceFile(file, body)
 }
 
-// windowsOf returns the windows of the producers in a partition.
 func windowsOf(dir, topic string, partition int32) (found []*window, err error) {
 	known := map[int64]*window{}
 	err = eachBatch(dir, func(b *kmsg.RecordBatch) {

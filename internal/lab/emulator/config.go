@@ -45,8 +45,7 @@ type Config struct {
 	// Server.Faults in any case.
 	Faults bool `help:"Let clients on this machine inject faults by rules at /_emulator/faults."`
 	// Model is how item sizes are charged.
-	Model ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
-	// Factors correct the model.
+	Model   ru.Model   `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	Factors ru.Factors `name:"ru-factors" help:"File with the output of binnacle doctor --measure --json. Its factors multiply modelled charges. Default: none." placeholder:"FILE"`
 	// Unlimited counts charges as always.
 	Unlimited bool `help:"Count request units without ever answering 429."`

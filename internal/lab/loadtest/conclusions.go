@@ -137,7 +137,6 @@ func (r Result) balanced() string {
 		r.Hottest, r.accepted()) + r.spare()
 }
 
-// digits rounds f to its first n digits.
 func digits(f float64, n int) float64 {
 	if f <= 0 {
 		return f

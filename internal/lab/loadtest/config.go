@@ -25,11 +25,10 @@ type Config struct {
 	Window     time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
 	Sample     time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"1m"`
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
-	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
-	Seed  uint64        `help:"Seed of the readings." default:"1"`
-	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
-	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
+	Hold    time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
+	Seed    uint64        `help:"Seed of the readings." default:"1"`
+	Model   ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
+	Factors ru.Factors    `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
 	// Reads measures the cost of questions.
 	Reads bool `kong:"-"`

@@ -101,8 +101,7 @@ func (p pass) run(ctx context.Context) (totals, error) {
 // keyed is what a key is made of.
 type keyed struct {
 	tenant, device string
-	// at is the reading's time.
-	at time.Time
+	at             time.Time
 }
 
 // keySuffixes is how many values the suffix of KeyHash has, as in the guidance's example key_hash%20.

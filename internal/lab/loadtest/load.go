@@ -123,8 +123,7 @@ const messageBytes = 320
 // message is one reading as it is published.
 type message struct {
 	tenant, device string
-	// at is the reading's time.
-	at time.Time
+	at             time.Time
 	// due is when the reading is published.
 	due  time.Time
 	json []byte

@@ -70,7 +70,6 @@ type targetWriter struct {
 	byRange   []float64
 }
 
-// modelledRUs returns the charge of a document by the model.
 func (w *targetWriter) modelledRUs(d *document) float64 {
 	index := w.index * ru.Scalar
 	if len(d.key) > 1 {
@@ -129,7 +128,6 @@ func (w *targetWriter) store(ctx, sending context.Context, d document) error {
 	}
 }
 
-// stored counts a document that was stored.
 func (w *targetWriter) stored(d *document, rus float64, took time.Duration) {
 	at := d.hash()
 	w.mu.Lock()

@@ -160,7 +160,6 @@ func (p *Plan) figureRows(title string, lists ...[]Figure) [][]string {
 
 func cents(dollars float64) string { return report.Dollars(dollars) }
 
-// rows lists what is stored.
 func (s Storage) rows() [][]string {
 	rows := [][]string{{"STORED, ONCE READINGS EXPIRE", "GB", "$ A MONTH", "HALF THE RETENTION SAVES"}}
 	add := func(name string, gb float64, saves string) {

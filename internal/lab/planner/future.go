@@ -133,7 +133,6 @@ func (f *future) load(month int) load {
 	return l
 }
 
-// rollups returns the RU of the query from rollups.
 func (q *drawnQuery) rollups() float64 { return rollupPanel * max(1, math.Ceil(q.span/aDay)) }
 
 // cost returns the RU of a query of a device like others, in each model.

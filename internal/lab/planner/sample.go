@@ -297,10 +297,9 @@ type sampler struct {
 	sum       encoded
 	documents []string // the first ones
 
-	sizer binning.Sizer
-	bin   binning.Bin
-	names *binning.Names
-	// id is the device's id.
+	sizer  binning.Sizer
+	bin    binning.Bin
+	names  *binning.Names
 	id     string
 	day    telemetry.Day
 	begun  bool // a bin of the day

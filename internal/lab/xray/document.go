@@ -131,7 +131,6 @@ func (c component) timed() bool {
 	return strings.Contains(c.text, dayMark) || strings.Contains(c.text, hourMark)
 }
 
-// hourly reports whether the component has a mark of an hour.
 func (c component) hourly() bool { return strings.Contains(c.text, hourMark) }
 
 func (c component) unmarked(at time.Time) component {

@@ -180,7 +180,6 @@ func (s *sampler) fill(ctx context.Context) error {
 	return nil
 }
 
-// page reads the first documents of a cell.
 func (s *sampler) page(ctx context.Context, c *cell, rows int) error {
 	w, r := s.windows[c.in], s.ranges[c.of]
 	began := s.source.Charged()

@@ -74,7 +74,6 @@ func NewCertificate(o *erasure.Order, account string, remains []Remains) (*Certi
 	}, nil
 }
 
-// order returns the order as the certificate states it.
 func (c *Certificate) order() *erasure.Order {
 	o := &erasure.Order{ID: c.Order, Tenant: c.Tenant, Device: c.Device, From: c.From, To: c.To, By: c.By, At: c.Given}
 	return o.Acknowledged(c.Positions)

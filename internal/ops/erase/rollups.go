@@ -104,7 +104,6 @@ func (c *clearing) manifests(ctx context.Context, key store.RollupKey, part tele
 	return err
 }
 
-// manifestNames returns the devices that a manifest names and an order is about.
 func manifestNames(m *rollup.Manifest, order *erasure.Order) (out []string) {
 	add := func(device string) {
 		if order.Matches(device, m.Day) {

@@ -297,7 +297,6 @@ func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
 	return s.pacer.Wait(ctx, receipt.RUs)
 }
 
-// count counts what the order would erase.
 func (s *sweep) count(chunks []*found) {
 	for _, f := range chunks {
 		if f.Rows > 0 && f.Through <= s.through(f) {

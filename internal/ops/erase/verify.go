@@ -39,9 +39,8 @@ type VerifyConfig struct {
 type Finding struct {
 	Container   string `json:"container,omitempty"`
 	TenantShard string `json:"tenantShard,omitempty"`
-	// ID is the id of the document.
-	ID      string `json:"id,omitempty"`
-	Problem string `json:"problem"`
+	ID          string `json:"id,omitempty"`
+	Problem     string `json:"problem"`
 }
 
 // Verification is what Verify has read and found.
@@ -258,7 +257,6 @@ type batch struct {
 	part int
 }
 
-// rollups verifies the rollups of a first-level key.
 func (w *verifier) rollups(ctx context.Context, chunks sharding.Key, r telemetry.Range) error {
 	at := sharding.Key{Container: sharding.RollupsContainer(chunks.Container), TenantShard: chunks.TenantShard}
 	err := w.manifests(ctx, at, r)

@@ -91,7 +91,6 @@ func (t *text) head() ([]byte, error) {
 	return nil, fmt.Errorf("read %s: %w", t.path, err)
 }
 
-// take consumes bytes of head.
 func (t *text) take(part []byte) {
 	t.lines += bytes.Count(part, newline)
 	if part[len(part)-1] != '\n' {

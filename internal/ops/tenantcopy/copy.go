@@ -253,7 +253,6 @@ func (c *Copier) mapStreams(ctx context.Context) error {
 	return nil
 }
 
-// streamAt returns the number that a stream of the source has at the target.
 func (c *Copier) streamAt(number uint32) (uint32, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

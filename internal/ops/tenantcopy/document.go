@@ -22,7 +22,6 @@ type chunkOf struct {
 	number    uint32
 }
 
-// chain returns the name of the chain: that of its first chunk.
 func (c chunkOf) chain() chunkOf {
 	c.number = 0
 	return c

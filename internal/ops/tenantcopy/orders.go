@@ -98,7 +98,6 @@ func (c *Copier) sendOrders(ctx context.Context, v *facts) error {
 	}
 }
 
-// isStored reports whether the target has an order of the source.
 func isStored(to *control.Snapshot, of *erasure.Order) bool {
 	return slices.ContainsFunc(to.Erasures(of.Tenant), func(o *erasure.Order) bool {
 		id, _, _ := strings.Cut(o.ID, copySuffix)
@@ -135,7 +134,6 @@ func (c *Copier) sendOrder(ctx context.Context, o *erasure.Order) error {
 	}
 }
 
-// positions returns the positions of an order at the target.
 func (c *Copier) positions(ctx context.Context, o *erasure.Order) (out []erasure.Position, err error) {
 	for _, p := range o.Positions() {
 		at, known := c.streamAt(p.Stream)

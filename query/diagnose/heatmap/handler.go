@@ -93,7 +93,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(New(in)) // an error means that the client has gone
 }
 
-// wrong returns the error of a parameter.
 func wrong(parameter, format string, args ...any) error {
 	return &url.Error{Op: "read", URL: parameter, Err: fmt.Errorf(format, args...)}
 }

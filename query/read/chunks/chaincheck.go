@@ -196,7 +196,6 @@ func (q *Query) Check(ctx context.Context, w *ChainCheck, r telemetry.Range, lat
 	return nil
 }
 
-// part names one chunk or several of a suspect.
 func (s suspect) part(chunks int) string {
 	if chunks == 1 {
 		return fmt.Sprintf("a chunk of device %s, day %s,", s.device, s.day)

@@ -64,7 +64,6 @@ func (q *Query) Read(ctx context.Context, t plan.Target, r telemetry.Range, take
 	return nil
 }
 
-// keeps reports whether what is read of a target is kept.
 func (q *Query) keeps(t plan.Target) bool { return q.r.cfg.Room != nil && t.Devices == nil }
 
 // find returns a range with all that r has, as of a moment after the heads were read; none if it is faster to scan.
@@ -94,7 +93,6 @@ func (r *Reader) rangesKey(t plan.Target, metrics []string) rangesKey {
 	return rangesKey{t.Key, kept.Names(metrics)}
 }
 
-// rangesOf returns the ranges of a key.
 func (r *Reader) rangesOf(t plan.Target, metrics []string) *ranges {
 	key := r.rangesKey(t, metrics)
 	if all, ok := r.cfg.Room.Get(key, math.MaxInt64); ok {
@@ -103,7 +101,6 @@ func (r *Reader) rangesOf(t plan.Target, metrics []string) *ranges {
 	return r.cfg.Room.GetOrPut(key, &ranges{turn: make(chan struct{}, 1)}, int64(len(key.metrics))).(*ranges)
 }
 
-// widen returns the range to read for a range.
 func (r *Reader) widen(of telemetry.Range) telemetry.Range {
 	of.From -= of.From % rangeStep.Milliseconds()
 	if of.To > r.cfg.Now().Add(-recentRange).UnixMilli() {

@@ -143,7 +143,6 @@ func (s *ranges) wait(ctx context.Context, r telemetry.Range) (ok bool, err erro
 	}
 }
 
-// leave ends the turn.
 func (s *ranges) leave(r telemetry.Range) {
 	s.unqueue(r)
 	<-s.turn

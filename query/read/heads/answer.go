@@ -201,7 +201,6 @@ func (a *asking) lose(h *store.PartitionHead, err error) {
 	a.Missing, a.Unread = append(a.Missing, why), append(a.Unread, why)
 }
 
-// takeBin takes rows of a bin.
 func (a *asking) takeBin(rows *store.HeadRows, before, now *owned) error {
 	of := deviceDay{rows.Device, rows.Day}
 	old := before.bins.find(of, rows.First)

@@ -66,7 +66,6 @@ func (b *bin) with(rows *store.HeadRows) *bin {
 	return out
 }
 
-// rows returns how many rows a bin has.
 func (b *bin) rows() (n int) {
 	for i := range b.parts {
 		n += b.parts[i].frame.Rows()

@@ -303,7 +303,6 @@ func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]an
 	})
 }
 
-// needs reports whether a request needs a section.
 func needs(ask *piece.RollupsRequest, s *rollup.Section) bool {
 	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Columns.Families().Has(s.Family)
 }
@@ -319,7 +318,6 @@ func rollupBytes(d *rollup.Document, ask *piece.RollupsRequest) int64 {
 	return n
 }
 
-// decodeRollup decodes the columns of a document that a request needs.
 func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup, error) {
 	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]int)
 	for i := range d.Sections {
@@ -424,7 +422,6 @@ func (j *job) refs(yield func(d *dayRead, ref rollup.Ref, batch string)) {
 	}
 }
 
-// assemble returns what rollups have of a day.
 func (j *job) assemble(d *dayRead, kept map[string]any) *Rollups {
 	ask := j.Request.Rollups
 	out := &Rollups{Day: d.day, Grid: ask.Grid, Raw: d.raw}

@@ -74,7 +74,6 @@ func (q *Query) Read(ctx context.Context) error {
 	return nil
 }
 
-// explainCovered adds what rollups covered of a day to the explanation.
 func (q *Query) explainCovered(j *job, d *dayRead) {
 	if d.hasRollups() {
 		q.Account.Explain(func(e *piece.Explained) {

@@ -27,7 +27,6 @@ type dayRead struct {
 
 func (d *dayRead) hasRollups() bool { return d.from < d.to }
 
-// covered returns the instants that rollups cover.
 func (d *dayRead) covered() telemetry.Range {
 	if !d.hasRollups() {
 		return telemetry.Range{From: d.asked.From, To: d.asked.From}
@@ -36,7 +35,6 @@ func (d *dayRead) covered() telemetry.Range {
 	return telemetry.Range{From: max(r.From, d.asked.From), To: min(r.To, d.asked.To)}
 }
 
-// hours returns the hours that rollups cover.
 func (d *dayRead) hours() rollup.Hours { return rollup.Span(d.from, d.to) }
 
 // cover chooses the hours that rollups answer for: the longest run of hours that the manifest has with all that the
@@ -180,7 +178,6 @@ func (d *dayRead) chosen(g rollup.Grid) []choice {
 	return out
 }
 
-// documents returns the documents of a metric that a request needs.
 func (c *choice) documents(ask *piece.RollupsRequest, day telemetry.Day, metric string) (out []rollup.Ref) {
 	for _, f := range ask.Columns.Families() {
 		out = append(out, c.Documents(day, metric, f, ask.Grid, c.owned)...)

@@ -169,7 +169,6 @@ func after(prefix []byte) []byte {
 	return nil
 }
 
-// storedBody reads the body of an item that is stored.
 func storedBody(from kv.Reader, name []byte) ([]byte, error) {
 	e := from.Get(name)
 	if e == nil {
@@ -178,7 +177,6 @@ func storedBody(from kv.Reader, name []byte) ([]byte, error) {
 	return e.Body(nil)
 }
 
-// storedItem reads and parses the body of an item that is stored.
 func storedItem(from kv.Reader, name []byte) (*fastjson.Value, error) {
 	body, err := storedBody(from, name)
 	if err != nil {

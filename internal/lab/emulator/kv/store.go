@@ -141,7 +141,6 @@ func (s *Store) write(f *os.File, p []byte) (int, error) {
 	return f.Write(p)
 }
 
-// fatal ends the process.
 func (s *Store) fatal(err error) {
 	s.opts.Fatal(err)
 	select {} // nothing is answered any more

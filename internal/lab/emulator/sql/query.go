@@ -8,8 +8,7 @@ type Query struct {
 	Star bool
 	// Aggregate reports that the select list has aggregates. Without Grouped, the result is one row.
 	Aggregate bool
-	// Grouped reports whether there is GROUP BY.
-	Grouped bool
+	Grouped   bool
 	// Distinct reports whether equal rows are given once.
 	Distinct bool
 	// Order is the ORDER BY clause, empty without one.
