@@ -22,6 +22,9 @@ type jsonReader struct {
 	sets     cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
 	shapes   shapes
 
+	// The text may not be UTF-8. That of a known shape is, so that only its leaves are checked.
+	unchecked bool
+
 	// Of the current message.
 	message unfinished
 	had     [otherPart]bool
@@ -82,17 +85,17 @@ func (d *jsonReader) json(text []byte, flat bool) {
 }
 
 func (d *jsonReader) jsonText() error {
-	if !valid(d.source) {
-		return errors.New("not valid UTF-8")
-	}
-	var err error
 	next := d.scan.Next()
-	if next == '{' && d.messages.begin.follow(d.source[d.scan.At():]) != nil {
-		if err = d.alone(0); err != nil {
+	if d.unchecked = next == '{' && d.messages.begin.follow(d.source[d.scan.At():]) != nil; d.unchecked {
+		if err := d.alone(0); err != nil {
 			return err
 		}
 		return d.end()
 	}
+	if !valid(d.source) {
+		return errNotUTF8
+	}
+	var err error
 	switch first := d.scan.First(); {
 	case next == '[':
 		err = d.scan.Array(func(i int) error {
@@ -113,6 +116,8 @@ func (d *jsonReader) jsonText() error {
 	}
 	return d.end()
 }
+
+var errNotUTF8 = errors.New("not valid UTF-8")
 
 func (d *jsonReader) end() error {
 	if !d.scan.End() {
@@ -148,6 +153,9 @@ func (d *jsonReader) reading(i int) error {
 	from := d.scan.At()
 	d.fields.begin = len(d.fields.sorted)
 	if !d.fits(from) {
+		if d.unchecked && !valid(d.source) {
+			return errNotUTF8
+		}
 		d.scan.Seek(from)
 		d.begin()
 		err = d.object(&d.messages, "", messageKind)

@@ -59,8 +59,9 @@ func (d *jsonReader) fits(from int) bool {
 	}
 	for i := range s.known {
 		if d.fit(&s.known[i], from) {
-			s.known[0], s.known[i] = s.known[i], s.known[0]
-			s.missed = 0
+			if s.missed = 0; i > 0 {
+				s.known[0], s.known[i] = s.known[i], s.known[0]
+			}
 			return true
 		}
 	}
@@ -99,7 +100,10 @@ func (d *jsonReader) fit(s *shape, at int) bool {
 		if c := d.scan.Next(); c == '[' || c == '{' && !set || d.take(x.place, x.kind) != nil {
 			return false
 		}
-		at = d.scan.At()
+		begin := at
+		if at = d.scan.At(); d.unchecked && !valid(text[begin:at]) {
+			return false
+		}
 	}
 	d.scan.Seek(at + len(s.end))
 	return begins(text[at:], s.end) && f.order != nil // else a property has become a value
