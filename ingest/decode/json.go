@@ -77,7 +77,7 @@ func (d *jsonReader) json(text []byte, flat bool) {
 	d.source = text
 	d.flat = flat || d.origin.enveloped
 	if d.room.full() {
-		d.messages, d.room = places{}, room{}
+		d.messages, d.room, d.shapes = places{}, room{}, shapes{} // shapes refer to places
 	}
 	if err := d.jsonText(); err != nil {
 		d.refuseRecord(faultf(Undecodable, "not JSON: %v", err))
