@@ -78,7 +78,7 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 		return nil, err
 	}
 	f := &a.feed
-	f.Record, f.Moment, f.readings, f.index = *rec, m, result.Readings, result.Index
+	f.Record, f.Moment, f.readings, f.index, f.made = *rec, m, result.Readings, result.Index, a.decoder.Made()
 	defer a.release()
 	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
 		return nil, err
@@ -151,7 +151,9 @@ func (a *Admission) decode(rec *Record) (decode.Result, error) {
 
 // decide decides on the readings of a record. It changes the list of them.
 func (a *Admission) decide(f *feed, out *Decision) *Decision {
-	f.oversize = a.places.oversize(&f.Record, f.readings)
+	if f.made > surelyFits || f.again {
+		f.oversize = a.places.oversize(&f.Record, f.readings)
+	}
 	l := a.Limits
 	l.mu.Lock()
 	defer l.mu.Unlock()

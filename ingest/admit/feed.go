@@ -90,6 +90,7 @@ type feed struct {
 	// grant is the backfill that the record names, and replayed the dead letter that it was first, nil for none.
 	grant    control.Backfill
 	replayed *deadletter.ID
+	made     int // memory of the readings in bytes, as decoding has counted it
 	// oversize has the chains with more readings than fit a document.
 	oversize map[Chain]bool
 	// limited says that limits count.

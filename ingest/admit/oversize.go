@@ -12,6 +12,10 @@ import (
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.
 const maxDocument = 1 << 20
 
+// surelyFits is the memory of readings below which their document is small enough: it takes less than eight times that,
+// and its longest string less than twice.
+const surelyFits = 30 << 10
+
 // oversize returns the chains of a record with readings that would not fit one document, which a cut may not divide
 // (rule W2). Readings are encoded here only if an estimate that is never too low leaves it open.
 func (p *places) oversize(rec *Record, readings []telemetry.Reading) (over map[Chain]bool) {

@@ -143,6 +143,9 @@ func (m *made) asFault(err error) *fault {
 	return f
 }
 
+// Made returns about how many bytes of memory the last Result takes.
+func (d *Decoder) Made() int { return d.made.bytes }
+
 // Release gives back the memory that only a large record needs. The last Result is not valid any more.
 func (d *Decoder) Release() {
 	d.fields.release()

@@ -37,10 +37,7 @@ type shapes struct {
 	pass   int // messages that are not to be compared
 }
 
-const (
-	maxShaped = 1 << 15 // bytes of messages that give a shape
-	maxPass   = 64
-)
+const maxShaped, maxPass = 1 << 15, 64 // the bytes of a message that gives a shape; the largest pass
 
 // find records a leaf of the message that is walked through.
 func (s *shapes) find(x leaf) {
