@@ -12,8 +12,7 @@ import (
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.
 const maxDocument = 1 << 20
 
-// surelyFits is the memory of readings below which their document is small enough: it takes less than eight times that,
-// and its longest string less than twice.
+// surelyFits is memory of readings. A document of them has less than eight times that, its longest string twice.
 const surelyFits = 30 << 10
 
 // oversize returns the chains of a record with readings that would not fit one document, which a cut may not divide

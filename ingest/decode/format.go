@@ -121,7 +121,7 @@ func (d *Decoder) read(r Record) {
 			}
 		}
 	case d.opts.Format != ByLook:
-		row = d.rowOf(d.opts.Format)
+		row = rowOf(d.formats, d.opts.Format)
 	default:
 		row = d.sniff(r.Value)
 	}
@@ -142,12 +142,12 @@ func (d *Decoder) sniff(payload []byte) int {
 	return -1
 }
 
-func (d *Decoder) rowOf(name Format) int {
-	return slices.IndexFunc(d.formats, func(f format) bool { return f.name == name })
+func rowOf(formats []format, name Format) int {
+	return slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 }
 
 // readerOf returns the reader of a format, made when it is needed first.
-func (d *Decoder) readerOf(name Format) reader { return d.readerAt(d.rowOf(name)) }
+func (d *Decoder) readerOf(name Format) reader { return d.readerAt(rowOf(d.formats, name)) }
 
 func (d *Decoder) readerAt(row int) reader {
 	if d.readers[row] == nil {

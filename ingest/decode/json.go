@@ -21,8 +21,7 @@ type jsonReader struct {
 	lookups  int                     // counts properties that were not where they were the last times, for tests
 	sets     cache[telemetry.Labels] // labels by their text, which is an object with one brace that closes
 	shapes   shapes
-
-	// The text may not be UTF-8. That of a known shape is, so that only its leaves are checked.
+	// unchecked says that the text may not be UTF-8. That of a known shape is, but for its leaves.
 	unchecked bool
 
 	// Of the current message.

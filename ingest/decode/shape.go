@@ -20,17 +20,15 @@ type shape struct {
 type leaf struct {
 	before string // the text from the leaf before it
 	*place
-	kind   objectKind // of the object around it
-	metric string     // of a number
-	rank   int        // its place among the sorted values
-
-	from, to int // where it was found
+	kind     objectKind // of the object around it
+	metric   string     // of a number
+	rank     int        // its place among the sorted values
+	from, to int        // in the message that it was found in
 }
 
 // shapes has the shapes of the last messages that were of none. Where most messages are of none, few are compared.
 type shapes struct {
 	known  [4]shape
-	newest int
 	found  []leaf // in the message that is walked through
 	learns bool   // the message that is walked through has a shape, so far
 	missed int
@@ -125,7 +123,7 @@ func (d *jsonReader) learn(at int) {
 		}
 	}
 	if s.end = string(d.source[at:d.scan.At()]); len(s.order) == len(fields) && d.whole == !d.flat {
-		d.shapes.newest = (d.shapes.newest + 1) % len(d.shapes.known)
-		d.shapes.known[d.shapes.newest] = s
+		copy(d.shapes.known[1:], d.shapes.known[:])
+		d.shapes.known[0] = s
 	}
 }

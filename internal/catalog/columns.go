@@ -16,8 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packer and unpacker are safe for any number of callers. With the library's window of 8 MB the first page that is
-// packed would take 21 MB of memory for good.
+// packer and unpacker are safe for any number of callers. The library's own window would take 19 MB more.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),

@@ -17,8 +17,7 @@ import (
 )
 
 // Sizes of one fetch. The broker answers as soon as there is a byte, so the wait only bounds the time after which an
-// idle partition notices that it was revoked. A longer batch comes as a whole. With four times the bytes a value takes
-// 5 % more CPU: no cache of the processor holds what they unpack to.
+// idle partition notices that it was revoked. A longer batch comes as a whole. A megabyte takes 5 % more CPU a value.
 const (
 	fetchBytes = 256 << 10
 	fetchWait  = 250 * time.Millisecond
