@@ -55,7 +55,7 @@ func randomRun(r *rand.Rand, rows int) chunk.Run {
 // blockOf is a run as a block, read back.
 func blockOf(t testing.TB, run chunk.Run, metrics []string) (chunk.Run, []byte) {
 	t.Helper()
-	b, err := chunk.AppendBlock(nil, &run)
+	b, err := appendBlock(&run)
 	require.NoError(t, err)
 	got, err := openBlock(b, metrics)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestBlockRoundTrip(t *testing.T) {
 		run := randomRun(r, []int{1, 3, 64, 300}[i%4])
 		got, b := blockOf(t, run, nil)
 		require.Equal(t, run, got, "seed %d run %d", seed, i)
-		again, err := chunk.AppendBlock(nil, &run)
+		again, err := appendBlock(&run)
 		require.NoError(t, err)
 		require.Equal(t, b, again, "the same run gives the same bytes")
 
@@ -110,7 +110,7 @@ func TestEncodeBlockRefusesInvalidRuns(t *testing.T) {
 		}
 	}
 	run := good()
-	_, err := chunk.AppendBlock(nil, &run)
+	_, err := appendBlock(&run)
 	require.NoError(t, err)
 	for what, spoil := range map[string]func(r *chunk.Run){
 		"offsets fall":       func(r *chunk.Run) { r.Offsets[1] = 2 },
@@ -131,12 +131,12 @@ func TestEncodeBlockRefusesInvalidRuns(t *testing.T) {
 	} {
 		run := good()
 		spoil(&run)
-		_, err := chunk.AppendBlock(nil, &run)
+		_, err := appendBlock(&run)
 		require.Error(t, err, what)
 	}
 	many := chunk.Run{Sets: []telemetry.Labels{nil}, Times: make([]int64, chunk.MaxRows+1),
 		Offsets: make([]int64, chunk.MaxRows+1)}
-	_, err = chunk.AppendBlock(nil, &many)
+	_, err = appendBlock(&many)
 	require.ErrorIs(t, err, chunk.ErrTooLarge)
 }
 
@@ -177,7 +177,7 @@ func readBlock(t *testing.T, b []byte) {
 		want.Offsets[i] = 5
 	}
 	require.Equal(t, want, part)
-	if again, err := chunk.AppendBlock(nil, &run); err == nil {
+	if again, err := appendBlock(&run); err == nil {
 		got, err := openBlock(again, nil)
 		require.NoError(t, err)
 		require.Equal(t, run, got)
@@ -437,4 +437,10 @@ func TestBlocksOfAnotherVersion(t *testing.T) {
 	_, err := openBlock(b, nil)
 	require.ErrorIs(t, err, chunk.ErrCorrupt)
 	require.ErrorContains(t, err, "version 1")
+}
+
+// appendBlock returns the schema and the rows of a run in one.
+func appendBlock(r *chunk.Run) ([]byte, error) {
+	rows, err := chunk.AppendRows(nil, r)
+	return chunk.AppendSplit(nil, chunk.AppendSchema(nil, r), rows), err
 }

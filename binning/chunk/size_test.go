@@ -160,7 +160,7 @@ func measureBlocks(t testing.TB, points map[string][]point, rows int) (each [2]f
 				continue
 			}
 			run := runOf(f)
-			b, err := chunk.AppendBlock(nil, &run)
+			b, err := appendBlock(&run)
 			require.NoError(t, err)
 			_, data, err := chunk.SplitBlock(b)
 			require.NoError(t, err)

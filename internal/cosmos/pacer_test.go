@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/lab/emulator"
 	"binnacle/internal/store"
 	"binnacle/sharding"
+	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,7 +100,7 @@ func (p *pacing) in(id string) sharding.Key {
 	for _, part := range parts {
 		for i := 0; part.ID == id; i++ {
 			k := sharding.Key{Container: key.Container, TenantShard: fmt.Sprintf("acme~%d", i), Device: "m1"}
-			if hash := cosmos.HashOf(k.TenantShard, k.Device); part.Min <= hash && hash < part.Max {
+			if hash := epk.MultiHash(epk.String(k.TenantShard), epk.String(k.Device)); part.Min <= hash && hash < part.Max {
 				return k
 			}
 		}
