@@ -38,9 +38,9 @@ const ofFlags = "BINNACLE_"
 // ofServices matches the variables that Kubernetes sets in each pod for a service with a name like binnacle.
 var ofServices = regexp.MustCompile(`(^|_)(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP)(_.*)?)?)$`)
 
-// warnOfVariables warns of variables that set nothing because their name is that of no flag.
-func warnOfVariables(of *kong.Application, environment []string, log *slog.Logger) {
-	var known []string
+// unknownVariables returns the variables that set nothing because no flag has their name, and those of flags; all
+// without BINNACLE_.
+func unknownVariables(of *kong.Application, environment []string) (unknown, known []string) {
 	_ = kong.Visit(of, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
 			for _, name := range flag.Envs {
@@ -50,16 +50,25 @@ func warnOfVariables(of *kong.Application, environment []string, log *slog.Logge
 		return next(nil)
 	})
 	for _, variable := range environment {
-		name, _, _ := strings.Cut(variable, "=")
-		name, isOurs := strings.CutPrefix(name, ofFlags)
-		if !isOurs || slices.Contains(known, name) || ofServices.MatchString(name) {
-			continue
+		name, isOurs := strings.CutPrefix(strings.Split(variable, "=")[0], ofFlags)
+		if isOurs && !slices.Contains(known, name) && !ofServices.MatchString(name) {
+			unknown = append(unknown, name)
 		}
-		const says = "a variable sets nothing: no flag has its name"
+	}
+	return unknown, known
+}
+
+// warnOfVariables warns of variables that set nothing for any command. command has the flags of one.
+func warnOfVariables(command *kong.Application, environment []string, log *slog.Logger) {
+	unknown, known := unknownVariables(command, environment)
+	if len(unknown) > 0 {
+		unknown, known = unknownVariables(allCommands(), environment)
+	}
+	for _, name := range unknown {
+		said := []any{"variable", ofFlags + name}
 		if near := nearest.Name(name, known); near != "" {
-			log.Warn(says, "variable", ofFlags+name, "did_you_mean", ofFlags+near)
-		} else {
-			log.Warn(says, "variable", ofFlags+name)
+			said = append(said, "did_you_mean", ofFlags+near)
 		}
+		log.Warn("a variable sets nothing: no flag has its name", said...)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"binnacle/internal/app"
@@ -92,10 +93,7 @@ func (c *blogexampleCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e.stdout, report)
-	}
-	return blogexample.Print(e.stdout, report)
+	return printReport(e, c.JSON, report, blogexample.Print)
 }
 
 type xrayCommand struct {
@@ -121,10 +119,15 @@ func (c *xrayCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e.stdout, found)
+	return printReport(e, c.JSON, found, xray.Print)
+}
+
+// printReport prints a report as text, or as JSON.
+func printReport[R any](e *env, asJSON bool, report R, print func(io.Writer, R) error) error {
+	if asJSON {
+		return printJSON(e.stdout, report)
 	}
-	return xray.Print(e.stdout, found)
+	return print(e.stdout, report)
 }
 
 type tenantCommand struct {

@@ -7,7 +7,6 @@ import (
 
 	main "binnacle/cmd/binnacle"
 
-	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,7 +16,7 @@ func TestCommandsHaveFewFlags(t *testing.T) {
 	t.Parallel()
 	most := map[string]int{"serve": 60, "dev": 60, "ingest": 45, "query": 45, "provision": 45, "rollups run": 45}
 	known := make(map[string]bool)
-	for _, command := range grammar(t).Leaves(true) {
+	for _, command := range main.AllCommands().Leaves(true) {
 		path := strings.TrimPrefix(command.FullPath(), "binnacle ")
 		flags := 0
 		for _, level := range command.AllFlags(false) {
@@ -45,14 +44,6 @@ func TestCommandsHaveFewFlags(t *testing.T) {
 	}
 }
 
-// grammar returns the commands of binnacle with their flags.
-func grammar(t *testing.T) *kong.Application {
-	parser, err := kong.New(new(main.Commands), append(main.Spellings(), main.ProvisionDefaults(),
-		kong.Name("binnacle"))...)
-	require.NoError(t, err)
-	return parser.Model
-}
-
 func TestKeysAreNoFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -74,4 +65,19 @@ func helpOf(t *testing.T, args ...string) string {
 	code, text, line := runUnchanged(t, args...)
 	require.Zero(t, code, line)
 	return text
+}
+
+// A command says nothing of settings of other commands, in the environment or the file, and names those of none.
+func TestSettingsOfOtherCommands(t *testing.T) {
+	t.Setenv("BINNACLE_RATE", "5")
+	const others = "hold: 7s\nreplay:\n  rate: 3\n"
+	code, _, line := runUnchanged(t, "version", "--config", file(t, "others.yaml", others))
+	require.Zero(t, code)
+	require.Empty(t, line)
+	code, _, line = runUnchanged(t, "version", "--config", file(t, "none.yaml", others+"hould: 7s\n"))
+	require.Equal(t, 1, code)
+	require.Contains(t, line, "hould is neither a flag nor a subcommand")
+	t.Setenv("BINNACLE_RATTE", "5")
+	_, _, line = runUnchanged(t, "version")
+	require.Contains(t, line, "variable=BINNACLE_RATTE did_you_mean=BINNACLE_RATE")
 }

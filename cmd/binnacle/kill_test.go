@@ -18,6 +18,7 @@ import (
 // Kill -9 at random moments while devices publish. In the end everything acknowledged is answered, once, with its
 // last value.
 func TestKillWhileDevicesPublish(t *testing.T) {
+	needsFull(t)
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

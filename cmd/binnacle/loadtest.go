@@ -70,11 +70,7 @@ func (c *loadtestCommand) Run(e *env) error {
 			return err
 		}
 	}
-	if c.JSON {
-		err = printJSON(e.stdout, report)
-	} else {
-		err = loadtest.Print(e.stdout, report)
-	}
+	err = printReport(e, c.JSON, report, loadtest.Print)
 	if faults := report.Check(); err == nil && c.Check && len(faults) > 0 {
 		return fmt.Errorf("figures that do not keep what Binnacle promises:\n%s", strings.Join(faults, "\n"))
 	}
@@ -92,10 +88,7 @@ func (c *loadtestCommand) simulate(e *env, cfg loadtest.Config) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e.stdout, report)
-	}
-	return loadtest.PrintSimulation(e.stdout, report)
+	return printReport(e, c.JSON, report, loadtest.PrintSimulation)
 }
 
 // target measures layouts on an account, after what they cost was confirmed.
@@ -122,10 +115,7 @@ func (c *loadtestCommand) target(e *env, cfg loadtest.Config) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e.stdout, report)
-	}
-	return loadtest.PrintTarget(e.stdout, report)
+	return printReport(e, c.JSON, report, loadtest.PrintTarget)
 }
 
 // confirm shows what a run makes on an account and what that costs, and asks whether it may go on.

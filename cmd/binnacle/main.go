@@ -126,22 +126,6 @@ func run(args []string, out io.Writer, console *os.File) int {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var cli commands
 	exit := -1
-	parser, err := kong.New(&cli, append(spellings(),
-		kong.Name("binnacle"),
-		kong.Description("A store for device telemetry on Azure Cosmos DB.\n\nTry: binnacle dev"),
-		kong.Configuration(readSettings),
-		kong.DefaultEnvars("BINNACLE"),
-		kong.ConfigureHelp(helpOptions),
-		kong.Help(printShortHelp),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exit = code }),
-		provisionDefaults(),
-	)...)
-	if err != nil {
-		panic(err)
-	}
-	addDetails(parser.Model.Node, "")
-	hideKeys(parser.Model.Node, "")
 	isBare := len(args) == 0
 	switch {
 	case isBare:
@@ -149,6 +133,10 @@ func run(args []string, out io.Writer, console *os.File) int {
 	case slices.Equal(args, []string{"--version"}):
 		args = []string{"version"}
 	}
+	parser := newParser(&cli, onlyCommand(args[0]), kong.Configuration(readSettings), kong.ConfigureHelp(helpOptions),
+		kong.Help(printShortHelp), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }))
+	addDetails(parser.Model.Node, "")
+	hideKeys(parser.Model.Node, "")
 	command, err := parser.Parse(joinNegative(args))
 	switch {
 	case exit >= 0 && isBare:

@@ -51,7 +51,11 @@ func (p *pacer) gate(to call) *gate {
 	if known == nil || known.stale || len(known.all) == 0 {
 		return nil
 	}
-	hash := hashOf(to.key)
+	levels := make([]epk.Component, len(to.key))
+	for i, k := range to.key {
+		levels[i] = epk.String(k)
+	}
+	hash := epk.MultiHash(levels...)
 	i, exact := slices.BinarySearchFunc(known.all, hash, func(g *gate, hash string) int {
 		return epk.Compare(g.span.Min, hash)
 	})
@@ -66,14 +70,6 @@ func (p *pacer) gate(to call) *gate {
 
 // paced reports whether a request waits for its physical partition: it has one, and its 429 isn't its caller's affair.
 func (to call) paced() bool { return len(to.key) > 0 && !to.once }
-
-func hashOf(key []string) string {
-	levels := make([]epk.Component, len(key))
-	for i, k := range key {
-		levels[i] = epk.String(k)
-	}
-	return epk.MultiHash(levels...)
-}
 
 // answered learns from an answer to a request that went through a gate, or through none because there was none.
 func (p *pacer) answered(ctx context.Context, to call, g *gate, a outcome) {

@@ -23,7 +23,6 @@ const (
 	OpReplace = "replace"
 	OpList    = "list"
 	OpRead    = "read"
-	OpWrite   = "write"
 	OpDelete  = "delete"
 	OpChanges = "changes"
 )
