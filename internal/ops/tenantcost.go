@@ -104,7 +104,7 @@ type keptBill struct {
 // been over for a day does not change any more.
 const (
 	costKept        = time.Minute
-	costKeptFirst   = 5 * time.Minute
+	costKeptFirst   = 10 * time.Minute
 	costKeptTenants = 15 * time.Minute
 	costKeptOver    = 24 * time.Hour
 )
