@@ -39,7 +39,8 @@ var (
 func (a *Account) LimitError(err error, r *Request) error {
 	switch {
 	case errors.Is(err, ErrMemory):
-		return &LimitError{fmt.Sprintf("the %d MiB of memory that a query may use (query-memory-mb)", a.Memory.limit>>20), r.narrow()}
+		limit := fmt.Sprintf("the %d MiB of memory that a query may use (query-memory-mb)", a.Memory.limit>>20)
+		return &LimitError{limit, r.narrow()}
 	case errors.Is(err, errRUs):
 		return &LimitError{fmt.Sprintf("the %.0f request units that a query may cost (query-max-rus)", a.maxRUs), r.narrow()}
 	case errors.Is(err, errSamples):
