@@ -159,15 +159,7 @@ type manager interface {
 // byKey is a manager with an account key.
 type byKey struct {
 	*cosmos.Containers
-	client *cosmos.Client
-}
-
-// EnsureBase implements manager.
-func (b byKey) EnsureBase(ctx context.Context) error { return b.client.EnsureBase(ctx) }
-
-// EnsureShared implements manager.
-func (b byKey) EnsureShared(ctx context.Context, t store.Throughput) error {
-	return b.client.EnsureShared(ctx, t)
+	*cosmos.Client
 }
 
 // manager returns the manager through Azure Resource Manager if that is set, else through the account itself.
