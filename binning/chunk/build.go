@@ -1,9 +1,13 @@
 package chunk
 
 import (
+	"bytes"
+	"fmt"
+	"strconv"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/jsontext"
 )
 
 // chunk makes what was found in a document a Chunk, which refers to nothing of it.
@@ -172,5 +176,88 @@ func (r *reader) header(h *Header, names [2]string) error {
 		return corrupt("%d rows of %d readings, to live %d s", rows, readings, ttl)
 	}
 	h.Rows, h.Readings, h.TTL = int(rows), int(readings), int(ttl)
+	return nil
+}
+
+// Erased is what one order of erasure has removed from a chunk (rule E-R7).
+type Erased struct {
+	Order  string // its id
+	Rows   int
+	Digest string // digest of the document that had the rows
+}
+
+// EncodeErased returns the document of a chunk without rows: all its rows were erased, or it closes a chain and had
+// none (rule E-R8). Its From and To are the first instant of its day, so that what reads the whole day finds it.
+func EncodeErased(h Header, erased []Erased) ([]byte, error) {
+	h.From, h.To = h.ID.Day.Start(), h.ID.Day.Start()
+	h.Rows, h.Readings, h.Unique = 0, 0, true
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
+	}
+	b := append(appendHeader(nil, h), `,"erased":[`...)
+	for i, e := range erased {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"order":`...)
+		b = jsontext.AppendString(b, e.Order)
+		b = append(b, `,"rows":`...)
+		b = strconv.AppendInt(b, int64(e.Rows), 10)
+		b = append(b, `,"digest":`...)
+		b = append(jsontext.AppendString(b, e.Digest), '}')
+	}
+	return bytes.Clone(append(b, `],"columns":[]}`...)), nil
+}
+
+// IsErased reports whether the chunk has no rows, because all were erased.
+func (h *Header) IsErased() bool { return h.Rows == 0 }
+
+// erased returns a chunk without rows.
+func (r *reader) erased() (*Chunk, error) {
+	if r.has(propertyTime) || r.has(propertyData) || r.has(propertyLabels) || len(r.columns)+len(r.packs) > 0 {
+		return nil, corrupt("a chunk without rows has columns")
+	}
+	c := &Chunk{stored: r.ints[propertyStored-numbersFrom]}
+	return c, r.header(&c.Header, r.keep(c, 0))
+}
+
+// Header is the part of a chunk that is not its columns.
+type Header struct {
+	ID          ID
+	TenantShard string // level 1 of the partition key
+	Device      string // level 2
+
+	From, To int64 // first and last instant, both inclusive, in milliseconds since 1970 UTC; within the day of ID
+	Rows     int
+	Readings int // how many, before readings with the same instant and labels were merged into one row
+
+	First   int64 // offset of the first record in it
+	Through int64 // offset of the last record in it
+	After   int64 // Through of the chunk before in the chain, -1 for none
+	// Cut is when the writer cut the chunk, in milliseconds since 1970 UTC by its own clock: what was known when.
+	Cut int64
+
+	Unique bool // no two rows have the same instant
+	TTL    int  // seconds from the write until the service removes it, 0 for never
+}
+
+// check returns an error that names the part of h that can't be stored.
+func (h Header) check() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"readings", int64(h.Readings), 0}, {"first", h.First, 0}, {"through", h.Through, h.First},
+		{"after", h.After, -1}, {"cut", h.Cut, 0}, {"ttl", int64(h.TTL), 0}, {"partition", int64(h.ID.Partition), 0},
+		{"day", int64(h.ID.Day), 0},
+	} {
+		if n.value < n.least || n.value > maxExact {
+			return fmt.Errorf("%s %d is not in %d to 2^53", n.name, n.value, n.least)
+		}
+	}
+	if h.TenantShard == "" || h.Device == "" {
+		return fmt.Errorf("tenant shard %q and device %q must both be there", h.TenantShard, h.Device)
+	}
 	return nil
 }

@@ -1,7 +1,20 @@
+// Package chunk is the stored form of readings: it turns a Frame, rows of one device and day in columns, into the JSON
+// document that Cosmos DB keeps, and back.
+//
+// Every float64 bit pattern, int64, bool and text survives. Encode is deterministic and safe for concurrent use; Parse
+// and Chunk.Frame take any bytes and return ErrCorrupt rather than panic, loop or grow beyond the limits below.
+//
+// The document and the byte layout are specified in docs/internals/format/chunk.md. Every later version reads
+// documents of a released version, so the bytes may only change together with the version number.
+//
+// The package is pure: no I/O, no clock, no log, no goroutine. It must not know how bins are cut, what a partition key
+// is, or where a document goes.
 package chunk
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
@@ -158,6 +171,110 @@ func (r *Run) checkRows(from int) error {
 				return fmt.Errorf("label %q is not in order or not UTF-8", l.Name)
 			}
 		}
+	}
+	return nil
+}
+
+// Version is the layout that Encode writes, and the newest that Parse reads.
+const Version = 1
+
+// Limits of one chunk. They bound the memory that a hostile document can make a reader allocate. Encode refuses more
+// with ErrTooLarge, so code that fills a Frame must stop before.
+const (
+	// MaxRows is the most rows of a chunk: a day at a row a second, with room.
+	MaxRows = 1 << 17
+	// MaxValues is the most values of a chunk.
+	MaxValues = 1 << 20
+	// MaxColumns is the most columns of a chunk.
+	MaxColumns = 1 << 16
+	// MaxCells is the most rows times columns, summed over the groups: a bit each in the presence bitmaps.
+	MaxCells = 1 << 24
+	// MaxDocument is the largest document in bytes: the service's own limit for an item.
+	MaxDocument = 2 << 20
+	// MaxString is the most characters of one string in the document; longer ones the service keeps in a costlier form
+	// (JsonBinaryEncoding of azure-cosmos-dotnet-v3: strings up to 65,535 bytes are packed).
+	MaxString = 65535
+
+	// maxPack is the most columns of a pack.
+	maxPack = 1 << 10
+	// maxUnpacked bounds the bytes that all zstd frames of a chunk unpack to.
+	maxUnpacked = 32 << 20
+	// maxExact is the largest integer up to which float64 holds every one; the service stores JSON numbers as float64.
+	maxExact = 1 << 53
+)
+
+// ErrCorrupt is what Parse and Chunk.Frame wrap when bytes are not a chunk of a version that this release knows.
+var ErrCorrupt = errors.New("corrupt chunk")
+
+// ErrTooLarge is what Encode wraps when a frame doesn't fit the limits of one chunk.
+var ErrTooLarge = errors.New("too large for one chunk")
+
+// patterns is which columns the rows of a block have values in: rows with values in the same columns are of one
+// pattern. A column then has a flag for each pattern, instead of one for each row, that is set if it has a value.
+// Devices that send several kinds of message have a pattern for each.
+type patterns struct {
+	// byRow has the pattern of each row. Patterns are numbered from 0, in the order of their first rows.
+	byRow []int64
+	n     int
+	// next is scratch: the new number of a pattern with and without a value in the next column, 0 for none.
+	next []int64
+}
+
+func (p *patterns) find(r *Run) {
+	p.byRow = slices.Grow(p.byRow[:0], r.Rows())[:r.Rows()]
+	clear(p.byRow)
+	p.n = 1
+	for i := range r.Columns {
+		if present := r.Columns[i].Present; present != nil && p.n < r.Rows() {
+			p.split(present)
+		}
+	}
+}
+
+func (p *patterns) split(present Bitmap) {
+	p.next = slices.Grow(p.next[:0], 2*p.n)[:2*p.n]
+	clear(p.next)
+	n := 0
+	for row, of := range p.byRow {
+		at := 2 * of
+		if present.Has(row) {
+			at++
+		}
+		if p.next[at] == 0 {
+			n++
+			p.next[at] = int64(n)
+		}
+		p.byRow[row] = p.next[at] - 1
+	}
+	p.n = n
+}
+
+// bytes returns how many bytes a bit for each pattern takes.
+func (p *patterns) bytes() int { return (p.n + 7) / 8 }
+
+func (p *patterns) appendPresent(dst []byte, present Bitmap) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, p.bytes())...)
+	for row, of := range p.byRow {
+		if present.Has(row) {
+			dst[at+int(of)/8] |= 1 << (of % 8)
+		}
+	}
+	return dst
+}
+
+func (p *patterns) read(d *decoder, rows int) (err error) {
+	if p.n = 1; len(d.s.plain) == 0 {
+		return nil
+	}
+	if p.byRow, err = d.readInts(p.byRow, rows); err != nil {
+		return err
+	}
+	for _, of := range p.byRow {
+		if of < 0 || of > int64(p.n) {
+			return corrupt("pattern %d follows %d", of, p.n)
+		}
+		p.n = max(p.n, int(of)+1)
 	}
 	return nil
 }
