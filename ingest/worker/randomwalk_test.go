@@ -435,3 +435,26 @@ func (k *walk) settle() {
 	}
 	k.world.check()
 }
+
+// Owners often leave their bins to each other, by the journal, while they store some of what they hold: what is loaded
+// has rows of many, and chunks of others in between; and the journal loses its head, its end, or all (rules J1 to J7).
+func TestRandomWalksByTheJournal(t *testing.T) {
+	const first = 9030
+	t.Log("seeds from", first)
+	whole, broken := 0, 0
+	for seed := range uint64(ingesttest.Rounds(4, 1)) {
+		k := newWalk(t, first+seed, 250, true)
+		k.handsOn = true
+		for range 600 {
+			k.step()
+			k.check()
+			if t.Failed() {
+				t.Fatalf("seed %d", first+seed)
+			}
+		}
+		k.settle()
+		whole, broken = whole+k.whole, broken+k.broken
+	}
+	require.Positive(t, whole)
+	require.Positive(t, broken)
+}
