@@ -55,7 +55,7 @@ type panels struct {
 	devices   int
 	first     telemetry.Day // of the long panel
 	day       telemetry.Day // of the short one, the last
-	hours     int           // of the short panel that are filled
+	hours     int           // of the short panel that are filled; 0: the whole day
 	interval  time.Duration // of the readings of the short panel
 	chunks    int           // of the short panel, for each device
 	defaults  bool          // the querier has the limits that a query process has by default
@@ -162,7 +162,7 @@ func (p *panels) at(metric, kind int, instant int64) float64 {
 func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Duration, chunks, metrics int) {
 	step := interval.Milliseconds()
 	millis := int(telemetry.DayMillis)
-	if to == p.day {
+	if to == p.day && p.hours > 0 {
 		millis = p.hours * int(time.Hour.Milliseconds())
 	}
 	rows := millis / int(step) / chunks
