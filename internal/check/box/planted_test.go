@@ -33,7 +33,7 @@ type planted struct {
 }
 
 // everyPlanted returns the faults of all tables.
-func everyPlanted() []planted { return slices.Concat(plantedFaults, plantedServices) }
+func everyPlanted() []planted { return slices.Concat(plantedFaults, plantedServices, plantedErasures) }
 
 // project is the top of the tree.
 const project = "../../.."
