@@ -271,7 +271,7 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, erasures}
+	provisioners, erasures, retentions}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {

@@ -21,6 +21,8 @@ type operating struct {
 	erasures   bool
 	sweepEvery time.Duration
 	orders     int // that may still be given
+	retention  bool
+	set        time.Time // when a retention was set first
 
 	commands []*command
 	births   int
@@ -39,6 +41,9 @@ func (b *box) pickOperating() (o operating) {
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders = 1 + o.rnd.IntN(4)
+	if o.retention = b.has(retentions, o.rnd.IntN(6) == 0 && !b.services.some()); o.retention {
+		b.profile.pace = min(b.profile.pace, 2*time.Second)
+	}
 	return o
 }
 
@@ -55,12 +60,12 @@ func (b *box) startOperating() {
 // whether it did.
 func (b *box) actOperator() bool {
 	o := &b.operating
-	if !o.erasures || o.rnd.IntN(30) > 0 {
+	if !o.erasures && !o.retention || o.rnd.IntN(30) > 0 {
 		return false
 	}
 	running := slices.DeleteFunc(slices.Clone(o.commands), func(c *command) bool { return c.isOver })
 	switch n := o.rnd.IntN(6); {
-	case n == 0:
+	case n == 0 && o.erasures:
 		i := o.rnd.IntN(len(o.sweepers))
 		b.event("box", "kill", o.sweepers[i].name, "")
 		b.die(o.sweepers[i])
@@ -70,7 +75,9 @@ func (b *box) actOperator() bool {
 		b.event("box", "kill", running[0].name, "")
 		b.die(running[0].actor)
 		running[0].isOver = true
-	case len(running) < 2 && o.orders > 0:
+	case len(running) < 2 && o.retention && (n == 5 || !o.erasures):
+		b.actRetention()
+	case len(running) < 2 && o.orders > 0 && o.erasures:
 		o.orders--
 		b.startErase()
 	default:
@@ -87,7 +94,7 @@ type command struct {
 }
 
 // startCommand starts a command.
-func (b *box) startCommand(what string, run func(ctx context.Context, c *command)) {
+func (b *box) startCommand(what string, run func(ctx context.Context, c *command)) *command {
 	b.operating.births++
 	c := &command{actor: b.newActor(fmt.Sprintf("operate.%d", b.operating.births))}
 	b.operating.commands = append(b.operating.commands, c)
@@ -101,6 +108,7 @@ func (b *box) startCommand(what string, run func(ctx context.Context, c *command
 		c.isOver = true
 		b.stir()
 	})
+	return c
 }
 
 // startErase starts `tenant erase`.

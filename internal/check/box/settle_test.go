@@ -36,7 +36,7 @@ func (b *box) settle() {
 	}
 	b.settleServices()
 	b.profile.pace, b.profile.think = time.Second, max(b.profile.think, 2*time.Second)
-	if b.await("everything is committed", b.allCommitted) && b.endErasures() {
+	if b.await("everything is committed", b.allCommitted) && b.endErasures() && b.endRetention() {
 		b.oracle.settled()
 	}
 	if b.failed() {
