@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-growth bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: balance box box-planted years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
+.PHONY: balance box box-planted box-years years partitioning access-patterns patterns scale month-begins report plan loadtest-check xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance python-conformance javascript-conformance java-conformance
 .PHONY: kafka-it production-it prometheus-it console-test console-it readers-it producers-it focus-it upgrade-it
 .PHONY: openapi-lint deploy-check ci
@@ -109,6 +109,9 @@ box: ## The whole system on one clock and one seed (SEED=0: a random one), for D
 
 box-planted: ## Faults planted in the product, each with the rule that it breaks: `NAME: found after N events` or `NAME: missed: WHY`; ONLY=W4 for some
 	go test -count=1 -timeout 0 -run '^TestPlanted$$' -v ./internal/check/box -box.planted '$(or $(ONLY),.)'
+
+box-years: ## A century in the box (YEARS=100): months begin and end, containers come and go, epochs change
+	go test -count=1 -timeout 0 -run '^TestYears$$' -v ./internal/check/box -box.years $(or $(YEARS),100)
 
 # How many accounts `make xray` makes.
 ACCOUNTS := 20

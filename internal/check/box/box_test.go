@@ -80,6 +80,9 @@ type box struct {
 	// oldMonths are containers that no tenant keeps until a newcomer comes.
 	oldMonths []string
 	newcomers int
+	// tempted is the month for which the next newcomer comes at the event temptAt; "" for any.
+	tempted string
+	temptAt int
 
 	births  int // of queriers
 	tenants []string
@@ -258,6 +261,10 @@ func (b *box) step() {
 			b.goOn(c)
 			return
 		}
+	}
+	if b.tempted != "" && b.events >= b.temptAt && !b.calm() {
+		b.newcomer()
+		return
 	}
 	switch chance := b.rnd.Float64(); {
 	case !b.calm() && chance < b.profile.act:

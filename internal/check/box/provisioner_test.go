@@ -38,6 +38,16 @@ func (b *box) killProvisioner(p *provisioner) {
 // neverPolls is longer than a run: of a round and a poll that are both due chance would pick one.
 const neverPolls = 100_000 * time.Hour
 
+// dropping is the kind of calls that delete a container. One that its sender has given up is under way for minutes.
+const dropping = "drop container"
+
+// tempt has a tenant come soon for a month of long ago that a provisioner has marked.
+func (b *box) tempt(month string) {
+	if slices.Contains(b.oldMonths, month) && b.rnd.IntN(2) == 0 {
+		b.tempted, b.temptAt = month, b.events+b.rnd.IntN(60)
+	}
+}
+
 // startProvisioner starts a provisioner.
 func (b *box) startProvisioner() {
 	b.births++
@@ -142,9 +152,12 @@ func (b *box) newcomer() {
 	if len(b.oldMonths) == 0 {
 		return
 	}
-	b.newcomers = min(b.newcomers+b.rnd.IntN(2), 3)
-	month, _, _ := strings.Cut(strings.TrimPrefix(oneOf(b.rnd, b.oldMonths...), "chunks-"), ".")
-	at, err := time.Parse("2006-01", month)
+	if b.tempted == "" {
+		b.tempted = oneOf(b.rnd, b.oldMonths...)
+	}
+	b.newcomers++
+	at, err := time.Parse("2006-01", strings.TrimPrefix(b.tempted, "chunks-"))
+	b.tempted = ""
 	if err != nil {
 		panic(err)
 	}
@@ -228,7 +241,7 @@ func (c containers) SetThroughput(ctx context.Context, name string, t store.Thro
 
 // Delete implements provision.Containers.
 func (c containers) Delete(ctx context.Context, name string) error {
-	return c.ask(ctx, &call{kind: "drop", what: name, isWrite: true}, func(b *box) error {
+	return c.ask(ctx, &call{kind: dropping, what: name, isWrite: true}, func(b *box) error {
 		b.mayDrop(name)
 		delete(b.account.containers, name)
 		b.stores.Chunks.DeleteContainer(name)
@@ -324,7 +337,7 @@ func (b *box) beginAccount() {
 	b.account = &account{containers: map[string]store.ContainerState{}, most: b.services.policy.MaxRUs,
 		before: map[string]store.Throughput{}, at: map[string]time.Time{}}
 	for i := range b.services.old {
-		name := fmt.Sprintf("chunks-2026-%02d", 3+i)
+		name := fmt.Sprintf("chunks-2026-%02d", 1+i)
 		b.oldMonths = append(b.oldMonths, name)
 		b.account.set(b, store.ContainerState{Name: name, Throughput: store.Throughput{RUs: 400}, MinRUs: 400})
 		b.makeContainer(name)

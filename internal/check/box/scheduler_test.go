@@ -267,6 +267,10 @@ func pick(rnd *rand.Rand, least, most time.Duration) time.Duration {
 
 // due returns whether a call can go on, now that all is quiet.
 func (c *call) due(now time.Time) bool {
+	const half = orphanLife / 2
+	if c.isOrphan && c.kind == dropping && now.Sub(c.since) < half+time.Duration(c.since.UnixNano()%int64(half)) {
+		return false
+	}
 	return c.isReady == nil || c.applied || c.isOrphan || c.isReady() || !c.deadline.IsZero() && !now.Before(c.deadline)
 }
 

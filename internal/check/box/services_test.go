@@ -33,7 +33,7 @@ func (b *box) pickServices() (s services) {
 	s.makeHold = oneOf(r, time.Second, 5*time.Minute)
 	s.families = oneOf(r, "", "L", "LFSM")
 	s.provisionEvery, s.policy = oneOf(r, time.Minute, 5*time.Minute), provision.DevPolicy()
-	s.policy.MaxRUs, s.old = oneOf(r, 8000, 20_000), r.IntN(4)
+	s.policy.MaxRUs, s.old = oneOf(r, 9000, 20_000), r.IntN(7)
 	makes, provisions = makes || b.opts.years > 0, provisions || b.opts.years > 0
 	if !b.has(rollupMakers, makes) {
 		s.makers = 0
@@ -52,6 +52,7 @@ func (b *box) pickServices() (s services) {
 	}
 	if s.provisioners > 0 {
 		s.retention, s.acts = 40*24*time.Hour, 5
+		p.hold = oneOf(r, time.Second, 20*time.Second)
 		if s.makers > 0 {
 			s.policy.RollupsRUs = 1000
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/catalog"
+	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -58,7 +59,12 @@ func (d documents) Create(ctx context.Context, doc store.Document) (string, erro
 func (d documents) Replace(ctx context.Context, doc store.Document) (string, error) {
 	return answer(ctx, d.a, &call{kind: "replace", what: doc.Kind + "/" + doc.ID + " " + digest(doc.Body),
 		isWrite: true},
-		func(ctx context.Context, _ view) (string, error) { return d.a.b.stores.Docs.Replace(ctx, doc) })
+		func(ctx context.Context, _ view) (string, error) {
+			if doc.Kind == control.KindMonth {
+				d.a.b.tempt(doc.ID)
+			}
+			return d.a.b.stores.Docs.Replace(ctx, doc)
+		})
 }
 
 // found is a document, or that there is none.
