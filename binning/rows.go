@@ -334,6 +334,7 @@ func (r *Rows) copyFrom(s *Rows, i, j int) {
 	}
 }
 
+// readings returns the readings of rows i to j. Each is overwritten by the next.
 func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 	return func(yield func(*telemetry.Reading) bool) {
 		var reading telemetry.Reading

@@ -22,6 +22,7 @@ type Input struct {
 	Full     []FullKey
 }
 
+// span returns the span of the container of a day: the same for all tenants.
 func (in Input) span(day telemetry.Day) sharding.Span {
 	if len(in.Tenants) == 0 {
 		return sharding.Month.Of(day)

@@ -153,6 +153,7 @@ func with(name string, value any) azcosmos.QueryParameter {
 	return azcosmos.QueryParameter{Name: name, Value: value}
 }
 
+// transact runs a transactional batch: all of it, or nothing.
 func transact(ctx context.Context, in *azcosmos.ContainerClient, batch azcosmos.TransactionalBatch, cost *Cost) error {
 	r, err := in.ExecuteTransactionalBatch(ctx, batch, nil)
 	if err != nil {

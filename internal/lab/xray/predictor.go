@@ -239,6 +239,7 @@ func (j *predictor) live() placement {
 	return live
 }
 
+// timesOf returns the times of a day at which a key that contains the time is another.
 func (j *predictor) timesOf(o load, day time.Time) []time.Time {
 	times := []time.Time{day}
 	if slices.ContainsFunc(o.key, component.hourly) {

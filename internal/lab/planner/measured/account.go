@@ -241,6 +241,7 @@ func (d *device) addChunks(chunks []*chunk.Chunk) error {
 	return nil
 }
 
+// result scales the sampled devices to the number of devices of all tenants.
 func (s *accountSample) result(kinds []*deviceKind, tenants int) Result {
 	scale := float64(tenants) / float64(s.catalogs)
 	represented := 0.0
