@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"iter"
 
 	"binnacle/binning/chunk"
@@ -264,11 +264,12 @@ type HeadUpdates struct {
 
 // Add makes what a part of a head counts part of the version. Parts may be added in any order.
 func (n *HeadUpdates) Add(partition int32, counts ...uint64) {
-	h := fnv.New64a()
+	var of []byte
 	for _, c := range append(counts, uint64(partition)) {
-		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, c))
+		of = binary.LittleEndian.AppendUint64(of, c)
 	}
-	n.Version += h.Sum64()
+	sum := sha256.Sum256(of) // of a weaker hash, the changes of two partitions may cancel each other
+	n.Version += binary.LittleEndian.Uint64(sum[:])
 }
 
 // Heads answers from memory what is not stored yet. It is safe for any number of callers.

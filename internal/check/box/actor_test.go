@@ -24,6 +24,7 @@ type actor struct {
 	// ahead is how far its machine's clock is ahead. b.mu guards it and isDead.
 	ahead   time.Duration
 	isDead  bool
+	paused  pause
 	service *store.Clock // the store's clock, as the actor knows it
 	context context.Context
 	end     context.CancelFunc

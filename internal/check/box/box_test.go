@@ -255,7 +255,9 @@ func (b *box) devicesOf(tenant string) (all []string) {
 func (b *box) step() {
 	pending := b.quiet()
 	now := time.Now()
-	due := slices.DeleteFunc(slices.Clone(pending), func(c *call) bool { return !c.due(now) })
+	due := slices.DeleteFunc(slices.Clone(pending), func(c *call) bool {
+		return !c.due(now) || !b.calm() && !c.isOrphan && c.waits(now) && (c.deadline.IsZero() || now.Before(c.deadline))
+	})
 	for _, c := range due {
 		if !c.deadline.IsZero() && !now.Before(c.deadline) && !c.isOrphan {
 			b.goOn(c)
@@ -277,7 +279,7 @@ func (b *box) step() {
 }
 
 // acts are what can be left out of a run.
-var acts = []string{"kill ingesters", "kill queriers", "clocks", "faults", "lag", "shutdowns", rollupMakers,
+var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
 	provisioners, erasures, retentions}
 
 // act lets the world act: devices, operators, and what breaks processes.
@@ -299,6 +301,10 @@ func (b *box) act() {
 	case n < 970:
 		if !b.opts.without["kill queriers"] {
 			b.actQuerier()
+		}
+	case n < 980:
+		if !b.opts.without["pauses"] {
+			b.actPause()
 		}
 	default:
 		if !b.opts.without["clocks"] {

@@ -184,7 +184,7 @@ func (x carrier) listOffsets(ctx context.Context, r *listoffsets.Request) (kafka
 	for _, t := range r.Topics {
 		what += fmt.Sprintf("%s%v ", t.Topic, len(t.Partitions))
 	}
-	err := x.a.ask(ctx, &call{kind: "bounds", what: what, apply: func(view) {
+	err := x.a.ask(ctx, &call{kind: "bounds", toLog: true, what: what, apply: func(view) {
 		for _, t := range r.Topics {
 			out := listoffsets.ResponseTopic{Topic: t.Topic}
 			for _, p := range t.Partitions {
@@ -211,7 +211,7 @@ func (x carrier) commits(ctx context.Context, r *offsetfetch.Request) (kafkago.R
 	for _, t := range r.Topics {
 		what += fmt.Sprintf("%s%v", t.Name, t.PartitionIndexes)
 	}
-	err := x.a.ask(ctx, &call{kind: "commits", what: what, apply: func(view) {
+	err := x.a.ask(ctx, &call{kind: "commits", toLog: true, what: what, apply: func(view) {
 		for _, t := range r.Topics {
 			out := offsetfetch.ResponseTopic{Name: t.Name}
 			for _, p := range t.PartitionIndexes {
@@ -232,7 +232,7 @@ func (x carrier) commit(ctx context.Context, r *offsetcommit.Request) (kafkago.R
 	t := r.Topics[0]
 	p := t.Partitions[0]
 	what := fmt.Sprintf("%s/%d at %d", t.Name, p.PartitionIndex, p.CommittedOffset)
-	err := x.a.ask(ctx, &call{kind: "commit", what: what, isWrite: true, apply: func(view) {
+	err := x.a.ask(ctx, &call{kind: "commit", toLog: true, what: what, isWrite: true, apply: func(view) {
 		key, k := commitKey(t.Name, p.PartitionIndex), x.a.b.log
 		if p.CommittedOffset < k.commits[key].Offset {
 			k.lowered++
@@ -269,8 +269,9 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 		all, values = append(all, l), append(values, l.value)
 	}
 	res := produce.ResponsePartition{Partition: p.Partition}
-	err := x.a.ask(ctx, &call{kind: "produce", what: fmt.Sprintf("%s/%d %d records %s", t.Topic, p.Partition, len(all),
-		digest(values...)),
+	err := x.a.ask(ctx, &call{kind: "produce", toLog: true,
+		what: fmt.Sprintf("%s/%d %d records %s", t.Topic, p.Partition, len(all),
+			digest(values...)),
 		isWrite: true, apply: func(view) {
 			l := x.a.b.log.partition(t.Topic, p.Partition)
 			if l == nil {
@@ -298,7 +299,8 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 	p := t.Partitions[0]
 	code, end, set := kafkago.Error(0), int64(0), []byte(nil)
 	l := x.a.b.log.partition(t.Topic, p.Partition)
-	err := x.a.ask(ctx, &call{kind: "fetch", what: fmt.Sprintf("%s/%d from %d", t.Topic, p.Partition, p.FetchOffset),
+	err := x.a.ask(ctx, &call{kind: "fetch", toLog: true,
+		what:    fmt.Sprintf("%s/%d from %d", t.Topic, p.Partition, p.FetchOffset),
 		isReady: func() bool { return l == nil || p.FetchOffset != int64(len(l.records)) },
 		apply: func(v view) {
 			if l == nil {

@@ -33,11 +33,11 @@ func (q *querier) exactly(ctx context.Context, tenant string, r telemetry.Range)
 }
 
 // values returns the only values that a complete answer may be made of, by series in the order of their instants. It
-// reports false if something was acknowledged meanwhile, or erased, so that there are several right answers.
+// reports false if something was acknowledged meanwhile, erased or hidden, so that there are several right answers.
 func (o *oracle) values(x exact) (all map[series][]at, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.orders) > 0 {
+	if len(o.orders) > 0 || o.b.operating.retention {
 		return nil, false
 	}
 	all = map[series][]at{}
@@ -167,12 +167,29 @@ func sameAggregates(got []float64, points []at) bool {
 		slices.Contains(points, at{begin, got[5]}) && slices.Contains(points, at{end, got[6]})
 }
 
+// changes counts the ingesters that have begun and ended, and reports whether those that live are caught up.
+func (b *box) changes() (n int, all bool) {
+	var alive []*ingester
+	b.mu.Lock()
+	for _, s := range b.slots {
+		n += 2*s.births - len(s.lives)
+		alive = append(alive, s.lives...)
+	}
+	b.mu.Unlock()
+	return n, !slices.ContainsFunc(alive, func(x *ingester) bool { return !x.in.CaughtUp() })
+}
+
 // askLists asks which devices there are, and what they report. Times may be older ones: a head that does not answer, or
-// passes its times to the catalog meanwhile, is not missed.
+// passes its times to the catalog meanwhile, is not missed. An ingester that has just begun knows no device: all must
+// be caught up, and none may begin meanwhile.
 func (q *querier) askLists(ctx context.Context, tenant string) {
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
+	before, caughtUp := q.b.changes()
 	devices, list, err := q.q.Devices(x.after, query.Search{Tenant: tenant, Limit: 1000})
-	if err != nil || list.Truncated || list.Incomplete != nil {
+	if err != nil || list.Truncated || list.Incomplete != nil || !caughtUp {
+		return
+	}
+	if after, _ := q.b.changes(); after != before {
 		return
 	}
 	all, ok := q.b.oracle.values(x)

@@ -21,6 +21,8 @@ type slot struct {
 type ingester struct {
 	*actor
 	in *ingest.Ingester
+	// begun is how much had been acknowledged when its process began.
+	begun int64
 }
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.
@@ -58,7 +60,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 		panic(err)
 	}
 	b.mu.Lock()
-	s.lives = append(s.lives, &ingester{actor: a, in: in})
+	s.lives = append(s.lives, &ingester{actor: a, in: in, begun: b.oracle.acknowledged()})
 	b.mu.Unlock()
 	b.event("box", "start", a.name, "")
 }

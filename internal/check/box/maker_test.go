@@ -203,6 +203,7 @@ func (x bucketed) end(t int64) int64 { return (t-1)/int64(x.grid)*int64(x.grid) 
 
 // askBuckets asks one such question, and compares a complete answer with the oracle.
 func (q *querier) askBuckets(ctx context.Context, asked bucketed) (isComplete bool) {
+	q.taken = q.b.takenOver()
 	begun, got := q.b.oracle.acknowledged(), map[series]bucket{}
 	q.asked = time.Now()
 	res, err := q.q.Series(ctx, asked.Request, func(c query.Curve) error {

@@ -6,6 +6,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/stream/deadletter"
@@ -164,6 +165,14 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 		}
 		o.checked[partition] = at + 1
 	}
+	j, _ := journal.ParseCommit(c.Metadata)
+	for p := (place{partition, c.Offset}); p.offset < min(j.F, int64(len(o.expected[partition]))); p.offset++ {
+		if o.refused[p] != "" && o.letters[p] == 0 && !o.refusedErased(p) {
+			o.b.fail("a commit of partition %d counts on all below %d (F), and record %d, which is refused, has no dead letter",
+				partition, j.F, p.offset)
+			return
+		}
+	}
 }
 
 // compare holds what a complete answer promises: everything that was acknowledged when it began, if it is strict, what
@@ -232,7 +241,8 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 // what was acknowledged when a strict one began, or shown before, but for what is erased.
 func (o *oracle) owed(q *querier, asked question, s series, begun int64) (owed int64) {
 	for _, x := range o.versions[s] {
-		if (x.number == q.shown[s] || asked.Strict && x.number <= begun) && !o.isErased(s, x) {
+		isOwed := x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
+		if isOwed && !o.isErased(s, x) {
 			owed = max(owed, x.number)
 		}
 	}

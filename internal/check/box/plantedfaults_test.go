@@ -110,4 +110,10 @@ var plantedFaults = []planted{
 		old: "s.Count++\n\ts.exact = s.Count", new: "s.Count++"},
 	{name: "R8 what was not counted stands", file: "query/read/heads/stored.go",
 		old: "if c.begun > count {", new: "if false {"},
+	{name: "R8 a range that lacked a chunk is known", file: "query/read/chunks/known.go",
+		old: " && !q.lacked {", new: " {"},
+	{name: "R8 what was read of other days is known", file: "query/read/chunks/known.go",
+		old: "\t\t\tl.complete.HeldIn(q.Request.Range)\n", new: ""},
+	{name: "J8 changes of two partitions cancel each other", file: "internal/store/head.go",
+		old: "binary.LittleEndian.Uint64(sum[:])", new: "uint64(len(sum))"},
 }

@@ -25,6 +25,7 @@ type querier struct {
 	// quits tells the client to ask no more, and quit that it does not. All is quiet when the scheduler reads them.
 	quits, quit bool
 	asked       time.Time // when the last question was
+	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
 	prom        http.Handler
 }
 
@@ -120,6 +121,7 @@ func (q *querier) question() (out question) {
 // answer asks a question, and returns the values, and how much had been acknowledged when it began.
 func (q *querier) answer(ctx context.Context, asked question) (got map[series]telemetry.Value, res query.Result,
 	begun int64, err error) {
+	q.taken = q.b.takenOver()
 	q.asked, begun, got = time.Now(), q.b.oracle.acknowledged(), map[series]telemetry.Value{}
 	take := func(s series, v telemetry.Value) {
 		if _, twice := got[s]; twice {
@@ -141,6 +143,22 @@ func (q *querier) answer(ctx context.Context, asked question) (got map[series]te
 		return nil
 	})
 	return got, res, begun, err
+}
+
+// takenOver returns, for each partition, how much had been acknowledged when the first of those ingesters began that
+// may answer now: any of them has read the log to where it ended then before an answer is complete (rule R3).
+func (b *box) takenOver() (all []int64) {
+	now := b.oracle.acknowledged()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.slots {
+		least := now
+		for _, x := range s.lives {
+			least = min(least, x.begun)
+		}
+		all = append(all, least)
+	}
+	return all
 }
 
 // heads is how an actor reaches the ingesters: store.Heads.
@@ -192,7 +210,9 @@ func askHead[T any](ctx context.Context, h heads, x *ingester, what string,
 	if x == nil {
 		return nil, errLost
 	}
-	if err := h.a.ask(ctx, &call{kind: "heads", what: x.name + " " + what, apply: func(view) {}}); err != nil {
+	err := h.a.ask(ctx, &call{kind: "heads", what: x.name + " " + what, apply: func(view) {},
+		isReady: func() bool { return h.a.b.calm() || !x.isPaused() }})
+	if err != nil {
 		return nil, err
 	}
 	if x.dead() {

@@ -41,6 +41,7 @@ type call struct {
 	isReady func() bool
 	// refuses says whether the seed may answer that the store is busy.
 	refuses bool
+	toLog   bool // the log is asked
 
 	since    time.Time
 	isOrphan bool // its caller has given up

@@ -2,8 +2,10 @@ package box_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"binnacle/ingest/journal"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
@@ -24,6 +26,9 @@ func (b *box) settle() {
 		return
 	}
 	b.event("box", "settle", "", "")
+	if !b.awaitJournal() {
+		return
+	}
 	for _, s := range b.slots {
 		for len(s.lives) > 0 {
 			if x := b.bury(s, 0); b.opts.without["shutdowns"] {
@@ -75,6 +80,23 @@ func (b *box) allCommitted() bool {
 		}
 	}
 	return true
+}
+
+// awaitJournal holds that processes which live have soon appended everything to the journal, and committed that.
+func (b *box) awaitJournal() bool {
+	if !b.profile.journal || b.profile.journalEvery > 10*time.Second || b.services.some() || b.operating.erasures ||
+		slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
+		return true
+	}
+	return b.await("the journal has everything", func() bool {
+		for i, l := range b.log.topics[topic] {
+			c := b.log.commits[commitKey(topic, int32(i))]
+			if j, _ := journal.ParseCommit(c.Metadata); max(c.Offset, j.F) != int64(len(l.records)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // finalQuestions holds that a querier's strict answer is complete soon, and right.

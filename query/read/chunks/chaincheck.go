@@ -169,6 +169,7 @@ func (q *Query) Check(ctx context.Context, w *ChainCheck, r telemetry.Range, lat
 			t := plan.Target{Visit: sharding.Visit{Key: key, Range: day}}
 			err := q.scan(ctx, t, day, func(p *piece.Piece) error {
 				isNew := w.Add(p.Device, p.Chunk.Header.ID)
+				q.lacked = q.lacked || isNew
 				if !isNew || p.From >= r.To || p.To < r.From {
 					p.Release()
 					return nil
@@ -181,6 +182,7 @@ func (q *Query) Check(ctx context.Context, w *ChainCheck, r telemetry.Range, lat
 				return late(p)
 			})
 			if err != nil {
+				q.lacked = true
 				return err
 			}
 		}

@@ -205,10 +205,12 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 	return foundRange{known: next, paid: number}, nil
 }
 
-// Confirm notes of the ranges that were loaded that they lack nothing (rule R4). It is called when all was read.
+// Confirm notes of the ranges that were loaded that they lack nothing (rule R4), unless a chunk had to be read again
+// that one of them lacks. It is called when all was read.
 func (q *Query) Confirm() {
-	if q.Heads.Stored.Counts() {
+	if q.Heads.Stored.Counts() && !q.lacked {
 		for _, l := range q.loaded {
+			l.complete.HeldIn(q.Request.Range)
 			l.note.Store(&l.complete)
 		}
 	}

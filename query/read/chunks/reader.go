@@ -64,6 +64,7 @@ type Query struct {
 	asked  uint64      // number of the query among loads: later ones began after its heads were read
 	tails  heads.Tails // nil until they are needed
 	reread int         // devices and days that were read again
+	lacked bool        // what was read first has lacked a chunk, or may have
 	days   int         // days in the next window
 	oneDay bool        // windows of more than a day have turned out too large
 

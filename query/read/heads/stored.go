@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"math"
 	"time"
 
 	"binnacle/internal/telemetry"
@@ -22,6 +23,13 @@ type Note struct {
 	at        time.Time         // the querier's time before it asked the heads
 	due       time.Time         // the store must be asked again then
 	unsettled time.Time         // until when it is asked each time: a process that is gone may have a create under way
+	// held is the days of which rule R4 was held.
+	held telemetry.Range
+}
+
+// HeldIn says that rule R4 was held in a range: what is known of other days may lack a chunk.
+func (n *Note) HeldIn(r telemetry.Range) {
+	n.held = telemetry.Range{From: telemetry.DayOf(r.From).Start(), To: telemetry.DayOf(r.To - 1).End()}
 }
 
 // Counts reports whether all heads count what is stored.
@@ -34,7 +42,8 @@ func (s *Stored) Ignore() { s.owners = nil }
 // explained, or of chains that isNoted leaves out; nil leaves out none.
 func (s *Stored) Stands(n *Note, r telemetry.Range, isNoted func(*Later) bool) bool {
 	now := s.now()
-	if !s.hasSameHeads(n) || now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
+	if !s.hasSameHeads(n) || r.From < n.held.From || r.To > n.held.To ||
+		now.Before(n.at) || now.Before(n.unsettled) || !now.Before(n.due) {
 		return false
 	}
 	for owner, count := range n.heads {
@@ -84,7 +93,8 @@ func (s *Stored) hasSameHeads(n *Note) bool {
 // if the range is longer now. It is asked again after the margin the first time, and after something was stored; else
 // after askEvery.
 func (s *Stored) Note(before *Note, isLonger bool) Note {
-	n := Note{at: s.began, due: s.began.Add(Margin), unsettled: before.unsettled}
+	n := Note{at: s.began, due: s.began.Add(Margin), unsettled: before.unsettled,
+		held: telemetry.Range{From: math.MinInt64, To: math.MaxInt64}}
 	switch {
 	case before.heads == nil || s.owners == nil:
 	case !s.hasSameHeads(before):

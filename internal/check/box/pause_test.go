@@ -1,0 +1,42 @@
+package box_test
+
+import "time"
+
+// pause is for how long the calls of an actor wait. The scheduler sets it.
+type pause struct {
+	until time.Time
+	// logAlone lets all calls go on but those to the log.
+	logAlone bool
+}
+
+// longestPause is for how long processes stand still at most: for longer than leases and sessions.
+const longestPause = 4 * time.Minute
+
+// actPause has a process stand still, or cuts it off from the log.
+func (b *box) actPause() {
+	var alive []*actor
+	for _, s := range b.slots {
+		for _, x := range s.lives {
+			alive = append(alive, x.actor)
+		}
+	}
+	for _, q := range b.queriers {
+		alive = append(alive, q.actor)
+	}
+	a := alive[b.rnd.IntN(len(alive))]
+	a.paused = pause{time.Now().Add(b.duration(time.Second, longestPause)), b.rnd.IntN(2) == 0}
+	kind := "pause"
+	if a.paused.logAlone {
+		kind = "cut off"
+	}
+	b.event("box", kind, a.name, time.Until(a.paused.until).String())
+}
+
+// isPaused reports whether the process stands still.
+func (a *actor) isPaused() bool { return time.Now().Before(a.paused.until) && !a.paused.logAlone }
+
+// waits reports whether a call waits for the end of a pause.
+func (c *call) waits(now time.Time) bool {
+	p := c.actor.paused
+	return now.Before(p.until) && (!p.logAlone || c.toLog)
+}
