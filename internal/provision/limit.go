@@ -17,7 +17,8 @@ const accountFull = "the account has no container left"
 
 // Limit puts the steps in the order in which they are done, and marks the steps that must wait: creates beyond the
 // containers that the account has left, changes of throughput beyond a number, and purchases beyond MaxRUs, unless
-// that is 0. Drops make room; raises precede cuts; the newest month is made first.
+// that is 0. Drops make room; raises precede cuts; the newest month is made first. Rollups come after all chunks:
+// readings wait for these, and without rollups queries read more.
 func (p Policy) Limit(steps []Step, room, changes int) []Step {
 	out, first := slices.Clone(steps), firstDays(steps)
 	slices.SortStableFunc(out, func(a, b Step) int {
@@ -57,12 +58,14 @@ func urgency(s Step) int {
 		return 2
 	case s.Action == Create && s.Tier == Hot:
 		return 3
-	case s.Action == Create:
+	case s.Action == Create && !s.ofRollups():
 		return 4
-	case s.Action == Scale:
+	case s.Action == Create:
 		return 5
+	case s.Action == Scale:
+		return 6
 	}
-	return 6
+	return 7
 }
 
 type metrics struct {

@@ -316,7 +316,7 @@ func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bo
 // stays reports whether a container of chunks is there, or about to be made, and not to be dropped.
 func (pl *planner) stays(chunks string, soon bool) bool {
 	s, ok := pl.step(chunks, soon)
-	return ok && s.Action != Expire && s.Action != Drop
+	return ok && s.Action != Expire && s.Action != Drop && s.Waits == ""
 }
 
 // over reports whether a container belongs to no tenant any more: the retention of all tenants with an epoch in it is

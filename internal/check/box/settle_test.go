@@ -40,6 +40,7 @@ func (b *box) settle() {
 		b.startIngester(s, true)
 	}
 	b.settleServices()
+	b.settleSweepers()
 	b.profile.pace, b.profile.think = time.Second, max(b.profile.think, 2*time.Second)
 	if b.await("everything is committed", b.allCommitted) && b.endErasures() && b.endRetention() {
 		b.oracle.settled()

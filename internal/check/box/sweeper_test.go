@@ -31,6 +31,16 @@ func (b *box) startSweeper() {
 	b.event("box", "start", a.name, "")
 }
 
+// settleSweepers starts one sweeper anew, with a clock that is right: bins wait until it voids the order of a dead one.
+func (b *box) settleSweepers() {
+	if b.operating.erasures {
+		for _, a := range b.operating.sweepers {
+			b.die(a)
+		}
+		b.startSweeper()
+	}
+}
+
 // endErasures waits until each order is void or cleared, while nobody asks anything.
 func (b *box) endErasures() bool {
 	if !b.operating.erasures {
@@ -39,10 +49,6 @@ func (b *box) endErasures() bool {
 	for _, q := range b.queriers {
 		q.quits = true
 	}
-	for _, a := range b.operating.sweepers {
-		b.die(a)
-	}
-	b.startSweeper() // with a clock that is right
 	b.profile.pace = 10 * time.Second
 	ended := b.await("commands have ended", b.commandsEnded) &&
 		b.await("erasures are void or cleared", b.oracle.erasuresEnded)
