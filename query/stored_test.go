@@ -27,6 +27,7 @@ type unasked struct {
 	owner uint64
 	next  int64 // the offset of the next record
 	lost  chunk.ID
+	fails chan struct{} // unless nil: scans of acme~ab fail, once m1's key has been scanned
 
 	mu    sync.Mutex // guards below
 	scans []store.Scan
@@ -43,12 +44,20 @@ func newUnasked(t *testing.T) *unasked {
 			u.mu.Lock()
 			u.scans = append(u.scans, s)
 			u.mu.Unlock()
-			return u.w.Store.Scan(ctx, s, func(doc []byte) error {
+			if u.fails != nil && s.Key.TenantShard == "acme~ab" {
+				<-u.fails
+				return store.Usage{}, store.ErrBusy
+			}
+			usage, err := u.w.Store.Scan(ctx, s, func(doc []byte) error {
 				if c, err := chunk.Parse(doc); err != nil || c.Header.ID == u.lost {
 					return err
 				}
 				return yield(doc)
 			})
+			if u.fails != nil && s.Key.TenantShard == "acme~4r" {
+				defer close(u.fails)
+			}
+			return usage, err
 		})
 	})
 	u.w.Chunk(u.row(-time.Hour))
@@ -292,6 +301,17 @@ func TestIncompleteAnswerLeavesNoNote(t *testing.T) {
 		require.Positive(t, u.answer(time.Second), "the replica has caught up")
 		require.Equal(t, changes, u.answer(time.Minute) > 0)
 	}
+}
+
+// What was read for an answer that failed elsewhere is no reason to leave the store unasked: rule R4 was not held.
+func TestFailedAnswerLeavesNoNote(t *testing.T) {
+	u := newUnasked(t)
+	u.lost, u.fails = u.w.Chunk(u.row(-90*time.Minute)), make(chan struct{})
+	_, err := u.q.Series(t.Context(), u.r, func(query.Curve) error { return nil })
+	require.ErrorIs(t, err, store.ErrBusy)
+	u.lost, u.fails = chunk.ID{}, nil
+	require.Positive(t, u.answer(time.Second))
+	require.Zero(t, u.answer(time.Second))
 }
 
 // An hour after it was read a range is read again as a whole, however often the store was asked in between.

@@ -133,11 +133,15 @@ func (q *Query) run(ctx context.Context, sink piece.Sink) error {
 	case q.req.Order != piece.Unordered:
 		return q.chunks.InOrder(ctx)
 	}
-	defer q.confirm()
+	read := q.chunks.Gather
 	if q.rollups.Pays() && !q.standsAlone() {
-		return q.rollups.Read(ctx)
+		read = q.rollups.Read
 	}
-	return q.chunks.Gather(ctx)
+	if err := read(ctx); err != nil {
+		return err
+	}
+	q.confirm()
+	return nil
 }
 
 // readHeads reads the heads, and begins the view of the tenant.
@@ -177,7 +181,8 @@ func (q *Query) estimate() piece.Estimate {
 	return q.chunks.Estimate()
 }
 
-// confirm notes that the read ranges lack nothing, if the answer is complete.
+// confirm notes that the read ranges lack nothing, if the answer is complete. It is called once all was read and held
+// against rule R4: a read that failed says nothing of the keys that it did read.
 func (q *Query) confirm() {
 	if q.Incomplete() == nil && q.view.Tenant.Placement != nil {
 		q.chunks.Confirm()

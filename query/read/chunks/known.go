@@ -2,6 +2,7 @@ package chunks
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -208,11 +209,18 @@ func (q *Query) load(ctx context.Context, before *known, t plan.Target, r teleme
 // Confirm notes of the ranges that were loaded that they lack nothing (rule R4), unless a chunk had to be read again
 // that one of them lacks. It is called when all was read.
 func (q *Query) Confirm() {
-	if q.Heads.Stored.Counts() && !q.lacked {
-		for _, l := range q.loaded {
-			l.complete.HeldIn(q.Request.Range)
-			l.note.Store(&l.complete)
-		}
+	if !q.Heads.Stored.Counts() || q.lacked {
+		return
+	}
+	held, last := q.Request.Range, telemetry.DayOf(q.Request.Range.To-1)
+	held.From = telemetry.DayOf(held.From).Start()
+	unread := func(t store.Tail) bool { return t.From >= held.To }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(q.Tails()[last])), unread) {
+		held.To = last.End()
+	}
+	for _, l := range q.loaded {
+		l.complete.HeldIn(held)
+		l.note.Store(&l.complete)
 	}
 }
 

@@ -23,14 +23,12 @@ type Note struct {
 	at        time.Time         // the querier's time before it asked the heads
 	due       time.Time         // the store must be asked again then
 	unsettled time.Time         // until when it is asked each time: a process that is gone may have a create under way
-	// held is the days of which rule R4 was held.
+	// held is the days of which rule R4 was held, the last one up to an instant.
 	held telemetry.Range
 }
 
-// HeldIn says that rule R4 was held in a range: what is known of other days may lack a chunk.
-func (n *Note) HeldIn(r telemetry.Range) {
-	n.held = telemetry.Range{From: telemetry.DayOf(r.From).Start(), To: telemetry.DayOf(r.To - 1).End()}
-}
+// HeldIn says that rule R4 was held in a range: what is known beyond it may lack a chunk.
+func (n *Note) HeldIn(r telemetry.Range) { n.held = r }
 
 // Counts reports whether all heads count what is stored.
 func (s *Stored) Counts() bool { return s.owners != nil }
