@@ -167,21 +167,23 @@ func sameAggregates(got []float64, points []at) bool {
 		slices.Contains(points, at{begin, got[5]}) && slices.Contains(points, at{end, got[6]})
 }
 
-// changes counts the ingesters that have begun and ended, and reports whether those that live are caught up.
+// changes counts the ingesters that have begun and ended, and reports whether each place has one, which is caught up.
 func (b *box) changes() (n int, all bool) {
 	var alive []*ingester
+	all = true
 	b.mu.Lock()
 	for _, s := range b.slots {
 		n += 2*s.births - len(s.lives)
+		all = all && len(s.lives) == 1
 		alive = append(alive, s.lives...)
 	}
 	b.mu.Unlock()
-	return n, !slices.ContainsFunc(alive, func(x *ingester) bool { return !x.in.CaughtUp() })
+	return n, all && !slices.ContainsFunc(alive, func(x *ingester) bool { return !x.in.CaughtUp() })
 }
 
 // askLists asks which devices there are, and what they report. Times may be older ones: a head that does not answer, or
-// passes its times to the catalog meanwhile, is not missed. An ingester that has just begun knows no device: all must
-// be caught up, and none may begin meanwhile.
+// passes its times to the catalog meanwhile, is not missed. An ingester that has just begun knows no device, and of two
+// in one place either may answer: all must be caught up, each in a place of its own, and none may begin meanwhile.
 func (q *querier) askLists(ctx context.Context, tenant string) {
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
 	before, caughtUp := q.b.changes()
