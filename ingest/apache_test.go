@@ -413,8 +413,10 @@ func TestApacheKafkaJournal(t *testing.T) {
 		c.Hold, c.JournalEvery, c.DrainBudget = time.Hour, 50*time.Millisecond, 5*time.Second
 	}
 	holds := func(in *ingest.Ingester) {
-		require.Eventually(t, func() bool { _, reached := held(t, in); return reached == w.sent && in.CaughtUp() },
-			time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { // readings wait while their tenant is registered
+			values, reached := held(t, in)
+			return reached == w.sent && len(values) == len(w.want) && in.CaughtUp()
+		}, time.Minute, time.Millisecond)
 		values, _ := held(t, in)
 		require.Equal(t, w.want, values)
 		require.Empty(t, w.Chunks.Documents(), "nothing is cut")

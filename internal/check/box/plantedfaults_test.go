@@ -108,9 +108,11 @@ var plantedFaults = []planted{
 	{name: "R8 what was not counted stands", file: "query/read/heads/stored.go",
 		old: "if c.begun > count {", new: "if false {"},
 	{name: "R8 a range that lacked a chunk is known", file: "query/read/chunks/known.go",
-		old: " && !q.lacked {", new: " {"},
+		old: " || q.lacked {", new: " {"},
 	{name: "R8 what was read of other days is known", file: "query/read/chunks/known.go",
-		old: "\t\t\tl.complete.HeldIn(q.Request.Range)\n", new: ""},
+		old: "\t\tl.complete.HeldIn(held)\n", new: ""},
+	{name: "R8 a read that failed confirms the other keys", file: "query/read/query.go",
+		old: "if err := read(ctx); err != nil {", new: "defer q.confirm()\n\tif err := read(ctx); err != nil {"},
 	{name: "J8 changes of two partitions cancel each other", file: "internal/store/head.go",
 		old: "binary.LittleEndian.Uint64(sum[:])", new: "uint64(len(sum))"},
 }

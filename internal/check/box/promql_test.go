@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/tenant/access"
 	"binnacle/query/prom"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -170,7 +171,7 @@ func (k knownQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	var out selection
 	for s, points := range k.all {
-		name := labels.FromStrings(labels.MetricName, s.metric, "device", s.device)
+		name := labels.FromStrings(model.MetricNameLabel, s.metric, "device", s.device)
 		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(name.Get(m.Name)) }) {
 			continue
 		}
