@@ -143,7 +143,7 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 	return g
 }
 
-// mergeInstant fills a row of the group with the last value that rows of one instant have of each metric.
+// mergeInstant fills a row of the group: with each metric's last value in the rows of one instant.
 func (f *framer) mergeInstant(g *chunk.Group, row int, rows []int32) {
 	f.seen = f.seen[:0]
 	for _, r := range rows {

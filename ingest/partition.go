@@ -173,7 +173,7 @@ func (p *partition) await(ctx context.Context, in <-chan kafka.Batch, pause time
 		}
 	}
 	select {
-	case <-p.wake: // what has come is taken next
+	case <-p.wake: // run takes next all that woke it
 	default:
 	}
 	if came {

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// dictionary lists the distinct numbers of a column, and the index in that list of each value.
+// dictionary lists the distinct numbers of a column once, and gives each value by its index in that list.
 type dictionary struct {
 	// distinct ascends in the order of the kind.
 	distinct []uint64

@@ -213,7 +213,7 @@ var ErrTooLarge = errors.New("too large for one chunk")
 // pattern. A column then has a flag for each pattern, instead of one for each row, that is set if it has a value.
 // Devices that send several kinds of message have a pattern for each.
 type patterns struct {
-	// byRow has the pattern of each row. Patterns are numbered from 0, in the order of their first rows.
+	// byRow numbers each row's pattern. The pattern of the first row is 0, the next new one 1.
 	byRow []int64
 	n     int
 	// next is scratch: the new number of a pattern with and without a value in the next column, 0 for none.

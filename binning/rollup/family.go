@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Family selects the aggregates that a rollup has of each bucket.
+// Family names the aggregates that a rollup keeps for each bucket.
 type Family byte
 
 // The families. All but Last are read together with Last, which says how many samples a bucket has.

@@ -13,17 +13,20 @@ type shape struct {
 	flat   bool
 	leaves []leaf
 	end    string // the text behind the last leaf, to the message's brace; empty: no shape
-	order  order  // of the values
+	// order sorts the values as their reading does.
+	order order
 }
 
 // leaf is a property of a shape.
 type leaf struct {
 	before string // the text from the leaf before it
 	*place
-	kind     objectKind // of the object around it
-	metric   string     // of a number
-	rank     int        // its place among the sorted values
-	from, to int        // in the message that it was found in
+	// kind says what the object around the property is.
+	kind objectKind
+	// metric names a number; it is empty for other properties.
+	metric   string
+	rank     int // its place among the sorted values
+	from, to int // in the message that it was found in
 }
 
 // shapes has the shapes of the last messages that were of none. Where most messages are of none, few are compared.

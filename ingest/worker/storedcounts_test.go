@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A head counts each chunk that becomes known to be stored. The count from which on tails explain all of it starts anew
-// with each chunk that the head has not shown before (rule R8).
+// A head counts the chunks that it learns to be stored. A chunk of rows that the head has never shown restarts the
+// count from which on tails explain all chunks (rule R8).
 func TestHeadsCountWhatIsStored(t *testing.T) {
 	w, ctx := newWorld(t, nil), ingesttest.Deadline(t)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Hour })

@@ -107,7 +107,7 @@ func New(cfg Config, b *bins.Bins, o Observer) *Writer {
 type awaiting struct {
 	deadLetters queue.FIFO[*bins.Chain] // sealed chains, in the order of their seals
 	deferred    queue.FIFO[*bins.Chain] // chains that wait for dead letters of their deferred readings
-	// Tenant has the chains that wait for a snapshot that has their tenant, or is newer than their rows (rule E-R3).
+	// Tenant queues chains until a snapshot knows their tenant, or is newer than their rows (rule E-R3).
 	Tenant queue.FIFO[*bins.Chain]
 	// snapshot is when the last snapshot was read that lacked the tenant or was not newer than the rows.
 	snapshot time.Time

@@ -356,8 +356,8 @@ func (p *panelPeer) load(of *panels) {
 		if day == of.day {
 			step, metrics = of.interval.Milliseconds(), len(of.names)
 			millis = of.hours * int(time.Hour.Milliseconds())
-			per = int(min(1_800_000, 1_800_000_000/int64(of.devices)) / step) // of many devices less at once
-			per = max(per, 1)
+			// A chunk holds half an hour, and less above 1,000 devices: at most 500 hours of all of them are in memory.
+			per = max(1, int(min(1_800_000, 1_800_000_000/int64(of.devices))/step))
 		}
 		for from := 0; from < millis/int(step); from += per {
 			for m := range metrics {

@@ -53,14 +53,19 @@ type panels struct {
 	tenant    tenant.Tenant
 	now       time.Time
 	devices   int
-	first     telemetry.Day // of the long panel
-	day       telemetry.Day // of the short one, the last
-	hours     int           // of the short panel that are filled; 0: the whole day
-	interval  time.Duration // of the readings of the short panel
-	chunks    int           // of the short panel, for each device
-	defaults  bool          // the querier has the limits that a query process has by default
-	values    int
-	bytes     int // of chunks
+	// The long panel shows the days from first on. The short panel shows the last day alone.
+	first, day telemetry.Day
+	// hours is how much of the short panel's day is filled; 0 fills it.
+	hours int
+	// interval is how far apart the readings of a device are in the short panel.
+	interval time.Duration
+	// chunks is into how many chunks a device's readings of the short panel go.
+	chunks int
+	// defaults gives the querier the limits that a query process has by default.
+	defaults bool
+	values   int
+	// bytes is the size of all chunks.
+	bytes int
 	reported
 }
 
