@@ -47,9 +47,9 @@ func (s *Step) action() control.Action {
 		if s.Action == Scale {
 			a.Detail["rus_before"] = strconv.Itoa(s.Now.RUs)
 		}
-		if s.Why != "" {
-			a.Detail["why"] = s.Why
-		}
+	}
+	if s.Why != "" {
+		a.Detail["why"] = s.Why
 	}
 	return a
 }
@@ -123,7 +123,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	return p.cfg.Directory.AskMonth(ctx, s.Container)
 }
 
-// report logs what a step changed, and loudly what it could not: readings wait for a container that can't be made.
+// report logs that no container is left for a step: what it has changed stands in its record.
 func (p *Provisioner) report(ctx context.Context, s Step) {
 	switch {
 	case s.Waits == accountFull && s.ofRollups():
@@ -132,9 +132,5 @@ func (p *Provisioner) report(ctx context.Context, s Step) {
 	case s.Waits == accountFull:
 		p.cfg.Logger.ErrorContext(ctx, "no container left in the account: readings of this month wait in memory",
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
-	case s.Waits != "" || s.Action == None:
-	default:
-		p.cfg.Logger.InfoContext(ctx, "container changed", "action", s.Action, "container", s.Container, "tier", s.Tier,
-			"rus_before", s.Now.RUs, "rus_after", s.after().RUs, "why", s.Why)
 	}
 }
