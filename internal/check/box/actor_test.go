@@ -32,7 +32,7 @@ type actor struct {
 
 // newActor makes an actor that does nothing yet.
 func (b *box) newActor(name string) *actor {
-	a := &actor{b: b, name: name, number: len(b.actors), nerves: 1}
+	a := &actor{b: b, name: b.prefix + name, number: len(b.actors), nerves: 1}
 	if !b.calm() && b.rnd.IntN(3) == 0 {
 		a.ahead = b.duration(-b.profile.clocks, b.profile.clocks+1)
 	}

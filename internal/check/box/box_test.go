@@ -56,20 +56,41 @@ type profile struct {
 	limits       tenant.IngestLimits
 }
 
-// box is one run.
+// world is what all accounts of a run share: one clock and one seed.
+type world struct {
+	opts    options
+	rnd     *rand.Rand // the scheduler's
+	actors  []*actor
+	births  int // of queriers
+	values  int // produced so far
+	running sync.WaitGroup
+	stirred chan struct{}
+	view    view
+	began   time.Time
+
+	events, disturbed, ties int
+	sum                     uint64
+	settling                bool
+
+	mu      mutexed // guards below
+	pending []*call
+	failure string
+}
+
+// box is an account with its log, and all that uses both. A run has one, and one more where tenants are copied.
 type box struct {
-	opts     options
+	*world
+	prefix   string // of the names of its actors
 	profile  profile
 	about    focus
 	services services
-	rnd      *rand.Rand // the scheduler's
 	stores   *ingesttest.Stores
 	log      *broker
 	oracle   *oracle
+	metrics  []string // that devices report
 
 	operating operating
 
-	actors   []*actor
 	slots    []*slot
 	queriers []*querier
 	makers   []*maker
@@ -84,23 +105,9 @@ type box struct {
 	tempted string
 	temptAt int
 
-	births  int // of queriers
 	tenants []string
-	running sync.WaitGroup
-	stirred chan struct{}
-	view    view
 	// documented is when a control document was written last.
 	documented time.Time
-	values     int // produced so far
-	began      time.Time
-
-	events, disturbed, ties int
-	sum                     uint64
-	settling                bool
-
-	mu      mutexed // guards below
-	pending []*call
-	failure string
 }
 
 // result is what a run has come to.
@@ -148,9 +155,7 @@ func run(t *testing.T, opts options) (out result) {
 	t.Helper()
 	defer collect()
 	synctest.Test(t, func(t *testing.T) {
-		b := &box{opts: opts, rnd: rand.New(rand.NewPCG(opts.seed, 36)), stirred: make(chan struct{}, 1)}
-		b.stores = ingesttest.NewStores(recorder{t, b})
-		b.oracle = newOracle(b)
+		b := newBox(t, &world{opts: opts, rnd: rand.New(rand.NewPCG(opts.seed, 36)), stirred: make(chan struct{}, 1)})
 		cryptotest.SetGlobalRandom(t, opts.seed)
 		b.profile = b.pickProfile()
 		if opts.with == "" && opts.years == 0 {
@@ -174,6 +179,14 @@ func run(t *testing.T, opts options) (out result) {
 		out = result{b.sum, b.events, b.disturbed, b.ties, b.failure}
 	})
 	return out
+}
+
+// newBox makes an empty account.
+func newBox(t testing.TB, w *world) *box {
+	b := &box{world: w, metrics: []string{"a", "b"}}
+	b.stores = ingesttest.NewStores(recorder{t, b})
+	b.oracle = newOracle(b)
+	return b
 }
 
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
@@ -221,7 +234,7 @@ func (b *box) begin() {
 			b.makeContainer("rollups-" + month)
 		}
 	}
-	b.log = newBroker(b.profile.partitions)
+	b.log = newBroker("box", b.profile.partitions)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: b.stores.Docs, Now: time.Now,
 		Slots: b.services.slots, Retention: b.services.retention})
 	b.tenants = []string{"acme", "globex"}
@@ -347,7 +360,7 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 	for range max(1, b.rnd.IntN(5)-1) {
 		b.values++
 		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(),
-			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, "a", "b"), Value: telemetry.FloatValue(float64(b.values))}}}
+			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, b.metrics...), Value: telemetry.FloatValue(float64(b.values))}}}
 		readings = append(readings, r)
 		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, r.Time,
 			r.Fields[0].Metric, b.values))

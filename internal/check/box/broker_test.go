@@ -47,13 +47,14 @@ type logged struct {
 
 // broker is a log in memory. The scheduler and calls that it lets go on use it, one after another.
 type broker struct {
+	cluster string // id
 	topics  map[string][]*partitionLog
 	commits map[string]kafka.Committed // by topic and partition
 	lowered int                        // commits that were below the one before
 }
 
-func newBroker(partitions int) *broker {
-	k := &broker{topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{}}
+func newBroker(cluster string, partitions int) *broker {
+	k := &broker{cluster: cluster, topics: map[string][]*partitionLog{}, commits: map[string]kafka.Committed{}}
 	for _, name := range []string{topic, kafka.JournalOf(topic)} {
 		for range partitions {
 			k.topics[name] = append(k.topics[name], &partitionLog{})
@@ -157,7 +158,7 @@ func (e *exchange) Read(p []byte) (int, error) {
 
 // describe answers about topics. It is no event: clients know the layout for a while.
 func (k *broker) describe(r *metadata.Request) *metadata.Response {
-	res := &metadata.Response{ClusterID: "box", ControllerID: 1,
+	res := &metadata.Response{ClusterID: k.cluster, ControllerID: 1,
 		Brokers: []metadata.ResponseBroker{{NodeID: 1, Host: "box", Port: 9092}}}
 	names := r.TopicNames
 	if names == nil {
@@ -341,10 +342,13 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 	return nil
 }
 
+// alone returns a world without a scheduler.
+func alone() *world { return &world{rnd: rand.New(rand.NewPCG(1, 1)), settling: true} }
+
 // The log keeps the contract of store.Log, by the suite that brokers keep.
 func TestLogOfTheBox(t *testing.T) {
 	storetest.RunLog(t, func(t *testing.T) storetest.LogFixture {
-		b := &box{log: newBroker(3), rnd: rand.New(rand.NewPCG(1, 1)), settling: true}
+		b := &box{world: alone(), log: newBroker("box", 3)}
 		source := b.newActor("reader").cluster().Topic(topic)
 		return storetest.LogFixture{Log: source, Topic: topic, Partitions: 3, Append: func(partition, records int) {
 			_, err := source.Produce(t.Context(), partition, make([]kafka.Message, records))
@@ -355,7 +359,7 @@ func TestLogOfTheBox(t *testing.T) {
 
 // What was produced is fetched as it was, in the order of its offsets, from each offset on.
 func TestRecordsOfTheBox(t *testing.T) {
-	b := &box{log: newBroker(1), rnd: rand.New(rand.NewPCG(1, 1)), settling: true}
+	b := &box{world: alone(), log: newBroker("box", 1)}
 	source := b.newActor("reader").cluster().Topic(topic)
 	var sent []kafka.Message
 	for i := range 20 {
