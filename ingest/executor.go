@@ -173,8 +173,7 @@ func (e *Executor) create(ctx context.Context, j *write.Create) error {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
 	_, err := e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
-	var exists *store.ExistsError
-	if errors.As(err, &exists) {
+	if exists, ok := errors.AsType[*store.ExistsError](err); ok {
 		j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
 	}
 	return err
@@ -217,18 +216,15 @@ func (e *Executor) resolve(ctx context.Context, missing error) (snapshot *contro
 
 // refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer snapshot and returns it.
 func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snapshot, error) {
-	var unknown *admit.UnknownTenant
-	if errors.As(missing, &unknown) && e.register {
+	if unknown, ok := errors.AsType[*admit.UnknownTenant](missing); ok && e.register {
 		return nil, e.registerTenant(ctx, unknown.Tenant)
 	}
-	var month *admit.MissingMonth
-	if errors.As(missing, &month) {
+	if month, ok := errors.AsType[*admit.MissingMonth](missing); ok {
 		if err := e.askMonth(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
 			return nil, err
 		}
 	}
-	var erasure *admit.PendingErasure
-	if errors.As(missing, &erasure) {
+	if erasure, ok := errors.AsType[*admit.PendingErasure](missing); ok {
 		if erasure.Announced {
 			if err := retry.Pause(ctx, erasurePause); err != nil {
 				return nil, err
@@ -243,8 +239,7 @@ func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snap
 // registerTenant registers a tenant. One with a damaged document is registered already, and its readings are refused.
 func (e *Executor) registerTenant(ctx context.Context, tenant string) error {
 	_, err := e.stores.Directory.Register(ctx, tenant)
-	var damaged *store.DamagedError
-	if errors.As(err, &damaged) {
+	if _, ok := errors.AsType[*store.DamagedError](err); ok {
 		return nil
 	}
 	return err

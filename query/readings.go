@@ -160,8 +160,7 @@ func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 	res, err := collect(ctx, question{of: q, kind: "aggregates", Request: r}, func(cfg merge.Config) *merge.Grouped {
 		return merge.NewGrouped(cfg, ask)
 	}, emit)
-	var limit *LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*LimitError](err); ok {
 		limit.Narrow = append(limit.Narrow, "take a longer step, fewer groups (by), or no percentiles (aggregate)")
 	}
 	return res, err

@@ -60,8 +60,7 @@ func (d *avroReader) avroMessages(n *avroNode, index *int) error {
 	}
 	begin := a.at
 	err = a.inside(func() error { return d.avroMessage(n, *index) })
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		d.addBad(*index, f)
 		a.at = begin
 		err = a.skip(n)

@@ -267,8 +267,7 @@ func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 		d.pairs = append(d.pairs, pair)
 		return cmp.Or(err, d.made.part(pairBytes))
 	})
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		p.fault = f
 		return nil
 	}

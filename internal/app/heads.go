@@ -184,12 +184,10 @@ func (d listener) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
 // innermostCause returns the innermost reason of a network error: the caller names the attempt and the address.
 func innermostCause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
 	return err

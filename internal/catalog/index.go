@@ -296,12 +296,6 @@ func (x *Index) Devices() []string { return slices.Clone(x.devices.list) }
 // Updated returns the time of the newest page, ms.
 func (x *Index) Updated() int64 { return x.updated }
 
-// Has reports whether a device is known.
-func (x *Index) Has(device string) bool {
-	i, _ := x.devices.find(device)
-	return i >= 0
-}
-
 // Entry returns the entry of a device.
 func (x *Index) Entry(device string) (Entry, bool) {
 	i, _ := x.devices.find(device)

@@ -125,8 +125,7 @@ func isServerlessText(message string) bool {
 }
 
 func substatus(err error) int {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Substatus
 	}
 	return 0

@@ -67,8 +67,7 @@ func (x *examiner) again(name string, bytes int) attempt {
 
 // refusedWith returns the answer to a request that must be refused with a status.
 func refusedWith(status int, resp azcosmos.Response, err error) (azcosmos.Response, error) {
-	var refused *azcore.ResponseError
-	if errors.As(err, &refused) && refused.StatusCode == status {
+	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok && refused.StatusCode == status {
 		return azcosmos.Response{RawResponse: refused.RawResponse}, nil
 	}
 	return resp, err

@@ -77,8 +77,7 @@ func (p *persevering) served() {
 
 func (p *persevering) failing() *store.FailingError {
 	e := &store.FailingError{Attempts: p.failed, Last: p.last}
-	var answer *Error
-	if errors.As(p.last, &answer) {
+	if answer, ok := errors.AsType[*Error](p.last); ok {
 		e.Status = answer.status()
 	}
 	return e

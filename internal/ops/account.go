@@ -158,8 +158,7 @@ func (e Env) print(asJSON bool, answer any, text func(w io.Writer) error) error 
 
 // Reason returns an error without the path, which the caller names.
 func Reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

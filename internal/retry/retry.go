@@ -103,8 +103,7 @@ func (p Policy) Do(ctx context.Context, attempt func(context.Context) error) err
 		if err == nil {
 			return nil
 		}
-		var final permanent
-		if errors.As(err, &final) {
+		if final, ok := errors.AsType[permanent](err); ok {
 			return final.error
 		}
 		if last == nil || ctx.Err() == nil {

@@ -184,12 +184,9 @@ func TestShortens(t *testing.T) {
 		r := newRetained(t, 0)
 		require.NoError(t, r.set(c.before))
 		r.now = noon.Add(lead)
-		got, err := r.tenant().Shortens(c.after)
-		require.NoError(t, err)
-		require.Equal(t, c.shortens, got, "%s to %s", c.before, c.after)
 		says, err := r.tenant().Vanishing(c.after, r.now.UnixMilli())
 		require.NoError(t, err)
-		require.Equal(t, c.shortens, len(says) > 0)
+		require.Equal(t, c.shortens, len(says) > 0, "%s to %s", c.before, c.after)
 	}
 }
 

@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// Shortens reports whether the text of a RetentionChange keeps readings of some device for less than now. Then it hides
-// days, and comes into force later (rule X5).
-func (t Tenant) Shortens(text string) (bool, error) {
-	classes, err := t.classesOf(text)
-	return err == nil && shortens(t.inForce(), classes), err
-}
-
 func (t Tenant) classesOf(text string) ([]RetentionClass, error) {
 	classes, hasDefault, err := parseRetention(text)
 	if err == nil && !hasDefault {

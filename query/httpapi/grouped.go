@@ -216,8 +216,7 @@ func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
 	} else {
 		b, err = merge.EveryStep(merge.Bounds{Range: r, Right: right, Most: maxBuckets}, step)
 	}
-	var many *merge.TooManyBuckets
-	if errors.As(err, &many) {
+	if many, ok := errors.AsType[*merge.TooManyBuckets](err); ok {
 		p.fail("step", "%v", many)
 	}
 	return b

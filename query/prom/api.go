@@ -140,12 +140,10 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 		}
 		shown := errorOf(err)
 		httpapi.LogFailure(a.cfg.Logger.With("path", r.URL.Path), shown.status, err)
-		var denied *access.Denied
-		if errors.As(err, &denied) && denied.Challenge != "" {
+		if denied, ok := errors.AsType[*access.Denied](err); ok && denied.Challenge != "" {
 			w.Header().Set("WWW-Authenticate", denied.Challenge)
 		}
-		var quota *query.QuotaError
-		if errors.As(err, &quota) {
+		if quota, ok := errors.AsType[*query.QuotaError](err); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(quota.RetryAfter.Seconds())))
 		}
 		w.Header().Set("Content-Type", "application/json")

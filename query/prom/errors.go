@@ -36,8 +36,7 @@ func badRequest(format string, args ...any) *apiError {
 // errorOf returns the error that a client gets. Errors of the store are not shown: they may name what is not the
 // client's.
 func errorOf(err error) *apiError {
-	var stored promql.ErrStorage
-	if errors.As(err, &stored) {
+	if stored, ok := errors.AsType[promql.ErrStorage](err); ok {
 		err = stored.Err
 	}
 	var (

@@ -123,8 +123,7 @@ func firstError(folder string, do ...func(folder string) error) error {
 
 // innermost returns the reason of a network error without the address.
 func innermost(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
 	return err

@@ -97,8 +97,7 @@ func (*Stop) Error() string { return "the answer has all that was asked for" }
 
 // Ended returns the error of a read, nil for a *Stop.
 func Ended(err error) error {
-	var stop *Stop
-	if errors.As(err, &stop) {
+	if _, ok := errors.AsType[*Stop](err); ok {
 		return nil
 	}
 	return err

@@ -160,8 +160,7 @@ func (w *writing) locked() (*kv.Batch, error) {
 	batch := new(kv.Batch)
 	next, err := w.stage(batch, st, p.count)
 	if err != nil {
-		var f *refusal.Error
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[*refusal.Error](err); ok {
 			p.charge(w.call, ru.Certain(f.Charge))
 		}
 		return nil, err
@@ -199,8 +198,7 @@ func (w *writing) stage(b *kv.Batch, from kv.Reader, count counters) (counters, 
 	}
 	next := w.change(count)
 	if err := cmp.Or(w.fits(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
-		var f *refusal.Error
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[*refusal.Error](err); ok {
 			charged(f)
 		}
 		return count, err

@@ -81,8 +81,7 @@ func parseCondition(v *fastjson.Value, queries *sql.Cache) (*sql.Bound, error) {
 	}
 	q, err := queries.Parse(conditionPrefix + string(v.GetStringBytes()))
 	if err != nil {
-		var place *sql.Error
-		if errors.As(err, &place) && place.Line > 1 {
+		if place, ok := errors.AsType[*sql.Error](err); ok && place.Line > 1 {
 			moved := *place
 			moved.Line--
 			err = &moved

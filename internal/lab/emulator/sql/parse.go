@@ -85,8 +85,7 @@ func checkDepth(text string) error {
 // syntaxError names the token at which parsing ended. A token that begins a construct of the language
 // which this dialect lacks is called that.
 func syntaxError(err error) error {
-	var unexpected *participle.UnexpectedTokenError
-	if errors.As(err, &unexpected) {
+	if unexpected, ok := errors.AsType[*participle.UnexpectedTokenError](err); ok {
 		t := unexpected.Unexpected
 		e := at(t.Pos, "")
 		e.End = e.Start + max(1, len(t.Value))
@@ -101,8 +100,7 @@ func syntaxError(err error) error {
 		}
 		return e
 	}
-	var other participle.Error
-	if errors.As(err, &other) {
+	if other, ok := errors.AsType[participle.Error](err); ok {
 		return at(other.Position(), other.Message())
 	}
 	return &Error{Reason: err.Error()}
