@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/sharding/epk"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -144,43 +146,22 @@ func (f *Foreign) Ranges(ctx context.Context) ([]PhysicalRange, error) {
 // Query asks one physical partition, and calls yield with each item, which must not keep its bytes.
 func (f *Foreign) Query(ctx context.Context, rangeID string, q ForeignQuery,
 	yield func(item []byte) error) error {
-	var params []azcosmos.QueryParameter
+	asked, to := query{sql: q.SQL}, f.call()
+	to.maxRUs = max(q.MaxRUs, math.SmallestNonzeroFloat64)
 	for i, v := range q.Values {
-		params = append(params, param(fmt.Sprint("@p", i), v))
+		asked.params = append(asked.params, param(fmt.Sprint("@p", i), v))
 	}
 	ctx = policy.WithHTTPHeader(ctx, http.Header{http.CanonicalHeaderKey(rangeHeader): {rangeID}})
-	var token *string
-	var p page
-	var loop paging
-	began := f.rus
-	defer p.release()
-	for {
-		var answer azcosmos.QueryItemsResponse
-		err := f.do(ctx, func(ctx context.Context, co *azcosmos.ContainerClient) (azcosmos.Response, error) {
-			var err error
-			answer, err = p.ask(ctx, co.NewQueryItemsPager(q.SQL, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{
-				QueryParameters: params, PageSizeHint: dynamicPage, ContinuationToken: token,
-			}))
-			return answer.Response, err
-		})
-		if err != nil {
-			return f.explain("query", err)
-		}
-		items := 0
-		err = p.each(func(item []byte) error {
-			items++
-			return yield(item)
-		})
-		if err != nil {
-			return err
-		}
-		if token = answer.ContinuationToken; token == nil || f.rus-began > q.MaxRUs {
-			return nil
-		}
-		if err := loop.next(items, items, *token); err != nil {
-			return f.explain("query", err)
-		}
+	var usage store.Usage
+	err := f.c.each(ctx, to, asked, &usage, nil, func(item []byte) error { return yieldError(yield(item)) })
+	f.rus += usage.RUs
+	if own, ok := errors.AsType[callerError](err); ok {
+		return own.error
 	}
+	if err != nil {
+		return f.explain("query", err)
+	}
+	return nil
 }
 
 // ForeignQuery is a query with the values of its parameters @p0, @p1 and so on. After a page that takes its charge
@@ -193,16 +174,13 @@ type ForeignQuery struct {
 
 func (f *Foreign) do(ctx context.Context, send func(ctx context.Context,
 	co *azcosmos.ContainerClient) (azcosmos.Response, error)) error {
-	to := call{operation: "xray", container: f.container, pinned: true}
-	receipt, err := f.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		co, err := az.NewContainer(f.database, f.container)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		return send(ctx, co)
-	})
+	receipt, err := f.c.inContainer(ctx, f.call(), send)
 	f.rus += receipt.RUs
 	return err
+}
+
+func (f *Foreign) call() call {
+	return call{operation: "xray", database: f.database, container: f.container, pinned: true}
 }
 
 // explain names the attempt, and what a status means for a container that Binnacle did not make.

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,7 +68,7 @@ func (c *Client) each(
 		if err != nil {
 			return err
 		}
-		if token = answer.ContinuationToken; token == nil {
+		if token = answer.ContinuationToken; token == nil || to.maxRUs > 0 && usage.RUs > to.maxRUs {
 			return nil
 		}
 		if err := loop.next(usage.Documents-before, usage.Documents-before, *token); err != nil {
@@ -92,7 +93,7 @@ func param(name string, value any) azcosmos.QueryParameter {
 func (c *Client) inContainer(ctx context.Context, to call, send func(ctx context.Context,
 	container *azcosmos.ContainerClient) (azcosmos.Response, error)) (store.Receipt, error) {
 	return c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		container, err := c.container(az, to.container)
+		container, err := az.NewContainer(cmp.Or(to.database, store.Database), to.container)
 		if err != nil {
 			return azcosmos.Response{}, fmt.Errorf("container %s: %w", to.container, err)
 		}

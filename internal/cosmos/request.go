@@ -17,6 +17,7 @@ import (
 // call describes a request: it labels metrics, and its key leads to the physical partition.
 type call struct {
 	operation string
+	database  string   // empty for store.Database
 	container string   // empty for the account's own
 	key       []string // full partition key; nil for metadata and queries over several keys
 	once      bool     // a 429 is the caller's to handle
@@ -27,6 +28,7 @@ type call struct {
 	about     about    // how its charges are counted
 	changes   effect   // whether it may be sent again when its outcome is unknown
 	pinned    bool     // to a physical partition by its id: once that is split, no attempt succeeds
+	maxRUs    float64  // after a page of a query that takes its charges above it there is no further one; 0: all pages
 	hidden    *hiddenCharges
 }
 
