@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -127,12 +126,4 @@ type Stores struct {
 	Journal     Journal // nil without a journal
 	Blocks      Blocks  // the journal's, for a takeover; only an Ingester needs them
 	Schemas     Schemas // nil where no registry is configured
-}
-
-// BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
-type BlockLog interface {
-	// Bounds returns the offsets of the first record that is still there and the one after the last.
-	Bounds(ctx context.Context) (first, end int64, err error)
-	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
-	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
 }

@@ -245,15 +245,6 @@ func (in *Ingester) letGo(p *partition, why string) {
 	}
 }
 
-// markOrphaned records that topics are there that were missing: their logs may be other ones.
-func (in *Ingester) markOrphaned(topics []string) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for at, p := range in.partitions {
-		p.orphaned = p.orphaned || slices.Contains(topics, at.topic)
-	}
-}
-
 // drop forgets a worker and its bins; the caller holds the lock.
 func (in *Ingester) drop(p *partition) {
 	delete(in.partitions, p.at)

@@ -17,6 +17,14 @@ type Blocks interface {
 	Partition(topic string, partition int32) BlockLog
 }
 
+// BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
+type BlockLog interface {
+	// Bounds returns the offsets of the first record that is still there and the one after the last.
+	Bounds(ctx context.Context) (first, end int64, err error)
+	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
+	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
+}
+
 // loading is a new Worker that loads blocks of a journal, before it is fed anything (rule J4).
 type loading struct {
 	worker   *worker.Worker

@@ -56,6 +56,14 @@ type partition struct {
 	fetching   sync.WaitGroup
 }
 
+// takenOver is what takeovers leave in a partition.
+type takenOver struct {
+	// restored is set once its bins have all rows that the commit counts on, or these can't be had: before, reading
+	// must not continue. Owned by takeovers.
+	restored bool
+	settled  atomic.Pointer[time.Time] // until when replicas may lack what former owners stored; nil: they stored nothing
+}
+
 // commits is what was committed in a generation.
 type commits struct {
 	committed  int64  // last offset, -1 none

@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
+	"binnacle/internal/store"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
@@ -160,4 +161,21 @@ func (t *takeover) replace(a worker.Assignment) *partition {
 	p.settle(t.read, a.Position)
 	in.partitions[at] = p
 	return p
+}
+
+// settle notes a takeover of a partition of which records below a position were committed, at the time when the commit
+// was read. A replica may lack a former owner's chunks of these records for a moment, and neither head shows their rows
+// (rule R1).
+func (p *partition) settle(read time.Time, position int64) {
+	if position > 0 {
+		until := read.Add(p.in.cfg.Linger)
+		p.takeover.settled.Store(&until)
+	}
+}
+
+// hideTakeover makes a head not caught up until former owners' chunks can be read.
+func (p *partition) hideTakeover(head *store.PartitionHead) {
+	if until := p.takeover.settled.Load(); until != nil && p.in.cfg.Now().Before(*until) {
+		head.CaughtUp = max(head.CaughtUp, head.Position+1)
+	}
 }

@@ -221,3 +221,12 @@ func (w *journalWatch) check(ctx context.Context, topic string) {
 		}
 	}
 }
+
+// markOrphaned records that topics are there that were missing: their logs may be other ones.
+func (in *Ingester) markOrphaned(topics []string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for at, p := range in.partitions {
+		p.orphaned = p.orphaned || slices.Contains(topics, at.topic)
+	}
+}

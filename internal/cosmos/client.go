@@ -21,11 +21,13 @@ import (
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/text/recent"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Config is what a Client needs. Endpoint and Credential have no default.
@@ -261,4 +263,144 @@ func (c *Client) rekey(refused *connection) bool {
 
 func (c *Client) container(az *azcosmos.Client, id string) (*azcosmos.ContainerClient, error) {
 	return az.NewContainer(store.Database, id)
+}
+
+type metrics struct {
+	factory   promauto.Factory
+	rus       *prometheus.CounterVec
+	throttled *prometheus.CounterVec
+	requests  *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+}
+
+// newMetrics registers with r; with nil the metrics are counted and shown nowhere.
+func newMetrics(r prometheus.Registerer) *metrics {
+	f := promauto.With(r)
+	return &metrics{
+		factory: f,
+		rus: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_cosmos_request_units_total",
+			Help: "Request units that Cosmos DB charged.",
+		}, []string{"operation", "container"}),
+		throttled: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_cosmos_throttled_total",
+			Help: "Requests that Cosmos DB answered 429.",
+		}, []string{"operation"}),
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_cosmos_requests_total",
+			Help: "Requests sent to Cosmos DB, by HTTP status; ok for success, error without an answer.",
+		}, []string{"operation", "result"}),
+		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "binnacle_cosmos_request_seconds",
+			Help:    "Time that one request to Cosmos DB took, waits after a 429 not included.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"operation"}),
+	}
+}
+
+// follow shows how far the service's clock is from the machine's.
+func (m *metrics) follow(c *store.Clock) {
+	m.factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "binnacle_cosmos_clock_offset_seconds",
+		Help: "Seconds by which the clock of Cosmos DB is ahead of this machine's; 0 where this one may be right.",
+	}, func() float64 { return c.Offset().Seconds() })
+}
+
+func (m *metrics) request(to call, result string, charge float64, took time.Duration) {
+	m.requests.WithLabelValues(to.operation, result).Inc()
+	m.rus.WithLabelValues(to.operation, to.container).Add(charge)
+	m.seconds.WithLabelValues(to.operation).Observe(took.Seconds())
+	if result == "429" {
+		m.throttled.WithLabelValues(to.operation).Inc()
+	}
+}
+
+// maxSeries bounds the physical partitions, and the tenants, that metrics tell of: beyond it the one that was met least
+// recently is left out, until it is met again.
+const maxSeries = 256
+
+// unknownRange replaces the id of a physical partition until an answer has it.
+const unknownRange = "unknown"
+
+// rangeSeries are the metrics of physical partitions.
+type rangeSeries struct {
+	requests, rus, throttled, held *prometheus.CounterVec
+	waiting                        *prometheus.GaugeVec
+	recent                         recent.Names[rangeName]
+}
+
+// rangeName names a physical partition; its fields are the labels of the metrics.
+type rangeName struct{ container, id string }
+
+func newRangeSeries(r prometheus.Registerer) *rangeSeries {
+	f := promauto.With(r)
+	labels := []string{"container", "range"}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return &rangeSeries{
+		recent: recent.Names[rangeName]{Most: maxSeries},
+		requests: counter("binnacle_cosmos_range_requests_total",
+			"Requests that a physical partition has answered, by its id."),
+		rus: counter("binnacle_cosmos_range_request_units_total",
+			"Request units that were charged by a physical partition."),
+		throttled: counter("binnacle_cosmos_range_throttled_total",
+			"Requests that a physical partition answered 429."),
+		held: counter("binnacle_cosmos_range_held_total",
+			"Requests that were held back because the physical partition wanted to be left alone."),
+		waiting: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_cosmos_range_waiting",
+			Help: "Requests that wait in this process for a physical partition; writes of ingest wait in its bins instead."},
+			labels),
+	}
+}
+
+func (s *rangeSeries) countAnswer(n rangeName, rus float64, throttled bool) {
+	s.count(n, func(n rangeName) {
+		s.requests.WithLabelValues(n.container, n.id).Inc()
+		s.rus.WithLabelValues(n.container, n.id).Add(rus)
+		if throttled {
+			s.throttled.WithLabelValues(n.container, n.id).Inc()
+		}
+	})
+}
+
+func (s *rangeSeries) countHeld(n rangeName) {
+	s.count(n, func(n rangeName) { s.held.WithLabelValues(n.container, n.id).Inc() })
+}
+
+// addWaiting counts a request that waits, or, with a negative number, waits no more.
+func (s *rangeSeries) addWaiting(n rangeName, more float64) {
+	s.count(n, func(n rangeName) { s.waiting.WithLabelValues(n.container, n.id).Add(more) })
+}
+
+func (s *rangeSeries) count(n rangeName, count func(n rangeName)) {
+	if n.id == "" {
+		n.id = unknownRange
+	}
+	s.recent.Use(n, count, func(n rangeName) {
+		for _, c := range []*prometheus.CounterVec{s.requests, s.rus, s.throttled, s.held} {
+			c.DeleteLabelValues(n.container, n.id)
+		}
+		s.waiting.DeleteLabelValues(n.container, n.id)
+	})
+}
+
+// tenantSeries are the metrics of tenants: the charges for each.
+type tenantSeries struct {
+	rus    *prometheus.CounterVec
+	recent recent.Names[string]
+}
+
+func newTenantSeries(r prometheus.Registerer) *tenantSeries {
+	rus := promauto.With(r).NewCounterVec(prometheus.CounterOpts{
+		Name: "binnacle_cosmos_tenant_request_units_total",
+		Help: "Request units charged for requests that are about one tenant.",
+	}, []string{"tenant", "operation"})
+	return &tenantSeries{recent: recent.Names[string]{Most: maxSeries}, rus: rus}
+}
+
+func (s *tenantSeries) count(tenant, operation string, rus float64) {
+	s.recent.Use(tenant,
+		func(tenant string) { s.rus.WithLabelValues(tenant, operation).Add(rus) },
+		func(tenant string) { s.rus.DeletePartialMatch(prometheus.Labels{"tenant": tenant}) })
 }

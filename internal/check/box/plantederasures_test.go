@@ -2,7 +2,8 @@ package box_test
 
 // plantedErasures are faults of orders of erasure, and of what carries them out.
 var plantedErasures = []planted{
-	{name: "E-R1 positions are read before the order is announced", file: "internal/ops/erase/give.go", with: erasures,
+	{name: "E-R1 positions are read before the order is announced", file: "internal/ops/erase/positions.go",
+		with: erasures,
 		old: "given, err := g.Orders.Announce(ctx, order)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n" +
 			"\tpositions, err := g.Positions(ctx)\n",
 		new: "positions, err := g.Positions(ctx)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n" +
@@ -62,7 +63,7 @@ var plantedErasures = []planted{
 	{name: "E-R10 a query takes rollups of before the sweep", file: "query/read/rollups/manifest.go",
 		old: "d.raw[o.Device] = true", new: "",
 		missed: "runs with makers of rollups and orders are few"},
-	{name: "E-R11 an order is not kept outside", file: "internal/ops/erase/give.go", with: erasures,
+	{name: "E-R11 an order is not kept outside", file: "internal/ops/erase/positions.go", with: erasures,
 		old: "err = g.Keep(ctx, given.Acknowledged(positions))", new: "err = ctx.Err()"},
 	{name: "X5 a shorter retention counts at once", file: "internal/tenant/retentionchange.go", with: retentions,
 		old: "begins += retentionLead.Milliseconds()", new: ""},

@@ -35,7 +35,7 @@ var plantedServices = []planted{
 		old: "markRaw(jobs, key.TenantShard, of)", new: "markRaw(nil, key.TenantShard, of)"},
 	{name: "V4 a device with a newer chunk keeps its rollups", with: rollupMakers, file: "query/read/rollups/job.go",
 		old: "d.raw[p.Device] = true\n				d.since", new: "d.since"},
-	{name: "V5 an instant at the end of a bucket is of the next one", with: rollupMakers, file: "binning/rollup/grid.go",
+	{name: "V5 an instant at the end of a bucket is of the next one", with: rollupMakers, file: "binning/rollup/bucket.go",
 		old: "return int((t - day.Start() - 1) / int64(g))",
 		new: "return min(int((t-day.Start())/int64(g)), g.PerDay()-1)"},
 	{name: "V5 the sample at midnight is left out", with: rollupMakers, file: "binning/rollup/samples.go",

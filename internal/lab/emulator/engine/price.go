@@ -1,9 +1,12 @@
 package engine
 
 import (
-	"binnacle/internal/lab/emulator/kv"
+	"encoding/binary"
+	"errors"
 
 	"binnacle/internal/charges/ru"
+	"binnacle/internal/lab/emulator/kv"
+	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
 )
 
@@ -69,4 +72,71 @@ func difference(a, b []uint64) int {
 		}
 	}
 	return n + len(a) + len(b)
+}
+
+// The weight of a logical partition is the bytes of its items, as they are charged: minified JSON
+// without system properties. It is stored with every write, in its batch, since the service refuses
+// writes to a logical partition that is full. It is kept by effective partition key, so that a split
+// leaves it alone.
+
+// weightName returns the key of the weight of the logical partition that an item belongs to, given the key
+// of the item's header.
+func weightName(dst, header []byte, levels int) []byte {
+	dst = append(dst[:0], header[:prefixLen+levels*levelLen]...)
+	dst[0] = spaceWeight
+	return dst
+}
+
+// readWeight reads the weight of a logical partition.
+func readWeight(from kv.Reader, name []byte) (int64, error) {
+	e := from.Get(name)
+	switch {
+	case e == nil:
+		return 0, nil
+	case len(e.Value()) != 8:
+		return 0, errors.New("the size of a logical partition is damaged")
+	}
+	return int64(binary.BigEndian.Uint64(e.Value())), nil
+}
+
+// weigh adds what the write does to the weight of its logical partition to the batch, or refuses it
+// because the logical partition is full: a *refusal.Error. The fresh header says how large the item will be.
+func (w *writing) weigh(b *kv.Batch, from kv.Reader) error {
+	w.doc.weightName = weightName(w.doc.weightName, w.name, w.revision.Levels())
+	n, err := readWeight(from, w.doc.weightName)
+	if err != nil {
+		return err
+	}
+	growth := int64(w.fresh.size)
+	if w.stored {
+		growth -= int64(w.old.size)
+	}
+	n = max(0, n+growth)
+	if most := w.account.cfg.Limits.LogicalPartitionBytes; growth > 0 && n > most {
+		return refusal.Forbidden(refusal.SubLogicalFull, "the logical partition would hold %d bytes, more than %d", n, most)
+	}
+	setWeight(b, w.doc.weightName, n)
+	return nil
+}
+
+func setWeight(b *kv.Batch, name []byte, n int64) {
+	if n == 0 {
+		b.Delete(name)
+		return
+	}
+	var v [8]byte
+	binary.BigEndian.PutUint64(v[:], uint64(n))
+	b.Set(name, v[:])
+}
+
+// lighter takes the weight of removed items off their logical partitions, given by their key.
+func lighter(b *kv.Batch, from kv.Reader, removed map[string]int64) error {
+	for name, bytes := range removed {
+		n, err := readWeight(from, []byte(name))
+		if err != nil {
+			return err
+		}
+		setWeight(b, []byte(name), max(0, n-bytes))
+	}
+	return nil
 }

@@ -1,14 +1,21 @@
 package engine
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"strconv"
+	"sync"
+	"time"
 
-	"binnacle/internal/lab/emulator/kv"
-	"github.com/valyala/fastjson"
-
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/lab/emulator/jsonvalue"
+	"binnacle/internal/lab/emulator/kv"
+	"binnacle/internal/lab/emulator/refusal"
 	"binnacle/internal/lab/emulator/schema"
 	"binnacle/internal/lab/emulator/sql"
+
+	"github.com/valyala/fastjson"
 )
 
 // row is the item that a scan is at, as a source of values. What its header covers is answered from
@@ -169,3 +176,140 @@ func (r *row) whole() ([]byte, error) {
 	}
 	return jsonvalue.AppendQueried(nil, r.doc), nil
 }
+
+// readHeader reads the header of one item into head. stored reports that there is one, alive that it has not expired
+// either.
+func readHeader(
+	from kv.Reader, name []byte, head *header, defaultTTL int32, now time.Time,
+) (stored, alive bool, err error) {
+	e := from.Get(name)
+	if e == nil {
+		return false, false, nil
+	}
+	if err := head.decode(e.Value()); err != nil {
+		return false, false, err
+	}
+	return true, now.Unix() < head.expiry(defaultTTL), nil
+}
+
+// Read returns an item, by its key and id. What it returns is durable.
+func (c *Container) Read(call Call, r Read) (Result, error) {
+	doc := documents.Get().(*document)
+	defer documents.Put(doc)
+	key, err := c.current.Load().keyOf(&doc.keys, r.Key)
+	if err != nil {
+		return Result{}, c.misaddressed(err)
+	}
+	doc.Key = append(doc.Key[:0], key...)
+	doc.ID = append(doc.ID[:0], r.ID...)
+	name := doc.name(c.number)
+	p := c.at(name[prefixLen:])
+	if err := p.admit(call); err != nil {
+		return Result{}, err
+	}
+	lsn := p.sequence.last.Load() // before the read, which so sees at least what the session token will say
+	head, body, err := c.lookup(name, call.Now)
+	if err != nil {
+		return Result{}, err
+	}
+	interval := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return r.Factor * m.Read(int(head.size)) })
+	charge := interval.Likely
+	p.charge(call, interval)
+	if body == nil {
+		f := refusal.NotFound("the item %q does not exist", doc.ID)
+		f.Charge = charge
+		return Result{}, p.refuses(f)
+	}
+	return Result{
+		Body: body, ETag: etagOf(&head), Charge: charge, Range: p.ID, LSN: lsn, ItemLSN: head.lsn,
+	}, nil
+}
+
+// misaddressed finishes a refusal for a partition key that names no logical partition: the first physical partition
+// gives it, without a charge, since it has not looked at anything.
+func (c *Container) misaddressed(err error) error { return c.parts()[0].refuses(refusal.Of(err)) }
+
+// lookup reads an item; the body is nil when no item has the name.
+func (c *Container) lookup(name []byte, now time.Time) (head header, body []byte, err error) {
+	st := c.account.store
+	e := st.Get(name)
+	st.Settle()
+	if e == nil {
+		return header{}, nil, nil
+	}
+	if err := head.decode(e.Value()); err != nil || now.Unix() >= head.expiry(c.current.Load().TTL) {
+		return header{}, nil, err
+	}
+	if body, err = e.Body(nil); err != nil {
+		return header{}, nil, err
+	}
+	return head, body, nil
+}
+
+func (d *document) name(container uint32) []byte {
+	n := appendPrefix(d.names[:0], spaceItem, container)
+	n = d.Key.AppendEPK(n)
+	d.names = append(n, d.ID...)
+	return d.names
+}
+
+// etagOf returns the ETag of an item, in the shape that the service gives it.
+func etagOf(h *header) string {
+	b := append(make([]byte, 0, 40), '"')
+	return string(append(appendVersion(b, h), '"'))
+}
+
+// appendVersion appends the text that an ETag quotes. It distinguishes all versions of an item, also after a
+// deletion and a new creation, by the sequence number of the last write, its place in a transaction (both as
+// far as they have room) and its second.
+func appendVersion(dst []byte, h *header) []byte {
+	return appendETag(dst, uint32(h.version()), h.modified)
+}
+
+// appendETag appends what an ETag quotes: a number, and the second of the last write.
+func appendETag(dst []byte, number uint32, second int64) []byte {
+	var raw [8]byte
+	binary.BigEndian.PutUint32(raw[:], number)
+	binary.BigEndian.PutUint32(raw[4:], uint32(second))
+	dst = append(hex.AppendEncode(dst, raw[:4]), "-0000-0100-0000-"...)
+	return append(hex.AppendEncode(dst, raw[4:]), "0000"...)
+}
+
+// appendBody appends an item with its system properties at the end. Members that patches have added, from tail
+// on, precede the last system property.
+func (c *Container) appendBody(dst []byte, d *document, h *header) []byte {
+	head, tail := d.JSON[:len(d.JSON)-1], []byte(nil)
+	if d.tail > 0 {
+		head, tail = head[:d.tail], head[d.tail:]
+	}
+	dst = append(dst, head...)
+	dst = append(dst, `,"_rid":"`...)
+	rid := len(dst)
+	dst = appendItemRID(dst, c.rid, h.created)
+	end := len(dst)
+	dst = append(dst, `","_self":"`...)
+	dst = append(dst, c.docs...)
+	dst = append(dst, dst[rid:end]...)
+	dst = append(dst, `/","_etag":"\"`...)
+	dst = appendVersion(dst, h)
+	dst = append(dst, `\"","_attachments":"attachments/"`...)
+	dst = append(dst, tail...)
+	dst = append(dst, `,"_ts":`...)
+	dst = strconv.AppendInt(dst, h.modified, 10)
+	return append(dst, '}')
+}
+
+// document is an item on its way through a request, with the buffers that it needs there. It is reused
+// from request to request.
+type document struct {
+	schema.Item
+	// keys parses the partition key in the request.
+	keys fastjson.Parser
+
+	// tail is where in JSON, at a comma, the members begin that patches have added; 0: nowhere.
+	tail int
+
+	names, weightName, logName, head, value []byte
+}
+
+var documents = sync.Pool{New: func() any { return new(document) }}
