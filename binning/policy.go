@@ -24,7 +24,7 @@ const full = 0.97
 
 // Sizer learns how many bytes of document each value and each column of one device takes, so that a bin is cut near
 // the target without being encoded over and over. The zero Sizer assumes what vehicles of ten metrics take.
-type Sizer struct{ perValue, perColumn float64 }
+type Sizer struct{ perValue, perColumn float32 }
 
 // Estimates for a device without a chunk so far, and the bytes of a document without columns and values.
 const (
@@ -37,7 +37,7 @@ const (
 
 // overhead returns the expected size of a document with that many columns and no values.
 func (s Sizer) overhead(columns int) float64 {
-	per := s.perColumn
+	per := float64(s.perColumn)
 	if per == 0 {
 		per = firstPerColumn
 	}
@@ -46,7 +46,7 @@ func (s Sizer) overhead(columns int) float64 {
 
 // Estimate returns the expected size of a document with that many values and columns.
 func (s Sizer) Estimate(values, columns int) float64 {
-	per := s.perValue
+	per := float64(s.perValue)
 	if per == 0 {
 		per = firstPerValue
 	}
@@ -77,10 +77,10 @@ type Measured struct {
 // Observe updates the sizer with an encoded document.
 func (s *Sizer) Observe(m Measured) {
 	if m.Columns > 0 {
-		s.perColumn = max(1, float64(m.Overhead-documentBytes)/float64(m.Columns))
+		s.perColumn = max(1, float32(m.Overhead-documentBytes)/float32(m.Columns))
 	}
 	if m.Bytes-m.Overhead >= leastValues {
-		s.perValue = float64(m.Bytes-m.Overhead) / float64(m.Values)
+		s.perValue = float32(m.Bytes-m.Overhead) / float32(m.Values)
 	}
 }
 

@@ -26,7 +26,7 @@ type Bins struct {
 	Stored   storedCounts
 
 	recent  *tenant // the last reading's
-	Bytes   int64   // memory of devices, without their chains
+	Bytes   int64   // memory of devices and chains, without open bins
 	Visited int     // devices that heads have visited
 
 	Index     index
@@ -76,6 +76,18 @@ func (b *Bins) File(c *Chain) {
 		b.Journaled.Track(c)
 	}
 	b.Index.file(c)
+}
+
+// LetGo drops rows of a chain that have lingered, and what it has of an open bin when it is idle then.
+func (b *Bins) LetGo(c *Chain, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.Linger.LetGo(now) {
+		b.Stored.Unexplained()
+	}
+	if b.File(c); c.shelf == &b.Index.Idle {
+		b.Index.close(c)
+	}
 }
 
 // EraseRows drops the rows of a chain up to an offset, but for those in flight: their document lies below the order's

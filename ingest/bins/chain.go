@@ -5,6 +5,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/journal"
+	"binnacle/ingest/queue"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -72,33 +73,44 @@ type Chain struct {
 	Day    telemetry.Day
 	// Generation is the Worker's generation in which number and tail were learnt: they are known only in it.
 	Generation uint32
-	Period     telemetry.Day
-	Phase      phase
-	begun      bool // a bin has been opened since the chain is known here
-	Queued     bool // period is set: it does not change while the chain is known here
-	cutting
+	Next       *Chain // the device's next chain
+	// Due is the latest time at which the bin is cut, or the last one had to be.
+	Due  nanos
+	Used int64 // ms since 1970
 
-	// What the head shows: these change under the Worker's lock.
+	// What the head shows changes under the Worker's lock: tail and open.
 
 	tail
+	*open
+
+	Phase phase
+	begun bool                // a bin has been opened since the chain is known here
+	ready bool                // the chain is in JournalIndex.Ready
+	place int32               // place in shelf
+	shelf *queue.Heap[*Chain] // filling, acting or idle of the index, nil for none of them
+}
+
+// open is what a chain has while rows of it are in memory. Most chains are idle, and have closed instead.
+type open struct {
 	Bin binning.Bin
 	// Flight is set while creating or publishing, and when stalled if a create or publication must be made again.
 	Flight *Flight
 	Linger lingers
-
-	// Due is the latest time at which the bin is cut, or the last one had to be.
-	Due    nanos
-	Budget int64  // records that the bin may hold back the committed offset (rule W7)
-	First  int64  // lowest offset that the chain holds back from being committed, while it has rows that are not stored
 	Stall  *stall // after an attempt to look up, to create or to publish has failed
-	Used   int64  // ms since 1970
+
+	Budget int64 // records that the bin may hold back the committed offset (rule W7)
+	First  int64 // lowest offset that the chain holds back from being committed, while it has rows that are not stored
+	cutting
 
 	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each block
 	// of these rows as a piece, or the rows would look newer than rows that were stored after them (rule R5).
 	loaded int64
 
-	Filing    filing
 	Journaled journaled
+	filing
+
+	Period telemetry.Day // the first one of the period of the queue that the chain waits in, once Queued
+	Queued bool
 }
 
 // cutting is why and how far the bin must be cut.
@@ -117,6 +129,17 @@ type cutting struct {
 	// leaves in the bin came later.
 	ChosenAt int64
 }
+
+// closed is the open part of all idle chains. It is never changed.
+var closed = newOpen()
+
+func newOpen() *open {
+	return &open{cutting: cutting{Seal: Unsealed}, loaded: -1,
+		Journaled: journaled{Through: -1, Under: -1, Loose: noOffset}}
+}
+
+// Closed reports whether the chain is idle and has no open part.
+func (o *open) Closed() bool { return o == closed }
 
 // phase is how far a chain is on the way from readings to a chunk.
 type phase uint8
@@ -147,9 +170,7 @@ type Flight struct {
 const Unsealed = -1
 
 func newChain(d *Device, day telemetry.Day) *Chain {
-	unknown := journaled{Through: -1, Under: -1, Loose: noOffset}
-	return &Chain{Device: d, Day: day, tail: tail{Tail: -1}, cutting: cutting{Seal: Unsealed}, loaded: -1,
-		Journaled: unknown}
+	return &Chain{Device: d, Day: day, tail: tail{Tail: -1}, open: closed}
 }
 
 // Key names the chain.
@@ -334,7 +355,8 @@ func (c *Chain) Hint(t *journal.Tail) {
 
 // Restore begins with a bin that another process had open. The caller holds the lock.
 func (c *Chain) Restore(bin binning.Bin, due time.Time) {
-	c.Bin, c.Due, c.trial, c.begun = bin, NanosOf(due), 0, true
+	c.open = newOpen()
+	c.Bin, c.Due, c.begun = bin, NanosOf(due), true
 	c.Phase, c.First, c.loaded = filling, bin.First(), bin.Through()
 }
 
@@ -414,9 +436,12 @@ func (c *Chain) shortened() {
 // acting reports whether the chain is on its way to be cut, or a chunk of it is being created.
 func (c *Chain) acting() bool { return c.Phase >= Asked }
 
-// Bytes returns how much memory the chain takes.
+// Bytes returns how much memory the chain's open bin takes, with its rows.
 func (c *Chain) Bytes() int {
-	return Size(&c.Bin) + c.leaving() + cap(c.Journaled.Blocks)*AppendedBytes
+	if c.Closed() {
+		return 0
+	}
+	return openBytes + Size(&c.Bin) + c.leaving() + cap(c.Journaled.Blocks)*AppendedBytes
 }
 
 // leaving returns the memory of rows on their way out: being created, or stored already.
@@ -452,7 +477,9 @@ func (c *Chain) held() (first, through int64, ok bool) {
 // eraseUpTo drops the rows up to an offset that are not in flight, without a trace. It fails when a shelf has lost
 // rows. The caller holds the lock.
 func (c *Chain) eraseUpTo(through int64, s *binning.Schemas) (err error) {
-	c.Linger = slices.DeleteFunc(slices.Clone(c.Linger), func(l lingering) bool { return l.rows.First() <= through })
+	if len(c.Linger) > 0 {
+		c.Linger = slices.DeleteFunc(slices.Clone(c.Linger), func(l lingering) bool { return l.rows.First() <= through })
+	}
 	if c.Bin.Readings() == 0 || c.Bin.First() > through {
 		return nil
 	}

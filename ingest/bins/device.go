@@ -12,9 +12,9 @@ import (
 type Device struct {
 	catalogupdates.Device
 	Tenant  *tenant
-	slot    int32    // among its tenant's
-	counted int32    // bytes that the Worker has of it
-	Chains  []*Chain // under the Worker's lock
+	slot    int32  // among its tenant's
+	counted int32  // bytes that the Worker has of it
+	Chains  *Chain // the latest one, and the others by Next, under the Worker's lock
 	Sizer   binning.Sizer
 
 	carried      Span  // times that a record of the journal has
@@ -25,7 +25,7 @@ type Device struct {
 
 // chain returns the device's chain of a day, nil for an unknown one.
 func (d *Device) chain(day telemetry.Day) *Chain {
-	for _, c := range d.Chains {
+	for c := d.Chains; c != nil; c = c.Next {
 		if c.Day == day {
 			return c
 		}
@@ -33,13 +33,24 @@ func (d *Device) chain(day telemetry.Day) *Chain {
 	return nil
 }
 
+// remove takes a chain out of the device's list.
+func (d *Device) remove(c *Chain) {
+	at := &d.Chains
+	for *at != c {
+		at = &(*at).Next
+	}
+	*at = c.Next
+	d.InUse = d.Chains != nil
+}
+
 const noOffset = -1
 
-// What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
-// lists.
+// What a device, a chain and its open part take, in bytes, without what they point to: the structs, and their places
+// in maps and lists.
 const (
-	deviceBytes = 400
-	ChainBytes  = 494
+	deviceBytes = 300
+	ChainBytes  = 112
+	openBytes   = 430
 )
 
 // Bytes returns how much memory the device takes without its chains.

@@ -134,7 +134,7 @@ type piece struct {
 
 // stored appends the stored tails of the device's days in a range (rule R4), unless known at a count (rule R8).
 func (d *Device) stored(out []store.HeadChain, r telemetry.Range, above uint64) []store.HeadChain {
-	for _, c := range d.Chains {
+	for c := d.Chains; c != nil; c = c.Next {
 		if c.Number > 0 && c.touches(r) && (above == 0 || c.Stored > above) {
 			out = append(out, store.HeadChain{Device: d.ID, Day: c.Day, Tail: c.last()})
 		}
@@ -145,7 +145,7 @@ func (d *Device) stored(out []store.HeadChain, r telemetry.Range, above uint64) 
 // pieces appends every run of rows of the device's days that a range touches: chunks that linger or are being created,
 // and the open bin.
 func (d *Device) pieces(out []piece, r telemetry.Range) []piece {
-	for _, c := range d.Chains {
+	for c := d.Chains; c != nil; c = c.Next {
 		if !c.touches(r) {
 			continue
 		}

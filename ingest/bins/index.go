@@ -3,6 +3,7 @@ package bins
 import (
 	"binnacle/ingest/queue"
 	"binnacle/internal/telemetry"
+	"math/bits"
 	"time"
 )
 
@@ -24,38 +25,35 @@ type index struct {
 	// Shelvable classes the filling chains by how many of these bytes a shelf would free.
 	Shelvable sizeClasses
 
-	Held  int64 // bytes of all chains
+	Held  int64 // bytes of all open bins
 	Going int64 // the part of Held in rows on their way out
-	// Stalls counts stalled chains by the code of the fault; the first counter is for chains that have not stalled.
+	// Stalls counts stalled chains by the code of the fault. The first counter means nothing.
 	Stalls [1 + len(faults)]int
 
 	Stuck int64 // the part of Going in bins that wait for dead letters
 }
 
-// filing locates a chain in the index.
+// filing locates a chain with an open bin in the index.
 type filing struct {
-	shelf   *queue.Heap[*Chain] // filling, acting or idle, nil for none of them
-	place   int32               // place in shelf
-	wake    int32               // place in wakes
-	lag     int32               // place in lagging
-	fault   uint8               // code of the fault under which the chain is counted
-	Counted bool
-	wakeAt  nanos
-	size    sizeClass // among the largest
-	free    sizeClass // among the shelvable
+	wake   int32 // place in wakes
+	lag    int32 // place in lagging
+	wakeAt nanos
+	size   sizeClass // among the largest
+	free   sizeClass // among the shelvable
 
 	held, going, stuck int32 // the chain's part in the totals
+	fault              uint8 // code of the fault under which the chain is counted, 0 for none
 }
 
 func newIndex() index {
-	wake := func(c *Chain) *int32 { return &c.Filing.wake }
-	place := func(c *Chain) *int32 { return &c.Filing.place }
-	lag := func(c *Chain) *int32 { return &c.Filing.lag }
+	wake := func(c *Chain) *int32 { return &c.wake }
+	place := func(c *Chain) *int32 { return &c.place }
+	lag := func(c *Chain) *int32 { return &c.lag }
 	byOffset := func(a, b *Chain) bool { return a.First < b.First }
 	return index{
-		Size:      sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.Filing.size }},
-		Shelvable: sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.Filing.free }},
-		Wakes:     queue.NewHeap(wake, func(a, b *Chain) bool { return a.Filing.wakeAt < b.Filing.wakeAt }),
+		Size:      sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.size }},
+		Shelvable: sizeClasses{classOf: func(c *Chain) *sizeClass { return &c.free }},
+		Wakes:     queue.NewHeap(wake, func(a, b *Chain) bool { return a.wakeAt < b.wakeAt }),
 		Filling:   queue.NewHeap(place, byOffset),
 		Lagging:   queue.NewHeap(lag, func(a, b *Chain) bool { return a.First+a.Budget < b.First+b.Budget }),
 		Acting:    queue.NewHeap(place, byOffset),
@@ -66,15 +64,14 @@ func newIndex() index {
 // file puts a chain where it belongs after a transition.
 func (x *index) file(c *Chain) {
 	x.Count(c)
-	f := &c.Filing
-	if shelf := x.shelf(c); shelf != f.shelf {
-		if f.shelf != nil {
-			f.shelf.Remove(c)
+	if shelf := x.shelf(c); shelf != c.shelf {
+		if c.shelf != nil {
+			c.shelf.Remove(c)
 		}
-		f.shelf = shelf
+		c.shelf = shelf
 	}
-	if f.shelf != nil {
-		f.shelf.Put(c)
+	if c.shelf != nil {
+		c.shelf.Put(c)
 	}
 	if c.Phase == filling {
 		x.Lagging.Put(c)
@@ -85,8 +82,8 @@ func (x *index) file(c *Chain) {
 	switch {
 	case !ok:
 		x.Wakes.Remove(c)
-	case f.wake == 0 || NanosOf(at) != f.wakeAt:
-		f.wakeAt = NanosOf(at)
+	case c.wake == 0 || NanosOf(at) != c.wakeAt:
+		c.wakeAt = NanosOf(at)
 		x.Wakes.Put(c)
 	}
 }
@@ -106,9 +103,12 @@ func (x *index) shelf(c *Chain) *queue.Heap[*Chain] {
 
 // Count brings a chain's part in the totals up to date, which is enough when only its bin has grown.
 func (x *index) Count(c *Chain) {
-	f := &c.Filing
+	if c.Closed() {
+		return
+	}
+	f := &c.filing
 	bin, out := Size(&c.Bin), c.leaving()
-	held, going, stuck := ChainBytes+bin+out+cap(c.Journaled.Blocks)*AppendedBytes, out, 0
+	held, going, stuck := openBytes+bin+out+cap(c.Journaled.Blocks)*AppendedBytes, out, 0
 	switch {
 	case c.Phase == Stalled:
 		going = c.Linger.bytes() // it is not known when the other rows go
@@ -122,11 +122,9 @@ func (x *index) Count(c *Chain) {
 	if c.Phase == Stalled {
 		fault = c.Stall.Fault.Code()
 	}
-	if f.Counted {
-		x.Stalls[f.fault]--
-	}
+	x.Stalls[f.fault]--
 	x.Stalls[fault]++
-	f.fault, f.Counted = fault, true
+	f.fault = fault
 	x.Held += int64(held) - int64(f.held)
 	x.Going += int64(going) - int64(f.going)
 	x.Stuck += int64(stuck) - int64(f.stuck)
@@ -148,25 +146,22 @@ func (x *index) StalledBy(each func(f Fault, chains int)) {
 	}
 }
 
-func (x *index) drop(c *Chain) {
-	f := &c.Filing
-	x.Held, x.Going, x.Stuck = x.Held-int64(f.held), x.Going-int64(f.going), x.Stuck-int64(f.stuck)
-	if f.Counted {
-		x.Stalls[f.fault]--
+// close gives up the open part of an idle chain that has no lingering rows. The caller holds the lock.
+func (x *index) close(c *Chain) {
+	if c.Closed() {
+		return
 	}
+	x.Held -= int64(c.filing.held)
 	x.Wakes.Remove(c)
 	x.Lagging.Remove(c)
-	if f.shelf != nil {
-		f.shelf.Remove(c)
-	}
 	x.Size.put(c, 0)
 	x.Shelvable.put(c, 0)
-	*f = filing{}
+	c.open = closed
 }
 
 // Awake returns a chain with something to do at now, nil without one.
 func (x *index) Awake(now time.Time) *Chain {
-	if x.Wakes.Len() == 0 || x.Wakes.First().Filing.wakeAt > NanosOf(now) {
+	if x.Wakes.Len() == 0 || x.Wakes.First().wakeAt > NanosOf(now) {
 		return nil
 	}
 	return x.Wakes.First()
@@ -177,7 +172,7 @@ func (x *index) Next() (at time.Time, ok bool) {
 	if x.Wakes.Len() == 0 {
 		return time.Time{}, false
 	}
-	return x.Wakes.First().Filing.wakeAt.Time(), true
+	return x.Wakes.First().wakeAt.Time(), true
 }
 
 // Floor returns the lowest offset that a chain holds back; ok is false for none.
@@ -230,4 +225,64 @@ func (c *Chain) ForgetAt() time.Time {
 		return used.Add(idleForOld)
 	}
 	return used.Add(idleFor)
+}
+
+// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that the chains in a class
+// differ by a quarter at most. All takes constant time.
+type sizeClasses struct {
+	lists   [mostClasses][]*Chain
+	classOf func(*Chain) *sizeClass
+}
+
+const mostClasses = 4 * 48
+
+// sizeClass locates a chain among classes.
+type sizeClass struct {
+	slot   int32 // place in the list, from 1, 0 for no list
+	number uint8 // number of the list
+}
+
+func classOf(bytes int) uint8 {
+	n := bits.Len(uint(bytes))
+	if n < 3 {
+		return uint8(n)
+	}
+	return uint8(min(4*n+bytes>>(n-3)&3, mostClasses-1))
+}
+
+// put keeps a chain in the class of some bytes, and in none with 0.
+func (x *sizeClasses) put(c *Chain, bytes int) {
+	k, number := x.classOf(c), classOf(bytes)
+	if k.slot > 0 && k.number == number && bytes > 0 {
+		return
+	}
+	x.remove(k)
+	if bytes > 0 {
+		x.lists[number] = append(x.lists[number], c)
+		k.number, k.slot = number, int32(len(x.lists[number]))
+	}
+}
+
+func (x *sizeClasses) remove(k *sizeClass) {
+	if k.slot == 0 {
+		return
+	}
+	list := x.lists[k.number]
+	last := list[len(list)-1]
+	list[k.slot-1], x.classOf(last).slot = last, k.slot
+	list[len(list)-1] = nil
+	if list = list[:len(list)-1]; len(list) == 0 {
+		list = nil // a fleet that was together leaves room
+	}
+	x.lists[k.number], k.slot = list, 0
+}
+
+// Largest returns a chain of the highest class, nil when x is empty.
+func (x *sizeClasses) Largest() *Chain {
+	for i := len(x.lists) - 1; i >= 0; i-- {
+		if n := len(x.lists[i]); n > 0 {
+			return x.lists[i][n-1]
+		}
+	}
+	return nil
 }

@@ -31,7 +31,6 @@ type journaled struct {
 	Under   int64      // rows up to here are there or on their way
 	Blocks  []Appended // its blocks that are still needed
 	place   int32      // among those with loose rows
-	Ready   bool       // the chain is in JournalIndex.Ready
 	Bulky   bool       // a row is too large for the journal: it must be stored first
 }
 
@@ -42,6 +41,9 @@ const AppendedBytes = 16
 
 // Track brings up to date what the journal is to have of a chain.
 func (j *JournalIndex) Track(c *Chain) {
+	if c.Closed() {
+		return
+	}
 	x := &c.Journaled
 	first, through, ok := c.held()
 	kept := x.Blocks[:0]
@@ -75,10 +77,27 @@ func (j *JournalIndex) release(d *Device, block int64) {
 
 // Offer queues a chain with blocks that are to go to the journal.
 func (j *JournalIndex) Offer(c *Chain) {
-	if x := &c.Journaled; j.On && !x.Ready {
-		x.Ready = true
+	if j.On && !c.ready {
+		c.ready = true
 		j.Ready.Push(c)
 	}
+}
+
+// Take returns the next chain that was offered; there must be one.
+func (j *JournalIndex) Take() *Chain {
+	c := j.Ready.Pop()
+	c.ready = false
+	return c
+}
+
+// Appended records that the journal has a block of a chain, which may be idle by now, and even forgotten.
+func (j *JournalIndex) Appended(c *Chain, a Appended) {
+	if c.Closed() {
+		j.release(c.Device, a.At)
+		return
+	}
+	x := &c.Journaled
+	x.Blocks, x.Through = append(x.Blocks, a), max(x.Through, a.Through)
 }
 
 // Floor returns the lowest offset of a row that is not in the journal; ok is false for none.

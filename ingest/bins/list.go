@@ -76,9 +76,12 @@ func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 }
 
 func (d *Device) holdsRows() bool {
-	return slices.ContainsFunc(d.Chains, func(c *Chain) bool {
-		return len(c.Linger) > 0 || c.Flight != nil || c.Bin.Readings() > 0
-	})
+	for c := d.Chains; c != nil; c = c.Next {
+		if len(c.Linger) > 0 || c.Flight != nil || c.Bin.Readings() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // CatalogPending returns what the catalog may not show yet of a tenant's devices. Anyone may call it at any time.

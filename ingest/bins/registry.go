@@ -4,7 +4,6 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/telemetry"
-	"slices"
 	"time"
 )
 
@@ -16,7 +15,7 @@ func (b *Bins) Seen(tenant, device string, day telemetry.Day) (seen admit.Seen) 
 	}
 	seen.Devices = len(t.ByID)
 	if d := t.find(device); d != nil {
-		seen.Known, seen.Chains = true, len(d.Chains) > 0
+		seen.Known, seen.Chains = true, d.Chains != nil
 		c := d.chain(day)
 		seen.Chain, seen.Cutting = c != nil, c != nil && c.acting() && c.Flight == nil
 	}
@@ -80,7 +79,8 @@ func (b *Bins) Open(d *Device, day telemetry.Day, now time.Time) *Chain {
 	if day > b.forgotten && day.Start() >= b.Log.Assigned {
 		c.Generation = b.Generation // it has no chunk that is not from here, or the create finds out (rule W3)
 	}
-	d.Chains, d.InUse = append(d.Chains, c), true
+	c.Next, d.Chains, d.InUse = d.Chains, c, true
+	b.Bytes += ChainBytes
 	b.File(c)
 	return c
 }
@@ -89,17 +89,18 @@ func (b *Bins) Open(d *Device, day telemetry.Day, now time.Time) *Chain {
 func (b *Bins) Forget(c *Chain) {
 	b.forgotten = max(b.forgotten, c.Day)
 	b.Stored.forgotten(c)
-	b.Index.drop(c)
-	d := c.Device
-	d.Chains = slices.DeleteFunc(d.Chains, func(x *Chain) bool { return x == c })
-	d.InUse = len(d.Chains) > 0
-	b.ForgetUnused(d)
+	b.Index.close(c)
+	b.Index.Idle.Remove(c)
+	c.shelf = nil
+	b.Bytes -= ChainBytes
+	c.Device.remove(c)
+	b.ForgetUnused(c.Device)
 }
 
 // ForgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (b *Bins) ForgetUnused(d *Device) {
 	switch {
-	case len(d.Chains) > 0 || d.owed != nil || d.Busy():
+	case d.Chains != nil || d.owed != nil || d.Busy():
 	case d.Lacks():
 		b.Updates.Queue(&d.Device)
 	default:

@@ -38,6 +38,9 @@ func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bo
 	}
 	before := c.Phase
 	if c.Bin.Readings() == 0 {
+		if c.Closed() {
+			c.open = newOpen()
+		}
 		c.Bin, c.Budget = binning.NewBin(b.Names.Metrics), b.Cfg.Budget(c)
 	} else if c.Bin.Ripe(offset, c.ripe()) && c.Bin.Seal(b.Names.Schemas) {
 		b.Journaled.Offer(c)

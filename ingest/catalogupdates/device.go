@@ -13,7 +13,9 @@ type Tenant struct {
 	Name    string
 	Version uint64 // how often Unseen has changed, counted on from tenants that were here before
 
-	updates map[*Device]bool  // with an update that is pending, or so recent that a reader may not see it
+	// updates are devices with an update that is pending, or so recent that a reader may not see it: until when, in ms,
+	// 0 before the catalog has all that is new.
+	updates map[*Device]int64
 	units   map[string]string // unit of a metric, as its senders gave it last
 }
 
@@ -35,12 +37,11 @@ type Device struct {
 	updatingFrom int64 // offset of the oldest name in the update in flight
 	lookupAt     int64 // ns since 1970
 	first, last  int64 // the times that the entry gave when it was written or read
-	visibleAt    int64 // ms; while it is among its tenant's updates: 0 before the catalog has all that is new
 	seen         seen
 }
 
 // NewDevice returns a device without readings.
-func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t} }
+func NewDevice(t *Tenant, id string) Device { return Device{ID: id, tenant: t, seen: nothing} }
 
 const noOffset = -1
 
@@ -133,6 +134,9 @@ func (t *Tenant) Unseen() (out []catalog.Entry) {
 	return out
 }
 
+// visibleAt returns when every reader of the catalog sees all of the device, ms; 0 if that is not known.
+func (d *Device) visibleAt() int64 { return d.tenant.updates[d] }
+
 // HasUnits reports whether a unit of a metric is known.
 func (t *Tenant) HasUnits() bool { return len(t.units) > 0 }
 
@@ -154,16 +158,16 @@ func (t *Tenant) SetUnit(metric, unit string) bool {
 // updatePending records that the catalog lacks something of a device. The caller of all three methods holds the lock.
 func (t *Tenant) updatePending(d *Device) {
 	if t.updates == nil {
-		t.updates = make(map[*Device]bool)
+		t.updates = make(map[*Device]int64)
 	}
-	t.updates[d], d.visibleAt = true, 0
+	t.updates[d] = 0
 	t.Version++
 }
 
 // updateAcked records that the catalog has all of a device; a reader that is behind may not see it until an instant.
 func (t *Tenant) updateAcked(d *Device, until time.Time) {
-	if t.updates[d] {
-		d.visibleAt = until.UnixMilli()
+	if _, ok := t.updates[d]; ok {
+		t.updates[d] = until.UnixMilli()
 		t.Version++
 	}
 }
@@ -171,7 +175,7 @@ func (t *Tenant) updateAcked(d *Device, until time.Time) {
 // updateVisible records that every reader of the catalog sees all of a device. That changes the version too: a reader
 // that has read the catalog before may not have seen the device, and heads leave the device out from now on.
 func (t *Tenant) updateVisible(d *Device) {
-	if t.updates[d] {
+	if _, ok := t.updates[d]; ok {
 		t.Version++
 	}
 	if delete(t.updates, d); len(t.updates) == 0 {

@@ -21,12 +21,30 @@ const listedBytes = 16
 // seen is what readings have shown of a device, within what its entry in the catalog can list (maxEntry). Devices that
 // report the same metrics share them.
 type seen struct {
-	columns     *columns          // nil before the first reading
-	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
-	tags        []telemetry.Label // sorted by name, the newest value of every tag
-	listed      int32             // bytes of labels and tags in an entry
+	columns *columns // nil before the first reading
+	*pairs
+	listed      int32 // bytes of labels and tags in an entry
 	timed       bool
 	first, last int64 // event times, once timed
+}
+
+// pairs are labels and tags, of which many devices have none: they have noPairs, which is never changed.
+type pairs struct {
+	labels []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
+	tags   []telemetry.Label // sorted by name, the newest value of every tag
+}
+
+var (
+	noPairs = new(pairs)
+	nothing = seen{pairs: noPairs}
+)
+
+// own returns the pairs of s, to be changed.
+func (s *seen) own() *pairs {
+	if s.pairs == noPairs {
+		s.pairs = new(pairs)
+	}
+	return s.pairs
 }
 
 // columns are metrics with kinds, sorted. They are never changed.
@@ -55,6 +73,7 @@ type columnSets struct {
 const (
 	shapeBytes   = 24
 	columnsBytes = 96 // with its place among the sets
+	pairsBytes   = 48
 )
 
 // swap takes a set for a device in place of the one it had. Either may be nil.
@@ -155,7 +174,7 @@ func (s *seen) label(l telemetry.Label) bool {
 		return false
 	}
 	l.Value = strings.Clone(l.Value) // bins let go of theirs
-	s.labels = slices.Insert(s.labels, i, l)
+	s.own().labels = slices.Insert(s.labels, i, l)
 	s.listed += int32(pairListed(l))
 	return true
 }
@@ -165,7 +184,7 @@ func (s *seen) lack() bool {
 	if len(s.labels) > 0 && s.labels[0] == catalog.Partial {
 		return false
 	}
-	s.labels = slices.Insert(s.labels, 0, catalog.Partial)
+	s.own().labels = slices.Insert(s.labels, 0, catalog.Partial)
 	return true
 }
 
@@ -188,7 +207,7 @@ func (s *seen) tag(t telemetry.Label) bool {
 	if found {
 		s.tags[i] = t
 	} else {
-		s.tags = slices.Insert(s.tags, i, t)
+		s.own().tags = slices.Insert(s.tags, i, t)
 	}
 	return true
 }
@@ -210,6 +229,9 @@ func compareLabels(a, b telemetry.Label) int {
 // bytes returns how many bytes the lists of s take, without the struct itself and the columns.
 func (s *seen) bytes() int {
 	n := (cap(s.labels) + cap(s.tags)) * 32
+	if s.pairs != noPairs {
+		n += pairsBytes
+	}
 	for _, list := range [][]telemetry.Label{s.labels, s.tags} {
 		for i := range list {
 			n += (len(list[i].Value) + 15) &^ 15

@@ -104,7 +104,7 @@ func (u *Updates) Forget(d *Device) {
 // Reset forgets what was seen of a device, and what the catalog has of it: it was erased. The caller holds the lock.
 func (u *Updates) Reset(d *Device) {
 	u.Forget(d)
-	d.seen, d.listed, d.first, d.last = seen{}, false, 0, 0
+	d.seen, d.listed, d.first, d.last = nothing, false, 0, 0
 	d.pending, d.pendingFrom = false, 0
 	u.fileHolding(d)
 }
@@ -195,7 +195,7 @@ func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
 			u.Queue(d)
 		}
 	}
-	for u.acked.Len() > 0 && u.acked.Front().visibleAt < now.UnixMilli() {
+	for u.acked.Len() > 0 && u.acked.Front().visibleAt() < now.UnixMilli() {
 		u.visibleNow = append(u.visibleNow, u.acked.Pop())
 	}
 	at := u.pending.Len()
@@ -295,14 +295,14 @@ func (u *Updates) Changed() bool { return len(u.pendingNow)+len(u.visibleNow) > 
 // show nothing, unless an update of it is pending. The caller holds the lock.
 func (u *Updates) Show() {
 	for _, d := range u.visibleNow {
-		if d.visibleAt > 0 {
+		if d.visibleAt() > 0 {
 			d.tenant.updateVisible(d)
 		}
 	}
 	for _, d := range u.pendingNow {
 		d.tenant.updatePending(d)
 	}
-	u.pendingNow, u.visibleNow = u.pendingNow[:0], u.visibleNow[:0]
+	u.pendingNow, u.visibleNow = nil, nil // a list of a whole fleet keeps its room
 }
 
 // Done takes an update back that is written, or that the catalog will never take: it only serves lists, so that holds

@@ -77,6 +77,9 @@ func (s *sorted[T]) Pop() any {
 	x := s.list[n]
 	var none T
 	s.list[n], s.list = none, s.list[:n]
+	if n < cap(s.list)/4 {
+		s.list = append(make([]T, 0, 2*n), s.list...)
+	}
 	*s.place(x) = 0
 	return x
 }

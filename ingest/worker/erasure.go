@@ -52,7 +52,7 @@ func (e *erasing) drop(o *erasure.Order) {
 		if d == nil || o.Device != "" && o.Device != d.ID {
 			continue
 		}
-		for _, c := range slices.Clone(d.Chains) {
+		for c := d.Chains; c != nil; c = c.Next {
 			if o.Matches(d.ID, c.Day) {
 				e.bins.EraseRows(c, erasure.List{o}.Through(d.ID, c.Day, e.at))
 			}
@@ -67,7 +67,7 @@ func (e *erasing) drop(o *erasure.Order) {
 func (e *erasing) forgetShown(d *bins.Device) {
 	e.bins.Journaled.Times.Forget(d)
 	e.bins.Updates.Reset(&d.Device)
-	for _, c := range d.Chains {
+	for c := d.Chains; c != nil; c = c.Next {
 		if c.Bin.Readings() == 0 {
 			continue
 		}

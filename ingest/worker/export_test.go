@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
@@ -26,7 +27,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 				sets[c.Pointer()] = true
 				known += 96 + 24*int64(c.Elem().FieldByName("list").Cap())
 			}
-			for _, c := range d.Chains {
+			for c := d.Chains; c != nil; c = c.Next {
 				rows += int64(c.Bytes())
 				known += bins.ChainBytes
 			}
@@ -117,6 +118,13 @@ func (w *Worker) Loose() bool {
 	return loose
 }
 
+// OpenPart returns what a chain has of an open bin that never had one: no worker may have changed that.
+func OpenPart() string {
+	b := bins.New(bins.Config{}, admit.Log{})
+	c := b.Open(b.AddDevice("acme", "d"), 0, time.Unix(0, 0))
+	return fmt.Sprintf("%+v", inside(c, "open"))
+}
+
 // SeriesByDay returns how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
@@ -150,8 +158,10 @@ func MostOtherJobs() int {
 	}
 	w.writer.Publisher.Deferred.Add(write.DeadLetter{})
 	for i := range 2 * write.MaxPublications {
-		c := w.bins.Open(w.bins.AddDevice("acme", fmt.Sprint(i)), 0, now)
-		c.Flight = &bins.Flight{}
+		r := telemetry.Reading{Tenant: "acme", Device: fmt.Sprint(i), Fields: []telemetry.Field{{Metric: "a"}}}
+		w.bins.Take(int64(i), []telemetry.Reading{r}, now)
+		c := w.bins.AddDevice(r.Tenant, r.Device).Chains
+		c.Abandon(c.Bin, binning.Bin{})
 		w.writer.RejectFlight(c, "never", now)
 	}
 	snapshot := new(control.Snapshot)

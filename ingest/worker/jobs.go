@@ -51,12 +51,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []write.Job {
 func (w *Worker) wake(now time.Time) {
 	for c := w.bins.Index.Awake(now); c != nil; c = w.bins.Index.Awake(now) {
 		if len(c.Linger) > 0 && c.Linger[0].Until <= bins.NanosOf(now) {
-			w.bins.Lock()
-			if c.Linger.LetGo(now) {
-				w.bins.Stored.Unexplained()
-			}
-			w.bins.Unlock()
-			w.bins.File(c)
+			w.bins.LetGo(c, now)
 			continue
 		}
 		if c.Phase == bins.Stalled && !c.Stall.Ready {

@@ -6,8 +6,6 @@ import (
 	"binnacle/ingest/journal"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
-	"cmp"
-	"slices"
 	"time"
 )
 
@@ -81,8 +79,7 @@ func (j *Appends) Next(now time.Time, ticked bool) *Append {
 	}
 	var later []*bins.Chain
 	for j.index.Ready.Len() > 0 && a.bytes < j.maxBytes && len(a.sent) < bins.MaxAppendBlocks {
-		c := j.index.Ready.Pop()
-		c.Journaled.Ready = false
+		c := j.index.Take()
 		if b := (blocksOf{j: j, now: now, a: a, c: c, limit: limit}); !b.add(false) {
 			later = append(later, c)
 		} else if c.BlocksBeyond(c.Journaled.Under) {
@@ -128,9 +125,10 @@ func (j *Appends) addTimes(a *Append) {
 			Stream: j.w.Cfg.Stream, Tenant: o.Device.Tenant.Name, Device: o.Device.ID, Day: telemetry.DayOf(o.Times.To),
 			From: o.Times.From, To: o.Times.To,
 		}
-		if chains := o.Device.Chains; len(chains) > 0 { // a process that loads it need not look up the tail
-			c := slices.MaxFunc(chains, func(a, b *bins.Chain) int { return cmp.Compare(a.Day, b.Day) })
-			r.Day, r.Tail = c.Day, c.JournalTail(j.w.bins.Generation)
+		for c := o.Device.Chains; c != nil; c = c.Next { // a process that loads it need not look up the tail
+			if r.Tail == (journal.Tail{}) || c.Day > r.Day {
+				r.Day, r.Tail = c.Day, c.JournalTail(j.w.bins.Generation)
+			}
 		}
 		if j.add(a, &r, sentBlock{times: o}) != added {
 			j.index.Times.Failed(o)
@@ -208,16 +206,11 @@ func (j *Appends) Done(a *Append, now time.Time) {
 			j.index.Times.Carry(s.times, a.Base+int64(i))
 			continue
 		}
-		x := &s.chain.Journaled
-		x.Blocks = append(x.Blocks, bins.Appended{At: a.Base + int64(i), Through: s.through})
-		x.Through = max(x.Through, s.through)
+		j.index.Appended(s.chain, bins.Appended{At: a.Base + int64(i), Through: s.through})
 	}
 	for _, s := range a.sent {
-		if s.chain == nil {
-			continue
-		}
-		j.index.Track(s.chain)
-		if s.chain.Filing.Counted { // else it was stored and forgotten while the append was in flight
+		if s.chain != nil {
+			j.index.Track(s.chain)
 			j.w.bins.Index.Count(s.chain)
 		}
 	}
@@ -230,9 +223,11 @@ func (j *Appends) appendFailed(a *Append) {
 			j.index.Times.Failed(s.times)
 			continue
 		}
-		s.chain.Journaled.Under = s.chain.Journaled.Through
-		if len(s.chain.Bin.Blocks()) > 0 {
-			j.index.Offer(s.chain)
+		if c := s.chain; !c.Closed() {
+			c.Journaled.Under = c.Journaled.Through
+			if len(c.Bin.Blocks()) > 0 {
+				j.index.Offer(c)
+			}
 		}
 	}
 }
@@ -245,7 +240,10 @@ func (j *Appends) again() {
 				continue
 			}
 			j.index.Times.Lost(d)
-			for _, c := range d.Chains {
+			for c := d.Chains; c != nil; c = c.Next {
+				if c.Closed() {
+					continue
+				}
 				c.Journaled.Through, c.Journaled.Under, c.Journaled.Blocks = -1, -1, nil
 				j.index.Track(c)
 				j.w.bins.Index.Count(c)

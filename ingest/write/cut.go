@@ -53,7 +53,9 @@ func (w *Writer) unblock(snapshot *control.Snapshot, now time.Time) {
 	}
 	if snapshot.ReadAt.After(w.Awaiting.snapshot) {
 		for w.Awaiting.Tenant.Len() > 0 {
-			w.enqueue(w.Awaiting.Tenant.Pop(), now)
+			if c := w.Awaiting.Tenant.Pop(); c.Phase == bins.Asked { // else its rows are gone
+				w.enqueue(c, now)
+			}
 		}
 	}
 }
