@@ -25,6 +25,7 @@ type actor struct {
 	ahead   time.Duration
 	isDead  bool
 	paused  pause
+	looked  time.Time    // when it listed orders of erasure last
 	service *store.Clock // the store's clock, as the actor knows it
 	context context.Context
 	end     context.CancelFunc

@@ -90,6 +90,7 @@ type box struct {
 	metrics  []string // that devices report
 
 	operating operating
+	copies    copies
 
 	slots    []*slot
 	queriers []*querier
@@ -164,6 +165,7 @@ func run(t *testing.T, opts options) (out result) {
 		if b.about == "" {
 			b.services = b.pickServices() // which changes the profile
 			b.operating = b.pickOperating()
+			b.copies = b.pickCopies()
 		}
 		b.hookStores()
 		b.begin()
@@ -254,6 +256,7 @@ func (b *box) begin() {
 	}
 	b.startServices()
 	b.startOperating()
+	b.startCopies()
 }
 
 // devicesOf returns the devices of a tenant. No two tenants have one.
@@ -293,7 +296,7 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, erasures, retentions}
+	provisioners, erasures, retentions, copying}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -301,7 +304,7 @@ func (b *box) act() {
 		b.actService()
 		return
 	}
-	if b.actOperator() {
+	if b.actOperator() || b.actCopies() {
 		return
 	}
 	switch n := b.rnd.IntN(1000); {

@@ -21,6 +21,7 @@ type ordered struct {
 	id, tenant, device string
 	from, to           telemetry.Day
 	at                 int64 // ms since 1970 UTC, as its operator's clock was
+	announced          time.Time
 	// ends are where the partitions ended when it was announced.
 	ends      []int64
 	positions map[int32]int64 // the last offset that it covers
@@ -32,11 +33,10 @@ type ordered struct {
 	rows int
 }
 
-// ordersDocument takes a document of an order that the store has acknowledged.
+// ordersDocument takes a document of an order that the store has acknowledged. The caller holds mu.
 func (o *oracle) ordersDocument(d store.Document) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	id, what, _ := strings.Cut(d.ID, ".")
+	dot := strings.LastIndex(d.ID, ".")
+	id, what := d.ID[:dot], d.ID[dot+1:]
 	var body struct {
 		Tenant, Device string
 		From, To       telemetry.Day
@@ -48,8 +48,13 @@ func (o *oracle) ordersDocument(d store.Document) {
 		o.b.fail("the document %s of an erasure can't be read: %v", d.ID, err)
 		return
 	}
+	of := o.copiedOrder(id)
 	if what == "order" {
-		x := &ordered{id: id, tenant: body.Tenant, device: body.Device, from: body.From, to: body.To, at: body.At}
+		x := &ordered{id: id, tenant: body.Tenant, device: body.Device, from: body.From, to: body.To, at: body.At,
+			announced: time.Now()}
+		if of != nil && !of.isSame(x) {
+			o.b.fail("erasure %s is copied as %+v", of.id, x)
+		}
 		for _, l := range o.b.log.topics[topic] {
 			x.ends = append(x.ends, int64(len(l.records)))
 		}
@@ -63,7 +68,17 @@ func (o *oracle) ordersDocument(d store.Document) {
 			return
 		}
 		x.acknowledged, x.positions = time.Now(), map[int32]int64{}
+		if of != nil {
+			o.copyOfOrder(x, body.Positions, of)
+			return
+		}
 		for _, p := range body.Positions {
+			if o.streams[p.Stream].isCopied {
+				o.takePosition(x, p)
+			}
+			if o.streams[p.Stream].isCopied || p.Partition == erasure.EveryPartition {
+				continue
+			}
 			x.positions[p.Partition] = p.Through
 			end := int64(len(o.b.log.topics[topic][p.Partition].records))
 			if p.Through < x.ends[p.Partition]-1 || p.Through >= end {
@@ -101,7 +116,9 @@ func (o *oracle) erased(s series, at place) (since time.Time) {
 			continue
 		}
 		through, isKnown := x.positions[at.partition]
-		if !isKnown && o.b.log.partition(topic, at.partition).records[at.offset].time <= x.at {
+		if !isKnown && at.partition >= copiedFrom {
+			through = -1
+		} else if !isKnown && o.b.log.partition(topic, at.partition).records[at.offset].time <= x.at {
 			through = at.offset // its stream began after the order
 		} else if !isKnown {
 			through = -1
@@ -153,8 +170,12 @@ func (o *oracle) keptReadings() (n int) {
 }
 
 // replaced takes a chunk that was put in the place of another one.
-func (o *oracle) replaced(was, is []byte) {
-	old, err := chunk.Parse(was)
+func (o *oracle) replaced(device string, was, is []byte, sent time.Time) {
+	old, err := store.ParseStoredChunk(was)
+	if err == nil && o.from != nil && old.IsFence() {
+		o.created(device, is, sent)
+		return
+	}
 	var doc struct{ Erased []chunk.Erased }
 	if err == nil {
 		err = json.Unmarshal(is, &doc)
@@ -165,7 +186,9 @@ func (o *oracle) replaced(was, is []byte) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.orders[doc.Erased[len(doc.Erased)-1].Order].rows += old.Header.Rows
+	if of := o.orders[doc.Erased[len(doc.Erased)-1].Order]; of != nil {
+		of.rows += old.Rows
+	}
 }
 
 // certified holds that a certificate counts the rows that were erased from chunks.

@@ -3,6 +3,7 @@ package box_test
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/ingesttest"
@@ -25,11 +26,14 @@ type version struct {
 	partition int32
 	offset    int64
 	value     telemetry.Value
+	copied    time.Time // of one that a copy has stored in this account
 }
 
 // oracle is a plain map of what the log has acknowledged.
 type oracle struct {
 	b *box
+	// from is the oracle of the account that copies come from, nil for none.
+	from *oracle
 
 	mu       sync.Mutex // guards below
 	number   int64
@@ -45,6 +49,9 @@ type oracle struct {
 	checked   map[int32]int64 // by partition, the offset below which all was found in the store
 	expected  map[int32][]expected
 	accepted  []accepted
+	streams   map[uint32]numbered // of the account, by their numbers
+	// lives are when chunks expire that have a time to live.
+	lives map[chunkName]time.Time
 }
 
 // place is where a record stands in the log.
@@ -71,7 +78,8 @@ type expected struct {
 
 func newOracle(b *box) *oracle {
 	return &oracle{b: b, versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
-		refusedOf: map[place]series{}, orders: map[string]*ordered{},
+		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
+		lives:   map[chunkName]time.Time{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
 		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{}}
 }
@@ -101,7 +109,8 @@ func (o *oracle) produced(at place, readings []telemetry.Reading, refused string
 				if o.versions[s] == nil {
 					o.byDevice[r.Device] = append(o.byDevice[r.Device], s)
 				}
-				o.versions[s] = append(o.versions[s], version{o.number, at.partition, at.offset, f.Value})
+				o.versions[s] = append(o.versions[s], version{number: o.number, partition: at.partition, offset: at.offset,
+					value: f.Value})
 				x.series = append(x.series, s)
 			}
 		}
@@ -129,7 +138,7 @@ func (o *oracle) letter(rec *logged) {
 }
 
 // created takes a chunk that is stored.
-func (o *oracle) created(device string, doc []byte) {
+func (o *oracle) created(device string, doc []byte, sent time.Time) {
 	c, err := chunk.Parse(doc)
 	if err != nil {
 		o.b.fail("a chunk can't be read: %v", err)
@@ -142,6 +151,13 @@ func (o *oracle) created(device string, doc []byte) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.streams[c.Header.ID.Stream].isCopied {
+		o.copied(doc, frame, sent)
+		return
+	}
+	if until := livesUntil(&c.Header); !until.IsZero() {
+		o.lives[nameOf(&c.Header)] = until
+	}
 	ingesttest.Merge(o.stored, o.through, device, store.Source{Stream: c.Header.ID.Stream,
 		Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
 }
@@ -241,7 +257,10 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 // what was acknowledged when a strict one began, or shown before, but for what is erased.
 func (o *oracle) owed(q *querier, asked question, s series, begun int64) (owed int64) {
 	for _, x := range o.versions[s] {
-		isOwed := x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
+		isOwed := x.isOwedCopy(q)
+		if x.copied.IsZero() {
+			isOwed = x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
+		}
 		if isOwed && !o.isErased(s, x) {
 			owed = max(owed, x.number)
 		}

@@ -55,6 +55,7 @@ func (b *box) settle() {
 	if b.services.makers > 0 {
 		b.finalBuckets(b.queriers[len(b.queriers)-1])
 	}
+	b.settleCopies()
 }
 
 // await lets things happen until something holds, within the bounds.

@@ -48,8 +48,8 @@ func (d documents) Create(ctx context.Context, doc store.Document) (string, erro
 		isWrite: true},
 		func(ctx context.Context, _ view) (string, error) {
 			etag, err := d.a.b.stores.Docs.Create(ctx, doc)
-			if err == nil && doc.Kind == erasure.Kind {
-				d.a.b.oracle.ordersDocument(doc)
+			if err == nil {
+				d.a.b.oracle.document(doc)
 			}
 			return etag, err
 		})
@@ -87,6 +87,9 @@ func (d documents) Read(ctx context.Context, kind, id string) (store.Document, b
 func (d documents) List(ctx context.Context, kind string) ([]store.Document, error) {
 	return answer(ctx, d.a, &call{kind: "list", what: kind}, func(ctx context.Context, _ view) ([]store.Document,
 		error) {
+		if kind == erasure.Kind {
+			d.a.looked = time.Now()
+		}
 		return d.a.b.stores.Docs.List(ctx, kind)
 	})
 }
@@ -176,11 +179,12 @@ func keyed(k sharding.Key, id string) string {
 // Create implements store.Writer.
 func (s chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	doc = bytes.Clone(doc)
+	sent := time.Now()
 	return answer(ctx, s.a, &call{kind: "create", what: keyed(key, id) + " " + digest(doc), isWrite: true},
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			r, err := s.a.b.stores.Chunks.Create(ctx, key, id, doc)
 			if err == nil {
-				s.a.b.oracle.created(key.Device, doc)
+				s.a.b.oracle.created(key.Device, doc, sent)
 			}
 			return r, err
 		})
@@ -220,12 +224,13 @@ func (s chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (s
 // ReplaceChunk implements store.Replacer.
 func (s chunks) ReplaceChunk(ctx context.Context, old store.Version, doc []byte) (store.Receipt, error) {
 	doc = bytes.Clone(doc)
+	sent := time.Now()
 	return answer(ctx, s.a, &call{kind: "replace", what: keyed(old.Key, old.ID), isWrite: true},
 		func(ctx context.Context, _ view) (store.Receipt, error) {
 			was, _, _ := s.a.b.stores.Chunks.Read(ctx, old.Key, old.ID, "")
 			r, err := s.a.b.stores.Chunks.ReplaceChunk(ctx, old, doc)
 			if err == nil {
-				s.a.b.oracle.replaced(was, doc)
+				s.a.b.oracle.replaced(old.Key.Device, was, doc, sent)
 			}
 			return r, err
 		})

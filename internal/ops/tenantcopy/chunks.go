@@ -83,6 +83,12 @@ func (c *Copier) parts(v facts) (out []part) {
 	return out
 }
 
+func compareRange(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) }
+
+func comparePart(a, b part) int {
+	return cmp.Or(compareRange(a.Range, b.Range), cmp.Compare(a.device, b.device))
+}
+
 func (c *Copier) ranges(v facts) (out []telemetry.Range) {
 	days := make(map[telemetry.Range]bool) // two containers may be of one time
 	for _, container := range v.from.ContainersOf(c.cfg.Tenant, c.cfg.Days) {
@@ -94,7 +100,7 @@ func (c *Copier) ranges(v facts) (out []telemetry.Range) {
 			from = day.To
 		}
 	}
-	out = slices.SortedFunc(maps.Keys(days), func(a, b telemetry.Range) int { return cmp.Compare(a.From, b.From) })
+	out = slices.SortedFunc(maps.Keys(days), compareRange)
 	if c.cfg.Device == "" {
 		return out
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"binnacle/internal/store"
@@ -109,7 +111,7 @@ func (f *follower) round(ctx context.Context, v facts) error {
 			parts[part{telemetry.Range{From: name.day.Start(), To: name.day.End()}, name.device}] = true
 		}
 	}
-	for p := range parts {
+	for _, p := range slices.SortedFunc(maps.Keys(parts), comparePart) {
 		// all that a chunk of a day has is of that day
 		if err := f.part(ctx, p, new([2][]string)); err != nil {
 			return err
@@ -129,7 +131,7 @@ func (f *follower) visits(v facts, device []string) (out []sharding.Visit) {
 		all := span.Range()
 		spans[telemetry.Range{From: max(f.cfg.Days.From, all.From), To: min(f.cfg.Days.To, all.To)}] = true
 	}
-	for span := range spans {
+	for _, span := range slices.SortedFunc(maps.Keys(spans), compareRange) {
 		out = append(out, v.source.Placement.Visits(device, span)...)
 	}
 	return out

@@ -1,0 +1,321 @@
+package box_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest/ingesttest"
+	"binnacle/internal/catalog"
+	"binnacle/internal/erasure"
+	"binnacle/internal/ops/tenantcopy"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/stream"
+	"binnacle/internal/telemetry"
+)
+
+// copiedFrom is added to the partition of a reading that an account has by a copy.
+const copiedFrom = 100
+
+const (
+	// seenWithin is how long after a copy a complete answer may lack it: no head knows of it, so that a querier may have
+	// an older copy of the control documents, and a replica may lag.
+	seenWithin = 2 * time.Minute
+	// obeyedWithin is how long after an order of erasure a copy may send rows that it erases: 5 seconds as rule T4 says,
+	// and the calls between.
+	obeyedWithin = 2 * time.Minute
+)
+
+// numbered is a stream of an account.
+type numbered struct {
+	isCopied bool
+	// of is the number at the source of one that was copied.
+	of    uint32
+	since time.Time
+}
+
+// document takes a control document that the store has acknowledged.
+func (o *oracle) document(d store.Document) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch d.Kind {
+	case erasure.Kind:
+		o.ordersDocument(d)
+	case stream.Kind:
+		s, err := stream.Of(d)
+		x := numbered{isCopied: s.IsCopied(), since: time.Now()}
+		var number uint32
+		_, failed := fmt.Sscanf(d.ID, "%d", &number)
+		if x.isCopied && failed == nil {
+			_, failed = fmt.Sscanf(s.Topic, "%d", &x.of)
+		}
+		if err != nil || failed != nil {
+			o.b.fail("the stream %s can't be read: %v", d.ID, err)
+		}
+		o.streams[number] = x
+	}
+}
+
+// isOwedCopy reports whether a complete answer to the last question of a querier must have a version that was copied.
+func (x *version) isOwedCopy(q *querier) bool {
+	return !x.copied.IsZero() && q.asked.Sub(x.copied) > seenWithin
+}
+
+// copied takes a chunk that a copy has stored: its rows are some of the source, and no order erases them. The caller
+// holds mu.
+func (o *oracle) copied(doc []byte, f chunk.Frame, sent time.Time) {
+	h, err := store.ParseStoredChunk(doc)
+	if err != nil {
+		o.b.fail("a copy can't be read: %v", err)
+	}
+	from := o.from
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	tenant, _, _ := strings.Cut(h.TenantShard, "~")
+	values, sources := map[ingesttest.Series]telemetry.Value{}, map[ingesttest.Series]store.Source{}
+	ingesttest.Merge(values, sources, h.Device, store.Source{}, f)
+	for key, v := range values {
+		s := series{tenant, key.Device, key.Labels, key.Metric, key.Time}
+		i := slices.IndexFunc(from.versions[s], func(x version) bool {
+			return x.value == v && x.partition == h.ID.Partition && x.offset >= h.First && x.offset <= h.Through
+		})
+		if i < 0 {
+			o.b.fail("a copy has %v for %v, which nobody sent to partition %d", v, s, h.ID.Partition)
+			return
+		}
+		x := from.versions[s][i]
+		at := place{x.partition, x.offset}
+		for _, since := range []time.Time{from.erased(s, at), o.erased(s, at.copied())} {
+			if !since.IsZero() && sent.Sub(since) > obeyedWithin {
+				o.b.fail("a copy has %v, which was erased %s before", s, sent.Sub(since))
+			}
+		}
+		o.takeVersion(s, x)
+	}
+	for _, e := range h.Erased {
+		if of := o.orders[e.Order]; of != nil {
+			of.rows += e.Rows
+		}
+	}
+	if !h.IsFence() {
+		o.checkTTL(tenant, &h.Header, sent)
+	}
+}
+
+// copied returns where the reading is in the account that it was copied to.
+func (p place) copied() place { return place{p.partition + copiedFrom, p.offset} }
+
+// takeVersion takes a version of the source, unless it is known. The caller holds mu.
+func (o *oracle) takeVersion(s series, x version) {
+	x.partition, x.copied = x.partition+copiedFrom, time.Now()
+	if slices.ContainsFunc(o.versions[s], func(y version) bool { return y.number == x.number }) {
+		return
+	}
+	if o.versions[s] == nil {
+		o.byDevice[s.device] = append(o.byDevice[s.device], s)
+	}
+	o.versions[s] = append(o.versions[s], x)
+	slices.SortFunc(o.versions[s], func(x, y version) int { return cmp.Compare(x.number, y.number) })
+}
+
+// livesUntil returns when the store forgets a chunk that it stores now, zero for never.
+func livesUntil(h *chunk.Header) (until time.Time) {
+	if h.TTL > 0 {
+		until = time.Now().Add(time.Duration(h.TTL) * time.Second)
+	}
+	return until
+}
+
+// checkTTL holds that a copy stays no longer than its chunk, and than the target keeps its day (rule T5).
+func (o *oracle) checkTTL(tenant string, h *chunk.Header, sent time.Time) {
+	most := o.from.lives[nameOf(h)]
+	of, _ := o.b.snapshot().Tenant(tenant)
+	if ttl := of.TTLOf(h.Device, h.ID.Day, sent.UnixMilli()); ttl > 0 {
+		if until := sent.Add(time.Duration(ttl) * time.Second); most.IsZero() || until.Before(most) {
+			most = until
+		}
+	}
+	until := livesUntil(h)
+	// Between the look at the clock and the write may be other calls.
+	if !most.IsZero() && (until.IsZero() || until.Sub(most) > time.Since(sent)+2*time.Minute) {
+		o.b.fail("the copy of chunk %s of %s lives until %s, and may until %s", h.ID, h.Device, until, most)
+	}
+}
+
+// chunkName names a chunk in the account of its ingester, and in that of its copy.
+type chunkName struct {
+	device    string
+	day       telemetry.Day
+	partition int32
+	number    uint32
+}
+
+// copiedOrder returns the order of the source that one with this id is a copy of, nil if it is none. The caller holds
+// mu.
+func (o *oracle) copiedOrder(id string) *ordered {
+	if o.from == nil {
+		return nil
+	}
+	o.from.mu.Lock()
+	defer o.from.mu.Unlock()
+	return o.from.orders[baseOf(id)]
+}
+
+// baseOf returns the id of the order of which one is a copy, or a second copy.
+func baseOf(id string) string {
+	base, _, _ := strings.Cut(id, ".again")
+	return base
+}
+
+// isSame reports whether an order is about the same as another one.
+func (x *ordered) isSame(y *ordered) bool {
+	return x.tenant == y.tenant && x.device == y.device && x.from == y.from && x.to == y.to && x.at == y.at
+}
+
+// copyOfOrder takes the positions of the copy of an order: the same in the streams that were copied, and nothing of the
+// account's own (rule T4). The caller holds mu.
+func (o *oracle) copyOfOrder(is *ordered, positions []erasure.Position, of *ordered) {
+	own := map[uint32]bool{}
+	for _, p := range positions {
+		if !o.streams[p.Stream].isCopied {
+			own[p.Stream] = p.Through == -1
+			continue
+		}
+		isRead := o.takePosition(is, p) && p.Partition != erasure.EveryPartition
+		if isRead && p.Through != of.positions[p.Partition] {
+			o.b.fail("erasure %s covers partition %d up to offset %d, and its copy up to %d", of.id, p.Partition,
+				of.positions[p.Partition], p.Through)
+		}
+	}
+	for number, s := range o.streams {
+		if !s.isCopied && is.announced.Sub(s.since) > time.Minute && !own[number] {
+			o.b.fail("the copy of erasure %s is about stream %d of the account itself", of.id, number)
+		}
+	}
+}
+
+// takePosition takes the position of an order in a stream that was copied, and reports whether it is the one that the
+// source's log is read as.
+func (o *oracle) takePosition(x *ordered, p erasure.Position) bool {
+	if _, isRead := o.from.streams[o.streams[p.Stream].of]; !isRead {
+		return false
+	}
+	partitions := []int32{p.Partition}
+	if p.Partition == erasure.EveryPartition {
+		partitions = []int32{0, 1}
+	}
+	for _, i := range partitions {
+		x.positions[i+copiedFrom] = p.Through
+	}
+	return true
+}
+
+// begun is what the source had when a copy of a tenant began.
+type begun struct {
+	*copier
+	chunks  []storetest.Stored
+	entries []catalog.Entry
+}
+
+// hasCopied holds what a copy promises that has ended: of all that the source had when it began, the account has the
+// same, but nothing of what orders erase that were acknowledged when it looked last.
+func (o *oracle) hasCopied(x *begun, r *tenantcopy.Result) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.from.mu.Lock()
+	defer o.from.mu.Unlock()
+	stored := map[chunkName]chunk.Header{}
+	for _, d := range o.b.stores.Chunks.Documents() {
+		if c, err := chunk.Parse(d.Doc); err != nil {
+			o.b.fail("a copy can't be read: %v", err)
+		} else if o.streams[c.Header.ID.Stream].isCopied {
+			stored[nameOf(&c.Header)] = c.Header
+		}
+	}
+	for _, d := range x.chunks {
+		c, err := chunk.Parse(d.Doc)
+		if of, _, _ := strings.Cut(d.Key.TenantShard, "~"); err != nil || of != x.tenant {
+			continue
+		}
+		h := c.Header
+		is, ok := stored[nameOf(&h)]
+		mayHave, mayLack := o.mayHave(x, &h)
+		if !ok || is.ID.Stream != r.Streams[h.ID.Stream] || is.First != h.First || is.Through != h.Through ||
+			is.After != h.After || !(is.Rows == h.Rows && mayHave || is.Rows == 0 && mayLack) {
+			o.b.fail("%s has ended, and of chunk %s of %s, which the source had before, with %d rows, there is %+v", x.from.name,
+				h.ID, h.Device, h.Rows, is)
+			return
+		}
+	}
+	for id, of := range o.from.orders {
+		isThere := slices.ContainsFunc(slices.Collect(maps.Values(o.orders)), func(is *ordered) bool {
+			return baseOf(is.id) == id && !is.acknowledged.IsZero()
+		})
+		if of.tenant == x.tenant && of.isKnownTo(x.from) && !isThere {
+			o.b.fail("%s has ended, and erasure %s is not copied", x.from.name, id)
+		}
+	}
+	for _, e := range x.entries {
+		isErased := func(x *ordered) bool { return x.to == erasure.EveryDay && (x.device == "" || x.device == e.Device) }
+		is, ok := o.b.stores.Catalog.Entry(x.tenant, e.Device)
+		if !o.anyOrder(isErased) && (!ok || is.First > e.First || is.Last < e.Last) {
+			o.b.fail("%s has ended, and the catalog has %+v of %s instead of %+v", x.from.name, is, e.Device, e)
+		}
+	}
+}
+
+// mayHave reports whether the copy of a chunk may have rows, and whether it may have none.
+func (o *oracle) mayHave(x *begun, h *chunk.Header) (rows, none bool) {
+	rows, none = true, h.Rows == 0
+	look := func(of *oracle, at int32, a *actor) {
+		for _, order := range of.orders {
+			if through, known := order.positions[at]; known && through >= h.Through && order.matches(x.tenant, h) {
+				rows, none = rows && !order.isKnownTo(a), true
+			}
+		}
+	}
+	look(o.from, h.ID.Partition, x.from)
+	look(o, h.ID.Partition+copiedFrom, x.to)
+	return rows || h.Rows == 0, none
+}
+
+// anyOrder reports whether any order of either account is such a one.
+func (o *oracle) anyOrder(is func(*ordered) bool) bool {
+	of := append(slices.Collect(maps.Values(o.orders)), slices.Collect(maps.Values(o.from.orders))...)
+	return slices.ContainsFunc(of, is)
+}
+
+// matches reports whether an order is about the device and day of a chunk.
+func (x *ordered) matches(tenant string, h *chunk.Header) bool {
+	return x.tenant == tenant && (x.device == "" || x.device == h.Device) && h.ID.Day >= x.from && h.ID.Day < x.to
+}
+
+// isKnownTo reports whether an order was acknowledged when an actor looked at orders last, and each replica showed it.
+func (x *ordered) isKnownTo(a *actor) bool {
+	return !x.acknowledged.IsZero() && x.acknowledged.Before(a.looked.Add(-maxLag))
+}
+
+func nameOf(h *chunk.Header) chunkName {
+	return chunkName{h.Device, h.ID.Day, h.ID.Partition, h.ID.Number}
+}
+
+// takeAll expects all that the source has acknowledged.
+func (o *oracle) takeAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.from.mu.Lock()
+	defer o.from.mu.Unlock()
+	for s, all := range o.from.versions {
+		for _, x := range all {
+			o.takeVersion(s, x)
+		}
+	}
+	for _, a := range o.from.accepted {
+		o.accepted = append(o.accepted, accepted{a.of, a.at.copied()})
+	}
+}

@@ -1,0 +1,210 @@
+package box_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/ops/erase"
+	"binnacle/internal/ops/tenantcopy"
+	"binnacle/internal/retry"
+	"binnacle/internal/stream"
+	"binnacle/internal/telemetry"
+)
+
+// copying are copies of tenants to a second account, which has a log, ingesters and readings of its own.
+const copying = "copies"
+
+// copies is what the seed picks of copies of tenants.
+type copies struct {
+	rnd    *rand.Rand // what a seed picks of the rest stays as it is
+	west   *box       // the second account; nil where nothing is copied
+	copies []*copier
+	births int
+}
+
+// copier is one life of `tenant copy`: a process that calls both accounts.
+type copier struct {
+	from, to *actor
+	tenant   string
+	// ends tells a copy that follows to end.
+	ends   chan struct{}
+	isOver bool
+	// isEqual says that it has ended, and found both accounts equal.
+	isEqual bool
+}
+
+// pickCopies picks whether tenants are copied in a run.
+func (b *box) pickCopies() (c copies) {
+	c.rnd = rand.New(rand.NewPCG(b.opts.seed, 40))
+	if !b.has(copying, c.rnd.IntN(6) == 0 && !b.services.some() && !b.operating.retention && b.opts.years == 0) {
+		return c
+	}
+	b.operating.erasures = c.rnd.IntN(3) > 0 && !b.opts.without[erasures]
+	b.services.retention, b.services.slots = oneOf(c.rnd, 0, 40*24*time.Hour), 1+c.rnd.IntN(3)
+	b.profile.hold = min(b.profile.hold, 20*time.Second)
+	c.west = newBox(b.stores.T, b.world)
+	c.west.prefix, c.west.metrics, c.west.profile = "west-", []string{"c", "d"}, b.profile
+	c.west.profile.partitions, c.west.profile.queriers = 1, 1
+	c.west.oracle.from = b.oracle
+	c.west.operating = b.operating
+	c.west.operating.rnd, c.west.operating.kept = rand.New(rand.NewPCG(b.opts.seed, 41)), map[string]bool{}
+	return c
+}
+
+// startCopies makes the second account. Streams of either have other numbers there than at the other one, and the
+// second one may know a tenant.
+func (b *box) startCopies() {
+	west, r := b.copies.west, b.copies.rnd
+	if west == nil {
+		return
+	}
+	west.hookStores()
+	west.newRollups(b.stores.T)
+	for _, month := range []string{"2026-10", "2026-11", "2026-12", "2027-01"} {
+		west.makeContainer("chunks-" + month)
+		west.makeContainer("rollups-" + month)
+	}
+	if _, err := stream.NewStreams(b.stores.Docs).Find(b.context(), "box", "before", 1); err != nil {
+		panic(err)
+	}
+	west.log, west.tenants = newBroker("west", 1), b.tenants
+	if r.IntN(2) == 0 {
+		dir := control.NewDirectory(control.DirectoryConfig{Documents: west.stores.Docs, Now: time.Now,
+			Retention: oneOf(r, 0, 30*24*time.Hour)})
+		if _, err := dir.Register(b.context(), b.tenants[0]); err != nil {
+			panic(err)
+		}
+	}
+	west.slots = []*slot{{}}
+	west.startIngester(west.slots[0], false)
+	west.startQuerier()
+	west.startOperating()
+}
+
+// actCopies lets the world act on the second account, has an operator copy a tenant, or kills a copy. It reports
+// whether it did.
+func (b *box) actCopies() bool {
+	c := &b.copies
+	switch {
+	case c.west == nil || c.rnd.IntN(4) > 0:
+		return false
+	case c.west.actOperator():
+		return true
+	}
+	switch n := c.rnd.IntN(20); {
+	case n < 8:
+		c.west.produce()
+	case n == 8:
+		c.west.actIngester()
+	case n == 9:
+		c.west.actQuerier()
+	default:
+		b.actCopy()
+	}
+	return true
+}
+
+// actCopy starts a copy, ends one that follows, or kills one.
+func (b *box) actCopy() {
+	c := &b.copies
+	running := slices.DeleteFunc(slices.Clone(c.copies), func(x *copier) bool { return x.isOver })
+	switch n := c.rnd.IntN(16); {
+	case len(running) == 0 || n == 0 && len(running) < 2:
+		b.startCopy(oneOf(c.rnd, b.tenants...), c.rnd.IntN(3) == 0)
+	case n < 6 && running[0].ends != nil:
+		b.event("box", "end", running[0].from.name, "")
+		close(running[0].ends)
+		running[0].ends = nil
+	case n == 6:
+		b.killCopy(running[0])
+	}
+}
+
+// killCopy ends a process that copies.
+func (b *box) killCopy(x *copier) {
+	b.event("box", "kill", x.from.name, "")
+	b.die(x.from)
+	b.die(x.to)
+	x.isOver = true
+}
+
+// startCopy starts a copy of a tenant. It begins when each replica shows what the source has by now, so that all of
+// that must be at the target when it ends.
+func (b *box) startCopy(tenant string, follows bool) *copier {
+	c := &b.copies
+	c.births++
+	name := fmt.Sprintf("copy.%d", c.births)
+	x := &copier{from: b.newActor(name), to: c.west.newActor(name), tenant: tenant}
+	x.to.ahead = x.from.ahead
+	x.from.nerves, x.to.nerves = 0.3, 0.3 // the client of the store sends reads again
+	ends := make(chan struct{})
+	if follows {
+		x.ends = ends
+	}
+	c.copies = append(c.copies, x)
+	b.event("box", "start", name, fmt.Sprintf("copy %s, follows: %t", tenant, follows))
+	today := telemetry.DayOf(time.Now().UnixMilli())
+	run := tenantcopy.New(tenantcopy.Config{From: x.from.side(), To: x.to.side(), Tenant: tenant, Forget: erase.Forget,
+		Days: telemetry.Range{From: (today - 4).Start(), To: (today + 2).End()}, Now: x.from.machine,
+		Logger: x.from.logger()})
+	before := &begun{copier: x, chunks: b.stores.Chunks.Documents()}
+	index := b.stores.Catalog.Index(tenant)
+	for _, device := range index.Devices() {
+		if e, ok := index.Entry(device); ok {
+			before.entries = append(before.entries, e)
+		}
+	}
+	x.from.start(func(ctx context.Context) {
+		var r tenantcopy.Result
+		err := retry.Pause(ctx, maxLag+time.Duration(x.from.number)) // of two that end at once the first would be chance
+		switch {
+		case err == nil && follows:
+			r, err = run.Follow(ctx, ends)
+		case err == nil:
+			r, err = run.Run(ctx)
+		}
+		if x.isEqual = err == nil && r.IsEqual(); x.isEqual {
+			c.west.oracle.hasCopied(before, &r)
+		}
+		x.from.logger().Info("the copy has ended", "error", err, "result", r)
+		x.isOver = true
+		b.stir()
+	})
+	return x
+}
+
+// side is an account as a copy sees it.
+func (a *actor) side() tenantcopy.Side {
+	return tenantcopy.Side{Documents: documents{a}, OfTenants: documents{a}, Orders: a.orders(), Catalog: pages{a},
+		Chunks: chunks{a}, Now: a.now,
+		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents{a}, Now: a.now,
+			Check: a.service.Check})}
+}
+
+// settleCopies copies each tenant a last time, and holds that the second account has all of it then, soon.
+func (b *box) settleCopies() {
+	c := &b.copies
+	if c.west == nil || b.failed() {
+		return
+	}
+	for _, x := range c.copies {
+		if !x.isOver {
+			b.killCopy(x)
+		}
+	}
+	for _, tenant := range b.tenants {
+		x := b.startCopy(tenant, false)
+		b.await("the last copy of "+tenant+" has ended", func() bool { return x.isOver })
+		if !x.isEqual && !b.failed() {
+			b.fail("the last copy of %s does not equal its source", tenant)
+		}
+	}
+	if !b.failed() {
+		c.west.oracle.takeAll()
+		c.west.settle()
+	}
+}
