@@ -17,7 +17,6 @@ import (
 	"binnacle/internal/kafka"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant"
 )
 
 // options say what run is made.
@@ -53,7 +52,6 @@ type profile struct {
 	journalEvery time.Duration
 	catalogEvery time.Duration
 	feedEvery    time.Duration
-	limits       tenant.IngestLimits
 }
 
 // world is what all accounts of a run share: one clock and one seed.
@@ -91,6 +89,7 @@ type box struct {
 
 	operating operating
 	copies    copies
+	limiting  limiting
 
 	slots    []*slot
 	queriers []*querier
@@ -167,6 +166,7 @@ func run(t *testing.T, opts options) (out result) {
 			b.operating = b.pickOperating()
 			b.copies = b.pickCopies()
 		}
+		b.limiting = b.pickLimiting()
 		b.hookStores()
 		b.begin()
 		if opts.years > 0 {
@@ -185,7 +185,7 @@ func run(t *testing.T, opts options) (out result) {
 
 // newBox makes an empty account.
 func newBox(t testing.TB, w *world) *box {
-	b := &box{world: w, metrics: []string{"a", "b"}}
+	b := &box{world: w, metrics: []string{"a", "b"}, limiting: limiting{fairAfter: -1}}
 	b.stores = ingesttest.NewStores(recorder{t, b})
 	b.oracle = newOracle(b)
 	return b
@@ -248,6 +248,9 @@ func (b *box) begin() {
 	for i := range b.profile.partitions {
 		b.slots = append(b.slots, &slot{ordinal: i})
 	}
+	for _, name := range b.tenants {
+		b.limiting.gives(name, b.limiting.byDefault)
+	}
 	for _, s := range b.slots {
 		b.startIngester(s, false)
 	}
@@ -296,7 +299,7 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, erasures, retentions, copying}
+	provisioners, erasures, retentions, copying, limits}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -304,7 +307,7 @@ func (b *box) act() {
 		b.actService()
 		return
 	}
-	if b.actOperator() || b.actCopies() {
+	if b.actOperator() || b.actCopies() || b.actLimits() {
 		return
 	}
 	switch n := b.rnd.IntN(1000); {
@@ -364,6 +367,9 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 		b.values++
 		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(),
 			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, b.metrics...), Value: telemetry.FloatValue(float64(b.values))}}}
+		for b.limiting.on && !b.oracle.isNew(device, r.Time, readings) {
+			r.Time++
+		}
 		readings = append(readings, r)
 		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, r.Time,
 			r.Fields[0].Metric, b.values))

@@ -270,10 +270,13 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 		all, values = append(all, l), append(values, l.value)
 	}
 	res := produce.ResponsePartition{Partition: p.Partition}
+	if t.Topic == letters {
+		x.a.b.oracle.refusing(x.a, all)
+	}
 	err := x.a.ask(ctx, &call{kind: "produce", toLog: true,
 		what: fmt.Sprintf("%s/%d %d records %s", t.Topic, p.Partition, len(all),
 			digest(values...)),
-		isWrite: true, apply: func(view) {
+		isLetter: t.Topic == letters, isWrite: true, apply: func(view) {
 			l := x.a.b.log.partition(t.Topic, p.Partition)
 			if l == nil {
 				res.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
@@ -286,7 +289,7 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 				}
 				l.append(rec)
 				if t.Topic == letters {
-					x.a.b.oracle.letter(&rec)
+					x.a.b.oracle.letter(x.a, &rec)
 				}
 			}
 		}})

@@ -316,6 +316,6 @@ func (o *oracle) takeAll() {
 		}
 	}
 	for _, a := range o.from.accepted {
-		o.accepted = append(o.accepted, accepted{a.of, a.at.copied()})
+		o.accepted = append(o.accepted, accepted{a.of, a.at.copied(), a.number})
 	}
 }

@@ -162,7 +162,7 @@ func (o *oracle) erasuresEnded() bool {
 // keptReadings returns how many readings must be stored. The caller holds mu.
 func (o *oracle) keptReadings() (n int) {
 	for _, a := range o.accepted {
-		if o.erased(a.of, a.at).IsZero() {
+		if o.erased(a.of, a.at).IsZero() && o.isKept(a.number) {
 			n++
 		}
 	}
@@ -173,7 +173,7 @@ func (o *oracle) keptReadings() (n int) {
 func (o *oracle) replaced(device string, was, is []byte, sent time.Time) {
 	old, err := store.ParseStoredChunk(was)
 	if err == nil && o.from != nil && old.IsFence() {
-		o.created(device, is, sent)
+		o.created(nil, device, is, sent)
 		return
 	}
 	var doc struct{ Erased []chunk.Erased }

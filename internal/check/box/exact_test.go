@@ -47,7 +47,7 @@ func (o *oracle) values(x exact) (all map[series][]at, ok bool) {
 				continue
 			}
 			last := o.versions[s][len(o.versions[s])-1]
-			if last.number > x.begun {
+			if last.number > x.begun || o.b.limiting.on && !o.isCertain(o.versions[s]) {
 				return nil, false
 			}
 			of := s

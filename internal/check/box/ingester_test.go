@@ -27,13 +27,14 @@ type ingester struct {
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.
 func (b *box) startIngester(s *slot, settled bool) {
-	p := b.profile
+	p, l := b.profile, b.limiting
 	s.births++
 	a := b.newActor(fmt.Sprintf("ingest%d.%d", s.ordinal, s.births))
 	nonce := uint64(a.number) << 32
 	cfg := ingest.Config{
 		Config: worker.Config{Register: true, Past: -1, Hold: p.hold, JournalEvery: p.journalEvery, MaxWrites: p.writes,
-			CommitEvery: time.Second + 7*time.Microsecond, CatalogEvery: p.catalogEvery, Limits: p.limits, FairAfter: -1,
+			CommitEvery: time.Second + 7*time.Microsecond, CatalogEvery: p.catalogEvery, Limits: l.byDefault,
+			FairAfter: l.fairAfter, HeldFor: l.heldFor, RegisterRate: l.registerRate,
 			Nonce: func() uint64 { nonce++; return nonce }},
 		Kafka: a.cluster(), Topics: []string{topic}, DeadLetters: letters,
 		Assign:     fmt.Sprintf("%d/%d", s.ordinal, len(b.slots)),

@@ -315,7 +315,7 @@ func (o *oracle) compareBuckets(q *querier, asked bucketed, got map[series]bucke
 
 // addOwed adds an instant to what the oracle knows of its bucket.
 func (o *oracle) addOwed(q *querier, asked bucketed, begun int64, s, end series, owed map[series]*owedBucket) {
-	number := o.owed(q, asked.question, s, begun)
+	number := o.owed(q, asked.question, s, begun, 0)
 	low, high := 0.0, 0.0
 	for _, v := range o.versions[s] {
 		f := v.value.Float()

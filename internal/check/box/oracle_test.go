@@ -10,7 +10,6 @@ import (
 	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
-	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/telemetry"
 )
 
@@ -47,6 +46,7 @@ type oracle struct {
 	stored    map[ingesttest.Series]telemetry.Value
 	through   map[ingesttest.Series]store.Source
 	checked   map[int32]int64 // by partition, the offset below which all was found in the store
+	verdicts  map[int64]*verdict
 	expected  map[int32][]expected
 	accepted  []accepted
 	streams   map[uint32]numbered // of the account, by their numbers
@@ -62,8 +62,9 @@ type place struct {
 
 // accepted is a reading that must be stored.
 type accepted struct {
-	of series // without labels and metric
-	at place
+	of     series // without labels and metric
+	at     place
+	number int64
 }
 
 // stored returns the series as stores in memory have it.
@@ -74,6 +75,7 @@ func (s series) stored() ingesttest.Series {
 // expected is what a record must leave in the store.
 type expected struct {
 	series []series
+	first  int64 // number of the first one's version
 }
 
 func newOracle(b *box) *oracle {
@@ -81,7 +83,8 @@ func newOracle(b *box) *oracle {
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
 		lives:   map[chunkName]time.Time{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
-		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{}}
+		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{},
+		verdicts: map[int64]*verdict{}}
 }
 
 func (o *oracle) acknowledged() int64 {
@@ -94,7 +97,7 @@ func (o *oracle) acknowledged() int64 {
 func (o *oracle) produced(at place, readings []telemetry.Reading, refused string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var x expected
+	x := expected{first: o.number + 1}
 	if refused != "" {
 		o.refused[at] = refused
 		for _, r := range readings {
@@ -102,7 +105,7 @@ func (o *oracle) produced(at place, readings []telemetry.Reading, refused string
 		}
 	} else {
 		for _, r := range readings {
-			o.accepted = append(o.accepted, accepted{series{tenant: r.Tenant, device: r.Device, time: r.Time}, at})
+			o.accepted = append(o.accepted, accepted{series{tenant: r.Tenant, device: r.Device, time: r.Time}, at, o.number + 1})
 			for _, f := range r.Fields {
 				o.number++
 				s := series{r.Tenant, r.Device, string(r.Labels.AppendKey(nil)), f.Metric, r.Time}
@@ -119,12 +122,8 @@ func (o *oracle) produced(at place, readings []telemetry.Reading, refused string
 }
 
 // letter takes a dead letter.
-func (o *oracle) letter(rec *logged) {
-	headers := make([]kafka.Header, len(rec.headers))
-	for i, h := range rec.headers {
-		headers[i] = kafka.Header(h)
-	}
-	l, ok := deadletter.Parse(rec.key, rec.value, headers)
+func (o *oracle) letter(a *actor, rec *logged) {
+	l, ok := rec.letter()
 	if !ok {
 		o.b.fail("a dead letter can't be read: %s", rec.value)
 		return
@@ -132,13 +131,13 @@ func (o *oracle) letter(rec *logged) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := place{l.Partition, l.Offset}
-	if o.letters[at]++; o.refused[at] == "" {
+	if o.letters[at]++; o.refused[at] == "" && !o.refuses(a, &l, true) {
 		o.b.fail("record %d of partition %d was refused for %s: %s", l.Offset, l.Partition, l.Reason, l.Detail)
 	}
 }
 
 // created takes a chunk that is stored.
-func (o *oracle) created(device string, doc []byte, sent time.Time) {
+func (o *oracle) created(a *actor, device string, doc []byte, sent time.Time) {
 	c, err := chunk.Parse(doc)
 	if err != nil {
 		o.b.fail("a chunk can't be read: %v", err)
@@ -160,6 +159,9 @@ func (o *oracle) created(device string, doc []byte, sent time.Time) {
 	}
 	ingesttest.Merge(o.stored, o.through, device, store.Source{Stream: c.Header.ID.Stream,
 		Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
+	if o.b.limiting.on {
+		o.tookChunk(a, device, frame)
+	}
 }
 
 // committed holds I1: what lies below a committed offset is in a chunk, or in a dead letter.
@@ -167,8 +169,10 @@ func (o *oracle) committed(partition int32, c kafka.Committed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for at := o.checked[partition]; at < c.Offset; at++ {
-		for _, s := range o.expected[partition][at].series {
-			if key := s.stored(); o.through[key].Through < at && o.erased(s, place{partition, at}).IsZero() {
+		x := o.expected[partition][at]
+		for i, s := range x.series {
+			if key := s.stored(); o.through[key].Through < at && o.erased(s, place{partition, at}).IsZero() &&
+				!o.isDecided(x.first+int64(i)) {
 				o.b.fail("offset %d of partition %d is committed, and %v of record %d is not stored, but %v", c.Offset, partition,
 					s, at, o.through[key])
 				return
@@ -230,7 +234,13 @@ func (o *oracle) compare(q *querier, asked question, got map[series]telemetry.Va
 
 // compareOne holds one value of a complete answer.
 func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Value, ok bool, begun int64) {
-	owed := o.owed(q, asked, s, begun)
+	has := int64(0)
+	for _, x := range o.versions[s] {
+		if ok && x.value == v {
+			has = x.number
+		}
+	}
+	owed := o.owed(q, asked, s, begun, has)
 	if !ok {
 		if owed > 0 {
 			o.b.fail("%s: a complete answer to %s lacks %v", q.name, asked, s)
@@ -255,13 +265,13 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 
 // owed returns the number of the oldest version that a complete answer may have for a value, 0 if it may have none:
 // what was acknowledged when a strict one began, or shown before, but for what is erased.
-func (o *oracle) owed(q *querier, asked question, s series, begun int64) (owed int64) {
+func (o *oracle) owed(q *querier, asked question, s series, begun, has int64) (owed int64) {
 	for _, x := range o.versions[s] {
 		isOwed := x.isOwedCopy(q)
 		if x.copied.IsZero() {
 			isOwed = x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
 		}
-		if isOwed && !o.isErased(s, x) {
+		if isOwed && !o.isErased(s, x) && (x.number <= has || !o.mayLack(q, x)) {
 			owed = max(owed, x.number)
 		}
 	}
@@ -284,8 +294,8 @@ func (o *oracle) compareLatest(q *querier, asked question, got map[series]teleme
 	}
 	for _, device := range devices {
 		for _, s := range o.byDevice[device] {
-			owed := o.owed(q, asked, s, begun) > 0
-			if at := answered[one{s.device, s.labels, s.metric}]; owed && asked.Range.Contains(s.time) && at <= s.time {
+			at := answered[one{s.device, s.labels, s.metric}]
+			if asked.Range.Contains(s.time) && at <= s.time && o.owed(q, asked, s, begun, 0) > 0 {
 				o.b.fail("%s: a complete answer to %s has nothing as new as %v", q.name, asked, s)
 				return
 			}
@@ -311,8 +321,8 @@ func (o *oracle) settled() {
 	defer o.mu.Unlock()
 	kept := 0
 	for s, all := range o.versions {
-		last := all[len(all)-1]
-		if o.isErased(s, last) {
+		last, ok := o.last(all)
+		if !ok || o.isErased(s, last) {
 			continue
 		}
 		kept++

@@ -38,5 +38,5 @@ func (a *actor) isPaused() bool { return time.Now().Before(a.paused.until) && !a
 // waits reports whether a call waits for the end of a pause.
 func (c *call) waits(now time.Time) bool {
 	p := c.actor.paused
-	return now.Before(p.until) && (!p.logAlone || c.toLog)
+	return now.Before(p.until) && (!p.logAlone || c.toLog) || c.isLetter && now.Sub(c.since) < c.actor.b.limiting.slow(c)
 }

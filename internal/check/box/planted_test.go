@@ -33,7 +33,9 @@ type planted struct {
 }
 
 // everyPlanted returns the faults of all tables.
-func everyPlanted() []planted { return slices.Concat(plantedFaults, plantedServices, plantedErasures) }
+func everyPlanted() []planted {
+	return slices.Concat(plantedFaults, plantedServices, plantedErasures, plantedLimits)
+}
 
 // project is the top of the tree.
 const project = "../../.."

@@ -26,6 +26,7 @@ type querier struct {
 	quits, quit bool
 	asked       time.Time // when the last question was
 	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
+	asks        []*actor  // by partition, the ingester that it asks, nil for several
 	prom        http.Handler
 }
 
@@ -121,7 +122,7 @@ func (q *querier) question() (out question) {
 // answer asks a question, and returns the values, and how much had been acknowledged when it began.
 func (q *querier) answer(ctx context.Context, asked question) (got map[series]telemetry.Value, res query.Result,
 	begun int64, err error) {
-	q.taken = q.b.takenOver()
+	q.taken, q.asks = q.b.takenOver(), q.b.alone()
 	q.asked, begun, got = time.Now(), q.b.oracle.acknowledged(), map[series]telemetry.Value{}
 	take := func(s series, v telemetry.Value) {
 		if _, twice := got[s]; twice {

@@ -42,6 +42,8 @@ type call struct {
 	// refuses says whether the seed may answer that the store is busy.
 	refuses bool
 	toLog   bool // the log is asked
+	// isLetter says that dead letters are published, which fails more often where limits refuse readings.
+	isLetter bool
 
 	since    time.Time
 	isOrphan bool // its caller has given up
@@ -217,7 +219,10 @@ func (b *box) goOn(c *call) {
 const orphanLife = control.DropTime
 
 func (b *box) outcomeOf(c *call) string {
-	p := b.profile
+	faults := b.profile.faults * c.actor.nerves
+	if c.isLetter && b.limiting.on && faults > 0 {
+		faults = max(faults, 0.3)
+	}
 	switch {
 	case c.isOrphan && time.Since(c.since) > orphanLife, c.isOrphan && b.rnd.IntN(2) == 0:
 		return isDropped
@@ -227,7 +232,7 @@ func (b *box) outcomeOf(c *call) string {
 		return isOK
 	case !c.deadline.IsZero() && !time.Now().Before(c.deadline):
 		return isTimeout
-	case b.calm() || b.rnd.Float64() >= p.faults*c.actor.nerves:
+	case b.calm() || b.rnd.Float64() >= faults:
 		return isOK
 	}
 	all := []string{isFailing, isLostThere, isLostBack, isLate}

@@ -26,7 +26,7 @@ func (b *box) settle() {
 		return
 	}
 	b.event("box", "settle", "", "")
-	if !b.awaitJournal() {
+	if !b.endDeferrals() || !b.awaitJournal() {
 		return
 	}
 	for _, s := range b.slots {
@@ -50,7 +50,7 @@ func (b *box) settle() {
 	}
 	b.startQuerier() // with nothing in its caches
 	for _, q := range b.queriers {
-		b.finalQuestions(q)
+		b.finalQuestions(q, b.tenants...)
 	}
 	if b.services.makers > 0 {
 		b.finalBuckets(b.queriers[len(b.queriers)-1])
@@ -102,10 +102,10 @@ func (b *box) awaitJournal() bool {
 }
 
 // finalQuestions holds that a querier's strict answer is complete soon, and right.
-func (b *box) finalQuestions(q *querier) {
+func (b *box) finalQuestions(q *querier, tenants ...string) {
 	q.quits = true
 	b.await("the client of "+q.name+" has its last answer", func() bool { return q.quit })
-	for _, tenant := range b.tenants {
+	for _, tenant := range tenants {
 		today := telemetry.DayOf(time.Now().UnixMilli())
 		asked := question{Request: query.Request{Tenant: tenant, Strict: true,
 			Range: telemetry.Range{From: (today - 4).Start(), To: (today + 1).End()}}}

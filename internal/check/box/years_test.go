@@ -66,7 +66,7 @@ func (b *box) passYears() {
 		if len(b.queriers) == 0 {
 			b.startQuerier()
 		}
-		b.finalQuestions(b.queriers[0])
+		b.finalQuestions(b.queriers[0], b.tenants...)
 		b.checkMonths()
 		b.settling = false
 		b.sleepFor(b.gap(), 0)

@@ -1,0 +1,32 @@
+package box_test
+
+// plantedLimits are faults of limits and of readings that are deferred for them.
+var plantedLimits = []planted{
+	{name: "R3 an answer counts as complete without deferred readings",
+		file: "query/read/heads/answer.go", with: limits,
+		old: "a.Missing = append(a.Missing, fmt.Sprintf(\"partition %s: %s\", w.partition, w.HeadDeferral))",
+		new: "_ = w"},
+	{name: "R3 a head shows no deferral of a device", file: "ingest/admit/deferral.go", with: limits,
+		old: "if x.tenant.name != tenant || x.device != nil && devices != nil",
+		new: "if x.tenant.name != tenant || x.device != nil || devices != nil"},
+	{name: "R3 a head shows no deferral of another device", file: "ingest/admit/deferral.go", with: limits,
+		old: "devices != nil && !slices.Contains(devices, x.device.id) {",
+		new: "slices.Contains(devices, x.device.id) {"},
+	{name: "W7 deferred readings hold back no offset", file: "ingest/worker/floor.go", with: limits,
+		old: "w.bins.Index.Floor, w.admission.Limits.Floor, w", new: "w.bins.Index.Floor, w"},
+	{name: "W7 the pass holds back one record too few", file: "ingest/admit/deferral.go", with: limits,
+		old: "	if r.running && !x.blocked && x.from <= r.cursor {\n		return r.cursor\n",
+		new: "	if r.running && !x.blocked && x.from <= r.cursor {\n		return r.cursor + 1\n"},
+	{name: "W7 dead letters of deferred readings hold back no offset", file: "ingest/write/publish.go", with: limits,
+		old: "offset, ok = p.Deferred.lowest.first()", new: ""},
+	{name: "W7 the newest dead letter of deferred readings holds back the offset",
+		file: "ingest/write/publish.go", with: limits,
+		old: "c.All()[c.Len()-1] > n; {", new: "c.All()[c.Len()-1] != n; {"},
+	{name: "J1 the journal counts on deferred readings", file: "ingest/worker/floor.go", with: limits,
+		old: "		w.admission.Limits.Floor,\n		w.writer", new: "		w.writer"},
+	{name: "W5 chunks pass dead letters of deferred readings", file: "ingest/write/publish.go", with: limits,
+		old: "return len(p.Deferred.ofChain) > 0 && p", new: "return false && p"},
+	{name: "J2 blocks pass dead letters of deferred readings", file: "ingest/write/blocks.go", with: limits,
+		old: "x.Under > x.Through || w.Publisher.awaitsDeferred(c)", new: "x.Under > x.Through",
+		missed: "a later life that takes the block takes the record too, and stores it"},
+}
