@@ -64,7 +64,7 @@ func TestTopicsBoundToTenants(t *testing.T) {
 	role := func(args ...string) *process { return start(t, append(args, servers...)...) }
 	d.process = broker
 	d.made("line-acme")
-	role("provision", "--every=100ms", "--journal-of=telemetry,/line-.+/")
+	role("provision", "--every=1s", "--journal-of=telemetry,/line-.+/")
 	check := func(what string) *process { return role("ingest", "--check", what) }
 	soon(t, time.Minute, func() bool { return check(topics).wait(time.Minute) == 0 }, "provision makes all")
 	checked := check("--topic=telemetry,nowhere,/none.*/")

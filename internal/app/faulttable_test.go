@@ -76,8 +76,8 @@ func TestEveryStoreCallFails(t *testing.T) {
 				continue // the account is there; and the SDK asks for it without the context of its caller
 			}
 			for _, applied := range []bool{false, true} {
-				if !*allFaults && ((i+k)%2 == 1 || applied != ((i+k)%4 == 0)) {
-					continue // each call still meets half of the failures, and each failure half of the calls
+				if !*allFaults && ((i+k)%3 != 0 || applied != ((i+k)%2 == 0)) {
+					continue // each call still meets a third of the failures, and each failure a third of the calls
 				}
 				rule := failure
 				rule.Operations, rule.Container, rule.Applied, rule.Count = call.Operations, call.Container, applied, 4

@@ -105,7 +105,7 @@ func TestSettled(t *testing.T) {
 				for _, splits := range []int{0, 3} {
 					var cells []string
 					for _, others := range []float64{0, 0.65} {
-						if few && (devices != 5000 || (splits > 0) != (others > 0) || n == 10) {
+						if few && (devices != 5000 || (splits > 0) != (others > 0) || n != 5+5*splits) {
 							continue
 						}
 						var all []float64

@@ -90,7 +90,7 @@ func TestDiskFull(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for _, with := range []string{"records", "commits", "topics"} {
-		for range 3 {
+		for range 2 {
 			blocks := 20 + rnd.IntN(40) // of 512 bytes or of 1024
 			if with == "topics" {
 				blocks = 12 + rnd.IntN(8) // each is forced to disk

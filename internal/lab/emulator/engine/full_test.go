@@ -34,7 +34,7 @@ func TestTheDiskIsFull(t *testing.T) {
 	for at := int64(1); at < 4000; at += 1 + rnd.Int64N(500) { // the files of a new directory
 		rooms = append(rooms, at)
 	}
-	long := 16
+	long := 8
 	if testing.Short() {
 		long = 4
 	}
