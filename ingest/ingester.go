@@ -297,20 +297,27 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 }
 
 // Devices implements store.Heads.
-func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store.HeadDevice, error) {
-	var out []store.HeadDevice
+func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) (out []store.HeadDevice, err error) {
+	if !in.CaughtUp() {
+		err = errBehind
+	}
 	for _, p := range in.held() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		out = append(out, p.worker.Bins().ListDevices(req)...)
 	}
-	return out, nil
+	return out, err
 }
 
+// errBehind says that readings of before the assignment are not read yet: their devices may be missing.
+var errBehind = errors.New("a partition is not caught up")
+
 // CatalogUpdates implements store.Heads.
-func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
-	var out store.HeadUpdates
+func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (out store.HeadUpdates, err error) {
+	if !in.CaughtUp() {
+		err = errBehind
+	}
 	for _, p := range in.held() {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -319,7 +326,7 @@ func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.He
 		out.Devices = append(out.Devices, n.Devices...)
 		out.Version += n.Version
 	}
-	return out, nil
+	return out, err
 }
 
 // retire makes a partition write what it holds, because its log is gone. The caller holds the lock.

@@ -134,5 +134,5 @@ func TestAttendanceWithIncompleteCatalog(t *testing.T) {
 		Prefix: "m", Range: telemetry.Range{From: noon.Add(-time.Hour).UnixMilli(), To: noon.UnixMilli()}})
 	require.NoError(t, err)
 	require.False(t, res.Complete)
-	require.Equal(t, []string{"new devices may be missing: not all ingesters answer"}, res.Incomplete)
+	require.Equal(t, []string{"new devices may be missing: not all ingesters answer and are caught up"}, res.Incomplete)
 }

@@ -147,7 +147,7 @@ func (k *Known) Gap() []string {
 	if k.gap == nil {
 		return nil
 	}
-	return []string{"new devices may be missing: not all ingesters answer"}
+	return []string{"new devices may be missing: not all ingesters answer and are caught up"}
 }
 
 // Changed reports whether heads have updates of the tenant's devices since Known was called, or do not answer.

@@ -120,6 +120,12 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 		ids[i] = out[i].Device
 	}
 	held, err := q.reader.Devices(ctx, store.ListRequest{Tenant: s.Tenant, Devices: ids})
+	if err != nil && ctx.Err() == nil {
+		err = nil
+		if list.Incomplete == nil {
+			list.Incomplete = []string{"times of devices may be older ones: not all ingesters answer and are caught up"}
+		}
+	}
 	for _, h := range held {
 		i, found := slices.BinarySearchFunc(out, h.Device, func(e catalog.Entry, id string) int {
 			return strings.Compare(e.Device, id)

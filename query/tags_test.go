@@ -240,7 +240,7 @@ func TestHeadErrorMakesCatalogIncomplete(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.True(t, list.Truncated)
-	require.Equal(t, []string{"new devices may be missing: not all ingesters answer"}, list.Incomplete)
+	require.Equal(t, []string{"new devices may be missing: not all ingesters answer and are caught up"}, list.Incomplete)
 	k, err := g.Known(t.Context(), "acme")
 	require.NoError(t, err)
 	require.True(t, k.Changed(t.Context()), "nobody knows")

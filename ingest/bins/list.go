@@ -50,7 +50,7 @@ func (x *listedDevice) widen(times Span) {
 func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 	var found []*Device
 	b.visitDevices(all, func(d *Device) {
-		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesPending()) {
+		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesUnseen()) {
 			found = append(found, d)
 		}
 	})
@@ -64,7 +64,7 @@ func (b *Bins) listed(all []*Device, req store.ListRequest) []*listedDevice {
 		for _, p := range d.pieces(nil, binning.All) {
 			x.rows = append(x.rows, p.rows)
 		}
-		if d.TimesPending() {
+		if d.TimesUnseen() {
 			first, last, _ := d.Times()
 			x.widen(Span{first, last})
 		}

@@ -167,9 +167,6 @@ func (x *carriedTimes) Take(room int) (out []*OwedTimes) {
 	for _, o := range out {
 		o.sent = true
 		o.Device.owed = nil // times of rows stored from now on go with the next append
-		if o.Device.carriedAt != noOffset {
-			o.Times = o.Times.with(o.Device.carried)
-		}
 	}
 	return out
 }
@@ -182,8 +179,8 @@ func (x *carriedTimes) Carry(o *OwedTimes, at int64) {
 		x.blocks.Remove(at)
 		return
 	}
-	if d.carriedAt != noOffset && !o.Times.contains(d.carried) { // loaded since the append: the next record has both
-		both := x.owe(d, o.Times)
+	if d.carriedAt != noOffset && !o.Times.contains(d.carried) { // the next record has both
+		both := x.owe(d, o.Times.with(d.carried))
 		both.blocks = append(both.blocks, at)
 		return
 	}

@@ -59,6 +59,12 @@ func (d *Device) TimesPending() bool {
 	return d.seen.timed && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
 }
 
+// TimesUnseen reports whether a reader of the catalog may not see the device's times yet. The caller holds the lock.
+func (d *Device) TimesUnseen() bool {
+	_, isRecent := d.tenant.updates[d]
+	return d.TimesPending() || d.seen.timed && isRecent
+}
+
 // Times returns the first and last event time of the device; ok is false before its first reading.
 func (d *Device) Times() (first, last int64, ok bool) { return d.seen.first, d.seen.last, d.seen.timed }
 

@@ -264,7 +264,7 @@ func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
 		}
 		u.scheduleLookup(d, now, every)
 	}
-	if times && u.cfg.Every >= 0 { // heads list the times until every reader sees them
+	if d.TimesPending() && u.cfg.Every >= 0 { // heads list the times until every reader sees them
 		u.pendingNow = append(u.pendingNow, d)
 	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)

@@ -22,7 +22,7 @@ type Loading struct {
 	blocks int
 }
 
-// loadedChain is the blocks of a chain, and the most that one of their writers knew of its tail.
+// loadedChain is the blocks of a chain, and what the last of their writers knew of its tail.
 type loadedChain struct {
 	blocks   []binning.Block
 	appended []bins.Appended
@@ -62,7 +62,7 @@ func (l *Loading) TakeRecord(at int64, r *journal.Record, counts bool) error {
 		l.order = append(l.order, key)
 		l.bytes += loadedBytes
 	}
-	if r.Tail.Known && (!c.tail.Known || r.Tail.Chunks > c.tail.Chunks) {
+	if r.Tail.Known {
 		c.tail = r.Tail
 	}
 	if r.Rows == 0 {

@@ -239,11 +239,40 @@ func TestWrittenTimesChangeTheVersion(t *testing.T) {
 		take("busy")
 		if now, _ := w.Catalog.Entry("acme", "idle"); now.Last != listed.Last {
 			require.NotEqual(t, read, l.Bins().CatalogPending("acme").Version)
+			heads := l.Bins().ListDevices(store.ListRequest{Tenant: "acme", Devices: []string{"idle"}})
+			require.Len(t, heads, 1, "that querier asks now")
+			require.Equal(t, now.Last, heads[0].Last)
 			return
 		}
 		require.Equal(t, read, l.Bins().CatalogPending("acme").Version)
 	}
 	t.Fatal("the times of an idle device are never written")
+}
+
+// So does an earlier first time, and heads list it until each reader of the catalog sees it.
+func TestEarlierTimesChangeTheVersion(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	l := w.worker(w.settings)
+	take := func(ts int64) {
+		value := fmt.Sprintf(`{"tenant":"acme","device":"late","ts":%d,"values":{"a":1}}`, ts)
+		r := admit.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)}
+		w.log = append(w.log, r)
+		require.NoError(t, l.Take(t.Context(), r))
+		w.now = w.now.Add(2 * time.Minute)
+		attempt(t, l)
+	}
+	take(w.now.UnixMilli())
+	take(w.now.UnixMilli())
+	read := l.Bins().CatalogPending("acme").Version
+	first := w.now.UnixMilli() - 2*telemetry.DayMillis
+	take(first)
+	e, _ := w.Catalog.Entry("acme", "late")
+	require.Equal(t, first, e.First)
+	require.NotEqual(t, read, l.Bins().CatalogPending("acme").Version)
+	heads := l.Bins().ListDevices(store.ListRequest{Tenant: "acme"})
+	require.Len(t, heads, 1)
+	require.Equal(t, first, heads[0].First)
 }
 
 // A partition goes to another process, which stores more and dies, and comes back: the first process has the times of

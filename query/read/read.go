@@ -77,8 +77,7 @@ func (r *Reader) Memory(limit int64) *piece.Memory { return r.pool.Memory(limit)
 // Await waits until heads have read the records that the context asks for, if any (WithAfter).
 func (r *Reader) Await(ctx context.Context, tenant string) error { return r.heads.Await(ctx, tenant) }
 
-// Devices returns what heads hold of a tenant's devices. Heads that do not answer are no error: their devices are
-// missing.
+// Devices returns what heads hold of a tenant's devices. With an error some may be missing.
 func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
 	return r.heads.Devices(ctx, ask)
 }

@@ -158,7 +158,7 @@ func run(t *testing.T, opts options) (out result) {
 		b := newBox(t, &world{opts: opts, rnd: rand.New(rand.NewPCG(opts.seed, 36)), stirred: make(chan struct{}, 1)})
 		cryptotest.SetGlobalRandom(t, opts.seed)
 		b.profile = b.pickProfile()
-		if opts.with == "" && opts.years == 0 {
+		if opts.years == 0 {
 			b.about = b.pickFocus()
 		}
 		if b.about == "" {
@@ -310,6 +310,9 @@ func (b *box) act() {
 	if b.actOperator() || b.actCopies() || b.actLimits() {
 		return
 	}
+	if b.about == journaled && b.actJournaled() {
+		return
+	}
 	switch n := b.rnd.IntN(1000); {
 	case n < 900:
 		b.produce()
@@ -366,7 +369,7 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 	for range max(1, b.rnd.IntN(5)-1) {
 		b.values++
 		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(),
-			Fields: []telemetry.Field{{Metric: oneOf(b.rnd, b.metrics...), Value: telemetry.FloatValue(float64(b.values))}}}
+			Fields: []telemetry.Field{{Metric: b.metric(), Value: telemetry.FloatValue(float64(b.values))}}}
 		for b.limiting.on && !b.oracle.isNew(device, r.Time, readings) {
 			r.Time++
 		}
@@ -401,6 +404,9 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 func (b *box) eventTime(now int64) int64 {
 	if b.services.makers > 0 && b.rnd.IntN(2) == 0 {
 		return b.lateTime(now)
+	}
+	if b.about == journaled && b.rnd.IntN(2) == 0 {
+		return b.takeoverTime(now)
 	}
 	switch b.rnd.IntN(6) {
 	case 0:

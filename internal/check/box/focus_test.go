@@ -2,6 +2,7 @@ package box_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -15,16 +16,30 @@ const (
 	lagging focus = "R4"
 	// unasked runs have queriers that ask for the same again and again, so that they leave the store unasked (rule R8).
 	unasked focus = "R8"
+	// journaled runs are about takeovers by the journal (rules J1 to J8): ingesters die often, append while calls fail,
+	// and devices report new metrics. The journal may lose its end, as a log does whose leader was not in sync.
+	journaled focus = "J"
 )
 
 // longLag is how far replicas lag in runs about R4: less than the margin of rule R7.
 const longLag = 4 * time.Minute
 
-// pickFocus picks what a run is about, with a chance of its own: what a seed picks of the rest stays as it is.
+// pickFocus picks what a run is about, with a chance of its own: what a seed picks of the rest stays as it is. Where
+// runs are to have one kind of actor it may be a rule instead.
 func (b *box) pickFocus() focus {
 	r := rand.New(rand.NewPCG(b.opts.seed, 39))
 	p := &b.profile
-	switch n := r.IntN(8); {
+	n := r.IntN(8)
+	if b.opts.with != "" {
+		n = slices.Index([]focus{lagging, unasked, journaled}, focus(b.opts.with))
+	}
+	switch {
+	case n == 2:
+		p.journal, p.catalogEvery, p.partitions = true, oneOf(r, time.Minute, 7*24*time.Hour, 7*24*time.Hour), 1
+		p.faults, p.act = oneOf(r, 0.05, 0.15, 0.4), oneOf(r, 0.05, 0.15)
+		p.pace, p.think = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, 200*time.Millisecond, 5*time.Second)
+		p.hold, p.journalEvery = oneOf(r, 20*time.Second, time.Minute, 5*time.Minute), oneOf(r, time.Second, 10*time.Second)
+		return journaled
 	case n == 0 && !b.opts.without["lag"]:
 		p.lag, p.maxLag = oneOf(r, 0.1, 0.4), longLag
 		p.pace, p.hold = oneOf(r, 2*time.Second, 20*time.Second), oneOf(r, time.Second, 20*time.Second)
@@ -39,7 +54,7 @@ func (b *box) pickFocus() focus {
 }
 
 // asksWholeDays reports whether questions are about whole days alone.
-func (f focus) asksWholeDays() bool { return f != "" }
+func (f focus) asksWholeDays() bool { return f == lagging || f == unasked }
 
 // killsIngesters reports whether ingesters are killed and started.
 func (f focus) killsIngesters() bool { return f != lagging }

@@ -26,7 +26,7 @@ func (b *box) settle() {
 		return
 	}
 	b.event("box", "settle", "", "")
-	if !b.endDeferrals() || !b.awaitJournal() {
+	if !b.endDeferrals() || !b.awaitJournal() || !b.awaitStored() {
 		return
 	}
 	for _, s := range b.slots {
@@ -52,6 +52,7 @@ func (b *box) settle() {
 	for _, q := range b.queriers {
 		b.finalQuestions(q, b.tenants...)
 	}
+	b.finalLists(b.queriers[len(b.queriers)-1])
 	if b.services.makers > 0 {
 		b.finalBuckets(b.queriers[len(b.queriers)-1])
 	}

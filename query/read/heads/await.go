@@ -121,8 +121,7 @@ func (r *Reader) awaitLogEnd(ctx context.Context, tenant string) ([]store.LogEnd
 	return ends, nil
 }
 
-// Devices returns what heads hold of a tenant's devices. Heads that do not answer are no error: their devices are
-// missing.
+// Devices returns what heads hold of a tenant's devices. With an error some may be missing.
 func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
 	held, err := r.cfg.Heads.Devices(ctx, ask)
 	if ctx.Err() != nil {
@@ -131,7 +130,7 @@ func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.He
 	if err != nil {
 		r.warn("devices of heads not read", err)
 	}
-	return held, nil
+	return held, err
 }
 
 // NotYetError says that an answer would not include the records that it must include.
