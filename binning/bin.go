@@ -90,6 +90,32 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
+// Join makes one block of the last ones, when they have so many rows, or many bytes: as they are, one behind another.
+// Blocks stay apart that lie at or below an offset, are on a shelf, have another schema, or are large.
+func (b *Bin) Join(above int64, enough int) {
+	old := b.old()
+	i, n, rows := len(old.blocks), 0, 0
+	for ; n < joinedBytes && rows < enough; i-- {
+		if i == 0 {
+			return
+		}
+		x, last := &old.blocks[i-1], &old.blocks[len(old.blocks)-1]
+		if x.First <= above || x.data == nil || x.schema != last.schema || len(x.data) >= joinedBytes || x.Rows >= enough {
+			return
+		}
+		n, rows = n+len(x.data), rows+x.Rows
+	}
+	one := old.blocks[i]
+	one.data = append(make([]byte, 0, n), one.data...)
+	for k := range old.blocks[i+1:] {
+		x := &old.blocks[i+1+k]
+		one.Rows, one.Values, one.Through = one.Rows+x.Rows, one.Values+x.Values, x.Through
+		one.From, one.To, one.data = min(one.From, x.From), max(one.To, x.To), append(one.data, x.data...)
+	}
+	b.sealed = nil
+	b.add(append(slices.Clip(old.blocks[:i]), one)...)
+}
+
 // BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are too many.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	run := b.open.run(i, j, &s.run)
@@ -193,11 +219,13 @@ func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockByte
 // UpTo cuts behind the records up to an offset. The rest takes the place of b, which must not be appended to any more.
 func (b *Bin) UpTo(offset int64, s *Schemas) (head, rest Bin, err error) {
 	i := sort.Search(len(b.Blocks()), func(i int) bool { return b.Blocks()[i].Through > offset })
-	if i == len(b.Blocks()) {
-		n := b.open.RowsThrough(offset)
+	n := b.open.RowsThrough(offset)
+	switch {
+	case i == len(b.Blocks()) && n == len(b.open.rows):
+		return *b, Bin{}, nil
+	case i == len(b.Blocks()) && n > 0:
 		return b.cutOpen(n)
-	}
-	if b.Blocks()[i].First > offset {
+	case i == len(b.Blocks()) || b.Blocks()[i].First > offset:
 		return b.cutBlocks(i)
 	}
 	return b.cutInside(i, s, func(rows *Rows) int { return rows.RowsThrough(offset) })
@@ -219,32 +247,14 @@ func (b *Bin) SplitAt(n int, s *Schemas) (head, rest Bin, err error) {
 	if n <= 0 && len(b.Blocks()) > 0 || len(b.open.rows) == 0 {
 		return b.cutBlocks(len(b.Blocks()))
 	}
-	h, r := b.open.SplitAt(n)
-	return b.opened(h, r)
+	return b.cutOpen(n)
 }
 
 // cutOpen cuts behind the first n open rows, between records.
 func (b *Bin) cutOpen(n int) (head, rest Bin, err error) {
-	switch {
-	case n == 0:
-		return b.cutBlocks(len(b.Blocks()))
-	case n == len(b.open.rows):
-		return *b, Bin{}, nil
-	}
-	h, r := b.open.SplitAt(n)
-	return b.opened(h, r)
-}
-
-// opened returns all blocks with some open rows, and the others.
-func (b *Bin) opened(h, r Rows) (head, rest Bin, err error) {
-	return Bin{b.clipped(), h}, Bin{open: r}, nil
-}
-
-// clipped returns the blocks for another Bin to go on with.
-func (b *Bin) clipped() *sealed {
-	s := *b.old()
-	s.blocks = slices.Clip(s.blocks)
-	return &s
+	head = BinOf(b.open.names, b.Blocks())
+	head.open, rest.open = b.open.SplitAt(n)
+	return head, rest, nil
 }
 
 // Parts returns snapshots that together have the Bin's rows: one for each block up to an offset, one for the rest.
@@ -392,8 +402,8 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 	for _, x := range asked {
 		data, err := o.rows(x)
 		if err == nil {
-			left -= x.Rows
 			err = runs.decode(x.schema, data, left)
+			left -= x.Rows
 		}
 		if err != nil {
 			return chunk.Frame{}, fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
@@ -463,11 +473,13 @@ func (t *blockCollector) block(x *Block) error {
 		t.of, t.part = x.schema, x.schema.Part(t.metrics)
 		t.out = append(t.out, chunk.Blocks{Schema: t.part.Schema()})
 	}
-	from := len(t.data)
-	if t.data, err = t.part.Append(t.data, data, x.First); err != nil {
-		return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
+	for len(data) > 0 {
+		from := len(t.data)
+		if t.data, data, err = t.part.Append(t.data, data, x.First); err != nil {
+			return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
+		}
+		t.add(from)
 	}
-	t.add(from)
 	return nil
 }
 
@@ -515,10 +527,10 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 	runs := runCollector{skipOffsets: true}
 	for i := range blocks {
 		for _, data := range blocks[i].Rows {
-			left -= chunk.RowsOf(data)
 			if err := runs.decode(blocks[i].Schema, data, left); err != nil {
 				return chunk.Frame{}, err
 			}
+			left -= chunk.RowsOf(data)
 		}
 	}
 	return FrameOf(runs.within(Selection{Span: span})), nil

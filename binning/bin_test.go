@@ -53,6 +53,7 @@ func binOf(r *rand.Rand, s *binning.Schemas, rows *binning.Rows) binning.Bin {
 	b := binning.NewBin(binning.NewNames())
 	for offset, reading := range rows.Each() {
 		if r.IntN(20) == 0 && b.Ripe(offset, 1) {
+			b.Join(-1, 1+r.IntN(30))
 			b.Seal(s)
 		}
 		b.Append(offset, reading)
@@ -169,6 +170,52 @@ func TestBlockRefusesTooManyReadings(t *testing.T) {
 	blocks[0].Rows = blocks[0].Rows[:8]
 	_, err = binning.FrameOfBlocks(blocks, binning.All)
 	require.NoError(t, err)
+}
+
+// Blocks that have become one are read as before, and the journal gets their rows encoded in one. Those of which the
+// rows lie too low, and large ones, stay apart.
+func TestJoinedBlocks(t *testing.T) {
+	s := binning.NewSchemas()
+	bin := binning.NewBin(binning.NewNames())
+	seal := func(above int64, rows int) {
+		bin.Join(above, rows)
+		require.True(t, bin.Seal(s))
+	}
+	for offset := range int64(60) {
+		if bin.Ripe(offset, 10) {
+			seal(9, 30)
+		}
+		bin.Append(offset, telemetry.Reading{Time: offset,
+			Fields: []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(offset))}}})
+	}
+	seal(9, 30)
+	var rows []int
+	for _, b := range bin.Blocks() {
+		rows = append(rows, b.Rows)
+	}
+	require.Equal(t, []int{10, 30, 10, 10}, rows)
+	joined := bin.Blocks()[1]
+	require.Equal(t, []int64{10, 39, 10, 39}, []int64{joined.First, joined.Through, joined.From, joined.To})
+	require.Equal(t, []int{60, 60}, []int{bin.Readings(), bin.Values()})
+	want := takenFrom(t, &bin)
+	require.Len(t, want, 60)
+
+	data, err := joined.Append(nil)
+	require.NoError(t, err)
+	_, encoded, err := chunk.SplitBlock(data)
+	require.NoError(t, err)
+	require.Equal(t, 30, chunk.RowsOf(encoded))
+	back, err := binning.NewSchemas().Block(joined, data)
+	require.NoError(t, err)
+	alone := binning.BinOf(binning.NewNames(), []binning.Block{back})
+	require.Equal(t, want[10:40], takenFrom(t, &alone))
+
+	shelf := &memoryShelf{}
+	_, err = bin.Shelve(shelf)
+	require.NoError(t, err)
+	bin.Join(9, 20)
+	require.Len(t, bin.Blocks(), 4, "shelved blocks stay as they are")
+	require.Equal(t, want, takenFrom(t, &bin))
 }
 
 // A block that is one record goes to the head as a whole, and leaves no block without readings behind.

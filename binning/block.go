@@ -25,6 +25,13 @@ func FirstBlock(device string) int {
 	return leastBlockRows + int(FirstHold(device, BlockRows-leastBlockRows))
 }
 
+// Where the last blocks of a bin have so many rows or bytes, they become one: each block has its price in memory, and a
+// block that is asked for is decoded whole.
+const (
+	JoinedRows  = 8 * BlockRows
+	joinedBytes = 4 << 10
+)
+
 // Block is some readings of one device and day, encoded: whole records, in the order of their offsets. It is immutable.
 type Block struct {
 	Rows, Values   int
@@ -32,7 +39,7 @@ type Block struct {
 	From, To       int64 // least and greatest event time, both inclusive
 
 	schema     *chunk.Schema
-	data       []byte // the rows; nil while they are on a shelf
+	data       []byte // the rows, as they were encoded one after another; nil while they are on a shelf
 	piece      *piece // the shelved piece that has the rows
 	at, length uint32 // the rows' place in it
 }
@@ -59,25 +66,18 @@ func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
 			if err != nil {
 				return freed, err
 			}
-			freed += onto(&piece{kept}, blocks[i:j])
+			p, at := &piece{kept}, 0
+			for k := range blocks[i:j] {
+				if b := &blocks[i+k]; b.data != nil {
+					freed += allocated(len(b.data))
+					b.piece, b.at, b.length = p, uint32(at), uint32(len(b.data))
+					at, b.data = at+len(b.data), nil
+				}
+			}
 		}
 		i = j
 	}
 	return freed, nil
-}
-
-// onto records that the rows of blocks are in piece p, and returns the freed bytes.
-func onto(p *piece, blocks []Block) (freed int) {
-	at := 0
-	for i := range blocks {
-		if b := &blocks[i]; b.data != nil {
-			before, n := b.Bytes(), len(b.data)
-			b.data, b.piece, b.at, b.length = nil, p, uint32(at), uint32(n)
-			freed += before - b.Bytes()
-			at += n
-		}
-	}
-	return freed
 }
 
 // opener gets the rows of blocks. It gets a piece once for all blocks in it that follow each other.
@@ -192,9 +192,15 @@ func spanOf(times []int64) (from, to int64) {
 	return from, to
 }
 
-// Append appends the block in one with its schema, as the journal takes it.
+// Append appends the block in one with its schema, as the journal takes it: its rows encoded in one.
 func (b *Block) Append(dst []byte) ([]byte, error) {
 	rows, err := new(opener).rows(b)
+	if err == nil && chunk.RowsOf(rows) < b.Rows {
+		var run chunk.Run
+		if run, err = b.schema.Rows(rows, nil); err == nil {
+			rows, err = chunk.AppendRows(nil, &run)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

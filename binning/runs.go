@@ -177,14 +177,15 @@ type runCollector struct {
 	part chunk.Part
 }
 
-// decode appends the readings of a block, with the columns of the metrics. So many follow at most.
-func (c *runCollector) decode(schema *chunk.Schema, data []byte, more int) error {
+// decode appends the readings of a block, with the columns of the metrics. There are at most so many with those that
+// follow.
+func (c *runCollector) decode(schema *chunk.Schema, data []byte, left int) error {
 	if c.of != schema {
 		c.of, c.part = schema, schema.Part(c.metrics)
 		c.part.SkipOffsets = c.skipOffsets
 		c.runs = append(c.runs, chunk.Run{})
 	}
-	return c.part.AppendTo(&c.runs[len(c.runs)-1], data, more)
+	return c.part.AppendTo(&c.runs[len(c.runs)-1], data, left)
 }
 
 func (c *runCollector) add(run chunk.Run) {

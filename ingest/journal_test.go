@@ -145,7 +145,7 @@ func TestShortMemorySpillsToDisk(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
 		longHold(c, s)
-		c.MemoryBytes, c.SpillDir, c.Registerer = 400<<10, dir, registry
+		c.MemoryBytes, c.SpillDir, c.Registerer = 300<<10, dir, registry
 	})
 	stop := r.run(in)
 	const devices, rounds = 40, 800

@@ -198,17 +198,19 @@ func columnsOf(b []byte, metrics []string) (chunk.Run, error) {
 	}
 	before := []byte("what is there")
 	part := s.Part(metrics)
-	rows, err = part.Append(slices.Clone(before), rows, 5)
-	if err != nil {
-		return chunk.Run{}, err
+	out := slices.Clone(before)
+	for more := true; more; more = len(rows) > 0 {
+		if out, rows, err = part.Append(out, rows, 5); err != nil {
+			return chunk.Run{}, err
+		}
 	}
-	if !bytes.HasPrefix(rows, before) {
+	if !bytes.HasPrefix(out, before) {
 		return chunk.Run{}, errors.New("what was there has changed")
 	}
 	if s, err = chunk.ParseSchema(part.Schema().Bytes()); err != nil {
 		return chunk.Run{}, err
 	}
-	return s.Rows(rows[len(before):], nil)
+	return s.Rows(out[len(before):], nil)
 }
 
 // Columns of a block that are copied as they are have the same values as those that are decoded.
@@ -387,6 +389,7 @@ func TestRowsOfSeveralBlocks(t *testing.T) {
 		part, skipping := schema.Part(nil), schema.Part(nil)
 		skipping.SkipOffsets = true
 		var got, unnumbered chunk.Run
+		var joined []byte
 		alike := true
 		for from := 0; from < whole.Rows() && alike; {
 			to := from + 1 + r.IntN(80)
@@ -396,6 +399,7 @@ func TestRowsOfSeveralBlocks(t *testing.T) {
 			require.NoError(t, err)
 			if alike {
 				require.Equal(t, some.Rows(), chunk.RowsOf(data))
+				joined = append(joined, data...)
 				require.NoError(t, part.AppendTo(&got, data, r.IntN(100)))
 				require.NoError(t, skipping.AppendTo(&unnumbered, data, r.IntN(100)))
 			}
@@ -405,6 +409,9 @@ func TestRowsOfSeveralBlocks(t *testing.T) {
 		}
 		if alike {
 			require.Equal(t, whole, got, "seed %d run %d", seed, i)
+			atOnce, err := schema.Rows(joined, nil)
+			require.NoError(t, err)
+			require.Equal(t, whole, atOnce, "seed %d run %d", seed, i)
 			require.Nil(t, unnumbered.Offsets)
 			unnumbered.Offsets = whole.Offsets
 			require.Equal(t, whole, unnumbered, "seed %d run %d", seed, i)

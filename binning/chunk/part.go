@@ -55,28 +55,26 @@ func (p *Part) Schema() *Schema {
 	return p.own
 }
 
-// Append appends the rows of a block with the columns of the part alone, as they are; all rows have the given offset in
-// place of their own. What are no rows of the schema gives ErrCorrupt, as far as that shows without decoding them.
-func (p *Part) Append(dst, data []byte, offset int64) ([]byte, error) {
+// Append appends the first rows of a block that were encoded in one, with the columns of the part alone, as they are;
+// all rows have the given offset in place of their own. It returns the block's other rows, too. What are no rows of the
+// schema gives ErrCorrupt, as far as that shows without decoding them.
+func (p *Part) Append(dst, data []byte, offset int64) (out, rest []byte, err error) {
 	rows, used := binary.Uvarint(data)
 	if used <= 0 || rows == 0 || rows > MaxRows {
-		return dst, corrupt("a block of %d rows", rows)
+		return dst, nil, corrupt("a block of %d rows", rows)
 	}
 	dst = append(dst, data[:used]...)
 	at := len(dst)
 	dst = binary.AppendVarint(append(dst, 0, formOffset), offset)
 	dst[at] = byte(len(dst) - at - 1)
-	_, _, rest, err := cutPart(data[used:])
+	_, _, rest, err = cutPart(data[used:])
 	for i := -p.schema.heads(); i < len(p.schema.columns) && err == nil; i++ {
 		var part []byte
 		if part, _, rest, err = cutPart(rest); err == nil && (i < 0 || p.has(i)) {
 			dst = append(dst, part...)
 		}
 	}
-	if err == nil && len(rest) > 0 {
-		err = corrupt("%d bytes too many in a block", len(rest))
-	}
-	return dst, err
+	return dst, rest, err
 }
 
 // heads returns how many parts of a block stand between the offsets and the columns: instants, label sets if there are
@@ -88,16 +86,28 @@ func (s *Schema) heads() int {
 	return 2
 }
 
-// AppendTo decodes rows of a block behind a run, which has rows of other blocks of the same part or none. It makes
-// room for more, the number of rows that follow. After an error the run is of no use.
-func (p *Part) AppendTo(r *Run, data []byte, more int) error {
+// AppendTo decodes the rows of a block behind a run, which has rows of other blocks of the same part or none. It makes
+// room for so many rows, those of the block among them. After an error the run is of no use.
+func (p *Part) AppendTo(r *Run, data []byte, room int) error {
 	d := takeDecoder()
 	defer d.release()
-	n, err := d.openBlock(data)
-	if err != nil {
-		return err
-	}
+	d.openBlock(data)
 	from := r.Rows()
+	for more := true; more; more = len(d.s.plain) > 0 {
+		if err := p.appendRows(r, d, room-(r.Rows()-from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendRows decodes rows that were encoded in one.
+func (p *Part) appendRows(r *Run, d *decoder, room int) error {
+	n, err := d.length(MaxRows)
+	if err != nil || n == 0 {
+		return corrupt("a block of %d rows", n)
+	}
+	from, more := r.Rows(), max(0, room-n)
 	r.Sets = p.schema.sets
 	if p.SkipOffsets {
 		_, err = d.cut()
@@ -144,7 +154,7 @@ func (p *Part) AppendTo(r *Run, data []byte, more int) error {
 		}
 		next++
 	}
-	return d.closePacket()
+	return nil
 }
 
 // newColumns returns the columns of the part, empty.
@@ -161,16 +171,12 @@ func (p *Part) newColumns() []Column {
 	return out
 }
 
-// openBlock makes the rows of a block what d reads.
-func (d *decoder) openBlock(b []byte) (rows int, err error) {
+// openBlock makes a block what d reads.
+func (d *decoder) openBlock(b []byte) {
 	d.brief = true
 	d.padded = append(d.padded[:0], b...)
 	d.padded = append(d.padded, make([]byte, wordBytes)...)
 	d.s = section{plain: d.padded[:len(b)]}
-	if rows, err = d.length(MaxRows); err == nil && rows == 0 {
-		err = corrupt("a block without rows")
-	}
-	return rows, err
 }
 
 // cut takes the next part of a block.

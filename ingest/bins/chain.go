@@ -169,10 +169,6 @@ type Flight struct {
 
 const Unsealed = -1
 
-func newChain(d *Device, day telemetry.Day) *Chain {
-	return &Chain{Device: d, Day: day, tail: tail{Tail: -1}, open: closed}
-}
-
 // Key names the chain.
 func (c *Chain) Key() admit.Chain {
 	return admit.Chain{Tenant: c.Device.Tenant.Name, Device: c.Device.ID, Day: c.Day}
@@ -189,14 +185,6 @@ func (c *Chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats
 		c.Phase, c.First = filling, offset
 	}
 	return repeats
-}
-
-// ripe returns how many open rows of the bin become a block.
-func (c *Chain) ripe() int {
-	if len(c.Bin.Blocks()) == 0 {
-		return binning.FirstBlock(c.Device.ID)
-	}
-	return binning.BlockRows
 }
 
 // Ask returns a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to

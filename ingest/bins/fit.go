@@ -45,9 +45,9 @@ func (b *Bins) Fit(c *Chain, h chunk.Header) (rows, rest binning.Bin, doc []byte
 			continue
 		}
 		width := rows.Width()
-		b.learnSize(sizer, binning.Measured{
-			Values: rows.Values(), Columns: width, Bytes: len(doc), Overhead: overhead,
-		})
+		b.mu.Lock()
+		sizer.Observe(binning.Measured{Values: rows.Values(), Columns: width, Bytes: len(doc), Overhead: overhead})
+		b.mu.Unlock()
 		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc, nil
 		}
@@ -61,11 +61,4 @@ func encode(h chunk.Header, f chunk.Frame) (doc []byte, overhead int, err error)
 		overhead, err = chunk.Overhead(doc)
 	}
 	return doc, overhead, err
-}
-
-// learnSize updates a device's sizer with the size of a document.
-func (b *Bins) learnSize(sizer *binning.Sizer, m binning.Measured) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	sizer.Observe(m)
 }

@@ -97,6 +97,9 @@ func (j *JournalIndex) Appended(c *Chain, a Appended) {
 		return
 	}
 	x := &c.Journaled
+	if n := len(x.Blocks); n == cap(x.Blocks) {
+		x.Blocks = append(make([]Appended, 0, n+n/8+4), x.Blocks...) // append would double it
+	}
 	x.Blocks, x.Through = append(x.Blocks, a), max(x.Through, a.Through)
 }
 
@@ -106,12 +109,6 @@ func (j *JournalIndex) Floor() (offset int64, ok bool) {
 		return 0, false
 	}
 	return j.Loose.First().Journaled.Loose, true
-}
-
-// BlocksBeyond reports whether the bin has a block with rows above an offset.
-func (c *Chain) BlocksBeyond(offset int64) bool {
-	blocks := c.Bin.Blocks()
-	return len(blocks) > 0 && blocks[len(blocks)-1].Through > offset
 }
 
 // JournalTail returns the chain's tail as it is known in a generation.

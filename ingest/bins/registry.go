@@ -74,8 +74,7 @@ func (b *Bins) CountDevice(d *Device) {
 
 // Open makes the state of a chain. The caller holds the lock.
 func (b *Bins) Open(d *Device, day telemetry.Day, now time.Time) *Chain {
-	c := newChain(d, day)
-	c.Used = now.UnixMilli()
+	c := &Chain{Device: d, Day: day, tail: tail{Tail: -1}, open: closed, Used: now.UnixMilli()}
 	if day > b.forgotten && day.Start() >= b.Log.Assigned {
 		c.Generation = b.Generation // it has no chunk that is not from here, or the create finds out (rule W3)
 	}

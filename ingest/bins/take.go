@@ -36,14 +36,20 @@ func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bo
 		b.Journaled.Times.Stored(c, StoredRows{offset, offset, Span{r.Time, r.Time}})
 		return false
 	}
-	before := c.Phase
+	before, ripe := c.Phase, binning.BlockRows
+	if len(c.Bin.Blocks()) == 0 {
+		ripe = binning.FirstBlock(d.ID)
+	}
 	if c.Bin.Readings() == 0 {
 		if c.Closed() {
 			c.open = newOpen()
 		}
 		c.Bin, c.Budget = binning.NewBin(b.Names.Metrics), b.Cfg.Budget(c)
-	} else if c.Bin.Ripe(offset, c.ripe()) && c.Bin.Seal(b.Names.Schemas) {
-		b.Journaled.Offer(c)
+	} else if c.Bin.Ripe(offset, ripe) {
+		c.Bin.Join(c.loaded, binning.JoinedRows) // the journal has these as a rule
+		if c.Bin.Seal(b.Names.Schemas) {
+			b.Journaled.Offer(c)
+		}
 	}
 	repeats := c.take(offset, r, b.Cfg.Due(c, now))
 	b.observe(d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})

@@ -78,10 +78,10 @@ func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 // Memory is relieved of what is too much, once: rows that are on their way out, or linger, are going already.
 func TestReliefCutsNoMoreThanNeeded(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes, c.Linger = time.Hour, 1<<20, time.Minute })
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes, c.Linger = time.Hour, 1<<19, time.Minute })
 	ctx := ingesttest.Deadline(t)
 	offset := int64(0)
-	for l.Held() < 85<<20/100 {
+	for l.Held() < 85<<19/100 {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%03d", offset%100))))
 		offset++
 	}
@@ -175,12 +175,12 @@ func TestLingeringRowsAreFreed(t *testing.T) {
 		return int(m.HeapAlloc)
 	}
 	before := heap()
-	const devices = 60
+	const devices = 150
 	for i := range int64(devices * 3000) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i%devices))))
 	}
 	full := heap() - before
-	require.Greater(t, full, devices*8<<10)
+	require.Greater(t, full, devices*5<<10)
 	require.NoError(t, l.Finish(ctx))
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(ctx))

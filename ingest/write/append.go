@@ -49,7 +49,10 @@ func (j *Appends) Next(now time.Time, ticked bool) *Append {
 		j.mark(now)
 		j.index.Times.Renew(now)
 	}
-	due := j.overdue(now)
+	due := int64(0) // below it rows have been loose for too long
+	if m := j.marks; len(m) > 0 && now.Sub(m[0].At) >= j.w.Cfg.JournalEvery {
+		due = m[0].Position
+	}
 	if !ticked && !j.Flushing && j.index.Ready.Len()*blockGuess < enough {
 		return nil
 	}
@@ -82,7 +85,7 @@ func (j *Appends) Next(now time.Time, ticked bool) *Append {
 		c := j.index.Take()
 		if b := (blocksOf{j: j, now: now, a: a, c: c, limit: limit}); !b.add(false) {
 			later = append(later, c)
-		} else if c.BlocksBeyond(c.Journaled.Under) {
+		} else if x := c.Bin.Blocks(); len(x) > 0 && x[len(x)-1].Through > c.Journaled.Under {
 			later = append(later, c) // they wait for dead letters, or for room
 		}
 		if len(later) >= bins.MaxAppendBlocks {
@@ -108,14 +111,6 @@ func (j *Appends) mark(now time.Time) {
 	for len(j.marks) > 1 && now.Sub(j.marks[1].At) >= every {
 		j.marks = j.marks[1:]
 	}
-}
-
-// overdue returns the offset below which rows have been loose for too long.
-func (j *Appends) overdue(now time.Time) int64 {
-	if m := j.marks; len(m) > 0 && now.Sub(m[0].At) >= j.w.Cfg.JournalEvery {
-		return m[0].Position
-	}
-	return 0
 }
 
 // addTimes adds records with times of devices to an append.

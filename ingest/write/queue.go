@@ -66,11 +66,6 @@ type writeQueue struct {
 	searched time.Time         // the last search for hopeless chains
 }
 
-func newWriteQueue(max int) writeQueue {
-	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{},
-		periods: map[telemetry.Day]int{}}
-}
-
 func (q *writeQueue) queueOf(c *bins.Chain) *tenantQueue {
 	if !c.Queued {
 		c.Period, c.Queued = q.periodOf(c), true

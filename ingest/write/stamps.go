@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/erasure"
 	"binnacle/internal/retry"
 	"binnacle/internal/stream"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -95,7 +96,8 @@ type Writer struct {
 
 // New returns a Writer of bins that has nothing to do.
 func New(cfg Config, b *bins.Bins, o Observer) *Writer {
-	w := &Writer{Cfg: cfg, bins: b, observer: o, Queue: newWriteQueue(cfg.MaxWrites),
+	w := &Writer{Cfg: cfg, bins: b, observer: o, Queue: writeQueue{max: cfg.MaxWrites,
+		queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{}, periods: map[telemetry.Day]int{}},
 		Horizon: horizon{at: erasure.Partition{Stream: cfg.Stream, Partition: cfg.Partition}}}
 	w.Stamps = stamps{cfg: &w.Cfg, Unmarked: cfg.Unmarked}
 	w.Publisher = publisher{cfg: &w.Cfg, observer: o}
