@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 	"sync"
 
 	"binnacle/internal/telemetry"
@@ -43,9 +42,6 @@ type columnWriter struct {
 	ends []int
 }
 
-func (w *columnWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
-func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) }
-
 func (w *columnWriter) end() { w.ends = append(w.ends, len(w.out)) }
 
 // packed returns the parts: for each its size, its packed size, and its packed bytes.
@@ -69,13 +65,13 @@ func (w *columnWriter) packed() (out []byte) {
 	return out
 }
 
-func unpack(packed []byte, size int) (string, error) {
+func unpack(packed []byte, size int) ([]byte, error) {
 	out := make([]byte, 0, min(size, 1<<20))
 	for r := (bytesread.Reader{Rest: packed}); len(r.Rest) > 0; {
 		has := r.Uvarint(uint64(size - len(out)))
 		part := r.Take(int(r.Uvarint(has)))
 		if r.Err != nil {
-			return "", fmt.Errorf("%w: a part of columns: %w", ErrCorrupt, r.Err)
+			return nil, fmt.Errorf("%w: a part of columns: %w", ErrCorrupt, r.Err)
 		}
 		before := len(out)
 		if uint64(len(part)) == has {
@@ -91,13 +87,13 @@ func unpack(packed []byte, size int) (string, error) {
 			out, err = unpacker().DecodeAll(part, out)
 		}
 		if err != nil || len(out)-before != int(has) {
-			return "", fmt.Errorf("%w: a part of %d bytes: %w", ErrCorrupt, has, err)
+			return nil, fmt.Errorf("%w: a part of %d bytes: %w", ErrCorrupt, has, err)
 		}
 	}
 	if len(out) != size {
-		return "", fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, len(out), size)
+		return nil, fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, len(out), size)
 	}
-	return string(out), nil
+	return out, nil
 }
 
 // numbers writes a column: the number of bytes of every value, then all lowest bytes, then all next ones.
@@ -120,7 +116,7 @@ func (w *columnWriter) numbers(column []uint64) {
 
 // texts writes the lengths, then the bytes.
 func (w *columnWriter) texts(list []string) {
-	w.number(uint64(len(list)))
+	w.out = binary.AppendUvarint(w.out, uint64(len(list)))
 	lengths := make([]uint64, len(list))
 	for i, s := range list {
 		lengths[i] = uint64(len(s))
@@ -182,7 +178,7 @@ func (w *columnWriter) entries(entries []Entry) {
 		}
 	}
 	w.sorted(ids)
-	w.signed(base)
+	w.out = binary.AppendVarint(w.out, base)
 	first, span := make([]uint64, len(entries)), make([]uint64, len(entries))
 	// 0 is no times.
 	for i := range entries {
@@ -309,84 +305,34 @@ func zigzag(n int64) uint64   { return uint64(n<<1) ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
 // columnReader reads what columnWriter writes. After a fault all that it returns is empty.
-type columnReader struct {
-	text string
-	at   int
-	err  error
-}
-
-func (r *columnReader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
-	}
-	r.at = len(r.text)
-}
-
-// number reads one of at most max.
-func (r *columnReader) number(most uint64) uint64 {
-	var n uint64
-	for shift := 0; ; shift += 7 {
-		if r.at >= len(r.text) || shift > 63 {
-			r.fail("a number breaks off")
-			return 0
-		}
-		b := r.text[r.at]
-		r.at++
-		n |= uint64(b&0x7f) << shift
-		if b < 0x80 {
-			break
-		}
-	}
-	if n > most {
-		r.fail("%d is more than %d", n, most)
-		return 0
-	}
-	return n
-}
-
-func (r *columnReader) signed() int64 {
-	return unzigzag(r.number(math.MaxUint64))
-}
+type columnReader struct{ bytesread.Reader }
 
 func (r *columnReader) numbers(n int) []uint64 {
-	width := r.take(1)
-	if width == "" || width[0] > 8 {
-		r.fail("a column of no width")
-		return make([]uint64, n)
+	width, out := r.Byte(), make([]uint64, n)
+	if width > 8 {
+		r.Failf("a column of numbers of %d bytes", width)
 	}
-	out := make([]uint64, n)
-	for k := range int(width[0]) {
-		plane := r.take(n)
-		for i := range len(plane) {
-			out[i] |= uint64(plane[i]) << (8 * k)
+	for k := range width {
+		for i, b := range r.Take(n) {
+			out[i] |= uint64(b) << (8 * k)
 		}
 	}
 	return out
 }
 
-func (r *columnReader) take(n int) string {
-	if n < 0 || n > len(r.text)-r.at {
-		r.fail("a text breaks off")
-		return ""
-	}
-	s := r.text[r.at : r.at+n]
-	r.at += n
-	return s
-}
-
 // texts reads a list. What it returns shares no memory with all that was unpacked.
 func (r *columnReader) texts() []string {
-	n := int(r.number(maxTexts))
+	n := int(r.Uvarint(maxTexts))
 	lengths := r.numbers(n)
 	total := uint64(0)
 	for _, n := range lengths {
 		if total += n; n > maxUnpacked || total > maxUnpacked {
-			r.fail("texts of %d bytes", total)
+			r.Failf("texts of %d bytes", total)
 			return nil
 		}
 	}
-	all := strings.Clone(r.take(int(total)))
-	if r.err != nil {
+	all := string(r.Take(int(total)))
+	if r.Err != nil {
 		return nil
 	}
 	out := make([]string, n)
@@ -399,16 +345,16 @@ func (r *columnReader) texts() []string {
 func (r *columnReader) sorted(n int) []string {
 	shared := r.numbers(n)
 	rest := r.texts()
-	if r.err == nil && len(rest) != n {
-		r.fail("%d texts instead of %d", len(rest), n)
+	if r.Err == nil && len(rest) != n {
+		r.Failf("%d texts instead of %d", len(rest), n)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	total := 0
 	for i, s := range rest {
 		if shared[i] > maxUnpacked || total > maxUnpacked {
-			r.fail("ids of more than %d bytes", maxUnpacked)
+			r.Failf("ids of more than %d bytes", maxUnpacked)
 			return nil
 		}
 		total += int(shared[i]) + len(s)
@@ -417,7 +363,7 @@ func (r *columnReader) sorted(n int) []string {
 	for i, s := range rest {
 		from := len(all)
 		if before+int(shared[i]) > from {
-			r.fail("an id shares more than there is")
+			r.Failf("an id shares more than there is")
 			return nil
 		}
 		all = append(append(all, all[before:before+int(shared[i])]...), s...)
@@ -427,7 +373,7 @@ func (r *columnReader) sorted(n int) []string {
 	for i, end := range ends {
 		out[i], from = text[from:end], end
 		if i > 0 && out[i] <= out[i-1] {
-			r.fail("device %q comes after %q", out[i], out[i-1])
+			r.Failf("device %q comes after %q", out[i], out[i-1])
 			return nil
 		}
 	}
@@ -447,7 +393,7 @@ func (r *columnReader) places(n, size int) []int {
 		case c > 1 && c-2 < uint64(seen):
 			out[i] = int(c) - 2
 		default:
-			r.fail("code %d of a dictionary that has %d of %d entries so far", c, seen, size)
+			r.Failf("code %d of a dictionary that has %d of %d entries so far", c, seen, size)
 			out[i] = -1
 		}
 	}
@@ -459,7 +405,7 @@ func (r *columnReader) entries(n int) []Entry {
 	for i, id := range r.sorted(n) {
 		out[i].Device = id
 	}
-	base := r.signed()
+	base := r.Varint()
 	first, span := r.numbers(n), r.numbers(n)
 	for i := range out {
 		out[i].First = 1
@@ -469,13 +415,13 @@ func (r *columnReader) entries(n int) []Entry {
 		out[i].First = base + int64(first[i]-1)
 		out[i].Last = out[i].First + int64(span[i])
 		if first[i] > maxSpan || span[i] > maxSpan || base < -maxSpan || base > maxSpan {
-			r.fail("a time beyond all times")
+			r.Failf("a time beyond all times")
 		}
 	}
 	r.metrics(out)
 	r.labels(out)
 	r.tags(out)
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	return out
@@ -486,16 +432,16 @@ func (r *columnReader) sets(n, limit int, give func(i int, set []int)) {
 	texts := r.texts()
 	sets := make([][]int, len(texts))
 	for i, s := range texts {
-		one := columnReader{text: s}
-		for one.at < len(s) && one.err == nil {
-			sets[i] = append(sets[i], int(one.number(uint64(max(limit, 1)-1))))
+		one := bytesread.Reader{Rest: []byte(s)}
+		for len(one.Rest) > 0 {
+			sets[i] = append(sets[i], int(one.Uvarint(uint64(max(limit, 1)-1))))
 		}
-		if one.err != nil || len(sets[i]) == 0 || limit == 0 {
-			r.fail("a set of %d bytes is none", len(s))
+		if one.Err != nil || len(sets[i]) == 0 || limit == 0 {
+			r.Failf("a set of %d bytes is none", len(s))
 		}
 	}
 	for i, k := range r.places(n, len(sets)) {
-		if k >= 0 && r.err == nil {
+		if k >= 0 && r.Err == nil {
 			give(i, sets[k])
 		}
 	}
@@ -504,10 +450,10 @@ func (r *columnReader) sets(n, limit int, give func(i int, set []int)) {
 func (r *columnReader) metrics(out []Entry) {
 	names, units := r.texts(), r.texts()
 	if len(units) != len(names) {
-		r.fail("%d units of %d metrics", len(units), len(names))
+		r.Failf("%d units of %d metrics", len(units), len(names))
 	}
-	kinds := r.take(len(names))
-	if r.err != nil {
+	kinds := r.Take(len(names))
+	if r.Err != nil {
 		return
 	}
 	made := make(map[*int][]Metric) // entries of one set share its list
@@ -517,12 +463,12 @@ func (r *columnReader) metrics(out []Entry) {
 			for _, k := range set {
 				m := Metric{names[k], telemetry.Kind(kinds[k]), units[k]}
 				if m.Kind < telemetry.Float || m.Kind > telemetry.Text {
-					r.fail("kind %d", kinds[k])
+					r.Failf("kind %d", kinds[k])
 				}
 				list = append(list, m)
 			}
 			if !ordered(list, Metric.Compare) {
-				r.fail("metrics of a device are not in order")
+				r.Failf("metrics of a device are not in order")
 			}
 			made[&set[0]] = list
 		}
@@ -533,7 +479,7 @@ func (r *columnReader) metrics(out []Entry) {
 func (r *columnReader) labels(out []Entry) {
 	names, values := r.texts(), r.texts()
 	if len(values) != len(names) {
-		r.fail("%d values of %d labels", len(values), len(names))
+		r.Failf("%d values of %d labels", len(values), len(names))
 		return
 	}
 	made := make(map[*int][]telemetry.Label)
@@ -544,7 +490,7 @@ func (r *columnReader) labels(out []Entry) {
 				list = append(list, telemetry.Label{Name: names[k], Value: values[k]})
 			}
 			if !ordered(list, compareLabels) {
-				r.fail("labels of a device are not in order")
+				r.Failf("labels of a device are not in order")
 			}
 			made[&set[0]] = list
 		}
@@ -567,12 +513,12 @@ func (r *columnReader) tags(out []Entry) {
 	last := int64(0)
 	for k, name := range names {
 		if k > 0 && name <= names[k-1] {
-			r.fail("tag %q comes after %q", name, names[k-1])
+			r.Failf("tag %q comes after %q", name, names[k-1])
 		}
 		values := r.texts()
 		places := r.places(len(out), len(values))
 		later := r.numbers(len(out))
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 		for i, at := range places {

@@ -1,5 +1,7 @@
 package catalog
 
+import "binnacle/internal/wire/bytesread"
+
 // Columns is what is packed of entries.
 func Columns(entries []Entry) []byte {
 	var w columnWriter
@@ -12,7 +14,7 @@ func FromColumns(columns []byte, devices int) ([]Entry, error) {
 	if devices < 0 || devices > MaxDevices {
 		return nil, ErrCorrupt
 	}
-	r := columnReader{text: string(columns)}
+	r := columnReader{bytesread.Reader{Rest: columns}}
 	out := r.entries(devices)
-	return out, r.err
+	return out, r.Err
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"binnacle/internal/wire/bytesread"
 )
 
 // Version is that of pages.
@@ -123,12 +125,12 @@ func Decode(id string, doc []byte) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	r := columnReader{text: columns}
+	r := columnReader{bytesread.Reader{Rest: columns}}
 	p.Entries = r.entries(d.Devices)
-	if r.err == nil && r.at != len(r.text) {
-		r.fail("%d bytes are left", len(r.text)-r.at)
+	if err := r.End(); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return p, r.err
+	return p, nil
 }
 
 // Pages makes as many pages of entries as these need, each of about TargetBytes.
