@@ -15,6 +15,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// maxUnpacked bounds what the columns of a page unpack to.
+const maxUnpacked = 64 << 20
+
 // packer and unpacker are safe for any number of callers. The library's own window would take 19 MB more.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {

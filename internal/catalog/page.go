@@ -22,8 +22,6 @@ const (
 	maxBytes    = 36 << 10
 	// MaxDevices bounds the devices of a page.
 	MaxDevices = 1 << 14
-	// maxUnpacked bounds what the columns of a page unpack to.
-	maxUnpacked = 64 << 20
 )
 
 // ErrCorrupt says that a page is not what this version writes.
