@@ -418,11 +418,11 @@ func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
 // SelectBlocks returns blocks that hold the selected readings, and others of the same blocks outside of the span, with
 // the columns of the metrics. FrameOfBlocks makes the frame of them. The result is nil where no block is whole.
 func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
-	asked, _ := s.blocks(b)
+	asked, left := s.blocks(b)
 	if !slices.ContainsFunc(asked, s.whole) {
 		return nil, nil
 	}
-	t := blockCollector{metrics: s.Metrics, left: len(asked) + 1}
+	t := blockCollector{metrics: s.Metrics, left: left + len(b.open.rows)}
 	for _, x := range asked {
 		if s.whole(x) {
 			if err := t.block(x); err != nil {
@@ -460,7 +460,7 @@ type blockCollector struct {
 	// part selects the metrics in blocks of that schema.
 	part chunk.Part
 	data []byte // the rows, end to end
-	left int    // how many blocks come at most
+	left int    // how many rows come at most
 }
 
 // block takes a block as it is.
@@ -503,13 +503,14 @@ func (t *blockCollector) run(run chunk.Run) error {
 
 // add makes a block of the rows appended to data since from. Rows before from may stay where they were.
 func (t *blockCollector) add(from int) {
-	last := &t.out[len(t.out)-1]
+	last, rows := &t.out[len(t.out)-1], chunk.RowsOf(t.data[from:])
+	t.left = max(0, t.left-rows)
 	if last.Rows == nil {
-		last.Rows = make([][]byte, 0, t.left)
+		last.Rows = make([][]byte, 0, 1+t.left/rows)
 	}
 	last.Rows = append(last.Rows, t.data[from:len(t.data):len(t.data)])
-	if t.left--; from == 0 {
-		t.data = slices.Grow(t.data, t.left*len(t.data)) // room for blocks as large as this one
+	if from == 0 {
+		t.data = slices.Grow(t.data, t.left/rows*len(t.data)) // room for blocks as large as this one
 	}
 }
 

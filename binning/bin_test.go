@@ -200,6 +200,18 @@ func TestJoinedBlocks(t *testing.T) {
 	want := takenFrom(t, &bin)
 	require.Len(t, want, 60)
 
+	bin.Append(60, telemetry.Reading{Time: 60, Fields: []telemetry.Field{{Metric: "b", Value: telemetry.FloatValue(1)}}})
+	open := bin.Open().Below(61)
+	whole, err := bin.Frame(binning.Selection{Above: -1, Below: 61, Span: binning.All})
+	require.NoError(t, err)
+	blocks, err := bin.SelectBlocks(binning.Selection{Above: -1, Below: 61, Span: binning.All})
+	require.NoError(t, err)
+	require.Len(t, blocks[0].Rows, 6, "a head shows them as they were")
+	shown, err := binning.FrameOfBlocks(blocks, binning.All)
+	require.NoError(t, err)
+	require.Equal(t, whole, shown)
+	want = append(want, rowsTaken(&open)...)
+
 	data, err := joined.Append(nil)
 	require.NoError(t, err)
 	_, encoded, err := chunk.SplitBlock(data)
