@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-	"unsafe"
 
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
@@ -21,8 +20,9 @@ type actor struct {
 	// nerves is how much more often than others its calls fail.
 	nerves float64
 
-	// ahead is how far its machine's clock is ahead. b.mu guards it and isDead.
-	ahead   time.Duration
+	born time.Time
+	// clock is what is wrong with its machine's. b.mu guards it and isDead.
+	clock   clock
 	isDead  bool
 	paused  pause
 	looked  time.Time    // when it listed orders of erasure last
@@ -33,9 +33,9 @@ type actor struct {
 
 // newActor makes an actor that does nothing yet.
 func (b *box) newActor(name string) *actor {
-	a := &actor{b: b, name: b.prefix + name, number: len(b.actors), nerves: 1}
+	a := &actor{b: b, name: b.prefix + name, number: len(b.actors), nerves: 1, born: time.Now()}
 	if !b.calm() && b.rnd.IntN(3) == 0 {
-		a.ahead = b.duration(-b.profile.clocks, b.profile.clocks+1)
+		a.clock = b.clocks.wrong()
 	}
 	a.service = store.NewClock(a.machine)
 	a.context, a.end = context.WithCancel(retry.WithLengths(context.Background(), a.length))
@@ -47,25 +47,6 @@ func (b *box) newActor(name string) *actor {
 func (a *actor) length(d time.Duration) time.Duration {
 	mixed := (uint64(time.Now().UnixNano()) ^ uint64(d)) * 0x9e3779b97f4a7c15
 	return d + time.Duration(1+mixed>>54)
-}
-
-// machine returns the time of the actor's machine. Setting its clock leaves alone how time passes there.
-func (a *actor) machine() time.Time {
-	a.b.mu.Lock()
-	defer a.b.mu.Unlock()
-	now := time.Now()
-	return withPassed(now.Add(a.ahead), now.Sub(a.b.began))
-}
-
-// withPassed returns an instant of a clock that may be set, with the time that has passed, which may not: what time.Now
-// returns outside of a bubble. Package time has nothing for that; as its sources say, the first word has a bit for it,
-// the seconds since 1885, and the nanoseconds, and the second word the time that has passed.
-func withPassed(t time.Time, passed time.Duration) time.Time {
-	const passedIsKnown, from1885 = 1 << 63, 2_682_288_000
-	t = t.Round(0)
-	raw := (*struct{ wall, ext uint64 })(unsafe.Pointer(&t))
-	raw.wall, raw.ext = passedIsKnown|uint64(t.Unix()+from1885)<<30|uint64(t.Nanosecond()), uint64(passed)
-	return t
 }
 
 // now returns the time that the actor goes by.

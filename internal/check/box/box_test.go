@@ -65,6 +65,7 @@ type world struct {
 	stirred chan struct{}
 	view    view
 	began   time.Time
+	clocks  clocking
 
 	events, disturbed, ties int
 	sum                     uint64
@@ -90,6 +91,7 @@ type box struct {
 	operating operating
 	copies    copies
 	limiting  limiting
+	settings  settings
 
 	slots    []*slot
 	queriers []*querier
@@ -167,6 +169,7 @@ func run(t *testing.T, opts options) (out result) {
 			b.copies = b.pickCopies()
 		}
 		b.limiting = b.pickLimiting()
+		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
 		b.hookStores()
 		b.begin()
 		if opts.years > 0 {
@@ -299,7 +302,7 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, erasures, retentions, copying, limits}
+	provisioners, otherSettings, erasures, retentions, copying, limits}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -342,15 +345,6 @@ func (b *box) actQuerier() {
 	b.die(b.queriers[i].actor)
 	b.queriers = slices.Delete(b.queriers, i, i+1)
 	b.startQuerier()
-}
-
-// actClock sets the clock of an actor.
-func (b *box) actClock() {
-	a := b.actors[b.rnd.IntN(len(b.actors))]
-	b.mu.Lock()
-	a.ahead = b.duration(-b.profile.clocks, b.profile.clocks+1)
-	b.mu.Unlock()
-	b.event("box", "clock", a.name, a.ahead.String())
 }
 
 // produce publishes a record of a tenant.

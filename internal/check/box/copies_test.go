@@ -139,7 +139,7 @@ func (b *box) startCopy(tenant string, follows bool) *copier {
 	c.births++
 	name := fmt.Sprintf("copy.%d", c.births)
 	x := &copier{from: b.newActor(name), to: c.west.newActor(name), tenant: tenant}
-	x.to.ahead = x.from.ahead
+	x.to.clock = x.from.clock
 	x.from.nerves, x.to.nerves = 0.3, 0.3 // the client of the store sends reads again
 	ends := make(chan struct{})
 	if follows {

@@ -27,7 +27,7 @@ type ingester struct {
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.
 func (b *box) startIngester(s *slot, settled bool) {
-	p, l := b.profile, b.limiting
+	p, l := b.settings.ofIngester(b.profile), b.limiting
 	s.births++
 	a := b.newActor(fmt.Sprintf("ingest%d.%d", s.ordinal, s.births))
 	nonce := uint64(a.number) << 32

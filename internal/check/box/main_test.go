@@ -8,14 +8,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
 	"binnacle/internal/telemetry"
-
-	"github.com/stretchr/testify/require"
 )
 
 // TestMain lets one goroutine run at a time, and no collection begin by itself: which of two goroutines that could run
@@ -54,14 +51,4 @@ func makeShared() {
 func collect() {
 	runtime.GC()
 	runtime.GC()
-}
-
-func TestClockIsSet(t *testing.T) {
-	now := time.Date(2026, 11, 20, 1, 2, 3, 4, time.UTC)
-	before := withPassed(now, time.Minute)
-	for _, d := range []time.Duration{0, time.Hour, -30*24*time.Hour + 5} {
-		is := withPassed(now.Add(d), time.Minute+time.Second)
-		require.Equal(t, now.Add(d), is.Round(0))
-		require.Equal(t, time.Second, is.Sub(before))
-	}
 }

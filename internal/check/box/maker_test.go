@@ -49,7 +49,7 @@ func (b *box) startMaker() {
 			return v.Erasures(tenant), nil
 		},
 		Margin: 2*maxLag + time.Second, Every: b.services.makeEvery, LateEvery: b.services.makeEvery, Days: 1,
-		Hold: b.services.makeHold, Families: b.services.families})
+		Hold: b.services.makeHold, Families: b.settings.families(b.services.families)})
 	if err != nil {
 		panic(err)
 	}
