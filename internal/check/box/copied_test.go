@@ -3,20 +3,17 @@ package box_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest/ingesttest"
-	"binnacle/internal/catalog"
 	"binnacle/internal/erasure"
-	"binnacle/internal/ops/tenantcopy"
 	"binnacle/internal/store"
-	"binnacle/internal/store/storetest"
 	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // copiedFrom is added to the partition of a reading that an account has by a copy.
@@ -39,13 +36,20 @@ type numbered struct {
 	since time.Time
 }
 
-// document takes a control document that the store has acknowledged.
-func (o *oracle) document(d store.Document) {
+// document takes a control document that the store has acknowledged from an actor.
+func (o *oracle) document(d store.Document, from *actor) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch d.Kind {
 	case erasure.Kind:
 		o.ordersDocument(d)
+	case tenant.Kind:
+		is, _ := o.b.snapshot().Tenant(d.ID)
+		if isCopy := strings.HasPrefix(from.name, o.b.prefix+"copy."); isCopy {
+			if of, _ := o.from.b.snapshot().Tenant(d.ID); of.Retention != is.Retention {
+				o.b.fail("%s has registered %s with a retention of %s instead of %s", from.name, d.ID, is.Retention, of.Retention)
+			}
+		}
 	case stream.Kind:
 		s, err := stream.Of(d)
 		x := numbered{isCopied: s.IsCopied(), since: time.Now()}
@@ -76,11 +80,11 @@ func (o *oracle) copied(doc []byte, f chunk.Frame, sent time.Time) {
 	from := o.from
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	tenant, _, _ := strings.Cut(h.TenantShard, "~")
+	name, _, _ := strings.Cut(h.TenantShard, "~")
 	values, sources := map[ingesttest.Series]telemetry.Value{}, map[ingesttest.Series]store.Source{}
 	ingesttest.Merge(values, sources, h.Device, store.Source{}, f)
 	for key, v := range values {
-		s := series{tenant, key.Device, key.Labels, key.Metric, key.Time}
+		s := series{name, key.Device, key.Labels, key.Metric, key.Time}
 		i := slices.IndexFunc(from.versions[s], func(x version) bool {
 			return x.value == v && x.partition == h.ID.Partition && x.offset >= h.First && x.offset <= h.Through
 		})
@@ -103,7 +107,7 @@ func (o *oracle) copied(doc []byte, f chunk.Frame, sent time.Time) {
 		}
 	}
 	if !h.IsFence() {
-		o.checkTTL(tenant, &h.Header, sent)
+		o.checkTTL(name, &h.Header, sent)
 	}
 }
 
@@ -123,24 +127,33 @@ func (o *oracle) takeVersion(s series, x version) {
 	slices.SortFunc(o.versions[s], func(x, y version) int { return cmp.Compare(x.number, y.number) })
 }
 
-// livesUntil returns when the store forgets a chunk that it stores now, zero for never.
-func livesUntil(h *chunk.Header) (until time.Time) {
+// made is a chunk as an ingester has stored it.
+type made struct {
+	chunk.Header
+	at time.Time
+	// until is when it expires, zero for never.
+	until time.Time
+}
+
+// madeNow returns a chunk that is stored now.
+func madeNow(h *chunk.Header) made {
+	m := made{Header: *h, at: time.Now()}
 	if h.TTL > 0 {
-		until = time.Now().Add(time.Duration(h.TTL) * time.Second)
+		m.until = m.at.Add(time.Duration(h.TTL) * time.Second)
 	}
-	return until
+	return m
 }
 
 // checkTTL holds that a copy stays no longer than its chunk, and than the target keeps its day (rule T5).
-func (o *oracle) checkTTL(tenant string, h *chunk.Header, sent time.Time) {
-	most := o.from.lives[nameOf(h)]
-	of, _ := o.b.snapshot().Tenant(tenant)
+func (o *oracle) checkTTL(name string, h *chunk.Header, sent time.Time) {
+	most := o.from.made[nameOf(h)].until
+	of, _ := o.b.snapshot().Tenant(name)
 	if ttl := of.TTLOf(h.Device, h.ID.Day, sent.UnixMilli()); ttl > 0 {
 		if until := sent.Add(time.Duration(ttl) * time.Second); most.IsZero() || until.Before(most) {
 			most = until
 		}
 	}
-	until := livesUntil(h)
+	until := madeNow(h).until
 	// Between the look at the clock and the write may be other calls.
 	if !most.IsZero() && (until.IsZero() || until.Sub(most) > time.Since(sent)+2*time.Minute) {
 		o.b.fail("the copy of chunk %s of %s lives until %s, and may until %s", h.ID, h.Device, until, most)
@@ -153,6 +166,10 @@ type chunkName struct {
 	day       telemetry.Day
 	partition int32
 	number    uint32
+}
+
+func nameOf(h *chunk.Header) chunkName {
+	return chunkName{h.Device, h.ID.Day, h.ID.Partition, h.ID.Number}
 }
 
 // copiedOrder returns the order of the source that one with this id is a copy of, nil if it is none. The caller holds
@@ -199,6 +216,18 @@ func (o *oracle) copyOfOrder(is *ordered, positions []erasure.Position, of *orde
 	}
 }
 
+// checkCopied holds that an order of the account itself covers whole streams that were copied (rule T4).
+func (o *oracle) checkCopied(x *ordered, positions []erasure.Position) {
+	for number, s := range o.streams {
+		isWhole := slices.ContainsFunc(positions, func(p erasure.Position) bool {
+			return p.Stream == number && p.Partition == erasure.EveryPartition && p.Through >= 1<<53-1
+		})
+		if s.isCopied && x.announced.Sub(s.since) > time.Minute && !isWhole {
+			o.b.fail("erasure %s does not cover stream %d whole, which was copied", x.id, number)
+		}
+	}
+}
+
 // takePosition takes the position of an order in a stream that was copied, and reports whether it is the one that the
 // source's log is read as.
 func (o *oracle) takePosition(x *ordered, p erasure.Position) bool {
@@ -213,95 +242,6 @@ func (o *oracle) takePosition(x *ordered, p erasure.Position) bool {
 		x.positions[i+copiedFrom] = p.Through
 	}
 	return true
-}
-
-// begun is what the source had when a copy of a tenant began.
-type begun struct {
-	*copier
-	chunks  []storetest.Stored
-	entries []catalog.Entry
-}
-
-// hasCopied holds what a copy promises that has ended: of all that the source had when it began, the account has the
-// same, but nothing of what orders erase that were acknowledged when it looked last.
-func (o *oracle) hasCopied(x *begun, r *tenantcopy.Result) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.from.mu.Lock()
-	defer o.from.mu.Unlock()
-	stored := map[chunkName]chunk.Header{}
-	for _, d := range o.b.stores.Chunks.Documents() {
-		if c, err := chunk.Parse(d.Doc); err != nil {
-			o.b.fail("a copy can't be read: %v", err)
-		} else if o.streams[c.Header.ID.Stream].isCopied {
-			stored[nameOf(&c.Header)] = c.Header
-		}
-	}
-	for _, d := range x.chunks {
-		c, err := chunk.Parse(d.Doc)
-		if of, _, _ := strings.Cut(d.Key.TenantShard, "~"); err != nil || of != x.tenant {
-			continue
-		}
-		h := c.Header
-		is, ok := stored[nameOf(&h)]
-		mayHave, mayLack := o.mayHave(x, &h)
-		if !ok || is.ID.Stream != r.Streams[h.ID.Stream] || is.First != h.First || is.Through != h.Through ||
-			is.After != h.After || !(is.Rows == h.Rows && mayHave || is.Rows == 0 && mayLack) {
-			o.b.fail("%s has ended, and of chunk %s of %s, which the source had before, with %d rows, there is %+v", x.from.name,
-				h.ID, h.Device, h.Rows, is)
-			return
-		}
-	}
-	for id, of := range o.from.orders {
-		isThere := slices.ContainsFunc(slices.Collect(maps.Values(o.orders)), func(is *ordered) bool {
-			return baseOf(is.id) == id && !is.acknowledged.IsZero()
-		})
-		if of.tenant == x.tenant && of.isKnownTo(x.from) && !isThere {
-			o.b.fail("%s has ended, and erasure %s is not copied", x.from.name, id)
-		}
-	}
-	for _, e := range x.entries {
-		isErased := func(x *ordered) bool { return x.to == erasure.EveryDay && (x.device == "" || x.device == e.Device) }
-		is, ok := o.b.stores.Catalog.Entry(x.tenant, e.Device)
-		if !o.anyOrder(isErased) && (!ok || is.First > e.First || is.Last < e.Last) {
-			o.b.fail("%s has ended, and the catalog has %+v of %s instead of %+v", x.from.name, is, e.Device, e)
-		}
-	}
-}
-
-// mayHave reports whether the copy of a chunk may have rows, and whether it may have none.
-func (o *oracle) mayHave(x *begun, h *chunk.Header) (rows, none bool) {
-	rows, none = true, h.Rows == 0
-	look := func(of *oracle, at int32, a *actor) {
-		for _, order := range of.orders {
-			if through, known := order.positions[at]; known && through >= h.Through && order.matches(x.tenant, h) {
-				rows, none = rows && !order.isKnownTo(a), true
-			}
-		}
-	}
-	look(o.from, h.ID.Partition, x.from)
-	look(o, h.ID.Partition+copiedFrom, x.to)
-	return rows || h.Rows == 0, none
-}
-
-// anyOrder reports whether any order of either account is such a one.
-func (o *oracle) anyOrder(is func(*ordered) bool) bool {
-	of := append(slices.Collect(maps.Values(o.orders)), slices.Collect(maps.Values(o.from.orders))...)
-	return slices.ContainsFunc(of, is)
-}
-
-// matches reports whether an order is about the device and day of a chunk.
-func (x *ordered) matches(tenant string, h *chunk.Header) bool {
-	return x.tenant == tenant && (x.device == "" || x.device == h.Device) && h.ID.Day >= x.from && h.ID.Day < x.to
-}
-
-// isKnownTo reports whether an order was acknowledged when an actor looked at orders last, and each replica showed it.
-func (x *ordered) isKnownTo(a *actor) bool {
-	return !x.acknowledged.IsZero() && x.acknowledged.Before(a.looked.Add(-maxLag))
-}
-
-func nameOf(h *chunk.Header) chunkName {
-	return chunkName{h.Device, h.ID.Day, h.ID.Partition, h.ID.Number}
 }
 
 // takeAll expects all that the source has acknowledged.

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/retry"
 	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/tenant"
 )
 
 // copying are copies of tenants to a second account, which has a log, ingesters and readings of its own.
@@ -24,6 +25,8 @@ type copies struct {
 	west   *box       // the second account; nil where nothing is copied
 	copies []*copier
 	births int
+	// notes are annotations of the source, by tenant.
+	notes map[string][]note
 }
 
 // copier is one life of `tenant copy`: a process that calls both accounts.
@@ -35,6 +38,7 @@ type copier struct {
 	isOver bool
 	// isEqual says that it has ended, and found both accounts equal.
 	isEqual bool
+	must    *ends
 }
 
 // pickCopies picks whether tenants are copied in a run.
@@ -47,6 +51,7 @@ func (b *box) pickCopies() (c copies) {
 	b.services.retention, b.services.slots = oneOf(c.rnd, 0, 40*24*time.Hour), 1+c.rnd.IntN(3)
 	b.profile.hold = min(b.profile.hold, 20*time.Second)
 	c.west = newBox(b.stores.T, b.world)
+	c.notes = map[string][]note{}
 	c.west.prefix, c.west.metrics, c.west.profile = "west-", []string{"c", "d"}, b.profile
 	c.west.profile.partitions, c.west.profile.queriers = 1, 1
 	c.west.oracle.from = b.oracle
@@ -102,10 +107,29 @@ func (b *box) actCopies() bool {
 		c.west.actIngester()
 	case n == 9:
 		c.west.actQuerier()
+	case n == 10:
+		b.annotate(oneOf(c.rnd, b.tenants...))
 	default:
 		b.actCopy()
 	}
 	return true
+}
+
+// note is an annotation of the source.
+type note struct {
+	tenant.Annotation
+	at time.Time // when it was stored
+}
+
+// annotate has a user of the source annotate what a tenant does.
+func (b *box) annotate(name string) {
+	b.startCommand("annotate "+name, func(ctx context.Context, c *command) {
+		all := tenant.NewAnnotations(documents{c.actor}, documents{c.actor}, c.snapshot.Snapshot().Erasures)
+		a, err := all.Add(ctx, name, tenant.Annotation{Time: c.now().UnixMilli(), Text: c.name}, 0)
+		if err == nil {
+			b.copies.notes[name] = append(b.copies.notes[name], note{a, time.Now()})
+		}
+	})
 }
 
 // actCopy starts a copy, ends one that follows, or kills one.
@@ -117,6 +141,7 @@ func (b *box) actCopy() {
 		b.startCopy(oneOf(c.rnd, b.tenants...), c.rnd.IntN(3) == 0)
 	case n < 6 && running[0].ends != nil:
 		b.event("box", "end", running[0].from.name, "")
+		running[0].must = b.endsWith(running[0])
 		close(running[0].ends)
 		running[0].ends = nil
 	case n == 6:
@@ -132,13 +157,12 @@ func (b *box) killCopy(x *copier) {
 	x.isOver = true
 }
 
-// startCopy starts a copy of a tenant. It begins when each replica shows what the source has by now, so that all of
-// that must be at the target when it ends.
-func (b *box) startCopy(tenant string, follows bool) *copier {
+// startCopy starts a copy of a tenant.
+func (b *box) startCopy(name string, follows bool) *copier {
 	c := &b.copies
 	c.births++
-	name := fmt.Sprintf("copy.%d", c.births)
-	x := &copier{from: b.newActor(name), to: c.west.newActor(name), tenant: tenant}
+	process := fmt.Sprintf("copy.%d", c.births)
+	x := &copier{from: b.newActor(process), to: c.west.newActor(process), tenant: name}
 	x.to.clock = x.from.clock
 	x.from.nerves, x.to.nerves = 0.3, 0.3 // the client of the store sends reads again
 	ends := make(chan struct{})
@@ -146,21 +170,15 @@ func (b *box) startCopy(tenant string, follows bool) *copier {
 		x.ends = ends
 	}
 	c.copies = append(c.copies, x)
-	b.event("box", "start", name, fmt.Sprintf("copy %s, follows: %t", tenant, follows))
+	b.event("box", "start", process, fmt.Sprintf("copy %s, follows: %t", name, follows))
 	today := telemetry.DayOf(time.Now().UnixMilli())
-	run := tenantcopy.New(tenantcopy.Config{From: x.from.side(), To: x.to.side(), Tenant: tenant, Forget: erase.Forget,
+	run := tenantcopy.New(tenantcopy.Config{From: x.from.side(), To: x.to.side(), Tenant: name, Forget: erase.Forget,
 		Days: telemetry.Range{From: (today - 4).Start(), To: (today + 2).End()}, Now: x.from.machine,
 		Logger: x.from.logger()})
-	before := &begun{copier: x, chunks: b.stores.Chunks.Documents()}
-	index := b.stores.Catalog.Index(tenant)
-	for _, device := range index.Devices() {
-		if e, ok := index.Entry(device); ok {
-			before.entries = append(before.entries, e)
-		}
-	}
+	x.must = b.endsWith(x)
 	x.from.start(func(ctx context.Context) {
 		var r tenantcopy.Result
-		err := retry.Pause(ctx, maxLag+time.Duration(x.from.number)) // of two that end at once the first would be chance
+		err := retry.Pause(ctx, time.Duration(x.from.number)) // of two that begin at once the first would be chance
 		switch {
 		case err == nil && follows:
 			r, err = run.Follow(ctx, ends)
@@ -168,7 +186,7 @@ func (b *box) startCopy(tenant string, follows bool) *copier {
 			r, err = run.Run(ctx)
 		}
 		if x.isEqual = err == nil && r.IsEqual(); x.isEqual {
-			c.west.oracle.hasCopied(before, &r)
+			c.west.oracle.hasCopied(x.must, &r)
 		}
 		x.from.logger().Info("the copy has ended", "error", err, "result", r)
 		x.isOver = true
@@ -196,11 +214,11 @@ func (b *box) settleCopies() {
 			b.killCopy(x)
 		}
 	}
-	for _, tenant := range b.tenants {
-		x := b.startCopy(tenant, false)
-		b.await("the last copy of "+tenant+" has ended", func() bool { return x.isOver })
+	for _, name := range b.tenants {
+		x := b.startCopy(name, false)
+		b.await("the last copy of "+name+" has ended", func() bool { return x.isOver })
 		if !x.isEqual && !b.failed() {
-			b.fail("the last copy of %s does not equal its source", tenant)
+			b.fail("the last copy of %s does not equal its source", name)
 		}
 	}
 	if !b.failed() {

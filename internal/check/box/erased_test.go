@@ -72,6 +72,7 @@ func (o *oracle) ordersDocument(d store.Document) {
 			o.copyOfOrder(x, body.Positions, of)
 			return
 		}
+		o.checkCopied(x, body.Positions)
 		for _, p := range body.Positions {
 			if o.streams[p.Stream].isCopied {
 				o.takePosition(x, p)

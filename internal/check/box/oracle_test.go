@@ -50,8 +50,7 @@ type oracle struct {
 	expected  map[int32][]expected
 	accepted  []accepted
 	streams   map[uint32]numbered // of the account, by their numbers
-	// lives are when chunks expire that have a time to live.
-	lives map[chunkName]time.Time
+	made      map[chunkName]made  // in streams of the account itself
 }
 
 // place is where a record stands in the log.
@@ -81,7 +80,7 @@ type expected struct {
 func newOracle(b *box) *oracle {
 	return &oracle{b: b, versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
-		lives:   map[chunkName]time.Time{},
+		made:    map[chunkName]made{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
 		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{},
 		verdicts: map[int64]*verdict{}}
@@ -154,9 +153,7 @@ func (o *oracle) created(a *actor, device string, doc []byte, sent time.Time) {
 		o.copied(doc, frame, sent)
 		return
 	}
-	if until := livesUntil(&c.Header); !until.IsZero() {
-		o.lives[nameOf(&c.Header)] = until
-	}
+	o.made[nameOf(&c.Header)] = madeNow(&c.Header)
 	ingesttest.Merge(o.stored, o.through, device, store.Source{Stream: c.Header.ID.Stream,
 		Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
 	if o.b.limiting.on {

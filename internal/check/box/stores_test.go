@@ -49,7 +49,8 @@ func (d documents) Create(ctx context.Context, doc store.Document) (string, erro
 		func(ctx context.Context, _ view) (string, error) {
 			etag, err := d.a.b.stores.Docs.Create(ctx, doc)
 			if err == nil {
-				d.a.b.oracle.document(doc)
+				d.a.b.documented = time.Now()
+				d.a.b.oracle.document(doc, d.a)
 			}
 			return etag, err
 		})
@@ -63,7 +64,11 @@ func (d documents) Replace(ctx context.Context, doc store.Document) (string, err
 			if doc.Kind == control.KindMonth {
 				d.a.b.tempt(doc.ID)
 			}
-			return d.a.b.stores.Docs.Replace(ctx, doc)
+			etag, err := d.a.b.stores.Docs.Replace(ctx, doc)
+			if err == nil {
+				d.a.b.documented = time.Now()
+			}
+			return etag, err
 		})
 }
 
@@ -327,12 +332,6 @@ func (b *box) hookStores() {
 		return nil
 	}
 	b.stores.Docs.Lagging = func(string) bool { return b.view.stale && time.Since(b.documented) < min(maxLag, b.view.lag) }
-	b.stores.Docs.Fault = func(op, _, _ string) *storetest.Fault {
-		if op == storetest.OpCreate || op == storetest.OpReplace {
-			b.documented = time.Now()
-		}
-		return nil
-	}
 	b.stores.Catalog.Now = time.Now
 }
 

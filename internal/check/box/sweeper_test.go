@@ -25,7 +25,8 @@ func (b *box) startSweeper() {
 	var s *erase.Sweeper
 	directory := a.directory(func(ctx context.Context) { _ = s.Run(ctx) })
 	s = erase.NewSweeper(erase.Config{Chunks: chunks{a}, Rollups: rollupStore{a}, Catalog: pages{a},
-		Purge: catalogs.Purge, Orders: a.orders(),
+		Purge: catalogs.Purge, Orders: a.orders(), Annotations: tenant.NewAnnotations(documents{a}, documents{a},
+			func(name string) erasure.List { return directory.Snapshot().Erasures(name) }),
 		Snapshot: ops.FreshSnapshots(directory), By: a.name, Every: o.sweepEvery, Now: a.now, Logger: a.logger()})
 	o.sweepers = append(o.sweepers, a)
 	b.event("box", "start", a.name, "")
