@@ -200,7 +200,7 @@ func (o *oracle) copyOfOrder(is *ordered, positions []erasure.Position, of *orde
 	own := map[uint32]bool{}
 	for _, p := range positions {
 		if !o.streams[p.Stream].isCopied {
-			own[p.Stream] = p.Through == -1
+			own[p.Stream], is.positions[0] = p.Through == -1, p.Through
 			continue
 		}
 		isRead := o.takePosition(is, p) && p.Partition != erasure.EveryPartition

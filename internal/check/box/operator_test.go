@@ -161,6 +161,9 @@ func (l clusterLog) ClusterID(ctx context.Context) (string, error) { return l.cl
 // LogEnds implements erase.Log.
 func (l clusterLog) LogEnds(ctx context.Context, topic string) (map[int32]int64, error) {
 	ends, err := l.cluster.Topic(topic).LogEnds(ctx)
+	if kafka.IsUnknownTopic(err) {
+		return nil, nil
+	}
 	out := map[int32]int64{}
 	for _, end := range ends {
 		out[end.Partition] = end.End

@@ -344,7 +344,7 @@ func (c *Copier) writeOf(ctx context.Context, s source, at *entry) (*write, erro
 	h.ID.Stream, h.TenantShard, h.TTL = stream, w.key.TenantShard, ttl
 	w.id = h.ID
 	if isErased {
-		w.doc, err = s.erase(s.doc, h, order)
+		w.doc, err = chunk.EncodeErased(h, at.erasedBy(order))
 	} else {
 		w.doc, err = rewrite(s.doc, &h)
 	}

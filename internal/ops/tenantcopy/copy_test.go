@@ -481,6 +481,34 @@ func TestErasureAtTheTarget(t *testing.T) {
 	})
 }
 
+// A certificate of the target counts what was erased there, and stays true when more is copied without rows.
+func TestCopyLeavesCertificates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		cfg := p.config()
+		cfg.Days.To = time.Date(2026, 11, 19, 0, 0, 0, 0, time.UTC).UnixMilli()
+		p.copy(cfg)
+		given := p.order(p.from, erasure.Order{Device: "m1", To: telemetry.DayOf(all.To)}, 100)
+		p.copy(cfg)
+		for range 3 {
+			p.sweep(p.to)
+			p.wait(9 * time.Minute)
+		}
+		v, err := p.side(p.to).Directory.Refresh(t.Context())
+		require.NoError(t, err)
+		all := v.Erasures("acme")
+		require.Equal(t, given.ID, all[0].ID)
+		cert, err := erase.NewCertificate(all[0], "target", nil)
+		require.NoError(t, err)
+		require.Equal(t, []int{3, 9}, []int{cert.Chunks[0].Chunks, cert.Chunks[0].Rows})
+		p.requireEqual(p.copy(p.config()))
+		found, err := erase.Verify(t.Context(), erase.VerifyConfig{Chunks: p.to.Store, Rollups: p.to.Rollups,
+			Catalog: p.to.Catalog, Annotations: p.annotations(p.to), Now: p.now, RUs: 1e9}, v, cert)
+		require.NoError(t, err)
+		require.Empty(t, found.Findings)
+	})
+}
+
 // An order that was announced at the target and then made void, as an old one is whose copy was interrupted, is stored
 // once more; when it is there it is not stored again.
 func TestOrderThatBecameVoidIsCopied(t *testing.T) {

@@ -31,6 +31,7 @@ func (c chunkOf) chain() chunkOf {
 type entry struct {
 	store.StoredChunk
 	digest digest
+	sum    digest // of the document as the service answered it
 	size   int
 }
 
@@ -42,7 +43,7 @@ func parse(doc []byte) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{StoredChunk: c, size: len(doc)}
+	e := &entry{StoredChunk: c, sum: sha256.Sum256(doc), size: len(doc)}
 	e.digest, err = digestOf(&e.Header, doc)
 	return e, err
 }
@@ -121,12 +122,11 @@ func rewrite(doc []byte, h *chunk.Header) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// erase returns the document of a chunk without its rows, for another place.
-func (e *entry) erase(doc []byte, h chunk.Header, order string) ([]byte, error) {
-	if e.IsErased() {
-		return rewrite(doc, &h)
+// erasedBy returns what a document says that takes the place of a chunk whose rows an order erases. Where there were no
+// rows nothing was erased, and a certificate of the account counts nothing.
+func (e *entry) erasedBy(order string) []chunk.Erased {
+	if e == nil || e.IsErased() {
+		return nil
 	}
-	sum := sha256.Sum256(doc)
-	return chunk.EncodeErased(h, append(e.Erased, chunk.Erased{Order: order, Rows: e.Rows,
-		Digest: hex.EncodeToString(sum[:])}))
+	return []chunk.Erased{{Order: order, Rows: e.Rows, Digest: hex.EncodeToString(e.sum[:])}}
 }

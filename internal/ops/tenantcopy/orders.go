@@ -157,13 +157,13 @@ func (c *Copier) positions(ctx context.Context, o *erasure.Order) (out []erasure
 // order returns the id of an order of either side that erases a chunk of the source, empty for none.
 func (c *Copier) order(v *facts, e *entry) string {
 	at, _ := c.streamAt(e.ID.Stream)
-	for _, o := range v.from.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
-		if e.Through <= o.Through(e.ID.Stream, e.ID.Partition) {
+	for _, o := range v.to.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
+		if e.Through <= o.Through(at, e.ID.Partition) {
 			return o.ID
 		}
 	}
-	for _, o := range v.to.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) {
-		if e.Through <= o.Through(at, e.ID.Partition) {
+	for _, o := range v.from.Erasures(c.cfg.Tenant).Of(e.Device, e.ID.Day) { // a dry run stores none at the target
+		if e.Through <= o.Through(e.ID.Stream, e.ID.Partition) {
 			return o.ID
 		}
 	}
