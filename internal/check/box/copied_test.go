@@ -114,6 +114,14 @@ func (o *oracle) copied(doc []byte, f chunk.Frame, sent time.Time) {
 // copied returns where the reading is in the account that it was copied to.
 func (p place) copied() place { return place{p.partition + copiedFrom, p.offset} }
 
+// record returns a record of the log of this account, or of the one that copies come from.
+func (o *oracle) record(at place) *logged {
+	if at.partition >= copiedFrom {
+		return o.from.record(place{at.partition - copiedFrom, at.offset})
+	}
+	return &o.b.log.partition(topic, at.partition).records[at.offset]
+}
+
 // takeVersion takes a version of the source, unless it is known. The caller holds mu.
 func (o *oracle) takeVersion(s series, x version) {
 	x.partition, x.copied = x.partition+copiedFrom, time.Now()

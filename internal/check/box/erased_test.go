@@ -22,6 +22,7 @@ type ordered struct {
 	from, to           telemetry.Day
 	at                 int64 // ms since 1970 UTC, as its operator's clock was
 	announced          time.Time
+	isCopy             bool
 	// ends are where the partitions ended when it was announced.
 	ends      []int64
 	positions map[int32]int64 // the last offset that it covers
@@ -51,7 +52,7 @@ func (o *oracle) ordersDocument(d store.Document) {
 	of := o.copiedOrder(id)
 	if what == "order" {
 		x := &ordered{id: id, tenant: body.Tenant, device: body.Device, from: body.From, to: body.To, at: body.At,
-			announced: time.Now()}
+			announced: time.Now(), isCopy: of != nil}
 		if of != nil && !of.isSame(x) {
 			o.b.fail("erasure %s is copied as %+v", of.id, x)
 		}
@@ -117,9 +118,7 @@ func (o *oracle) erased(s series, at place) (since time.Time) {
 			continue
 		}
 		through, isKnown := x.positions[at.partition]
-		if !isKnown && at.partition >= copiedFrom {
-			through = -1
-		} else if !isKnown && o.b.log.partition(topic, at.partition).records[at.offset].time <= x.at {
+		if !isKnown && (at.partition < copiedFrom || x.isCopy) && o.record(at).time <= x.at {
 			through = at.offset // its stream began after the order
 		} else if !isKnown {
 			through = -1
