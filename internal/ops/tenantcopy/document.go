@@ -122,8 +122,8 @@ func rewrite(doc []byte, h *chunk.Header) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// erasedBy returns what a document says that takes the place of a chunk whose rows an order erases. Where there were no
-// rows nothing was erased, and a certificate of the account counts nothing.
+// erasedBy returns what the document must say of an order that takes the place of the target's one. Where that had no
+// rows nothing was erased, and a certificate of the target counts nothing.
 func (e *entry) erasedBy(order string) []chunk.Erased {
 	if e == nil || e.IsErased() {
 		return nil
