@@ -245,11 +245,11 @@ func inOrder(runs []chunk.Run) bool {
 }
 
 func valued(r *chunk.Run) bool {
+	if slices.ContainsFunc(r.Columns, func(c chunk.Column) bool { return c.Present == nil }) {
+		return true
+	}
 	some := chunk.NewBitmap(r.Rows())
 	for i := range r.Columns {
-		if r.Columns[i].Present == nil {
-			return true
-		}
 		for k, word := range r.Columns[i].Present {
 			some[k] |= word
 		}

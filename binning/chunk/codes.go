@@ -229,22 +229,28 @@ func (r *codeReader) fixed(numbers []uint64, width int) (err error) {
 
 // rice fills numbers with Rice codes. Those that go on behind the block end there: only zeros follow.
 func (r *codeReader) rice(numbers []uint64, low int) (err error) {
-	from, at, mask := r.from, r.at, uint64(1)<<low-1
-	for i := range numbers {
-		word := binary.LittleEndian.Uint64(from[at>>3:]) >> (at & 7)
+	mask := uint64(1)<<low - 1
+	for i := 0; i < len(numbers); {
+		word, first, left := r.word(), i, 57
 		zeros := bits.TrailingZeros64(word)
-		if zeros < mostZeros && low <= 57-mostZeros {
+		for zeros < mostZeros && zeros+1+low <= left { // all codes that the word has whole
 			numbers[i] = uint64(zeros)<<low | word>>(zeros+1)&mask
-			at += zeros + 1 + low
+			word >>= zeros + 1 + low
+			left -= zeros + 1 + low
+			if i++; i == len(numbers) {
+				break
+			}
+			zeros = bits.TrailingZeros64(word)
+		}
+		if r.at += 57 - left; i > first {
 			continue
 		}
-		r.at = at
 		if numbers[i], err = r.riceFar(zeros, low); err != nil {
 			return err
 		}
-		at = r.at
+		i++
 	}
-	if r.at = at; at > r.end {
+	if r.at > r.end {
 		return errCodes
 	}
 	return nil

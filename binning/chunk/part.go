@@ -68,13 +68,15 @@ func (p *Part) Append(dst, data []byte, offset int64) (out, rest []byte, err err
 	dst = binary.AppendVarint(append(dst, 0, formOffset), offset)
 	dst[at] = byte(len(dst) - at - 1)
 	_, _, rest, err = cutPart(data[used:])
+	wanted := rest // parts that follow each other are copied at once
 	for i := -p.schema.heads(); i < len(p.schema.columns) && err == nil; i++ {
-		var part []byte
-		if part, _, rest, err = cutPart(rest); err == nil && (i < 0 || p.has(i)) {
-			dst = append(dst, part...)
+		before := len(wanted) - len(rest)
+		if _, _, rest, err = cutPart(rest); i >= 0 && !p.has(i) {
+			dst = append(dst, wanted[:before]...)
+			wanted = rest
 		}
 	}
-	return dst, rest, err
+	return append(dst, wanted[:len(wanted)-len(rest)]...), rest, err
 }
 
 // heads returns how many parts of a block stand between the offsets and the columns: instants, label sets if there are

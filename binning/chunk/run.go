@@ -151,17 +151,18 @@ func (r *Run) check() error {
 
 // checkRows holds offsets, instants and label sets to their order and their bounds, of the rows from one on.
 func (r *Run) checkRows(from int) error {
-	for i := from; i < len(r.Times); i++ {
-		at := r.Times[i]
-		if at < 0 || at >= telemetry.MaxMillis {
+	for _, at := range r.Times[from:] {
+		if uint64(at) >= telemetry.MaxMillis { // or below 0
 			return fmt.Errorf("time %d", at)
 		}
-		if r.Offsets != nil {
-			if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
-				return fmt.Errorf("offset %d in row %d", o, i)
-			}
+	}
+	for i := from; i < len(r.Offsets); i++ {
+		if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
+			return fmt.Errorf("offset %d in row %d", o, i)
 		}
-		if r.Labels != nil && r.Labels[i] >= uint32(len(r.Sets)) {
+	}
+	for i := from; i < len(r.Labels); i++ {
+		if r.Labels[i] >= uint32(len(r.Sets)) {
 			return fmt.Errorf("label set %d of %d", r.Labels[i], len(r.Sets))
 		}
 	}
