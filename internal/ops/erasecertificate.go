@@ -43,14 +43,6 @@ func (cfg *CertificateConfig) signKey() ([]byte, error) {
 	return key, erase.CheckSignKey(key)
 }
 
-func (cfg *CertificateConfig) write(c *erase.Certificate, signKey []byte) error {
-	file, err := c.Encode(signKey)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(cfg.Certificate, file, 0o644)
-}
-
 func (e *eraser) certify(ctx context.Context, o *erasure.Order, cfg *CertificateConfig, signKey []byte) error {
 	remains, err := remainsOf(ctx, e.client, e.cluster, o)
 	if err != nil {
@@ -60,7 +52,11 @@ func (e *eraser) certify(ctx context.Context, o *erasure.Order, cfg *Certificate
 	if err != nil {
 		return err
 	}
-	return cfg.write(c, signKey)
+	file, err := c.Encode(signKey)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(cfg.Certificate, file, 0o644)
 }
 
 // remainsOf returns the places that an order does not erase, with the times until which they keep what they have.
@@ -166,10 +162,9 @@ func (cfg CertifyConfig) Run(ctx context.Context, env Env) error {
 	}
 	defer e.close()
 	for o := range v.AllErasures() {
-		if o.ID != cfg.Order {
-			continue
+		if o.ID == cfg.Order {
+			return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 		}
-		return e.certify(ctx, o, &cfg.CertificateConfig, signKey)
 	}
 	return fmt.Errorf("%w: %s (see binnacle tenant erasures)", errNoOrder, cfg.Order)
 }

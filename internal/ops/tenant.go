@@ -64,22 +64,16 @@ func (c Confirmation) consent(env Env, name string) consent {
 }
 
 // changed prints a tenant after a change that hides something, or what a change would hide.
-func (c tenantCommand) changed(ctx context.Context, name string, hides []string, err error) error {
-	if errors.Is(err, errDryRun) {
-		return c.env.print(c.asJSON, map[string]any{"hides": append([]string{}, hides...)}, func(w io.Writer) error {
+func (c tenantCommand) changed(ctx context.Context, name string, hides []string, changed error) error {
+	answer, err := c.outcome(ctx, name, hides, changed)
+	if err != nil {
+		return err
+	}
+	return c.env.print(c.asJSON, answer, func(w io.Writer) error {
+		if changed != nil { // a dry run
 			_, err := fmt.Fprintln(w, cmp.Or(strings.Join(hides, "\n"), "It hides nothing."))
 			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-	infos, err := c.infos(ctx, name)
-	if err != nil {
-		return err
-	}
-	infos[0].Hides = hides
-	return c.env.print(c.asJSON, infos[0], func(w io.Writer) error {
+		}
 		for _, line := range hides {
 			fmt.Fprintln(w, line)
 		}

@@ -118,13 +118,10 @@ func (r tenantRequest) body(into any) error {
 	return nil
 }
 
-// info returns a tenant as it is stored now.
-func (r tenantRequest) info(status int, name string) (int, any, error) {
-	infos, err := r.infos(r.Context(), name)
-	if err != nil {
-		return 0, nil, err
-	}
-	return status, infos[0], nil
+// changed returns a tenant as it is after a change, and what that hides.
+func (r tenantRequest) changed(hides []string, err error) (int, any, error) {
+	body, err := r.outcome(r.Context(), r.tenant, hides, err)
+	return http.StatusOK, body, err
 }
 
 func (r tenantRequest) list() (int, any, error) {
@@ -132,7 +129,7 @@ func (r tenantRequest) list() (int, any, error) {
 	return http.StatusOK, map[string]any{"tenants": infos}, err
 }
 
-func (r tenantRequest) show() (int, any, error) { return r.info(http.StatusOK, r.tenant) }
+func (r tenantRequest) show() (int, any, error) { return r.changed(nil, nil) }
 
 func (r tenantRequest) create() (int, any, error) {
 	var body struct{ Tenant, Retention string }
@@ -146,10 +143,8 @@ func (r tenantRequest) create() (int, any, error) {
 			return 0, nil, unfit("a retention of %q is neither forever nor a duration such as 400d", body.Retention)
 		}
 	}
-	if err := r.add(r.Context(), body.Tenant, retention); err != nil {
-		return 0, nil, err
-	}
-	return r.info(http.StatusCreated, body.Tenant)
+	added, err := r.outcome(r.Context(), body.Tenant, nil, r.add(r.Context(), body.Tenant, retention))
+	return http.StatusCreated, added, err
 }
 
 func (r tenantRequest) patch() (int, any, error) {
@@ -188,17 +183,11 @@ func (r tenantRequest) suspendTenant() (int, any, error) {
 	if err := r.body(&body); err != nil {
 		return 0, nil, err
 	}
-	if err := r.suspend(r.Context(), r.tenant, body.Reason); err != nil {
-		return 0, nil, err
-	}
-	return r.info(http.StatusOK, r.tenant)
+	return r.changed(nil, r.suspend(r.Context(), r.tenant, body.Reason))
 }
 
 func (r tenantRequest) resumeTenant() (int, any, error) {
-	if err := r.resume(r.Context(), r.tenant); err != nil {
-		return 0, nil, err
-	}
-	return r.info(http.StatusOK, r.tenant)
+	return r.changed(nil, r.resume(r.Context(), r.tenant))
 }
 
 func (r tenantRequest) showTokens() (int, any, error) {

@@ -114,20 +114,15 @@ func NewCosts(client *cosmos.Client) *Costs {
 	return &Costs{client: client, now: time.Now, kept: map[charges.Month]*keptBill{}}
 }
 
-// billed is a bill and what it sums up.
-type billed struct {
-	bill *charges.Bill
-	sum  *charges.Sum
-}
-
-// recent returns the bill of a month as it was some time ago at most. Bills of several months are made at the same
-// time, each by one caller while others wait for it.
-func (c *Costs) recent(ctx context.Context, month charges.Month, age time.Duration) (billed, error) {
+// recent returns the bill of a month as it was some time ago at most, and what it sums up. Bills of several months are
+// made at the same time, each by one caller while others wait for it.
+func (c *Costs) recent(ctx context.Context, month charges.Month, age time.Duration) (
+	*charges.Bill, *charges.Sum, error) {
 	k := c.monthOf(month)
 	select {
 	case k.making <- struct{}{}:
 	case <-ctx.Done():
-		return billed{}, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	defer func() { <-k.making }()
 	now := c.now()
@@ -140,11 +135,11 @@ func (c *Costs) recent(ctx context.Context, month charges.Month, age time.Durati
 	if k.bill == nil || now.Sub(k.at) >= age {
 		bill, sum, err := c.bill(ctx, month, nil)
 		if err != nil {
-			return billed{}, err
+			return nil, nil, err
 		}
 		k.bill, k.sum, k.at = bill, sum, now
 	}
-	return billed{k.bill, k.sum}, nil
+	return k.bill, k.sum, nil
 }
 
 // monthOf returns what is kept of a month, and drops the month that was asked for the longest time ago.
@@ -170,11 +165,11 @@ const mostKeptBills = 36
 
 // Cost returns what a month costs a tenant, for its own users.
 func (c *Costs) Cost(ctx context.Context, tenant string, month charges.Month) (charges.TenantCost, error) {
-	k, err := c.recent(ctx, month, costKeptTenants)
+	bill, sum, err := c.recent(ctx, month, costKeptTenants)
 	if err != nil {
 		return charges.TenantCost{}, err
 	}
-	return k.bill.Of(tenant, k.sum, listedCosts), nil
+	return bill.Of(tenant, sum, listedCosts), nil
 }
 
 // listedCosts is how many of each kind are listed over HTTP.
@@ -186,11 +181,11 @@ func (c *Costs) Serve(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, unfitError{err}
 	}
-	k, err := c.recent(purpose.With(r.Context(), nil), month, costKept) // no tenant is charged for it
+	bill, sum, err := c.recent(purpose.With(r.Context(), nil), month, costKept) // no tenant is charged for it
 	if err != nil || r.PathValue("tenant") == "" {
-		return http.StatusOK, k.bill, err
+		return http.StatusOK, bill, err
 	}
-	one, err := c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), k.bill, k.sum, listedCosts})
+	one, err := c.tenant(r.Context(), billedTenant{r.PathValue("tenant"), bill, sum, listedCosts})
 	return http.StatusOK, one, err
 }
 

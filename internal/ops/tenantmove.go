@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -129,8 +128,5 @@ func (r tenantRequest) moveTenant() (int, any, error) {
 	if err := r.body(&to); err != nil {
 		return 0, nil, err
 	}
-	if err := r.move(r.Context(), r.tenant, to.Placement, to.From); err != nil {
-		return 0, nil, err
-	}
-	return r.info(http.StatusOK, r.tenant)
+	return r.changed(nil, r.move(r.Context(), r.tenant, to.Placement, to.From))
 }

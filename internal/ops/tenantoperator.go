@@ -90,6 +90,22 @@ func (o tenantOperator) infos(ctx context.Context, name string) ([]TenantInfo, e
 	return infos, err
 }
 
+// outcome returns a tenant as it is after a change, with what that hides; of a dry run, what it would hide.
+func (o tenantOperator) outcome(ctx context.Context, name string, hides []string, changed error) (any, error) {
+	if errors.Is(changed, errDryRun) {
+		return map[string]any{"hides": append([]string{}, hides...)}, nil
+	}
+	if changed != nil {
+		return nil, changed
+	}
+	infos, err := o.infos(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	infos[0].Hides = hides
+	return infos[0], nil
+}
+
 // add registers a tenant with a retention, 0 to keep readings without end. An ingester may do so at the same time:
 // then add fails, and the ingester's document stays.
 func (o tenantOperator) add(ctx context.Context, name string, retention time.Duration) error {

@@ -160,18 +160,3 @@ type confirmedBody struct {
 func (b confirmedBody) consent(name string) consent {
 	return Confirmation(b).consent(Env{}, name)
 }
-
-func (r tenantRequest) changed(goes []string, err error) (int, any, error) {
-	if errors.Is(err, errDryRun) {
-		return http.StatusOK, map[string]any{"hides": append([]string{}, goes...)}, nil
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	infos, err := r.infos(r.Context(), r.tenant)
-	if err != nil {
-		return 0, nil, err
-	}
-	infos[0].Hides = goes
-	return http.StatusOK, infos[0], nil
-}
