@@ -54,11 +54,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	settings.Defaults(&c)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Now == nil {
-		c.Now = time.Now
-	}
+	settings.Defaults(&c)
 	if c.Registerer == nil {
 		c.Registerer = prometheus.NewRegistry()
 	}

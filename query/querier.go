@@ -6,7 +6,6 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +80,6 @@ func (c Config) withDefaults() Config {
 	if total == 0 {
 		c.TotalMemoryBytes = max(c.TotalMemoryBytes, c.MemoryBytes)
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

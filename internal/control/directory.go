@@ -79,9 +79,6 @@ type pendingRead struct {
 
 // NewDirectory makes a Directory that has read nothing yet.
 func NewDirectory(cfg DirectoryConfig) *Directory {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Check == nil {
 		cfg.Check = func() error { return nil }
 	}
@@ -90,7 +87,6 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 		cfg.Margin = min(15*time.Minute, cfg.Lead/2)
 	}
 	cfg.Slots = cmp.Or(cfg.Slots, sharding.DefaultSlots)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Directory{cfg: cfg, asking: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
 	d.feedTrouble = retry.Trouble{Log: cfg.Logger, Remind: wholeEvery, Over: "changes of control documents are read again",
 		Failing: "cannot read changes of control documents: reading all of them instead"}

@@ -7,7 +7,6 @@
 package cosmos
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"binnacle/internal/charges"
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/text/recent"
 
@@ -91,10 +91,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.Credential.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	settings.Defaults(&cfg)
 	if cfg.Sleep == nil {
 		cfg.Sleep = retry.Pause
 	}

@@ -1,7 +1,6 @@
 package headhttp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"binnacle/internal/settings"
 )
 
 // Resolver looks names up. *net.Resolver is one.
@@ -26,20 +27,15 @@ type TargetsConfig struct {
 	// srv+_service._proto.name, where every record is one. A literal address is one target.
 	Names  []string
 	Scheme string        // http or https
-	Every  time.Duration // how often names are looked up; default 5 s
+	Every  time.Duration `default:"5s"` // how often names are looked up
 	Now    func() time.Time
 	Resolver
 }
 
-const defaultEvery = 5 * time.Second
-
 // NewTargets returns Targets that look names up now and then, and keep what was found last when that fails. It fails
 // when a name has neither form.
 func NewTargets(cfg TargetsConfig) (Targets, error) {
-	cfg.Every = cmp.Or(cfg.Every, defaultEvery)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
+	settings.Defaults(&cfg)
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
 	}

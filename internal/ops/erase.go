@@ -275,6 +275,9 @@ func (e *eraser) run(ctx context.Context, order erasure.Order, signKey []byte) e
 	return printErasures(e.env.Stdout, erasure.List{given}, e.cfg.JSON)
 }
 
+// errOldIngester says that an ingester would store again what an order erases.
+var errOldIngester = errors.New("upgrade all ingesters first")
+
 // checkIngesters returns an error if an ingester's release does not know orders: it would store again what they
 // erase.
 func (e *eraser) checkIngesters(ctx context.Context) error {

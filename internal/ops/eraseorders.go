@@ -159,9 +159,6 @@ type eraseRequest struct {
 	Gone    []string `json:"gone-cluster"`
 }
 
-// errOldIngester says that an ingester would store again what an order erases.
-var errOldIngester = errors.New("upgrade all ingesters first")
-
 func (r tenantRequest) erase() (int, any, error) {
 	var body eraseRequest
 	if err := r.body(&body); err != nil {

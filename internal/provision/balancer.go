@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +44,6 @@ type Balancer struct{ cfg BalancerConfig }
 // NewBalancer returns a Balancer.
 func NewBalancer(cfg BalancerConfig) *Balancer {
 	settings.Defaults(&cfg)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Balancer{cfg}
 }
 

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +38,7 @@ type mergeEstimate struct{ devices, entries int }
 
 // NewCatalogMerger makes a CatalogMerger.
 func NewCatalogMerger(cfg CatalogMergerConfig) *CatalogMerger {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	settings.Defaults(&cfg)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &CatalogMerger{cfg: cfg, distinct: make(map[string]mergeEstimate)}
 }
 

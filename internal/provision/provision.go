@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,11 +116,7 @@ func New(cfg Config) (*Provisioner, error) {
 	if cfg.Containers == nil || cfg.Directory == nil {
 		return nil, errors.New("provision: containers and directory must be set")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	settings.Defaults(&cfg)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Policy.Follow != nil { // puts a round into the last minutes of each hour
 		follow := *cfg.Policy.Follow
 		follow.Before = max(follow.Before, cfg.Every+time.Minute)

@@ -55,11 +55,7 @@ type Sweeper struct {
 
 // NewSweeper makes a Sweeper.
 func NewSweeper(cfg SweeperConfig) *Sweeper {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	settings.Defaults(&cfg)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	f := promauto.With(cfg.Registerer)
 	return &Sweeper{
 		cfg: cfg, pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause},

@@ -78,9 +78,6 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Client == nil {
 		cfg.Client = http.DefaultClient
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
 	return &Client{cfg: cfg, known: map[uint32]answer{}, lacking: map[uint32]answer{},
 		misses:  rate.NewLimiter(rate.Every(time.Minute/time.Duration(cfg.Misses)), cfg.Misses),

@@ -9,9 +9,11 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strconv"
 	"strings"
@@ -96,7 +98,8 @@ func Value(v reflect.Value, kind string) any {
 	return v.Interface()
 }
 
-// Defaults sets every zero field of the struct to the default in its tag, in embedded structs too.
+// Defaults sets every zero field of the struct to the default in its tag, in embedded structs too. A clock called Now
+// becomes time.Now, and a logger that is nil one that discards.
 func Defaults[T any](config *T) { defaults(reflect.ValueOf(config).Elem()) }
 
 func defaults(v reflect.Value) {
@@ -107,6 +110,16 @@ func defaults(v reflect.Value) {
 		if field.Kind() == reflect.Struct && embedded {
 			defaults(field)
 			continue
+		}
+		if tag.IsExported() {
+			switch p := field.Addr().Interface().(type) {
+			case *func() time.Time:
+				if *p == nil && tag.Name == "Now" {
+					*p = time.Now
+				}
+			case **slog.Logger:
+				*p = cmp.Or(*p, slog.New(slog.DiscardHandler))
+			}
 		}
 		text, ok := tag.Tag.Lookup("default")
 		if !ok || !field.IsZero() {

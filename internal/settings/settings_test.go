@@ -2,6 +2,7 @@ package settings_test
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -31,11 +32,15 @@ type config struct {
 	On     bool          `default:"true"`
 	Model  ru.Model      `default:"slope"`
 	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 func TestDefaults(t *testing.T) {
 	c := config{Writes: 3, Nested: inner{Topic: "mine"}}
 	settings.Defaults(&c)
+	require.NotNil(t, c.Now)
+	require.NotNil(t, c.Log)
+	c.Now, c.Log = nil, nil
 	require.Equal(t, config{
 		inner: inner{Topic: "telemetry"}, Nested: inner{Topic: "mine"}, Hold: 36 * time.Hour, Memory: 1 << 30, Writes: 3,
 		Seed: 1,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/tenant"
 	"binnacle/internal/tenant/access"
@@ -61,9 +62,7 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Querier == nil {
 		return nil, errors.New("httpapi: Querier is missing")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
+	settings.Defaults(&cfg)
 	if cfg.Gate == nil {
 		var err error
 		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {
@@ -72,7 +71,6 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	cfg.SpoolBytes = cmp.Or(cfg.SpoolBytes, DefaultSpoolBytes)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	packer, err := newPacker()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)

@@ -58,9 +58,6 @@ type Config struct {
 // New makes a Cache that has read nothing.
 func New(cfg Config) *Cache {
 	settings.Defaults(&cfg)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	return &Cache{cfg: cfg, copies: make(map[string]*Copy)}
 }
 

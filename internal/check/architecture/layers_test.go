@@ -38,10 +38,10 @@ var layers = []layer{
 		"ingest/catalogupdates"}},
 	{"contract", true, false, []string{"internal/store", "internal/charges/purpose", "internal/tenant", "internal/stream",
 		"internal/erasure", "internal/catalog/catalogcache", "internal/control", "internal/kafka", "internal/text/progress",
-		"internal/retry", "internal/tenant/access", "internal/heat/heatlog", "ingest/journal/spill"}},
+		"internal/retry", "internal/settings", "internal/tenant/access", "internal/heat/heatlog", "ingest/journal/spill"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue", "internal/telemetry", "internal/catalog",
-		"internal/charges", "internal/heat", "internal/settings", "internal/stream/deadletter", "internal/stream/topics",
+		"internal/charges", "internal/heat", "internal/stream/deadletter", "internal/stream/topics",
 		"internal/text", "internal/wire",
 	}},
 	{"tests", true, false, []string{"internal/check"}},

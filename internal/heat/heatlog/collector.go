@@ -13,6 +13,7 @@ import (
 
 	"binnacle/internal/heat"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -71,10 +72,7 @@ type Forecaster func(now time.Time, stored map[string]int64) []heat.Expected
 
 // NewCollector returns a Collector that counts from now on.
 func NewCollector(cfg Config) *Collector {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	settings.Defaults(&cfg)
 	cfg.BudgetRUs = cmp.Or(cfg.BudgetRUs, defaultBudget)
 	now := cfg.Now().UnixMilli()
 	return &Collector{

@@ -62,10 +62,6 @@ type clearState struct {
 // NewSweeper makes a Sweeper.
 func NewSweeper(cfg Config) *Sweeper {
 	settings.Defaults(&cfg)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Sweeper{cfg: cfg, begun: make(map[string]bool), clear: make(map[string]*clearState),
 		pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause}}
 }

@@ -77,10 +77,6 @@ type verifier struct {
 // certificate.
 func Verify(ctx context.Context, cfg VerifyConfig, v *control.Snapshot, c *Certificate) (*Verification, error) {
 	settings.Defaults(&cfg)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if err := v.Damaged(c.Tenant); err != nil {
 		return nil, err
 	}

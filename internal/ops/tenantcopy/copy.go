@@ -3,7 +3,6 @@
 package tenantcopy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,15 +116,11 @@ type facts struct {
 // New makes a Copier.
 func New(cfg Config) *Copier {
 	settings.Defaults(&cfg)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	for _, side := range []*Side{&cfg.From, &cfg.To} {
 		if side.Now == nil {
 			side.Now = cfg.Now
 		}
 	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Progress == nil {
 		cfg.Progress = func(Result) {}
 	}

@@ -6,7 +6,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 
@@ -81,8 +81,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	HTTP       *http.Client // for issuers; http.DefaultClient
 
-	Every time.Duration // how often tokens are read; 30 s
-	Stale time.Duration // how long tokens are good for that can't be read again; 10 min
+	Every time.Duration `default:"30s"` // how often tokens are read
+	Stale time.Duration `default:"10m"` // how long tokens are good for that can't be read again
 }
 
 // Loopback are the addresses of one's own machine.
@@ -97,15 +97,10 @@ type Gate struct {
 
 // New returns a Gate. It connects to nothing. It reports all faults of the config at once.
 func New(cfg Config) (*Gate, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	settings.Defaults(&cfg)
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultClient
 	}
-	cfg.Every = cmp.Or(cfg.Every, 30*time.Second)
-	cfg.Stale = cmp.Or(cfg.Stale, 10*time.Minute)
 	g := &Gate{cfg: cfg}
 	if cfg.Tokens != nil {
 		g.tokens = newTokens(cfg)

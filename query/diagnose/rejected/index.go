@@ -19,6 +19,7 @@ import (
 	"binnacle/internal/erasure"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
+	"binnacle/internal/settings"
 	"binnacle/internal/stream/deadletter"
 	"binnacle/internal/stream/topics"
 )
@@ -31,7 +32,7 @@ type Config struct {
 	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
 	Erasures func(tenant string) erasure.List
 	MaxBytes int64         // limit of memory, about; DefaultBytes
-	Every    time.Duration // how often new ones are read; a second
+	Every    time.Duration `default:"1s"` // how often new ones are read
 	Logger   *slog.Logger  // none
 }
 
@@ -99,8 +100,8 @@ var errReading = errors.New("the dead letters are not read yet")
 
 // New makes an empty Index.
 func New(cfg Config) *Index {
-	cfg.MaxBytes, cfg.Every = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.Every, time.Second)
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultBytes)
+	settings.Defaults(&cfg)
 	return &Index{cfg: cfg, classifiers: map[string]*classifier{}, read: map[int]int64{}, since: map[int]int64{},
 		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
 }
