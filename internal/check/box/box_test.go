@@ -90,6 +90,7 @@ type box struct {
 
 	operating operating
 	copies    copies
+	adding    adding
 	limiting  limiting
 	settings  settings
 
@@ -310,7 +311,7 @@ func (b *box) act() {
 		b.actService()
 		return
 	}
-	if b.actOperator() || b.actCopies() || b.actLimits() {
+	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() {
 		return
 	}
 	if b.about == journaled && b.actJournaled() {

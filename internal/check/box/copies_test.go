@@ -51,6 +51,9 @@ func (b *box) pickCopies() (c copies) {
 	b.services.retention, b.services.slots = oneOf(c.rnd, 0, 40*24*time.Hour), 1+c.rnd.IntN(3)
 	b.profile.hold = min(b.profile.hold, 20*time.Second)
 	c.west = newBox(b.stores.T, b.world)
+	if c.rnd.IntN(3) == 0 { // the store must be left unasked until a copy comes
+		c.west.about, b.profile.pace, b.profile.think = unasked, 20*time.Second, 20*time.Second
+	}
 	c.notes = map[string][]note{}
 	c.west.prefix, c.west.metrics, c.west.profile = "west-", []string{"c", "d"}, b.profile
 	c.west.profile.partitions, c.west.profile.queriers = 1, 1

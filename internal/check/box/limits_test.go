@@ -181,6 +181,7 @@ func (b *box) endDeferrals() bool {
 	if !b.await("commands have ended", b.commandsEnded) {
 		return false
 	}
+	b.endAdding()
 	for _, name := range b.tenants {
 		if l.given[name] == nil && l.fairAfter < 0 {
 			b.startQuerier()

@@ -1,6 +1,6 @@
 package box_test
 
-// plantedCopies are faults of copies of tenants.
+// plantedCopies are faults of copies of tenants, and of tenants that an operator adds.
 var plantedCopies = []planted{
 	{name: "T1 a copy has the number that the stream has at the source", file: "internal/ops/tenantcopy/copy.go",
 		with: copying,
@@ -88,4 +88,10 @@ var plantedCopies = []planted{
 	{name: "T6 a copy that follows has no margin", file: "internal/ops/tenantcopy/follow.go", with: copying,
 		old: "f.since = max(f.since, clock.Add(-followMargin).Unix())", new: "f.since = max(f.since, clock.Unix()+1)",
 		missed: "the comparison at the end finds what a round has missed"},
+	{name: "tenant add counts as its own what an ingester has registered", file: "internal/ops/tenantoperator.go",
+		with: limits, old: "t.Retention != retention {", new: "t.Retention < 0 {"},
+	{name: "a tenant that was added is still unknown", file: "ingest/admit/registration.go", with: limits,
+		old: "known || snapshot.Damaged(name) != nil {", new: "known && false || snapshot.Damaged(name) != nil {"},
+	{name: "a tenant is registered without a retention", file: "internal/control/register.go", with: limits,
+		old: "Created: now, Retention: d.cfg.Retention,", new: "Created: now, Retention: 0,"},
 }

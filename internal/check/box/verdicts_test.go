@@ -117,6 +117,10 @@ func (o *oracle) refuses(a *actor, l *deadletter.DeadLetter, acknowledged bool) 
 		o.b.fail("%s refuses record %d of partition %d for %s, %s: %s", a.name, l.Offset, l.Partition, l.Reason, l.Detail,
 			why)
 	}
+	if l.Reason == decode.UnknownTenant && o.b.adding.isAdded(x.series[0].tenant, published) {
+		o.b.fail("%s refuses record %d of partition %d: %s was added %s before", a.name, l.Offset, l.Partition,
+			x.series[0].tenant, published.Sub(o.b.adding.added[x.series[0].tenant].at))
+	}
 	for i, s := range x.series {
 		if l.Elements != nil && !l.Elements.Has(i) {
 			continue
