@@ -425,7 +425,7 @@ func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
 	t := blockCollector{metrics: s.Metrics, left: left + len(b.open.rows)}
 	for _, x := range asked {
 		if s.whole(x) {
-			if err := t.block(x); err != nil {
+			if err := t.block(x, s.Span); err != nil {
 				return nil, err
 			}
 			continue
@@ -463,22 +463,36 @@ type blockCollector struct {
 	left int    // how many rows come at most
 }
 
-// block takes a block as it is.
-func (t *blockCollector) block(x *Block) error {
+// block takes a block as it is, but for rows of a joined one that lie outside of a span.
+func (t *blockCollector) block(x *Block, span telemetry.Range) error {
 	data, err := t.rows(x)
 	if err != nil {
 		return err
 	}
-	if t.of != x.schema {
+	begins := t.of != x.schema
+	if begins {
 		t.of, t.part = x.schema, x.schema.Part(t.metrics)
-		t.out = append(t.out, chunk.Blocks{Schema: t.part.Schema()})
 	}
+	all := chunk.RowsOf(data) == x.Rows || x.From >= span.From && x.To < span.To
 	for len(data) > 0 {
-		from := len(t.data)
-		if t.data, data, err = t.part.Append(t.data, data, x.First); err != nil {
+		from, times := len(t.data), span
+		if t.data, data, err = t.part.Append(t.data, data, x.First); err == nil && !all {
+			times, err = chunk.TimesOf(t.data[from:])
+		}
+		if err != nil {
 			return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
 		}
+		if times.From >= span.To || times.To <= span.From {
+			t.data = t.data[:from]
+			continue
+		}
+		if begins {
+			begins, t.out = false, append(t.out, chunk.Blocks{Schema: t.part.Schema()})
+		}
 		t.add(from)
+	}
+	if begins {
+		t.of = nil
 	}
 	return nil
 }

@@ -210,6 +210,15 @@ func TestJoinedBlocks(t *testing.T) {
 	shown, err := binning.FrameOfBlocks(blocks, binning.All)
 	require.NoError(t, err)
 	require.Equal(t, whole, shown)
+	late := telemetry.Range{From: 25, To: 45}
+	blocks, err = bin.SelectBlocks(binning.Selection{Above: -1, Below: 61, Span: late})
+	require.NoError(t, err)
+	require.Len(t, blocks[0].Rows, 3, "what lies before is left out")
+	whole, err = bin.Frame(binning.Selection{Above: -1, Below: 61, Span: late})
+	require.NoError(t, err)
+	shown, err = binning.FrameOfBlocks(blocks, late)
+	require.NoError(t, err)
+	require.Equal(t, whole, shown)
 	want = append(want, rowsTaken(&open)...)
 
 	data, err := joined.Append(nil)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"binnacle/internal/telemetry"
 )
 
 // Blocks is blocks of one schema: how a head shows a bin without decoding it.
@@ -171,6 +173,24 @@ func (p *Part) newColumns() []Column {
 		}
 	}
 	return out
+}
+
+// TimesOf returns the range of the instants of a block's rows, or of those that were encoded first.
+func TimesOf(data []byte) (r telemetry.Range, err error) {
+	d := takeDecoder()
+	defer d.release()
+	d.openBlock(data)
+	n, err := d.length(MaxRows)
+	if err == nil {
+		_, err = d.cut() // the offsets
+	}
+	if err == nil {
+		d.ints, err = d.appendInts(d.ints[:0], n, 0)
+	}
+	if err != nil || n == 0 {
+		return r, corrupt("the instants of a block")
+	}
+	return telemetry.Range{From: slices.Min(d.ints), To: slices.Max(d.ints) + 1}, nil
 }
 
 // openBlock makes a block what d reads.
