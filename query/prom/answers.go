@@ -77,7 +77,8 @@ func (a *answers) exec(ctx context.Context, q promql.Query, l pushdowns) *promql
 	return a.bounded(ctx, q)
 }
 
-func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalStmt, l *pushdown) *promql.Result {
+func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalStmt, asked *pushdown) *promql.Result {
+	l := asked.leaf()
 	key := answerKey{a.tenant, a.text, s.LookbackDelta, l.steps.step, l.steps.first % l.steps.step}
 	tags, known := a.tagsSum(ctx)
 	old, _ := a.querier.Kept().Get(key).(*keptAnswer)
@@ -101,23 +102,23 @@ func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalSt
 	}
 	hints := len(a.hints)
 	selector := &selector{tenantStorage: a.tenantStorage}
-	l.ready = &outcome{}
-	l.ready.series, l.ready.warnings, l.ready.err = selector.found(ctx, l.matchers,
-		func() ([]*series, annotations.Annotations, error) { return selector.evaluate(ctx, l) })
-	if l.ready.err == nil && slices.ContainsFunc(l.ready.series, hasMetadata) {
+	asked.ready = &outcome{}
+	asked.ready.series, asked.ready.warnings, asked.ready.err = selector.found(ctx, l.matchers,
+		func() ([]*series, annotations.Annotations, error) { return selector.evaluate(ctx, asked) })
+	if asked.ready.err == nil && slices.ContainsFunc(asked.ready.series, hasMetadata) {
 		if reused > 0 { // series of different steps may be one
 			return &promql.Result{Err: errEngineOnly}
 		}
 		known = false
 	}
 	a.querier.Kept().Count(reused > 0)
-	fresh.note(l.ready.series, reused)
+	fresh.note(asked.ready.series, reused)
 	var infos annotations.Annotations
 	if reused > 0 && fresh.copyFrom(old, reused) {
 		infos, a.hints = old.infos, a.hints[:hints]
 	}
-	res := &promql.Result{Value: promql.Matrix(nil), Warnings: l.ready.warnings}
-	if l.ready.err != nil || reused < fresh.steps.n {
+	res := &promql.Result{Value: promql.Matrix(nil), Warnings: asked.ready.warnings}
+	if asked.ready.err != nil || reused < fresh.steps.n {
 		s.Start = s.Start.Add(time.Duration(reused) * s.Interval)
 		res = a.bounded(ctx, q)
 	}
@@ -167,8 +168,11 @@ func (l pushdowns) keepable(expr parser.Expr) (n, aggregations int) {
 	switch e := expr.(type) {
 	case *parser.NumberLiteral, *parser.StringLiteral:
 	case *parser.VectorSelector:
-		if l.of(e.LabelMatchers) == nil {
+		switch of := l.of(e.LabelMatchers); {
+		case of == nil:
 			return never, 0
+		case of.fold != nil:
+			return 1, 1
 		}
 		return 1, 0
 	case *parser.ParenExpr:

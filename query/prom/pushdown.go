@@ -37,7 +37,11 @@ type pushdown struct {
 	inner    *term  // expression of a subquery, in place of matchers; nil for a selector
 	argument posrange.PositionRange
 
-	uses     int      // running uses of its values by the engine or by terms
+	fold  *fold   // of an aggregation of another pushdown; nil for none
+	folds []*fold // aggregations of its values
+	whole bool    // its series must be held, until all are there, before they are folded
+
+	uses     int      // running uses of its values by the engine, folds or terms
 	found    *outcome // nil before the first use
 	together *readSet // its read set; nil for none
 
@@ -172,6 +176,9 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 		if e.Param != nil {
 			e.Param = p.rewrite(e.Param)
 		}
+		if l := p.fold(e); l != nil {
+			return p.mark(l, &parser.VectorSelector{Name: l.metric, PosRange: e.PosRange})
+		}
 	case *parser.ParenExpr:
 		e.Expr = p.rewrite(e.Expr)
 	case *parser.UnaryExpr:
@@ -290,7 +297,10 @@ func (l *pushdown) key() string {
 	if infoOnCounters[l.function] {
 		key += fmt.Sprint(l.argument)
 	}
-	if l.inner != nil {
+	switch {
+	case l.fold != nil:
+		return fmt.Sprintf("%s %s%t%q", l.fold.source.key(), l.fold.op, l.fold.without, l.fold.grouping)
+	case l.inner != nil:
 		return key + l.inner.key
 	}
 	return fmt.Sprintf("%s%q", key, l.matchers)
@@ -325,6 +335,9 @@ func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
 // evaluate reads the series of a pushdown and computes it.
 func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	out []*series, warnings annotations.Annotations, err error) {
+	if l.fold != nil {
+		return s.folded(ctx, l.fold)
+	}
 	if e := l.together.take(l); e != nil {
 		return e.finish()
 	}
@@ -353,10 +366,14 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	} else {
 		err = e.fromSamples(ctx, r, nil)
 	}
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		out, warnings, err = e.finish()
 	}
-	return e.finish()
+	if errors.Is(err, errUnordered) {
+		l.narrow, l.again, l.whole = nil, true, true
+		return s.evaluate(ctx, l)
+	}
+	return out, warnings, err
 }
 
 // begin returns the state before the evaluation of a pushdown.
@@ -386,19 +403,20 @@ type evaluation struct {
 	instants []int64
 	out      []*series
 	warnings annotations.Annotations
-	spare    []float64 // values of the next series
-	windows  *windows  // nil before the first series
+	spares   [][]float64   // slices for the values of series to come
+	windows  *windows      // nil before the first series
+	folded   labels.Labels // of the last series that was folded
 }
 
 // values returns a slice for the values of one series. It is the same until keep takes it.
 func (e *evaluation) values() ([]float64, error) {
-	if e.spare == nil {
+	if len(e.spares) == 0 {
 		if err := e.memory.Take(8 * int64(len(e.instants))); err != nil {
 			return nil, err
 		}
-		e.spare = make([]float64, len(e.instants))
+		e.spares = append(e.spares, make([]float64, len(e.instants)))
 	}
-	return e.spare, nil
+	return e.spares[len(e.spares)-1], nil
 }
 
 // retainedBytes is about what a series takes until the answer is written, here and in the engine, beside its samples
@@ -410,8 +428,9 @@ func (e *evaluation) keep(l labels.Labels) error {
 	if err := e.memory.Take(retainedBytes + int64(l.ByteSize())); err != nil {
 		return err
 	}
-	e.out = append(e.out, &series{labels: l, times: e.instants, values: e.spare})
-	e.spare = nil
+	last := len(e.spares) - 1
+	e.out = append(e.out, &series{labels: l, times: e.instants, values: e.spares[last]})
+	e.spares = e.spares[:last]
 	return nil
 }
 
@@ -436,6 +455,9 @@ func (e *evaluation) add(one *series) error {
 		}
 		e.windows = newWindows(e.pushdown)
 	}
+	if err := e.flush(); err != nil {
+		return err
+	}
 	values, err := e.values()
 	if err != nil {
 		return err
@@ -449,8 +471,11 @@ func (e *evaluation) add(one *series) error {
 	return nil
 }
 
-// finish returns what was computed, sorted.
+// finish returns what was computed, sorted, or folds it where nothing else needs it.
 func (e *evaluation) finish() (out []*series, warnings annotations.Annotations, err error) {
+	if e.pushdown.onlyFolds() && e.check == nil {
+		return nil, e.warnings, e.foldAll()
+	}
 	sortSeries(e.out)
 	return e.out, e.warnings, e.pushdown.finishLabels(e.out, &e.warnings)
 }

@@ -60,6 +60,9 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	r.Rollups = &query.RollupsRequest{Grid: grid, Columns: b.needs}
 	res, err := e.querier.Series(ctx, r, func(s query.Curve) error {
 		if s.Device != device {
+			if err := e.flush(); err != nil {
+				return err
+			}
 			device, from, seen = s.Device, len(e.out), seen[:0]
 		}
 		if again[device] {

@@ -43,7 +43,8 @@ type tenantStorage struct {
 	reads       reads  // reads for selectors without a pushdown
 
 	// check gets each computed pushdown, and may change its outcome. Tests set it; nil otherwise.
-	check func(*pushdown)
+	check  func(*pushdown)
+	foldAt int // how many series are held before they are folded; 0: foldAt
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -255,9 +256,9 @@ func toFloats(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
 	return exact
 }
 
-func sortSeries(all []*series) {
-	slices.SortStableFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
-}
+func sortSeries(all []*series) { slices.SortStableFunc(all, compareSeries) }
+
+func compareSeries(a, b *series) int { return labels.Compare(a.labels, b.labels) }
 
 // mergeSeries sorts series and merges those with the same labels, which differ only in what PromQL does not have.
 func mergeSeries(all []*series) []*series {

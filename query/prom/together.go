@@ -72,7 +72,9 @@ func (s *selector) readWith(ctx context.Context, l *pushdown) (with []*pushdown,
 // evaluateTogether computes a pushdown and others from one read.
 func (e *evaluation) evaluateTogether(ctx context.Context, others []*pushdown) error {
 	all := []*evaluation{e}
+	e.pushdown.whole = true
 	for _, l := range others {
+		l.whole = true
 		other, err := e.begin(l)
 		if err != nil {
 			return err
