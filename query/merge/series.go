@@ -2,16 +2,16 @@ package merge
 
 import (
 	"cmp"
+	"container/heap"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 
 	"binnacle/binning/chunk"
-	"binnacle/binning/rollup"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/read/piece"
-	"binnacle/query/read/rollups"
 )
 
 // Curve is one series within the range: the hours that rollups cover, and all other values of a device, label set and
@@ -49,15 +49,14 @@ func (s *Stretch) Value(i int) telemetry.Value {
 // Series makes curves of the pieces and rollups of a request without order. It is owned by one goroutine.
 type Series struct {
 	collected
-	cfg     Config
-	wanted  nameSet // devices
-	read    []*rollups.Rollups
-	rollups map[string][]labelledRow // rows of read by device; Each fills it
+	cfg    Config
+	wanted nameSet // devices
+	parts  partHeap
 }
 
 // NewSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
 func NewSeries(cfg Config, devices []string) *Series {
-	return &Series{cfg: cfg, wanted: newNameSet(devices), rollups: make(map[string][]labelledRow)}
+	return &Series{cfg: cfg, wanted: newNameSet(devices)}
 }
 
 // Begin leaves out what is before an instant. It is called before Each.
@@ -69,29 +68,35 @@ func (s *Series) Each(yield func(Curve) error) error {
 	if s.cfg.Range.Empty() {
 		return nil
 	}
-	for _, l := range s.read {
-		if err := s.fill(l); err != nil {
-			return err
+	heap.Init(&s.parts)
+	names := slices.Sorted(maps.Keys(s.devices))
+	var rows []labelledRow
+	for len(names) > 0 || len(s.parts) > 0 {
+		var device string
+		if len(s.parts) > 0 {
+			device = s.parts[0].device()
 		}
-	}
-	for device := range s.rollups {
-		if _, ok := s.devices[device]; !ok {
-			s.add(device)
+		if len(names) > 0 && (len(s.parts) == 0 || names[0] <= device) {
+			device, names = names[0], names[1:]
 		}
-	}
-	return s.each(func(device string, pieces []*piece.Piece) error {
-		curves, bytes, err := s.cfg.curves(device, pieces)
+		curves, bytes, err := s.cfg.curves(device, s.devices[device])
 		if err != nil {
 			return err
 		}
-		for _, c := range s.join(curves, device) {
+		delete(s.devices, device)
+		for rows = rows[:0]; len(s.parts) > 0 && s.parts[0].device() == device; {
+			if rows, err = s.take(rows); err != nil {
+				return err
+			}
+		}
+		for _, c := range join(curves, device, rows) {
 			if err := yield(c); err != nil {
 				return err
 			}
 		}
 		s.cfg.Memory.Give(bytes)
-		return nil
-	})
+	}
+	return nil
 }
 
 // strand is the values of one series and kind from one piece.
@@ -103,6 +108,9 @@ type strand struct {
 
 // curves decodes all pieces of a device and merges their values by series. The caller gives back the bytes of memory.
 func (c *Config) curves(device string, pieces []*piece.Piece) (out []Curve, bytes int64, err error) {
+	if len(pieces) == 0 {
+		return nil, 0, nil
+	}
 	strands := make(map[seriesOf][]strand)
 	sets := make(map[string]telemetry.Labels)
 	wanted := newNameSet(c.Metrics)
@@ -239,76 +247,4 @@ func braided(strands []strand) (out []Stretch) {
 		}
 	}
 	return out
-}
-
-// RollupRow is some hours of a family of buckets of one series: a row of a table. It is shared: it must not be changed.
-type RollupRow struct {
-	Day   telemetry.Day
-	Grid  rollup.Grid
-	Hours rollup.Hours // hours to use
-	*rollups.Document
-	Row int // index of the row in the document's table
-}
-
-type labelledRow struct {
-	labels telemetry.Labels
-	RollupRow
-}
-
-// rollupRowBytes is about how much memory a RollupRow takes.
-const rollupRowBytes = 96
-
-// AddRollups implements rollups.Sink.
-func (s *Series) AddRollups(l *rollups.Rollups) error {
-	s.read = append(s.read, l)
-	return nil
-}
-
-// fill adds the rows of rollups of a day that end within the range.
-func (s *Series) fill(l *rollups.Rollups) error {
-	for i := range l.Parts {
-		p := &l.Parts[i]
-		if err := s.cfg.Memory.Take(rollupRowBytes * int64(len(p.Series)*len(p.Documents))); err != nil {
-			return err
-		}
-		for place := range p.Series {
-			of := &p.Series[place]
-			hours := p.Counts(of.Device)
-			if hours == 0 || l.Raw[of.Device] || !s.wanted.has(of.Device) {
-				continue
-			}
-			rows := s.rollups[of.Device]
-			for _, d := range p.Documents {
-				if row := d.Row(place); row >= 0 && rollup.Span(d.From, d.To)&hours != 0 && s.needs(l.Day, d) {
-					rows = append(rows, labelledRow{of.Labels, RollupRow{l.Day, l.Grid, hours & rollup.Span(d.From, d.To), d, row}})
-				}
-			}
-			s.rollups[of.Device] = rows
-		}
-	}
-	return nil
-}
-
-// needs reports whether a document may have something that is not before the range.
-func (s *Series) needs(day telemetry.Day, d *rollups.Document) bool {
-	return rollup.Range(day, d.From, d.To).To >= s.cfg.Range.From
-}
-
-// join returns the curves of a device with their rollups, and with curves that have nothing else.
-func (s *Series) join(curves []Curve, device string) []Curve {
-	values := len(curves)
-	for _, c := range s.rollups[device] {
-		at := slices.IndexFunc(curves, func(of Curve) bool {
-			return of.Metric == c.Metric && of.Labels.Compare(c.labels) == 0
-		})
-		if at < 0 {
-			at = len(curves)
-			curves = append(curves, Curve{Device: device, Labels: c.labels, Metric: c.Metric})
-		}
-		curves[at].Rollups = append(curves[at].Rollups, c.RollupRow)
-	}
-	if len(curves) > values {
-		slices.SortFunc(curves, Curve.compare)
-	}
-	return curves
 }

@@ -84,7 +84,9 @@ func (s *selector) folded(ctx context.Context, f *fold) ([]*series, annotations.
 }
 
 // onlyFolds reports whether nothing but folds uses the values of a pushdown that reads.
-func (l *pushdown) onlyFolds() bool { return l.inner == nil && len(l.folds) > 0 && l.uses == len(l.folds) }
+func (l *pushdown) onlyFolds() bool {
+	return l.inner == nil && len(l.folds) > 0 && l.uses == len(l.folds)
+}
 
 // flush folds the series so far, and drops them, if they are many. It is called between two devices. Where the first
 // ones are not in the order of their labels it holds all.

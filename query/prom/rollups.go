@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"errors"
 
 	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
@@ -99,7 +100,8 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		return nil
 	})
 	e.cost = e.cost.Plus(res.Stats)
-	if err != nil {
+	damaged := errors.Is(err, rollup.ErrCorrupt) // as if they had never been made
+	if err != nil && !damaged {
 		return err
 	}
 	e.warnings.Merge(gaps(res.Incomplete))
@@ -110,11 +112,16 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		}
 		e.warnings.Merge(catalogGap(known))
 	}
-	if len(again) == 0 {
+	switch {
+	case damaged && !e.folded.IsEmpty():
+		return errUnordered
+	case damaged:
+		e.out, again = nil, nil
+	case len(again) == 0:
 		return nil
 	}
 	e.pushdown.again, r.Rollups, r.From, r.Kept = true, nil, nil, nil
-	if len(again) <= maxNamed {
+	if !damaged && len(again) <= maxNamed {
 		r.Devices = make([]string, 0, len(again))
 		for device := range again {
 			r.Devices = append(r.Devices, device)

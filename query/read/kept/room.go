@@ -101,6 +101,9 @@ func (r *Room) put(key, value any, bytes int64) {
 
 // GrowIfFree adds to what the value of a key takes, unless the value is gone or something would have to go for that.
 func (r *Room) GrowIfFree(key any, bytes int64) bool {
+	if r == nil {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.items[key]

@@ -40,7 +40,7 @@ type (
 	}
 )
 
-// cachedRollup is a rollup document, decoded.
+// cachedRollup is a rollup document, or a correction.
 type cachedRollup struct {
 	series    []rollup.Series // a correction's series
 	documents []*Document
@@ -73,7 +73,7 @@ func (j *job) manifests(ctx context.Context, fresh bool) (map[telemetry.Day]*man
 			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
 		}
 		if err != nil { // its day is read from chunks
-			j.warn(err)
+			j.r.warn(j.target.TenantShard, err)
 			return nil
 		}
 		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc)), sum: sha256.Sum256(doc)}
@@ -172,7 +172,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 		if _, ok := kept[ref.ID]; ok {
 			return
 		}
-		if v, ok := j.recall(ref); ok {
+		if v, ok := j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62)); ok {
 			kept[ref.ID] = v
 			if l, ok := v.(*cachedRollup); ok {
 				held += l.bytes
@@ -188,8 +188,8 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 	}
 	defer func() {
 		if gone {
-			j.Account.Memory.Give(j.decoded)
-			j.decoded = 0
+			j.Account.Memory.Give(j.held)
+			j.held = 0
 		}
 	}()
 	if len(lacking.ids) > 0 {
@@ -197,7 +197,7 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 		err := j.fetch(ctx, &lacking, all, kept)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
-			j.warn(err)
+			j.r.warn(j.target.TenantShard, err)
 			return true, nil
 		case errors.Is(err, store.ErrNoContainer), err == nil && len(lacking.ids) > 0:
 			return true, nil
@@ -214,34 +214,16 @@ func (j *job) documents(ctx context.Context) (gone bool, err error) {
 	return false, nil
 }
 
-// recall returns a rollup document or series index that was read before, with the columns that are asked for.
-func (j *job) recall(ref rollup.Ref) (v any, ok bool) {
-	v, ok = j.r.cfg.Room.Get(j.keyOf(ref), time.Duration(1<<62))
-	l, isRollup := v.(*cachedRollup)
-	if !isRollup {
-		return v, ok
-	}
-	more, err := l.with(j.Request.Rollups.Columns)
-	if err != nil {
-		j.warn(err)
-		return nil, false
-	}
-	if more != l {
-		j.r.cfg.Room.Put(j.keyOf(ref), more, more.bytes)
-	}
-	return more, true
-}
-
-// warn logs why rollups of the key cannot be read.
-func (j *job) warn(err error) {
-	j.r.cfg.Logger.Warn("cannot read rollups", "key", j.target.TenantShard, "error", err)
+// warn logs why rollups of a key cannot be read.
+func (r *Reader) warn(key string, err error) {
+	r.cfg.Logger.Warn("cannot read rollups", "key", key, "error", err)
 }
 
 // takeMemory counts memory that rollups take.
 func (j *job) takeMemory(bytes int64) error {
 	err := j.Account.Memory.Take(bytes)
 	if err == nil {
-		j.decoded += bytes
+		j.held += bytes
 	}
 	return err
 }
@@ -285,16 +267,11 @@ func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]an
 			j.r.cfg.Room.Put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)))
 			return nil
 		}
-		// A few bytes may become many: there must be room before.
-		taken := rollupBytes(d, j.Request.Rollups)
-		if err := j.takeMemory(taken); err != nil {
-			return err
-		}
-		l, err := decodeRollup(d, j.Request.Rollups)
+		l, err := j.open(d, j.keyOf(ref))
 		if err != nil {
 			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
 		}
-		if err := j.takeMemory(l.bytes - taken); err != nil {
+		if err := j.takeMemory(l.bytes); err != nil {
 			return err
 		}
 		kept[d.ID] = l
@@ -307,19 +284,11 @@ func needs(ask *piece.RollupsRequest, s *rollup.Section) bool {
 	return slices.Contains(ask.Metrics, s.Metric) && s.Grid == ask.Grid && ask.Columns.Families().Has(s.Family)
 }
 
-// rollupBytes returns what the sections that a request needs take once all of them is decoded, without counter resets.
-func rollupBytes(d *rollup.Document, ask *piece.RollupsRequest) int64 {
-	n := 64 * int64(len(d.SeriesIndex))
-	for i := range d.Sections {
-		if s := &d.Sections[i]; needs(ask, s) {
-			n += rollup.Bytes(s.Series, s.Buckets, rollup.Families{s.Family}) + 4*int64(s.Series)
-		}
-	}
-	return n
-}
-
-func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup, error) {
-	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[string]int)
+// open returns what a request needs of a document, which is not decoded before it is used.
+func (j *job) open(d *rollup.Document, key any) (*cachedRollup, error) {
+	ask := j.Request.Rollups
+	out := &cachedRollup{series: d.SeriesIndex, bytes: 64 * int64(len(d.SeriesIndex))}
+	families := make(map[string]int)
 	for i := range d.Sections {
 		s := &d.Sections[i]
 		if !needs(ask, s) {
@@ -329,8 +298,8 @@ func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup,
 		if err != nil {
 			return nil, err
 		}
-		x := &Document{Metric: s.Metric, From: d.From, To: d.To, section: s,
-			Table: &rollup.Table{Rows: s.Series, Buckets: s.Buckets}}
+		own, size := s.Clone() // the document's bytes are not ours
+		x := &Document{Metric: s.Metric, From: d.From, To: d.To, section: own, r: j.r, key: key, id: d.ID}
 		for row, place := range places {
 			for len(x.Rows) <= int(place) {
 				x.Rows = append(x.Rows, -1)
@@ -342,15 +311,9 @@ func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup,
 				return nil, err
 			}
 		}
-		if x, err = x.with(ask.Columns); err != nil {
-			return nil, err
-		}
-		if x.section != nil {
-			x.section = x.section.Clone() // the document's bytes are not ours
-		}
 		out.documents = append(out.documents, x)
 		families[s.Metric]++
-		out.bytes += x.Table.ResetBytes() + 4*int64(len(x.Rows)-s.Series)
+		out.bytes += size + 4*int64(len(x.Rows)) + 16*int64(len(x.At0))
 	}
 	for _, n := range families {
 		out.short = out.short || n < len(ask.Columns.Families())
@@ -358,42 +321,33 @@ func decodeRollup(d *rollup.Document, ask *piece.RollupsRequest) (*cachedRollup,
 	return out, nil
 }
 
-// with returns the document with more columns decoded, itself if it has them.
-func (d *Document) with(columns rollup.Columns) (*Document, error) {
-	if d.section == nil {
-		return d, nil
+// Decode returns the table of the document with the wanted columns that it has, and the memory that this takes. The
+// table must not be changed. It stays decoded while there is room. Decode is safe for any number of callers.
+func (d *Document) Decode(want rollup.Columns, memory *piece.Memory) (t *rollup.Table, bytes int64, err error) {
+	s := d.section
+	bytes = rollup.Bytes(s.Series, s.Buckets, rollup.Families{s.Family})
+	if err := memory.Take(bytes); err != nil { // a few bytes may become many: there must be room before
+		return nil, 0, err
 	}
-	lacking := d.section.Has() & columns &^ d.decoded
-	if lacking == 0 {
-		return d, nil
-	}
-	out, table := *d, *d.Table
-	out.Table, out.decoded = &table, d.decoded|lacking
-	if err := d.section.Decode(&table, lacking); err != nil {
-		return nil, err
-	}
-	if out.decoded.Has(d.section.Has()) {
-		out.section = nil
-	}
-	return &out, nil
-}
-
-// with returns the rollup with more columns decoded, itself if it has them.
-func (l *cachedRollup) with(columns rollup.Columns) (*cachedRollup, error) {
-	out := *l
-	out.documents = make([]*Document, len(l.documents))
-	same := true
-	for i, d := range l.documents {
-		more, err := d.with(columns)
-		if err != nil {
-			return nil, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if lacking := s.Has() & want &^ d.decoded; lacking != 0 || d.table == nil {
+		t = &rollup.Table{Rows: s.Series, Buckets: s.Buckets}
+		if d.table != nil {
+			*t = *d.table
 		}
-		out.documents[i], same = more, same && more == d
+		if err := s.Decode(t, lacking); err != nil {
+			d.r.warn(d.id, err)
+			return nil, bytes, fmt.Errorf("document %s: %w", d.id, err)
+		}
+		if d.table != nil || d.r.cfg.Room.GrowIfFree(d.key, bytes+t.ResetBytes()) {
+			d.table, d.decoded = t, d.decoded|lacking
+		}
+	} else {
+		t = d.table
 	}
-	if same {
-		return l, nil
-	}
-	return &out, nil
+	resets := t.ResetBytes()
+	return t, bytes + resets, memory.Take(resets)
 }
 
 // refs calls yield with each document that the days need.
@@ -424,7 +378,7 @@ func (j *job) refs(yield func(d *dayRead, ref rollup.Ref, batch string)) {
 
 func (j *job) assemble(d *dayRead, kept map[string]any) *Rollups {
 	ask := j.Request.Rollups
-	out := &Rollups{Day: d.day, Grid: ask.Grid, Raw: d.raw}
+	out := &Rollups{Day: d.day, Grid: ask.Grid, Columns: ask.Columns, Raw: d.raw}
 	for _, c := range d.chosen(ask.Grid) {
 		if c.corrected != nil {
 			l := kept[c.CorrectionDocument(d.day).ID].(*cachedRollup)

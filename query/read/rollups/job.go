@@ -40,7 +40,7 @@ type job struct {
 	rollups []*Rollups
 	pieces  []*piece.Piece
 	known   map[chunkRef]bool // pieces of covered days
-	decoded int64             // bytes that rollups take
+	held    int64             // bytes that rollups take
 	date    int64             // s since 1970 UTC, by the service's clock: of the last scan of rollups; 0 is not known
 }
 

@@ -68,10 +68,11 @@ type Sink interface {
 
 // Rollups is what rollups have of a first-level key and a day. It is shared: it must not be changed.
 type Rollups struct {
-	Day   telemetry.Day
-	Grid  rollup.Grid
-	Parts []Part
-	Raw   map[string]bool // devices without rollups that count: their pieces have the whole day
+	Day     telemetry.Day
+	Grid    rollup.Grid
+	Columns rollup.Columns // that are asked for
+	Parts   []Part
+	Raw     map[string]bool // devices without rollups that count: their pieces have the whole day
 }
 
 // Part is documents with one series index.
@@ -90,16 +91,21 @@ func (p *Part) Counts(device string) rollup.Hours {
 	return p.Hours
 }
 
-// Document is some hours of a metric and family, decoded as far as somebody has asked for it.
+// Document is some hours of a metric and family.
 type Document struct {
 	Metric   string
-	From, To int // hours
-	Table    *rollup.Table
+	From, To int             // hours
 	Rows     []int32         // rows of the table by place in the series index; -1 or beyond the end for none
 	At0      []rollup.Sample // the samples at midnight by row; nil for none
 
-	decoded rollup.Columns
-	section *rollup.Section // has the columns that are not decoded; nil for none
+	section *rollup.Section
+	r       *Reader
+	key     any // in the room
+	id      string
+
+	mu      sync.Mutex     // guards below
+	table   *rollup.Table  // nil unless some columns stay decoded
+	decoded rollup.Columns // of the table
 }
 
 // Row returns the row of the table for a place in the series index, -1 for none.
