@@ -8,7 +8,9 @@ package merge
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
+	"sort"
 	"strings"
 
 	"binnacle/binning/chunk"
@@ -72,3 +74,124 @@ func newest(rows []cell) []cell {
 	})
 	return slices.CompactFunc(rows, func(a, b cell) bool { return a.Metric == b.Metric })
 }
+
+// cursor walks through the rows of one group of a frame, in the answer's direction, within a range.
+type cursor struct {
+	device string
+	source store.Source
+	group  *chunk.Group
+	place  int // index of the group in its piece
+	dir    piece.Order
+	bytes  int64 // memory to give back at the end
+
+	row     int // now here
+	end     int // the row at which the cursor has ended
+	columns []columnCursor
+}
+
+// columnCursor finds which of a column's values belongs to the cursor's row.
+type columnCursor struct {
+	*chunk.Column
+	next int // among the present rows, the one at the cursor's row or the next one in its direction
+}
+
+// newCursor returns a cursor at the first row in r with a value of a wanted metric, or nil.
+func (m *Rows) newCursor(p *piece.Piece, g *chunk.Group, place int) *cursor {
+	r, dir := m.Range, m.Order
+	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
+	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
+	if from >= to {
+		return nil
+	}
+	c := &cursor{device: p.Device, source: p.Source, group: g, place: place, dir: dir, row: from, end: to}
+	if dir == piece.Descending {
+		c.row, c.end = to-1, from-1
+	}
+	for i := range g.Columns {
+		col := &g.Columns[i]
+		if !m.wanted.has(col.Metric) {
+			continue
+		}
+		next := rank(col.Present, c.row)
+		if dir == piece.Descending {
+			next = rank(col.Present, c.row+1) - 1
+		}
+		c.columns = append(c.columns, columnCursor{col, next})
+	}
+	if !c.skipAbsent() {
+		return nil
+	}
+	return c
+}
+
+// rank returns the number of present rows below row.
+func rank(b chunk.Bitmap, row int) int {
+	if b == nil {
+		return row
+	}
+	n := 0
+	for _, w := range b[:row/64] {
+		n += bits.OnesCount64(w)
+	}
+	if rest := row % 64; rest != 0 {
+		n += bits.OnesCount64(b[row/64] & (1<<rest - 1))
+	}
+	return n
+}
+
+func (c *cursor) time() int64 { return c.group.Times[c.row] }
+func (c *cursor) pos() int64  { return c.dir.At(c.time()) }
+
+// advance moves to the next row with a value. It returns false at the end.
+func (c *cursor) advance() bool {
+	c.step()
+	return c.skipAbsent()
+}
+
+// skipAbsent moves on until the row has a value. It returns false at the end.
+func (c *cursor) skipAbsent() bool {
+	for c.row != c.end {
+		for i := range c.columns {
+			if c.columns[i].Present.Has(c.row) {
+				return true
+			}
+		}
+		c.step()
+	}
+	return false
+}
+
+func (c *cursor) step() {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.Present.Has(c.row) {
+			col.next += int(c.dir)
+		}
+	}
+	c.row += int(c.dir)
+}
+
+// appendCells appends the row's values, by metric.
+func (c *cursor) appendCells(out []cell) []cell {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.Present.Has(c.row) {
+			out = append(out, cell{telemetry.Field{Metric: col.Metric, Value: col.Value(col.next)}, c.source, c.place})
+		}
+	}
+	return out
+}
+
+// nameSet is the wanted names, nil for all.
+type nameSet map[string]bool
+
+func newNameSet(names []string) nameSet {
+	if names == nil {
+		return nil
+	}
+	s := make(nameSet, len(names))
+	for _, name := range names {
+		s[name] = true
+	}
+	return s
+}
+
+func (s nameSet) has(name string) bool { return s == nil || s[name] }

@@ -10,7 +10,6 @@ import (
 
 	"binnacle/query"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -23,7 +22,6 @@ import (
 type answers struct {
 	*tenantStorage
 	text string
-	more func() (promql.Query, error) // the query that is evaluated once more
 }
 
 // answerKey names an answer: a query, and the steps that it may have.
@@ -50,14 +48,7 @@ func (a *answers) bounded(ctx context.Context, q promql.Query) *promql.Result {
 	if a == nil {
 		return q.Exec(ctx)
 	}
-	return a.tenantStorage.bounded(ctx, q, a.more)
-}
-
-// opens sets what opens the query that is evaluated once more.
-func (a *answers) opens(more func() (promql.Query, error)) {
-	if a != nil {
-		a.more = more
-	}
+	return a.tenantStorage.bounded(ctx, q)
 }
 
 // exec runs a query that the engine has prepared and that has pushdowns.
@@ -171,7 +162,7 @@ func (l pushdowns) keepable(expr parser.Expr) (n, aggregations int) {
 		switch of := l.of(e.LabelMatchers); {
 		case of == nil:
 			return never, 0
-		case of.fold != nil:
+		case of.fold != nil && !of.fold.ranks():
 			return 1, 1
 		}
 		return 1, 0
@@ -304,11 +295,6 @@ func keptBytes(m promql.Matrix) (n int64) {
 		n += 128 + pointBytes*int64(len(s.Floats)) + int64(s.Metric.ByteSize())
 	}
 	return n
-}
-
-// hasMetadata reports whether a series has labels that go with its name.
-func hasMetadata(s *series) bool {
-	return s.labels.Has(model.MetricTypeLabel) || s.labels.Has(model.MetricUnitLabel)
 }
 
 // onlyInfos reports whether all annotations are of the kind that goes with a selector's values: those of functions of

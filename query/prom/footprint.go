@@ -1,9 +1,16 @@
 package prom
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -223,4 +230,152 @@ func textOf(expr parser.Expr) string {
 			return ""
 		}
 	}
+}
+
+// bound takes all that an evaluation by the engine may hold from the query's memory before it begins: the
+// engine counts samples, and neither what it reserves nor labels. The engine asks for all selectors before it
+// evaluates anything, and what they find is found out then.
+type bound struct {
+	*tenantStorage
+	statement *parser.EvalStmt
+	selectors int    // number of selectors in the statement
+	sets      []*set // sets of the selectors that the engine has asked for
+	end       context.CancelFunc
+	taken     int64
+	err       error
+}
+
+// bounded returns what the engine makes of a query, within the query's memory.
+func (t *tenantStorage) bounded(ctx context.Context, q promql.Query) *promql.Result {
+	s, ok := q.Statement().(*parser.EvalStmt)
+	if !ok {
+		return q.Exec(ctx)
+	}
+	asked, end := context.WithCancel(ctx)
+	defer end()
+	b := &bound{tenantStorage: t, statement: s, selectors: len(parser.ExtractSelectors(s.Expr)), end: end}
+	t.bound = b
+	defer func() { t.bound = nil }()
+	if b.selectors == 0 {
+		b.check()
+	}
+	res := q.Exec(asked)
+	t.memory.Give(b.taken)
+	switch {
+	case b.err != nil:
+		return &promql.Result{Err: b.err}
+	case res.Err != nil:
+		return res
+	}
+	size := int64(0)
+	for text := range res.Warnings {
+		size += engineSeriesBytes + 2*int64(len(text))
+	}
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			size += engineSeriesBytes + int64(s.Metric.ByteSize()) + pointBytes*int64(cap(s.Floats))
+		}
+	case promql.Vector:
+		for _, s := range v {
+			size += engineSeriesBytes + int64(s.Metric.ByteSize())
+		}
+	}
+	if err := t.memory.Take(size); err != nil {
+		return &promql.Result{Err: t.beyond(err)}
+	}
+	return res
+}
+
+func (t *tenantStorage) beyond(err error) error {
+	if !errors.Is(err, query.ErrMemory) {
+		return err
+	}
+	return &query.LimitError{
+		Limit: fmt.Sprintf("the %d MiB of memory that a PromQL query may use (--promql-memory-mb)", t.memoryBytes>>20),
+		Narrow: []string{"select fewer series", "ask for fewer steps (start, end, step, subqueries)",
+			"make fewer and shorter labels (count_values, group_left, label_replace, label_join, absent)"},
+	}
+}
+
+// add adds a set, and checks the evaluation with the last one.
+func (b *bound) add(s *set) {
+	if b.sets = append(b.sets, s); len(b.sets) == b.selectors {
+		b.check()
+	}
+}
+
+// check takes what the evaluation may hold, or ends it.
+func (b *bound) check() {
+	for _, s := range b.sets {
+		s.resolve()
+	}
+	s := b.statement
+	g := grid{steps: 1}
+	if s.Interval > 0 {
+		n := s.End.Sub(s.Start) / s.Interval
+		g = grid{float64(n + 1), float64(n) * float64(s.Interval.Milliseconds())}
+	}
+	if b.taken, b.err = b.take(s.Expr, g); b.err != nil {
+		b.end()
+	}
+}
+
+// take takes what an expression may hold.
+func (b *bound) take(expr parser.Expr, g grid) (taken int64, err error) {
+	m := meter{leaf: b.leaf, samples: float64(b.maxSamples)}
+	of := m.of(expr, g)
+	taken = int64(min(of.peak, 1<<60))
+	if err := b.memory.Take(taken); err != nil {
+		return 0, b.beyond(err)
+	}
+	if of.work > maxWork {
+		b.memory.Give(taken)
+		return 0, &query.LimitError{Limit: fmt.Sprintf("%.0f points for the steps of a series", maxWork),
+			Narrow: []string{"ask for fewer or longer steps (step, subqueries), or for shorter ranges"}}
+	}
+	return taken, nil
+}
+
+// leaf returns how much a selector has found.
+func (b *bound) leaf(matchers []*labels.Matcher) leafSize {
+	out := b.pushdowns.of(matchers).outcomeSoFar()
+	if out == nil {
+		out = b.reads.find(matchers, telemetry.Range{})
+	}
+	if out == nil {
+		return leafSize{}
+	}
+	return out.sizes()
+}
+
+// outcomeSoFar returns what a pushdown has found, nil if nothing was asked yet.
+func (l *pushdown) outcomeSoFar() *outcome {
+	switch {
+	case l == nil:
+		return nil
+	case l.ready != nil:
+		return l.ready
+	}
+	return l.found
+}
+
+// reads is what selectors without a pushdown have read.
+type reads []read
+
+type read struct {
+	key string
+	telemetry.Range
+	*outcome
+}
+
+// find returns the outcome for matchers and a range, or nil.
+func (r reads) find(matchers []*labels.Matcher, of telemetry.Range) *outcome {
+	key := fmt.Sprintf("%q", matchers)
+	for i := range r {
+		if r[i].key == key && (of.Empty() || r[i].From <= of.From && r[i].To >= of.To) {
+			return r[i].outcome
+		}
+	}
+	return nil
 }

@@ -1,9 +1,7 @@
 package prom_test
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -77,30 +75,10 @@ func TestEngineMemoryIsBounded(t *testing.T) {
 			r := post(t, s, "/api/v1/query_range", append([]string{"query", text, "start", strconv.Itoa(int(noon.Unix())),
 				"end", strconv.Itoa(int(noon.Unix()) + 11_000), "step", "1"}, more...)...)
 			runtime.ReadMemStats(&after)
-			if more != nil { // without, parts were evaluated one after another
-				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), name)
-			}
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), name)
 			require.Equal(t, 422, r.status, "%s: %.200s", name, r.Error)
 			require.Contains(t, r.Error, "16 MiB of memory that a PromQL query may use (--promql-memory-mb)", name)
 		}
-	}
-}
-
-// What would take too much at once is answered if its steps are evaluated some at a time.
-func TestPartsAnswerWhatFits(t *testing.T) {
-	s := newServer(t, withMemory(16<<20))
-	s.fill(t)
-	for _, text := range []string{
-		`count_values("w", count_values("v", vector(time())) * on() group_left() vector(time()))`,
-		`count_values("v", vector(time())) * on() group_left(a) label_replace(vector(1), "a", "` +
-			strings.Repeat("n", 500) + `", "", "")`,
-	} {
-		parameters := []string{"query", text, "start", strconv.Itoa(int(noon.Unix())),
-			"end", strconv.Itoa(int(noon.Unix()) + 5000), "step", "1"}
-		r := post(t, s, "/api/v1/query_range", parameters...)
-		require.Equal(t, 200, r.status, r.Error)
-		r = post(t, s, "/api/v1/query_range", append(parameters, "stats", "all")...)
-		require.Equal(t, 422, r.status, "not at once")
 	}
 }
 
@@ -118,49 +96,4 @@ func TestEngineWorkIsBounded(t *testing.T) {
 			require.Contains(t, r.Error, "points for the steps of a series")
 		}
 	}
-}
-
-// What is evaluated some steps at a time, since all would take too much, is what the engine makes of all of them.
-func TestPartsEqualWhole(t *testing.T) {
-	c := chance{rand.New(rand.NewPCG(33, 4))}
-	end := noon
-	ample := newServer(t, withMemory(64<<20))
-	c.readings(t, ample, end)
-	var scarce []server
-	for _, n := range []int64{500 << 10, 1 << 20, 2 << 20} {
-		scarce = append(scarce, newServerIn(t, ample.world, withMemory(n)))
-	}
-	texts := []string{
-		`count_values("v", velocity)`, `count_values without (site) ("v", round(velocity, 5))`,
-		`velocity * on (device) group_left (site) topk by (device) (1, velocity)`,
-		`label_replace(velocity, "to", "$1-", "device", "(.*)") * 2`, "stddev_over_time(velocity[5m]) + velocity",
-		`sum by (site) (velocity @ end()) / count by (site) (velocity offset 7m)`, "velocity or km_total or starts",
-		"max_over_time(count_values(\"v\", starts)[10m:1m])", "quantile by (fleet) (0.5, deriv(km_total[7m]))",
-		"absent(velocity{device=\"none\"}) or velocity",
-		"topk(2, velocity) and on (device) km_total > 3", "vector(time()) * 2",
-	}
-	parts := 0
-	for i := range 48 {
-		text := texts[i%len(texts)]
-		if i >= len(texts) {
-			text = c.expr(1)
-		}
-		step, scarce := pick(c, 5, 8), scarce[c.IntN(len(scarce))]
-		parameters := []string{"query", text, "step", strconv.Itoa(step), "end", strconv.Itoa(int(end.Unix())),
-			"start", strconv.Itoa(int(end.Add(-90 * time.Minute).Unix()))}
-		want := post(t, ample, "/api/v1/query_range", parameters...)
-		got := post(t, scarce, "/api/v1/query_range", parameters...)
-		if got.status == 422 && want.status == 200 {
-			require.Contains(t, got.Error, "memory", text)
-			continue
-		}
-		require.True(t, bytes.Equal(want.Data, got.Data), "%s\n%.3000s\n%.3000s", parameters, want.Data, got.Data)
-		require.Equal(t, want.Error, got.Error)
-		require.ElementsMatch(t, want.Warnings, got.Warnings, text)
-		require.ElementsMatch(t, want.Infos, got.Infos, text)
-		if post(t, scarce, "/api/v1/query_range", append(parameters, "stats", "all")...).status == 422 {
-			parts++ // with statistics there is one evaluation
-		}
-	}
-	require.Greater(t, parts, 5)
 }

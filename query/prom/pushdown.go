@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,10 @@ type pushdown struct {
 	inner    *term  // expression of a subquery, in place of matchers; nil for a selector
 	argument posrange.PositionRange
 
-	fold  *fold   // of an aggregation of another pushdown; nil for none
-	folds []*fold // aggregations of its values
-	whole bool    // its series must be held, until all are there, before they are folded
+	fold   *fold     // of an aggregation of another pushdown, source; nil for none
+	source *pushdown // of fold
+	folds  []*fold   // aggregations of its values
+	whole  bool      // its series must be held, until all are there, before they are folded
 
 	uses     int      // running uses of its values by the engine, folds or terms
 	found    *outcome // nil before the first use
@@ -90,8 +92,8 @@ type stepGrid struct {
 
 func (g stepGrid) at(k int) int64 { return g.first + int64(k)*g.step }
 
-// errEngineOnly says that the engine must evaluate all of a query itself.
-var errEngineOnly = errors.New("the engine must evaluate the whole query")
+// errUnordered says that a series has come after others were folded that the engine adds later.
+var errUnordered = errors.New("series come in another order than that of their labels")
 
 // pushdowns holds the pushdowns of a request by the matcher that marks each in the engine's tree.
 type pushdowns map[*labels.Matcher]*pushdown
@@ -106,15 +108,7 @@ type rewrittenQuery struct {
 
 // Exec implements promql.Query.
 func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
-	rewrite := p.pushdowns.rewriter(p.Statement())
-	rewrite(p.Statement())
-	p.answers.opens(func() (promql.Query, error) {
-		q, err := p.restart()
-		if err == nil {
-			rewrite(q.Statement())
-		}
-		return q, err
-	})
+	p.pushdowns.rewrite(p.Statement())
 	res := p.answers.exec(ctx, p.Query, p.pushdowns)
 	if !errors.Is(res.Err, errEngineOnly) {
 		return res
@@ -125,7 +119,6 @@ func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	}
 	p.Close()
 	p.Query = again
-	p.answers.opens(p.restart)
 	return p.answers.bounded(ctx, again)
 }
 
@@ -138,12 +131,11 @@ type rewriter struct {
 	reads     map[string]*readSet  // by range and matchers without the metric
 }
 
-// rewriter returns what replaces what it can in a query that the engine has prepared, and in others of the same text
-// and steps, with the same pushdowns.
-func (l pushdowns) rewriter(statement parser.Statement) func(parser.Statement) {
+// rewrite replaces what it can in a query that the engine has prepared.
+func (l pushdowns) rewrite(statement parser.Statement) {
 	s, ok := statement.(*parser.EvalStmt)
 	if !ok {
-		return func(parser.Statement) {}
+		return
 	}
 	steps := stepGrid{millisOf(s.Start), 1, 1}
 	if s.Interval != 0 {
@@ -151,13 +143,10 @@ func (l pushdowns) rewriter(statement parser.Statement) func(parser.Statement) {
 		steps.n = int((millisOf(s.End)-steps.first)/steps.step) + 1
 	}
 	if steps.n < 1 || steps.n > maxPoints+1 {
-		return func(parser.Statement) {}
+		return
 	}
 	p := rewriter{steps, s.LookbackDelta, l, make(map[string]*pushdown), make(map[string]*readSet)}
-	return func(statement parser.Statement) {
-		s := statement.(*parser.EvalStmt)
-		s.Expr = p.rewrite(s.Expr)
-	}
+	s.Expr = p.rewrite(s.Expr)
 }
 
 // millisOf returns an instant as the engine counts it.
@@ -176,9 +165,7 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 		if e.Param != nil {
 			e.Param = p.rewrite(e.Param)
 		}
-		if l := p.fold(e); l != nil {
-			return p.mark(l, &parser.VectorSelector{Name: l.metric, PosRange: e.PosRange})
-		}
+		return p.fold(e)
 	case *parser.ParenExpr:
 		e.Expr = p.rewrite(e.Expr)
 	case *parser.UnaryExpr:
@@ -205,6 +192,38 @@ func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 		}
 	}
 	return expr
+}
+
+// fold replaces an aggregation of a pushdown by a pushdown, or leaves it. The engine still ranks what topk keeps.
+func (p *rewriter) fold(e *parser.AggregateExpr) parser.Expr {
+	expr := e.Expr
+	for inner, ok := expr.(*parser.ParenExpr); ok; inner, ok = expr.(*parser.ParenExpr) {
+		expr = inner.Expr
+	}
+	s, ok := expr.(*parser.VectorSelector)
+	f := newFold(e, p.steps.n)
+	if !ok || f == nil {
+		return e
+	}
+	source := p.pushdowns.of(s.LabelMatchers)
+	if source == nil || source.fold != nil {
+		return e
+	}
+	delete(p.pushdowns, s.LabelMatchers[len(s.LabelMatchers)-1])
+	l := &pushdown{steps: source.steps, matchers: source.matchers, metric: source.metric, fold: f, source: source}
+	if known := p.known[l.key()]; known != nil {
+		l = known
+		source.uses--
+	} else {
+		p.known[l.key()] = l
+		source.folds = append(source.folds, f)
+	}
+	out := p.mark(l, &parser.VectorSelector{Name: l.metric, PosRange: e.PosRange})
+	if f.ranks() {
+		e.Expr = out
+		return e
+	}
+	return out
 }
 
 // mark gives a selector, which takes the place of a pushdown, its matchers. One more, known by its address, marks it.
@@ -299,7 +318,7 @@ func (l *pushdown) key() string {
 	}
 	switch {
 	case l.fold != nil:
-		return fmt.Sprintf("%s %s%t%q", l.fold.source.key(), l.fold.op, l.fold.without, l.fold.grouping)
+		return l.source.key() + l.fold.key()
 	case l.inner != nil:
 		return key + l.inner.key
 	}
@@ -336,7 +355,7 @@ func (s *selector) outcome(ctx context.Context, l *pushdown) *outcome {
 func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	out []*series, warnings annotations.Annotations, err error) {
 	if l.fold != nil {
-		return s.folded(ctx, l.fold)
+		return s.folded(ctx, l)
 	}
 	if e := l.together.take(l); e != nil {
 		return e.finish()
@@ -371,9 +390,44 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	}
 	if errors.Is(err, errUnordered) {
 		l.narrow, l.again, l.whole = nil, true, true
+		for _, f := range l.folds {
+			f.clear()
+		}
 		return s.evaluate(ctx, l)
 	}
 	return out, warnings, err
+}
+
+// leaf returns the pushdown that reads: of a fold its source.
+func (l *pushdown) leaf() *pushdown {
+	if l.fold != nil {
+		return l.source
+	}
+	return l
+}
+
+// onlyFolds reports whether nothing but folds uses the values of a pushdown that reads.
+func (l *pushdown) onlyFolds() bool {
+	return l.inner == nil && len(l.folds) > 0 && l.uses == len(l.folds)
+}
+
+// folded returns what a fold makes of its source, which is evaluated once.
+func (s *selector) folded(ctx context.Context, l *pushdown) ([]*series, annotations.Annotations, error) {
+	f, from := l.fold, l.source
+	if from.found == nil && from.onlyFolds() && s.check == nil {
+		from.found = &outcome{}
+		_, from.found.warnings, from.found.err = s.evaluate(ctx, from)
+	}
+	found := s.outcome(ctx, from)
+	err := found.err
+	if err == nil {
+		err = f.add(s.memory, found.series) // which is none, if the evaluation has folded them
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := f.result(s.memory)
+	return out, found.warnings, err
 }
 
 // begin returns the state before the evaluation of a pushdown.
@@ -419,10 +473,6 @@ func (e *evaluation) values() ([]float64, error) {
 	return e.spares[len(e.spares)-1], nil
 }
 
-// retainedBytes is about what a series takes until the answer is written, here and in the engine, beside its samples
-// and what its labels spell.
-const retainedBytes = 256
-
 // keep adds a series with the values of the slice that values returned.
 func (e *evaluation) keep(l labels.Labels) error {
 	if err := e.memory.Take(retainedBytes + int64(l.ByteSize())); err != nil {
@@ -432,6 +482,46 @@ func (e *evaluation) keep(l labels.Labels) error {
 	e.out = append(e.out, &series{labels: l, times: e.instants, values: e.spares[last]})
 	e.spares = e.spares[:last]
 	return nil
+}
+
+// foldAt is how many series are held before they are folded.
+const foldAt = 4096
+
+// flush folds the series so far, if they are many, and drops them. It is called between two devices. Where the first
+// ones are not in the order of their labels all are held.
+func (e *evaluation) flush() error {
+	if l := e.pushdown; len(e.out) < cmp.Or(e.foldAt, foldAt) || l.whole || !l.onlyFolds() || e.check != nil {
+		return nil
+	} else if e.folded.IsEmpty() && !slices.IsSortedFunc(e.out, compareSeries) {
+		l.whole = true
+		return nil
+	}
+	return e.foldAll()
+}
+
+// foldAll folds the series so far, and drops them.
+func (e *evaluation) foldAll() error {
+	sortSeries(e.out)
+	if n := len(e.out); n > 0 {
+		if labels.Compare(e.out[0].labels, e.folded) < 0 {
+			return errUnordered
+		}
+		e.folded = e.out[n-1].labels
+	}
+	bytes := int64(0)
+	for _, one := range e.out {
+		bytes += retainedBytes + int64(one.labels.ByteSize())
+		e.spares = append(e.spares, one.values)
+	}
+	err := e.pushdown.finishLabels(e.out, &e.warnings)
+	for _, f := range e.pushdown.folds {
+		if err == nil {
+			err = f.add(e.memory, e.out)
+		}
+	}
+	e.memory.Give(bytes)
+	e.out = e.out[:0]
+	return err
 }
 
 // fromSamples computes the pushdown from samples: of the devices in only, of all if that is nil.
