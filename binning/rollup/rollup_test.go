@@ -213,15 +213,14 @@ func TestSectionsKeepEveryBit(t *testing.T) {
 	}
 }
 
-// decodeInto decodes the columns of a section one after the other, from bytes of its own, into a table of all series,
-// where its first bucket is at.
+// decodeInto decodes the columns of a section one after the other into a table of all series, where its first bucket
+// is at.
 func decodeInto(t *testing.T, to *rollup.Table, s *rollup.Section, at int) {
 	places, err := s.SeriesNumbers()
 	require.NoError(t, err)
 	from := &rollup.Table{Rows: s.Series, Buckets: s.Buckets}
 	for c := rollup.Counts; c <= rollup.Highest; c <<= 1 {
-		own, _ := s.Clone()
-		require.NoError(t, own.Decode(from, c))
+		require.NoError(t, s.Decode(from, c))
 	}
 	for row, place := range places {
 		begin, end := row*s.Buckets, int(place)*to.Buckets+at

@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -277,18 +276,6 @@ func (s *Section) SeriesNumbers() ([]int32, error) {
 		return out, nil
 	}
 	return ints[int32](s.rows, s.Series, 0, MaxSeries-1)
-}
-
-// Clone returns the section with bytes of its own, and about how many these are.
-func (s *Section) Clone() (out *Section, size int64) {
-	of := *s
-	size = 512
-	for _, stream := range []*[]byte{&of.rows, &of.columns[0], &of.columns[1], &of.columns[2], &of.stale.at,
-		&of.stale.v, &of.at0.at, &of.at0.v, &of.resets.at, &of.resets.v, &of.rounded.at, &of.rounded.v} {
-		*stream = bytes.Clone(*stream)
-		size += int64(len(*stream))
-	}
-	return &of, size
 }
 
 // Has returns the columns that the section can be decoded into.

@@ -36,29 +36,25 @@ type group struct {
 	rankings []rankedOnes // of topk and bottomk
 }
 
-// foldable lists the aggregations that need of a group two numbers at each step, or some of its series.
-var foldable = map[parser.ItemType]bool{
-	parser.SUM: true, parser.AVG: true, parser.MIN: true, parser.MAX: true, parser.COUNT: true,
-	parser.TOPK: true, parser.BOTTOMK: true,
-}
-
 // errEngineOnly says that the engine must evaluate all of a query itself.
 var errEngineOnly = errors.New("the engine must evaluate the whole query")
 
 // maxBest is the most series that topk may keep.
 const maxBest = 1000
 
-// newFold returns the fold of an aggregation, nil where the engine must make it.
+// newFold returns the fold of an aggregation that needs of a group two numbers at each step, or some of its series; nil
+// for others.
 func newFold(e *parser.AggregateExpr, steps int) *fold {
 	f := &fold{op: e.Op, grouping: slices.Sorted(slices.Values(e.Grouping)), without: e.Without}
-	if f.ranks() {
+	switch e.Op {
+	case parser.SUM, parser.AVG, parser.MIN, parser.MAX, parser.COUNT:
+	case parser.TOPK, parser.BOTTOMK:
 		n, ok := e.Param.(*parser.NumberLiteral)
 		if !ok || !(n.Val >= 1 && n.Val <= maxBest) || steps == 1 { // ties of an instant have an order
 			return nil
 		}
 		f.best = int(n.Val)
-	}
-	if !foldable[e.Op] {
+	default:
 		return nil
 	}
 	f.clear()
@@ -123,7 +119,10 @@ func (f *fold) group(memory *query.Memory, of labels.Labels, instants []int64) (
 		b.Keep(f.grouping...)
 	}
 	g := &group{series: series{labels: b.Labels(), times: instants, values: make([]float64, n)},
-		lost: make([]float64, n), n: make([]int, n), rankings: make([]rankedOnes, n)}
+		lost: make([]float64, n), n: make([]int, n)}
+	if f.ranks() {
+		g.rankings = make([]rankedOnes, n)
+	}
 	f.byHash[hash], f.all = g, append(f.all, g)
 	return g, memory.Take(retainedBytes + int64(g.labels.ByteSize()) + int64(n)*int64(48+32*f.best))
 }
@@ -142,6 +141,9 @@ func (f *fold) result(memory *query.Memory) (out []*series, err error) {
 				*value = *value/float64(n) + g.lost[k]/float64(n)
 			case f.op == parser.SUM:
 				*value += g.lost[k]
+			}
+			if !f.ranks() {
+				continue
 			}
 			for _, r := range g.rankings[k] {
 				one := kept[r.of]

@@ -8,12 +8,16 @@
 package read
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"sort"
 	"time"
 
 	"binnacle/internal/store"
 	"binnacle/internal/stream/topics"
+	"binnacle/internal/telemetry"
 	"binnacle/query/read/chunks"
 	"binnacle/query/read/heads"
 	"binnacle/query/read/kept"
@@ -80,4 +84,210 @@ func (r *Reader) Await(ctx context.Context, tenant string) error { return r.head
 // Devices returns what heads hold of a tenant's devices. With an error some may be missing.
 func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
 	return r.heads.Devices(ctx, ask)
+}
+
+// Request asks for pieces, and for what is kept of answers.
+type Request struct {
+	piece.Request
+
+	// Narrow is called once, with the basis of the answer, nil if that is not known. It returns the first instant that is
+	// needed: earlier readings may be left out. A nil Narrow needs the whole range.
+	Narrow func(*Basis) int64
+	// Kept is what an earlier answer to the same question was made of. Where the store has nothing new since, Narrow is
+	// called before the store is read.
+	Kept *Basis
+}
+
+// Query is one request under way. The goroutine that runs it owns it.
+type Query struct {
+	r       *Reader
+	req     Request
+	account *piece.Account
+	view    *plan.View
+	heads   *heads.Answer
+	chunks  *chunks.Query
+	rollups *rollups.Query
+	begin   *int64 // the first instant that is needed, once that is known
+	expired []string
+}
+
+// Query begins a query, which must be closed.
+func (r *Reader) Query(req Request) *Query {
+	req.Range = telemetry.Range{From: max(req.Range.From, 0), To: min(req.Range.To, telemetry.MaxMillis)}
+	q := &Query{r: r, req: req, view: &plan.View{}, heads: r.heads.NoAnswer()}
+	q.account = piece.NewAccount(r.Memory(r.cfg.Bytes), r.cfg.MaxRUs, &req.Request)
+	q.readChunks(nil)
+	return q
+}
+
+// readChunks prepares the read of the store into a sink.
+func (q *Query) readChunks(sink piece.Sink) {
+	s := chunks.Sources{Request: &q.req.Request, Account: q.account, View: q.view, Heads: q.heads, Sink: sink}
+	if q.req.Kept != nil {
+		s.Kept = q.req.Kept.note
+	}
+	q.chunks = q.r.chunks.Query(s)
+	q.rollups = q.r.rollups.Query(q.chunks)
+}
+
+// Range returns the request's range within the times that readings can have.
+func (q *Query) Range() telemetry.Range { return q.req.Range }
+
+// Memory returns the counter of the bytes that the query holds. It is safe for any number of callers.
+func (q *Query) Memory() *piece.Memory { return q.account.Memory }
+
+// Close gives back the memory of the query. Its pieces must not be used any more.
+func (q *Query) Close() { q.account.Memory.Close() }
+
+// Stats returns what the query has read, also after an error.
+func (q *Query) Stats() piece.Stats { return q.account.Stats() }
+
+// Explain turns an error of Memory or Run into the one that callers see.
+func (q *Query) Explain(err error) error { return q.account.LimitError(err, &q.req.Request) }
+
+// Incomplete returns why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
+func (q *Query) Incomplete() (out []string) {
+	return append(append(append(out, q.heads.Missing...), q.expired...), q.chunks.Missing...)
+}
+
+// Unread returns the part of Incomplete that is in the log and no head has read yet, or answers (rule R3).
+func (q *Query) Unread() []string { return q.heads.Unread }
+
+// Deferrals returns the readings that make the answer incomplete because they wait for a limit.
+func (q *Query) Deferrals() []heads.Deferral { return q.heads.Deferrals }
+
+// MissingChunks returns the chunks that make the answer incomplete because the store lacks them (rule R4).
+func (q *Query) MissingChunks() []chunks.MissingChunks { return q.chunks.MissingChunks }
+
+// Run reads into the sink: heads first, then the snapshot of tenants, then the store (rule R1). An error of the sink
+// ends it and is returned as it is, but for a *Stop. Errors of its own: a *LimitError, a *NotYetError, a *TimeoutError,
+// ErrUnavailable, ErrBusy, chunk.ErrCorrupt, the context's. Pieces may have been added before an error.
+func (q *Query) Run(ctx context.Context, sink piece.Sink) error {
+	if q.req.Range.Empty() {
+		return nil
+	}
+	q.account.BeginExplanation(ctx)
+	err := q.run(ctx, sink)
+	if err == nil {
+		err = heads.MustInclude(ctx, q.Incomplete()[q.heads.Positions:])
+	}
+	q.account.Explain(func(e *piece.Explained) { e.Stats = q.account.Stats() })
+	return q.Explain(err)
+}
+
+func (q *Query) run(ctx context.Context, sink piece.Sink) error {
+	if err := q.readHeads(ctx); err != nil {
+		return err
+	}
+	if err := q.view.Follow(ctx, q.heads.Seen); err != nil {
+		return err
+	}
+	if q.view.Snapshot.HasCopies() { // no head knows their chunks
+		q.heads.Stored.Ignore()
+	}
+	if q.req.AsOf > 0 {
+		sink = cutBySink{sink, q.req.AsOf}
+	}
+	q.readChunks(sink)
+	q.narrow()
+	if err := q.deliverHeads(sink); err != nil {
+		return err
+	}
+	q.noteExpired(cmp.Or(q.req.Since, q.req.AsOf))
+	if q.account.IsExplained() {
+		q.account.ExplainRead(&piece.Explained{Tenant: q.req.Tenant, Devices: q.req.Devices, Metrics: q.req.Metrics,
+			Range: q.req.Range, Ordered: q.req.Order != piece.Unordered, Estimate: q.estimate()})
+	}
+	switch {
+	case q.account.OnlyPlans():
+		return nil
+	case q.req.Order != piece.Unordered:
+		return q.chunks.InOrder(ctx)
+	}
+	read := q.chunks.Gather
+	if q.rollups.Pays() && !q.standsAlone() {
+		read = q.rollups.Read
+	}
+	if err := read(ctx); err != nil {
+		return err
+	}
+	q.confirm()
+	return nil
+}
+
+// readHeads reads the heads, and begins the view of the tenant.
+func (q *Query) readHeads(ctx context.Context) (err error) {
+	q.view, err = plan.Begin(ctx, q.r.plan, &q.req.Request)
+	if err != nil || q.req.AsOf > 0 { // heads do not know the state of an earlier moment
+		return err
+	}
+	answer, err := q.r.heads.Read(ctx, heads.Query{Request: &q.req.Request, Account: q.account, View: q.view})
+	if err != nil {
+		return fmt.Errorf("read heads: %w", err)
+	}
+	q.heads = answer
+	return nil
+}
+
+// deliverHeads hands on the rows of heads that are needed.
+func (q *Query) deliverHeads(sink piece.Sink) error {
+	for _, p := range q.heads.Pieces {
+		if p.From >= q.req.Range.To || p.To < q.req.Range.From {
+			p.Release()
+			continue
+		}
+		q.account.Add(piece.Stats{HeadRows: heads.RowsWithin(p.Frame, q.req.Range)})
+		if err := sink.Add(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// estimate goes through the plan without reading anything.
+func (q *Query) estimate() piece.Estimate {
+	if q.rollups.Pays() {
+		return q.rollups.Estimate()
+	}
+	return q.chunks.Estimate()
+}
+
+// confirm notes that the read ranges lack nothing, if the answer is complete. It is called once all was read and held
+// against rule R4: a read that failed says nothing of the keys that it did read.
+func (q *Query) confirm() {
+	if q.Incomplete() == nil && q.view.Tenant.Placement != nil {
+		q.chunks.Confirm()
+	}
+}
+
+// cutBySink hands on only chunks that were cut by a moment.
+type cutBySink struct {
+	piece.Sink
+	asOf int64
+}
+
+// Add implements Sink.
+func (k cutBySink) Add(p *piece.Piece) error {
+	if !p.CutBy(k.asOf) {
+		p.Release()
+		return nil
+	}
+	return k.Sink.Add(p)
+}
+
+// noteExpired notes that readings may have expired since a moment; 0 is no moment.
+func (q *Query) noteExpired(since int64) {
+	if since == 0 {
+		return
+	}
+	tenant, now := q.view.Tenant, q.r.cfg.Now().UnixMilli()
+	first, last := q.req.Days()
+	shown := first + telemetry.Day(sort.Search(int(last+1-first), func(i int) bool {
+		return !tenant.Expired(first+telemetry.Day(i), now)
+	}))
+	if q.view.HidesSome() || shown > first && !tenant.Expired(shown-1, since) {
+		q.expired = append(q.expired, fmt.Sprintf(
+			"readings of days up to %s that were known at %s may have expired since",
+			max(shown, first+1)-1, time.UnixMilli(since).UTC().Format(time.RFC3339)))
+	}
 }

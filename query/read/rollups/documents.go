@@ -1,6 +1,7 @@
 package rollups
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -250,7 +251,7 @@ func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]an
 		s.Batches = nil
 	}
 	return j.scanRollups(ctx, s, func(doc []byte) error {
-		d, err := rollup.Parse(doc)
+		d, err := rollup.Parse(bytes.Clone(doc)) // what it refers to from now on
 		if err != nil {
 			return err
 		}
@@ -271,6 +272,7 @@ func (j *job) fetch(ctx context.Context, w *wanted, all bool, kept map[string]an
 		if err != nil {
 			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
 		}
+		l.bytes += int64(len(doc))
 		if err := j.takeMemory(l.bytes); err != nil {
 			return err
 		}
@@ -298,8 +300,7 @@ func (j *job) open(d *rollup.Document, key any) (*cachedRollup, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, size := s.Clone() // the document's bytes are not ours
-		x := &Document{Metric: s.Metric, From: d.From, To: d.To, section: own, r: j.r, key: key, id: d.ID}
+		x := &Document{Metric: s.Metric, From: d.From, To: d.To, section: s, r: j.r, key: key, id: d.ID}
 		for row, place := range places {
 			for len(x.Rows) <= int(place) {
 				x.Rows = append(x.Rows, -1)
@@ -313,7 +314,7 @@ func (j *job) open(d *rollup.Document, key any) (*cachedRollup, error) {
 		}
 		out.documents = append(out.documents, x)
 		families[s.Metric]++
-		out.bytes += size + 4*int64(len(x.Rows)) + 16*int64(len(x.At0))
+		out.bytes += 512 + 4*int64(len(x.Rows)) + 16*int64(len(x.At0))
 	}
 	for _, n := range families {
 		out.short = out.short || n < len(ask.Columns.Families())
