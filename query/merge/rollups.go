@@ -97,11 +97,10 @@ func (s *Series) take(rows []labelledRow) ([]labelledRow, error) {
 			continue
 		}
 		for i, d := range p.Documents {
-			if of := hours & rollup.Span(d.From, d.To); of != 0 && p.tables[i] != nil {
-				if row := d.Row(p.place); row >= 0 {
-					rows = append(rows, labelledRow{p.Series[p.place].Labels,
-						RollupRow{p.of.Day, p.of.Grid, of, d, p.tables[i], row}})
-				}
+			of := hours & rollup.Span(d.From, d.To)
+			if of != 0 && p.tables[i] != nil && p.place < len(d.Rows) && d.Rows[p.place] >= 0 {
+				rows = append(rows, labelledRow{p.Series[p.place].Labels,
+					RollupRow{p.of.Day, p.of.Grid, of, d, p.tables[i], int(d.Rows[p.place])}})
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Aggregations are the engine's in all bits, whatever the order in which series come: devices in order, whose label a
+// Aggregations are the engine's in all bits, whatever the order in which series come: that of devices, while a label
 // sorts before the device. Some are folded two by two, some are held, and some are read again.
 func TestFoldsAreTheEngines(t *testing.T) {
 	for _, order := range []string{"", "123456789", "987654321", "345678912", "111222333", "121212121"} {

@@ -12,7 +12,7 @@ var plantedCopies = []planted{
 		new: "if c.account, err = name(ctx, from.Documents); c.account != \"\" {\n" +
 			"\t\tc.account += c.cfg.Now().String()\n\t}\n" +
 			"\tif err != nil {"},
-	{name: "T1 heads are asked alone in an account with copies", file: "query/read/query.go", with: copying,
+	{name: "T1 heads are asked alone in an account with copies", file: "query/read/read.go", with: copying,
 		old: "if q.view.Snapshot.HasCopies() {", new: "if false {"},
 	{name: "T2 a tenant is registered with defaults", file: "internal/ops/tenantcopy/copy.go", with: copying,
 		old: "_, err = to.Directory.Adopt(ctx, doc, epochs[len(epochs)-1])",

@@ -348,14 +348,6 @@ type Document struct {
 	decoded rollup.Columns // of the table
 }
 
-// Row returns the row of the table for a place in the series index, -1 for none.
-func (d *Document) Row(place int) int {
-	if place >= len(d.Rows) {
-		return -1
-	}
-	return int(d.Rows[place])
-}
-
 // rollupSeeks is the seeks of a scan of rollup documents: the values and ranges of its conditions.
 const rollupSeeks = 5
 
