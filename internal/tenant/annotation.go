@@ -138,7 +138,8 @@ func (s *Annotations) Add(ctx context.Context, tenant string, a Annotation, befo
 	return a, s.create(ctx, tenant, a)
 }
 
-// Merge adds annotations that another account has, under their ids: as many of the newest as there is room for.
+// Merge adds annotations that another account has, under their ids: as many of the newest as there is room for, without
+// what the orders of erasure that are known here hide.
 func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotation) error {
 	if err := s.move(ctx, tenant); err != nil {
 		return err
@@ -147,9 +148,10 @@ func (s *Annotations) Merge(ctx context.Context, tenant string, others []Annotat
 	if err != nil {
 		return err
 	}
-	n := len(all)
+	n, orders := len(all), s.erasures(tenant)
 	for _, a := range slices.Backward(others) {
-		if n >= MaxAnnotations || slices.ContainsFunc(all, func(x stored) bool { return x.ID == a.ID }) {
+		isHere := slices.ContainsFunc(all, func(x stored) bool { return x.ID == a.ID })
+		if n >= MaxAnnotations || isHere || hides(orders, a) {
 			continue
 		}
 		if err := s.create(ctx, tenant, a); err != nil {

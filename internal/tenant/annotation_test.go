@@ -129,6 +129,14 @@ func TestErasureHidesAnnotations(t *testing.T) {
 	require.NoError(t, orders.Acknowledge(t.Context(), given.ID, []erasure.Position{{Stream: 1}}))
 	require.Equal(t, []string{"later"}, listed("acme"))
 	require.Len(t, listed("globex"), 3)
+
+	others, err := s.List(t.Context(), "globex")
+	require.NoError(t, err)
+	require.NoError(t, s.Merge(t.Context(), "acme", others))
+	require.Equal(t, []string{"later", "later"}, listed("acme"))
+	docsOf, err := docs.List(t.Context(), tenant.KindAnnotations+".acme")
+	require.NoError(t, err)
+	require.Len(t, docsOf, 4, "what the order hides is not stored")
 }
 
 // What older versions have kept in control is listed, counted and erased like all else, and moved by the first change;
