@@ -83,8 +83,6 @@ var plantedCopies = []planted{
 		old: "catalog.Pages(entries, x.Updated())", new: "catalog.Pages(entries[:0], x.Updated())"},
 	{name: "T6 annotations are not copied", file: "internal/ops/tenantcopy/orders.go", with: copying,
 		old: "v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)", new: "v.to.Erasures).Merge(ctx, c.cfg.Tenant, all[:0])"},
-	{name: "T6 annotations that an order hides are copied", file: "internal/tenant/annotation.go", with: copying,
-		old: "isHere || hides(orders, a) {", new: "isHere || hides(nil, a) {"},
 	{name: "T6 a copy that follows ends without a comparison", file: "internal/ops/tenantcopy/follow.go", with: copying,
 		old: "timer.Stop()\n\t\t\treturn c.Run(ctx)", new: "timer.Stop()\n\t\t\treturn c.snapshot(), nil"},
 	{name: "T6 a copy that follows has no margin", file: "internal/ops/tenantcopy/follow.go", with: copying,
