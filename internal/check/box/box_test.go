@@ -109,6 +109,8 @@ type box struct {
 	temptAt int
 
 	tenants []string
+	// timesLost is set once the journal has lost records.
+	timesLost bool
 	// documented is when a control document was written last.
 	documented time.Time
 }

@@ -55,8 +55,7 @@ func (q *querier) askLists(ctx context.Context, tenant string) {
 		return
 	}
 	if want, ok := q.b.oracle.devices(x); ok {
-		if wrong := compareDevices(devices, want, q.b.profile.journal && q.b.profile.catalogEvery > 0 &&
-			!q.b.settings.varies); wrong != "" {
+		if wrong := compareDevices(devices, want, q.b.keepsTimes() && q.b.profile.catalogEvery > 0); wrong != "" {
 			q.b.fail("%s: the list of devices of %s has %s", q.name, tenant, wrong)
 		}
 	}
@@ -103,8 +102,8 @@ func (b *box) finalLists(q *querier) {
 					continue
 				}
 				wrong = ""
-				if want, ok := b.oracle.devices(x); ok { // without a journal, a crash leaves older times (rule J8)
-					wrong = compareDevices(devices, want, b.profile.journal && !b.settings.varies)
+				if want, ok := b.oracle.devices(x); ok {
+					wrong = compareDevices(devices, want, b.keepsTimes())
 				}
 			}
 			if wrong != "" {

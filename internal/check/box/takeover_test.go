@@ -24,15 +24,20 @@ func (b *box) actJournaled() bool {
 	return true
 }
 
-// loseEnd lets a partition of the journal lose its last records, although they were acknowledged.
+// loseEnd lets a partition of the journal lose its last records, although they were acknowledged: also times of stored
+// rows that the catalog lacks.
 func (b *box) loseEnd() {
 	p := b.rnd.IntN(b.profile.partitions)
 	l := b.log.partition(kafka.JournalOf(topic), int32(p))
 	lost := min(len(l.records), 1+b.rnd.IntN(8))
 	l.records = l.records[:len(l.records)-lost]
+	b.timesLost = b.timesLost || lost > 0
 	b.event("box", "lose", fmt.Sprintf("%s/%d", kafka.JournalOf(topic), p), fmt.Sprintf("%d records, it ends at %d", lost,
 		len(l.records)))
 }
+
+// keepsTimes reports whether no crash makes lists forget times of a device (rule J8).
+func (b *box) keepsTimes() bool { return b.profile.journal && !b.settings.varies && !b.timesLost }
 
 // metric picks what a device reports: in runs about the journal now and then what it never reported before.
 func (b *box) metric() string {
