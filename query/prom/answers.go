@@ -162,7 +162,7 @@ func (l pushdowns) keepable(expr parser.Expr) (n, aggregations int) {
 		switch of := l.of(e.LabelMatchers); {
 		case of == nil:
 			return never, 0
-		case of.fold != nil && !of.fold.ranks():
+		case of.fold != nil && of.fold.best == 0:
 			return 1, 1
 		}
 		return 1, 0

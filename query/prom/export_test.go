@@ -85,7 +85,7 @@ func Over(q *query.Querier, tenant string) *Readings {
 func (r *Readings) Querier(mint, maxt int64) (storage.Querier, error) {
 	t := &tenantStorage{
 		querier: r.querier, tenant: r.tenant, memory: r.querier.Memory(1 << 30),
-		tags: r.querier.Tags(r.tenant), pushdowns: r.pushdowns, check: r.check, foldAt: 2,
+		tags: r.querier.Tags(r.tenant), pushdowns: r.pushdowns, check: r.check, foldAt: 300,
 	}
 	return &ownSelector{selector{tenantStorage: t, mint: mint, maxt: maxt}, r}, nil
 }

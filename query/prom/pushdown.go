@@ -219,7 +219,7 @@ func (p *rewriter) fold(e *parser.AggregateExpr) parser.Expr {
 		source.folds = append(source.folds, f)
 	}
 	out := p.mark(l, &parser.VectorSelector{Name: l.metric, PosRange: e.PosRange})
-	if f.ranks() {
+	if f.best > 0 {
 		e.Expr = out
 		return e
 	}
@@ -391,7 +391,7 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	if errors.Is(err, errUnordered) {
 		l.narrow, l.again, l.whole = nil, true, true
 		for _, f := range l.folds {
-			f.clear()
+			f.all, f.byHash = nil, make(map[uint64]*group)
 		}
 		return s.evaluate(ctx, l)
 	}
@@ -484,15 +484,20 @@ func (e *evaluation) keep(l labels.Labels) error {
 	return nil
 }
 
-// foldAt is how many series are held before they are folded.
-const foldAt = 4096
+// foldAt is how many points are held before their series are folded; a series counts as seriesPoints more.
+const (
+	foldAt       = 1 << 20
+	seriesPoints = 256
+)
 
 // flush folds the series so far, if they are many, and drops them. It is called between two devices. Where the first
 // ones are not in the order of their labels all are held.
 func (e *evaluation) flush() error {
-	if l := e.pushdown; len(e.out) < cmp.Or(e.foldAt, foldAt) || l.whole || !l.onlyFolds() || e.check != nil {
+	l, points := e.pushdown, len(e.out)*(len(e.instants)+seriesPoints)
+	if points < cmp.Or(e.foldAt, foldAt) || l.whole || !l.onlyFolds() || e.check != nil {
 		return nil
-	} else if e.folded.IsEmpty() && !slices.IsSortedFunc(e.out, compareSeries) {
+	}
+	if e.folded.IsEmpty() && !slices.IsSortedFunc(e.out, compareSeries) {
 		l.whole = true
 		return nil
 	}

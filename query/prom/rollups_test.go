@@ -174,7 +174,8 @@ func (c chance) gridded() string {
 			of+pick(c, "", "", " > 1", " > bool 5", " * 2"), pick(c, "10m", "1h", "2h"), pick(c, "1m", "5m", "10m", "30m"),
 			moved)
 	}
-	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)"), of)
+	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)", "count(%s)",
+		"max by (fleet) (%s)", "bottomk by (fleet) (1, %s)"), of)
 }
 
 // What queries answer does not depend on whether there are rollups, whatever came late, twice, corrected, or is in
@@ -219,8 +220,10 @@ func TestRollupsEqualChunks(t *testing.T) {
 					return e.NewRangeQuery(t.Context(), r, opts, text, at, until, step)
 				}
 			}
-			sums := withRollups.Record()
+			sums := withRollups.Record() // which holds all series
 			got := describe(t.Context(), over(withRollups), text)
+			folded := prom.Over(with, "acme")
+			differs(t.Context(), t, over(withRollups), text, got, describe(t.Context(), over(folded), text))
 			plain.Take(sums, func(function string, own, other float64) {
 				require.Equal(t, math.Nextafter(own, other), other, "%s in %s: %x %x", function, text,
 					math.Float64bits(own), math.Float64bits(other))
@@ -268,7 +271,7 @@ func storedDay(s server, end time.Time) {
 		for at := end.Add(-2 * time.Hour); at.Before(end); at = at.Add(10 * time.Second) {
 			records = append(records, record(offset, fmt.Sprintf("m%d", d), at, nil,
 				float("starts", float64(offset*offset%1000-300)), float("velocity", float64(offset*offset%1000)/10),
-				float("swing", float64(1-offset%2*2)/10)))
+				float("swing", float64(1-offset%2*int64(2-2*min(d, 1)))/10)))
 			offset++
 		}
 		s.world.Chunk(records...)
@@ -440,7 +443,7 @@ func TestSumsFromRollups(t *testing.T) {
 	ask := func(of *prom.Readings, text string) (string, query.Stats) {
 		answer := describe(t.Context(), func() (promql.Query, error) {
 			return prom.Pushdowns{QueryEngine: engine, Over: of}.NewRangeQuery(t.Context(), of, nil, text,
-				end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+				end.Add(-100*time.Minute), end.Add(-5*time.Minute), 2*time.Minute)
 		}, text)
 		return answer, of.Cost()
 	}
@@ -468,6 +471,9 @@ func TestSumsFromRollups(t *testing.T) {
 		require.NotZero(t, cost.Rollups, c.text)
 		require.Equal(t, c.alone, cost.Documents == 0, c.text)
 	}
+	_, held := ask(over(s.world.Rollups), "avg_over_time(swing[5m])")
+	_, folded := ask(over(s.world.Rollups), "count(avg_over_time(swing[5m]))")
+	require.Equal(t, held, folded, "the device that is read again comes behind those that are folded")
 }
 
 // What ingesters do not tell of new devices makes an answer by tags incomplete, also one from rollups.

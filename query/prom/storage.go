@@ -45,7 +45,7 @@ type tenantStorage struct {
 
 	// check gets each computed pushdown, and may change its outcome. Tests set it; nil otherwise.
 	check  func(*pushdown)
-	foldAt int // how many series are held before they are folded; 0: foldAt
+	foldAt int // how many points are held before they are folded; 0: foldAt
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.

@@ -231,7 +231,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		}
 		switch {
 		case !certain || !sure:
-			again[device] = true
+			again[device], e.pushdown.whole = true, true // its series come behind all others
 			e.out = e.out[:from]
 		case some:
 			return e.keep(l)
