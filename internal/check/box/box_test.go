@@ -316,7 +316,7 @@ func (b *box) act() {
 	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() {
 		return
 	}
-	if b.about == journaled && b.actJournaled() {
+	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() {
 		return
 	}
 	switch n := b.rnd.IntN(1000); {
@@ -352,6 +352,9 @@ func (b *box) actQuerier() {
 
 // produce publishes a record of a tenant.
 func (b *box) produce() {
+	if b.operating.lull != "" {
+		return
+	}
 	tenant := oneOf(b.rnd, b.tenants...)
 	device := oneOf(b.rnd, b.devicesOf(tenant)...)
 	now := time.Now().UnixMilli()

@@ -19,6 +19,9 @@ const (
 	// journaled runs are about takeovers by the journal (rules J1 to J8): ingesters die often, append while calls fail,
 	// and devices report new metrics. The journal may lose its end, as a log does whose leader was not in sync.
 	journaled focus = "J"
+	// doubled runs have two ingesters in a place, of which the older one is cut off from the log: answers of it do not go
+	// back behind those of the newer one (rule R3).
+	doubled focus = "two lives"
 )
 
 // longLag is how far replicas lag in runs about R4: less than the margin of rule R7.
@@ -31,9 +34,13 @@ func (b *box) pickFocus() focus {
 	p := &b.profile
 	n := r.IntN(8)
 	if b.opts.with != "" {
-		n = slices.Index([]focus{lagging, unasked, journaled}, focus(b.opts.with))
+		n = slices.Index([]focus{lagging, unasked, journaled, doubled}, focus(b.opts.with))
 	}
 	switch {
+	case n == 3:
+		p.partitions, p.faults, p.pace, p.act = 1, oneOf(r, 0.01, 0.05), 2*time.Second, 0.15
+		p.think, p.hold = oneOf(r, 200*time.Millisecond, 5*time.Second), oneOf(r, 20*time.Second, 5*time.Minute)
+		return doubled
 	case n == 2:
 		p.journal, p.catalogEvery, p.partitions = true, oneOf(r, time.Minute, 7*24*time.Hour, 7*24*time.Hour), 1
 		p.faults, p.act = oneOf(r, 0.05, 0.15, 0.4), oneOf(r, 0.05, 0.15)

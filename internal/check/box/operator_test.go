@@ -21,8 +21,13 @@ type operating struct {
 	erasures   bool
 	sweepEvery time.Duration
 	orders     int // that may still be given
-	retention  bool
-	set        time.Time // when a retention was set first
+	// lulls says that orders are given when all is stored and no device publishes, so that a chunk ends where an order
+	// does. lull is what is awaited of one, "" outside.
+	lulls     bool
+	lull      string
+	began     time.Time // when the lull did
+	retention bool
+	set       time.Time // when a retention was set first
 
 	commands []*command
 	births   int
@@ -41,6 +46,9 @@ func (b *box) pickOperating() (o operating) {
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders = 1 + o.rnd.IntN(4)
+	if o.lulls = o.rnd.IntN(3) == 0; o.erasures {
+		b.profile.feedEvery = oneOf(o.rnd, b.profile.feedEvery, b.profile.feedEvery, 3*time.Minute+19)
+	}
 	if o.retention = b.has(retentions, o.rnd.IntN(6) == 0 && !b.services.some()); o.retention {
 		b.profile.pace = min(b.profile.pace, 2*time.Second)
 	}
@@ -60,6 +68,9 @@ func (b *box) startOperating() {
 // whether it did.
 func (b *box) actOperator() bool {
 	o := &b.operating
+	if o.lull != "" {
+		return b.actLull()
+	}
 	if !o.erasures && !o.retention || o.rnd.IntN(30) > 0 {
 		return false
 	}
@@ -79,7 +90,33 @@ func (b *box) actOperator() bool {
 		b.actRetention()
 	case len(running) < 2 && o.orders > 0 && o.erasures:
 		o.orders--
+		if o.lulls {
+			o.lull, o.began = awaitsStored, time.Now()
+		} else {
+			b.startErase()
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// What is awaited of a lull, the longest that a lull takes until its order is given.
+const (
+	awaitsStored = "everything is stored"
+	awaitsOrder  = "the command has ended"
+	longestLull  = 2 * time.Minute
+)
+
+// actLull has an order given in a lull, or ends it. It reports whether it did.
+func (b *box) actLull() bool {
+	o := &b.operating
+	switch {
+	case o.lull == awaitsStored && (b.allCommitted() || time.Since(o.began) > longestLull):
+		o.lull = awaitsOrder
 		b.startErase()
+	case o.lull == awaitsOrder && b.commandsEnded():
+		o.lull = ""
 	default:
 		return false
 	}
@@ -138,10 +175,14 @@ func (a *actor) orders() *erasure.Orders {
 	return erasure.NewOrders(documents{a}, a.now).OnlyWhile(a.service.Check)
 }
 
-// keep stores an order in the topic of orders.
+// keep stores an order in the topic of orders. A command may stand still then, so that long after the announcement of
+// its order the positions are not stored yet.
 func (a *actor) keep(ctx context.Context, o *erasure.Order) error {
 	return a.ask(ctx, &call{kind: "keep", what: o.ID, isWrite: true, apply: func(view) {
 		a.b.operating.kept[o.ID] = true
+		if r := a.b.operating.rnd; !a.b.calm() && r.IntN(2) == 0 {
+			a.b.pause(a, pause{until: time.Now().Add(pick(r, time.Second, 2*time.Minute))})
+		}
 	}})
 }
 

@@ -24,12 +24,21 @@ func (b *box) actPause() {
 		alive = append(alive, q.actor)
 	}
 	a := alive[b.rnd.IntN(len(alive))]
-	a.paused = pause{time.Now().Add(b.duration(time.Second, longestPause)), b.rnd.IntN(2) == 0}
+	most := longestPause
+	if b.operating.erasures { // until after the second sweep of an order
+		most *= 4
+	}
+	b.pause(a, pause{time.Now().Add(b.duration(time.Second, most)), b.rnd.IntN(2) == 0})
+}
+
+// pause has a process stand still, or cuts it off.
+func (b *box) pause(a *actor, p pause) {
+	a.paused = p
 	kind := "pause"
-	if a.paused.logAlone {
+	if p.logAlone {
 		kind = "cut off"
 	}
-	b.event("box", kind, a.name, time.Until(a.paused.until).String())
+	b.event("box", kind, a.name, time.Until(p.until).String())
 }
 
 // isPaused reports whether the process stands still.

@@ -29,7 +29,7 @@ type planted struct {
 	name     string // the rule that it breaks, and how
 	file     string // in the project
 	old, new string
-	with     string // the only kind of rarer actors, or the rule, of runs that look for it; "" for whichever a seed picks
+	with     string // the only kinds of rarer actors, or the rule, of runs that look for it; "" for whichever a seed picks
 	missed   string // why the box does not find it yet; "" for one that it finds
 }
 

@@ -69,7 +69,7 @@ var plantedCopies = []planted{
 		new: "Partition: erasure.EveryPartition, Through: 0 * everyOffset})\n\t\t\tcontinue"},
 	{name: "T4 the catalog brings an erased device back", file: "internal/ops/tenantcopy/orders.go", with: copying,
 		old: "if c.cfg.Device != \"\" && device != c.cfg.Device || c.forgottenAtTarget(&v, device) {",
-		new: "if c.cfg.Device != \"\" && device != c.cfg.Device {"},
+		new: "if c.cfg.Device != \"\" && device != c.cfg.Device || false && c.forgottenAtTarget(&v, device) {"},
 	{name: "T5 a copy lives as long as its chunk did", file: "internal/ops/tenantcopy/orders.go", with: copying,
 		old: "left := e.TTL - int(now.Unix()-e.Stored)", new: "left := e.TTL + 0*int(now.Unix()-e.Stored)"},
 	{name: "T5 the target's retention counts for nothing", file: "internal/ops/tenantcopy/orders.go", with: copying,

@@ -22,7 +22,7 @@ var (
 	boxTwice    = flag.Bool("box.twice", true, "make each run twice, and compare")
 	boxCores    = flag.Int("box.cores", 1, "processes that make runs, each with seeds of its own")
 	boxShrink   = flag.Bool("box.shrink", true, "make a run that fails shorter, and print its story")
-	boxWith     = flag.String("box.with", "", "a kind of actor that each run has, and no other of the rarer kinds")
+	boxWith     = flag.String("box.with", "", "the only rarer kinds of actors that each run has, with commas")
 	boxStory    = flag.Bool("box.story", false, "print every event")
 )
 

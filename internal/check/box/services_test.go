@@ -2,6 +2,8 @@ package box_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"binnacle/internal/provision"
@@ -52,6 +54,7 @@ func (b *box) pickServices() (s services) {
 	}
 	if s.provisioners > 0 {
 		s.retention, s.acts = 40*24*time.Hour, 5
+		p.feedEvery = oneOf(r, p.feedEvery, 12*time.Minute+17) // writers read epochs late
 		p.hold = oneOf(r, time.Second, 20*time.Second)
 		if s.makers > 0 {
 			s.policy.RollupsRUs = 1000
@@ -69,7 +72,7 @@ func (b *box) pickServices() (s services) {
 // has reports whether a run has a kind of actor, where the seed picks that or not.
 func (b *box) has(kind string, picked bool) bool {
 	if b.opts.with != "" {
-		picked = b.opts.with == kind
+		picked = slices.Contains(strings.Split(b.opts.with, ","), kind)
 	}
 	return picked && !b.opts.without[kind]
 }

@@ -24,6 +24,26 @@ func (b *box) actJournaled() bool {
 	return true
 }
 
+// actDoubled starts a second ingester in a place and cuts off the first, or kills one of two. It reports whether it
+// did.
+func (b *box) actDoubled() bool {
+	if b.rnd.IntN(20) > 0 || b.opts.without["kill ingesters"] {
+		return false
+	}
+	s := b.slots[0]
+	if len(s.lives) == 2 {
+		x := b.bury(s, b.rnd.IntN(2))
+		b.event("box", "kill", x.name, "")
+		b.die(x.actor)
+		return true
+	}
+	for _, x := range s.lives {
+		b.pause(x.actor, pause{time.Now().Add(longestPause), true})
+	}
+	b.startIngester(s, false)
+	return true
+}
+
 // loseEnd lets a partition of the journal lose its last records, although they were acknowledged: also times of stored
 // rows that the catalog lacks.
 func (b *box) loseEnd() {
