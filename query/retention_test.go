@@ -17,7 +17,7 @@ import (
 // setRetention sets the retention of acme some time ago, and reads it.
 func setRetention(t *testing.T, w *querytest.World, text string, ago time.Duration) {
 	t.Helper()
-	change, err := tenant.RetentionChange(text, w.Now.Add(-ago))
+	change, err := tenant.RetentionChange(text, func() time.Time { return w.Now.Add(-ago) })
 	require.NoError(t, err)
 	require.NoError(t, tenant.NewTenants(w.Documents).Set(t.Context(), "acme", change))
 	_, err = w.Directory.Refresh(t.Context())

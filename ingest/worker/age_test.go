@@ -193,7 +193,9 @@ func TestRetentionOfClasses(t *testing.T) {
 	_, err := dir.Register(ctx, "acme")
 	require.NoError(t, err)
 	for i, text := range []string{"d0=10d,d1=40d,default=forever", "d2=2d,d1=40d,default=forever", "d3=1h,d2=2d,d1=40d"} {
-		change, err := tenant.RetentionChange(text, w.now.Add(time.Duration(2*i-5)*time.Hour))
+		change, err := tenant.RetentionChange(text, func() time.Time {
+			return w.now.Add(time.Duration(2*i-5) * time.Hour)
+		})
 		require.NoError(t, err)
 		require.NoError(t, tenant.NewTenants(w.Docs).Set(ctx, "acme", change))
 	}

@@ -166,7 +166,7 @@ func (r tenantRequest) patch() (int, any, error) {
 		default:
 			return 0, nil, unfit("%s: a string or a number is needed", name)
 		}
-		more, err := tenant.Setting{Name: name, Value: fmt.Sprint(body.Settings[name])}.Changes(time.Now())
+		more, err := tenant.Setting{Name: name, Value: fmt.Sprint(body.Settings[name])}.Changes(time.Now)
 		if err != nil {
 			return 0, nil, unfitError{err}
 		}

@@ -201,7 +201,7 @@ func (o tenantOperator) withTagged(
 	if err != nil {
 		return nil, err
 	}
-	change, err := tenant.RetentionChange(retention, time.Now(), found)
+	change, err := tenant.RetentionChange(retention, time.Now, found)
 	if err != nil {
 		return nil, unfitError{err}
 	}

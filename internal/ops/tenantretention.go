@@ -117,7 +117,7 @@ func (o tenantOperator) confirmTags(ctx context.Context, name string, of tagsCon
 		return nil, unfitError{errNoneWaits}
 	}
 	now := time.Now()
-	change, _ := t.ConfirmTagged(found, now, devices)
+	change, _ := t.ConfirmTagged(found, time.Now, devices)
 	v, err := o.vanishing(ctx, name, now, change)
 	if err != nil {
 		return nil, err

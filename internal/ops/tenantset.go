@@ -42,7 +42,7 @@ func (cfg SetTenant) Run(ctx context.Context, client *cosmos.Client, env Env) er
 		if s.value == nil {
 			continue
 		}
-		more, err := tenant.Setting{Name: s.name, Value: *s.value}.Changes(time.Now())
+		more, err := tenant.Setting{Name: s.name, Value: *s.value}.Changes(time.Now)
 		if err != nil {
 			return err
 		}

@@ -440,7 +440,7 @@ func TestShorterRetentionDropsNothingBeforeItSays(t *testing.T) {
 		return n
 	}
 	set := func(text string) {
-		c, err := tenant.RetentionChange(text, now)
+		c, err := tenant.RetentionChange(text, func() time.Time { return now })
 		require.NoError(t, err)
 		require.NoError(t, tenant.NewTenants(b.docs).Set(t.Context(), "acme", c))
 	}

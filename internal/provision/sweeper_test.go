@@ -75,7 +75,7 @@ func (w *sweepWorld) create(tenant, device string, id chunk.ID) {
 }
 
 func (w *sweepWorld) set(retention string) {
-	change, err := tenant.RetentionChange(retention, time.Now())
+	change, err := tenant.RetentionChange(retention, time.Now)
 	require.NoError(w.t, err)
 	require.NoError(w.t, tenant.NewTenants(w.docs).Set(w.t.Context(), "acme", change))
 }

@@ -56,13 +56,12 @@ func (k *TagKeeper) Round(ctx context.Context) error {
 }
 
 func (k *TagKeeper) keep(ctx context.Context, t tenant.Tenant) error {
-	now := k.Now()
 	found, err := TaggedDevices(ctx, k.Catalogs, t, t.RetentionTags())
 	if err != nil {
 		return err
 	}
 	k.warn(ctx, t, found)
-	change, differs := t.TaggedChange(found, now)
+	change, differs := t.TaggedChange(found, k.Now)
 	if !differs {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestTagKeeper(t *testing.T) {
 	found, err := provision.TaggedDevices(t.Context(), keeper.Catalogs, acme(), tags)
 	require.NoError(t, err)
 	require.Equal(t, tenant.Tagged{tags[0]: {"pump-1"}}, found)
-	change, err := tenant.RetentionChange(text, now, found)
+	change, err := tenant.RetentionChange(text, keeper.Now, found)
 	require.NoError(t, err)
 	require.NoError(t, keeper.Tenants.Set(t.Context(), "acme", change))
 

@@ -58,7 +58,7 @@ func TestEachLimitIsASetting(t *testing.T) {
 			case reflect.TypeFor[tenant.Period]():
 				value = "7m"
 			}
-			changes, err := tenant.Setting{Name: name, Value: value}.Changes(time.Now())
+			changes, err := tenant.Setting{Name: name, Value: value}.Changes(time.Now)
 			require.NoError(t, err)
 			require.Equal(t, "["+strings.Join([]string{name, value}, " ")+"]", fmt.Sprint(changes))
 		}

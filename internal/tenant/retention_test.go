@@ -35,15 +35,17 @@ func newRetained(t *testing.T, retention time.Duration) *retained {
 	r := &retained{t: t, now: noon}
 	docs := storetest.NewDocuments(t)
 	r.all = tenant.NewTenants(docs)
-	r.dir = control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return r.now },
+	r.dir = control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: r.clock,
 		Retention: retention})
 	_, err := r.dir.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	return r
 }
 
+func (r *retained) clock() time.Time { return r.now }
+
 func (r *retained) set(text string) error {
-	change, err := tenant.RetentionChange(text, r.now)
+	change, err := tenant.RetentionChange(text, r.clock)
 	require.NoError(r.t, err)
 	return r.all.Set(r.t.Context(), "acme", change)
 }
@@ -82,7 +84,7 @@ func TestRetentionClasses(t *testing.T) {
 		"a=500ms": "whole seconds", "=1d": "DEVICES=DURATION", "a=1d,b": "DEVICES=DURATION", "a=-1d": "whole seconds",
 		"a=200y": "whole seconds",
 	} {
-		_, err := tenant.RetentionChange(text, noon)
+		_, err := tenant.RetentionChange(text, time.Now)
 		require.ErrorContains(t, err, why, text)
 	}
 }
@@ -165,6 +167,24 @@ func TestShorterRetentionIsTakenBack(t *testing.T) {
 	require.NoError(t, r.set("400d"))
 	r.now = noon.Add(lead)
 	require.Equal(t, "20261116", r.first("m"), "it was too late: some process may have hidden the days already")
+}
+
+// A change counts from when it is stored, however long before an operator began to read what it hides (rule X5).
+func TestRetentionCountsFromItsStore(t *testing.T) {
+	r := newRetained(t, 0)
+	change, err := tenant.RetentionChange("4d", r.clock)
+	require.NoError(t, err)
+	r.now = noon.Add(3 * time.Hour)
+	require.NoError(t, r.all.Set(t.Context(), "acme", change))
+	require.Equal(t, "19700101", r.first("m"))
+	at, _ := r.tenant().RetentionComes()
+	require.Equal(t, r.now.Add(lead), at)
+	again, err := tenant.RetentionChange("5d", r.clock)
+	require.NoError(t, err)
+	r.now = at.Add(time.Hour)
+	require.Equal(t, "20261116", r.first("m"))
+	require.NoError(t, r.all.Set(t.Context(), "acme", again))
+	require.Equal(t, "20261116", r.first("m"), "what is in force is not taken back")
 }
 
 // What shortens the retention of some device is told from what does not.

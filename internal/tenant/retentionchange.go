@@ -19,16 +19,16 @@ func (t Tenant) classesOf(text string) ([]RetentionClass, error) {
 
 // RetentionChange sets how long readings are kept, by class of devices. Its text is classes with commas between, such
 // as meter-*=3650d,default=400d: a device belongs to the first one that matches, and to default if none does. A single
-// duration is that of all devices. Without default the tenant's stays. It counts from now on, or if it shortens from
-// two hours later on: until then another change takes it back (rule X5).
+// duration is that of all devices. Without default the tenant's stays. It counts from when it is stored, or if it
+// shortens from two hours later on: until then another change takes it back (rule X5). Each try to store it reads now.
 //
-// A class may be a tag, {site=oslo}. Then found has the devices that have the tags of the text at now.
-func RetentionChange(text string, now time.Time, found ...Tagged) (Change, error) {
+// A class may be a tag, {site=oslo}. Then found has the devices that have the tags of the text.
+func RetentionChange(text string, now func() time.Time, found ...Tagged) (Change, error) {
 	classes, hasDefault, err := parseRetention(text)
 	if err != nil {
 		return Change{}, err
 	}
-	set := retentionSetting{classes, hasDefault, now.UnixMilli(), nil}
+	set := retentionSetting{classes, hasDefault, now, nil}
 	if len(found) > 0 {
 		set.found = found[0]
 	}
@@ -42,17 +42,17 @@ func (t Tenant) LongestRetention(text string) (time.Duration, error) {
 	return retentionPolicy{classes: classes}.longest(), err
 }
 
-// retentionSetting is the classes that become the current ones at a time, in ms since 1970 UTC.
+// retentionSetting is the classes that become the current ones when they are stored.
 type retentionSetting struct {
 	classes    []RetentionClass
 	hasDefault bool
-	at         int64
+	now        func() time.Time
 	found      Tagged
 }
 
 // store makes the classes the current ones of a tenant document, and those before former ones.
 func (x retentionSetting) store(b *tenantBody) error {
-	classes, now := x.classes, x.at
+	classes, now := x.classes, x.now().UnixMilli()
 	policies, err := policiesOf(*b)
 	if err != nil {
 		return err
@@ -147,24 +147,24 @@ func (t Tenant) Retagged(found Tagged) (out []Retagged) {
 	return out
 }
 
-// TaggedChange stores which devices have the tags of classes of retention, as it was found at now, and reports whether
-// that differs from the stored tags. Devices that would be kept for less stay as they are (rule X6).
-func (t Tenant) TaggedChange(found Tagged, now time.Time) (c Change, differs bool) {
+// TaggedChange stores which devices have the tags of classes of retention, and reports whether that differs from the
+// stored tags. Devices that would be kept for less stay as they are (rule X6).
+func (t Tenant) TaggedChange(found Tagged, now func() time.Time) (c Change, differs bool) {
 	return t.taggedChange(found, now, 0, lengthens)
 }
 
 // ConfirmTagged stores the tags of devices as TaggedChange does, also where they are kept for less, because an operator
-// has confirmed that. It comes into force two hours later; until then their former tags take it back (rule X5).
-func (t Tenant) ConfirmTagged(found Tagged, now time.Time, devices []string) (c Change, differs bool) {
+// has confirmed that. It comes into force two hours after it is stored; until then their former tags take it back (rule X5).
+func (t Tenant) ConfirmTagged(found Tagged, now func() time.Time, devices []string) (c Change, differs bool) {
 	return t.taggedChange(found, now, retentionLead, func(r Retagged) bool { return slices.Contains(devices, r.Device) })
 }
 
 func (t Tenant) taggedChange(
-	found Tagged, now time.Time, lead time.Duration, accept func(Retagged) bool,
+	found Tagged, now func() time.Time, lead time.Duration, accept func(Retagged) bool,
 ) (c Change, differs bool) {
 	classes := t.RetentionClasses()
-	at := now.Add(lead)
-	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at.UnixMilli()) {
+	at := func() int64 { return now().Add(lead).UnixMilli() }
+	if !t.tagged.clone().update(t.tagged.chosen(classes, classes, found, accept), at()) {
 		return c, false
 	}
 	return Change{"tagged updated", func(b *tenantBody) error {
@@ -175,7 +175,7 @@ func (t Tenant) taggedChange(
 		}
 		now := setOf(policies)
 		// The clock may be behind the one by which the classes were set: devices come to them after that.
-		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at.UnixMilli(), now.begins+1))
+		tagged.update(tagged.chosen(now.classes, now.classes, found, accept), max(at(), now.begins+1))
 		if tagged.size() > maxTagged {
 			return ErrTagged
 		}

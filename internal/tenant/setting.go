@@ -53,7 +53,7 @@ func (t Tenant) Settings() []Setting {
 }
 
 // Changes returns the changes that give a tenant the setting.
-func (s Setting) Changes(now time.Time) ([]Change, error) {
+func (s Setting) Changes(now func() time.Time) ([]Change, error) {
 	c, err := Change{}, error(nil)
 	switch s.Name {
 	case settingLookback:

@@ -16,14 +16,14 @@ var oslo = tenant.RetentionTag{Name: "site", Value: "oslo"}
 
 // setTagged sets a retention with the devices that are in Oslo.
 func (r *retained) setTagged(text string, inOslo ...string) {
-	change, err := tenant.RetentionChange(text, r.now, tenant.Tagged{oslo: inOslo})
+	change, err := tenant.RetentionChange(text, r.clock, tenant.Tagged{oslo: inOslo})
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
 }
 
 // find stores which devices are in Oslo, as provision does, and reports whether that differs from what was stored.
 func (r *retained) find(inOslo ...string) bool {
-	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: inOslo}, r.now)
+	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: inOslo}, r.clock)
 	if differs {
 		require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
 	}
@@ -32,7 +32,7 @@ func (r *retained) find(inOslo ...string) bool {
 
 // confirm has what was found of devices confirmed, as an operator does.
 func (r *retained) confirm(devices []string, inOslo ...string) {
-	change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.now, devices)
+	change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.clock, devices)
 	require.True(r.t, differs)
 	require.NoError(r.t, r.all.Set(r.t.Context(), "acme", change))
 }
@@ -84,7 +84,7 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 	bergen := tenant.RetentionTag{Name: "site", Value: "bergen"}
 	const text = "{site=oslo}=10y,{site=bergen}=5d,default=7d"
 	found := func(inOslo, inBergen []string) tenant.Tagged { return tenant.Tagged{oslo: inOslo, bergen: inBergen} }
-	change, err := tenant.RetentionChange(text, r.now, found([]string{"a"}, nil))
+	change, err := tenant.RetentionChange(text, r.clock, found([]string{"a"}, nil))
 	require.NoError(t, err)
 	require.NoError(t, r.all.Set(t.Context(), "acme", change))
 	r.now = noon.Add(lead)
@@ -97,7 +97,7 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 	}
 	require.Equal(t, [3]int{3650, 7, 7}, kept())
 	find := func(tags tenant.Tagged) bool {
-		change, differs := r.tenant().TaggedChange(tags, r.now)
+		change, differs := r.tenant().TaggedChange(tags, r.clock)
 		if differs {
 			require.NoError(t, r.all.Set(t.Context(), "acme", change))
 		}
@@ -120,7 +120,7 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 
 	// A person confirms it. For two hours nothing is hidden, and the tag takes it back.
 	confirm := func() {
-		change, differs := r.tenant().ConfirmTagged(found(nil, []string{"a"}), r.now, []string{"a"})
+		change, differs := r.tenant().ConfirmTagged(found(nil, []string{"a"}), r.clock, []string{"a"})
 		require.True(t, differs)
 		require.NoError(t, r.all.Set(t.Context(), "acme", change))
 	}
@@ -141,7 +141,7 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 	require.Equal(t, [3]int{5, 3650, 7}, kept())
 
 	// A retention that is set while a tag is another one than is stored takes nobody out of a class either.
-	change, err = tenant.RetentionChange("{site=oslo}=20y,{site=bergen}=5d,default=7d", r.now,
+	change, err = tenant.RetentionChange("{site=oslo}=20y,{site=bergen}=5d,default=7d", r.clock,
 		found(nil, []string{"a", "b"}))
 	require.NoError(t, err)
 	require.NoError(t, r.all.Set(t.Context(), "acme", change))
@@ -152,7 +152,7 @@ func TestTagsAloneOnlyLengthen(t *testing.T) {
 func TestRetentionByTagIsRefused(t *testing.T) {
 	r := newRetained(t, 0)
 	for _, text := range []string{"{site}=1d", "{site=}=1d", "{=oslo}=1d", "{site=oslo=1d", "{site=o*}=1d", "{}=1d"} {
-		_, err := tenant.RetentionChange(text, noon)
+		_, err := tenant.RetentionChange(text, time.Now)
 		require.ErrorContains(t, err, "{TAG=VALUE}", text)
 	}
 	require.ErrorContains(t, r.set("{site=oslo}=1d"), "needs the devices")
@@ -160,11 +160,11 @@ func TestRetentionByTagIsRefused(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("device-", i)
 	}
-	change, err := tenant.RetentionChange("{site=oslo}=1d", noon, tenant.Tagged{oslo: many})
+	change, err := tenant.RetentionChange("{site=oslo}=1d", time.Now, tenant.Tagged{oslo: many})
 	require.NoError(t, err)
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), tenant.ErrTagged)
 	r.setTagged("{site=oslo}=9d,default=1d", many[:10]...)
-	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: many}, r.now)
+	change, differs := r.tenant().TaggedChange(tenant.Tagged{oslo: many}, r.clock)
 	require.True(t, differs)
 	require.ErrorIs(t, r.all.Set(t.Context(), "acme", change), tenant.ErrTagged)
 }
@@ -236,7 +236,7 @@ func TestRandomRetentionByTag(t *testing.T) {
 				}
 			case 3:
 				inOslo := some()
-				if change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.now, some()); differs {
+				if change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.clock, some()); differs {
 					require.NoError(t, r.all.Set(t.Context(), "acme", change))
 				}
 			}

@@ -27,7 +27,7 @@ func TestProfileOfTenant(t *testing.T) {
 	s.world.Tenant("globex")
 	for _, x := range []tenant.Setting{{Name: "display-name", Value: "Acme Freight"},
 		{Name: "contact", Value: "fleet@acme.example"}} {
-		changes, err := x.Changes(noon)
+		changes, err := x.Changes(nil)
 		require.NoError(t, err)
 		s.set(t, changes[0])
 	}

@@ -197,7 +197,7 @@ func TestRollupsEqualChunks(t *testing.T) {
 		c.history(t, s, end)
 		if c.IntN(3) == 0 { // then some devices show less than others, of what rollups have of both
 			change, err := tenant.RetentionChange(pick(c, "m1=1s", "m1=forever,default=1s", "m*=12h,default=30d"),
-				s.world.Now.Add(-2*time.Hour))
+				func() time.Time { return s.world.Now.Add(-2 * time.Hour) })
 			require.NoError(t, err)
 			require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 			_, err = s.world.Directory.Refresh(t.Context())
@@ -613,7 +613,9 @@ func TestRollupsHideDevices(t *testing.T) {
 	require.NoError(t, err)
 	for i, retention := range []string{"", "m1=1h", "default=1h,m2=forever"} {
 		if retention != "" {
-			change, err := tenant.RetentionChange(retention, s.world.Now.Add(time.Duration(2*i-6)*time.Hour))
+			change, err := tenant.RetentionChange(retention, func() time.Time {
+				return s.world.Now.Add(time.Duration(2*i-6) * time.Hour)
+			})
 			require.NoError(t, err)
 			require.NoError(t, tenant.NewTenants(s.world.Documents).Set(t.Context(), "acme", change))
 		}

@@ -92,6 +92,7 @@ type box struct {
 	copies    copies
 	adding    adding
 	limiting  limiting
+	retaining retaining
 	settings  settings
 
 	slots    []*slot
@@ -171,6 +172,7 @@ func run(t *testing.T, opts options) (out result) {
 			b.operating = b.pickOperating()
 			b.copies = b.pickCopies()
 		}
+		b.retaining = b.pickRetaining()
 		b.limiting = b.pickLimiting()
 		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
 		b.hookStores()
@@ -250,7 +252,9 @@ func (b *box) begin() {
 		if _, err := dir.Register(b.context(), name); err != nil {
 			panic(err)
 		}
+		b.oracle.registered(name)
 	}
+	b.beginRetaining()
 	for i := range b.profile.partitions {
 		b.slots = append(b.slots, &slot{ordinal: i})
 	}
@@ -374,8 +378,8 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 			r.Time++
 		}
 		readings = append(readings, r)
-		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}}`, tenant, device, r.Time,
-			r.Fields[0].Metric, b.values))
+		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}%s}`, tenant, device, r.Time,
+			r.Fields[0].Metric, b.values, b.retaining.tagsOf(device)))
 	}
 	value, refused := all[0], ""
 	if len(all) > 1 {

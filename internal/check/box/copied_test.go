@@ -45,6 +45,7 @@ func (o *oracle) document(d store.Document, from *actor) {
 		o.ordersDocument(d)
 	case tenant.Kind:
 		is, _ := o.b.snapshot().Tenant(d.ID)
+		o.keepings[d.ID] = &keeping{policies: []keepPolicy{{classes: []keepClass{{"*", is.Retention}}}}}
 		if isCopy := strings.HasPrefix(from.name, o.b.prefix+"copy."); isCopy {
 			if of, _ := o.from.b.snapshot().Tenant(d.ID); of.Retention != is.Retention {
 				o.b.fail("%s has registered %s with a retention of %s instead of %s", from.name, d.ID, is.Retention, of.Retention)

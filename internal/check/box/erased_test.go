@@ -162,7 +162,7 @@ func (o *oracle) erasuresEnded() bool {
 // keptReadings returns how many readings must be stored. The caller holds mu.
 func (o *oracle) keptReadings() (n int) {
 	for _, a := range o.accepted {
-		if o.erased(a.of, a.at).IsZero() && o.isKept(a.number) {
+		if o.erased(a.of, a.at).IsZero() && o.isKept(a.number) && !o.mayHide(a.of) {
 			n++
 		}
 	}

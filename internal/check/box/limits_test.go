@@ -32,7 +32,8 @@ type limiting struct {
 func (b *box) pickLimiting() (l limiting) {
 	r := rand.New(rand.NewPCG(b.opts.seed, 42))
 	l = limiting{rnd: r, given: map[string]map[string]bool{}, fairAfter: -1}
-	if l.on = b.has(limits, r.IntN(5) == 0 && b.about == "" && !b.services.some() && b.copies.west == nil); !l.on {
+	if l.on = b.has(limits, r.IntN(5) == 0 && b.about == "" && !b.services.some() && b.copies.west == nil &&
+		!b.retaining.on); !l.on {
 		return l
 	}
 	l.heldFor = oneOf(r, 10*time.Second, 30*time.Second, 2*time.Minute)

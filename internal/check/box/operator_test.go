@@ -28,6 +28,7 @@ type operating struct {
 	began     time.Time // when the lull did
 	retention bool
 	set       time.Time // when a retention was set first
+	sets      map[*actor]*setting
 
 	commands []*command
 	births   int
@@ -43,6 +44,7 @@ const erasures = "erasures"
 // pickOperating picks what operators do in a run.
 func (b *box) pickOperating() (o operating) {
 	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
+	o.sets = map[*actor]*setting{}
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders = 1 + o.rnd.IntN(4)

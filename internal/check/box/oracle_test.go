@@ -2,6 +2,7 @@ package box_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type oracle struct {
 	mu       sync.Mutex // guards below
 	number   int64
 	versions map[series][]version
+	keepings map[string]*keeping // by tenant
 	byDevice map[string][]series // in the order in which they came
 	refused  map[place]string
 	// refusedOf are what is known of refused records that can be read.
@@ -78,7 +80,8 @@ type expected struct {
 }
 
 func newOracle(b *box) *oracle {
-	return &oracle{b: b, versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
+	return &oracle{b: b, keepings: map[string]*keeping{},
+		versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
 		made:    map[chunkName]made{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
@@ -130,7 +133,7 @@ func (o *oracle) letter(a *actor, rec *logged) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := place{l.Partition, l.Offset}
-	if o.letters[at]++; o.refused[at] == "" && !o.refuses(a, &l, true) {
+	if o.letters[at]++; o.refused[at] == "" && !o.refuses(a, &l, true) && !o.expires(a, &l) {
 		o.b.fail("record %d of partition %d was refused for %s: %s", l.Offset, l.Partition, l.Reason, l.Detail)
 	}
 }
@@ -156,8 +159,9 @@ func (o *oracle) created(a *actor, device string, doc []byte, sent time.Time) {
 	o.made[nameOf(&c.Header)] = madeNow(&c.Header)
 	ingesttest.Merge(o.stored, o.through, device, store.Source{Stream: c.Header.ID.Stream,
 		Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
-	if o.b.limiting.on {
+	if o.b.limiting.on || o.b.retaining.on {
 		o.tookChunk(a, device, frame)
+		o.lives(a, &c.Header)
 	}
 }
 
@@ -249,6 +253,9 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 			if o.isGone(q, s, x) {
 				o.b.fail("%s: an answer to %s has %v, which was erased before", q.name, asked, s)
 			}
+			if o.mustHide(s, q.asked.Add(-hiddenWithin)) {
+				o.b.fail("%s: an answer to %s has %v, which was hidden before", q.name, asked, s)
+			}
 			if x.number < owed {
 				o.b.fail("%s: a complete answer to %s has an old value of %v: version %d, and %d is owed", q.name, asked, s,
 					x.number, owed)
@@ -268,7 +275,7 @@ func (o *oracle) owed(q *querier, asked question, s series, begun, has int64) (o
 		if x.copied.IsZero() {
 			isOwed = x.number == q.shown[s] || x.number <= q.taken[x.partition] || asked.Strict && x.number <= begun
 		}
-		if isOwed && !o.isErased(s, x) && (x.number <= has || !o.mayLack(q, x)) {
+		if isOwed && !o.isErased(s, x) && !o.mayHide(s) && (x.number <= has || !o.mayLack(q, x)) {
 			owed = max(owed, x.number)
 		}
 	}
@@ -319,7 +326,7 @@ func (o *oracle) settled() {
 	kept := 0
 	for s, all := range o.versions {
 		last, ok := o.last(all)
-		if !ok || o.isErased(s, last) {
+		if !ok || o.isErased(s, last) || o.mayHide(s) {
 			continue
 		}
 		kept++
@@ -328,7 +335,7 @@ func (o *oracle) settled() {
 			return
 		}
 	}
-	if len(stored) != kept {
+	if len(stored) != kept && !o.b.retaining.on {
 		o.b.fail("at the end the store has %d values instead of %d", len(stored), kept)
 	}
 	for at, why := range o.refused {
@@ -338,10 +345,15 @@ func (o *oracle) settled() {
 	}
 	readings := 0
 	for _, h := range o.b.stores.Headers() {
-		readings += h.Readings
+		if tenant, _, _ := strings.Cut(h.TenantShard, "~"); !o.mayHide(series{tenant: tenant, device: h.Device,
+			time: h.ID.Day.Start()}) {
+			readings += h.Readings
+		}
 	}
 	if kept := o.keptReadings(); readings != kept {
 		o.b.fail("at the end chunks have %d readings, and %d were accepted", readings, kept)
 	}
-	o.b.stores.CheckChains()
+	if !o.b.retaining.on {
+		o.b.stores.CheckChains()
+	}
 }

@@ -35,7 +35,7 @@ type planted struct {
 
 // everyPlanted returns the faults of all tables.
 func everyPlanted() []planted {
-	return slices.Concat(plantedFaults, plantedJournal, plantedServices, plantedErasures, plantedLimits,
+	return slices.Concat(plantedFaults, plantedJournal, plantedServices, plantedErasures, plantedLimits, plantedRetention,
 		plantedCopies)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/heat"
 	"binnacle/internal/provision"
@@ -284,12 +283,8 @@ func (b *box) snapshot() *control.Snapshot {
 
 // mayDrop holds that a container has nothing that must be kept.
 func (b *box) mayDrop(name string) {
-	v, now := b.snapshot(), time.Now().UnixMilli()
 	for _, d := range b.stores.Chunks.Documents() {
-		owner, _, _ := strings.Cut(d.Key.TenantShard, "~")
-		t, known := v.Tenant(owner)
-		id, err := chunk.ParseID(d.ID)
-		if d.Key.Container == name && (err != nil || !known || !t.ExpiredOf(d.Key.Device, id.Day, now)) {
+		if d.Key.Container == name && b.oracle.isKeptChunk(d.Key, d.ID) {
 			b.fail("%s is dropped with chunk %s of %s, which is kept", name, d.ID, d.Key.Device)
 		}
 	}

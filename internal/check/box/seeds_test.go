@@ -71,6 +71,8 @@ func TestFound(t *testing.T) {
 		"chunks of a former owner": {seed: 4, until: 2009, without: plain},
 		// A copy of the control documents that was read with a clock ahead looked new, and lacked a container.
 		"a querier with a clock ahead": {seed: 4, until: 424, without: plain},
+		// An operator read for two hours what a change would hide, and it counted when it was stored (rule X5).
+		"a change that was confirmed late": {seed: 15, until: 3000, with: retentions},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := run(t, opts); r.failure != "" {

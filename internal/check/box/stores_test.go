@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/tenant"
 	"binnacle/sharding"
 )
 
@@ -67,6 +68,9 @@ func (d documents) Replace(ctx context.Context, doc store.Document) (string, err
 			etag, err := d.a.b.stores.Docs.Replace(ctx, doc)
 			if err == nil {
 				d.a.b.documented = time.Now()
+				if doc.Kind == tenant.Kind {
+					d.a.b.oracle.keeps(d.a, doc)
+				}
 			}
 			return etag, err
 		})
@@ -222,6 +226,7 @@ func (s chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (
 func (s chunks) DeleteChunk(ctx context.Context, key sharding.Key, id string) (store.Receipt, error) {
 	return answer(ctx, s.a, &call{kind: "delete", what: keyed(key, id), isWrite: true},
 		func(ctx context.Context, _ view) (store.Receipt, error) {
+			s.a.b.oracle.deletes(s.a, key, id)
 			return s.a.b.stores.Chunks.DeleteChunk(ctx, key, id)
 		})
 }

@@ -36,7 +36,9 @@ func (o *oracle) verdict(number int64) *verdict {
 }
 
 // isDecided reports whether a reading needs no chunk: a dead letter of it is acknowledged. The caller holds mu.
-func (o *oracle) isDecided(number int64) bool { return o.b.limiting.on && o.verdict(number).isRefused }
+func (o *oracle) isDecided(number int64) bool {
+	return o.verdicts[number] != nil && o.verdicts[number].isRefused
+}
 
 // isKept reports whether a reading must be in the store at the end. The caller holds mu.
 func (o *oracle) isKept(number int64) bool {
@@ -70,8 +72,11 @@ func (o *oracle) tookChunk(a *actor, device string, f chunk.Frame) {
 	for at, value := range all {
 		s := series{tenant, device, at.Labels, at.Metric, at.Time}
 		for _, x := range o.versions[s] {
-			if x.value == value {
+			if x.value == value && o.b.limiting.on {
 				o.took(a, s, x)
+			}
+			if x.value == value && o.b.retaining.on {
+				o.tookExpired(a, s, x)
 			}
 		}
 	}

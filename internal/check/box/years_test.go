@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -84,23 +83,18 @@ func (b *box) gap() time.Duration {
 
 // checkKept holds that the store has all that is kept, and lets the oracle forget the rest.
 func (b *box) checkKept() {
-	v := b.snapshot()
-	stored, now := b.stores.Stored(), time.Now().UnixMilli()
+	stored := b.stores.Stored()
 	o := b.oracle
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	isOver := func(s series) bool {
-		t, known := v.Tenant(s.tenant)
-		return known && t.Expired(telemetry.DayOf(s.time), now)
-	}
 	for s, all := range o.versions {
-		if last := all[len(all)-1]; !isOver(s) && stored[s.stored()] != last.value {
+		if last := all[len(all)-1]; !o.mayHide(s) && stored[s.stored()] != last.value {
 			b.fail("the store has %v for %v instead of %v, which is kept", stored[s.stored()], s, last.value)
 		}
 	}
-	maps.DeleteFunc(o.versions, func(s series, _ []version) bool { return isOver(s) })
+	maps.DeleteFunc(o.versions, func(s series, _ []version) bool { return o.mayHide(s) })
 	for device, all := range o.byDevice {
-		o.byDevice[device] = slices.DeleteFunc(all, isOver)
+		o.byDevice[device] = slices.DeleteFunc(all, o.mayHide)
 	}
 }
 
