@@ -111,9 +111,9 @@ func (b *box) startKeeper(deletes bool) {
 			Snapshot: ops.DecidingSnapshots(d), RUs: 1e6, Every: 10*time.Minute + 3*time.Microsecond, Now: a.now,
 			Logger: a.logger()})
 	} else {
+		catalogs := catalogcache.New(catalogcache.Config{Catalog: pages{a}, Now: a.now})
 		stage = &provision.TagKeeper{Snapshot: ops.DecidingSnapshots(d), Tenants: tenant.NewTenants(documents{a}),
-			Now: a.now, Catalogs: catalogcache.New(catalogcache.Config{Catalog: pages{a}, Now: a.now}),
-			Every: 5*time.Minute + 7*time.Microsecond, Logger: a.logger()}
+			Now: a.now, Catalogs: catalogs, Every: 5*time.Minute + 7*time.Microsecond, Logger: a.logger()}
 	}
 	x.keepers = append(x.keepers, keeper{a, deletes})
 	b.event("box", "start", a.name, "")
