@@ -154,7 +154,8 @@ func (t Tenant) TaggedChange(found Tagged, now func() time.Time) (c Change, diff
 }
 
 // ConfirmTagged stores the tags of devices as TaggedChange does, also where they are kept for less, because an operator
-// has confirmed that. It comes into force two hours after it is stored; until then their former tags take it back (rule X5).
+// has confirmed that. It comes into force two hours after it is stored; until then their former tags take it back
+// (rule X5).
 func (t Tenant) ConfirmTagged(found Tagged, now func() time.Time, devices []string) (c Change, differs bool) {
 	return t.taggedChange(found, now, retentionLead, func(r Retagged) bool { return slices.Contains(devices, r.Device) })
 }

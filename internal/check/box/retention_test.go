@@ -96,8 +96,8 @@ func (x *retaining) pickKeep() time.Duration {
 	return oneOf(x.rnd, 0, time.Hour, 12*time.Hour, 20*time.Hour, 36*time.Hour)
 }
 
-// startKeeper starts a stage of `provision`: one that deletes chunks of hidden days, or one that keeps which devices are
-// in classes by tag.
+// startKeeper starts a stage of `provision`: one that deletes chunks of hidden days, or one that stores which devices
+// are in classes by tag.
 func (b *box) startKeeper(deletes bool) {
 	x := &b.retaining
 	x.births++
