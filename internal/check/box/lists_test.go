@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
@@ -84,6 +85,26 @@ func compareDevices(devices []query.Device, want map[string]listed, isExact bool
 	return ""
 }
 
+// forgotten returns the devices of a tenant of which orders about all days have erased everything.
+func (o *oracle) forgotten(tenant string) (gone []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.orders {
+		if x.tenant == tenant && (x.from > 0 || x.to < erasure.EveryDay) {
+			return nil
+		}
+	}
+	for _, device := range o.b.devicesOf(tenant) {
+		isLeft := func(s series) bool {
+			return slices.ContainsFunc(o.versions[s], func(x version) bool { return !o.isErased(s, x) })
+		}
+		if all := o.byDevice[device]; len(all) > 0 && !slices.ContainsFunc(all, isLeft) {
+			gone = append(gone, device)
+		}
+	}
+	return gone
+}
+
 // listsAge is for how long a querier takes what it knows of the catalog for new.
 const listsAge = 40 * time.Second
 
@@ -102,6 +123,12 @@ func (b *box) finalLists(q *querier) {
 					continue
 				}
 				wrong = ""
+				gone := b.oracle.forgotten(tenant)
+				for _, d := range devices {
+					if slices.Contains(gone, d.Device) {
+						wrong = d.Device + ", and all of it is erased"
+					}
+				}
 				if want, ok := b.oracle.devices(x); ok {
 					wrong = compareDevices(devices, want, b.keepsTimes())
 				}

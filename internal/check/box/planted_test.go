@@ -81,12 +81,12 @@ func TestPlanted(t *testing.T) {
 			fmt.Printf("%s: missed: %s\n", p.name, p.missed)
 			continue
 		}
-		found, err := p.search(t.TempDir())
+		found, cpu, err := p.search(t.TempDir())
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", p.name, err)
 		case found != "":
-			fmt.Printf("%s: found after %s events\n", p.name, found)
+			fmt.Printf("%s: found after %s events, %.1f s of CPU\n", p.name, found, cpu.Seconds())
 		default:
 			fmt.Printf("%s: missed: no run failed within %s\n", p.name, *boxPatient)
 			t.Errorf("%s is not found", p.name)
@@ -97,28 +97,28 @@ func TestPlanted(t *testing.T) {
 // eventsBefore finds how many events there were until a run failed.
 var eventsBefore = regexp.MustCompile(`(?m)^events (\d+)$`)
 
-// search returns after how many events a run failed; "" if none did.
-func (p *planted) search(dir string) (events string, err error) {
+// search returns after how many events, and how much of a processor, a run failed; "" if none did.
+func (p *planted) search(dir string) (events string, cpu time.Duration, err error) {
 	source, err := p.apply()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	top, err := filepath.Abs(project)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	faulty, overlay, box := filepath.Join(dir, "faulty.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "box")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(top, p.file): faulty}})
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	err = errors.Join(os.WriteFile(faulty, []byte(source), 0o600), os.WriteFile(overlay, replaced, 0o600))
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", box, ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+		return "", 0, fmt.Errorf("%w: %s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
 	defer cancel()
@@ -126,14 +126,17 @@ func (p *planted) search(dir string) (events string, err error) {
 		"-box.duration", boxPatient.String(), "-box.twice=false", "-box.shrink=false",
 		"-box.with", p.with)
 	out, err := search.CombinedOutput()
+	if search.ProcessState != nil {
+		cpu = search.ProcessState.UserTime() + search.ProcessState.SystemTime()
+	}
 	m := eventsBefore.FindSubmatch(out)
 	switch {
 	case err == nil:
-		return "", nil
+		return "", cpu, nil
 	case m != nil:
-		return string(m[1]), nil
+		return string(m[1]), cpu, nil
 	case ctx.Err() == nil: // a fault may end the process
-		return "some", nil
+		return "some", cpu, nil
 	}
-	return "", fmt.Errorf("the runs did not end: %w", err)
+	return "", cpu, fmt.Errorf("the runs did not end: %w", err)
 }

@@ -78,6 +78,11 @@ func (b *box) startProvisioner() {
 // actProvisioner kills a provisioner and starts another one, has a tenant come for a container that was about to go,
 // or lets all processes be dead for a while.
 func (b *box) actProvisioner() {
+	if left := telemetry.DayMillis - time.Now().UnixMilli()%telemetry.DayMillis; b.rnd.IntN(2) == 0 &&
+		left < b.profile.feedEvery.Milliseconds() {
+		b.addEpoch() // no writer may learn of it before the day begins
+		return
+	}
 	switch b.rnd.IntN(8) {
 	case 0, 1, 2:
 		b.night()

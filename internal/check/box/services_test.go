@@ -59,8 +59,8 @@ func (b *box) pickServices() (s services) {
 		if s.makers > 0 {
 			s.policy.RollupsRUs = 1000
 		}
-		if s.old == 0 { // less than what is wanted when a month begins, and enough for all containers
-			s.policy.MaxRUs = 4500
+		if s.old == 0 { // less than what is wanted when a month begins, or at once
+			s.policy.MaxRUs = 500 * (1 + r.IntN(9))
 		}
 	}
 	if b.opts.years > 0 {
