@@ -24,16 +24,11 @@ type collected struct {
 
 // Add implements piece.Sink.
 func (c *collected) Add(p *piece.Piece) error {
-	c.add(p.Device, p)
-	return nil
-}
-
-// add adds pieces of a device, or none.
-func (c *collected) add(device string, pieces ...*piece.Piece) {
 	if c.devices == nil {
 		c.devices = make(map[string][]*piece.Piece)
 	}
-	c.devices[device] = append(c.devices[device], pieces...)
+	c.devices[p.Device] = append(c.devices[p.Device], p)
+	return nil
 }
 
 // each calls visit with each device and its pieces, in order, and drops them. An error of visit ends it.

@@ -58,9 +58,8 @@ func (h partHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *partHeap) Push(p any)        { *h = append(*h, p.(*partReader)) }
 
 func (h *partHeap) Pop() any {
-	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
-	return last
+	return nil // nobody asks
 }
 
 // decode decodes the documents of a part that may have something that is not before the range.

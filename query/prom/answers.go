@@ -69,7 +69,10 @@ func (a *answers) exec(ctx context.Context, q promql.Query, l pushdowns) *promql
 }
 
 func (a *answers) evaluate(ctx context.Context, q promql.Query, s *parser.EvalStmt, asked *pushdown) *promql.Result {
-	l := asked.leaf()
+	l := asked // or what it folds
+	if l.fold != nil {
+		l = l.source
+	}
 	key := answerKey{a.tenant, a.text, s.LookbackDelta, l.steps.step, l.steps.first % l.steps.step}
 	tags, known := a.tagsSum(ctx)
 	old, _ := a.querier.Kept().Get(key).(*keptAnswer)

@@ -190,6 +190,21 @@ func renamed(name string) string {
 // labels and the device's tags. Of two with one name the first keeps it, and the other gets exported_ until its name is
 // free. Empty values are dropped, as they are no labels in PromQL.
 func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) labels.Labels {
+	b.Reset()
+	b.Add(model.MetricNameLabel, of.metric)
+	b.Add(deviceLabel, of.device)
+	for _, set := range sets {
+		for _, l := range set {
+			if l.Name != "" && l.Value != "" {
+				b.Add(renamed(l.Name), l.Value)
+			}
+		}
+	}
+	b.Sort()
+	out := b.Labels()
+	if _, twice := out.HasDuplicateLabelNames(); !twice {
+		return out
+	}
 	taken := map[string]string{model.MetricNameLabel: of.metric, deviceLabel: of.device}
 	for _, set := range sets {
 		var losers []telemetry.Label

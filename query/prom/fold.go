@@ -3,7 +3,6 @@ package prom
 import (
 	"container/heap"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -59,8 +58,6 @@ func newFold(e *parser.AggregateExpr, steps int) *fold {
 	f.byHash = make(map[uint64]*group)
 	return f
 }
-
-func (f *fold) key() string { return fmt.Sprintf("%s%d%t%q", f.op, f.best, f.without, f.grouping) }
 
 // add adds series in the engine's order, by its operations. Then the caller may use their values again.
 func (f *fold) add(memory *query.Memory, all []*series) error {

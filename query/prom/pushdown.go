@@ -318,7 +318,8 @@ func (l *pushdown) key() string {
 	}
 	switch {
 	case l.fold != nil:
-		return l.source.key() + l.fold.key()
+		f := l.fold
+		return l.source.key() + fmt.Sprintf("%s%d%t%q", f.op, f.best, f.without, f.grouping)
 	case l.inner != nil:
 		return key + l.inner.key
 	}
@@ -396,14 +397,6 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 		return s.evaluate(ctx, l)
 	}
 	return out, warnings, err
-}
-
-// leaf returns the pushdown that reads: of a fold its source.
-func (l *pushdown) leaf() *pushdown {
-	if l.fold != nil {
-		return l.source
-	}
-	return l
 }
 
 // onlyFolds reports whether nothing but folds uses the values of a pushdown that reads.
