@@ -74,9 +74,10 @@ bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with
 # The fleets of `make bench-growth`.
 FLEETS := 1000,10000,100000
 
-bench-growth: ## Panels over six hours of FLEETS=1000,10000,100000 devices with the limits of a query process, beside VictoriaMetrics: CPU-ms, RU, wall, memory, and how cost grows
+bench-growth: ## Panels over six hours of FLEETS=1000,10000,100000 devices with the limits of a query process, beside VictoriaMetrics: CPU-ms, RU, wall, memory, and how cost grows; then ingest of as many, and a million
 	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
 	  go test -count=1 -timeout 0 -run '^TestPanelsGrow$$' -v ./internal/app -panels.growth $(FLEETS) -panels.metrics 2 -panels.starts 3 -panels.peers "$$bin"
+	go test -count=1 -timeout 0 -run '^TestIngestGrows$$' -v ./ingest/worker -soak.growth $(FLEETS),1000000
 
 # How many devices have readings waiting in `make bench-resume`: 10,000 are 100,000 values a second.
 RESUMES := 500

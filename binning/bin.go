@@ -90,30 +90,36 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// Join makes one block of the last ones, when they have so many rows, or many bytes: as they are, one behind another.
-// Blocks stay apart that lie at or below an offset, are on a shelf, have another schema, or are large.
-func (b *Bin) Join(above int64, enough int) {
-	old := b.old()
-	i, n, rows := len(old.blocks), 0, 0
-	for ; n < joinedBytes && rows < enough; i-- {
-		if i == 0 {
+// Join makes one block of the first ones that together have so many rows, or many bytes: as they are, end to end.
+// Blocks stay apart that do not lie above one offset and up to another, are shelved, have another schema, or are large.
+func (b *Bin) Join(above, through int64, enough int) {
+	from, one, all := 0, Block{}, b.Blocks()
+	for i := range all {
+		x := &all[i]
+		if x.Through > through {
 			return
 		}
-		x, last := &old.blocks[i-1], &old.blocks[len(old.blocks)-1]
-		if x.First <= above || x.data == nil || x.schema != last.schema || len(x.data) >= joinedBytes || x.Rows >= enough {
-			return
+		apart := x.First <= above || x.data == nil || x.Rows >= enough || len(x.data) >= joinedBytes
+		if apart || x.schema != one.schema {
+			from, one = i, Block{First: x.First, From: x.From, To: x.To, schema: x.schema}
 		}
-		n, rows = n+len(x.data), rows+x.Rows
-	}
-	one := old.blocks[i]
-	one.data = append(make([]byte, 0, n), one.data...)
-	for k := range old.blocks[i+1:] {
-		x := &old.blocks[i+1+k]
+		if apart {
+			one.schema = nil
+			continue
+		}
 		one.Rows, one.Values, one.Through = one.Rows+x.Rows, one.Values+x.Values, x.Through
-		one.From, one.To, one.data = min(one.From, x.From), max(one.To, x.To), append(one.data, x.data...)
+		one.From, one.To, one.length = min(one.From, x.From), max(one.To, x.To), one.length+uint32(len(x.data))
+		if one.Rows < enough && one.length < joinedBytes {
+			continue
+		}
+		one.data = make([]byte, 0, one.length)
+		for _, x := range all[from : i+1] {
+			one.data = append(one.data, x.data...)
+		}
+		one.length, b.sealed = 0, nil
+		b.add(slices.Concat(all[:from], []Block{one}, all[i+1:])...)
+		return
 	}
-	b.sealed = nil
-	b.add(append(slices.Clip(old.blocks[:i]), one)...)
 }
 
 // BlockOf returns a block of the open rows from i to j; ok is false when they make none, as when they are too many.

@@ -53,7 +53,7 @@ func binOf(r *rand.Rand, s *binning.Schemas, rows *binning.Rows) binning.Bin {
 	b := binning.NewBin(binning.NewNames())
 	for offset, reading := range rows.Each() {
 		if r.IntN(20) == 0 && b.Ripe(offset, 1) {
-			b.Join(-1, 1+r.IntN(30))
+			b.Join(-1, b.Through()-r.Int64N(60), 1+r.IntN(30))
 			b.Seal(s)
 		}
 		b.Append(offset, reading)
@@ -173,22 +173,22 @@ func TestBlockRefusesTooManyReadings(t *testing.T) {
 }
 
 // Blocks that have become one are read as before, and the journal gets their rows encoded in one. Those of which the
-// rows lie too low, and large ones, stay apart.
+// rows lie too low or too high, and large ones, stay apart.
 func TestJoinedBlocks(t *testing.T) {
 	s := binning.NewSchemas()
 	bin := binning.NewBin(binning.NewNames())
-	seal := func(above int64, rows int) {
-		bin.Join(above, rows)
+	seal := func(above, through int64, rows int) {
+		bin.Join(above, through, rows)
 		require.True(t, bin.Seal(s))
 	}
 	for offset := range int64(60) {
 		if bin.Ripe(offset, 10) {
-			seal(9, 30)
+			seal(9, offset-21, 30)
 		}
 		bin.Append(offset, telemetry.Reading{Time: offset,
 			Fields: []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(offset))}}})
 	}
-	seal(9, 30)
+	seal(9, 39, 30)
 	var rows []int
 	for _, b := range bin.Blocks() {
 		rows = append(rows, b.Rows)
@@ -234,7 +234,7 @@ func TestJoinedBlocks(t *testing.T) {
 	shelf := &memoryShelf{}
 	_, err = bin.Shelve(shelf)
 	require.NoError(t, err)
-	bin.Join(9, 20)
+	bin.Join(9, 60, 20)
 	require.Len(t, bin.Blocks(), 4, "shelved blocks stay as they are")
 	require.Equal(t, want, takenFrom(t, &bin))
 }

@@ -76,9 +76,6 @@ func (r *reader) check(ctx context.Context) error {
 	return err
 }
 
-// confirm records that the log was found to be the one that was read before.
-func (r *reader) confirm() { r.shaken, r.missing = false, false }
-
 func record(r *kafka.Record) admit.Record {
 	out := admit.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
 	if len(r.Headers) > 0 {

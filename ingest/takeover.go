@@ -86,8 +86,9 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		in.mu.Lock()
 		p.orphaned = false
 		in.mu.Unlock()
-		p.reader.confirm()
-		p.deferred.reader.confirm()
+		for _, r := range []*reader{p.reader, p.deferred.reader} { // it is the log that was read before
+			r.shaken, r.missing = false, false
+		}
 		p.startAt(first)
 		return p, nil
 	}

@@ -79,7 +79,7 @@ func (a *Admission) Admit(rec *Record, m Moment) (*Decision, error) {
 	}
 	f := &a.feed
 	f.Record, f.Moment, f.readings, f.index, f.made = *rec, m, result.Readings, result.Index, a.decoder.Made()
-	defer a.release()
+	defer func() { a.feed = feed{} }() // else it would keep the record's batch
 	if err := cmp.Or(a.erasures.awaited(f), a.places.placeable(f)); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (a *Admission) AdmitAgain(rec *Record, m Moment) (d *Decision, ok bool, err
 	}
 	f := &a.feed
 	f.Record, f.Moment, f.again, f.readings, f.index = *rec, m, true, result.Readings[:0], result.Index[:0]
-	defer a.release()
+	defer func() { a.feed = feed{} }() // else it would keep the record's batch
 	for i := range result.Readings {
 		if r := &result.Readings[i]; a.Limits.tenants.resumes(r, rec.Offset) {
 			f.readings, f.index = append(f.readings, *r), append(f.index, result.Index[i])
@@ -135,9 +135,6 @@ func (a *Admission) newDecision() *Decision {
 	a.out = Decision{Refused: a.out.Refused[:0]}
 	return &a.out
 }
-
-// release lets go of the record, with which its batch goes.
-func (a *Admission) release() { a.feed = feed{} }
 
 func (a *Admission) decode(rec *Record) (decode.Result, error) {
 	result := a.decoder.Decode(decode.Record{

@@ -46,7 +46,11 @@ func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bo
 		}
 		c.Bin, c.Budget = binning.NewBin(b.Names.Metrics), b.Cfg.Budget(c)
 	} else if c.Bin.Ripe(offset, ripe) {
-		c.Bin.Join(c.loaded, binning.JoinedRows) // the journal has these as a rule
+		through := c.Journaled.Under // the journal gets each row once, unless an append fails
+		if !b.Journaled.On {
+			through = offset
+		}
+		c.Bin.Join(c.loaded, through, binning.JoinedRows)
 		if c.Bin.Seal(b.Names.Schemas) {
 			b.Journaled.Offer(c)
 		}

@@ -220,6 +220,6 @@ func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 		return faultf(Undecodable, "an envelope in an envelope")
 	}
 	d.origin.nested = true
-	d.payload(r)
+	d.Decoder.read(r)
 	return nil
 }

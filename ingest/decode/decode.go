@@ -180,7 +180,7 @@ func (d *Decoder) record(r Record) {
 			return
 		}
 	}
-	d.payload(r)
+	d.read(r)
 }
 
 // reset forgets what the record gave so far: half of a broken record is never taken.
@@ -188,14 +188,6 @@ func (d *Decoder) reset() {
 	d.fields.sorted = d.fields.sorted[:0]
 	o := &d.out
 	o.Readings, o.Index, o.Bad, o.Units, o.Unknown = o.Readings[:0], o.Index[:0], o.Bad[:0], o.Units[:0], nil
-}
-
-func (d *Decoder) payload(r Record) {
-	if blanks(r.Value) == len(r.Value) {
-		d.addBad(Whole, faultf(Empty, "the record has no payload"))
-		return
-	}
-	d.read(r)
 }
 
 // maxDetails is how many Bads of a record have a Detail of their own; a payload of zeros has half as many as bytes.

@@ -104,6 +104,10 @@ type candidate struct {
 }
 
 func (d *Decoder) read(r Record) {
+	if blanks(r.Value) == len(r.Value) {
+		d.addBad(Whole, faultf(Empty, "the record has no payload"))
+		return
+	}
 	if r.ContentType != d.chosen.contentType {
 		d.chosen = d.choose(r.ContentType)
 	}

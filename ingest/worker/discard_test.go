@@ -3,17 +3,22 @@ package worker_test
 import (
 	"context"
 
+	"binnacle/internal/charges/ru"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
 
 // discard is a store.Writer that keeps nothing but counts.
-type discard struct{ Chunks, Bytes, Lookups int }
+type discard struct {
+	Chunks, Bytes, Lookups int
+	RUs                    float64 // modelled
+}
 
 // Create implements store.Writer.
 func (d *discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
 	d.Chunks++
 	d.Bytes += len(doc)
+	d.RUs += ru.Stepped.Write(len(doc), ru.Stepped.Levels(5*ru.Scalar, 2)) // as containers of chunks are indexed
 	return store.Receipt{}, nil
 }
 

@@ -3,7 +3,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +23,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/bins"
+	"binnacle/internal/text/report"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,6 +34,7 @@ var soak = struct {
 	interval, hold   *time.Duration
 	memory, limit    *int64
 	journal, spill   *bool
+	growth           *string
 }{
 	flag.Int("soak.devices", 300, "devices of the fleet"),
 	flag.Int("soak.metrics", 10, "metrics of a reading"),
@@ -39,6 +44,7 @@ var soak = struct {
 	flag.Int64("soak.limit", 0, "what the garbage collector keeps the process below if it can, in bytes; 0: anything"),
 	flag.Bool("soak.journal", false, "rows go to a journal"),
 	flag.Bool("soak.spill", false, "blocks go to a spill file when the bound is near"),
+	flag.String("soak.growth", "", "fleets of TestIngestGrows, by commas, each ten times as large as the last"),
 }
 
 // next is how much of the second hold after midnight belongs to a soak: devices in step at midnight are together there.
@@ -77,6 +83,77 @@ func TestSoak(t *testing.T) {
 	require.Positive(t, slices.Min(later))
 }
 
+// TestIngestGrows is a benchmark: half an hour of fleets that grow tenfold goes through Workers side by side, with a
+// journal, and is stored at the end. Small fleets have several rounds, of which the medians count.
+func TestIngestGrows(t *testing.T) {
+	if *soak.growth == "" {
+		t.Skip("a benchmark: see make bench-growth")
+	}
+	const minutes = 30
+	*soak.metrics, *soak.interval, *soak.hold, *soak.journal = 2, time.Minute, 12*time.Hour, true
+	rows := [][]string{{"devices", "partitions", "CPU-ns/value", "growth", "bytes/device", "modelled RU/M values"}}
+	before := map[int]float64{}
+	for text := range strings.SplitSeq(*soak.growth, ",") {
+		devices, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		for _, partitions := range []int{1, 2, 4} {
+			*soak.devices = devices / partitions
+			values := float64(*soak.devices * partitions * *soak.metrics * minutes)
+			var used, held, rus []float64
+			for range min(5, max(1, 300_000/devices)) {
+				t.Run(text, func(t *testing.T) {
+					all := make([]*soaker, partitions)
+					for i := range all {
+						all[i] = newSoaker(t)
+					}
+					side := func(do func(*soaker) error) time.Duration {
+						from, errs := processTime(t), make([]error, partitions)
+						var wait sync.WaitGroup
+						for i, s := range all {
+							wait.Go(func() { errs[i] = do(s) })
+						}
+						wait.Wait()
+						require.NoError(t, errors.Join(errs...))
+						return processTime(t) - from
+					}
+					empty, making, charged := heap(), 0.0, 0.0
+					cpu := side(func(s *soaker) error {
+						for range minutes * 60 {
+							s.second()
+						}
+						return nil
+					})
+					held = append(held, float64(heap()-empty)/float64(devices))
+					cpu += side(func(s *soaker) error { return s.l.Finish(t.Context()) })
+					for _, s := range all {
+						making, charged = making+s.making/float64(partitions), charged+s.discard.RUs
+						require.Empty(t, s.deadLetters)
+						require.EqualValues(t, minutes**soak.devices, s.offset)
+					}
+					used, rus = append(used, float64(cpu)/values-making), append(rus, charged/values*1e6)
+				})
+			}
+			growth := "-"
+			cost := median(used)
+			if of := before[partitions]; of > 0 {
+				growth = fmt.Sprintf("%.2f", cost/of)
+			}
+			before[partitions] = cost
+			rows = append(rows, []string{text, strconv.Itoa(partitions), fmt.Sprintf("%.0f", cost), growth,
+				fmt.Sprintf("%.0f", median(held)), fmt.Sprintf("%.0f", median(rus))})
+			t.Log(rows[len(rows)-1])
+		}
+	}
+	var out bytes.Buffer
+	require.NoError(t, report.Grid(&out, rows))
+	t.Logf("%d values of each device\n%s", minutes**soak.metrics, out.String())
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
 type soaker struct {
 	*world
 	l        *ingest.Local
@@ -87,10 +164,10 @@ type soaker struct {
 	offset   int64
 	noise    uint32
 
-	chunks func() int
-	began  int // chunks at the minute's begin
-	used   time.Duration
-	values int
+	discard *discard
+	began   int // chunks at the minute's begin
+	used    time.Duration
+	values  int
 
 	perMinute map[int]float64
 	cpu       []float64
@@ -119,7 +196,7 @@ func newSoaker(t *testing.T) *soaker {
 		c.Hold, c.MemoryBytes = *soak.hold, *soak.memory
 		c.CatalogEvery, c.CommitEvery, c.Linger = 6*time.Hour, time.Second, 2*time.Second
 	})
-	s.l, s.chunks = l, func() int { return discard.Chunks }
+	s.l, s.discard = l, discard
 	for d := range *soak.devices {
 		m := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%06d","ts":`, d)
 		s.stamps = append(s.stamps, len(m))
@@ -132,7 +209,7 @@ func newSoaker(t *testing.T) *soaker {
 	}
 	s.base = residentBytes()
 	from := processTime(t)
-	const tries = 10_000
+	tries := max(10_000, *soak.devices)
 	for i := range tries {
 		s.message(i % *soak.devices)
 	}
@@ -174,7 +251,7 @@ func (s *soaker) second() {
 }
 
 func (s *soaker) minute() {
-	used, chunks := processTime(s.t), s.chunks()
+	used, chunks := processTime(s.t), s.discard.Chunks
 	minute := int(s.now.Sub(s.midnight)/time.Minute) - 1
 	s.perMinute[minute] = float64(chunks - s.began)
 	s.cpu = append(s.cpu, float64(used-s.used)/float64(s.values))

@@ -23,7 +23,6 @@ type ingester struct {
 	in *ingest.Ingester
 	// begun is how much had been acknowledged when its process began.
 	begun int64
-	runs  bool
 }
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.
@@ -48,23 +47,21 @@ func (b *box) startIngester(s *slot, settled bool) {
 	if settled {
 		cfg.Hold, cfg.JournalEvery = time.Second, time.Second
 	}
-	x := &ingester{actor: a, begun: b.oracle.acknowledged()}
+	var in *ingest.Ingester
 	run := func(ctx context.Context) {
-		x.runs = true
-		if err := x.in.Run(ctx); err != nil {
+		if err := in.Run(ctx); err != nil {
 			b.fail("%s ended: %v", a.name, err)
 		}
-		x.runs = false
-		b.stir()
 	}
 	stores := ingest.Stores{Chunks: chunks{a}, Directory: a.directory(run), Catalog: pages{a},
 		Streams: stream.NewStreams(documents{a}), DeadLetters: ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(letters))}
 	var err error
-	if x.in, err = ingest.New(cfg, stores); err != nil {
+	in, err = ingest.New(cfg, stores)
+	if err != nil {
 		panic(err)
 	}
 	b.mu.Lock()
-	s.lives = append(s.lives, x)
+	s.lives = append(s.lives, &ingester{actor: a, in: in, begun: b.oracle.acknowledged()})
 	b.mu.Unlock()
 	b.event("box", "start", a.name, "")
 }

@@ -31,14 +31,11 @@ func (b *box) settle() {
 	}
 	for _, s := range b.slots {
 		for len(s.lives) > 0 {
-			x := b.bury(s, 0)
-			if b.opts.without["shutdowns"] {
+			if x := b.bury(s, 0); b.opts.without["shutdowns"] {
 				b.die(x.actor)
-				continue
+			} else {
+				x.end()
 			}
-			x.end()
-			// What a process commits when it leaves may lie below what the next one has committed for good.
-			b.await(x.name+" has ended", func() bool { return !x.runs })
 		}
 		b.startIngester(s, true)
 	}
