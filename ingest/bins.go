@@ -221,7 +221,7 @@ type progress struct {
 
 func (p *partition) publishProgress(floor int64) {
 	r := &progress{
-		end: p.worker.Bins().LogEnd(), floor: floor, journaled: floor, bins: p.worker.OpenBins(),
+		end: p.worker.Bins().Log.End, floor: floor, journaled: floor, bins: p.worker.OpenBins(),
 		commit: p.worker.JournalCommit(), perSecond: p.pace.perSecond(),
 	}
 	if p.in.cfg.Journal {

@@ -150,9 +150,6 @@ func (l *Local) Step(ctx context.Context) error {
 	return nil
 }
 
-// errStillBusy says that draining did not come to an end.
-var errStillBusy = errors.New("ingest: the worker is still busy after draining")
-
 // Resume calls Worker.Resume with the time of now.
 func (l *Local) Resume(a worker.Assignment) { l.Worker.Resume(a, l.cfg.Now()) }
 
@@ -166,7 +163,7 @@ func (l *Local) Finish(ctx context.Context) error {
 		return err
 	}
 	if l.Busy() {
-		return errStillBusy
+		return errors.New("ingest: the worker is still busy after draining")
 	}
 	return nil
 }

@@ -153,8 +153,5 @@ func (b *Bins) Suspect() (tail int64, ok bool) {
 	return b.Log.Suspect, true
 }
 
-// LogEnd returns the highest end of the log seen.
-func (b *Bins) LogEnd() int64 { return b.Log.End }
-
 // SetLogEnd records an end of the log: the offset after its last record.
 func (b *Bins) SetLogEnd(end int64) { b.Log.End = max(b.Log.End, end) }

@@ -109,14 +109,6 @@ func (d *Decoder) checkDevice(id string) error {
 	return telemetry.CheckDevice(id)
 }
 
-// set overrides the tenant and device of all readings.
-func (d *Decoder) set(names Names) {
-	for i := range d.out.Readings {
-		r := &d.out.Readings[i]
-		r.Tenant, r.Device = cmp.Or(names.Tenant, r.Tenant), cmp.Or(names.Device, r.Device)
-	}
-}
-
 func checkText(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%.80q is not valid UTF-8", s)
@@ -161,8 +153,11 @@ func (d *Decoder) Decode(r Record) (out Result) {
 	if d.made.over {
 		d.refuseRecord(d.made.tooMuch())
 	}
-	if d.opts.Set != (Names{}) {
-		d.set(d.opts.Set)
+	if names := d.opts.Set; names != (Names{}) {
+		for i := range d.out.Readings {
+			r := &d.out.Readings[i]
+			r.Tenant, r.Device = cmp.Or(names.Tenant, r.Tenant), cmp.Or(names.Device, r.Device)
+		}
 	}
 	return d.out
 }
