@@ -29,10 +29,9 @@ test: ## All tests, on this machine alone
 # The race detector needs cgo.
 RACED := CGO_ENABLED=1 go test -race -short -timeout 15m
 
-full: ## What `make test` leaves out: every call that fails in every way, longer random walks, Prometheus' suite of PromQL, processes killed and paused
+full: ## What `make test` leaves out: every call that fails in every way, Prometheus' suite of PromQL, processes killed and paused
 	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
 	go test -count=1 -tags full -run '^TestPrometheusSuite' ./query/prom
-	BINNACLE_ROUNDS=3 go test -count=1 -run 'Walks' ./ingest/worker
 	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBS.*|TestPlanBesideALoadTest|TestDiskFull|TestKillWhileDevicesPublish)$$' ./cmd/binnacle -full
 	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -chaos.grow -rolling.devices 400
 

@@ -84,10 +84,9 @@ func (e *erasures) cover(f *feed, r *telemetry.Reading) bool {
 }
 
 // coversReplayed reports whether an order covers the record that a dead letter was first. Its position is one of this
-// log; if the log is another one than it was, the record's timestamp decides as well.
+// log; if the log is another one than it was, or its stream began after the order, the record's timestamp decides.
 func (e *erasures) coversReplayed(o *erasure.Order, id *deadletter.ID) bool {
-	if id.Offset <= o.Through(e.at.Stream, id.Partition) {
-		return true
-	}
-	return id.Offset <= o.ThroughAny(id.Partition) && (id.Published < 0 || id.Published <= o.At.UnixMilli())
+	through, known := o.Position(erasure.Partition{Stream: e.at.Stream, Partition: id.Partition})
+	return id.Offset <= through || id.Published <= o.At.UnixMilli() &&
+		(id.Offset <= o.ThroughAny(id.Partition) || !known && id.Published >= 0)
 }

@@ -3,11 +3,9 @@ package worker_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,103 +35,25 @@ type world struct {
 	meta        journal.Commit
 	blocks      *blockLog // nil: there is no journal
 	hold        time.Duration
-	limits      tenant.IngestLimits
-	held        time.Duration      // HeldFor
 	seldom      bool               // the catalog follows with times once a week
-	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
-	fair        bool               // the log has been there for long, and the tenant with the most of it is deferred
-	registers   bool               // tenants are registered beside the records, six a minute
-	waited      int                // steps after which something waited for a limit
 	dir         *control.Directory // of the process that began last
 	began       uint64             // processes so far
 	whole       int                // takeovers that loaded blocks
 	broken      int                // those that found the journal not to be whole
 
-	erased func(device string, at, offset int64) bool // whether an order covers a reading; nil: there are none
-
-	mu    sync.Mutex      // guards ops
-	ops   int             // operations outside so far
-	fatal func(n int) int // asked before operation n: die, and if so whether the operation happens
-	kill  context.CancelFunc
 }
-
-// What fatal answers.
-const (
-	live = iota
-	dieBefore
-	dieAfter
-	failBefore // the process lives on, and does not know what became of it
-	failAfter
-)
-
-var (
-	errDead    = errors.New("the process is dead")
-	errUnknown = errors.New("no answer")
-)
 
 const start = 1795183200123 // 2026-11-20 14:00 UTC
 
 func newWorld(t testing.TB, log []admit.Record) *world {
-	w := &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t, now: time.UnixMilli(start).Add(time.Minute),
-		log: log}
-	w.Chunks.Fault = func(storetest.Op) *storetest.Fault {
-		applied, err := w.op()
-		if err == nil {
-			return nil
-		}
-		return &storetest.Fault{Applied: applied, Err: err}
-	}
-	w.Docs.Fault = func(op, kind, _ string) *storetest.Fault {
-		if op != storetest.OpCreate || kind != tenant.Kind {
-			return nil
-		}
-		applied, err := w.op()
-		if err == nil {
-			return nil
-		}
-		return &storetest.Fault{Applied: applied, Err: err}
-	}
-	w.Catalog.Fault = func(_, _, _ string) *storetest.Fault {
-		applied, err := w.op()
-		if err == nil {
-			return nil
-		}
-		return &storetest.Fault{Applied: applied, Err: err}
-	}
-	return w
-}
-
-// op counts an operation outside and kills the process when it is time.
-func (w *world) op() (applied bool, err error) {
-	w.mu.Lock()
-	w.ops++
-	n := w.ops
-	w.mu.Unlock()
-	if w.fatal == nil {
-		return true, nil
-	}
-	switch w.fatal(n) {
-	case dieBefore:
-		w.kill()
-		return false, errDead
-	case dieAfter:
-		w.kill()
-		return true, errDead
-	case failBefore:
-		return false, errUnknown
-	case failAfter:
-		return true, errUnknown
-	}
-	return true, nil
+	return &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t,
+		now: time.UnixMilli(start).Add(time.Minute), log: log}
 }
 
 // Publish returns ingest.DeadLetterWriter.
 func (w *world) Publish(_ context.Context, all []write.DeadLetter) error {
-	applied, err := w.op()
-	if applied {
-		w.deadLetters = append(w.deadLetters, all...)
-	}
-	return err
+	w.deadLetters = append(w.deadLetters, all...)
+	return nil
 }
 
 func (w *world) config() ingest.Config {
@@ -162,9 +81,7 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
 	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: stream.NewStreams(w.Docs), DeadLetters: w}
-	if change(&cfg, &stores); w.registers {
-		cfg.Registrations = admit.NewRegistrations(6)
-	}
+	change(&cfg, &stores)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(w.t, err)
@@ -198,86 +115,25 @@ func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Loc
 	return begin()
 }
 
-// live runs a process until it dies or the log is done, in steps that the seed decides. It reports whether it lived.
-func (w *world) live(seed uint64) bool {
-	ctx, kill := context.WithCancel(context.Background())
-	defer kill()
-	w.kill = kill
-	l := w.worker(w.settings)
-	if w.seldom {
-		w.checkTimes(l)
-	}
-	if w.fair {
-		l.Resume(worker.Assignment{Stream: 1, Position: w.commit})
-		l.Bins().SetLogEnd(int64(len(w.log)))
-	}
-	rnd := rand.New(rand.NewPCG(seed, 5))
-	for l.Position() < int64(len(w.log)) || len(l.Deferred().Deferrals("")) > 0 {
-		for range 1 + rnd.IntN(6) {
-			if at := l.Position(); at < int64(len(w.log)) {
-				if l.Take(ctx, w.log[at]) != nil {
-					return false
-				}
-			}
-		}
-		w.now = w.now.Add(time.Duration(rnd.IntN(5000)) * time.Millisecond)
-		if w.takeSomeDeferred(ctx, l, rnd) != nil {
-			return false
-		}
-		if l.Step(ctx) != nil || !w.commitFloor(l) {
-			return false
-		}
-		if len(l.Deferred().Deferrals("")) > 0 {
-			w.waited++
-		}
-	}
-	if w.seldom {
-		w.checkTimes(l)
-	}
-	return l.Finish(ctx) == nil && w.commitFloor(l)
-}
-
-// takeSomeDeferred takes some of what waits: a pass may last for many steps.
-func (w *world) takeSomeDeferred(ctx context.Context, l *ingest.Local, rnd *rand.Rand) error {
-	for range rnd.IntN(3) * rnd.IntN(15) {
-		offset, ok := l.Deferred().Next(w.now)
-		if !ok {
-			return nil
-		}
-		if err := l.TakeDeferredRecord(ctx, w.at(offset)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // settings returns what the world says of its processes.
 func (w *world) settings(c *ingest.Config) {
 	c.Hold, c.JournalEvery = cmp.Or(w.hold, c.Hold), w.hold/4
-	if c.FairAfter = -1; w.fair {
-		c.FairAfter = time.Millisecond
-	}
+	c.FairAfter = -1
 	if w.seldom {
 		c.CatalogEvery = 7 * 24 * time.Hour
 	}
-	c.Limits, c.HeldFor = w.limits, cmp.Or(w.held, 1000*time.Hour)
+	c.HeldFor = 1000 * time.Hour
 }
 
 // at returns the record at an offset.
 func (w *world) at(offset int64) admit.Record { return w.log[offset] }
 
-func (w *world) commitFloor(l *ingest.Local) bool {
-	floor, meta := l.Floor(), l.JournalCommit()
-	if floor == w.commit && meta == w.meta {
-		return true
-	}
-	applied, err := w.op()
-	if applied {
-		require.GreaterOrEqual(w.t, floor, w.commit, "the committed offset went back")
-		w.commit, w.meta = floor, meta
-		w.checkCommitted()
-	}
-	return err == nil
+// commitFloor commits what a worker says that may be committed.
+func (w *world) commitFloor(l *ingest.Local) {
+	floor := l.Floor()
+	require.GreaterOrEqual(w.t, floor, w.commit, "the committed offset went back")
+	w.commit, w.meta = floor, l.JournalCommit()
+	w.checkCommitted()
 }
 
 // published returns what a plain map makes of the log up to an offset.
@@ -297,9 +153,6 @@ func (w *world) published(through int64) (values map[ingesttest.Series]telemetry
 				refused[fmt.Sprintf("%d/%d", r.Offset, result.Index[i])] = true
 				continue
 			}
-			if w.erased != nil && w.erased(x.Device, x.Time, r.Offset) {
-				continue
-			}
 			for _, f := range x.Fields {
 				values[ingesttest.Series{Device: x.Device, Labels: string(x.Labels.AppendKey(nil)), Metric: f.Metric,
 					Time: x.Time}] = f.Value
@@ -314,7 +167,7 @@ func (w *world) readings() (n int) {
 	d := decode.New(decode.Options{})
 	for _, r := range w.log {
 		for _, x := range d.Decode(decode.Record{Value: r.Value, Timestamp: r.Time}).Readings {
-			if x.Time <= r.Time+600_000 && (w.erased == nil || !w.erased(x.Device, x.Time, r.Offset)) {
+			if x.Time <= r.Time+600_000 {
 				n++
 			}
 		}
@@ -326,10 +179,6 @@ func (w *world) readings() (n int) {
 func (w *world) checkCommitted() {
 	values, refused := w.published(w.commit)
 	stored := w.Stored()
-	if w.lossy {
-		w.checkStoredOrRefused(stored)
-		return
-	}
 	for s := range values {
 		if _, ok := stored[s]; !ok {
 			require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
@@ -344,24 +193,6 @@ func (w *world) checkCommitted() {
 		}
 	}
 	require.Empty(w.t, refused, "committed offset %d: dead letters lost", w.commit)
-}
-
-// checkStoredOrRefused holds invariant I1 where readings may be refused for a limit, or by one process and not by
-// another.
-func (w *world) checkStoredOrRefused(stored map[ingesttest.Series]telemetry.Value) {
-	refused := map[int64]bool{}
-	for _, l := range w.deadLetters {
-		refused[l.Record.Offset] = true
-	}
-	d := decode.New(decode.Options{})
-	for _, r := range w.log[:w.commit] {
-		x := d.Decode(decode.Record{Value: r.Value, Timestamp: r.Time}).Readings[0]
-		s := ingesttest.Series{Device: x.Device, Labels: string(x.Labels.AppendKey(nil)), Metric: x.Fields[0].Metric,
-			Time: x.Time}
-		if !refused[r.Offset] {
-			require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
-		}
-	}
 }
 
 // checkCatalog holds that the catalog has the first and last time of what is stored of every device.
@@ -387,9 +218,7 @@ func (w *world) checkCatalog() {
 
 // check holds I3, I4, I5 and I11 when everything has settled.
 func (w *world) check() {
-	if w.erased == nil { // else the catalog has devices that are gone
-		w.checkCatalog()
-	}
+	w.checkCatalog()
 	require.Equal(w.t, int64(len(w.log)), w.commit, "I11: everything is committed")
 	values, _ := w.published(w.commit)
 	require.Equal(w.t, values, w.Stored(), "I5: each series and instant once, with its last value")

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -49,11 +48,10 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 	l := w.worker(func(c *ingest.Config) {
 		c.Registrations, c.HeldFor = admit.NewRegistrations(perMinute), 15*time.Minute
 	})
-	ctx, creates := ingesttest.Deadline(t), w.ops
+	ctx := ingesttest.Deadline(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
-	require.Equal(t, creates, w.ops, "nothing is registered before a record is taken")
 	require.EqualValues(t, made, l.Position())
 	require.Equal(t, 1, l.OpenBins(), "the reading of acme is taken")
 	require.Len(t, l.Deferred().Deferrals(""), 1024)
@@ -66,6 +64,7 @@ func TestMadeUpTenantsDelayNobody(t *testing.T) {
 		}
 		return n
 	}
+	require.Zero(t, known(), "nothing is registered before a record is taken")
 	for minute := range 30 {
 		for range 60 {
 			require.NoError(t, l.Step(ctx))
@@ -123,33 +122,4 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 	for s, v := range w.Stored() {
 		require.EqualValues(t, 1+2*(s.Time-start), v.Float(), "the later one counts")
 	}
-}
-
-// ofTwoTenants has the log's device d0 be another tenant's.
-func ofTwoTenants(log []admit.Record) []admit.Record {
-	for i := range log {
-		log[i].Value = bytes.ReplaceAll(log[i].Value, []byte(`"acme","device":"d0"`), []byte(`"globex","device":"d0"`))
-	}
-	return log
-}
-
-// The process dies at every operation outside in turn while tenants are registered beside the records.
-func TestDeathAtEveryStepWithRegistrations(t *testing.T) {
-	log, waited := ofTwoTenants(logOf(6, ingesttest.Rounds(30, 20))), 0
-	for _, journaled := range []bool{false, true} {
-		var worlds []*world
-		deathAtEveryStep(t, func() *world {
-			w := newWorld(t, log)
-			if w.registers = true; journaled {
-				w.hold = 20 * time.Second
-				withJournal(w)
-			}
-			worlds = append(worlds, w)
-			return w
-		})
-		for _, w := range worlds {
-			waited += w.waited
-		}
-	}
-	require.Greater(t, waited, 100)
 }

@@ -94,6 +94,7 @@ type box struct {
 	limiting  limiting
 	retaining retaining
 	settings  settings
+	setback   setback
 
 	slots    []*slot
 	queriers []*querier
@@ -173,7 +174,7 @@ func run(t *testing.T, opts options) (out result) {
 			b.copies = b.pickCopies()
 		}
 		b.retaining = b.pickRetaining()
-		b.limiting = b.pickLimiting()
+		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
 		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
 		b.hookStores()
 		b.begin()
@@ -309,7 +310,7 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, otherSettings, erasures, retentions, copying, limits}
+	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -317,7 +318,7 @@ func (b *box) act() {
 		b.actService()
 		return
 	}
-	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() {
+	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() || b.actSetback() {
 		return
 	}
 	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() {
@@ -399,9 +400,10 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 		partitions[i] = i
 	}
 	p := int32(kafka.PartitionOf(key, partitions))
-	offset := b.log.partition(topic, p).append(logged{time: now, key: key, value: []byte(value)})
+	headers, what := b.replayHeaders(p)
+	offset := b.log.partition(topic, p).append(logged{time: now, key: key, value: []byte(value), headers: headers})
 	b.oracle.produced(place{p, offset}, readings, refused)
-	b.event("box", "produce", fmt.Sprintf("%s/%d offset %d", topic, p, offset), value)
+	b.event("box", "produce", fmt.Sprintf("%s/%d offset %d%s", topic, p, offset, what), value)
 }
 
 // eventTime picks when a reading was made that is published now: mostly now, or late, or at an instant that has one.

@@ -35,7 +35,13 @@ const (
 )
 
 // partitionLog is one partition of a topic.
-type partitionLog struct{ records []logged }
+type partitionLog struct {
+	records []logged
+	first   int64 // offset of the first record that is left
+	lags    bool  // the leader lacks, for one fetch, what its readers have read
+}
+
+func (l *partitionLog) end() int64 { return l.first + int64(len(l.records)) }
 
 // logged is a record of a log.
 type logged struct {
@@ -73,7 +79,7 @@ func (k *broker) partition(name string, p int32) *partitionLog {
 
 // append appends a record, and returns its offset.
 func (l *partitionLog) append(r logged) int64 {
-	at := int64(len(l.records))
+	at := l.end()
 	set := protocol.RecordSet{Version: 2, Records: protocol.NewRecordReader(protocol.Record{
 		Offset: at, Time: time.UnixMilli(r.time), Key: bytesOf(r.key), Value: bytesOf(r.value), Headers: r.headers})}
 	var out bytes.Buffer
@@ -194,7 +200,9 @@ func (x carrier) listOffsets(ctx context.Context, r *listoffsets.Request) (kafka
 				case l == nil:
 					at.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
 				case p.Timestamp == kafkago.LastOffset:
-					at.Offset = int64(len(l.records))
+					at.Offset = l.end()
+				default:
+					at.Offset = l.first
 				}
 				out.Partitions = append(out.Partitions, at)
 			}
@@ -282,7 +290,7 @@ func (x carrier) produce(ctx context.Context, r *produce.Request) (kafkago.Respo
 				res.ErrorCode = int16(kafkago.UnknownTopicOrPartition)
 				return
 			}
-			res.BaseOffset = int64(len(l.records))
+			res.BaseOffset = l.end()
 			for _, rec := range all {
 				if rec.time <= 0 {
 					rec.time = time.Now().UnixMilli()
@@ -305,23 +313,24 @@ func (x carrier) fetch(ctx context.Context, r *fetch.Request, correlation int32,
 	l := x.a.b.log.partition(t.Topic, p.Partition)
 	err := x.a.ask(ctx, &call{kind: "fetch", toLog: true,
 		what:    fmt.Sprintf("%s/%d from %d", t.Topic, p.Partition, p.FetchOffset),
-		isReady: func() bool { return l == nil || p.FetchOffset != int64(len(l.records)) },
+		isReady: func() bool { return l == nil || p.FetchOffset != l.end() || l.lags },
 		apply: func(v view) {
 			if l == nil {
 				code = kafkago.UnknownTopicOrPartition
 				return
 			}
-			end = int64(len(l.records))
-			if p.FetchOffset < 0 || p.FetchOffset > end {
+			end = l.end()
+			if p.FetchOffset < l.first || p.FetchOffset > end || l.lags && p.FetchOffset == end {
+				l.lags = false
 				code = kafkago.OffsetOutOfRange
 				return
 			}
-			for _, rec := range l.records[p.FetchOffset:min(end, p.FetchOffset+int64(max(1, v.few)))] {
+			for _, rec := range l.records[p.FetchOffset-l.first : min(end, p.FetchOffset+int64(max(1, v.few)))-l.first] {
 				set = append(set, rec.batch...)
 			}
 		}})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && l != nil {
-		err, end = nil, int64(len(l.records)) // a broker that has nothing answers so
+		err, end = nil, l.end() // a broker that has nothing answers so
 	}
 	if err != nil {
 		return err

@@ -111,6 +111,9 @@ func (o *oracle) given(e *erasure.Order) {
 
 // erased returns since when a reading is erased, zero if it is not. The caller holds mu.
 func (o *oracle) erased(s series, at place) (since time.Time) {
+	if first, ok := o.replayed[at]; ok { // rule E-R6
+		at = first
+	}
 	for _, x := range o.orders {
 		day := telemetry.DayOf(s.time)
 		if x.acknowledged.IsZero() || x.tenant != s.tenant || x.device != "" && x.device != s.device || day < x.from ||

@@ -43,6 +43,7 @@ type oracle struct {
 	refused  map[place]string
 	// refusedOf are what is known of refused records that can be read.
 	refusedOf map[place]series
+	replayed  map[place]place     // where a dead letter stood that was published again
 	orders    map[string]*ordered // of erasure
 	letters   map[place]int
 	stored    map[ingesttest.Series]telemetry.Value
@@ -83,7 +84,7 @@ func newOracle(b *box) *oracle {
 	return &oracle{b: b, keepings: map[string]*keeping{},
 		versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
-		made:    map[chunkName]made{},
+		made: map[chunkName]made{}, replayed: map[place]place{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
 		through: map[ingesttest.Series]store.Source{}, checked: map[int32]int64{}, expected: map[int32][]expected{},
 		verdicts: map[int64]*verdict{}}
@@ -251,7 +252,7 @@ func (o *oracle) compareOne(q *querier, asked question, s series, v telemetry.Va
 	for _, x := range o.versions[s] {
 		if x.value == v {
 			if o.isGone(q, s, x) {
-				o.b.fail("%s: an answer to %s has %v, which was erased before", q.name, asked, s)
+				o.b.fail("%s: an answer to %s has version %d of %v, which was erased before", q.name, asked, x.number, s)
 			}
 			if o.mustHide(s, q.asked.Add(-hiddenWithin)) {
 				o.b.fail("%s: an answer to %s has %v, which was hidden before", q.name, asked, s)
@@ -325,8 +326,8 @@ func (o *oracle) settled() {
 	defer o.mu.Unlock()
 	kept := 0
 	for s, all := range o.versions {
-		last, ok := o.last(all)
-		if !ok || o.isErased(s, last) || o.mayHide(s) {
+		last, ok := o.last(s, all)
+		if !ok || o.mayHide(s) {
 			continue
 		}
 		kept++
@@ -336,7 +337,7 @@ func (o *oracle) settled() {
 		}
 	}
 	if len(stored) != kept && !o.b.retaining.on {
-		o.b.fail("at the end the store has %d values instead of %d", len(stored), kept)
+		o.b.fail("at the end the store has %d values instead of %d: %v", len(stored), kept, o.surplus(stored))
 	}
 	for at, why := range o.refused {
 		if o.letters[at] == 0 && !o.refusedErased(at) {
@@ -356,4 +357,18 @@ func (o *oracle) settled() {
 	if !o.b.retaining.on {
 		o.b.stores.CheckChains()
 	}
+}
+
+// surplus returns what is stored although it is erased, or although nobody sent it. The caller holds mu.
+func (o *oracle) surplus(stored map[ingesttest.Series]telemetry.Value) (out []string) {
+	for s, all := range o.versions {
+		if _, ok := o.last(s, all); ok {
+			delete(stored, s.stored())
+			continue
+		}
+		if v, ok := stored[s.stored()]; ok {
+			out = append(out, fmt.Sprintf("%v of %v in %v", v, s, all))
+		}
+	}
+	return out
 }

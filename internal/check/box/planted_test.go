@@ -36,7 +36,7 @@ type planted struct {
 // everyPlanted returns the faults of all tables.
 func everyPlanted() []planted {
 	return slices.Concat(plantedFaults, plantedJournal, plantedServices, plantedErasures, plantedLimits, plantedRetention,
-		plantedCopies)
+		plantedCopies, plantedSetbacks)
 }
 
 // project is the top of the tree.

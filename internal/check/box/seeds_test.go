@@ -74,7 +74,7 @@ func TestBox(t *testing.T) {
 // TestFound makes the runs that have found a fault of the product.
 func TestFound(t *testing.T) {
 	plain := map[string]bool{rollupMakers: true, provisioners: true, erasures: true, retentions: true, copying: true,
-		limits: true}
+		limits: true, setbacks: true}
 	for name, opts := range map[string]options{
 		// Of a takeover neither head shows what the former owner has just stored, and a replica may lack it.
 		"chunks of a former owner": {seed: 4, until: 2009, without: plain},

@@ -87,7 +87,7 @@ func (b *box) allCommitted() bool {
 
 // awaitJournal holds that processes which live have soon appended everything to the journal, and committed that.
 func (b *box) awaitJournal() bool {
-	if !b.profile.journal || b.settings.varies ||
+	if !b.profile.journal || b.settings.varies || b.setback.on ||
 		b.profile.journalEvery > 10*time.Second || b.services.some() || b.operating.erasures ||
 		slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
 		return true

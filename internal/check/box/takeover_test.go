@@ -53,7 +53,7 @@ func (b *box) loseEnd() {
 	l.records = l.records[:len(l.records)-lost]
 	b.timesLost = b.timesLost || lost > 0
 	b.event("box", "lose", fmt.Sprintf("%s/%d", kafka.JournalOf(topic), p), fmt.Sprintf("%d records, it ends at %d", lost,
-		len(l.records)))
+		l.end()))
 }
 
 // keepsTimes reports whether no crash makes lists forget times of a device (rule J8).
@@ -81,7 +81,7 @@ func (b *box) takeoverTime(now int64) int64 {
 
 // awaitStored holds that processes which live store and commit everything once nothing fails any more.
 func (b *box) awaitStored() bool {
-	if b.about != journaled || slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
+	if b.about != journaled || b.setback.on || slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
 		return true
 	}
 	b.profile.pace, b.profile.think = 20*time.Second, 2*time.Minute

@@ -47,9 +47,9 @@ func (o *oracle) isKept(number int64) bool {
 
 // last returns the newest version of a value that must be in the store at the end; ok is false for none. The caller
 // holds mu.
-func (o *oracle) last(all []version) (x version, ok bool) {
+func (o *oracle) last(s series, all []version) (x version, ok bool) {
 	for _, x := range slices.Backward(all) {
-		if o.isKept(x.number) {
+		if o.isKept(x.number) && !o.isErased(s, x) {
 			return x, true
 		}
 	}
