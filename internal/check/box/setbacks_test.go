@@ -73,18 +73,11 @@ func (b *box) replayHeaders(p int32) (headers []kafkago.Header, what string) {
 		fmt.Sprintf(", a replay of %d", first)
 }
 
-// plantedSetbacks are faults that show when something is taken back.
+// plantedSetbacks are faults that show when something is taken back. Faults of J4 and W8 that do are held by
+// TestLoaderDetectsLoss and TestResumeDropsStaleRows.
 var plantedSetbacks = []planted{
-	{name: "W8 a partition that comes back keeps its tails", with: setbacks, file: "ingest/worker/worker.go",
-		old: "\tw.bins.Generation++\n", new: ""},
-	{name: "W8 rows that others have stored stay in bins", with: setbacks, file: "ingest/worker/worker.go",
-		old: "range w.bins.Index.Below(a.Position) {", new: "range w.bins.Index.Below(-1) {"},
-	{name: "J4 the mark of the journal is not compared", with: setbacks, file: "ingest/journal/loader.go",
-		old: "r.Nonce != l.commit.Mark {", new: "false {"},
-	{name: "J4 a journal that was cut is whole", with: setbacks, file: "ingest/journal/loader.go",
-		old: "\tcase end < c.To:\n", new: "\tcase false:\n"},
 	{name: "E-R2 a new stream has no erased records", with: setbacks, file: "ingest/admit/erasure.go",
-		old: ", !known && f.isOlder(o):", new: ":"},
+		old: ", !known && f.isOlder(o):", new: ", !known && false:"},
 	{name: "E-R6 a replayed letter is a new reading", with: setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && e.coversReplayed(o, f.replayed)", new: "false"},
 	{name: "E-R6 a replayed letter awaits no orders", with: setbacks, file: "ingest/admit/erasure.go",
