@@ -30,7 +30,7 @@ test: ## All tests, on this machine alone
 RACED := CGO_ENABLED=1 go test -race -short -timeout 15m
 
 full: ## What `make test` leaves out: every call that fails in every way, Prometheus' suite of PromQL, processes killed and paused
-	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
+	go test -count=1 -run '^TestEvery(StoreCallFails|KafkaCallLosesConnection)$$' ./internal/app -full
 	go test -count=1 -tags full -run '^TestPrometheusSuite' ./query/prom
 	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBS.*|TestPlanBesideALoadTest|TestDiskFull|TestKillWhileDevicesPublish)$$' ./cmd/binnacle -full
 	go test -count=1 -run '^(TestChaos|TestRollingRestart)$$' ./cmd/binnacle -chaos.duration 20s -chaos.grow -rolling.devices 400

@@ -32,7 +32,7 @@ func TestDeviceInterningIsBounded(t *testing.T) {
 	}
 	d = decode.New(decode.Options{Tenant: "acme"})
 	for range 2 {
-		require.Equal(t, 50_000, devices(0, 50_000, "truck-%08d"))
+		require.Equal(t, 20_000, devices(0, 20_000, "truck-%08d"))
 	}
 
 	// Of names of 189 bytes fewer fit, so fewer fill it.

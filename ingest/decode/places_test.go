@@ -134,7 +134,7 @@ func TestPlacesGiveTheSameResult(t *testing.T) {
 	all := slices.Concat(kinds, flatKinds)
 	for _, from := range sources {
 		d := decode.New(from.Options)
-		for range 2500 {
+		for range 1000 {
 			kind := all[r.IntN(len(all))]
 			from.requireFresh(t, d, []byte(kind))
 			at := r.IntN(len(kind))

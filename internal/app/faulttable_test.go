@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var allFaults = flag.Bool("full", false, "every row of TestEveryStoreCallFails done and not done, for `make full`")
+var allFaults = flag.Bool("full", false, "each call that fails in every way, done and not done, for `make full`")
 
 // calls are all requests for items that an ingester makes, but for those that it makes for heads.
 var calls = []fault.Rule{
@@ -76,8 +76,8 @@ func TestEveryStoreCallFails(t *testing.T) {
 				continue // the account is there; and the SDK asks for it without the context of its caller
 			}
 			for _, applied := range []bool{false, true} {
-				if !*allFaults && ((i+k)%3 != 0 || applied != ((i+k)%2 == 0)) {
-					continue // each call still meets a third of the failures, and each failure a third of the calls
+				if !*allFaults && (i%len(storeFailures) != k || applied != (i%2 == 0)) {
+					continue // each call still meets a failure, and each failure a call
 				}
 				rule := failure
 				rule.Operations, rule.Container, rule.Applied, rule.Count = call.Operations, call.Container, applied, 4
@@ -97,6 +97,9 @@ func TestEveryKafkaCallLosesConnection(t *testing.T) {
 	t.Parallel()
 	for key, name := range kafkaCalls {
 		for _, applied := range []bool{false, true} {
+			if !*allFaults && applied != (key%2 == 0) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/applied %v", name, applied), func(t *testing.T) {
 				t.Parallel()
 				c := newCrossing(t)

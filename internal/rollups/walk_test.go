@@ -36,14 +36,10 @@ type walk struct {
 // ones, corrections, expiry, an erased device, deaths before and after every request, two writers, replicas that lag
 // and clocks that differ. Whatever a query gets from rollups is what the chunks were at some moment while it ran.
 func TestRollupsAgreeWithChunks(t *testing.T) {
-	rounds := 30
-	if testing.Short() {
-		rounds = 15
-	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	total := make(map[string]int)
-	for i := range rounds {
+	for i := range 15 {
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
 		w := &walk{world: newWorld(t, rnd), seen: total}
 		w.writers = [2]*actor{{w: w.world}, {w: w.world}}

@@ -83,5 +83,5 @@ var plantedSetbacks = []planted{
 	{name: "E-R6 a replayed letter awaits no orders", with: setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && f.Offset >= e.horizon || isNew", new: "isNew"},
 	{name: "E-R6 a replayed letter of a new stream is a new reading", with: setbacks, file: "ingest/admit/erasure.go",
-		old: " || !known && id.Published >= 0)", new: ")"},
+		old: " || !known && id.Published >= 0)", new: " || !known && false)"},
 }

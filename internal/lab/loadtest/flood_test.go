@@ -65,7 +65,7 @@ func TestLoudTenantDoesNotDelayNeighbours(t *testing.T) {
 
 // What the limit lets through in the time is never refused, and a flood is the same each time.
 func TestReadingsWithinTheLimitAreNotRefused(t *testing.T) {
-	short := flooded(func(f *loadtest.Flood) { f.For, f.Limit, f.HeldFor = 1500*time.Millisecond, 500, time.Minute })
+	short := flooded(func(f *loadtest.Flood) { f.For, f.Limit, f.HeldFor = 1500*time.Millisecond, 500, 15*time.Second })
 	flood := run(t, short).Flood
 	cases := flood.Cases
 	require.Zero(t, cases[2].Refused)

@@ -40,7 +40,7 @@ func TestYearOfSensors(t *testing.T) {
 // The report of a small fleet is whole in words, as a page and as figures, and Binnacle costs the least.
 func TestSensorsReport(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Scenarios, cfg.Reads, cfg.Floods, cfg.Sensors, cfg.Devices = nil, false, false, true, 500
+	cfg.Scenarios, cfg.Reads, cfg.Floods, cfg.Sensors, cfg.Devices = nil, false, false, true, 200
 	r, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	own := r.Sensors.Keys[len(r.Sensors.Keys)-1]

@@ -3,7 +3,6 @@ package tenantcopy_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -282,34 +281,6 @@ func TestCopyToATargetThatIngests(t *testing.T) {
 	})
 }
 
-// step is a request of a copy that goes wrong.
-type step struct {
-	applied bool // and its answer is lost
-	at      int
-	crash   func()
-}
-
-// failAt has the request with a number fail, of all requests on both sides. It returns how many there were.
-func (p *pair) failAt(s step) *atomic.Int64 {
-	n := new(atomic.Int64)
-	next := func() *storetest.Fault {
-		if n.Add(1) != int64(s.at) {
-			return nil
-		}
-		if s.crash != nil {
-			s.crash()
-			return &storetest.Fault{Applied: s.applied, Err: context.Canceled}
-		}
-		return &storetest.Fault{Applied: s.applied, Err: errors.New("no answer")}
-	}
-	for _, w := range []*querytest.World{p.from, p.to} {
-		w.Documents.Fault = func(string, string, string) *storetest.Fault { return next() }
-		w.Catalog.Fault = func(string, string, string) *storetest.Fault { return next() }
-		w.Store.Fault = func(storetest.Op) *storetest.Fault { return next() }
-	}
-	return n
-}
-
 // smallPair has an order that the target lacks, and that is not swept: its copy does everything there is to do.
 func smallPair(t *testing.T) *pair {
 	p := twoAccounts(t)
@@ -324,43 +295,6 @@ func smallPair(t *testing.T) *pair {
 	return p
 }
 
-// Whatever request fails, loses its answer or is the last of its process: when the copy is run again it is equal, and
-// nothing is answered twice.
-func TestCopyMayDieAnywhere(t *testing.T) {
-	for _, kind := range []string{"failed", "lost answer", "crash", "crash after the write", "failed, tried again"} {
-		t.Run(kind, func(t *testing.T) {
-			for at, total := 1, 1; at <= total; at++ {
-				synctest.Test(t, func(t *testing.T) {
-					p := smallPair(t)
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					s, cfg := step{at: at, applied: kind == "lost answer" || kind == "crash after the write"}, p.config()
-					switch kind {
-					case "crash", "crash after the write":
-						s.crash = cancel
-					case "failed, tried again":
-						cfg.Attempts = 3
-					}
-					n := p.failAt(s)
-					_, err := tenantcopy.New(cfg).Run(ctx)
-					if kind == "failed, tried again" {
-						require.NoError(t, err, "request %d", at)
-					}
-					total = max(total, int(n.Load()))
-					p.failAt(step{})
-					r := p.copy(p.config())
-					require.True(t, r.IsEqual(), "request %d: %+v", at, r)
-					require.Equal(t, []int{4, 1}, []int{r.Chunks, r.Erased}, "request %d", at)
-					require.Equal(t, p.rows(p.from, "m1"), p.rows(p.to, "m1"), "request %d", at)
-					require.Len(t, p.rows(p.to, "m0"), 9, "request %d", at)
-					require.Equal(t, map[uint32]uint32{1: 2, 2: 3}, r.Streams, "request %d", at)
-					p.requireOrder(at)
-				})
-			}
-		})
-	}
-}
-
 // requireOrder requires that the target has one order: about streams that were copied, and nothing of its own.
 func (p *pair) requireOrder(at int) {
 	v, err := p.side(p.to).Directory.Refresh(p.t.Context())
@@ -370,49 +304,6 @@ func (p *pair) requireOrder(at int) {
 	require.Equal(p.t, noon, orders[0].At)
 	require.Equal(p.t, []erasure.Position{{Stream: 1, Partition: erasure.EveryPartition, Through: -1},
 		{Stream: 2, Through: 9}, {Stream: 3, Through: 9}}, orders[0].Positions(), "request %d", at)
-}
-
-// An order of the source hides what was copied at the target too, also while the copy runs, and whoever sweeps first. A
-// fence that the target's sweep has put behind a half copied chain gives way to the chunk of that number.
-func TestErasureDuringACopy(t *testing.T) {
-	replaced := 0
-	for at := range int64(8) {
-		for _, sweeps := range []string{"none", "source", "target", "both"} {
-			t.Run(fmt.Sprintf("after %d chunks, swept by %s", at, sweeps), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					p := newPair(t)
-					var created atomic.Int64
-					serial := make(chan struct{}, 1) // the copy is at several devices at once
-					p.to.Store.Fault = func(op storetest.Op) *storetest.Fault {
-						if op.Kind != storetest.Create || created.Load() < 0 {
-							return nil
-						}
-						serial <- struct{}{}
-						defer func() { <-serial }()
-						n := created.Add(1)
-						if n == at+1 {
-							p.order(p.from, erasure.Order{Device: "m1", To: erasure.EveryDay}, 15) // two of three chunks
-							p.wait(6 * time.Second)                                                // the copy reads orders again
-						}
-						if n > at+1 && n < at+6 {
-							created.Store(-100) // the sweep creates too
-							p.sweepBoth(sweeps)
-							created.Store(n)
-						}
-						return nil
-					}
-					replaced += p.copyBesideSweeps(&created)
-					for _, s := range p.to.Store.Documents() {
-						c, err := chunk.Parse(s.Doc)
-						require.NoError(t, err)
-						require.False(t, s.Key.Device == "m1" && c.Header.Through <= 15 && c.Header.Rows > 0, "%s has rows", s.ID)
-					}
-					p.requireEqual(p.copy(p.config()))
-				})
-			})
-		}
-	}
-	require.Positive(t, replaced, "fences, and chunks that were copied before the order")
 }
 
 // An order that comes when its days were compared is found: the copy has not ended before.
@@ -430,27 +321,6 @@ func TestOrderBehindTheComparison(t *testing.T) {
 		p.requireEqual(r)
 		require.Equal(t, []int{28, 6, 6}, []int{r.Copied, r.Replaced, r.Erased})
 	})
-}
-
-// copyBesideSweeps copies and checks what is there then. It returns how much the copy has replaced.
-func (p *pair) copyBesideSweeps(created *atomic.Int64) int {
-	r := p.copy(p.config())
-	created.Store(-1000)
-	p.requireEqual(r)
-	require.Len(p.t, p.rows(p.to, "m1"), 9)
-	p.sweep(p.to)
-	require.Len(p.t, p.rows(p.to, "m1"), 9)
-	return r.Replaced
-}
-
-// sweepBoth sweeps the accounts that are asked for.
-func (p *pair) sweepBoth(which string) {
-	if which == "source" || which == "both" {
-		p.sweep(p.from)
-	}
-	if which == "target" || which == "both" {
-		p.sweep(p.to)
-	}
 }
 
 // An order of the target's own is about the copy as well: nothing of the device comes back with it.
