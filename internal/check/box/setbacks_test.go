@@ -23,9 +23,6 @@ type setback struct {
 func (b *box) pickSetback() (s setback) {
 	s.rnd = rand.New(rand.NewPCG(b.opts.seed, 46))
 	s.on = b.has(setbacks, s.rnd.IntN(5) == 0 && b.copies.west == nil && b.opts.years == 0 && !b.retaining.on)
-	if n := s.rnd.IntN(3); b.opts.with == setbacks && n == 0 {
-		b.operating.erasures = true
-	}
 	return s
 }
 
@@ -76,12 +73,13 @@ func (b *box) replayHeaders(p int32) (headers []kafkago.Header, what string) {
 // plantedSetbacks are faults that show when something is taken back. Faults of J4 and W8 that do are held by
 // TestLoaderDetectsLoss and TestResumeDropsStaleRows.
 var plantedSetbacks = []planted{
-	{name: "E-R2 a new stream has no erased records", with: setbacks, file: "ingest/admit/erasure.go",
+	{name: "E-R2 a new stream has no erased records", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: ", !known && f.isOlder(o):", new: ", !known && false:"},
-	{name: "E-R6 a replayed letter is a new reading", with: setbacks, file: "ingest/admit/erasure.go",
+	{name: "E-R6 a replayed letter is a new reading", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && e.coversReplayed(o, f.replayed)", new: "false"},
-	{name: "E-R6 a replayed letter awaits no orders", with: setbacks, file: "ingest/admit/erasure.go",
+	{name: "E-R6 a replayed letter awaits no orders", with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: "f.replayed != nil && f.Offset >= e.horizon || isNew", new: "isNew"},
-	{name: "E-R6 a replayed letter of a new stream is a new reading", with: setbacks, file: "ingest/admit/erasure.go",
+	{name: "E-R6 a replayed letter of a new stream is a new reading",
+		with: erasures + "," + setbacks, file: "ingest/admit/erasure.go",
 		old: " || !known && id.Published >= 0)", new: " || !known && false)"},
 }

@@ -81,7 +81,8 @@ func (b *box) takeoverTime(now int64) int64 {
 
 // awaitStored holds that processes which live store and commit everything once nothing fails any more.
 func (b *box) awaitStored() bool {
-	if b.about != journaled || b.setback.on || slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
+	if b.about != journaled || b.setback.on ||
+		slices.ContainsFunc(b.slots, func(s *slot) bool { return len(s.lives) != 1 }) {
 		return true
 	}
 	b.profile.pace, b.profile.think = 20*time.Second, 2*time.Minute
