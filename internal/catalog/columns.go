@@ -196,17 +196,30 @@ func (w *columnWriter) entries(entries []Entry) {
 	w.tags(entries)
 }
 
-// sets writes a dictionary of sets of small numbers, and every entry's number of a set.
-func (w *columnWriter) sets(n int, of func(i int) []uint64) {
-	var dict dictionary[string]
-	codes := make([]uint64, n)
+// number returns the values of all lists, each once, in the order in which they come, and writes every list as a set of
+// their places. of returns the list of an entry.
+func number[T comparable](n int, of func(i int) []T) (list []T, sets [][]byte) {
+	place := make(map[T]uint64)
+	sets = make([][]byte, n)
 	for i := range n {
-		if set := of(i); len(set) > 0 {
-			var key []byte
-			for _, x := range set {
-				key = binary.AppendUvarint(key, x)
+		for _, x := range of(i) {
+			if _, ok := place[x]; !ok {
+				place[x] = uint64(len(list))
+				list = append(list, x)
 			}
-			codes[i] = dict.code(string(key))
+			sets[i] = binary.AppendUvarint(sets[i], place[x])
+		}
+	}
+	return list, sets
+}
+
+// sets writes a dictionary of sets, and every entry's number of a set.
+func (w *columnWriter) sets(sets [][]byte) {
+	var dict dictionary[string]
+	codes := make([]uint64, len(sets))
+	for i, set := range sets {
+		if len(set) > 0 {
+			codes[i] = dict.code(string(set))
 		}
 	}
 	w.texts(dict.list)
@@ -214,47 +227,27 @@ func (w *columnWriter) sets(n int, of func(i int) []uint64) {
 }
 
 func (w *columnWriter) metrics(entries []Entry) {
-	place := make(map[Metric]uint64)
+	list, sets := number(len(entries), func(i int) []Metric { return entries[i].Metrics })
 	var names, units []string
 	var kinds []byte
-	for i := range entries {
-		for _, m := range entries[i].Metrics {
-			if _, ok := place[m]; !ok {
-				place[m] = uint64(len(names))
-				names, units, kinds = append(names, m.Name), append(units, m.Unit), append(kinds, byte(m.Kind))
-			}
-		}
+	for _, m := range list {
+		names, units, kinds = append(names, m.Name), append(units, m.Unit), append(kinds, byte(m.Kind))
 	}
 	w.texts(names)
 	w.texts(units)
 	w.out = append(w.out, kinds...)
-	w.sets(len(entries), func(i int) (set []uint64) {
-		for _, m := range entries[i].Metrics {
-			set = append(set, place[m])
-		}
-		return set
-	})
+	w.sets(sets)
 }
 
 func (w *columnWriter) labels(entries []Entry) {
-	place := make(map[telemetry.Label]uint64)
+	list, sets := number(len(entries), func(i int) []telemetry.Label { return entries[i].Labels })
 	var names, values []string
-	for i := range entries {
-		for _, l := range entries[i].Labels {
-			if _, ok := place[l]; !ok {
-				place[l] = uint64(len(names))
-				names, values = append(names, l.Name), append(values, l.Value)
-			}
-		}
+	for _, l := range list {
+		names, values = append(names, l.Name), append(values, l.Value)
 	}
 	w.texts(names)
 	w.texts(values)
-	w.sets(len(entries), func(i int) (set []uint64) {
-		for _, l := range entries[i].Labels {
-			set = append(set, place[l])
-		}
-		return set
-	})
+	w.sets(sets)
 }
 
 // tags writes a column for each name: a dictionary, every entry's value, and when it was set, as the difference to the
@@ -430,24 +423,32 @@ func (r *columnReader) entries(n int) []Entry {
 	return out
 }
 
-// sets reads the dictionary of sets of places below limit, each rising, and gives each entry its own.
-func (r *columnReader) sets(n, limit int, give func(i int, set []int)) {
-	texts := r.texts()
-	sets := make([][]int, len(texts))
+// setReader reads sets of elements of a list, each in order.
+type setReader[T any] struct {
+	*columnReader
+	list    []T
+	compare func(T, T) int
+}
+
+// read reads a dictionary of sets, and the set of each of n entries. Entries of one set share its memory.
+func (r setReader[T]) read(n int) [][]T {
+	texts, out := r.texts(), make([][]T, n)
+	sets := make([][]T, len(texts))
 	for i, s := range texts {
 		one := bytesread.Reader{Rest: []byte(s)}
-		for len(one.Rest) > 0 {
-			sets[i] = append(sets[i], int(one.Uvarint(uint64(max(limit, 1)-1))))
+		for len(one.Rest) > 0 && len(r.list) > 0 {
+			sets[i] = append(sets[i], r.list[one.Uvarint(uint64(len(r.list)-1))])
 		}
-		if one.Err != nil || len(sets[i]) == 0 || limit == 0 {
-			r.Failf("a set of %d bytes is none", len(s))
+		if one.Err != nil || len(sets[i]) == 0 || !ordered(sets[i], r.compare) {
+			r.Failf("a set of %d bytes is none, or not in order", len(s))
 		}
 	}
 	for i, k := range r.places(n, len(sets)) {
 		if k >= 0 && r.Err == nil {
-			give(i, sets[k])
+			out[i] = sets[k]
 		}
 	}
+	return out
 }
 
 func (r *columnReader) metrics(out []Entry) {
@@ -455,28 +456,16 @@ func (r *columnReader) metrics(out []Entry) {
 	if len(units) != len(names) {
 		r.Failf("%d units of %d metrics", len(units), len(names))
 	}
-	kinds := r.Take(len(names))
-	if r.Err != nil {
-		return
-	}
-	made := make(map[*int][]Metric) // entries of one set share its list
-	r.sets(len(out), len(names), func(i int, set []int) {
-		list, ok := made[&set[0]]
-		if !ok {
-			for _, k := range set {
-				m := Metric{names[k], telemetry.Kind(kinds[k]), units[k]}
-				if m.Kind < telemetry.Float || m.Kind > telemetry.Text {
-					r.Failf("kind %d", kinds[k])
-				}
-				list = append(list, m)
-			}
-			if !ordered(list, Metric.Compare) {
-				r.Failf("metrics of a device are not in order")
-			}
-			made[&set[0]] = list
+	var list []Metric
+	for i, kind := range r.Take(len(names)) {
+		list = append(list, Metric{names[i], telemetry.Kind(kind), units[i]})
+		if list[i].Kind < telemetry.Float || list[i].Kind > telemetry.Text {
+			r.Failf("kind %d", kind)
 		}
-		out[i].Metrics = list
-	})
+	}
+	for i, set := range (setReader[Metric]{r, list, Metric.Compare}).read(len(out)) {
+		out[i].Metrics = set
+	}
 }
 
 func (r *columnReader) labels(out []Entry) {
@@ -485,20 +474,13 @@ func (r *columnReader) labels(out []Entry) {
 		r.Failf("%d values of %d labels", len(values), len(names))
 		return
 	}
-	made := make(map[*int][]telemetry.Label)
-	r.sets(len(out), len(names), func(i int, set []int) {
-		list, ok := made[&set[0]]
-		if !ok {
-			for _, k := range set {
-				list = append(list, telemetry.Label{Name: names[k], Value: values[k]})
-			}
-			if !ordered(list, compareLabels) {
-				r.Failf("labels of a device are not in order")
-			}
-			made[&set[0]] = list
-		}
-		out[i].Labels = list
-	})
+	var list []telemetry.Label
+	for i, name := range names {
+		list = append(list, telemetry.Label{Name: name, Value: values[i]})
+	}
+	for i, set := range (setReader[telemetry.Label]{r, list, compareLabels}).read(len(out)) {
+		out[i].Labels = set
+	}
 }
 
 func ordered[T any](list []T, compare func(T, T) int) bool {

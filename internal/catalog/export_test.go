@@ -1,6 +1,10 @@
 package catalog
 
-import "binnacle/internal/wire/bytesread"
+import (
+	"fmt"
+
+	"binnacle/internal/wire/bytesread"
+)
 
 // Columns is what is packed of entries.
 func Columns(entries []Entry) []byte {
@@ -16,5 +20,8 @@ func FromColumns(columns []byte, devices int) ([]Entry, error) {
 	}
 	r := columnReader{bytesread.Reader{Rest: columns}}
 	out := r.entries(devices)
-	return out, r.Err
+	if r.Err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, r.Err)
+	}
+	return out, nil
 }

@@ -29,7 +29,7 @@ func (p countCharges) Do(r *policy.Request) (*http.Response, error) {
 	if resp == nil {
 		return resp, err
 	}
-	rus := chargeOf(resp, nil)
+	rus := chargeOf(resp)
 	if to, ok := r.Raw().Context().Value(callKey{}).(*call); ok && resp.StatusCode >= http.StatusBadRequest {
 		to.hidden.add(rus)
 	}
@@ -57,7 +57,7 @@ func (h *hiddenCharges) beside(shown *http.Response) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if shown != nil && shown.StatusCode >= http.StatusBadRequest {
-		return max(h.rus-chargeOf(shown, nil), 0)
+		return max(h.rus-chargeOf(shown), 0)
 	}
 	return h.rus
 }

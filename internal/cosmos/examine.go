@@ -259,7 +259,7 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 			container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 			began = x.c.cfg.Now() // overwritten until an attempt is not throttled
 			resp, err := o.do(ctx, container)
-			charge = chargeOf(resp.RawResponse, nil)
+			charge = chargeOf(resp.RawResponse)
 			x.clock(resp.RawResponse, began)
 			return resp, err
 		})

@@ -123,7 +123,7 @@ func (c *Client) attempt(ctx context.Context, to call, gate *gate, send sender) 
 	if shown == nil && a.answer != nil {
 		shown = a.answer.raw
 	}
-	a.charge = chargeOf(shown, nil) + to.hidden.beside(shown)
+	a.charge = chargeOf(shown) + to.hidden.beside(shown)
 	c.metrics.request(to, result(a.err, a.answer), a.charge, a.took)
 	store.Charge(ctx, a.charge, a.throttled())
 	if ctx.Err() == nil {
@@ -208,10 +208,7 @@ func (c *Client) reached(az *connection, err error, answer *Error) {
 }
 
 // chargeOf reads the charge as the service spells it: the SDK's own field is a float32.
-func chargeOf(raw *http.Response, answer *Error) float64 {
-	if raw == nil && answer != nil {
-		raw = answer.raw
-	}
+func chargeOf(raw *http.Response) float64 {
 	if raw == nil {
 		return 0
 	}

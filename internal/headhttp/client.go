@@ -2,7 +2,6 @@ package headhttp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +17,10 @@ import (
 
 	"binnacle/binning"
 	"binnacle/internal/catalog"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 )
 
 // Targets returns the base URLs of all processes that serve heads, such as http://10.0.0.7:7072, as of now.
@@ -32,11 +33,9 @@ type ClientConfig struct {
 	HTTP   *http.Client
 	Secret func() string // bearer token, read at each request; nil or empty for none
 	// Timeout bounds the time until a process has answered its positions; the rows are bounded by the context of the
-	// call allows. Default 2 s.
-	Timeout time.Duration
+	// call allows.
+	Timeout time.Duration `default:"2s"`
 }
-
-const defaultTimeout = 2 * time.Second
 
 // Client is store.Heads over all processes that serve heads.
 type Client struct {
@@ -60,7 +59,7 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.HTTP == nil {
 		cfg.HTTP = &http.Client{}
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	settings.Defaults(&cfg)
 	return &Client{cfg: cfg}
 }
 
@@ -132,20 +131,23 @@ func (c *Client) heads(ctx context.Context, target string,
 		switch {
 		case err != nil:
 		case k == partitionKind:
-			h := m.partition()
+			var h store.PartitionHead
+			m.partition(&h)
 			number := len(heads)
 			h.Rows = func(yield func(store.HeadRows, error) bool) { s.rows(number, yield) }
 			heads = append(heads, h)
 		case k == chainsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
-			h.Chains = append(h.Chains, m.chains()...)
+			var some []store.HeadChain
+			m.chains(&some)
+			h.Chains = append(h.Chains, some...)
 		case k == ownerKind && len(heads) > 0:
-			heads[len(heads)-1].Owner = m.Uint64()
+			m.word(&heads[len(heads)-1].Owner)
 		case k == storedKind && len(heads) > 0:
-			heads[len(heads)-1].Stored = m.stored()
+			heads[len(heads)-1].Stored = &store.HeadStored{}
+			m.stored(heads[len(heads)-1].Stored)
 		case k == deferralsKind && len(heads) > 0:
-			h := &heads[len(heads)-1]
-			h.Deferrals = append(h.Deferrals, m.deferrals()...)
+			m.deferrals(&heads[len(heads)-1].Deferrals)
 		case k == faultKind:
 			s.missing = errors.Join(s.missing, fault(m))
 		case k == sentKind:
@@ -205,18 +207,20 @@ func (c *Client) setOwners(target string, heads []store.PartitionHead) {
 }
 
 func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
-	err = c.each(ctx, target+devicesPath, q, func(k kind, m reader) error {
+	err = c.each(ctx, target+devicesPath, q, func(k kind, m *message) error {
 		if k != deviceKind {
 			return unknownKind(k)
 		}
-		out = append(out, m.device())
+		var d store.HeadDevice
+		m.device(&d)
+		out = append(out, d)
 		return m.end()
 	})
 	return out, err
 }
 
 // each asks for a path and calls take with the messages of the answer, up to its end or a fault.
-func (c *Client) each(ctx context.Context, url string, request any, take func(kind, reader) error) error {
+func (c *Client) each(ctx context.Context, url string, request any, take func(kind, *message) error) error {
 	in, err := c.ask(ctx, url, request)
 	if err != nil {
 		return err
@@ -260,16 +264,16 @@ func (c *Client) CatalogUpdates(ctx context.Context, tenant string) (store.HeadU
 }
 
 func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (out store.HeadUpdates, err error) {
-	err = c.each(ctx, target+updatesPath, q, func(k kind, m reader) error {
+	err = c.each(ctx, target+updatesPath, q, func(k kind, m *message) error {
 		switch k {
 		case updatesKind:
-			p, err := catalog.Decode("", []byte(m.Text()))
+			p, err := catalog.Decode("", bytes.Clone(m.Reader.Bytes()))
 			if err != nil {
 				return err
 			}
 			out.Devices = append(out.Devices, p.Entries...)
 		case versionKind:
-			out.Version = m.Uvarint(math.MaxUint64)
+			bytesread.Uint(&m.Codec, &out.Version, math.MaxUint64)
 		default:
 			return unknownKind(k)
 		}
@@ -278,8 +282,8 @@ func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (
 	return out, err
 }
 
-func fault(m reader) error {
-	text := m.Text()
+func fault(m *message) error {
+	text := m.Reader.Text()
 	if err := m.end(); err != nil {
 		return err
 	}
@@ -426,14 +430,16 @@ func (s *rowStream) read() {
 	case err != nil:
 		s.err = unexpectedEOF(s.in.explain(err))
 	case k == rowsKind, k == binKind, k == blocksKind:
-		take := m.rows
+		var of int
+		var r store.HeadRows
 		switch k {
+		case rowsKind:
+			of = m.rows(of, &r)
 		case binKind:
-			take = m.bin
+			of = m.bin(of, &r)
 		case blocksKind:
-			take = func() (int, store.HeadRows) { return m.blocks(s.schemas) }
+			of = m.blocks(of, &r, s.schemas)
 		}
-		of, r := take()
 		if s.err = m.end(); s.err == nil && r.Blocks != nil {
 			r.Frame, s.err = binning.FrameOfBlocks(r.Blocks, s.span)
 			r.Blocks = nil

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -27,6 +28,7 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/internal/store"
+	"binnacle/internal/wire/bytesread"
 )
 
 // HandlerConfig is what a handler needs.
@@ -126,7 +128,7 @@ func (d deadlined) Write(p []byte) (int, error) {
 // finish ends the answer as whole, or with what is missing.
 func (x *exchange) finish(missing error) error {
 	if missing != nil {
-		_ = x.out.send(faultKind, func(m *message) { m.text(missing.Error()) })
+		_ = x.out.sendText(faultKind, missing.Error())
 	} else {
 		_ = x.out.send(endKind, nil)
 	}
@@ -145,22 +147,23 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 	for i := range heads {
 		_ = x.out.send(partitionKind, func(m *message) { m.partition(&heads[i]) })
 		if owner := heads[i].Owner; owner != 0 {
-			_ = x.out.send(ownerKind, func(m *message) { m.fixed(owner) })
+			_ = x.out.send(ownerKind, func(m *message) { m.word(&owner) })
 		}
 		if counts := heads[i].Stored; counts != nil {
 			_ = x.out.send(storedKind, func(m *message) { m.stored(counts) })
 		}
 		if waits := heads[i].Deferrals; len(waits) > 0 { // an older reader must not take the head for whole
-			_ = x.out.send(deferralsKind, func(m *message) { m.deferrals(waits) })
+			_ = x.out.send(deferralsKind, func(m *message) { m.deferrals(&waits) })
 		}
 		for chains := heads[i].Chains; len(chains) > 0; {
 			n := min(len(chains), chainsAtOnce)
-			_ = x.out.send(chainsKind, func(m *message) { m.chains(chains[:n]) })
+			some := chains[:n]
+			_ = x.out.send(chainsKind, func(m *message) { m.chains(&some) })
 			chains = chains[n:]
 		}
 	}
 	if missing != nil {
-		_ = x.out.send(faultKind, func(m *message) { m.text(missing.Error()) })
+		_ = x.out.sendText(faultKind, missing.Error())
 	}
 	_ = x.out.send(sentKind, nil)
 	if err := x.out.push(); err != nil {
@@ -183,7 +186,7 @@ func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
 				switch {
 				case r.Blocks != nil:
 					out.beginRaw()
-					err = out.send(blocksKind, func(m *message) { m.blocks(i, &r) })
+					err = out.send(blocksKind, func(m *message) { m.blocks(i, &r, nil) })
 				case heads[i].Owner != 0:
 					err = out.send(binKind, func(m *message) { m.bin(i, &r) })
 				default:
@@ -221,13 +224,13 @@ func (cfg HandlerConfig) updates(x *exchange) error {
 	}
 	updates, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
 	x.begin()
-	_ = x.out.send(versionKind, func(m *message) { m.number(updates.Version) })
+	_ = x.out.send(versionKind, func(m *message) { bytesread.Uint(&m.Codec, &updates.Version, math.MaxUint64) })
 	for some := range slices.Chunk(catalog.MergeEntries(updates.Devices), updatesAtOnce) {
 		_, doc, err := catalog.Encode(catalog.Page{Entries: some})
 		if err != nil {
 			return errors.Join(err, x.finish(err))
 		}
-		_ = x.out.send(updatesKind, func(m *message) { m.text(string(doc)) })
+		_ = x.out.send(updatesKind, func(m *message) { m.Bytes(&doc) })
 	}
 	return x.finish(missing)
 }

@@ -38,7 +38,7 @@ var zips = sync.Pool{New: func() any {
 func newSender(w io.Writer, flush func() error) *sender {
 	zip := zips.Get().(*zstd.Encoder)
 	zip.Reset(w)
-	return &sender{out: w, zip: zip, flush: flush}
+	return &sender{out: w, zip: zip, flush: flush, buf: message{bytesread.Codec{Appends: true}}}
 }
 
 // send writes one message, with the content that fill writes.
@@ -46,17 +46,21 @@ func (s *sender) send(k kind, fill func(m *message)) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.buf = s.buf[:0]
+	s.buf.Out = s.buf.Out[:0]
 	if fill != nil {
 		fill(&s.buf)
 	}
 	var head [1 + binary.MaxVarintLen64]byte
 	head[0] = byte(k)
-	n := 1 + binary.PutUvarint(head[1:], uint64(len(s.buf)))
+	n := 1 + binary.PutUvarint(head[1:], uint64(len(s.buf.Out)))
 	if s.write(head[:n]); s.err == nil {
-		s.write(s.buf)
+		s.write(s.buf.Out)
 	}
 	return s.err
+}
+
+func (s *sender) sendText(k kind, text string) error {
+	return s.send(k, func(m *message) { m.Text(&text) })
 }
 
 func (s *sender) write(b []byte) {
@@ -172,22 +176,22 @@ const maxKeptMessage = 1 << 20
 
 // next reads a message; its content is valid until the next one. io.EOF means that the stream ended between two
 // messages.
-func (r *receiver) next() (kind, reader, error) {
+func (r *receiver) next() (kind, *message, error) {
 	k, err := r.in.ReadByte()
 	if err != nil {
-		return 0, reader{}, err
+		return 0, nil, err
 	}
 	n, err := binary.ReadUvarint(r.in)
 	if err != nil {
-		return 0, reader{}, unexpectedEOF(err)
+		return 0, nil, unexpectedEOF(err)
 	}
 	if n > maxMessage {
-		return 0, reader{}, fmt.Errorf("%w: a message of %d bytes is above %d", errWire, n, maxMessage)
+		return 0, nil, fmt.Errorf("%w: a message of %d bytes is above %d", errWire, n, maxMessage)
 	}
 	if r.buf, err = fill(r.buf[:0], r.in, int(n)); err != nil {
-		return 0, reader{}, unexpectedEOF(err)
+		return 0, nil, unexpectedEOF(err)
 	}
-	return kind(k), reader{bytesread.Reader{Rest: r.buf}}, nil
+	return kind(k), &message{bytesread.Codec{Reader: bytesread.Reader{Rest: r.buf}}}, nil
 }
 
 // fill reads n bytes, and takes memory only as they come.

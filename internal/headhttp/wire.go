@@ -64,308 +64,174 @@ const (
 // texts of what fits a chunk.
 const maxMessage = 256 << 20
 
-// message is a message that is being written.
-type message []byte
-
-func (m *message) number(n uint64)  { *m = binary.AppendUvarint(*m, n) }
-func (m *message) integer(n int64)  { *m = binary.AppendVarint(*m, n) }
-func (m *message) fixed(n uint64)   { *m = binary.LittleEndian.AppendUint64(*m, n) }
-func (m *message) text(s string)    { m.number(uint64(len(s))); *m = append(*m, s...) }
-func (m *message) bytes(b []byte)   { m.number(uint64(len(b))); *m = append(*m, b...) }
-func (m *message) texts(s []string) { m.number(uint64(len(s))); each(s, m.text) }
-
-func each[T any](list []T, do func(T)) {
-	for _, x := range list {
-		do(x)
-	}
-}
-
-func (m *message) partition(h *store.PartitionHead) {
-	m.text(h.Topic)
-	m.integer(int64(h.Partition))
-	m.number(uint64(h.Stream))
-	m.integer(h.Position)
-	m.integer(h.CaughtUp)
-	m.texts(h.Containers)
-}
-
-func (m *message) chains(chains []store.HeadChain) {
-	m.number(uint64(len(chains)))
-	for _, c := range chains {
-		m.text(c.Device)
-		m.integer(int64(c.Day))
-		m.number(uint64(c.Tail.Number))
-		m.integer(c.Tail.Through)
-		m.integer(c.Tail.From)
-		m.integer(c.Tail.To)
-	}
-}
-
-func (m *message) stored(s *store.HeadStored) {
-	m.number(s.Count)
-	m.number(s.Exact)
-	m.number(s.Above)
-}
-
-func (m *message) deferrals(waits []store.HeadDeferral) {
-	m.number(uint64(len(waits)))
-	for _, w := range waits {
-		m.text(w.Device)
-		m.integer(w.From)
-		m.integer(w.Since)
-		m.text(w.Limit)
-	}
-}
-
-func (m *message) device(d *store.HeadDevice) {
-	m.text(d.Device)
-	m.integer(d.First)
-	m.integer(d.Last)
-	m.number(uint64(len(d.Columns)))
-	for _, c := range d.Columns {
-		m.text(c.Metric)
-		m.number(uint64(c.Kind))
-	}
-}
-
-func (m *message) source(partition int, r *store.HeadRows) {
-	m.number(uint64(partition))
-	m.text(r.Device)
-	m.number(uint64(r.Source.Stream))
-	m.integer(int64(r.Source.Partition))
-	m.integer(r.Source.Through)
-}
-
-func (m *message) rows(partition int, r *store.HeadRows) {
-	m.source(partition, r)
-	m.number(uint64(len(r.Frame.Groups)))
-	for i := range r.Frame.Groups {
-		m.group(&r.Frame.Groups[i])
-	}
-}
-
-func (m *message) part(r *store.HeadRows) {
-	m.integer(int64(r.Day))
-	m.integer(r.First)
-	m.integer(r.Above)
-}
-
-func (m *message) bin(partition int, r *store.HeadRows) {
-	m.part(r)
-	m.rows(partition, r)
-}
-
-func (m *message) blocks(partition int, r *store.HeadRows) {
-	m.part(r)
-	m.source(partition, r)
-	m.number(uint64(len(r.Blocks)))
-	for _, b := range r.Blocks {
-		m.bytes(b.Schema.Bytes())
-		m.number(uint64(len(b.Rows)))
-		each(b.Rows, m.bytes)
-	}
-}
-
-func (m *message) group(g *chunk.Group) {
-	m.number(uint64(len(g.Labels)))
-	for _, l := range g.Labels {
-		m.text(l.Name)
-		m.text(l.Value)
-	}
-	m.number(uint64(len(g.Times)))
-	before := int64(0)
-	for _, t := range g.Times {
-		m.integer(t - before)
-		before = t
-	}
-	m.number(uint64(len(g.Columns)))
-	for i := range g.Columns {
-		m.column(&g.Columns[i])
-	}
-}
-
-// column writes numbers of eight bytes each: their like bytes stand eight apart, which the compression of the whole
-// answer finds.
-func (m *message) column(c *chunk.Column) {
-	m.text(c.Metric)
-	m.number(uint64(c.Kind))
-	m.number(uint64(len(c.Present)))
-	each(c.Present, m.fixed)
-	m.number(uint64(c.Len()))
-	each(c.Bits, m.fixed)
-	each(c.Texts, m.text)
-}
-
 // errWire says that an answer is not in the format of this version.
 var errWire = errors.New("not an answer of a head")
 
-// reader reads a message.
-type reader struct{ bytesread.Reader }
+// message is a message that is being written, or read. Each function below is the format of a structure.
+type message struct{ bytesread.Codec }
 
-func (r *reader) int32() int32 {
-	n := r.Varint()
-	if n < math.MinInt32 || n > math.MaxInt32 {
-		r.Failf("%d is beyond 32 bits", n)
-		return 0
-	}
-	return int32(n)
+func (m *message) partition(h *store.PartitionHead) {
+	m.Text(&h.Topic)
+	bytesread.Int(&m.Codec, &h.Partition)
+	bytesread.Uint(&m.Codec, &h.Stream, math.MaxUint32)
+	bytesread.Int(&m.Codec, &h.Position)
+	bytesread.Int(&m.Codec, &h.CaughtUp)
+	bytesread.List(m.Of(1), &h.Containers, m.Text)
 }
 
-func (r *reader) texts() []string { return list(r, 1, r.Text) }
-
-func (r *reader) words() []uint64 {
-	n := r.Count(8)
-	if n == 0 {
-		return nil
-	}
-	out := make([]uint64, n)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(r.Rest[8*i:])
-	}
-	r.Rest = r.Rest[8*n:]
-	return out
-}
-
-// list reads a list with elements of a least size in bytes; nil when it is empty.
-func list[T any](r *reader, least int, one func() T) []T {
-	n := r.Count(least)
-	if n == 0 {
-		return nil
-	}
-	out := make([]T, 0, n)
-	for range n {
-		out = append(out, one())
-	}
-	return out
-}
-
-func (r *reader) partition() store.PartitionHead {
-	return store.PartitionHead{
-		Topic: r.Text(), Partition: r.int32(), Stream: uint32(r.Uvarint(math.MaxUint32)), Position: r.Varint(),
-		CaughtUp:   r.Varint(),
-		Containers: r.texts(),
-	}
-}
-
-func (r *reader) chains() []store.HeadChain {
-	return list(r, 6, func() store.HeadChain {
-		return store.HeadChain{
-			Device: r.Text(), Day: telemetry.Day(r.int32()),
-			Tail: store.Tail{
-				Number: uint32(r.Uvarint(math.MaxUint32)), Through: r.Varint(), From: r.Varint(), To: r.Varint(),
-			},
-		}
+func (m *message) chains(chains *[]store.HeadChain) {
+	bytesread.List(m.Of(6), chains, func(c *store.HeadChain) {
+		m.Text(&c.Device)
+		bytesread.Int(&m.Codec, &c.Day)
+		bytesread.Uint(&m.Codec, &c.Tail.Number, math.MaxUint32)
+		bytesread.Int(&m.Codec, &c.Tail.Through)
+		bytesread.Int(&m.Codec, &c.Tail.From)
+		bytesread.Int(&m.Codec, &c.Tail.To)
 	})
 }
 
-func (r *reader) stored() *store.HeadStored {
-	return &store.HeadStored{Count: r.Uvarint(math.MaxUint64), Exact: r.Uvarint(math.MaxUint64),
-		Above: r.Uvarint(math.MaxUint64)}
+func (m *message) stored(s *store.HeadStored) {
+	for _, n := range []*uint64{&s.Count, &s.Exact, &s.Above} {
+		bytesread.Uint(&m.Codec, n, math.MaxUint64)
+	}
 }
 
-func (r *reader) deferrals() []store.HeadDeferral {
-	return list(r, 4, func() store.HeadDeferral {
-		return store.HeadDeferral{Device: r.Text(), From: r.Varint(), Since: r.Varint(), Limit: r.Text()}
+func (m *message) deferrals(waits *[]store.HeadDeferral) {
+	bytesread.List(m.Of(4), waits, func(w *store.HeadDeferral) {
+		m.Text(&w.Device)
+		bytesread.Int(&m.Codec, &w.From)
+		bytesread.Int(&m.Codec, &w.Since)
+		m.Text(&w.Limit)
 	})
 }
 
-func (r *reader) kind() telemetry.Kind {
-	k := telemetry.Kind(r.Uvarint(uint64(telemetry.Text)))
-	if k == 0 {
-		r.Failf("a value of no kind")
+func (m *message) device(d *store.HeadDevice) {
+	m.Text(&d.Device)
+	bytesread.Int(&m.Codec, &d.First)
+	bytesread.Int(&m.Codec, &d.Last)
+	bytesread.List(m.Of(2), &d.Columns, func(c *store.HeadColumn) {
+		m.Text(&c.Metric)
+		m.kind(&c.Kind)
+	})
+}
+
+func (m *message) kind(k *telemetry.Kind) {
+	if bytesread.Uint(&m.Codec, k, uint64(telemetry.Text)); *k == 0 {
+		m.Failf("a value of no kind")
 	}
-	return k
 }
 
-func (r *reader) device() store.HeadDevice {
-	d := store.HeadDevice{Device: r.Text(), First: r.Varint(), Last: r.Varint()}
-	d.Columns = list(r, 2, func() store.HeadColumn { return store.HeadColumn{Metric: r.Text(), Kind: r.kind()} })
-	return d
+func (m *message) source(partition *int, r *store.HeadRows) {
+	bytesread.Uint(&m.Codec, partition, math.MaxInt32)
+	m.Text(&r.Device)
+	bytesread.Uint(&m.Codec, &r.Source.Stream, math.MaxUint32)
+	bytesread.Int(&m.Codec, &r.Source.Partition)
+	bytesread.Int(&m.Codec, &r.Source.Through)
 }
 
-func (r *reader) source(out *store.HeadRows) (partition int) {
-	partition = int(r.Uvarint(math.MaxInt32))
-	out.Device = r.Text()
-	out.Source = store.Source{Stream: uint32(r.Uvarint(math.MaxUint32)), Partition: r.int32(), Through: r.Varint()}
+func (m *message) rows(partition int, r *store.HeadRows) int {
+	m.source(&partition, r)
+	bytesread.List(m.Of(3), &r.Frame.Groups, m.group)
 	return partition
 }
 
-func (r *reader) rows() (partition int, out store.HeadRows) {
-	partition = r.source(&out)
-	out.Frame.Groups = list(r, 3, r.group)
-	return partition, out
+func (m *message) part(r *store.HeadRows) {
+	bytesread.Int(&m.Codec, &r.Day)
+	bytesread.Int(&m.Codec, &r.First)
+	bytesread.Int(&m.Codec, &r.Above)
 }
 
-func (r *reader) part(out *store.HeadRows) {
-	out.Day, out.First, out.Above = telemetry.Day(r.int32()), r.Varint(), r.Varint()
+func (m *message) bin(partition int, r *store.HeadRows) int {
+	m.part(r)
+	return m.rows(partition, r)
 }
 
-func (r *reader) bin() (partition int, out store.HeadRows) {
-	var of store.HeadRows
-	r.part(&of)
-	partition, out = r.rows()
-	out.Day, out.First, out.Above = of.Day, of.First, of.Above
-	return partition, out
-}
-
-// blocks returns blocks that are valid until the next message.
-func (r *reader) blocks(schemas *binning.Schemas) (partition int, out store.HeadRows) {
-	r.part(&out)
-	partition = r.source(&out)
-	out.Blocks = list(r, 2, func() (b chunk.Blocks) {
-		var err error
-		if b.Schema, err = schemas.Schema(r.Bytes()); err != nil && r.Err == nil {
-			r.Failf("%w", err)
+// blocks writes or reads blocks, which are valid until the next message.
+func (m *message) blocks(partition int, r *store.HeadRows, schemas *binning.Schemas) int {
+	m.part(r)
+	m.source(&partition, r)
+	bytesread.List(m.Of(2), &r.Blocks, func(b *chunk.Blocks) {
+		var schema []byte
+		if m.Appends {
+			schema = b.Schema.Bytes()
 		}
-		b.Rows = list(r, 1, r.Bytes)
-		return b
+		if m.Bytes(&schema); !m.Appends {
+			var err error
+			if b.Schema, err = schemas.Schema(schema); err != nil && m.Err == nil {
+				m.Failf("%w", err)
+			}
+		}
+		bytesread.List(m.Of(1), &b.Rows, m.Bytes)
 	})
-	return partition, out
+	return partition
 }
 
-func (r *reader) group() chunk.Group {
-	g := chunk.Group{Labels: list(r, 2, func() telemetry.Label {
-		return telemetry.Label{Name: r.Text(),
-			Value: r.Text()}
-	})}
+func (m *message) group(g *chunk.Group) {
+	bytesread.List(m.Of(2), &g.Labels, func(l *telemetry.Label) {
+		m.Text(&l.Name)
+		m.Text(&l.Value)
+	})
 	before := int64(0)
-	g.Times = list(r, 1, func() int64 {
-		step := r.Varint()
-		if before > 0 && step <= 0 {
-			r.Failf("an instant %d ms after the one before", step)
+	bytesread.List(m.Of(1), &g.Times, func(t *int64) {
+		step := *t - before
+		bytesread.Int(&m.Codec, &step)
+		if !m.Appends && before > 0 && step <= 0 {
+			m.Failf("an instant %d ms after the one before", step)
 		}
-		before += step
-		return before
+		if before += step; !m.Appends {
+			*t = before
+		}
 	})
-	g.Columns = list(r, 4, func() chunk.Column { return r.column(len(g.Times)) })
-	return g
+	bytesread.List(m.Of(4), &g.Columns, func(c *chunk.Column) { m.column(c, len(g.Times)) })
 }
 
-// column reads a column of a group, and fails unless it has the group's number of rows.
-func (r *reader) column(rows int) chunk.Column {
-	c := chunk.Column{Metric: r.Text(), Kind: r.kind()}
-	c.Present = r.words()
-	want := rows
-	if c.Present != nil {
-		if words := (rows + 63) / 64; len(c.Present) != words || rows&63 != 0 && c.Present[words-1]>>(rows&63) != 0 {
-			r.Failf("a bitmap of %d words for %d rows", len(c.Present), rows)
-			return c
-		}
-		want = c.Present.Count()
+// column writes or reads numbers of eight bytes each: their like bytes stand eight apart, which the compression of the
+// whole answer finds. It fails unless the column has the group's number of rows.
+func (m *message) column(c *chunk.Column, rows int) {
+	m.Text(&c.Metric)
+	m.kind(&c.Kind)
+	m.words((*[]uint64)(&c.Present))
+	if words := (rows + 63) / 64; c.Present != nil &&
+		(len(c.Present) != words || rows&63 != 0 && c.Present[words-1]>>(rows&63) != 0) {
+		m.Failf("a bitmap of %d words for %d rows", len(c.Present), rows)
+		return
 	}
 	if c.Kind == telemetry.Text {
-		c.Texts = list(r, 1, r.Text)
+		bytesread.List(m.Of(1), &c.Texts, m.Text)
 	} else {
-		c.Bits = r.words()
+		m.words(&c.Bits)
 	}
-	if r.Err == nil && c.Len() != want {
-		r.Failf("%d values in %d rows", c.Len(), want)
+	want := rows
+	if c.Present != nil {
+		want = c.Present.Count()
 	}
-	return c
+	if m.Err == nil && c.Len() != want {
+		m.Failf("%d values in %d rows", c.Len(), want)
+	}
 }
 
-func (r *reader) end() error {
-	if err := r.End(); err != nil {
+// words writes or reads a list of numbers of eight bytes, without a call for each.
+func (m *message) words(list *[]uint64) {
+	if m.Appends {
+		n := len(*list)
+		bytesread.Uint(&m.Codec, &n, math.MaxInt)
+		for _, w := range *list {
+			m.Out = binary.LittleEndian.AppendUint64(m.Out, w)
+		}
+		return
+	}
+	if n := m.Count(8); n > 0 {
+		*list = make([]uint64, n)
+		for i, b := 0, m.Take(8*n); i < n; i++ {
+			(*list)[i] = binary.LittleEndian.Uint64(b[8*i:])
+		}
+	}
+}
+
+func (m *message) word(n *uint64) { bytesread.Fixed(&m.Codec, n) }
+
+func (m *message) end() error {
+	if err := m.End(); err != nil {
 		return fmt.Errorf("%w: %w", errWire, err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package heat
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -38,27 +37,42 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// columns are bytes that are appended to, then packed.
-type columns struct{ b []byte }
+// columns are values that are appended, then packed; or unpacked, then read. Each function of columns does both.
+type columns struct{ bytesread.Codec }
 
-func (c *columns) uint(n uint64) { c.b = binary.AppendUvarint(c.b, n) }
+func newColumns() *columns { return &columns{bytesread.Codec{Appends: true}} }
 
-func (c *columns) text(s string) {
-	c.uint(uint64(len(s)))
-	c.b = append(c.b, s...)
-}
-
-// front appends a text after one that it shares its beginning with.
-func (c *columns) front(before, s string) {
+// front appends or reads a text after one that it shares its beginning with.
+func (c *columns) front(before string, s *string) {
 	n := 0
-	for n < len(before) && n < len(s) && before[n] == s[n] {
+	for n < len(before) && n < len(*s) && before[n] == (*s)[n] {
 		n++
 	}
-	c.uint(uint64(n))
-	c.text(s[n:])
+	rest := (*s)[n:]
+	bytesread.Uint(&c.Codec, &n, maxNumber)
+	c.Text(&rest)
+	switch {
+	case c.Appends:
+	case n > len(before):
+		c.Failf("a text shares %d bytes with one of %d", n, len(before))
+	default:
+		*s = before[:n] + rest
+	}
 }
 
-func (c *columns) rus(v float64) { c.uint(hundredths(v)) }
+func (c *columns) rus(v *float64) {
+	n := hundredths(*v)
+	if bytesread.Uint(&c.Codec, &n, maxNumber); !c.Appends {
+		*v = float64(n) / 100
+	}
+}
+
+func (c *columns) number(v *int64) {
+	n := min(*v, maxNumber)
+	if bytesread.Uint(&c.Codec, &n, maxNumber); !c.Appends {
+		*v = n
+	}
+}
 
 func hundredths(v float64) uint64 {
 	if !(v > 0) {
@@ -72,7 +86,7 @@ func (c *columns) packed() string {
 	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
 	w.Reset(&b)
-	if _, err := w.Write(c.b); err != nil {
+	if _, err := w.Write(c.Out); err != nil {
 		panic(err) // a buffer takes all
 	}
 	if err := w.Close(); err != nil {
@@ -81,10 +95,7 @@ func (c *columns) packed() string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// reader reads what columns has appended.
-type reader struct{ bytesread.Reader }
-
-func unpack(data string) (*reader, error) {
+func unpack(data string) (*columns, error) {
 	packed, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -96,32 +107,13 @@ func unpack(data string) (*reader, error) {
 	if len(b) > maxUnpacked {
 		return nil, fmt.Errorf("%w: its columns have more than %d bytes", ErrCorrupt, maxUnpacked)
 	}
-	return &reader{bytesread.Reader{Rest: b}}, nil
-}
-
-func (r *reader) number() int64 { return int64(r.Uvarint(maxNumber)) }
-
-func (r *reader) rus() float64 { return float64(r.Uvarint(maxNumber)) / 100 }
-
-func (r *reader) text() string { return string(r.Take(r.Count(1))) }
-
-func (r *reader) front(before string) string {
-	n := int(r.Uvarint(maxNumber))
-	rest := r.text()
-	if n > len(before) {
-		r.Failf("a text shares %d bytes with one of %d", n, len(before))
-		return ""
-	}
-	return before[:n] + rest
+	return &columns{bytesread.Codec{Reader: bytesread.Reader{Rest: b}}}, nil
 }
 
 // end returns the error of the reading, or that something is left.
-func (r *reader) end() error {
-	if r.Err == nil && len(r.Rest) > 0 {
-		r.Failf("%d bytes are left", len(r.Rest))
-	}
-	if r.Err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, r.Err)
+func (c *columns) end() error {
+	if err := c.End(); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ const forecastType = "forecast"
 func (f Forecast) Encode() ([]byte, error) {
 	for most := len(f.Cells); ; most = most * 3 / 4 {
 		kept, folded := foldExpected(f.Cells, most)
-		var c columns
+		c := newColumns()
 		c.expected(kept)
 		doc, err := json.Marshal(forecastDocument{Version, forecastType, f.At, f.Writer, f.Folded + folded, len(kept),
 			c.packed()})
@@ -90,15 +90,17 @@ func (e *Expected) add(o *Expected) {
 
 func (c *columns) expected(cells []Expected) {
 	keys := make([]Cell, len(cells))
+	slices.SortFunc(cells, func(a, b Expected) int { return a.Compare(b.Key) })
 	for i, e := range cells {
 		keys[i].Key = e.Key
 	}
-	slices.SortFunc(cells, func(a, b Expected) int { return a.Compare(b.Key) })
-	sortCells(keys)
 	c.cells(keys)
+	for i := range cells {
+		cells[i].Key = keys[i].Key
+	}
 	for h := range ForecastHours {
 		for i := range cells {
-			c.rus(cells[i].RUs[h])
+			c.rus(&cells[i].RUs[h])
 		}
 	}
 }
@@ -112,23 +114,19 @@ func DecodeForecast(doc []byte) (Forecast, error) {
 	if d.V != Version || d.Type != forecastType || d.From < 0 || d.From > maxNumber || d.Folded < 0 {
 		return Forecast{}, fmt.Errorf("%w: type %q, version %d", ErrCorrupt, d.Type, d.V)
 	}
-	r, err := unpack(d.Data)
+	c, err := unpack(d.Data)
 	if err != nil {
 		return Forecast{}, err
 	}
-	if d.Cells < 0 || d.Cells > len(r.Rest)/ForecastHours {
-		return Forecast{}, fmt.Errorf("%w: %d cells in %d bytes", ErrCorrupt, d.Cells, len(r.Rest))
+	if d.Cells < 0 || d.Cells > len(c.Rest)/ForecastHours {
+		return Forecast{}, fmt.Errorf("%w: %d cells in %d bytes", ErrCorrupt, d.Cells, len(c.Rest))
 	}
 	f := Forecast{At: d.From, Writer: d.Writer, Folded: d.Folded}
-	for _, c := range r.cells(d.Cells) {
-		f.Cells = append(f.Cells, Expected{Key: c.Key})
+	if d.Cells > 0 {
+		f.Cells = make([]Expected, d.Cells)
 	}
-	for h := range ForecastHours {
-		for i := range f.Cells {
-			f.Cells[i].RUs[h] = r.rus()
-		}
-	}
-	return f, r.end()
+	c.expected(f.Cells)
+	return f, c.end()
 }
 
 // MergeForecasts returns the load that is expected at an instant: every writer's newest forecast that is at most maxAge

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 
+	"binnacle/internal/wire/bytesread"
 	"binnacle/sharding"
 )
 
@@ -78,51 +79,57 @@ func (f Frame) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("heat: a frame of layer %q from %d to %d", f.Layer, f.From, f.To)
 	}
 	sortCells(f.Cells)
-	var c columns
+	c := newColumns()
 	c.cells(f.Cells)
 	return json.Marshal(frameDocument{Version, frameType, f.Layer, f.From, f.To, f.Writer, f.Part, max(1, f.Of), f.Folded,
 		f.Lost, len(f.Cells), c.packed()})
 }
 
-// cells appends columns, each of all cells: containers by number, names, slots of cells without a name, minutes, which
-// kinds there are, amounts.
+// cells appends or reads columns, each of all cells: containers by number, names, slots of cells without a name,
+// minutes, which kinds there are, amounts.
 func (c *columns) cells(cells []Cell) {
 	var containers []string
 	for _, cell := range cells {
-		if len(containers) == 0 || containers[len(containers)-1] != cell.Container {
+		if c.Appends && (len(containers) == 0 || containers[len(containers)-1] != cell.Container) {
 			containers = append(containers, cell.Container)
 		}
 	}
-	c.uint(uint64(len(containers)))
-	for _, name := range containers {
-		c.text(name)
-	}
+	bytesread.List(c.Of(1), &containers, c.Text)
 	at := -1
-	for i, cell := range cells {
+	for i := range cells {
 		step := 0
-		if i == 0 || cells[i-1].Container != cell.Container {
-			at, step = at+1, 1
+		if i == 0 || cells[i-1].Container != cells[i].Container {
+			step = 1
 		}
-		c.uint(uint64(step))
+		bytesread.Uint(&c.Codec, &step, 1)
+		if at += step; at < 0 || at >= len(containers) {
+			c.Failf("container %d of %d", at, len(containers))
+			return
+		}
+		cells[i].Container = containers[at]
 	}
 	before := ""
-	for _, cell := range cells {
-		c.front(before, cell.Shard)
-		before = cell.Shard
+	for i := range cells {
+		c.front(before, &cells[i].Shard)
+		before = cells[i].Shard
 	}
-	for _, cell := range cells {
-		if cell.Shard == "" {
-			c.uint(uint64(cell.Slot))
+	for i := range cells {
+		if cells[i].Shard == "" {
+			bytesread.Uint(&c.Codec, &cells[i].Slot, sharding.Slots-1)
+		} else if !c.Appends {
+			cells[i].Slot = sharding.SlotOf(cells[i].Shard)
 		}
 	}
-	for _, cell := range cells {
-		c.uint(uint64(cell.Minutes))
-	}
 	for i := range cells {
-		c.uint(uint64(cells[i].mask()))
+		bytesread.Uint(&c.Codec, &cells[i].Minutes, MaxMinutes)
 	}
-	for i := range cells {
-		c.amount(&cells[i].Amount)
+	masks := make([]uint64, len(cells))
+	for i := range masks {
+		masks[i] = cells[i].mask()
+		bytesread.Uint(&c.Codec, &masks[i], 1<<(Kinds+2)-1)
+	}
+	for i, mask := range masks {
+		c.amount(&cells[i].Amount, mask)
 	}
 }
 
@@ -132,7 +139,7 @@ const (
 	hasThrottled = 1 << (Kinds + 1)
 )
 
-func (a *Amount) mask() (mask uint) {
+func (a *Amount) mask() (mask uint64) {
 	for k, r := range a.RUs {
 		if hundredths(r) > 0 {
 			mask |= 1 << k
@@ -147,17 +154,15 @@ func (a *Amount) mask() (mask uint) {
 	return mask
 }
 
-func (c *columns) amount(a *Amount) {
-	for _, r := range a.RUs {
-		if n := hundredths(r); n > 0 {
-			c.uint(n)
-		}
+func (c *columns) amount(a *Amount, mask uint64) {
+	for kinds := mask & (1<<Kinds - 1); kinds != 0; kinds &= kinds - 1 {
+		c.rus(&a.RUs[bits.TrailingZeros64(kinds)])
 	}
-	if a.Bytes > 0 {
-		c.uint(uint64(min(a.Bytes, maxNumber)))
+	if mask&hasBytes != 0 {
+		c.number(&a.Bytes)
 	}
-	if a.Throttled > 0 {
-		c.uint(uint64(min(a.Throttled, maxNumber)))
+	if mask&hasThrottled != 0 {
+		c.number(&a.Throttled)
 	}
 }
 
@@ -177,66 +182,16 @@ func DecodeFrame(doc []byte) (Frame, error) {
 	case d.Part < 0 || d.Part >= d.Of || d.Folded < 0 || d.Lost < 0 || math.IsInf(d.Lost, 0):
 		return Frame{}, fmt.Errorf("%w: part %d of %d", ErrCorrupt, d.Part, d.Of)
 	}
-	r, err := unpack(d.Data)
+	c, err := unpack(d.Data)
 	if err != nil {
 		return Frame{}, err
 	}
-	if d.Cells < 0 || d.Cells > len(r.Rest)/5 {
-		return Frame{}, fmt.Errorf("%w: %d cells in %d bytes", ErrCorrupt, d.Cells, len(r.Rest))
+	if d.Cells < 0 || d.Cells > len(c.Rest)/5 {
+		return Frame{}, fmt.Errorf("%w: %d cells in %d bytes", ErrCorrupt, d.Cells, len(c.Rest))
 	}
-	f.Cells = r.cells(d.Cells)
-	return f, r.end()
-}
-
-func (r *reader) cells(n int) []Cell {
-	containers := make([]string, r.Count(1))
-	for i := range containers {
-		containers[i] = r.text()
-	}
-	cells := make([]Cell, n)
-	at := -1
-	for i := range cells {
-		if at += int(r.Uvarint(1)); at < 0 || at >= len(containers) {
-			r.Failf("container %d of %d", at, len(containers))
-			return nil
-		}
-		cells[i].Container = containers[at]
-	}
-	before := ""
-	for i := range cells {
-		before = r.front(before)
-		cells[i].Shard = before
-	}
-	for i := range cells {
-		if cells[i].Shard == "" {
-			cells[i].Slot = sharding.Slot(r.Uvarint(sharding.Slots - 1))
-		} else {
-			cells[i].Slot = sharding.SlotOf(cells[i].Shard)
-		}
-	}
-	for i := range cells {
-		cells[i].Minutes = int(r.Uvarint(MaxMinutes))
-	}
-	masks := make([]uint64, n)
-	for i := range masks {
-		masks[i] = r.Uvarint(1<<(Kinds+2) - 1)
-	}
-	for i, mask := range masks {
-		r.amount(&cells[i].Amount, mask)
-	}
-	return cells
-}
-
-func (r *reader) amount(a *Amount, mask uint64) {
-	for kinds := mask & (1<<Kinds - 1); kinds != 0; kinds &= kinds - 1 {
-		a.RUs[bits.TrailingZeros64(kinds)] = r.rus()
-	}
-	if mask&hasBytes != 0 {
-		a.Bytes = r.number()
-	}
-	if mask&hasThrottled != 0 {
-		a.Throttled = r.number()
-	}
+	f.Cells = make([]Cell, d.Cells)
+	c.cells(f.Cells)
+	return f, c.end()
 }
 
 // Documents returns the documents of a frame: as many as it needs, most at most. Where that is too few for documents of

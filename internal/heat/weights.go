@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"binnacle/internal/telemetry"
+	"binnacle/internal/wire/bytesread"
 	"binnacle/sharding"
 )
 
@@ -97,21 +98,33 @@ const weightsType = "weights"
 // Encode returns the document. It lists MaxDevices devices at most.
 func (w Weights) Encode() ([]byte, error) {
 	w.Trim(MaxDevices)
-	var c columns
-	before := ""
-	for _, d := range w.Devices {
-		c.front(before, d.Device)
-		before = d.Device
-	}
-	for _, d := range w.Devices {
-		c.rus(d.RUs)
-	}
-	c.uint(uint64(len(w.Rest)))
-	for _, r := range w.Rest {
-		c.rus(r)
-	}
+	c := newColumns()
+	c.weights(&w)
 	return json.Marshal(weightsDocument{Version, weightsType, w.Tenant, w.Day, w.From, w.To, w.Writer, len(w.Devices),
 		w.Others, c.packed()})
+}
+
+// weights appends or reads columns: names, RU of each, RU of buckets.
+func (c *columns) weights(w *Weights) {
+	before := ""
+	for i := range w.Devices {
+		c.front(before, &w.Devices[i].Device)
+		before = w.Devices[i].Device
+	}
+	for i := range w.Devices {
+		c.rus(&w.Devices[i].RUs)
+	}
+	buckets := len(w.Rest)
+	bytesread.Uint(&c.Codec, &buckets, Buckets)
+	switch {
+	case buckets != 0 && buckets != Buckets:
+		c.Failf("%d buckets", buckets)
+	case !c.Appends && buckets > 0:
+		w.Rest = make([]float64, Buckets)
+	}
+	for i := range w.Rest {
+		c.rus(&w.Rest[i])
+	}
 }
 
 // DecodeWeights returns the weights of a document.
@@ -123,7 +136,7 @@ func DecodeWeights(doc []byte) (Weights, error) {
 	if d.V != Version || d.Type != weightsType {
 		return Weights{}, fmt.Errorf("%w: type %q, version %d", ErrCorrupt, d.Type, d.V)
 	}
-	r, err := unpack(d.Data)
+	c, err := unpack(d.Data)
 	if err != nil {
 		return Weights{}, err
 	}
@@ -134,23 +147,6 @@ func DecodeWeights(doc []byte) (Weights, error) {
 	if d.Devices > 0 {
 		w.Devices = make([]Weight, d.Devices)
 	}
-	before := ""
-	for i := range w.Devices {
-		before = r.front(before)
-		w.Devices[i].Device = before
-	}
-	for i := range w.Devices {
-		w.Devices[i].RUs = r.rus()
-	}
-	switch n := r.Uvarint(Buckets); n {
-	case 0:
-	case Buckets:
-		w.Rest = make([]float64, Buckets)
-	default:
-		r.Failf("%d buckets", n)
-	}
-	for i := range w.Rest {
-		w.Rest[i] = r.rus()
-	}
-	return w, r.end()
+	c.weights(&w)
+	return w, c.end()
 }

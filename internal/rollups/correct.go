@@ -30,7 +30,6 @@ type deviceRows struct {
 
 // correct computes the marked devices again, from all their chunks, and only in the hours that are marked.
 func (r *round) correct(ctx context.Context) error {
-	before := r.ReadRUs + r.WriteRUs
 	corrections := r.corrections()
 	var pending []*deviceRows
 	size := 0
@@ -64,12 +63,7 @@ func (r *round) correct(ctx context.Context) error {
 		pending, size = append(pending, f), size+f.size()
 	}
 	if len(pending) > 0 {
-		if err := flush(); err != nil {
-			return err
-		}
-	}
-	if r.Corrected > 0 {
-		r.CorrectionRUs = r.ReadRUs + r.WriteRUs - before
+		return flush()
 	}
 	return nil
 }

@@ -46,9 +46,7 @@ type Report struct {
 	Read      int // chunks read
 	ReadRUs   float64
 	WriteRUs  float64
-	// CorrectionRUs is the part of both that devices cost which were recomputed.
-	CorrectionRUs float64
-	Lost          bool // another writer was faster: nothing of it counts
+	Lost      bool // another writer was faster: nothing of it counts
 }
 
 type round struct {

@@ -5,7 +5,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +26,6 @@ import (
 // TenantHeader names the tenant of a request.
 const TenantHeader = access.TenantHeader
 
-// DefaultSpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
-const DefaultSpoolBytes = 256 << 20
-
-// DefaultWriteTimeout is how long a client may take to accept a piece of an answer.
-const DefaultWriteTimeout = 30 * time.Second
-
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
 	Querier   *query.Querier
@@ -42,12 +35,13 @@ type Config struct {
 	Operators string      // address of the page of operators that /api/v1/tenant names; empty: none
 	Sequence  string      // metric that has the numbers of devices' messages; empty: none
 	// Annotations of tenants; nil leaves /api/v1/annotations out.
-	Annotations  *tenant.Annotations
-	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
-	Now          func() time.Time // time.Now
-	SpoolBytes   int64            // DefaultSpoolBytes
-	WriteTimeout time.Duration    // for each 64 KB of an answer; DefaultWriteTimeout
-	Logger       *slog.Logger     // none
+	Annotations *tenant.Annotations
+	Gate        *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
+	Now         func() time.Time // time.Now
+	// SpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
+	SpoolBytes   int64         `default:"256" type:"mib"`
+	WriteTimeout time.Duration `default:"30s"` // for each 64 KB of an answer
+	Logger       *slog.Logger  // none
 }
 
 // api answers requests. It is safe for any number of them.
@@ -69,8 +63,6 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, fmt.Errorf("httpapi: %w", err)
 		}
 	}
-	cfg.SpoolBytes = cmp.Or(cfg.SpoolBytes, DefaultSpoolBytes)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
 	packer, err := newPacker()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)

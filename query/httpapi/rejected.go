@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/query/diagnose/gaps"
 	"binnacle/query/diagnose/rejected"
@@ -115,9 +116,10 @@ func sampleOf(s *rejected.Sample, named bool) sample {
 
 // AllRejected answers for all tenants, and for dead letters without a tenant. Only operators may reach it.
 func AllRejected(cfg Config) http.HandlerFunc {
+	settings.Defaults(&cfg)
 	a := &api{cfg: cfg}
 	return func(rw http.ResponseWriter, r *http.Request) {
-		w := newResponse(rw, DefaultWriteTimeout)
+		w := newResponse(rw, cfg.WriteTimeout)
 		err := a.rejected(w, r, "")
 		if err == nil {
 			err = w.finish()

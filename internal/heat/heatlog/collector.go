@@ -1,7 +1,6 @@
 package heatlog
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,8 +24,8 @@ type Config struct {
 	Logger *slog.Logger     // none
 	Now    func() time.Time // time.Now
 
-	// BudgetRUs is the RU/s that writing may take, over some minutes. Default: 0.4.
-	BudgetRUs float64
+	// BudgetRUs is the RU/s that writing may take, over some minutes: ten processes may take 4 RU/s.
+	BudgetRUs float64 `default:"0.4"`
 }
 
 // How often a process writes what.
@@ -35,9 +34,6 @@ const (
 	forecastEvery = 10 * time.Minute
 	weightsEvery  = 6 * time.Hour
 )
-
-// defaultBudget lets ten processes take 4 RU/s.
-const defaultBudget = 0.4
 
 // What writing takes at most, and how long it may take.
 const (
@@ -73,7 +69,6 @@ type Forecaster func(now time.Time, stored map[string]int64) []heat.Expected
 // NewCollector returns a Collector that counts from now on.
 func NewCollector(cfg Config) *Collector {
 	settings.Defaults(&cfg)
-	cfg.BudgetRUs = cmp.Or(cfg.BudgetRUs, defaultBudget)
 	now := cfg.Now().UnixMilli()
 	return &Collector{
 		cfg:     cfg,

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/internal/settings"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 
@@ -23,11 +23,12 @@ import (
 
 // IssuerConfig describes an identity provider. Its tokens are accepted.
 type IssuerConfig struct {
-	Issuer      string // URL, as the tokens name it; its keys are found by discovery
-	Audience    string // a token must be for it
-	TenantClaim string // name of the claim with the tenant, or a list of them; dots lead into objects. Default "tenant"
-	// the same for scopes: blank-separated text or a list. Default "scope"; without one a token may read
-	ScopeClaim string
+	Issuer   string // URL, as the tokens name it; its keys are found by discovery
+	Audience string // a token must be for it
+	// TenantClaim is the name of the claim with the tenant, or a list of them; dots lead into objects.
+	TenantClaim string `default:"tenant"`
+	// ScopeClaim is the same for scopes: blank-separated text or a list. Without one a token may read.
+	ScopeClaim string `default:"scope"`
 	// ScopePrefix begins scopes of the issuer, such as "binnacle.".
 	ScopePrefix string
 }
@@ -48,8 +49,7 @@ type issuer struct {
 }
 
 func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
-	cfg.TenantClaim = cmp.Or(cfg.TenantClaim, "tenant")
-	cfg.ScopeClaim = cmp.Or(cfg.ScopeClaim, "scope")
+	settings.Defaults(&cfg)
 	var errs []error
 	if u, err := url.Parse(cfg.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		errs = append(errs, fmt.Errorf("issuer %q is not a URL", cfg.Issuer))

@@ -1,5 +1,5 @@
-// Package bytesread reads what encoding/binary appends: numbers, and bytes with their length in front. Journal, heads
-// and blocks are read with it. It knows none of their formats.
+// Package bytesread reads what encoding/binary appends: numbers, and bytes with their length in front. Journal, heads,
+// heat and blocks are read with it. A Codec also appends. The package knows none of their formats.
 package bytesread
 
 import (

@@ -31,13 +31,11 @@ type Config struct {
 	Messages    decode.Options // how ingesters read them
 	// Erasures returns the orders of erasure about a tenant: what they cover is left out. Nil: there are none.
 	Erasures func(tenant string) erasure.List
-	MaxBytes int64         // limit of memory, about; DefaultBytes
+	// MaxBytes is the limit of memory, about: 64 MiB hold some 100,000 dead letters.
+	MaxBytes int64         `default:"64" type:"mib"`
 	Every    time.Duration `default:"1s"` // how often new ones are read
 	Logger   *slog.Logger  // none
 }
-
-// DefaultBytes of memory hold some 100,000 dead letters.
-const DefaultBytes = 64 << 20
 
 // Index is the newest dead letters of some topics. It is safe for any number of callers while one Run runs.
 type Index struct {
@@ -100,7 +98,6 @@ var errReading = errors.New("the dead letters are not read yet")
 
 // New makes an empty Index.
 func New(cfg Config) *Index {
-	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultBytes)
 	settings.Defaults(&cfg)
 	return &Index{cfg: cfg, classifiers: map[string]*classifier{}, read: map[int]int64{}, since: map[int]int64{},
 		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
