@@ -161,6 +161,9 @@ func (b *box) startErase() {
 		order.From = telemetry.DayOf(time.Now().UnixMilli()) - telemetry.Day(r.IntN(3))
 		order.To = order.From + 1 + telemetry.Day(r.IntN(3))
 	}
+	if s := oneOf(r, b.slots...); len(s.lives) > 0 && r.IntN(3) == 0 { // what it has cut comes after the last sweep
+		b.pause(s.lives[0].actor, pause{until: time.Now().Add(pick(r, time.Minute, 4*longestPause))})
+	}
 	b.startCommand(fmt.Sprintf("erase %s %q %d-%d", order.Tenant, order.Device, order.From, order.To),
 		func(ctx context.Context, c *command) {
 			g := erase.Giver{Orders: c.orders(), Streams: stream.NewStreams(documents{c.actor}), Log: clusterLog{c.cluster()},
