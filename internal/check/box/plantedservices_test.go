@@ -80,7 +80,7 @@ var plantedServices = []planted{
 		old: "left -= out[i].Now.RUs", new: "left -= 0 * out[i].Now.RUs"},
 	{name: "W1 an epoch begins at once", with: provisioners, file: "internal/control/register.go",
 		old: "if start.Before(now.Add(d.cfg.Lead)) {", new: "if start.Before(now) {",
-		missed: "writers of the box read epochs again within half a minute"},
+		missed: "no run of 20 s found it: an epoch must be added in the 12 minutes before its day begins"},
 	{name: "W12 a lease counts while its holder says so", with: provisioners, file: "internal/control/lease.go",
 		old: "&& !l.isStale(old, now, length) {", new: "{"},
 	{name: "W12 a lease of another holder is taken", with: provisioners, file: "internal/control/lease.go",
