@@ -395,6 +395,10 @@ func (c *Copier) count(both sides, different []string, sums *[2][]string) {
 		}
 		if r.Chunks++; rows == 0 {
 			r.Erased++
+		} else if of, known := c.times[e.Device]; known {
+			c.times[e.Device] = telemetry.Range{From: min(of.From, e.From), To: max(of.To, e.To)}
+		} else {
+			c.times[e.Device] = telemetry.Range{From: e.From, To: e.To}
 		}
 		r.Rows += int64(rows)
 		through[name.chain()] = e.Through

@@ -96,6 +96,8 @@ type Copier struct {
 	fromPace *retry.RUPacer
 	toPace   *retry.RUPacer
 	account  string // the name of the source
+	// times are the first and last instants that chunks of the source have of each device: its catalog may be behind.
+	times map[string]telemetry.Range
 
 	mu     sync.Mutex // guards below
 	result Result
@@ -125,7 +127,7 @@ func New(cfg Config) *Copier {
 		cfg.Progress = func(Result) {}
 	}
 	pacer := func() *retry.RUPacer { return &retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: retry.Pause} }
-	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer()}
+	return &Copier{cfg: cfg, fromPace: pacer(), toPace: pacer(), times: make(map[string]telemetry.Range)}
 }
 
 // Run copies what the target lacks, and compares both. Where an order of erasure comes during the copy it begins

@@ -210,6 +210,22 @@ func TestCopyEqualsSource(t *testing.T) {
 	})
 }
 
+// The target's catalog has the times of what was copied, although the source's is behind (rule T6).
+func TestCopiedTimesAreListed(t *testing.T) {
+	p := newPair(t)
+	want, _ := p.from.Catalog.Entry("acme", "m1")
+	behind := want
+	behind.First, behind.Last = want.First+1, want.Last-1
+	p.from.Catalog = storetest.NewCatalog(t)
+	p.from.Catalog.AddPage("acme", behind, catalog.Entry{Device: "m2", First: 1})
+	p.copy(p.config())
+	is, _ := p.to.Catalog.Entry("acme", "m1")
+	require.Equal(t, want, is)
+	is, _ = p.to.Catalog.Entry("acme", "m2")
+	require.Equal(t, []int64{time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC).UnixMilli(),
+		time.Date(2026, 11, 20, 2, 2, 0, 0, time.UTC).UnixMilli()}, []int64{is.First, is.Last})
+}
+
 // Only the device and the days that were asked for are copied.
 func TestCopyOfADeviceAndDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

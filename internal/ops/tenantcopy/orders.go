@@ -220,8 +220,8 @@ func (c *Copier) copyAnnotations(ctx context.Context) error {
 	return tenant.NewAnnotations(c.cfg.To.Documents, c.cfg.To.OfTenants, v.to.Erasures).Merge(ctx, c.cfg.Tenant, all)
 }
 
-// copyCatalog stores at the target what the source's catalog says of the devices that are copied (rule T6). A page is
-// named by its content, so that a repeat changes nothing.
+// copyCatalog stores at the target what the source's catalog says of the devices that are copied, with the times of
+// their chunks (rule T6). A page is named by its content, so that a repeat changes nothing.
 func (c *Copier) copyCatalog(ctx context.Context) error {
 	v, err := c.look(ctx, false)
 	if err != nil {
@@ -241,6 +241,11 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 				continue
 			}
 			if e, ok := x.Entry(device); ok {
+				if of, isCopied := c.times[device]; isCopied && e.First > e.Last { // it has none
+					e.First, e.Last = of.From, of.To
+				} else if isCopied {
+					e.First, e.Last = min(e.First, of.From), max(e.Last, of.To)
+				}
 				entries = append(entries, e)
 			}
 		}
