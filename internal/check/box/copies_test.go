@@ -217,6 +217,7 @@ func (b *box) settleCopies() {
 			b.killCopy(x)
 		}
 	}
+	c.west.settleSweepers() // copies wait for orders of processes that are dead
 	for _, name := range b.tenants {
 		x := b.startCopy(name, false)
 		b.await("the last copy of "+name+" has ended", func() bool { return x.isOver })
