@@ -233,9 +233,8 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 		return err
 	}
 	var pages []catalog.EncodedPage
-	devices := 0
+	var entries []catalog.Entry
 	known.Use(func(x *catalog.Index) {
-		var entries []catalog.Entry
 		for _, device := range x.Devices() {
 			if c.cfg.Device != "" && device != c.cfg.Device || c.forgottenAtTarget(&v, device) {
 				continue
@@ -249,7 +248,6 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 				entries = append(entries, e)
 			}
 		}
-		devices = len(entries)
 		// That is later than all that the source has forgotten of these devices.
 		pages, err = catalog.Pages(entries, x.Updated())
 	})
@@ -262,7 +260,7 @@ func (c *Copier) copyCatalog(ctx context.Context) error {
 		}
 	}
 	c.mu.Lock()
-	c.result.Devices = devices
+	c.result.Devices = len(entries)
 	c.mu.Unlock()
 	return nil
 }
