@@ -72,9 +72,13 @@ func (q *querier) client(ctx context.Context) {
 	q.b.stir()
 }
 
-// think waits before the next question.
+// think waits before the next question, for a minute at most once nothing is disturbed any more.
 func (q *querier) think(ctx context.Context) {
-	timer := time.NewTimer(pick(q.rnd, time.Millisecond, q.b.profile.think))
+	longest := q.b.profile.think
+	if q.b.settling { // clients of runs of years pause for as long as an answer may take to be complete
+		longest = min(longest, time.Minute)
+	}
+	timer := time.NewTimer(pick(q.rnd, time.Millisecond, longest))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
