@@ -45,7 +45,7 @@ type Bins struct {
 func New(cfg Config, log admit.Log) *Bins {
 	b := &Bins{
 		Cfg: cfg, Log: Log{Suspect: -1, Log: log}, Tenants: map[string]*tenant{}, Generation: 1, forgotten: noDay,
-		Stored: storedCounts{Count: 1, exact: 1}, Index: newIndex(), Names: newNames(), Journaled: newJournalIndex(&cfg),
+		Stored: storedCounts{Count: 1, exact: 1}, Index: newIndex(), Names: NewNames(), Journaled: newJournalIndex(&cfg),
 	}
 	b.Updates = catalogupdates.New(catalogupdates.Config{
 		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Retry: cfg.Retry,

@@ -18,7 +18,8 @@ type outdated struct {
 	until time.Time
 }
 
-func newNames() names { return names{Metrics: binning.NewNames(), Schemas: binning.NewSchemas()} }
+// NewNames returns names without one.
+func NewNames() names { return names{Metrics: binning.NewNames(), Schemas: binning.NewSchemas()} }
 
 // namesShare and namesBytes bound names: names that take more than namesBytes, and more than one part in namesShare
 // of the bytes held, are replaced, since some producer keeps inventing them.

@@ -14,9 +14,8 @@ type pressure struct {
 }
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
-// What is known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing
-// more can be taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory
-// for good.
+// Chains that have had no rows for a hold are forgotten first, then the fullest bins are cut. When nothing more can be
+// taken, all idle chains and names go, or a producer that invents devices or metrics would fill memory for good.
 func (p *pressure) relieve(now time.Time) {
 	p.w.settle()
 	over := p.memory.mustGo(p.memory.counted)
@@ -37,6 +36,7 @@ func (p *pressure) relieve(now time.Time) {
 		c := p.w.bins.Index.Size.Largest()
 		if c == nil {
 			if full {
+				p.w.bins.Names = bins.NewNames()
 				p.w.writer.Abandon(over, now)
 			}
 			return

@@ -16,8 +16,8 @@ const (
 	suffix = ".tmp"
 )
 
-// file is what a segment is written to.
-type file interface {
+// File is what a segment is written to.
+type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
@@ -25,7 +25,7 @@ type file interface {
 
 // segment is a file of pieces, end to end.
 type segment struct {
-	file file
+	file File
 	end  int64 // where the next piece goes; guarded by Store.writing
 
 	// The Store's mu guards these.
@@ -43,7 +43,7 @@ func (g *segment) close() {
 
 // create makes a file for this process alone, which ends with it: the file loses its name at once, so a crash leaves
 // nothing. Where the system keeps the name of an open file, Close takes it away, and what a crash leaves is swept.
-func create(dir string, unlink func(name string) error) (file, error) {
+func create(dir string, unlink func(name string) error) (File, error) {
 	f, err := os.CreateTemp(dir, prefix+"*"+suffix)
 	if err != nil {
 		return nil, err

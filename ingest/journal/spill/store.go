@@ -29,7 +29,7 @@ const segmentBytes = 64 << 20
 
 // Store keeps pieces in files. It is safe for any number of callers.
 type Store struct {
-	create func() (file, error)
+	create func() (File, error)
 	limit  int64 // how long segments become
 
 	// Held while a piece is written. Guards each segment's end; taken before mu.
@@ -50,12 +50,11 @@ func Open(dir string) (*Store, error) {
 	if err := sweep(dir); err != nil {
 		return nil, fmt.Errorf("open spill: %w", err)
 	}
-	return open(func() (file, error) { return create(dir, os.Remove) }, segmentBytes)
+	return OpenFiles(func() (File, error) { return create(dir, os.Remove) }, segmentBytes)
 }
 
-// open makes a Store of such files. The first is made at once: that a directory takes none is known at the start then,
-// and not when memory is short.
-func open(create func() (file, error), limit int64) (*Store, error) {
+// OpenFiles makes a Store of files that become so long. The first is made at once, so that a fault shows at the start.
+func OpenFiles(create func() (File, error), limit int64) (*Store, error) {
 	s := &Store{create: create, limit: limit, segments: map[uint32]*segment{}}
 	if _, err := s.begin(); err != nil {
 		return nil, fmt.Errorf("open spill: %w", err)

@@ -93,6 +93,7 @@ type box struct {
 	adding    adding
 	limiting  limiting
 	retaining retaining
+	shortage  shortage
 	settings  settings
 	setback   setback
 
@@ -174,6 +175,7 @@ func run(t *testing.T, opts options) (out result) {
 			b.copies = b.pickCopies()
 		}
 		b.retaining = b.pickRetaining()
+		b.shortage = b.pickShortage()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
 		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
 		b.hookStores()
@@ -310,7 +312,8 @@ func (b *box) step() {
 
 // acts are what can be left out of a run.
 var acts = []string{"kill ingesters", "kill queriers", "clocks", "pauses", "faults", "lag", "shutdowns", rollupMakers,
-	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks}
+	provisioners, otherSettings, erasures, retentions, copying, limits, setbacks,
+	spilling}
 
 // act lets the world act: devices, operators, and what breaks processes.
 func (b *box) act() {
@@ -318,7 +321,8 @@ func (b *box) act() {
 		b.actService()
 		return
 	}
-	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() || b.actSetback() {
+	if b.actOperator() || b.actCopies() || b.actLimits() || b.actAdding() || b.actSetback() ||
+		b.actShortage() {
 		return
 	}
 	if b.about == journaled && b.actJournaled() || b.about == doubled && b.actDoubled() {

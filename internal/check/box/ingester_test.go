@@ -47,6 +47,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 	if settled {
 		cfg.Hold, cfg.JournalEvery = time.Second, time.Second
 	}
+	b.spills(a, &cfg)
 	var in *ingest.Ingester
 	run := func(ctx context.Context) {
 		if err := in.Run(ctx); err != nil {

@@ -29,6 +29,7 @@ type operating struct {
 	retention bool
 	set       time.Time // when a retention was set first
 	sets      map[*actor]*setting
+	seldom    int // one of so many acts of the world is an operator's
 
 	commands []*command
 	births   int
@@ -44,7 +45,7 @@ const erasures = "erasures"
 // pickOperating picks what operators do in a run.
 func (b *box) pickOperating() (o operating) {
 	o.rnd, o.kept = rand.New(rand.NewPCG(b.opts.seed, 38)), map[string]bool{}
-	o.sets = map[*actor]*setting{}
+	o.sets, o.seldom = map[*actor]*setting{}, 30
 	o.erasures = b.has(erasures, o.rnd.IntN(4) == 0 && b.services.provisioners == 0)
 	o.sweepEvery = oneOf(o.rnd, 5*time.Second, 20*time.Second)
 	o.orders = 1 + o.rnd.IntN(4)
@@ -73,7 +74,7 @@ func (b *box) actOperator() bool {
 	if o.lull != "" {
 		return b.actLull()
 	}
-	if !o.erasures && !o.retention || o.rnd.IntN(30) > 0 {
+	if !o.erasures && !o.retention || o.rnd.IntN(o.seldom) > 0 {
 		return false
 	}
 	running := slices.DeleteFunc(slices.Clone(o.commands), func(c *command) bool { return c.isOver })

@@ -26,7 +26,7 @@ func (b *box) settle() {
 		return
 	}
 	b.event("box", "settle", "", "")
-	if !b.endDeferrals() || !b.awaitJournal() || !b.awaitStored() {
+	if !b.endDeferrals() || !b.awaitJournal() || !b.awaitStored() || !b.awaitKept() {
 		return
 	}
 	for _, s := range b.slots {

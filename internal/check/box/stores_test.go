@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
@@ -337,6 +338,9 @@ func (b *box) hookStores() {
 		return nil
 	}
 	b.stores.Docs.Lagging = func(string) bool { return b.view.stale && time.Since(b.documented) < min(maxLag, b.view.lag) }
+	b.stores.Chunks.Gone = func(key sharding.Key, id chunk.ID) bool {
+		return b.retaining.on && !b.oracle.isKeptChunk(key, id.String())
+	}
 	b.stores.Catalog.Now = time.Now
 }
 
