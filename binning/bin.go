@@ -3,6 +3,7 @@ package binning
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 
@@ -50,6 +51,9 @@ func (b *Bin) add(blocks ...Block) {
 		return
 	}
 	s := *b.old()
+	if n := len(s.blocks); n+len(blocks) > cap(s.blocks) {
+		s.blocks = append(make([]Block, 0, n+len(blocks)+n/8+2), s.blocks...) // append would double it
+	}
 	s.blocks = append(s.blocks, blocks...)
 	for i := range blocks {
 		x := &blocks[i]
@@ -64,8 +68,8 @@ func (b *Bin) add(blocks ...Block) {
 // Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
 // open reading before has the same metrics and kinds, and some the same labels.
 func (b *Bin) Append(offset int64, reading telemetry.Reading) (repeats bool) {
-	if blocks := b.Blocks(); len(b.open.rows) == 0 && len(blocks) > 0 && blocks[len(blocks)-1].Rows >= thirdOfBlock {
-		b.open.grow(thirdOfBlock, len(reading.Fields)) // there will be as many again
+	if blocks := b.Blocks(); len(b.open.rows) == 0 && len(blocks) > 0 && blocks[len(blocks)-1].Rows >= partOfBlock {
+		b.open.grow(partOfBlock, len(reading.Fields)) // there will be as many again
 	}
 	return b.open.Append(offset, reading)
 }
@@ -90,16 +94,27 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// Join makes one block of the first ones that together have so many rows, or many bytes: as they are, end to end.
-// Blocks stay apart that do not lie above one offset and up to another, are shelved, have another schema, or are large.
+// Join makes one block of the first ones that together have so many rows, or many bytes, as long as the next one makes
+// more of them: as they are, end to end. Blocks stay apart that do not lie above one offset and up to another, are
+// shelved, have another schema, or are large.
 func (b *Bin) Join(above, through int64, enough int) {
 	from, one, all := 0, Block{}, b.Blocks()
 	for i := range all {
 		x := &all[i]
+		fits := one.Rows+x.Rows <= enough && int(one.length)+len(x.data) <= joinedBytes
+		if !fits && x.schema == one.schema && i-from > 1 {
+			one.data = slices.Grow([]byte(nil), int(one.length))
+			for _, x := range all[from:i] {
+				one.data = append(one.data, x.data...)
+			}
+			one.length, b.sealed = 0, nil
+			b.add(slices.Concat(all[:from], []Block{one}, all[i:])...)
+			return
+		}
 		if x.Through > through {
 			return
 		}
-		apart := x.First <= above || x.data == nil || x.Rows >= enough || len(x.data) >= joinedBytes
+		apart := x.First <= above || x.data == nil || x.Rows > enough/2 || len(x.data) > joinedBytes/2
 		if apart || x.schema != one.schema {
 			from, one = i, Block{First: x.First, From: x.From, To: x.To, schema: x.schema}
 		}
@@ -107,18 +122,8 @@ func (b *Bin) Join(above, through int64, enough int) {
 			one.schema = nil
 			continue
 		}
-		one.Rows, one.Values, one.Through = one.Rows+x.Rows, one.Values+x.Values, x.Through
-		one.From, one.To, one.length = min(one.From, x.From), max(one.To, x.To), one.length+uint32(len(x.data))
-		if one.Rows < enough && one.length < joinedBytes {
-			continue
-		}
-		one.data = make([]byte, 0, one.length)
-		for _, x := range all[from : i+1] {
-			one.data = append(one.data, x.data...)
-		}
-		one.length, b.sealed = 0, nil
-		b.add(slices.Concat(all[:from], []Block{one}, all[i+1:])...)
-		return
+		one.extend(x)
+		one.length += uint32(len(x.data))
 	}
 }
 
@@ -166,21 +171,14 @@ func (b *Bin) Through() int64 {
 
 // Span returns the least and the greatest event time; there must be a reading.
 func (b *Bin) Span() (from, to int64) {
-	for i := range b.Blocks() {
-		x := &b.Blocks()[i]
-		if i == 0 {
-			from, to = x.From, x.To
-		}
+	from, to = math.MaxInt64, math.MinInt64
+	for _, x := range b.Blocks() {
 		from, to = min(from, x.From), max(to, x.To)
 	}
-	if len(b.open.rows) == 0 {
-		return from, to
+	for _, x := range b.open.rows {
+		from, to = min(from, x.time), max(to, x.time)
 	}
-	f, t := b.open.Span()
-	if len(b.Blocks()) == 0 {
-		return f, t
-	}
-	return min(from, f), max(to, t)
+	return from, to
 }
 
 // Columns returns every metric with every kind that it has values of; one may come more than once.
@@ -207,16 +205,22 @@ func (b *Bin) Columns() iter.Seq2[string, telemetry.Kind] {
 }
 
 // Shelve puts the rows of blocks on a shelf, and returns how much memory that has freed, also when it fails in between.
-// Snapshots keep theirs.
-func (b *Bin) Shelve(shelf Shelf) (freed int, err error) {
-	s := *b.old()
-	blocks := slices.Clone(s.blocks)
-	freed, err = Shelve(blocks, shelf)
-	if freed > 0 {
-		s.blocks, s.bytes = blocks, s.bytes-freed
-		b.sealed = &s
+// Blocks above an offset that lie one behind another there become one. Snapshots keep theirs.
+func (b *Bin) Shelve(shelf Shelf, above int64) (freed int, err error) {
+	before, blocks := b.Bytes(), slices.Clone(b.Blocks())
+	_, err = Shelve(blocks, shelf)
+	kept := blocks[:0]
+	for i := range blocks {
+		x, n := &blocks[i], len(kept)
+		if n > 0 && x.follows(&kept[n-1]) && kept[n-1].First > above {
+			kept[n-1].extend(x)
+			continue
+		}
+		kept = append(kept, *x)
 	}
-	return freed, err
+	b.sealed = nil
+	b.add(kept...)
+	return before - b.Bytes(), err
 }
 
 // Shelvable returns how much memory Shelve would free.
@@ -268,12 +272,9 @@ func (b *Bin) Parts(through int64) (parts []Bin) {
 	blocks := b.Blocks()
 	i := 0
 	for ; i < len(blocks) && blocks[i].Through <= through; i++ {
-		part := NewBin(b.open.names)
-		part.add(blocks[i])
-		parts = append(parts, part)
+		parts = append(parts, BinOf(b.open.names, blocks[i:i+1]))
 	}
-	rest := NewBin(b.open.names)
-	rest.add(blocks[i:]...)
+	rest := BinOf(b.open.names, blocks[i:])
 	rest.open = b.open
 	if rest.Readings() > 0 {
 		parts = append(parts, rest)
@@ -283,9 +284,7 @@ func (b *Bin) Parts(through int64) (parts []Bin) {
 
 // cutBlocks cuts before block i.
 func (b *Bin) cutBlocks(i int) (head, rest Bin, err error) {
-	head, rest = NewBin(b.open.names), NewBin(b.open.names)
-	head.add(b.Blocks()[:i]...)
-	rest.add(b.Blocks()[i:]...)
+	head, rest = BinOf(b.open.names, b.Blocks()[:i]), BinOf(b.open.names, b.Blocks()[i:])
 	rest.open = b.open
 	return head, rest, nil
 }
@@ -299,8 +298,7 @@ func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, e
 	rows := NewRows(b.open.names)
 	rows.AppendRun(&run)
 	h, r := rows.SplitAt(n(&rows))
-	head, rest = NewBin(b.open.names), NewBin(b.open.names)
-	head.add(b.Blocks()[:i]...)
+	head, rest = BinOf(b.open.names, b.Blocks()[:i]), NewBin(b.open.names)
 	head.open = h
 	if len(r.rows) > 0 {
 		rest.open = r
@@ -315,8 +313,7 @@ func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, e
 
 // Concat returns the readings of b followed by the readings of c, which have higher offsets.
 func (b *Bin) Concat(c *Bin, s *Schemas) (Bin, error) {
-	out := NewBin(b.open.names)
-	out.add(b.Blocks()...)
+	out := BinOf(b.open.names, b.Blocks())
 	switch {
 	case len(c.Blocks()) == 0:
 		out.open = b.open.Concat(&c.open)

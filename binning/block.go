@@ -25,11 +25,11 @@ func FirstBlock(device string) int {
 	return leastBlockRows + int(FirstHold(device, BlockRows-leastBlockRows))
 }
 
-// Where the last blocks of a bin have so many rows or bytes, they become one: each block has its price in memory, and a
-// block that is asked for is decoded whole.
+// The last blocks of a bin become one of so many rows or bytes at most, since each block has its price in memory. What
+// the runtime allocates for a little less than those bytes is a few per cent more.
 const (
-	JoinedRows  = 8 * BlockRows
-	joinedBytes = 4 << 10
+	JoinedRows  = 16 * BlockRows
+	joinedBytes = 6912
 )
 
 // Block is some readings of one device and day, encoded: whole records, in the order of their offsets. It is immutable.
@@ -50,6 +50,17 @@ const blockBytes = 112
 // piece is the rows of some blocks, end to end, on a shelf. Each such thing has its price in memory.
 type piece struct{ kept Shelved }
 
+// follows reports whether the rows lie behind those of another block of the same schema on a shelf.
+func (b *Block) follows(x *Block) bool {
+	return x.data == nil && x.piece == b.piece && x.schema == b.schema && x.at+x.length == b.at
+}
+
+// extend adds the rows of the next block, but for its data in memory.
+func (b *Block) extend(next *Block) {
+	b.Rows, b.Values, b.Through = b.Rows+next.Rows, b.Values+next.Values, next.Through
+	b.From, b.To, b.length = min(b.From, next.From), max(b.To, next.To), b.length+next.length
+}
+
 // maxPieceBytes bounds the rows that go to a shelf in one, unless a single block has more.
 const maxPieceBytes = 256 << 10
 
@@ -69,7 +80,7 @@ func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
 			p, at := &piece{kept}, 0
 			for k := range blocks[i:j] {
 				if b := &blocks[i+k]; b.data != nil {
-					freed += allocated(len(b.data))
+					freed += cap(b.data)
 					b.piece, b.at, b.length = p, uint32(at), uint32(len(b.data))
 					at, b.data = at+len(b.data), nil
 				}
@@ -132,8 +143,8 @@ const schemaShare = 4
 // Bytes returns about how much memory the schemas take.
 func (s *Schemas) Bytes() int { return s.bytes }
 
-// of returns the schema that b spells; b is not kept.
-func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
+// Schema returns the schema that b spells; b is not kept. What is no schema gives chunk.ErrCorrupt.
+func (s *Schemas) Schema(b []byte) (*chunk.Schema, error) {
 	if known := s.known[string(b)]; known != nil {
 		return known, nil
 	}
@@ -150,13 +161,10 @@ func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
 	return parsed, nil
 }
 
-// Schema returns the schema that b spells; b is not kept. What is no schema gives chunk.ErrCorrupt.
-func (s *Schemas) Schema(b []byte) (*chunk.Schema, error) { return s.of(b) }
-
 // block encodes a run. It fails with chunk.ErrTooLarge when the run is above the limits of a block.
 func (s *Schemas) block(run *chunk.Run) (Block, error) {
 	s.scratch = chunk.AppendSchema(s.scratch[:0], run)
-	schema, err := s.of(s.scratch)
+	schema, err := s.Schema(s.scratch)
 	if err != nil {
 		return Block{}, err
 	}
@@ -165,7 +173,7 @@ func (s *Schemas) block(run *chunk.Run) (Block, error) {
 	}
 	n := run.Rows()
 	b := Block{Rows: n, Values: run.Values(), First: run.Offsets[0], Through: run.Offsets[n-1], schema: schema,
-		data: append(make([]byte, 0, len(s.scratch)), s.scratch...)}
+		data: append([]byte(nil), s.scratch...)}
 	b.From, b.To = spanOf(run.Times)
 	return b, nil
 }
@@ -177,10 +185,10 @@ func (s *Schemas) Block(b Block, data []byte) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
-	if b.schema, err = s.of(schema); err != nil {
+	if b.schema, err = s.Schema(schema); err != nil {
 		return Block{}, err
 	}
-	b.data = append(make([]byte, 0, len(rows)), rows...)
+	b.data = append([]byte(nil), rows...)
 	return b, nil
 }
 
@@ -208,7 +216,7 @@ func (b *Block) Append(dst []byte) ([]byte, error) {
 }
 
 // Bytes returns about how much memory the block takes.
-func (b *Block) Bytes() int { return blockBytes + allocated(len(b.data)) }
+func (b *Block) Bytes() int { return blockBytes + cap(b.data) }
 
 // Width returns how many columns the block becomes at most.
 func (b *Block) Width() int { return b.schema.Width() }

@@ -3,7 +3,6 @@ package binning
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/telemetry"
@@ -137,9 +136,7 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 			g.Columns[i].Present = nil
 		}
 	}
-	slices.SortFunc(g.Columns, func(a, b chunk.Column) int {
-		return cmp.Or(strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind))
-	})
+	slices.SortFunc(g.Columns, compareColumns)
 	return g
 }
 
@@ -173,11 +170,5 @@ func (f *framer) put(g *chunk.Group, at int, c cell) {
 		present := make(chunk.Bitmap, (len(g.Times)+63)/64)
 		g.Columns = append(g.Columns, chunk.Column{Metric: f.names[c.metric], Kind: c.kind, Present: present})
 	}
-	col := &g.Columns[f.cols[slot]]
-	col.Present.Set(at)
-	if c.kind == telemetry.Text {
-		col.Texts = append(col.Texts, f.texts[c.bits])
-		return
-	}
-	col.Bits = append(col.Bits, c.bits)
+	f.appendValue(&g.Columns[f.cols[slot]], at, c.bits)
 }

@@ -30,10 +30,7 @@ func (n *Names) Bytes() int { return n.bytes }
 
 // allocated returns about how much memory the runtime takes for n bytes: its sizes are an eighth apart.
 func allocated(n int) int {
-	switch {
-	case n == 0:
-		return 0
-	case n <= 128:
+	if n <= 128 {
 		return (n + 15) &^ 15
 	}
 	return n + n/16

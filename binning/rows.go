@@ -83,17 +83,16 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 	return len(r.lists) == lists && len(r.labels) == sets
 }
 
-// thirdOfBlock is what open rows grow by where they become a block: three times, and each time as much memory as the
-// third that is used of it on average.
-const thirdOfBlock = (BlockRows + 2) / 3
+// partOfBlock is what open rows grow by where they become a block.
+const partOfBlock = BlockRows / 4
 
 // moreRows returns how many rows to make room for where n rows fill the room there is.
 func moreRows(n int) int {
 	switch {
-	case n < thirdOfBlock/2:
+	case n < partOfBlock/2:
 		return max(1, n) // a device that reports seldom has few
 	case n < BlockRows:
-		return thirdOfBlock - n%thirdOfBlock
+		return partOfBlock - n%partOfBlock
 	}
 	return n / 2
 }
@@ -256,10 +255,6 @@ func (r *Rows) distinct() []column {
 			continue
 		}
 		out = append(out, list...)
-		if len(out) > 1<<12 {
-			slices.Sort(out)
-			out = slices.Compact(out)
-		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -69,6 +69,23 @@ func (b *Bins) take(offset int64, r *telemetry.Reading, now time.Time) (taken bo
 	return true
 }
 
+// Seal makes a block of the open rows of a bin that gets few more, unless they are as few as a block's price.
+func (b *Bins) Seal(c *Chain) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.Bin.Open().Readings() >= binning.BlockRows/8 && c.Bin.Seal(b.Names.Schemas) {
+		b.Index.Count(c)
+	}
+}
+
+// Shelve puts the blocks of a bin on a shelf, and returns how much memory that has freed.
+func (b *Bins) Shelve(c *Chain, shelf binning.Shelf) (freed int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.Index.Count(c)
+	return c.Bin.Shelve(shelf, c.loaded)
+}
+
 // observe records for the catalog what a reading shows of its device. The caller holds the lock.
 func (b *Bins) observe(d *Device, x catalogupdates.Shown) {
 	if b.Updates.Observe(&d.Device, x) {

@@ -151,3 +151,21 @@ func TestDevicesAreForgottenAfterABackfill(t *testing.T) {
 	}
 	require.Zero(t, worker.Devices(l.Worker))
 }
+
+// Once a day is over, rows of its bins that go to the journal as they are become a block in memory, too.
+func TestRowsOfADayThatIsOverBecomeBlocks(t *testing.T) {
+	w, ctx := withJournal(newWorld(t, nil)), ingesttest.Deadline(t)
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.JournalEvery = 48*time.Hour, 5*time.Second })
+	held := []int64{l.Held()}
+	for i, later := range []time.Duration{5 * time.Second, 24 * time.Hour} {
+		for k := range int64(20) {
+			require.NoError(t, l.Take(ctx, one(20*int64(i)+k, "d")))
+		}
+		require.NoError(t, l.Step(ctx))
+		w.now = w.now.Add(later)
+		require.NoError(t, l.Step(ctx))
+		held = append(held, l.Held())
+	}
+	require.Less(t, held[2], held[1], "twice the rows take less")
+	require.Equal(t, 40, rowsOf(l))
+}

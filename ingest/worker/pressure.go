@@ -61,11 +61,8 @@ func (p *pressure) shelve(wanted int64, now time.Time) (made int64) {
 		if c == nil || c.Bin.Shelvable() < leastShelved {
 			return made
 		}
-		p.w.bins.Lock()
-		freed, err := c.Bin.Shelve(p.w.cfg.Shelf)
-		p.w.bins.Unlock()
+		freed, err := p.w.bins.Shelve(c, p.w.cfg.Shelf)
 		made += int64(freed)
-		p.w.bins.Index.Count(c)
 		if err != nil {
 			p.shelved.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: p.w.writer.Cfg.Spreads.Float64()})
 			p.w.observer.ShelfFailed(err)

@@ -202,12 +202,8 @@ func (j *Appends) Done(a *Append, now time.Time) {
 			continue
 		}
 		j.index.Appended(s.chain, bins.Appended{At: a.Base + int64(i), Through: s.through})
-	}
-	for _, s := range a.sent {
-		if s.chain != nil {
-			j.index.Track(s.chain)
-			j.w.bins.Index.Count(s.chain)
-		}
+		j.index.Track(s.chain)
+		j.w.bins.Index.Count(s.chain)
 	}
 }
 

@@ -34,6 +34,9 @@ func (b *blocksOf) add(open bool) bool {
 	if c.Flight != nil {
 		b.take(&c.Flight.Rows, true)
 	}
+	if open && c.Day.End() <= b.now.UnixMilli() {
+		w.bins.Seal(c)
+	}
 	b.take(&c.Bin, open)
 	if b.err != nil {
 		w.bins.Lose(b.err)
