@@ -50,7 +50,7 @@ type Config struct {
 	MaxRUs           float64 `name:"query-max-rus" help:"Most request units that a query may cost." default:"50000"`
 
 	// TagsAge is for what ingesters have reported that went away since; changes that they have now are seen at once.
-	TagsAge   time.Duration `name:"tags-age" help:"Age up to which a tenant's cached catalog is used, unless an ingester has added to it." default:"30s"`
+	TagsAge   time.Duration `name:"tags-age" help:"Age up to which a tenant's cached catalog is used, unless an ingester has added to it." default:"1m"`
 	TagsBytes int64         `name:"tags-memory-mb" help:"Memory of cached catalogs, in MiB. The catalog used last is always kept. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 
 	// CacheAge bounds how long a query may show chunks that a person has deleted from the store. Binnacle itself

@@ -132,7 +132,7 @@ func TestCatalogIsCached(t *testing.T) {
 	}
 	require.Equal(t, 1, g.lists)
 	require.Equal(t, 1, g.pages)
-	g.world.Now = noon.Add(31 * time.Second)
+	g.world.Now = noon.Add(61 * time.Second)
 	require.Equal(t, "yard", site(t, g.Tags("acme"), "m001"))
 	require.Equal(t, 2, g.lists)
 	require.Equal(t, 2, g.pages, "pages that are known are not read again")

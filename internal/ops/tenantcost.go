@@ -105,7 +105,7 @@ type keptBill struct {
 const (
 	costKept        = time.Minute
 	costKeptFirst   = 10 * time.Minute
-	costKeptTenants = 15 * time.Minute
+	costKeptTenants = time.Hour
 	costKeptOver    = 24 * time.Hour
 )
 

@@ -14,7 +14,7 @@ import { ramp, shading } from "./shades.js";
 import { numeral } from "./series.js";
 
 const most = 50_000; // devices
-const paceAge = 600e3; // ms, after which intervals are learnt again
+const paceAge = 1200e3; // ms, after which intervals are learnt again
 const few = 8; // rows of a list that is cut
 const mostRows = 500; // of one that is opened
 const mostTagValues = 30;
