@@ -364,7 +364,7 @@ type Selection struct {
 
 // block reports whether a block may have selected readings.
 func (s *Selection) block(x *Block) bool {
-	if x.First >= s.Below || x.Through <= s.Above || !x.overlaps(s.Span) {
+	if x.First >= s.Below || x.Through <= s.Above || x.From >= s.Span.To || x.To < s.Span.From {
 		return false
 	}
 	if s.schema != x.schema {

@@ -253,9 +253,6 @@ func (b *Block) run(metrics []string, o *opener) (chunk.Run, error) {
 	return run, nil
 }
 
-// overlaps reports whether the block may have readings with an instant in a range.
-func (b *Block) overlaps(r telemetry.Range) bool { return b.From < r.To && b.To >= r.From }
-
 // Between returns the readings of records from one offset on and below another, as a block of their own; ok is false
 // when there are none.
 func (b *Block) Between(from, below int64, s *Schemas) (part Block, ok bool, err error) {

@@ -248,13 +248,12 @@ func valued(r *chunk.Run) bool {
 	if slices.ContainsFunc(r.Columns, func(c chunk.Column) bool { return c.Present == nil }) {
 		return true
 	}
-	some := chunk.NewBitmap(r.Rows())
-	for i := range r.Columns {
-		for k, word := range r.Columns[i].Present {
-			some[k] |= word
+	for k := range r.Rows() {
+		if !r.Valued(k) {
+			return false
 		}
 	}
-	return some.Count() == r.Rows()
+	return true
 }
 
 // join returns runs in order as one group.
