@@ -68,6 +68,12 @@ func (j *JournalIndex) Track(c *Chain) {
 	j.Loose.Put(c)
 }
 
+// Lost records that the journal has no row of a chain any more (rule J6).
+func (j *JournalIndex) Lost(c *Chain) {
+	c.Journaled.Through, c.Journaled.Under, c.Journaled.Loose, c.Journaled.Blocks = -1, -1, noOffset, nil
+	j.Track(c)
+}
+
 // release lets a block go that is not needed for its rows any more, unless it is kept for their times.
 func (j *JournalIndex) release(d *Device, block int64) {
 	if !j.Times.keep(d, block) {

@@ -277,6 +277,24 @@ func TestJournalFloorWaitsForDeadLetters(t *testing.T) {
 	require.Equal(t, journal.Commit{Stream: 1, F: 1, From: 0, To: 1, Mark: l.JournalCommit().Mark}, l.JournalCommit())
 }
 
+// A journal that has lost its end has no row any more, also of a chain whose newest rows it has not had yet (rule J6).
+func TestLostJournalHoldsBackTheFloor(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
+	l.Flush()
+	for offset := range int64(3) {
+		require.NoError(t, l.Take(ctx, one(offset, "d0")))
+	}
+	do(t, l, l.Due(), not(isPublish))
+	require.Equal(t, int64(3), l.JournalFloor())
+	require.NoError(t, l.Take(ctx, one(3, "d0")))
+	w.blocks.values = nil
+	do(t, l, l.Due(), not(isPublish))
+	require.Zero(t, l.JournalFloor())
+	do(t, l, l.Due(), not(isPublish))
+	require.Equal(t, int64(4), l.JournalFloor(), "all rows are sent again")
+}
+
 // A block may have rows at and above F, when another chain holds F back: these are read again, and are not taken twice.
 func TestRowsAboveJournalFloorAreReplayed(t *testing.T) {
 	w := withJournal(newWorld(t, nil))

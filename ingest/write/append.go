@@ -235,8 +235,7 @@ func (j *Appends) again() {
 				if c.Closed() {
 					continue
 				}
-				c.Journaled.Through, c.Journaled.Under, c.Journaled.Blocks = -1, -1, nil
-				j.index.Track(c)
+				j.index.Lost(c)
 				j.w.bins.Index.Count(c)
 				j.index.Offer(c)
 			}

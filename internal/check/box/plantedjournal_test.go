@@ -23,6 +23,8 @@ var plantedJournal = []planted{
 	{name: "J8 times are not renewed", file: "ingest/bins/times.go", with: string(journaled),
 		old: "o := x.owe(d, d.carried)\n\t\to.blocks = append(o.blocks, d.carriedAt)\n",
 		new: "x.blocks.Remove(d.carriedAt)\n"},
+	{name: "J6 what was loose hides what is lost", file: "ingest/bins/journaled.go", with: string(journaled),
+		old: "Blocks = -1, -1, noOffset, nil", new: "Blocks = -1, -1, c.Journaled.Loose, nil"},
 	{name: "J8 a record replaces times that it lacks", file: "ingest/bins/times.go", with: string(journaled),
 		old: "if d.carriedAt != noOffset && !o.Times.contains(d.carried) {", new: "if false {"},
 	{name: "R5 loaded rows look newer", file: "ingest/bins/chain.go", with: string(journaled),

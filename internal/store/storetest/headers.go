@@ -74,5 +74,5 @@ func (m *Memory) Damage(key sharding.Key, id string, doc []byte) {
 		return
 	}
 	m.containers[key.Container][at] = bytes.Clone(doc)
-	m.stamp(key.Container, at)
+	m.stamp(key.Container, at, nil)
 }

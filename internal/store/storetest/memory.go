@@ -107,6 +107,13 @@ type stamp struct {
 	at    int64 // s since 1970 UTC
 	// done is when the document was written.
 	done time.Time
+	// former is what was replaced: a replica that lags has it.
+	former *former
+}
+
+type former struct {
+	stamp
+	doc []byte
 }
 
 // place is where a document is in its container.
@@ -209,7 +216,7 @@ func (m *Memory) create(key sharding.Key, id string, doc []byte) error {
 		return store.ErrKeyFull
 	}
 	docs[at] = bytes.Clone(doc)
-	m.stamp(key.Container, at)
+	m.stamp(key.Container, at, nil)
 	return nil
 }
 
@@ -256,14 +263,14 @@ func (m *Memory) replace(of store.Version, doc []byte) error {
 		m.t.Errorf("replace %s: first, through or after has changed", of.ID)
 	}
 	m.containers[key.Container][at] = fresh
-	m.stamp(key.Container, at)
+	m.stamp(key.Container, at, &former{m.stamps[stamped{key.Container, at}], old})
 	return nil
 }
 
-// stamp notes a write. The caller holds mu.
-func (m *Memory) stamp(container string, at place) {
+// stamp notes a write, and what it replaces. The caller holds mu.
+func (m *Memory) stamp(container string, at place, former *former) {
 	m.writes++
-	s := stamp{write: m.writes}
+	s := stamp{write: m.writes, former: former}
 	if m.Now != nil {
 		s.done = m.Now()
 		s.at = s.done.Unix()
@@ -429,8 +436,11 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	for p, doc := range in {
 		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) &&
 			(s.Devices == nil || slices.Contains(s.Devices, p.device)) {
-			h := m.parse(doc)
 			stamp := m.stamps[stamped{s.Key.Container, p}]
+			if stamp.former != nil && !as.IsZero() && stamp.done.After(as) {
+				stamp, doc = stamp.former.stamp, stamp.former.doc
+			}
+			h := m.parse(doc)
 			if !m.isVisible(stamp, h, as) || s.Before > 0 && stamp.at >= s.Before {
 				continue
 			}
