@@ -277,7 +277,7 @@ func TestJournalFloorWaitsForDeadLetters(t *testing.T) {
 	require.Equal(t, journal.Commit{Stream: 1, F: 1, From: 0, To: 1, Mark: l.JournalCommit().Mark}, l.JournalCommit())
 }
 
-// A journal that has lost its end has no row any more, also of a chain whose newest rows it has not had yet (rule J6).
+// A journal that has lost its end has no row of a chain any more, also where it has not had the newest ones (rule J6).
 func TestLostJournalHoldsBackTheFloor(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
 	l, ctx := w.worker(long), ingesttest.Deadline(t)

@@ -430,15 +430,12 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	}).Run)
 }
 
-// tagsEvery is how often devices come to classes of retention by tag.
-const tagsEvery = 5 * time.Minute
-
 // keepTags adds the stage that keeps which devices are in classes of retention by tag.
 func (p *process) keepTags(c *cosmos.Client, directory *control.Directory) {
 	keeper := provision.TagKeeper{Snapshot: ops.DecidingSnapshots(directory), Tenants: tenant.NewTenants(c.Documents()),
 		Now:      c.Clock().Now,
 		Catalogs: catalogcache.New(catalogcache.Config{Catalog: c.CatalogAt(cosmos.Priority{Low: true})}),
-		Every:    tagsEvery, Logger: p.partLogger("retention")}
+		Every:    5 * time.Minute, Logger: p.partLogger("retention")}
 	p.add("retention tags", keeper.Run)
 }
 
@@ -497,18 +494,12 @@ type askingDirectory struct {
 
 // AskMonth implements ingest.Directory.
 func (a askingDirectory) AskMonth(ctx context.Context, container string) error {
-	if err := a.Directory.AskMonth(ctx, container); err != nil {
-		return err
-	}
-	a.wake()
-	return nil
+	defer a.wake()
+	return a.Directory.AskMonth(ctx, container)
 }
 
 // AskMonthFor implements ingest.Directory.
 func (a askingDirectory) AskMonthFor(ctx context.Context, container, tenant string) error {
-	if err := a.Directory.AskMonthFor(ctx, container, tenant); err != nil {
-		return err
-	}
-	a.wake()
-	return nil
+	defer a.wake()
+	return a.Directory.AskMonthFor(ctx, container, tenant)
 }

@@ -240,11 +240,7 @@ func (m *Memory) ReplaceChunk(ctx context.Context, old store.Version, doc []byte
 	if f.Err != nil && !f.Applied {
 		return store.Receipt{}, f.Err
 	}
-	err := m.replace(old, doc)
-	if f.Err != nil {
-		return store.Receipt{}, f.Err
-	}
-	return store.Receipt{RUs: 16}, err
+	return store.Receipt{RUs: 16}, cmp.Or(f.Err, m.replace(old, doc))
 }
 
 func (m *Memory) replace(of store.Version, doc []byte) error {
