@@ -65,7 +65,7 @@ func (b *Bins) NextUpdates(now time.Time, hurry bool) []*catalogupdates.Update {
 	if b.Updates.Changed() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.Updates.Show()
+		b.Updates.Show(func(tenant, device string) { b.ForgetUnused(b.Tenants[tenant].ByID[device]) })
 	}
 	return due
 }

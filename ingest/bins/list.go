@@ -89,10 +89,9 @@ func (b *Bins) CatalogPending(tenantName string) store.HeadUpdates {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n store.HeadUpdates
-	t, turns := b.Tenants[tenantName], uint64(0)
-	if t != nil {
-		turns = t.Version
-		n.Devices = t.Unseen()
+	turns := b.versions // of a tenant that is forgotten it lies above all that it had
+	if t := b.Tenants[tenantName]; t != nil {
+		turns, n.Devices = t.Version, t.Unseen()
 	}
 	n.Add(b.Cfg.Partition, uint64(b.Cfg.Stream), uint64(b.Log.Assigned), uint64(b.Generation), turns)
 	return n

@@ -96,7 +96,8 @@ func (b *Bins) Forget(c *Chain) {
 	b.ForgetUnused(c.Device)
 }
 
-// ForgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
+// ForgetUnused drops a device without chains once every reader of the catalog sees all of it. The caller holds the
+// lock.
 func (b *Bins) ForgetUnused(d *Device) {
 	switch {
 	case d.Chains != nil || d.owed != nil || d.Busy():

@@ -51,8 +51,8 @@ func (d *Device) Bytes() int { return d.seen.bytes() }
 // Lacks reports whether the catalog lacks something of the device.
 func (d *Device) Lacks() bool { return d.pending || d.TimesPending() }
 
-// Busy reports whether an update of the device is in flight, or queued.
-func (d *Device) Busy() bool { return d.updating || d.queued }
+// Busy reports whether an update of the device is in flight or queued, or a reader of the catalog may not see it yet.
+func (d *Device) Busy() bool { return d.updating || d.queued || d.visibleAt() > 0 }
 
 // TimesPending reports whether the device has readings outside the times that the catalog has of it.
 func (d *Device) TimesPending() bool {

@@ -292,11 +292,12 @@ func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) 
 func (u *Updates) Changed() bool { return len(u.pendingNow)+len(u.visibleNow) > 0 }
 
 // Show changes what tenants show of devices as Next has decided. Of a device that every reader sees in the catalog they
-// show nothing, unless an update of it is pending. The caller holds the lock.
-func (u *Updates) Show() {
+// show nothing, unless an update of it is pending: visible is called for it. The caller holds the lock.
+func (u *Updates) Show(visible func(tenant, device string)) {
 	for _, d := range u.visibleNow {
 		if d.visibleAt() > 0 {
 			d.tenant.updateVisible(d)
+			visible(d.tenant.Name, d.ID)
 		}
 	}
 	for _, d := range u.pendingNow {

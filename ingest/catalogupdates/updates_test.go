@@ -52,7 +52,7 @@ func (f *fleet) observe(id, metric string, offset, at int64) bool {
 func (f *fleet) next(pause time.Duration) []*catalogupdates.Update {
 	f.now = f.now.Add(pause)
 	due := f.Next(f.now, false)
-	f.Show()
+	f.Show(func(_, _ string) {})
 	return due
 }
 

@@ -270,7 +270,9 @@ func TestCatalogTimesOfReplayedRows(t *testing.T) {
 // replica that lagged, and must not go on with that.
 func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.CommitEvery, c.Hold = time.Hour, time.Second, time.Minute })
+	l := w.worker(func(c *ingest.Config) {
+		c.CatalogEvery, c.CommitEvery, c.Hold = 1000*time.Hour, time.Second, time.Minute
+	})
 	versions := map[uint64]string{l.Bins().CatalogPending("acme").Version: "before"}
 	changed := func(when string) {
 		v := l.Bins().CatalogPending("acme").Version
@@ -291,10 +293,19 @@ func TestVersionChangesWhenUpdateIsVisible(t *testing.T) {
 	require.Empty(t, l.Bins().CatalogPending("acme").Devices)
 	changed("d0 shown")
 
-	for range 50 { // until nothing is known of the tenant here
+	take("d0")
+	last := w.now.UnixMilli()
+	isWritten := func() bool { e, _ := w.Catalog.Entry("acme", "d0"); return e.Last == last }
+	for i := 0; i < 50 && !isWritten(); i++ { // until the chain is forgotten
 		w.now = w.now.Add(time.Hour)
 		attempt(t, l)
 	}
+	require.Len(t, l.Bins().CatalogPending("acme").Devices, 1, "a reader that is behind may not see the times yet")
+	changed("the last time of d0 is written")
+	w.now = w.now.Add(time.Hour)
+	attempt(t, l)
+	require.Empty(t, l.Bins().CatalogPending("acme").Devices)
+	changed("the tenant is gone")
 	take("d1")
 	changed("news of d1, of the tenant that was gone")
 	attempt(t, l)
