@@ -246,10 +246,13 @@ func (o *oracle) tookExpired(a *actor, s series, x version) {
 	}
 }
 
+// clockError is by how much an actor's idea of the service's time may be wrong, and two roundings to a second.
+const clockError = 4 * time.Second
+
 // lives holds that a chunk lives until its day is hidden. The caller holds mu.
 func (o *oracle) lives(a *actor, h *chunk.Header) {
 	tenant, _, _ := strings.Cut(h.TenantShard, "~")
-	ends := time.Now().UnixMilli() + 1000*int64(h.TTL) + 1000
+	ends := time.Now().UnixMilli() + 1000*int64(h.TTL) + clockError.Milliseconds()
 	if h.TTL > 0 && !o.keepings[tenant].hides(h.Device, h.ID.Day, ends) {
 		o.b.fail("%s stores chunk %s of %s with a time to live until %s, and it is kept for longer", a.name, h.ID, h.Device,
 			telemetry.Instant(ends))
