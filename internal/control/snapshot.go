@@ -30,11 +30,14 @@ type Snapshot struct {
 	backfills map[string]Backfill
 	erasures  map[string]erasure.List
 	damage    []*store.DamagedError
-	copied    bool // chunks were copied from another database, or may be
+	copied    map[uint32]bool // streams that were copied from another database, false where the document is damaged
 }
 
 // HasCopies reports whether `tenant copy` may create chunks that no ingester knows (rule T1).
-func (v *Snapshot) HasCopies() bool { return v.copied }
+func (v *Snapshot) HasCopies() bool { return len(v.copied) > 0 }
+
+// IsCopied reports whether a stream was copied from another database.
+func (v *Snapshot) IsCopied(stream uint32) bool { return v.copied[stream] }
 
 // Tenant returns a tenant, and whether it is registered.
 func (v *Snapshot) Tenant(name string) (tenant.Tenant, bool) {

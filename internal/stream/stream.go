@@ -149,11 +149,14 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 	}
 }
 
-// Of returns the stream of a document, without its number.
+// Of returns the stream of a document.
 func Of(d store.Document) (Stream, error) {
 	var b streamBody
-	err := d.Decode(&b)
-	return Stream{Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation, Partitions: b.Partitions}, err
+	var number uint32
+	_, err := fmt.Sscanf(d.ID, "%d", &number)
+	err = cmp.Or(err, d.Decode(&b))
+	return Stream{Number: number, Cluster: b.Cluster, Topic: b.Topic, Incarnation: b.Incarnation,
+		Partitions: b.Partitions}, err
 }
 
 func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }

@@ -54,15 +54,13 @@ func (o *oracle) document(d store.Document, from *actor) {
 	case stream.Kind:
 		s, err := stream.Of(d)
 		x := numbered{isCopied: s.IsCopied(), since: time.Now()}
-		var number uint32
-		_, failed := fmt.Sscanf(d.ID, "%d", &number)
-		if x.isCopied && failed == nil {
-			_, failed = fmt.Sscanf(s.Topic, "%d", &x.of)
+		if x.isCopied && err == nil {
+			_, err = fmt.Sscanf(s.Topic, "%d", &x.of)
 		}
-		if err != nil || failed != nil {
+		if err != nil {
 			o.b.fail("the stream %s can't be read: %v", d.ID, err)
 		}
-		o.streams[number] = x
+		o.streams[s.Number] = x
 	}
 }
 

@@ -41,6 +41,7 @@ type sweep struct {
 	*Sweeper
 	order  *erasure.Order
 	survey bool // nothing is changed, and what would be erased is counted
+	facts  *control.Snapshot
 	tenant tenant.Tenant
 	places map[sharding.Key]*place
 
@@ -89,9 +90,9 @@ type chainOf struct {
 }
 
 // run sweeps all places of the order, and returns what they have then.
-func (s *sweep) run(ctx context.Context, v *control.Snapshot) ([]erasure.Swept, error) {
+func (s *sweep) run(ctx context.Context) ([]erasure.Swept, error) {
 	days := telemetry.Range{From: s.order.From.Start(), To: s.order.To.Start()}
-	containers := slices.Sorted(slices.Values(v.ContainersOf(s.order.Tenant, days)))
+	containers := slices.Sorted(slices.Values(s.facts.ContainersOf(s.order.Tenant, days)))
 	s.progress.Of = len(containers)
 	for i, container := range containers {
 		_, span, _ := sharding.ParseContainer(container)
@@ -143,13 +144,9 @@ func (s *sweep) container(ctx context.Context, container string, part telemetry.
 		if devices == nil {
 			step.To = min(part.To, telemetry.DayOf(from).End())
 		}
-		var visits []sharding.Visit
-		for _, visit := range s.tenant.Placement.Visits(devices, step) {
-			if visit.Container == container {
-				visits = append(visits, visit)
-			}
-		}
-		if err := s.part(ctx, visits); err != nil {
+		visits := s.tenant.Placement.Visits(devices, step)
+		isElsewhere := func(v sharding.Visit) bool { return v.Container != container }
+		if err := s.part(ctx, slices.DeleteFunc(visits, isElsewhere)); err != nil {
 			return err
 		}
 		if s.cfg.Now().Sub(s.stored) > progressEvery {
@@ -198,10 +195,7 @@ func (s *sweep) read(ctx context.Context, visits []sharding.Visit) ([]*found, er
 			}
 			return nil
 		})
-		if errors.Is(err, store.ErrNoContainer) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrNoContainer) {
 			return nil, err
 		}
 	}
@@ -225,10 +219,7 @@ func (f *found) chain() chainOf {
 
 // through returns the last offset that the order covers in the chain of a chunk, -1 for none.
 func (s *sweep) through(f *found) int64 {
-	if !s.order.Matches(f.Device, f.ID.Day) {
-		return -1
-	}
-	return s.order.Through(f.ID.Stream, f.ID.Partition)
+	return erasure.List{s.order}.Through(f.Device, f.ID.Day, f.chain().partition)
 }
 
 // act replaces the chunks that the order erases, and closes their chains. It reports whether there was nothing to do.
@@ -249,7 +240,7 @@ func (s *sweep) act(ctx context.Context, chunks []*found) (isClean bool, err err
 				return false, err
 			}
 		}
-		if isLast && f.Through < through {
+		if isLast && f.Through < through && !(f.IsFence() && s.facts.IsCopied(f.ID.Stream)) {
 			isClean = false
 			if err := s.fence(ctx, f, through); err != nil {
 				return false, err
@@ -277,7 +268,7 @@ func (s *sweep) replace(ctx context.Context, f *found) error {
 }
 
 // fence closes a chain behind its last chunk (rule E-R8): what a writer sends late meets its number. Where another
-// chunk has it, nothing happens.
+// chunk has it, nothing happens. A copied stream gets none behind a fence, to which a longer chunk may come (rule T3).
 func (s *sweep) fence(ctx context.Context, tail *found, through int64) error {
 	id := tail.ID
 	id.Number++

@@ -128,8 +128,8 @@ func (s *Sweeper) Survey(ctx context.Context, v *control.Snapshot, o *erasure.Or
 	if !known {
 		return nil, fmt.Errorf("tenant %q is not known", o.Tenant)
 	}
-	w := &sweep{Sweeper: s, order: o, tenant: tenant, survey: true, places: make(map[sharding.Key]*place)}
-	return w.run(ctx, v)
+	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, survey: true, places: make(map[sharding.Key]*place)}
+	return w.run(ctx)
 }
 
 func (s *Sweeper) isSettled(o *erasure.Order) bool { return s.cfg.Now().Sub(o.At) > SettledAfter }
@@ -138,8 +138,8 @@ func (s *Sweeper) isSettled(o *erasure.Order) bool { return s.cfg.Now().Sub(o.At
 func (s *Sweeper) sweep(ctx context.Context, v *control.Snapshot, o *erasure.Order) error {
 	tenant, _ := v.Tenant(o.Tenant)
 	began, isSettled := s.cfg.Now(), s.isSettled(o)
-	w := &sweep{Sweeper: s, order: o, tenant: tenant, places: make(map[sharding.Key]*place), stored: began}
-	places, err := w.run(ctx, v)
+	w := &sweep{Sweeper: s, order: o, facts: v, tenant: tenant, places: make(map[sharding.Key]*place), stored: began}
+	places, err := w.run(ctx)
 	if err != nil {
 		return err
 	}

@@ -274,10 +274,7 @@ func (c *Copier) putDevice(ctx context.Context, visits []sharding.Visit, to entr
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(chunks, func(a, b source) int {
-		return cmp.Or(cmp.Compare(a.ID.Day, b.ID.Day), cmp.Compare(a.ID.Stream, b.ID.Stream),
-			cmp.Compare(a.ID.Partition, b.ID.Partition), cmp.Compare(a.ID.Number, b.ID.Number))
-	})
+	slices.SortFunc(chunks, func(a, b source) int { return compareNames(a.name, b.name) })
 	for _, s := range chunks {
 		err := c.putChunk(ctx, s, to[s.name])
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {

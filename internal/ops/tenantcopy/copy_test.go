@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/ingest/ingesttest"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
@@ -364,6 +365,26 @@ func TestErasureAtTheTarget(t *testing.T) {
 		require.Len(t, p.rows(p.to, "m0"), 30)
 		_, isListed := p.to.Catalog.Entry("acme", "m1")
 		require.False(t, isListed)
+	})
+}
+
+// Orders that come one after the other make one fence in a copied chain, and a longer chunk takes its place (rules T3
+// and E-R8).
+func TestChunkInPlaceOfAFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoAccounts(t)
+		p.to.Store.CreateContainer(months[1])
+		p.chunk(p.from, reading{1, 0, 19, 0, 1})
+		p.copy(p.config())
+		for _, through := range []int64{5, 8} {
+			p.order(p.to, erasure.Order{Device: "m0", To: erasure.EveryDay}, through)
+			p.sweep(p.to)
+		}
+		p.chunk(p.from, reading{1, 0, 19, 1, 1})
+		r := p.copy(p.config())
+		require.True(t, r.IsEqual(), "%+v", r)
+		require.Equal(t, 1, r.Replaced)
+		(&ingesttest.Stores{T: t, Chunks: p.to.Store}).CheckChains()
 	})
 }
 
