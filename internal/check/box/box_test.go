@@ -169,13 +169,13 @@ func run(t *testing.T, opts options) (out result) {
 		if opts.years == 0 {
 			b.about = b.pickFocus()
 		}
+		b.shortage = b.pickShortage() // before copies take the profile
 		if b.about == "" {
 			b.services = b.pickServices() // which changes the profile
 			b.operating = b.pickOperating()
 			b.copies = b.pickCopies()
 		}
 		b.retaining = b.pickRetaining()
-		b.shortage = b.pickShortage()
 		b.limiting, b.setback = b.pickLimiting(), b.pickSetback()
 		b.clocks, b.settings = b.pickClocking(), b.pickSettings()
 		b.hookStores()

@@ -35,7 +35,7 @@ func (b *box) startIngester(s *slot, settled bool) {
 		Config: worker.Config{Register: true, Past: -1, Hold: p.hold, JournalEvery: p.journalEvery, MaxWrites: p.writes,
 			CommitEvery: time.Second + 7*time.Microsecond, CatalogEvery: p.catalogEvery, Limits: l.byDefault,
 			FairAfter: l.fairAfter, HeldFor: l.heldFor, RegisterRate: l.registerRate,
-			Nonce: func() uint64 { nonce++; return nonce }},
+			Nonce: func() uint64 { nonce += 1 << 16; return nonce }}, // a head adds its generation
 		Kafka: a.cluster(), Topics: []string{topic}, DeadLetters: letters,
 		Assign:     fmt.Sprintf("%d/%d", s.ordinal, len(b.slots)),
 		UseJournal: "on", DrainBudget: 2*time.Second + 13*time.Microsecond, WatchEvery: 5*time.Second + 11*time.Microsecond,

@@ -85,8 +85,6 @@ func TestFound(t *testing.T) {
 		"a change that was confirmed late": {seed: 2, until: 3000, with: retentions},
 		// Names of metrics took all memory, and nothing that was counted could go: no record was read any more.
 		"names that filled memory": {seed: 1, until: 3000, with: spilling},
-		// A head that had forgotten all of a tenant seemed to know as much as before it knew the tenant.
-		"a tenant that was forgotten": {seed: 1076, until: 3000, with: spilling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := run(t, opts); r.failure != "" {

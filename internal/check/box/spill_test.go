@@ -16,7 +16,7 @@ import (
 // spilling are ingesters with so little memory that blocks go to a spill file, on a disk that fails.
 const spilling = "spill"
 
-// shortage is what the seed picks of short memory, in runs that ask for it: -box.with spill.
+// shortage is what the seed picks of short memory.
 type shortage struct {
 	rnd    *rand.Rand // what a seed picks of the rest stays as it is
 	on     bool
@@ -27,7 +27,8 @@ type shortage struct {
 // pickShortage picks how short memory is.
 func (b *box) pickShortage() (x shortage) {
 	x.rnd, x.disks = rand.New(rand.NewPCG(b.opts.seed, 46)), map[*actor]*disk{}
-	if x.on = b.has(spilling, false); !x.on {
+	picks := rand.New(rand.NewPCG(b.opts.seed, 47)).IntN(6) == 0 && b.about == "" && b.opts.years == 0
+	if x.on = b.has(spilling, picks); !x.on {
 		return x
 	}
 	x.memory = oneOf(x.rnd, int64(256<<10), 384<<10)
