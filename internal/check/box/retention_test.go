@@ -202,9 +202,16 @@ func (b *box) actRetention() {
 		b.die(k.actor)
 		x.keepers = append(x.keepers[:i], x.keepers[i+1:]...)
 		b.startKeeper(k.deletes)
+	case b.isAsked():
+		// A command that is alive asks the store something: no request takes a night.
 	default:
 		b.sleepFor(oneOf(x.rnd, 10*time.Minute, 50*time.Minute, 118*time.Minute, 5*time.Hour, 11*time.Hour), 0)
 	}
+}
+
+// isAsked reports whether a command that sets a retention waits for an answer.
+func (b *box) isAsked() bool {
+	return slices.ContainsFunc(b.pending, func(c *call) bool { return b.operating.sets[c.actor] != nil })
 }
 
 // tagsOf returns the tags of a device's next reading, as a payload has them.
