@@ -144,7 +144,7 @@ func (f *fold) group(memory *query.Memory, of labels.Labels, instants []int64) (
 	}
 	b, n := labels.NewBuilder(of), len(instants)
 	if f.without {
-		b.Del(f.grouping...).Del(labels.MetricName)
+		b.Del(f.grouping...).Del(model.MetricNameLabel)
 	} else {
 		b.Keep(f.grouping...)
 	}

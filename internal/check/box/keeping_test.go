@@ -56,8 +56,6 @@ func (c keepClass) String() string {
 	return name + "=" + keep
 }
 
-func keepsLonger(a, b time.Duration) bool { return a != b && (a == 0 || b > 0 && a > b) }
-
 // keep returns how long a device is kept at a time under a policy.
 func (k *keeping) keep(p *keepPolicy, device string, at int64) time.Duration {
 	for _, c := range p.classes {
