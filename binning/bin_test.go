@@ -172,8 +172,8 @@ func TestBlockRefusesTooManyReadings(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Blocks that have become one are read as before, and the journal gets their rows encoded in one. Those of which the
-// rows lie too low or too high, and large ones, stay apart.
+// Joined blocks are read as before, and the journal gets their rows as one block. Large blocks stay apart, and blocks
+// with rows below the lower offset or above the upper one.
 func TestJoinedBlocks(t *testing.T) {
 	s := binning.NewSchemas()
 	bin := binning.NewBin(binning.NewNames())

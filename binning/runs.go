@@ -177,8 +177,8 @@ type runCollector struct {
 	part chunk.Part
 }
 
-// decode appends the readings of a block, with the columns of the metrics. There are at most so many with those that
-// follow.
+// decode appends the readings of a block, with the columns of the metrics. This block and all blocks after it have at
+// most left readings.
 func (c *runCollector) decode(schema *chunk.Schema, data []byte, left int) error {
 	if c.of != schema {
 		c.of, c.part = schema, schema.Part(c.metrics)

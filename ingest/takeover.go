@@ -164,9 +164,8 @@ func (t *takeover) replace(a worker.Assignment) *partition {
 	return p
 }
 
-// settle notes a takeover of a partition of which records below a position were committed, at the time when the commit
-// was read. A replica may lack a former owner's chunks of these records for a moment, and neither head shows their rows
-// (rule R1).
+// settle notes when a takeover read the commit of a partition, if records were committed. For a moment a replica may
+// lack the former owner's chunks of these records, and neither head shows their rows (rule R1).
 func (p *partition) settle(read time.Time, position int64) {
 	if position > 0 {
 		until := read.Add(p.in.cfg.Linger)

@@ -175,7 +175,7 @@ func (p *Part) newColumns() []Column {
 	return out
 }
 
-// TimesOf returns the range of the instants of a block's rows, or of those that were encoded first.
+// TimesOf returns the range of the instants of the first run of rows in a block, which may be all its rows.
 func TimesOf(data []byte) (r telemetry.Range, err error) {
 	d := takeDecoder()
 	defer d.release()

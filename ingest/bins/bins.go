@@ -78,7 +78,7 @@ func (b *Bins) File(c *Chain) {
 	b.Index.file(c)
 }
 
-// LetGo drops rows of a chain that have lingered, and what it has of an open bin when it is idle then.
+// LetGo drops rows of a chain that have lingered, and frees the memory of the open bin of an idle chain.
 func (b *Bins) LetGo(c *Chain, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -89,7 +89,7 @@ func (b *Bins) CatalogPending(tenantName string) store.HeadUpdates {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n store.HeadUpdates
-	turns := b.versions // of a tenant that is forgotten it lies above all that it had
+	turns := b.versions // above every version of a tenant that was forgotten
 	if t := b.Tenants[tenantName]; t != nil {
 		turns, n.Devices = t.Version, t.Unseen()
 	}

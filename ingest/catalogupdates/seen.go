@@ -28,7 +28,7 @@ type seen struct {
 	first, last int64 // event times, once timed
 }
 
-// pairs are labels and tags, of which many devices have none: they have noPairs, which is never changed.
+// pairs are labels and tags. Devices without labels and tags share noPairs, and nothing changes noPairs.
 type pairs struct {
 	labels []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
 	tags   []telemetry.Label // sorted by name, the newest value of every tag

@@ -254,22 +254,23 @@ func (d *jsonReader) scalarAt(at int) telemetry.Value {
 // place is a property of the objects of messages, or a field of lines, by the text in front of its value. The messages
 // of a producer resemble each other: their properties come in the same order and with the same blanks. So a place
 // knows which places came behind it the last times, and a comparison of texts finds the next one. What it means
-// depends on its name and on options alone.
+// depends on its name and on options alone. The text before a value begins at the end of the value in front of it, or
+// where the object begins. Where a value is an object, inner has its properties.
 type place struct {
-	before string // from the end of the value before it, or the begin of the object
+	before string
 	name   string // names of the objects around it and its own, joined by _
 	metric string // the name once it was checked as a metric's
 	what   content
 	propertyRole
-	inner *places // of the object that is its value, nil until there was one
+	inner *places
 
 	next, other *place
 }
 
-// places are the properties of the objects at one place of messages.
+// places are the properties of the objects at one place of messages, known by the texts before their values.
 type places struct {
-	known map[string]*place // by before
-	begin place             // stands in front of the first one
+	known map[string]*place
+	begin place // stands in front of the first one
 }
 
 // follow returns the place with the text that a payload continues with, if it was seen behind p; else nil.

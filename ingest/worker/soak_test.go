@@ -84,7 +84,7 @@ func TestSoak(t *testing.T) {
 }
 
 // TestIngestGrows is a benchmark: half an hour of fleets that grow tenfold goes through Workers side by side, with a
-// journal, and is stored at the end. Small fleets have several rounds, of which the medians count.
+// journal, and is stored at the end. Small fleets have several rounds, and their medians count.
 func TestIngestGrows(t *testing.T) {
 	if *soak.growth == "" {
 		t.Skip("a benchmark: see make bench-growth")
