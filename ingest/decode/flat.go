@@ -254,8 +254,7 @@ func (d *jsonReader) scalarAt(at int) telemetry.Value {
 // place is a property of the objects of messages, or a field of lines, by the text in front of its value. The messages
 // of a producer resemble each other: their properties come in the same order and with the same blanks. So a place
 // knows which places came behind it the last times, and a comparison of texts finds the next one. What it means
-// depends on its name and on options alone. The text before a value begins at the end of the value in front of it, or
-// where the object begins. Where a value is an object, inner has its properties.
+// depends on its name and on options alone. before begins where the value in front ends; inner has an object's places.
 type place struct {
 	before string
 	name   string // names of the objects around it and its own, joined by _

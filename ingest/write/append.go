@@ -6,6 +6,8 @@ import (
 	"binnacle/ingest/journal"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -225,19 +227,18 @@ func (j *Appends) appendFailed(a *Append) {
 
 // again marks all rows, so that they are appended again: the journal has lost its end (rule J6).
 func (j *Appends) again() {
-	for _, t := range j.w.bins.Tenants {
-		for _, d := range t.Devices {
+	for _, name := range slices.Sorted(maps.Keys(j.w.bins.Tenants)) {
+		for _, d := range j.w.bins.Tenants[name].Devices {
 			if d == nil {
 				continue
 			}
 			j.index.Times.Lost(d)
 			for c := d.Chains; c != nil; c = c.Next {
-				if c.Closed() {
-					continue
+				if !c.Closed() {
+					j.index.Lost(c)
+					j.w.bins.Index.Count(c)
+					j.index.Offer(c)
 				}
-				j.index.Lost(c)
-				j.w.bins.Index.Count(c)
-				j.index.Offer(c)
 			}
 		}
 	}
