@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"context"
+	"time"
 
 	"binnacle/ingest/journal"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -73,4 +75,12 @@ func OwnShared(ctx context.Context, in *Ingester, topic string, shared, known in
 	in.running = ctx
 	in.layout.Store(&layout{map[string][]int{topic: numbers(known)}, make(chan struct{})})
 	m.runGeneration(ctx, &kafkago.Generation{ID: 1})
+}
+
+// Horizon is horizon.
+type Horizon = horizon
+
+// Follow is horizon.follow, of a snapshot that was read at a time.
+func (h *horizon) Follow(readAt time.Time, fetched int64, now time.Time) int64 {
+	return h.follow(&control.Snapshot{ReadAt: readAt}, fetched, now)
 }

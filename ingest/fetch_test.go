@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
@@ -325,4 +326,14 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 	ends, err := cluster.Topic(letter).LogEnds(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, len(letters), ends[0].End+ends[1].End)
+}
+
+// A record that was fetched in the instant in which the read of a snapshot began may be newer than an order that the
+// snapshot lacks (rule E-R3).
+func TestHorizonOfTheSameInstant(t *testing.T) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var h ingest.Horizon
+	require.EqualValues(t, 0, h.Follow(start, 5, start.Add(time.Second)))
+	require.EqualValues(t, 0, h.Follow(start.Add(time.Second), 5, start.Add(2*time.Second)))
+	require.EqualValues(t, 5, h.Follow(start.Add(time.Second+1), 9, start.Add(2*time.Second)))
 }

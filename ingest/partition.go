@@ -425,7 +425,7 @@ type horizon struct {
 // follow returns the offset below which all records were fetched before a snapshot was read; now they are below
 // fetched.
 func (h *horizon) follow(snapshot *control.Snapshot, fetched int64, now time.Time) int64 {
-	if h.marked && !snapshot.ReadAt.Before(h.at) {
+	if h.marked && snapshot.ReadAt.After(h.at) {
 		h.below, h.marked = h.position, false
 	}
 	if !h.marked && fetched > h.below {

@@ -160,6 +160,24 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// A chunk that an answer has shown counts as read. The next answer is of a replica that may lack the chunk: it is not
+// complete while the only head is of an ingester that had lost the partition before the chunk was stored (R3).
+func TestShownChunkCountsAsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		w.Tenant("acme")
+		w.Heads.Unaware(func() { w.Chunk(record(6, "m1", noon.Add(-time.Minute), float("x", 1))) })
+		w.Heads.Set(head(0, 1, 5, 0))
+		q := newQuerier(t, w, nil)
+		rows, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+		require.Len(t, rows, 1)
+		require.True(t, res.Complete, "%v", res.Incomplete)
+		_, res = ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+		require.Equal(t, []string{"partition telemetry/0 is behind an earlier answer: offset 5 of stream 1 after " +
+			"offset 7 of stream 1"}, res.Incomplete)
+	})
+}
+
 func TestStrictWaitsForLogEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)

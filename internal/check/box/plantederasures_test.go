@@ -18,6 +18,8 @@ var plantedErasures = []planted{
 		old: "!known && f.isOlder(o):", new: "!known && false:"},
 	{name: "E-R3 a chunk has rows of after the snapshot", file: "ingest/write/cut.go", with: erasures,
 		old: "return h.Bounded && c.Bin.Through() >= h.Offset", new: "return false"},
+	{name: "E-R3 a record of the same instant is older", file: "ingest/partition.go", with: erasures,
+		old: "snapshot.ReadAt.After(h.at)", new: "!snapshot.ReadAt.Before(h.at)"},
 	{name: "E-R4 a cut keeps erased rows", file: "ingest/write/cut.go", with: erasures,
 		old: "through >= c.Bin.First() {", new: "false && through >= 0 {",
 		missed: "what a cut keeps was dropped before, when the order was read"},

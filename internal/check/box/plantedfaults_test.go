@@ -81,6 +81,8 @@ var plantedFaults = []planted{
 		old: "case h.Position < h.CaughtUp:", new: "case false:"},
 	{name: "R3 an answer goes back behind an earlier one", file: "query/read/heads/progress.go", with: string(doubled),
 		old: "case positionOf(h).compare(shown) < 0:", new: "case false:"},
+	{name: "R3 a shown chunk is no position", file: "query/read/heads/answer.go", with: erasures,
+		old: "topic, ok := a.topics[h.ID.Stream]", new: "topic, ok := \"\", false"},
 	{name: "R3 a partition without a head is complete", file: "query/read/heads/progress.go",
 		old: "case !ok:\n", new: "case !ok && false:\n"},
 	{name: "R3 a strict answer awaits no end", file: "query/read/heads/snapshot.go",

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -71,9 +70,6 @@ type Fault struct {
 // the contract: a document that is no JSON object, or says something else than its key and id, or a
 // chunk that does not follow the one before it in its chain. Set Fault before others use it.
 type Memory struct {
-	// Now is the store's clock; nil is a clock that does not move.
-	Now func() time.Time
-
 	// Behind is how far a replica lags that answers a scan, Skew how much earlier than Now a document is stamped:
 	// clocks differ, and step back. Nil is no lag. With Expiry, documents vanish when their ttl is over.
 	Behind, Skew func() time.Duration
@@ -86,11 +82,9 @@ type Memory struct {
 
 	t testing.TB
 
-	mu         sync.Mutex // guards below
-	calls      map[Kind]int
-	containers map[string]map[place][]byte
-	writes     int
-	stamps     map[stamped]stamp
+	shelf[place, []byte]
+	// mu guards all below.
+	stamps map[stamped]stamp
 	// parsed is keyed by the first byte of the stored document.
 	parsed map[*byte]properties
 }
@@ -128,35 +122,9 @@ type Stored struct {
 
 // NewMemory makes a store with these containers.
 func NewMemory(t testing.TB, containers ...string) *Memory {
-	m := &Memory{t: t, calls: make(map[Kind]int), containers: make(map[string]map[place][]byte),
-		stamps: make(map[stamped]stamp), parsed: make(map[*byte]properties)}
-	for _, name := range containers {
-		m.CreateContainer(name)
-	}
+	m := &Memory{t: t, stamps: make(map[stamped]stamp), parsed: make(map[*byte]properties)}
+	m.begin(containers)
 	return m
-}
-
-// CreateContainer makes an empty container unless it is there.
-func (m *Memory) CreateContainer(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.containers[name] == nil {
-		m.containers[name] = make(map[place][]byte)
-	}
-}
-
-// DeleteContainer drops a container and what is in it.
-func (m *Memory) DeleteContainer(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.containers, name)
-}
-
-// Calls returns how many calls of a kind there were.
-func (m *Memory) Calls(k Kind) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.calls[k]
 }
 
 // Documents returns all that is stored, by container, key and id.
@@ -175,13 +143,6 @@ func (m *Memory) Documents() []Stored {
 			cmp.Compare(a.Key.Device, b.Key.Device), cmp.Compare(a.ID, b.ID))
 	})
 	return out
-}
-
-// Writes returns how many writes have changed the documents so far.
-func (m *Memory) Writes() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.writes
 }
 
 // Create implements store.Writer.
@@ -268,21 +229,13 @@ func (m *Memory) stamp(container string, at place, former *former) {
 	m.writes++
 	s := stamp{write: m.writes, former: former}
 	if m.Now != nil {
-		s.done = m.Now()
+		s.done = m.now()
 		s.at = s.done.Unix()
 		if m.Skew != nil {
 			s.at = s.done.Add(-m.Skew()).Unix()
 		}
 	}
 	m.stamps[stamped{container, at}] = s
-}
-
-// date returns the store's clock to a second.
-func (m *Memory) date() time.Time {
-	if m.Now == nil {
-		return time.Unix(0, 0)
-	}
-	return m.Now().Truncate(time.Second)
 }
 
 // lend returns a document as a scan shows it, with the properties that the store adds. What is no object stays as it
@@ -297,14 +250,14 @@ func (s stamp) lend(doc []byte) []byte {
 // replicaTime returns the moment that the answering replica shows. Zero is the present.
 func (m *Memory) replicaTime() (as time.Time) {
 	if m.Behind != nil {
-		as = m.Now().Add(-m.Behind())
+		as = m.now().Add(-m.Behind())
 	}
 	return as
 }
 
 // isVisible reports whether a replica at a moment has a document.
 func (m *Memory) isVisible(s stamp, p properties, as time.Time) bool {
-	if m.Expiry && p.TTL != nil && m.Now().Unix() >= s.at+int64(*p.TTL) {
+	if m.Expiry && p.TTL != nil && m.now().Unix() >= s.at+int64(*p.TTL) {
 		return false
 	}
 	return as.IsZero() || !s.done.After(as)
@@ -375,7 +328,7 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	if f := m.call(ctx, Op{Kind: Scan, Key: s.Key}); f.Err != nil {
 		return usage, f.Err
 	}
-	usage.Date = m.date()
+	usage.Date = m.now().Truncate(time.Second)
 	docs, ok := m.matching(s)
 	if !ok {
 		return store.Usage{Receipt: usage.Receipt}, store.ErrNoContainer
@@ -466,18 +419,14 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 
 // call counts a call and returns its fault, an empty one by default.
 func (m *Memory) call(ctx context.Context, op Op) Fault {
-	m.mu.Lock()
-	m.calls[op.Kind]++
-	op.Call = m.calls[op.Kind]
-	m.mu.Unlock()
+	op.Call = m.count(op.Kind)
 	if err := ctx.Err(); err != nil {
 		return Fault{Err: err}
 	}
-	if m.Fault == nil {
-		return Fault{}
-	}
-	if f := m.Fault(op); f != nil {
-		return *f
+	if m.Fault != nil {
+		if f := m.Fault(op); f != nil {
+			return *f
+		}
 	}
 	return Fault{}
 }

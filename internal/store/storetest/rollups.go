@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,8 +36,6 @@ type RollupOp struct {
 // that says something else than its key and id, that is neither rollup, series index nor manifest, or a rollup that is
 // replaced. Set its fields before others use it.
 type Rollups struct {
-	// Now is the store's clock; nil is a clock that does not move.
-	Now func() time.Time
 	// Behind is how far the replica lags that answers a read; nil for not at all.
 	Behind func() time.Duration
 	// Fault is asked before each call; nil, or an answer of nil, lets it happen. It is called without a lock.
@@ -46,10 +43,7 @@ type Rollups struct {
 
 	t testing.TB
 
-	mu         sync.Mutex // guards below
-	calls      map[Kind]int
-	containers map[string]map[rollupPlace][]rollupState
-	writes     int
+	shelf[rollupPlace, []rollupState]
 }
 
 var _ store.RollupWriter = (*Rollups)(nil)
@@ -68,49 +62,14 @@ type rollupState struct {
 
 // NewRollups makes a store with these containers.
 func NewRollups(t testing.TB, containers ...string) *Rollups {
-	v := &Rollups{t: t, calls: make(map[Kind]int), containers: make(map[string]map[rollupPlace][]rollupState)}
-	for _, name := range containers {
-		v.CreateContainer(name)
-	}
+	v := &Rollups{t: t}
+	v.begin(containers)
 	return v
-}
-
-// CreateContainer makes an empty container unless it is there.
-func (v *Rollups) CreateContainer(name string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.containers[name] == nil {
-		v.containers[name] = make(map[rollupPlace][]rollupState)
-	}
-}
-
-// DeleteContainer drops a container and what is in it.
-func (v *Rollups) DeleteContainer(name string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.containers, name)
-}
-
-// Calls returns how many calls of a kind there were.
-func (v *Rollups) Calls(k Kind) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.calls[k]
-}
-
-func (v *Rollups) now() time.Time {
-	if v.Now == nil {
-		return time.Unix(0, 0)
-	}
-	return v.Now()
 }
 
 // call counts a call and gives its fault, and the moment that the answering replica shows.
 func (v *Rollups) call(ctx context.Context, op RollupOp) (f Fault, as time.Time) {
-	v.mu.Lock()
-	v.calls[op.Kind]++
-	op.Call = v.calls[op.Kind]
-	v.mu.Unlock()
+	op.Call = v.count(op.Kind)
 	as = v.now()
 	if v.Behind != nil {
 		as = as.Add(-v.Behind())

@@ -126,6 +126,7 @@ func (q *Query) Deliver(p *piece.Piece) error {
 		p.Release()
 		return nil
 	}
+	q.Heads.Shows(&p.Chunk.Header)
 	return q.Sink.Add(p)
 }
 

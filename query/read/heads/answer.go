@@ -34,8 +34,10 @@ type Answer struct {
 	Changes   kept.Changes // versions of the rows; nil: the rows leave no note
 	Expires   int64        // ms since 1970 UTC: the first expiry of a chunk with rows among Pieces
 
-	all   []store.PartitionHead
-	known *known // before; nil for nothing
+	all    []store.PartitionHead
+	known  *known            // before; nil for nothing
+	topics map[uint32]string // by the streams that heads read
+	used   *progress
 }
 
 // NoAnswer returns the answer of heads that were not asked.
@@ -77,7 +79,10 @@ func (r *Reader) Read(ctx context.Context, q Query) (*Answer, error) {
 		a.keep()
 	}
 	tails := int64(0)
-	a.all = s.all
+	a.all, a.used, a.topics = s.all, r.progress, make(map[uint32]string)
+	for i := range s.all {
+		a.topics[s.all[i].Stream] = s.all[i].Topic
+	}
 	a.eachTail(func(chainDay, store.Tail) { tails++ })
 	return a.Answer, a.Account.Memory.Take(tailBytes * tails)
 }
@@ -325,6 +330,16 @@ func (a *Answer) EachKnownChunk(yield func(device string, id chunk.ID)) {
 				yield(l.Device, chunk.ID{Day: l.Day, Stream: l.Stream, Partition: l.Partition, Number: l.Tail.Number})
 			}
 		}
+	}
+}
+
+// Shows notes that the answer shows a chunk. From now on no answer is complete unless a head has read all the chunk's
+// records (rule R3): a replica may lack it, and an ingester that has lost the partition need not know of it.
+func (a *Answer) Shows(h *chunk.Header) {
+	if topic, ok := a.topics[h.ID.Stream]; ok { // a head reads the stream
+		a.used.mu.Lock()
+		defer a.used.mu.Unlock()
+		a.used.use(partition{topic, h.ID.Partition}, streamPosition{h.ID.Stream, h.Through + 1})
 	}
 }
 

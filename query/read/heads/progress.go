@@ -143,11 +143,16 @@ func (r *Reader) missing(s *snapshot, asked []store.LogEnd) []string {
 		out = append(out, why)
 	}
 	for at, h := range s.furthest {
-		if reached := positionOf(h); p.answered[at].compare(reached) < 0 {
-			p.answered[at] = reached
-		}
+		p.use(at, positionOf(h))
 	}
 	return out
+}
+
+// use notes that an answer uses a position. The caller holds mu.
+func (p *progress) use(at partition, reached streamPosition) {
+	if p.answered[at].compare(reached) < 0 {
+		p.answered[at] = reached
+	}
 }
 
 // lacks returns what one partition lacks, "" for nothing. The caller holds mu.
