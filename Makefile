@@ -134,14 +134,13 @@ month-begins: ## A month begins in real time, with 5,000 devices: what is asked 
 report: ## The load test's pages that the guide links, made anew
 	go run ./cmd/binnacle loadtest --scenario whale --html docs/start/reports/loadtest-whale.html >/dev/null
 	go run ./cmd/binnacle loadtest --scenario tenant-explodes --html docs/start/reports/loadtest-tenant-explodes.html >/dev/null
-	go run ./cmd/binnacle loadtest --scenario analysts --html docs/start/reports/loadtest-analysts.html >/dev/null
 
 plan: ## The plan that the guide links, made anew; needs ../shared/data
 	go run ./cmd/binnacle plan docs/start/plan-trucks.yaml --out internal/lab/planner/testdata/plan-trucks
 
-loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens, and of reads
+loadtest-check: ## What the load test promises, of small fleets in the scenarios in which something happens
 	go build -o binnacle ./cmd/binnacle
-	for s in month-roll reconnect analysts reads; do \
+	for s in month-roll reconnect; do \
 	  ./binnacle loadtest --scenario $$s --check --devices 400 --interval 1m --minutes 15 --hold 15m >/dev/null || exit 1; done
 	./binnacle loadtest --scenario tenant-explodes --check --interval 5m --sample 5m >/dev/null
 

@@ -13,7 +13,7 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; analysts: dashboards beside ingest; reads: what questions cost in each layout; flood: a loud tenant; sensors: a year of 50,000 sensors by simulation, under each key of Microsoft's page on IoT; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,month-roll,tenant-explodes,reconnect,analysts,reads,flood,sensors,main,all" default:"main"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; zipf: a thousand tenants by Zipf's law; hot-device: one device reports half of all readings; month-roll: a month ends; tenant-explodes: one grows for three days; reconnect: half of the devices send late; main: uniform and whale; or all." enum:"uniform,whale,zipf,hot-device,month-roll,tenant-explodes,reconnect,main,all" default:"main"`
 	Minutes  int             `help:"Measured fleet time, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
 	HTML     string          `name:"html" help:"Write a page with heat maps, curves and prices to FILE." placeholder:"FILE"`
@@ -43,19 +43,8 @@ func (c *loadtestCommand) Run(e *env) error {
 		cfg.Scenarios = loadtest.MainScenarios()
 	case "all":
 		cfg.Scenarios = loadtest.AllScenarios()
-		cfg.Floods, cfg.Reads = true, true
-	case "reads":
-		cfg.Reads = true
-	case "flood":
-		cfg.Floods = true
-	case "sensors":
-		cfg.Sensors = true
 	default:
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
-		cfg.Reads = cfg.Scenarios[0] == loadtest.Whale
-	}
-	if c.HTML != "" && len(cfg.Scenarios) == 0 && !cfg.Sensors {
-		return fmt.Errorf("--html with scenario %s: the page shows scenarios that compare layouts", c.Scenario)
 	}
 	if cfg.Progress == nil {
 		fmt.Fprintln(e.stderr, "The load test runs: a minute or two for the main scenarios, half an hour for all.")

@@ -28,7 +28,7 @@ func TestPlanBesideALoadTest(t *testing.T) {
 		hold := []time.Duration{12 * time.Hour, time.Hour, 6 * time.Hour}[i%3]
 		cfg := loadtest.DefaultConfig()
 		cfg.Scenarios, cfg.Layouts = []loadtest.Scenario{loadtest.Uniform}, []loadtest.Layout{loadtest.Binnacle}
-		cfg.Reads, cfg.Floods, cfg.Hold, cfg.Window = false, false, hold, 24*time.Hour
+		cfg.Hold, cfg.Window = hold, 24*time.Hour
 		cfg.Devices, cfg.Interval = 100+r.IntN(20), time.Duration(120+r.IntN(240))*time.Second
 		if i >= 2 {
 			cfg.Interval = (cfg.Interval / 6).Truncate(time.Second)

@@ -55,15 +55,6 @@ func (r Report) Check() (faults []string) {
 			}
 		}
 	}
-	if r.Reads == nil {
-		return faults
-	}
-	most := own(r.Reads).Day.RUs
-	for _, x := range r.Reads.Layouts {
-		if x.Layout.sampled() && x.Day.RUs <= most {
-			fault("reads: a day of a device costs %s RU, no less than in a document per %s", number(most), x.Layout.about())
-		}
-	}
 	return faults
 }
 

@@ -60,12 +60,3 @@ func TestCheckOfSurges(t *testing.T) {
 	require.Empty(t, of(loadtest.Reconnect, 0.004, 0), "what steady scenarios may have is no fault")
 	require.Len(t, of(loadtest.Whale, 0.12, 0.1), 2)
 }
-
-// A day of a device costs Binnacle less than any layout with a document per reading.
-func TestCheckOfReads(t *testing.T) {
-	reads := &loadtest.ReadsReport{Layouts: []loadtest.ReadResult{
-		{Layout: loadtest.Device, Day: loadtest.ReadCost{RUs: 5}},
-		{Layout: loadtest.Balanced, Day: loadtest.ReadCost{RUs: 6}},
-	}}
-	require.Len(t, loadtest.Report{Reads: reads}.Check(), 1)
-}

@@ -17,7 +17,6 @@ import (
 	"binnacle/internal/store"
 	"binnacle/internal/stream"
 	"binnacle/internal/telemetry"
-	"binnacle/query"
 	"binnacle/sharding"
 	"binnacle/sharding/balance"
 	"binnacle/sharding/epk"
@@ -89,7 +88,7 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	recorded.recorder.offered(b.load)
-	b.recorder, b.panels = recorded.recorder, p.dashboards(a, b)
+	b.recorder = recorded.recorder
 	if err := p.through(ctx, b, closes, func() error {
 		changes, err := a.rebalance(ctx, b, live, seen)
 		t.changes = append(t.changes, changes...)
@@ -116,11 +115,6 @@ func (p pass) write(ctx context.Context, a *account) (totals, error) {
 			return totals{}, err
 		}
 	}
-	if p.ask != nil {
-		if err := p.ask(ctx, a, b); err != nil {
-			return totals{}, err
-		}
-	}
 	if err := b.local.Finish(ctx); err != nil {
 		return totals{}, err
 	}
@@ -139,7 +133,6 @@ func (p pass) count(a *account, b *ingester, t *totals) (err error) {
 		return err
 	}
 	t.calm = a.calm(t.partitions)
-	t.panels = b.panels.panels(t.charged())
 	return nil
 }
 
@@ -198,8 +191,6 @@ type ingester struct {
 	dir   *control.Directory
 
 	recorder *recorder
-	querier  *query.Querier
-	panels   *dashboards // nil: nothing is asked
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -208,8 +199,7 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 	if err != nil {
 		return nil, err
 	}
-	b := &ingester{clock: a.clock, load: newLoad(p.cfg, p.scenario), local: local, dir: dir}
-	return b, b.newQuerier(a, p.scenario == Analysts)
+	return &ingester{clock: a.clock, load: newLoad(p.cfg, p.scenario), local: local, dir: dir}, nil
 }
 
 // ingest returns an ingester of a partition, with the directory, the catalog and the streams of the account.
@@ -255,9 +245,6 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 			return err
 		}
 		b.clock.reach(second)
-		if err := b.panels.at(ctx, b.clock.now()); err != nil {
-			return err
-		}
 	}
 	return nil
 }

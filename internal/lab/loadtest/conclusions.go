@@ -18,9 +18,6 @@ import (
 func conclusions(o Outcome) (out []string) {
 	for _, x := range o.Results {
 		more := ""
-		if x.Panels != nil {
-			more = x.Panels.about()
-		}
 		if len(x.Days) > 0 {
 			more += " " + x.byDay()
 		}

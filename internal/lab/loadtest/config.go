@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,14 +29,6 @@ type Config struct {
 	Model   ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	Factors ru.Factors    `name:"ru-factors" help:"Output of binnacle doctor --measure --json, whose factors multiply modelled charges. Default: none." placeholder:"FILE"`
 
-	// Reads measures the cost of questions.
-	Reads bool `kong:"-"`
-
-	Floods bool  `kong:"-"`
-	Flood  Flood `kong:"-"` // the zero one: DefaultFlood
-
-	Sensors bool `kong:"-"` // the year of the scenario sensors
-
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 
 	// starting is the start of the fleet, if not midnight.
@@ -48,7 +39,7 @@ type Config struct {
 
 // DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	c := Config{Scenarios: MainScenarios(), Reads: true, Floods: true}
+	c := Config{Scenarios: MainScenarios()}
 	settings.Defaults(&c)
 	return c
 }
@@ -64,7 +55,7 @@ const day = 24 * time.Hour
 const longHold = 12 * time.Hour
 
 func (c Config) withDefaults() Config {
-	c.Model, c.Flood = c.Model.Corrected(c.Factors), cmp.Or(c.Flood, DefaultFlood())
+	c.Model = c.Model.Corrected(c.Factors)
 	if c.Window == 0 {
 		c.Window = time.Hour
 		if c.Hold >= longHold {
@@ -178,13 +169,10 @@ func (c Config) column() time.Duration {
 	return max(time.Second, (c.Window/traceColumns + time.Second - 1).Truncate(time.Second))
 }
 
-// steps returns how many layouts, and cases of the flood, are measured.
+// steps returns how many layouts are measured.
 func (c Config) steps() (n int) {
 	for _, s := range c.Scenarios {
 		n += len(c.layouts(s))
-	}
-	if c.Floods {
-		n += len(floodCases)
 	}
 	return n
 }

@@ -122,7 +122,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return totals{}, err
 	}
 	rec.offered(l)
-	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec, panels: p.dashboards(a, nil)}
+	w := writer{items: a.client.Items(layout.Name), clock: a.clock, rec: rec}
 	from := source{layout: p.layout, load: l, bins: newJSONBins(p.cfg)}
 	for _, s := range spans {
 		if err := from.settle(s.from, p.cfg.sliced); err != nil {
@@ -141,11 +141,7 @@ func (p pass) documents(ctx context.Context, a *account) (t totals, err error) {
 		return t, err
 	}
 	t.calm = a.calm(t.partitions)
-	t.panels = w.panels.panels(t.charged())
-	if p.ask != nil {
-		err = p.ask(ctx, a, nil)
-	}
-	return t, err
+	return t, nil
 }
 
 func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) error {
@@ -167,9 +163,6 @@ func (p pass) during(ctx context.Context, s stretch, from *source, w *writer) er
 			return err
 		}
 		w.rec.waited(at, w.longest())
-		if err := w.panels.at(ctx, at.Add(time.Second)); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -180,9 +173,8 @@ type writer struct {
 	waiting []document // the longest untried first
 	stored  int
 
-	clock  *clock
-	rec    *recorder
-	panels *dashboards
+	clock *clock
+	rec   *recorder
 }
 
 func (w *writer) offer(d *document) {

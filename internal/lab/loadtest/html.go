@@ -31,15 +31,6 @@ type page struct {
 	Script                 template.JS
 	Outcomes               []pageOutcome
 	Evenings               bool // the balancer decides as the days pass
-	Reads                  *pageReads
-	Sensors                *pageSensors
-}
-
-// pageReads is what questions cost.
-type pageReads struct {
-	About   string
-	Rows    [][]string
-	Verdict []string
 }
 
 // pageOutcome is one scenario on the page.
@@ -86,13 +77,6 @@ func HTML(w io.Writer, r Report) error {
 		return err
 	}
 	p := page{Heading: heading(r), Command: r.Command, Text: text.String()}
-	if r.Reads != nil {
-		rows := r.Reads.rows()
-		p.Reads = &pageReads{r.Reads.about(), rows[2:], r.Reads.conclusions()}
-	}
-	if r.Sensors != nil {
-		p.Sensors = &pageSensors{r.Sensors.rows(), r.Sensors.conclusions(), template.HTML(r.Sensors.picture())}
-	}
 	for _, o := range r.Outcomes {
 		p.Outcomes = append(p.Outcomes, newPageOutcome(o))
 		p.Evenings = p.Evenings || o.Scenario == Explodes

@@ -16,12 +16,9 @@ const (
 	ByDate   Layout = "date"
 	ByDevice Layout = "tenant-device"
 	Device   Layout = "device"
-	// DeviceTime has the device, then the minute, in a hierarchical key; DeviceMinute has both in one text.
-	DeviceTime   Layout = "device-time"
-	DeviceMinute Layout = "device-minute"
-	KeyHash      Layout = "key-hash"
-	Hundred      Layout = "hundred"  // 100 readings of a device in a document
-	Binnacle     Layout = "binnacle" // chunks under slot-placed keys, four a tenant
+	KeyHash  Layout = "key-hash"
+	Hundred  Layout = "hundred"  // 100 readings of a device in a document
+	Binnacle Layout = "binnacle" // chunks under slot-placed keys, four a tenant
 	// Balanced is Binnacle after the balancer has seen a day of the load.
 	Balanced Layout = "binnacle-balanced"
 )
@@ -36,7 +33,7 @@ type kind struct {
 
 // allLayouts returns the layouts in the order in which they are shown.
 func allLayouts() []Layout {
-	return []Layout{ByDate, ByDevice, Device, DeviceTime, DeviceMinute, KeyHash, Hundred, Binnacle, Balanced}
+	return []Layout{ByDate, ByDevice, Device, KeyHash, Hundred, Binnacle, Balanced}
 }
 
 func (c Config) layouts(s Scenario) []Layout {
@@ -68,7 +65,6 @@ type pass struct {
 	// rus is the RU/s of each container; 0: as much as the container asks for.
 	rus int
 
-	ask reading // nil: nothing is read
 	// placed lists the balancer's decisions, for Balanced.
 	placed []sharding.EpochChange
 }
@@ -107,9 +103,6 @@ type keyed struct {
 // keySuffixes is how many values the suffix of KeyHash has, as in the guidance's example key_hash%20.
 const keySuffixes = 20
 
-// minuteFormat is the time in keys, as on the service's page on partition keys for IoT.
-const minuteFormat = "2006-01-02T15:04"
-
 func (l Layout) kind() kind {
 	switch l {
 	case ByDate:
@@ -119,12 +112,6 @@ func (l Layout) kind() kind {
 		return kind{"reading, by tenant, device", []string{"/tenant", "/device"}, nil}
 	case Device:
 		return kind{"reading, by device", []string{"/device"}, func(k keyed) []string { return []string{k.device} }}
-	case DeviceTime:
-		return kind{"reading, by device, time", []string{"/device", "/minute"},
-			func(k keyed) []string { return []string{k.device, k.at.Format(minuteFormat)} }}
-	case DeviceMinute:
-		return kind{"reading, by device_minute", []string{"/deviceMinute"},
-			func(k keyed) []string { return []string{k.device + "_" + k.at.Format(minuteFormat)} }}
 	case KeyHash:
 		return kind{"reading, by tenant, hash%20", []string{"/tenantHash"}, func(k keyed) []string {
 			return []string{k.tenant + "_" + strconv.Itoa(sharding.GroupOf(k.device, keySuffixes))}

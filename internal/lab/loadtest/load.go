@@ -12,12 +12,6 @@ import (
 // metrics is how many values a reading of a truck has.
 const metrics = 10
 
-type device interface {
-	ID() string
-	Next(at time.Time) []telemetry.Field
-	Skip(at time.Time)
-}
-
 // load is the readings of the fleet, in the order in which they are published. It is the same for every layout.
 type load struct {
 	streams []*truckStream
@@ -34,8 +28,8 @@ func newLoad(cfg Config, s Scenario) *load { return &load{streams: s.streams(cfg
 type truckStream struct {
 	from     time.Time
 	interval time.Duration
-	// trucks lists the trucks in the order of their turns, or the sensors of Sensors.
-	trucks []device
+	// trucks lists the trucks in the order of their turns.
+	trucks []*fleet.Truck
 	// tenants lists the tenant of each truck.
 	tenants []string
 	next    int // number of the next reading
@@ -54,12 +48,10 @@ type warp struct {
 // newStream returns the stream of the trucks of turns; tenant and device of a turn are the scenario's.
 func newStream(cfg Config, s Scenario, turns []int) *truckStream {
 	out := &truckStream{from: cfg.starts(), interval: cfg.Interval}
-	known := map[int]device{}
+	known := map[int]*fleet.Truck{}
 	for _, turn := range turns {
 		i := s.deviceOf(turn)
-		if known[i] == nil && s == Sensors {
-			known[i] = fleet.NewSensor(cfg.Seed, i, out.from)
-		} else if known[i] == nil {
+		if known[i] == nil {
 			known[i] = fleet.NewTruck(cfg.Seed, i, out.from)
 		}
 		out.tenants = append(out.tenants, s.tenantOf(i))

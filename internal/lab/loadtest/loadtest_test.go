@@ -49,7 +49,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Floods, cfg.Reads = []loadtest.Scenario{loadtest.Whale}, false, false
+	cfg.Scenarios = []loadtest.Scenario{loadtest.Whale}
 	cfg.Layouts = three
 	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	report := run(t, cfg)
@@ -235,24 +235,4 @@ func TestEvents(t *testing.T) {
 		require.Positive(t, binnacle.Accepted, s)
 		require.Zero(t, binnacle.Throttled, s)
 	}
-}
-
-// Dashboards beside ingest: Binnacle answers all panels, and a tenant's hot partition refuses them with its readings.
-func TestAnalysts(t *testing.T) {
-	cfg := small(func(c *loadtest.Config) {
-		c.Scenarios = []loadtest.Scenario{loadtest.Analysts}
-		c.Layouts = []loadtest.Layout{loadtest.ByDevice, loadtest.Binnacle}
-		c.Devices, c.Hold, c.Window = 600, 30*time.Second, 30*time.Second
-	})
-	r := run(t, cfg)
-	byDevice, binnacle := r.Outcomes[0].Results[0], r.Outcomes[0].Results[1]
-	require.Equal(t, 10, byDevice.Panels.Asked)
-	require.Positive(t, byDevice.Panels.Refused)
-	require.Equal(t, 10, binnacle.Panels.Asked)
-	require.Zero(t, binnacle.Panels.Refused)
-	require.Less(t, binnacle.Panels.RUs, 22.0, "a panel pays for its scans, and for no snapshot")
-	require.Positive(t, binnacle.Panels.RUs)
-	require.Positive(t, binnacle.Panels.Share)
-	require.Less(t, binnacle.PerMillion, byDevice.PerMillion/2, "of the readings alone")
-	require.Empty(t, r.Check())
 }

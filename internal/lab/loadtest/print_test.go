@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"testing"
-	"time"
 
 	"binnacle/internal/lab/loadtest"
 
@@ -45,16 +44,6 @@ func TestPrint(t *testing.T) {
 				Epochs:      2, Keys: &loadtest.Keys{Tenant: "tenant-0", Share: 0.803, Before: 4, After: 10},
 			},
 		}}},
-		Flood: &loadtest.FloodReport{
-			Flood: loadtest.Flood{Rate: 4800, Limit: 300, For: 30 * time.Second, HeldFor: 5 * time.Minute, Takes: 4000},
-			Cases: []loadtest.FloodResult{
-				{Case: "quiet alone", P50: 0.00025, P99: 0.00025},
-				{Case: "no limit", P50: 3.7, P99: 17.3, Stored: 179996},
-				{Case: "limit, delay", P50: 0.0003, P99: 0.12, Deferred: 173796, DeferredSeconds: 310, Refused: 41960,
-					Stored: 138036},
-				{Case: "limit, refuse", P50: 0.0004, P99: 0.154, Refused: 131997, Stored: 47999},
-			},
-		},
 	}
 	var got bytes.Buffer
 	require.NoError(t, loadtest.Print(&got, report))

@@ -32,11 +32,6 @@ type Report struct {
 
 	// Command is the command line that makes the report again.
 	Command string `json:"-"`
-
-	Reads *ReadsReport `json:"reads,omitempty"`
-	Flood *FloodReport `json:"flood,omitempty"`
-
-	Sensors *SensorsReport `json:"sensors,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.
@@ -78,8 +73,6 @@ type Result struct {
 
 	// Enough is what the layout does with the throughput that is enough for its readings, where what is bought is not.
 	Enough *Enough `json:"with_enough,omitempty"`
-	// Panels holds the figures of dashboards, with the bought throughput.
-	Panels *Panels `json:"panels,omitempty"`
 	Days   []Day   `json:"days,omitempty"`
 	Epochs int     `json:"epochs_by_the_balancer,omitempty"`
 	Trace  *Trace  `json:"-"`
@@ -129,16 +122,11 @@ func newResult(l Layout, free, bound totals) Result {
 	rus := free.charged()
 	requests, _ := free.requests()
 	admitted, throttled := bound.requests()
-	writes := rus
-	if free.panels != nil {
-		writes *= 1 - free.panels.Share
-	}
 	r := Result{
-		Panels:     bound.panels,
 		Layout:     l,
 		Offered:    round(float64(bound.offered) / bound.seconds),
 		Accepted:   round(float64(bound.stored) / bound.seconds),
-		PerMillion: round(writes * 1e6 / float64(free.stored*metrics)),
+		PerMillion: round(rus * 1e6 / float64(free.stored*metrics)),
 		Needed:     round(free.needed),
 		Trace:      bound.trace,
 	}
@@ -180,8 +168,6 @@ type totals struct {
 	// be the same; 0: other containers refuse.
 	calm float64
 
-	// panels holds the panels that dashboards have asked.
-	panels *Panels
 	needed float64 // RU/s that the load takes
 
 	trace *Trace

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run puts the load on every layout, in every scenario, asks the questions of reads, floods Binnacle, or simulates the
-// sensors, each where Config wants it. It returns when that is done, or ctx has ended.
+// Run puts the load on every layout, in every scenario. It returns when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
@@ -54,28 +53,6 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 				return nil
 			})
 		}
-	}
-	if cfg.Reads {
-		work.Go(func() (err error) {
-			report.Reads, err = measureReads(ctx, cfg)
-			return err
-		})
-	}
-	if cfg.Floods {
-		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
-		for i, of := range floodCases {
-			work.Go(func() (err error) {
-				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of)
-				bar.Add(1)
-				return err
-			})
-		}
-	}
-	if cfg.Sensors {
-		work.Go(func() (err error) {
-			report.Sensors, err = SimulateSensors(ctx, cfg)
-			return err
-		})
 	}
 	if err := work.Wait(); err != nil {
 		return Report{}, err

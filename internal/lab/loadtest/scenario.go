@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,8 +19,6 @@ const (
 	MonthRoll Scenario = "month-roll"      // ten of the same size, and a month ends
 	Explodes  Scenario = "tenant-explodes" // one of 25 grows within three days from 4 % to 76 % of the devices
 	Reconnect Scenario = "reconnect"       // a fleet with half of the devices sends two hours within half an hour
-	Analysts  Scenario = "analysts"        // ten of the same size, and dashboards ask for the last minutes
-	Sensors   Scenario = "sensors"         // a year of the fleet of the service's page on IoT, by simulation
 )
 
 // MainScenarios returns the scenarios that run unless others are asked for.
@@ -29,7 +26,7 @@ func MainScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 // AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario {
-	return append(MainScenarios(), Zipf, HotDevice, MonthRoll, Explodes, Reconnect, Analysts)
+	return append(MainScenarios(), Zipf, HotDevice, MonthRoll, Explodes, Reconnect)
 }
 
 const (
@@ -67,8 +64,6 @@ func (c Config) of(s Scenario) Config {
 		if c.Window < day {
 			c.Window += c.Hold // until the late readings are written
 		}
-	case Analysts:
-		c.Sample = max(c.Sample, min(c.Window, dashboardRange))
 	case Explodes:
 		c.Devices, c.Partitions, c.Window, c.sliced = c.Devices/2, 2*c.Partitions, explodingDays*day-c.Hold, true
 	}
@@ -217,9 +212,6 @@ func (s Scenario) about() string {
 		return "in three days one of 25 tenants grows from 4 % to 76 % of half as many trucks, on twice the partitions"
 	case Reconnect:
 		return "a tenant with half of the devices sends two hours of late readings within half an hour"
-	case Analysts:
-		return fmt.Sprintf("every %s the last %s of a tenant are asked for, while ten tenants of the same size report",
-			seconds(dashboardEvery.Seconds()), seconds(dashboardRange.Seconds()))
 	}
 	return "ten tenants have the same number of devices"
 }

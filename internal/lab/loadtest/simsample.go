@@ -32,22 +32,10 @@ type simSample struct {
 	values float64
 }
 
-// sampled returns how many devices of a scenario are sampled, and how many metrics each has.
-func (s Scenario) sampled() (devices, each int) {
-	if s == Sensors {
-		return sensorSamples, sensorMetrics
-	}
-	return simSamples, metrics
-}
-
 // sampleDay takes the readings of some devices through ingest, without budgets, and returns the chunks of a day.
-func sampleDay(ctx context.Context, cfg Config, s Scenario) ([]simSample, error) {
-	n, metrics := s.sampled()
-	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = n, minPartitions, 2*day, nil
-	if s != Sensors {
-		s = Uniform
-	}
-	p := pass{cfg: cfg, scenario: s, layout: Binnacle}
+func sampleDay(ctx context.Context, cfg Config) ([]simSample, error) {
+	cfg.Devices, cfg.Partitions, cfg.Window, cfg.Progress = simSamples, minPartitions, 2*day, nil
+	p := pass{cfg: cfg, scenario: Uniform, layout: Binnacle}
 	t, err := p.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sample devices: %w", err)
@@ -73,7 +61,7 @@ func sampleDay(ctx context.Context, cfg Config, s Scenario) ([]simSample, error)
 		s.rus, s.bytes, s.values = s.rus+w.rus, s.bytes+float64(len(w.doc)), s.values+float64(w.readings*metrics)
 	}
 	out := make([]simSample, 0, len(byDevice))
-	for i := range n {
+	for i := range simSamples {
 		if s := byDevice[truckID(i)]; s != nil {
 			out = append(out, *s)
 		}

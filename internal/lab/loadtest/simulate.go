@@ -158,7 +158,7 @@ func Simulate(ctx context.Context, cfg Config, of Simulation, s Scenario) (Simul
 	if err := cfg.ValidateSimulation(of, s); err != nil {
 		return SimulationReport{}, err
 	}
-	samples, err := sampleDay(ctx, cfg, s)
+	samples, err := sampleDay(ctx, cfg)
 	if err != nil {
 		return SimulationReport{}, err
 	}

@@ -13,7 +13,7 @@ func TestSimulationIsTheLoadTest(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Devices, cfg.Interval, cfg.Hold, cfg.Seed = 300, 5*time.Minute, 12*time.Hour, 7
 	cfg = cfg.withDefaults()
-	samples, err := sampleDay(t.Context(), cfg, Whale)
+	samples, err := sampleDay(t.Context(), cfg)
 	require.NoError(t, err)
 	simulated := func() SimulationReport {
 		m := &simulation{cfg: cfg, of: Simulation{Tenants: tenants, Days: 3}, samples: samples}
