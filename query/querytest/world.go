@@ -180,11 +180,8 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 
 // SetOnly sets one head in place of all others.
 func (h *Heads) SetOnly(p store.PartitionHead, records ...Record) {
-	only := newHead(p, records)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.heads = []*head{only}
-	h.version++
+	h.Reset()
+	h.Set(p, records...)
 }
 
 func newHead(p store.PartitionHead, records []Record) *head {
@@ -363,6 +360,9 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 		p.Stored = &counts
 	}
 	for of, tail := range h.tails {
+		if of.chain.Stream == p.Stream && of.chain.Partition == p.Partition { // a head has read what it knows to be stored
+			p.Position = max(p.Position, tail.Through+1)
+		}
 		if p.Stored != nil && h.storedAt[of] <= p.Stored.Above {
 			continue
 		}
