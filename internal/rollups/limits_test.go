@@ -1,9 +1,7 @@
 package rollups_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,54 +10,16 @@ import (
 	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
-	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant"
 
 	"github.com/stretchr/testify/require"
 )
-
-// put stores a chunk of a device, the next one of its chain.
-func (w *world) put(device string, groups ...chunk.Group) {
-	w.t.Helper()
-	n := w.chains[device]
-	w.chains[device]++
-	id := chunk.ID{Day: day, Stream: 1, Number: n}
-	key := w.tenant.Placement.Key(device, day, n)
-	h := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: device, Readings: 1, First: int64(n) * 10,
-		Through: int64(n)*10 + 9, After: int64(n)*10 - 1, Cut: w.now.UnixMilli()}
-	doc, err := chunk.Encode(h, chunk.Frame{Groups: groups})
-	require.NoError(w.t, err)
-	_, err = w.chunks.Create(w.t.Context(), key, id.String(), doc)
-	require.NoError(w.t, err)
-}
-
-// countersWithResets is a series that resets from minute to minute, n times.
-func countersWithResets(metric, label string, n int) chunk.Group {
-	g := chunk.Group{Columns: []chunk.Column{{Metric: metric, Kind: telemetry.Int}}}
-	if label != "" {
-		g.Labels = telemetry.Labels{{Name: "cell", Value: label}}
-	}
-	for i := range n {
-		g.Times = append(g.Times, day.Start()+int64(i)*60_000+30_000)
-		g.Columns[0].Bits = append(g.Columns[0].Bits, uint64(n-i))
-	}
-	return g
-}
 
 // What no reader would take is not written, however few series the first part has and however often values fall: then
 // the others of a metric's families do without those who tell resets. A device that is too large to be recomputed by
 // itself is found out to be once.
 func TestReadersRefuseBeyondLimits(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))
-	w.calm = true
-	w.now = time.UnixMilli(day.End()).Add(time.Hour)
-	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
-		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Nanosecond,
-		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
-		Sleep: func(context.Context, time.Duration) error { return nil },
-	})
-	require.NoError(t, err)
+	w := newWorld(t, 25*time.Hour)
+	writer := w.writer(func(c *rollups.Config) { c.Hold, c.Days = time.Nanosecond, 0 })
 	target := writer.TargetsOf(day)[0]
 	var ours []string // in the order of names
 	for i := 0; len(ours) < 11; i++ {
@@ -98,11 +58,7 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"level": "LSM", "other": "LFSM"}, families)
 	for _, g := range []rollup.Grid{rollup.Minute, rollup.HalfHour} {
-		usage, err := w.rollups.ScanRollups(t.Context(), store.RollupScan{
-			Key:   rollupKey(target, rollup.Key("level", rollup.First, g)),
-			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func([]byte) error { return nil })
-		require.NoError(t, err)
-		require.Zero(t, usage.Documents, "what does not count is taken away")
+		require.Zero(t, w.documents(target, rollup.Key("level", rollup.First, g)), "what does not count is taken away")
 	}
 
 	w.put(large, countersWithResets("level", "", 24*60))
@@ -119,15 +75,10 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 
 // A round that fails leaves nothing behind, and one that goes on failing is tried the less often.
 func TestFailedRounds(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
-	w.calm = true
-	w.now = time.UnixMilli(day.End())
-	for i := range 3 {
-		for _, metric := range []string{"odometer", "velocity", "weight"} {
-			w.put(fmt.Sprint("m", i+1), countersWithResets(metric, "", 100))
-		}
-	}
-	w.now = time.UnixMilli(day.End()).Add(13 * time.Hour)
+	w := newWorld(t, 24*time.Hour)
+	metrics := []string{"odometer", "velocity", "weight"}
+	w.fleet(3, 100, metrics...)
+	w.now = w.now.Add(13 * time.Hour)
 	failing := true
 	w.rollups.Fault = func(op storetest.RollupOp) *storetest.Fault {
 		if failing && op.Kind == storetest.CreateRollup &&
@@ -136,28 +87,19 @@ func TestFailedRounds(t *testing.T) {
 		}
 		return nil
 	}
-	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
-		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour, Days: 1, Every: time.Minute,
-		LateEvery: 10 * time.Minute, Families: "LFSM",
-		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
-		Sleep: func(context.Context, time.Duration) error { return nil },
+	writer := w.writer(func(c *rollups.Config) {
+		c.Every, c.LateEvery, c.Families = time.Minute, 10*time.Minute, "LFSM"
 	})
-	require.NoError(t, err)
 	target := writer.TargetsOf(day)[0]
-	_, err = writer.Round(t.Context(), target)
+	_, err := writer.Round(t.Context(), target)
 	require.ErrorIs(t, err, store.ErrDenied)
 	require.Greater(t, w.rollups.Calls(storetest.CreateRollup), 10)
-	keys := []string{rollup.SeriesIndexKey}
-	for _, metric := range []string{"odometer", "velocity", "weight"} {
+	require.Zero(t, w.documents(target, rollup.SeriesIndexKey))
+	for _, metric := range metrics {
 		for _, f := range rollup.AllFamilies {
-			keys = append(keys, rollup.Key(metric, f, rollup.Minute), rollup.Key(metric, f, rollup.HalfHour))
+			require.Zero(t, w.documents(target, rollup.Key(metric, f, rollup.Minute)), metric)
+			require.Zero(t, w.documents(target, rollup.Key(metric, f, rollup.HalfHour)), metric)
 		}
-	}
-	for _, key := range keys {
-		_, err := w.rollups.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, key),
-			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func(doc []byte) error { return errFault })
-		require.NoError(t, err, key)
 	}
 	tries := func(d time.Duration) (n int) {
 		for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Minute) {
@@ -179,20 +121,10 @@ func TestFailedRounds(t *testing.T) {
 // and of devices that are corrected. Keys of few devices have the last samples alone.
 func TestDefaultFamiliesOfALongHold(t *testing.T) {
 	for devices, want := range map[int][]string{1: {"L"}, 200: {"LF", "LFSM"}} {
-		w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
-		w.calm = true
-		w.now = time.UnixMilli(day.End())
-		for i := range devices {
-			w.put(fmt.Sprint("m", i+1), countersWithResets("velocity", "", 100))
-		}
+		w := newWorld(t, 24*time.Hour)
+		w.fleet(devices, 100, "velocity")
 		w.now = w.now.Add(13 * time.Hour)
-		writer, err := rollups.New(rollups.Config{
-			Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
-			Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
-			Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
-			Sleep: func(context.Context, time.Duration) error { return nil },
-		})
-		require.NoError(t, err)
+		writer := w.writer(func(c *rollups.Config) { c.Days = 0 })
 		sealed, folded := 0, 0
 		for range 3 {
 			for _, target := range writer.TargetsOf(day) {

@@ -3,14 +3,13 @@ package rollups_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"binnacle/internal/rollups"
+	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
-	"binnacle/internal/tenant"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -20,14 +19,10 @@ import (
 // watched is a writer of a world, alone, with metrics that are read. slept is called for each of its pauses.
 func watched(w *world, slept func()) (*rollups.Writer, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
-	writer, err := rollups.New(rollups.Config{
-		Chunks: w.chunks, Rollups: w.rollups, Tenants: func() []tenant.Tenant { return []tenant.Tenant{w.tenant} },
-		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Hour, Days: 1, RUs: 1, Metrics: registry,
-		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
-		Sleep: func(context.Context, time.Duration) error { slept(); return nil },
-	})
-	require.NoError(w.t, err)
-	return writer, registry
+	return w.writer(func(c *rollups.Config) {
+		c.Hold, c.RUs, c.Metrics = time.Hour, 1, registry
+		c.Sleep = func(context.Context, time.Duration) error { slept(); return nil }
+	}), registry
 }
 
 // lag is what the gauge says.
@@ -47,11 +42,8 @@ func lag(t *testing.T, r *prometheus.Registry) float64 {
 // A writer that succeeds always, and is too slow, lags; it says so while a pass goes on, and no more when it has
 // caught up.
 func TestSlowWriterLags(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))
-	w.calm = true
-	for range 20 {
-		w.store()
-	}
+	w := newWorld(t, 3*time.Hour)
+	w.fleet(4, 100, "odometer", "velocity")
 	slow := func() {}
 	writer, r := watched(w, func() { slow() })
 	writer.Once(t.Context())                                                 // of the day before
@@ -79,11 +71,14 @@ func TestSlowWriterLags(t *testing.T) {
 
 // That a month has no container for rollups is no failure: provision makes none, or not yet.
 func TestMissingContainerIsNoError(t *testing.T) {
-	w := newWorld(t, rand.New(rand.NewPCG(1, 1)))
+	w := newWorld(t, 3*time.Hour)
 	v := storetest.NewRollups(t)
 	v.Now, w.rollups = w.rollups.Now, v
 	writer, r := watched(w, func() {})
 	writer.Once(t.Context())
+	_, err := writer.Round(t.Context(), writer.TargetsOf(day)[0])
+	require.ErrorIs(t, err, store.ErrNoContainer)
+	require.Zero(t, v.Calls(storetest.CreateRollup))
 	require.NoError(t, testutil.GatherAndCompare(r, strings.NewReader(fmt.Sprintf(`
 # HELP binnacle_rollups_rounds_total Rounds over a key and day, by result: ok, error, lost to another writer, no-container.
 # TYPE binnacle_rollups_rounds_total counter
