@@ -135,4 +135,8 @@ func TestAttendanceWithIncompleteCatalog(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, res.Complete)
 	require.Equal(t, []string{"new devices may be missing: not all ingesters answer and are caught up"}, res.Incomplete)
+	_, gaps, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1",
+		Range: telemetry.Range{From: noon.Add(-time.Hour).UnixMilli(), To: noon.UnixMilli()}})
+	require.NoError(t, err)
+	require.Equal(t, res.Incomplete, gaps.Incomplete, "it is not known when the device was there first")
 }

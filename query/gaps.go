@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/diagnose/gaps"
@@ -51,9 +52,11 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	var all []merge.Present
 	var lacking []chunks.MissingChunks
 	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
-		if err := q.fillFirstSeen(ctx, r, &c); err != nil {
+		known, incomplete, err := q.firstSeen(ctx, r)
+		if err != nil {
 			return err
 		}
+		c.Known = known
 		present := func() (err error) {
 			// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
 			days = telemetry.Range{From: telemetry.DayOf(c.Judged().From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
@@ -69,14 +72,15 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 			c.Stretches = stretches(all)
 			return err
 		}
-		if err := present(); err != nil || c.FindBefore() {
-			return err
-		}
-		before, found, err := q.lastBefore(ctx, r)
-		if c.Before = before; err == nil && before > 0 {
-			err = present()
+		var found Result
+		if err = present(); err == nil && !c.FindBefore() {
+			c.Before, found, err = q.lastBefore(ctx, r)
+			if err == nil && c.Before > 0 {
+				err = present()
+			}
 		}
 		res.add(found)
+		res.add(Result{Incomplete: incomplete})
 		res.Complete = err == nil && res.Incomplete == nil
 		return err
 	})
@@ -112,18 +116,14 @@ func (q *Querier) lastBefore(ctx context.Context, r GapsRequest) (at int64, res 
 	return at, res, err
 }
 
-// fillFirstSeen looks up since when the device is known.
-func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evidence) error {
-	k, err := q.Known(ctx, r.Tenant)
-	if err != nil {
-		return err
+// firstSeen returns since when the device is known, -1 if it is not, and why that may be wrong.
+func (q *Querier) firstSeen(ctx context.Context, r GapsRequest) (at int64, incomplete []string, err error) {
+	all, list, err := q.entries(ctx, Search{Tenant: r.Tenant, Limit: 1, Matchers: []catalog.Matcher{{Of: catalog.OfDevice,
+		Values: []string{r.Device}, Match: func(id string) bool { return id == r.Device }}}})
+	if len(all) > 0 && all[0].First <= all[0].Last {
+		return all[0].First, list.Incomplete, err
 	}
-	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
-	e, ok := k.Entry(r.Device)
-	if hideTimes(tenant, &e, q.cfg.Now().UnixMilli()); ok && e.First <= e.Last {
-		c.Known = e.First
-	}
-	return nil
+	return -1, list.Incomplete, err
 }
 
 // deferrals returns the deferred readings that may be of a device. Where the whole tenant waits they may be if its

@@ -114,6 +114,8 @@ type box struct {
 	tenants []string
 	// timesLost is set once the journal has lost records.
 	timesLost bool
+	// overlapped is set once two ingesters of a place have written at a time: the one that lags may set a tag last.
+	overlapped bool
 	// documented is when a control document was written last.
 	documented time.Time
 }
@@ -377,14 +379,18 @@ func (b *box) publish(tenant, device string, eventTime func() int64) {
 	var all []string
 	for range max(1, b.rnd.IntN(5)-1) {
 		b.values++
-		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(),
+		r := telemetry.Reading{Tenant: tenant, Device: device, Time: eventTime(), Tags: b.retaining.tagsOf(device),
 			Fields: []telemetry.Field{{Metric: b.metric(), Value: telemetry.FloatValue(float64(b.values))}}}
 		for b.limiting.on && !b.oracle.isNew(device, r.Time, readings) {
 			r.Time++
 		}
 		readings = append(readings, r)
+		tags := ""
+		if site, ok := r.Tags.Get(siteTag); ok {
+			tags = fmt.Sprintf(`,"tags":{%q:%q}`, siteTag, site)
+		}
 		all = append(all, fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%q:%d}%s}`, tenant, device, r.Time,
-			r.Fields[0].Metric, b.values, b.retaining.tagsOf(device)))
+			r.Fields[0].Metric, b.values, tags))
 	}
 	value, refused := all[0], ""
 	if len(all) > 1 {

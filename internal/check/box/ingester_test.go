@@ -29,6 +29,7 @@ type ingester struct {
 func (b *box) startIngester(s *slot, settled bool) {
 	p, l := b.settings.ofIngester(b.profile), b.limiting
 	s.births++
+	b.overlapped = b.overlapped || len(s.lives) > 0
 	a := b.newActor(fmt.Sprintf("ingest%d.%d", s.ordinal, s.births))
 	nonce := uint64(a.number) << 32
 	cfg := ingest.Config{
@@ -87,6 +88,7 @@ func (b *box) actIngester() {
 		x := b.bury(s, i)
 		if b.rnd.IntN(3) == 0 && !b.opts.without["shutdowns"] {
 			b.event("box", "stop", x.name, "")
+			b.overlapped = true
 			x.end() // it writes, commits and leaves
 			return
 		}

@@ -1,8 +1,10 @@
 package box_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -24,10 +26,24 @@ func (b *box) changes() (n int, all bool) {
 	return n, all
 }
 
+// watch returns a function that reports whether each place has had one ingester since, and the same: of two either may
+// answer a list, and the one that lags does not know so.
+func (b *box) watch() (isSame func() bool) {
+	before, alone := b.changes()
+	return func() bool {
+		after, _ := b.changes()
+		return alone && after == before
+	}
+}
+
+// listsTimes reports whether lists have the right times also while ingesters begin and end.
+func (b *box) listsTimes() bool { return b.keepsTimes() && b.profile.catalogEvery > 0 }
+
 // listed is what a list must have of a device.
 type listed struct {
 	first, last int64
 	metrics     []string
+	tags        telemetry.Labels
 }
 
 // devices returns what a list of all devices must have, if there is only one right answer.
@@ -42,31 +58,85 @@ func (o *oracle) devices(x exact) (map[string]listed, bool) {
 		d.last = max(d.last, points[len(points)-1].time)
 		d.metrics = append(d.metrics, s.metric)
 		slices.Sort(d.metrics)
+		if !o.b.overlapped {
+			d.tags = o.tags[s.device].NonEmpty()
+		}
 		out[s.device] = d
 	}
 	return out, ok
 }
 
-// askLists asks which devices there are, and what they report. Of two ingesters in one place either may answer, and the
-// one that lags does not know so: each must have a place of its own, and none may begin meanwhile.
+// askLists asks which devices there are, and what they report.
 func (q *querier) askLists(ctx context.Context, tenant string) {
-	before, alone := q.b.changes()
+	isSame := q.b.watch()
+	names := q.listNames(ctx, tenant)
 	x, devices, ok := q.listDevices(ctx, tenant)
-	if after, _ := q.b.changes(); !ok || !alone || after != before {
+	if !isSame() {
+		return
+	}
+	if names != "" {
+		q.b.fail("%s: lists of %s have %s", q.name, tenant, names)
+	}
+	if !ok {
 		return
 	}
 	if want, ok := q.b.oracle.devices(x); ok {
-		if wrong := compareDevices(devices, want, q.b.keepsTimes() && q.b.profile.catalogEvery > 0); wrong != "" {
+		if wrong := compareDevices(devices, want, q.b.listsTimes()); wrong != "" {
 			q.b.fail("%s: the list of devices of %s has %s", q.name, tenant, wrong)
 		}
 	}
 }
 
-// listDevices asks for all devices of a tenant, and reports whether the answer is complete.
-func (q *querier) listDevices(ctx context.Context, tenant string) (exact, []query.Device, bool) {
+// listDevices asks for all devices of a tenant, perhaps page by page, and reports whether the answer is complete.
+func (q *querier) listDevices(ctx context.Context, tenant string) (x exact, all []query.Device, ok bool) {
+	x = q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
+	search := query.Search{Tenant: tenant, Limit: oneOf(q.rnd, 1, 2, 1000)}
+	for {
+		devices, list, err := q.q.Devices(x.after, search)
+		for _, d := range devices {
+			if q.b.overlapped {
+				d.Tags = nil
+			}
+			all = append(all, d)
+		}
+		if err != nil || list.Incomplete != nil || !list.Truncated {
+			return x, all, err == nil && list.Incomplete == nil
+		}
+		search.After = devices[len(devices)-1].Device
+	}
+}
+
+// listNames asks which metrics a tenant has, and which values the tag of sites, and returns what is wrong with complete
+// answers: "" for nothing.
+func (q *querier) listNames(ctx context.Context, tenant string) (wrong string) {
 	x := q.exactly(ctx, tenant, telemetry.Range{From: 0, To: math.MaxInt64})
-	devices, list, err := q.q.Devices(x.after, query.Search{Tenant: tenant, Limit: 1000})
-	return x, devices, err == nil && !list.Truncated && list.Incomplete == nil
+	metrics, listed, err := q.q.Metrics(x.after, tenant, "", 1000)
+	facets, n, counted, failed := q.q.Facets(x.after, query.Search{Tenant: tenant, Limit: 1000}, []string{siteTag})
+	all, ok := q.b.oracle.devices(x)
+	if !ok || err != nil || failed != nil || listed.Incomplete != nil || counted.Incomplete != nil {
+		return ""
+	}
+	want, got := map[string]int{"": len(all)}, map[string]int{"": n}
+	for _, d := range all {
+		for _, name := range d.metrics {
+			want["metric "+name]++
+		}
+		for _, tag := range d.tags {
+			want["site "+tag.Value]++
+		}
+	}
+	for _, m := range metrics {
+		got["metric "+m.Metric] += m.Devices
+	}
+	for _, v := range facets[0].Values {
+		if !q.b.overlapped {
+			got["site "+v.Name] += v.Devices
+		}
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Sprintf("%v instead of %v", got, want)
+	}
+	return ""
 }
 
 // compareDevices returns what is wrong with a list of devices, "" for nothing. Unless they must be exact, times may be
@@ -74,7 +144,7 @@ func (q *querier) listDevices(ctx context.Context, tenant string) (exact, []quer
 func compareDevices(devices []query.Device, want map[string]listed, isExact bool) string {
 	for _, d := range devices {
 		w := want[d.Device]
-		if !slices.Equal(w.metrics, d.Metrics) || d.First < w.first || d.Last > w.last ||
+		if !slices.Equal(w.metrics, d.Metrics) || !slices.Equal(w.tags, d.Tags) || d.First < w.first || d.Last > w.last ||
 			isExact && (d.First > w.first || d.Last < w.last) {
 			return fmt.Sprintf("%+v instead of %+v", d, w)
 		}
@@ -130,7 +200,7 @@ func (b *box) finalLists(q *querier) {
 					}
 				}
 				if want, ok := b.oracle.devices(x); ok {
-					wrong = compareDevices(devices, want, b.keepsTimes())
+					wrong = cmp.Or(compareDevices(devices, want, b.keepsTimes()), q.listNames(ctx, tenant))
 				}
 			}
 			if wrong != "" {

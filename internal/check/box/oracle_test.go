@@ -38,8 +38,9 @@ type oracle struct {
 	mu       sync.Mutex // guards below
 	number   int64
 	versions map[series][]version
-	keepings map[string]*keeping // by tenant
-	byDevice map[string][]series // in the order in which they came
+	keepings map[string]*keeping         // by tenant
+	byDevice map[string][]series         // in the order in which they came
+	tags     map[string]telemetry.Labels // by device, the newest ones
 	refused  map[place]string
 	// refusedOf are what is known of refused records that can be read.
 	refusedOf map[place]series
@@ -83,6 +84,7 @@ type expected struct {
 func newOracle(b *box) *oracle {
 	return &oracle{b: b, keepings: map[string]*keeping{},
 		versions: map[series][]version{}, byDevice: map[string][]series{}, refused: map[place]string{},
+		tags:      map[string]telemetry.Labels{},
 		refusedOf: map[place]series{}, orders: map[string]*ordered{}, streams: map[uint32]numbered{},
 		made: map[chunkName]made{}, replayed: map[place]place{},
 		letters: map[place]int{}, stored: map[ingesttest.Series]telemetry.Value{},
@@ -108,6 +110,9 @@ func (o *oracle) produced(at place, readings []telemetry.Reading, refused string
 		}
 	} else {
 		for _, r := range readings {
+			if r.Tags != nil {
+				o.tags[r.Device] = r.Tags
+			}
 			o.accepted = append(o.accepted, accepted{series{tenant: r.Tenant, device: r.Device, time: r.Time}, at, o.number + 1})
 			for _, f := range r.Fields {
 				o.number++
@@ -213,7 +218,7 @@ func (o *oracle) compare(q *querier, asked question, got map[series]telemetry.Va
 	seen := 0
 	for _, device := range devices {
 		for _, s := range o.byDevice[device] {
-			if !asked.Range.Contains(s.time) {
+			if !asked.covers(s) {
 				continue
 			}
 			v, ok := got[s]
@@ -314,8 +319,8 @@ func (q question) String() string {
 	if q.isLatest {
 		kind = "latest"
 	}
-	return fmt.Sprintf("%s of %s %v from %d to %d, strict %t", kind, q.Tenant, q.Devices, q.Range.From, q.Range.To,
-		q.Strict)
+	return fmt.Sprintf("%s of %s %v from %d to %d, strict %t, after %v up to %v", kind, q.Tenant, q.Devices, q.Range.From,
+		q.Range.To, q.Strict, q.after, q.last)
 }
 
 // settled holds, at the end, that the store has what was acknowledged, each once, and each refused record a dead

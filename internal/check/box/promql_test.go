@@ -2,19 +2,13 @@ package box_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"binnacle/internal/telemetry"
-	"binnacle/internal/tenant/access"
-	"binnacle/query/prom"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -33,15 +27,6 @@ var promQL = []string{"a", `{device=~".+-0"}`, "sum by (device) (b)", "sum(a)", 
 
 // longestWindow is what the longest of these questions reads before its begin.
 const longestWindow = time.Hour
-
-// newPromQL makes the API of Prometheus over a querier.
-func (q *querier) newPromQL() http.Handler {
-	h, err := prom.New(prom.Config{Querier: q.q, Now: q.now, Logger: q.logger()})
-	if err != nil {
-		panic(err)
-	}
-	return h
-}
 
 // askPromQL asks a question in PromQL, and compares the answer with that of Prometheus' engine over the oracle's map.
 func (q *querier) askPromQL(ctx context.Context, tenant string) {
@@ -84,21 +69,6 @@ func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMill
 
 // promQL sends a range query, and returns the answer if it is complete.
 func (q *querier) promQL(x *exact, form url.Values) (map[string][]at, bool) {
-	r := httptest.NewRequestWithContext(x.after, http.MethodGet,
-		"http://127.0.0.1:1/prometheus/api/v1/query_range?"+form.Encode(), nil)
-	r.RemoteAddr = "127.0.0.1:2"
-	r.Header.Set(access.TenantHeader, x.tenant)
-	var after []string
-	for _, end := range x.ends {
-		if end.End > 0 {
-			after = append(after, fmt.Sprintf("%s/%d/%d", end.Topic, end.Partition, end.End-1))
-		}
-	}
-	if after != nil {
-		r.Header.Set("X-Binnacle-After", strings.Join(after, ","))
-	}
-	w := httptest.NewRecorder()
-	q.prom.ServeHTTP(w, r)
 	var answer struct {
 		Warnings []string
 		Data     struct {
@@ -108,19 +78,13 @@ func (q *querier) promQL(x *exact, form url.Values) (map[string][]at, bool) {
 			}
 		}
 	}
-	err := json.Unmarshal(w.Body.Bytes(), &answer)
-	switch {
-	case w.Code == http.StatusBadRequest:
-		q.b.fail("%s: %s is refused: %s", q.name, form, w.Body)
-		return nil, false
-	case w.Code != http.StatusOK || len(answer.Warnings) > 0 || x.after.Err() != nil:
-		return nil, false
-	case err != nil:
-		q.b.fail("%s: the answer to %s can't be read: %v: %.200s", q.name, form, err, w.Body)
+	ok := q.get(x.after, x.tenant, "/prometheus/api/v1/query_range", form, x.ends, &answer)
+	if !ok || len(answer.Warnings) > 0 {
 		return nil, false
 	}
 	out := map[string][]at{}
 	for _, s := range answer.Data.Result {
+		delete(s.Metric, siteTag) // of which lists say more
 		name := labels.FromMap(s.Metric).String()
 		for _, v := range s.Values {
 			value, err := strconv.ParseFloat(v[1].(string), 64)

@@ -27,7 +27,7 @@ type querier struct {
 	asked       time.Time // when the last question was
 	taken       []int64   // by partition, what was acknowledged when those ingesters began that could answer it
 	asks        []*actor  // by partition, the ingester that it asks, nil for several
-	prom        http.Handler
+	web         http.Handler
 }
 
 // startQuerier starts a querier and its client.
@@ -48,7 +48,7 @@ func (b *box) startQuerier() {
 	if err != nil {
 		panic(err)
 	}
-	q.prom = q.newPromQL()
+	q.web = q.newWeb()
 	b.queriers = append(b.queriers, q)
 	b.event("box", "start", a.name, "")
 }
@@ -90,11 +90,16 @@ func (q *querier) think(ctx context.Context) {
 type question struct {
 	query.Request
 	isLatest bool
+	paged
 }
 
 // askOnce asks one question, and compares a complete answer with the oracle.
 func (q *querier) askOnce(ctx context.Context) {
 	asked := q.question()
+	if !asked.isLatest && !q.b.about.asksWholeDays() && q.rnd.IntN(6) == 0 {
+		q.askPages(ctx, asked)
+		return
+	}
 	got, res, begun, err := q.answer(ctx, asked)
 	if err != nil || !res.Complete {
 		return
@@ -123,11 +128,17 @@ func (q *querier) question() (out question) {
 	return out
 }
 
+// begin begins a question, and returns how much has been acknowledged.
+func (q *querier) begin() int64 {
+	q.taken, q.asks = q.b.takenOver(), q.b.alone()
+	q.asked = time.Now()
+	return q.b.oracle.acknowledged()
+}
+
 // answer asks a question, and returns the values, and how much had been acknowledged when it began.
 func (q *querier) answer(ctx context.Context, asked question) (got map[series]telemetry.Value, res query.Result,
 	begun int64, err error) {
-	q.taken, q.asks = q.b.takenOver(), q.b.alone()
-	q.asked, begun, got = time.Now(), q.b.oracle.acknowledged(), map[series]telemetry.Value{}
+	begun, got = q.begin(), map[series]telemetry.Value{}
 	take := func(s series, v telemetry.Value) {
 		if _, twice := got[s]; twice {
 			q.b.fail("%s: an answer to %+v has %v twice", q.name, asked, s)

@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/ops"
 	"binnacle/internal/provision"
 	"binnacle/internal/retry"
+	"binnacle/internal/telemetry"
 	"binnacle/internal/tenant"
 )
 
@@ -30,6 +31,8 @@ type retaining struct {
 	passes  time.Duration // before the run begins
 	keepers []keeper
 	births  int
+	tags    bool              // devices have sites
+	repeats bool              // devices say their sites again and again
 	sites   map[string]string // by device, what its readings say now
 }
 
@@ -51,6 +54,7 @@ func (b *box) pickRetaining() (x retaining) {
 	o := &b.operating
 	x.on = o.retention && !o.erasures && b.about == "" && b.copies.west == nil && b.opts.years == 0 && x.rnd.IntN(3) > 0
 	x.passes = oneOf(x.rnd, time.Minute, 90*time.Minute, 112*time.Minute, 117*time.Minute, 3*time.Hour)
+	x.tags, x.repeats = b.opts.years == 0, x.on || x.rnd.IntN(2) == 0
 	if x.on {
 		p := &b.profile
 		p.pace, p.think, p.feedEvery = 20*time.Second, oneOf(x.rnd, 5*time.Second, 20*time.Second), 20*time.Second+17
@@ -214,15 +218,19 @@ func (b *box) isAsked() bool {
 	return slices.ContainsFunc(b.pending, func(c *call) bool { return b.operating.sets[c.actor] != nil })
 }
 
-// tagsOf returns the tags of a device's next reading, as a payload has them.
-func (x *retaining) tagsOf(device string) string {
-	if x.on && x.rnd.IntN(10) == 0 {
+// siteTag is the tag that devices have.
+const siteTag = "site"
+
+// tagsOf returns the tags of a device's next reading: its site, where that is new or devices repeat it.
+func (x *retaining) tagsOf(device string) telemetry.Labels {
+	isNew := x.tags && x.rnd.IntN(10) == 0
+	if isNew {
 		x.sites[device] = oneOf(x.rnd, "oslo", "rome", "")
 	}
-	if site := x.sites[device]; site != "" {
-		return fmt.Sprintf(`,"tags":{"site":%q}`, site)
+	if site := x.sites[device]; site != "" && x.repeats || isNew && !x.on {
+		return telemetry.Labels{{Name: siteTag, Value: site}}
 	}
-	return ""
+	return nil
 }
 
 // awaitKept holds that while processes live a strict answer is complete soon, whatever is gone of hidden days (X2).
