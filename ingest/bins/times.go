@@ -140,12 +140,22 @@ func (x *carriedTimes) drop(d *Device) {
 	}
 }
 
-// Forget drops all times of an erased device, whether carried or owed.
+// Forget drops all times of an erased device, whether carried or owed. Those in flight are dropped when they arrive.
 func (x *carriedTimes) Forget(d *Device) {
 	x.drop(d)
 	if o := d.owed; o != nil {
 		d.owed = nil
 		x.release(o)
+	}
+}
+
+// Show adds the times that are carried or owed to what was seen of a device.
+func (x *carriedTimes) Show(d *Device) {
+	if d.carriedAt != noOffset {
+		d.Spans(d.carried.From, d.carried.To)
+	}
+	if o := d.owed; o != nil {
+		d.Spans(o.Times.From, o.Times.To)
 	}
 }
 
@@ -175,7 +185,7 @@ func (x *carriedTimes) Take(room int) (out []*OwedTimes) {
 func (x *carriedTimes) Carry(o *OwedTimes, at int64) {
 	d := o.Device
 	x.release(o)
-	if d.isListed(o.Times) {
+	if !d.hasSeen(o.Times) || d.isListed(o.Times) {
 		x.blocks.Remove(at)
 		return
 	}
@@ -198,6 +208,10 @@ func (x *carriedTimes) adopt(d *Device, times Span, at int64) {
 func (x *carriedTimes) Failed(o *OwedTimes) {
 	o.sent = false
 	d := o.Device
+	if !d.hasSeen(o.Times) {
+		x.release(o)
+		return
+	}
 	if newer := d.owed; newer != nil {
 		o.Times, o.from, o.loose = o.Times.with(newer.Times), min(o.from, newer.from), min(o.loose, newer.loose)
 		o.blocks = append(o.blocks, newer.blocks...)
@@ -270,6 +284,12 @@ func (x *carriedTimes) Each(visit func(*Device)) {
 func (s Span) with(t Span) Span { return Span{min(s.From, t.From), max(s.To, t.To)} }
 
 func (s Span) contains(t Span) bool { return s.From <= t.From && s.To >= t.To }
+
+// hasSeen reports whether times lie within those that were seen of the device: not once they are erased.
+func (d *Device) hasSeen(times Span) bool {
+	first, last, ok := d.Times()
+	return ok && Span{first, last}.contains(times)
+}
 
 // isListed reports whether the catalog has times of the device that span others.
 func (d *Device) isListed(times Span) bool {

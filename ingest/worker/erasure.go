@@ -3,6 +3,7 @@ package worker
 import (
 	"binnacle/ingest/bins"
 	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/journal"
 	"binnacle/internal/control"
 	"binnacle/internal/erasure"
 	"binnacle/internal/telemetry"
@@ -52,21 +53,37 @@ func (e *erasing) drop(o *erasure.Order) {
 		if d == nil || o.Device != "" && o.Device != d.ID {
 			continue
 		}
+		through, storedSince := o.Through(e.at.Stream, e.at.Partition), false
 		for c := d.Chains; c != nil; c = c.Next {
+			storedSince = storedSince || c.Tail > through
 			if o.Matches(d.ID, c.Day) {
-				e.bins.EraseRows(c, erasure.List{o}.Through(d.ID, c.Day, e.at))
+				e.bins.EraseRows(c, through)
 			}
 		}
 		if o.IsWhole() {
-			e.forgetShown(d)
+			e.forgetShown(d, storedSince)
 		}
 	}
 }
 
-// forgetShown forgets what an erased device has shown: rows left are new to the catalog. The caller holds the lock.
-func (e *erasing) forgetShown(d *bins.Device) {
-	e.bins.Journaled.Times.Forget(d)
+// hasErased reports whether an order erases all rows of which a record of the journal has times.
+func (e *erasing) hasErased(r *journal.Record) bool {
+	return e.snapshot != nil && slices.ContainsFunc(e.snapshot.Erasures(r.Tenant), func(o *erasure.Order) bool {
+		return o.IsAcknowledged() && o.IsWhole() && (o.Device == "" || o.Device == r.Device) &&
+			r.Tail.Through <= o.Through(e.at.Stream, e.at.Partition)
+	})
+}
+
+// forgetShown forgets what an erased device has shown: rows left are new to the catalog. Where rows were stored since
+// the order, a worker stored them that knew the order (rule E-R3): then the times that the journal carries stay, which
+// that worker has found after the order. The caller holds the lock.
+func (e *erasing) forgetShown(d *bins.Device, storedSince bool) {
 	e.bins.Updates.Reset(&d.Device)
+	if storedSince {
+		e.bins.Journaled.Times.Show(d)
+	} else {
+		e.bins.Journaled.Times.Forget(d)
+	}
 	for c := d.Chains; c != nil; c = c.Next {
 		if c.Bin.Readings() == 0 {
 			continue

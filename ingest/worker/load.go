@@ -168,7 +168,9 @@ func (w *Worker) TakeTimes(at int64, r *journal.Record) {
 	}
 	w.bins.Lock()
 	defer w.bins.Unlock()
-	w.loadTimes(at, r, 0)
+	if !w.erasing.hasErased(r) {
+		w.loadTimes(at, r, 0)
+	}
 }
 
 func (w *Worker) loadTimes(at int64, r *journal.Record, old int64) {

@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest/admit"
 	"binnacle/ingest/worker"
 	"binnacle/ingest/write"
+	"binnacle/internal/erasure"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
@@ -246,4 +247,90 @@ func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
 	require.NoError(t, c.Finish(ctx))
 	w.commitFloor(c)
 	w.check()
+}
+
+// A device that was erased, and reports again, keeps the times of what was stored since: the journal carries them to
+// the next owner, which applies the order again. Times of what was erased are gone, also those that an append carries
+// while the order is read.
+func TestTimesOfAnErasedDevice(t *testing.T) {
+	for _, inFlight := range []bool{false, true} {
+		w := withJournal(newWorld(t, nil))
+		w.hold, w.seldom = time.Minute, true
+		l, ctx := w.worker(w.settings), t.Context()
+		refresh := func() {
+			_, err := w.dir.Refresh(ctx)
+			require.NoError(t, err)
+		}
+		take := func() {
+			value := fmt.Sprintf(`{"tenant":"acme","device":"d","ts":%d,"values":{"a":1}}`, w.now.UnixMilli())
+			require.NoError(t, l.Take(ctx, admit.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}))
+			w.now = w.now.Add(2 * time.Minute)
+			refresh()
+		}
+		last := func() int64 { // by the catalog and the head
+			e, _ := w.Catalog.Entry("acme", "d")
+			last := e.Last
+			for _, d := range l.Bins().ListDevices(store.ListRequest{Tenant: "acme"}) {
+				last = max(last, d.Last)
+			}
+			return last
+		}
+		take()
+		attempt(t, l)
+		take()
+		attempt(t, l)
+		w.now = w.now.Add(time.Minute)
+		var carries []write.Job
+		for _, j := range l.Due() {
+			if _, ok := j.(*write.Append); ok && inFlight {
+				carries = append(carries, j)
+			} else {
+				require.NoError(t, l.Do(ctx, j))
+			}
+		}
+		before := l.JournalCommit()
+		orders := erasure.NewOrders(w.Docs, func() time.Time { return w.now })
+		o, err := orders.Announce(ctx, erasure.Order{Tenant: "acme", Device: "d", To: erasure.EveryDay, By: "test"})
+		require.NoError(t, err)
+		pages, err := w.Catalog.Pages(ctx, "acme", 0)
+		require.NoError(t, err)
+		for _, p := range pages {
+			require.NoError(t, w.Catalog.Delete(ctx, "acme", p.ID))
+		}
+		require.NoError(t, orders.Acknowledge(ctx, o.ID, []erasure.Position{{Stream: 1, Through: l.Position() - 1}}))
+		w.now = w.now.Add(time.Minute)
+		refresh()
+		attempt(t, l)
+		require.Equal(t, inFlight, len(carries) == 1)
+		for _, j := range carries {
+			require.NoError(t, l.Do(ctx, j))
+		}
+		require.NoError(t, l.LoadTimes(ctx, before, w.blocks)) // as if the partition had been away
+		attempt(t, l)
+		require.Zero(t, last())
+		require.False(t, l.JournalCommit().Counts(), "no record of the journal is kept")
+		for range 2 {
+			w.commit, w.meta = l.Floor(), l.JournalCommit()
+			l = w.worker(w.settings)
+			require.NoError(t, l.Step(ctx))
+			require.Zero(t, last())
+		}
+
+		var latest int64
+		for range 3 {
+			latest = w.now.UnixMilli()
+			take()
+			attempt(t, l)
+		}
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+		require.Equal(t, l.Position(), l.Floor())
+		require.Equal(t, latest, last())
+		for range 2 {
+			w.commit, w.meta = l.Floor(), l.JournalCommit()
+			l = w.worker(w.settings)
+			require.NoError(t, l.Step(ctx))
+			require.Equal(t, latest, last())
+		}
+	}
 }

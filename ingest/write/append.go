@@ -122,9 +122,9 @@ func (j *Appends) addTimes(a *Append) {
 			Stream: j.w.Cfg.Stream, Tenant: o.Device.Tenant.Name, Device: o.Device.ID, Day: telemetry.DayOf(o.Times.To),
 			From: o.Times.From, To: o.Times.To,
 		}
-		for c := o.Device.Chains; c != nil; c = c.Next { // a process that loads it need not look up the tail
-			if r.Tail == (journal.Tail{}) || c.Day > r.Day {
-				r.Day, r.Tail = c.Day, c.JournalTail(j.w.bins.Generation)
+		for c := o.Device.Chains; c != nil; c = c.Next { // orders of erasure are held against the latest tail
+			if t := c.JournalTail(j.w.bins.Generation); !r.Tail.Known || t.Through > r.Tail.Through {
+				r.Day, r.Tail = c.Day, t
 			}
 		}
 		if j.add(a, &r, sentBlock{times: o}) != added {

@@ -3,6 +3,7 @@ package box_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,7 +35,10 @@ func (b *box) pickFocus() focus {
 	p := &b.profile
 	n := r.IntN(8)
 	if b.opts.with != "" {
-		n = slices.Index([]focus{lagging, unasked, journaled, doubled}, focus(b.opts.with))
+		with := strings.Split(b.opts.with, ",")
+		n = slices.IndexFunc([]focus{lagging, unasked, journaled, doubled}, func(f focus) bool {
+			return slices.Contains(with, string(f))
+		})
 	}
 	switch {
 	case n == 3:
