@@ -27,7 +27,7 @@ var plantedErasures = []planted{
 		old: "case f.Offset <= through, f.replayed", new: "case f.Offset <= through-1000, f.replayed",
 		missed: "its row is dropped at the cut, and heads are asked to leave it out"},
 	{name: "E-R4 bins keep erased rows", file: "ingest/worker/erasure.go", with: erasures,
-		old: "e.bins.EraseRows(c, erasure.List{o}.Through(d.ID, c.Day, e.at))", new: "",
+		old: "e.bins.EraseRows(c, through)", new: "",
 		missed: "the cut drops them, and heads are asked to leave them out"},
 	{name: "E-R5 an announced order lets chains be cut", file: "ingest/write/cut.go", with: erasures,
 		old: "if orders.Pending(c.Device.ID, c.Day) || !w.isFresh", new: "if !w.isFresh"},
