@@ -219,50 +219,6 @@ func TestKnownBinsInHeadRequests(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// Rows that came a few at a time, of which some lack a metric, are put together as they are.
-func TestCachedBinPartsAreJoined(t *testing.T) {
-	w := querytest.New(t, noon)
-	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
-	var all []querytest.Record
-	for i := range int64(200) {
-		r := querytest.Record{Position: telemetry.Position{Stream: 1, Offset: i}, Reading: telemetry.Reading{Tenant: "acme",
-			Device: "d0", Time: noon.Add(time.Duration(i) * time.Minute).UnixMilli()}}
-		for _, m := range []string{"a", "b"}[:1+i%2] {
-			r.Fields = append(r.Fields, telemetry.Field{Metric: m, Value: telemetry.IntValue(i)})
-		}
-		if all = append(all, r); i%4 < 3 {
-			continue
-		}
-		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
-		ask := query.Request{Tenant: "acme", Metrics: []string{"a", "b"},
-			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
-		want, _ := samplesOf(t, plain, ask)
-		got, _ := samplesOf(t, cached, ask)
-		require.Equal(t, want, got, i)
-	}
-}
-
-// Rows that came a few at a time, of which the first correct the last ones that came before, are put together with
-// each instant once.
-func TestCachedBinCorrections(t *testing.T) {
-	w := querytest.New(t, noon)
-	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
-	var all []querytest.Record
-	for i := range int64(120) {
-		at := noon.Add(time.Duration(i) * time.Minute)
-		if i%3 == 2 {
-			at = at.Add(-time.Minute)
-		}
-		all = append(all, record(i, "d0", at, float("a", float64(i))))
-		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
-		ask := query.Request{Tenant: "acme", Metrics: []string{"a"},
-			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
-		want, _ := samplesOf(t, plain, ask)
-		got, _ := samplesOf(t, cached, ask)
-		require.Equal(t, want, got, i)
-	}
-}
-
 // forgetful are heads that leave out more rows than they should.
 type forgetful struct {
 	truthful

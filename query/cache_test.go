@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -147,58 +146,6 @@ func TestCacheDropsDeletedContainer(t *testing.T) {
 	}
 	_, err := q.Series(t.Context(), r, func(query.Curve) error { return nil })
 	require.ErrorIs(t, err, query.ErrUnavailable, "it has not expired")
-}
-
-// Whatever is stored, whenever and for which time, asked in whatever order: with what was read before an answer is what
-// it is without.
-func TestCacheAnswersMatchStore(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(seed, 7))
-			w := querytest.New(t, noon)
-			w.Heads.Set(head(0, 1, 1<<40, 0))
-			bytes := []int64{1 << 20, 20 << 10, 3 << 10}[seed%3]
-			registry := prometheus.NewRegistry()
-			cached := newQuerier(t, w, func(c *query.Config) {
-				c.CacheBytes, c.Registerer, c.CacheAge = bytes, registry, 6*time.Hour
-			})
-			plain := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
-			hits := 0
-			for offset := range int64(70) {
-				w.Now = w.Now.Add(time.Duration(rnd.IntN(40)) * time.Minute)
-				at := w.Now.Add(-time.Duration(rnd.IntN(100)) * time.Minute)
-				if rnd.IntN(4) == 0 { // very late, or of the future
-					at = w.Now.Add(time.Duration(rnd.IntN(72)-60) * time.Hour)
-				}
-				w.Chunk(record(offset, modelDevices[rnd.IntN(3)], at, float("a", float64(offset)), float("b", 1)))
-				r := query.Request{Tenant: "acme", Range: telemetry.Range{
-					From: w.Now.Add(-time.Duration(rnd.IntN(60)) * time.Hour).UnixMilli(), To: w.Now.UnixMilli()}}
-				if rnd.IntN(3) == 0 {
-					r.Range.To = r.Range.From + rnd.Int64N(40*3600_000)
-				}
-				r.Metrics = [][]string{nil, {"a"}, {"b"}, {"a", "c"}}[rnd.IntN(4)]
-				r.Devices = [][]string{nil, nil, {"m1"}, {"m1", "truck 3"}}[rnd.IntN(4)]
-				want, _ := seriesOf(t, plain, r)
-				got, res := seriesOf(t, cached, r)
-				require.Equal(t, want, got, "%+v", r)
-				require.True(t, res.Complete, "%v", res.Incomplete)
-				hits += res.Stats.Cached
-				wantRows, _ := ask(t, plain, r)
-				gotRows, res := ask(t, cached, r)
-				sameRows(t, wantRows, gotRows)
-				hits += res.Stats.Cached
-				families, err := registry.Gather()
-				require.NoError(t, err)
-				for _, f := range families {
-					if f.GetName() == "binnacle_query_cache_bytes" {
-						require.LessOrEqual(t, f.Metric[0].GetGauge().GetValue(), float64(bytes))
-						require.GreaterOrEqual(t, f.Metric[0].GetGauge().GetValue(), 0.0)
-					}
-				}
-			}
-			require.Equal(t, bytes > 3<<10, hits > 60, "%d", hits)
-		})
-	}
 }
 
 // Equal queries that run at the same time read once, or twice where the first has begun to read before the second was

@@ -145,55 +145,6 @@ func TestDeviceInventingNames(t *testing.T) {
 	require.Greater(t, size, 100<<10, "names are listed as far as they fit")
 }
 
-// Records of all shapes, most of them about as large as a document may be: each is stored as a whole, or refused.
-func TestRecordsOfAllShapes(t *testing.T) {
-	const seed = 31
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	name := func(n int) string { return strings.Repeat(`\"`, rnd.IntN(1+n/2)) + fmt.Sprint(rnd.IntN(1+n)) }
-	refused, stored := 0, 0
-	for range ingesttest.Rounds(30, 3) {
-		elements, fields, names := 1+rnd.IntN(1<<rnd.IntN(12)), 1+rnd.IntN(1<<rnd.IntN(9)), 1+rnd.IntN(150)
-		text, label := rnd.IntN(3) == 0, rnd.IntN(3) == 0
-		var b strings.Builder
-		b.WriteByte('[')
-		for i := 0; i < elements && b.Len() < 800_000; i++ {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, `{"tenant":"acme","device":"d0","ts":%d,"labels":{`, start+rnd.Int64N(1e6))
-			if label {
-				fmt.Fprintf(&b, `"l":"%s"`, name(names))
-			}
-			b.WriteString(`},"values":{`)
-			for k := range fields {
-				if k > 0 {
-					b.WriteByte(',')
-				}
-				fmt.Fprintf(&b, `"%s":`, name(names))
-				if text && rnd.IntN(2) == 0 {
-					fmt.Fprintf(&b, `"%x"`, ingesttest.Random(rnd.IntN(1+20_000/fields), rnd.Int64()))
-				} else {
-					fmt.Fprint(&b, rnd.NormFloat64())
-				}
-			}
-			b.WriteString("}}")
-		}
-		b.WriteByte(']')
-		w := newWorld(t, nil)
-		l, ctx := w.worker(nil), ingesttest.Deadline(t)
-		require.NoError(t, l.Take(ctx, admit.Record{Time: start, Value: []byte(b.String())}))
-		require.NoError(t, l.Finish(ctx))
-		for _, d := range w.Chunks.Documents() {
-			require.LessOrEqual(t, len(d.Doc), 1<<20)
-			stored++
-		}
-		refused += len(w.deadLetters)
-	}
-	require.Positive(t, refused)
-	require.Positive(t, stored)
-}
-
 // Event times at and beyond the ends of what there are days for.
 func TestExtremeTimes(t *testing.T) {
 	times := []string{"-1", "0", "-9223372036854775808", "9223372036854775807", "253402300799999", "253402300800000",

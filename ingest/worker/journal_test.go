@@ -12,7 +12,6 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/admit"
 	"binnacle/ingest/ingesttest"
-	"binnacle/ingest/journal"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
@@ -236,88 +235,5 @@ func TestBrokerWithSmallMaximumMessage(t *testing.T) {
 	require.Equal(t, 1, w.Chunks.Calls(storetest.Create))
 	require.NoError(t, l.Finish(ctx))
 	w.commitFloor(l)
-	w.check()
-}
-
-// A block waits for the dead letters below its last row: the next owner may take what this one has refused.
-func TestJournalBlocksWaitForDeadLetters(t *testing.T) {
-	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Deadline(t)
-	require.NoError(t, l.Take(ctx, one(0, "d0")))
-	require.NoError(t, l.Take(ctx, admit.Record{Offset: 1, Time: start, Value: []byte("bad")}))
-	require.NoError(t, l.Take(ctx, one(2, "d0")))
-	require.NoError(t, l.Take(ctx, one(3, "d1")))
-	l.Flush()
-	left := do(t, l, l.Due(), not(isPublish))
-	require.Len(t, w.blocks.values, 1, "what lies below the dead letter")
-	r, err := journal.ParseRecord(w.blocks.values[0])
-	require.NoError(t, err)
-	require.Zero(t, r.Through)
-	require.Equal(t, int64(1), l.JournalFloor())
-	require.False(t, l.Loose(), "nothing can go there now")
-	do(t, l, left, all)
-	require.True(t, l.Loose())
-	do(t, l, l.Due(), all)
-	require.Len(t, w.blocks.values, 3)
-	require.Equal(t, int64(4), l.JournalFloor())
-}
-
-// F itself waits for dead letters, whatever is in the journal.
-func TestJournalFloorWaitsForDeadLetters(t *testing.T) {
-	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Deadline(t)
-	require.NoError(t, l.Take(ctx, one(0, "d0")))
-	require.NoError(t, l.Take(ctx, admit.Record{Offset: 1, Time: start, Value: []byte("bad")}))
-	for offset := range int64(3) {
-		require.NoError(t, l.Take(ctx, one(2+offset, "d1")))
-	}
-	l.Flush()
-	do(t, l, l.Due(), not(isPublish))
-	require.Equal(t, int64(1), l.JournalFloor())
-	require.Equal(t, journal.Commit{Stream: 1, F: 1, From: 0, To: 1, Mark: l.JournalCommit().Mark}, l.JournalCommit())
-}
-
-// A journal that has lost its end has no row of a chain any more, also where it has not had the newest ones (rule J6).
-func TestLostJournalHoldsBackTheFloor(t *testing.T) {
-	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Deadline(t)
-	l.Flush()
-	for offset := range int64(3) {
-		require.NoError(t, l.Take(ctx, one(offset, "d0")))
-	}
-	do(t, l, l.Due(), not(isPublish))
-	require.Equal(t, int64(3), l.JournalFloor())
-	require.NoError(t, l.Take(ctx, one(3, "d0")))
-	w.blocks.values = nil
-	do(t, l, l.Due(), not(isPublish))
-	require.Zero(t, l.JournalFloor())
-	do(t, l, l.Due(), not(isPublish))
-	require.Equal(t, int64(4), l.JournalFloor(), "all rows are sent again")
-}
-
-// A block may have rows at and above F, when another chain holds F back: these are read again, and are not taken twice.
-func TestRowsAboveJournalFloorAreReplayed(t *testing.T) {
-	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, time.Hour }), ingesttest.Deadline(t)
-	const records = 400
-	for i := range int64(records) {
-		device := "d0"
-		if i == 30 {
-			device = "seldom"
-		}
-		w.log = append(w.log, one(i, device))
-		require.NoError(t, l.Take(ctx, w.log[i]))
-		w.now = w.now.Add(time.Second)
-		require.NoError(t, l.Step(ctx))
-	}
-	w.commitFloor(l)
-	require.Equal(t, int64(30), w.meta.F)
-	next := w.worker(long)
-	require.Equal(t, int64(30), next.Position())
-	for _, r := range w.log[30:] {
-		require.NoError(t, next.Take(ctx, r))
-	}
-	require.NoError(t, next.Finish(ctx))
-	w.commitFloor(next)
 	w.check()
 }

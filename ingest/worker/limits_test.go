@@ -206,27 +206,6 @@ func TestDeferredTooLongIsRefused(t *testing.T) {
 	require.Equal(t, int64(len(w.log)), l.Floor())
 }
 
-// The dead letters of what had waited hold back the floor by themselves, when everything else is stored.
-func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
-	w := newWorld(t, nil)
-	once := tenant.IngestLimits{Readings: 1e-6, Burst: 1}
-	l := w.limited(once, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
-	for range 20 {
-		w.publish("loud", "l", w.now, 1)
-	}
-	w.read(l)
-	require.NoError(t, l.Finish(t.Context()))
-	first := l.Floor()
-	require.Equal(t, l.Deferred().Deferrals("")[0].From, first)
-	w.now = w.now.Add(time.Minute)
-	w.takeDeferred(l)
-	require.Empty(t, l.Deferred().Deferrals(""))
-	require.Equal(t, first, l.Floor(), "nobody has acknowledged them")
-	require.NoError(t, l.Step(t.Context()))
-	require.Len(t, w.deadLetters, 20-int(first))
-	require.Equal(t, int64(20), l.Floor())
-}
-
 // A record with more refused readings than have letters of their own: none of them is passed by a chunk of its chain
 // before its dead letter is acknowledged. Else a process that reads the record again after a crash would take it
 // for stored.
@@ -301,57 +280,6 @@ func TestDeferralIsBounded(t *testing.T) {
 	require.Len(t, w.deadLetters, 1)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(3), l.Floor())
-}
-
-// The dead letters of what had waited hold back the floor and the chunks of their chain, and of no other.
-func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.limited(tenant.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) {
-		c.HeldFor, c.Hold = 30*time.Second, 45*time.Second
-	})
-	for range 20 {
-		w.publish("loud", "l", w.now, 1)
-		w.publish("quiet", "q", w.now, 1)
-	}
-	w.read(l)
-	w.now = w.now.Add(9 * time.Second)
-	w.read(l)
-	for range 60 {
-		w.publish("loud", "l", w.now, 1)
-	}
-	w.now = w.now.Add(31 * time.Second)
-	ctx := t.Context()
-	for at := l.Position(); at < int64(len(w.log)); at++ {
-		require.NoError(t, l.Take(ctx, w.log[at]))
-	}
-	w.takeDeferred(l)
-	require.Empty(t, l.Deferred().Deferrals(""))
-	w.now = w.now.Add(time.Hour) // all bins are due
-	var publish *write.Publish
-	stored := map[string]bool{}
-	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
-		for _, j := range jobs {
-			switch j := j.(type) {
-			case *write.Publish:
-				require.Nil(t, publish)
-				publish = j
-				continue
-			case *write.Create:
-				stored[j.Key.Device] = true
-			}
-			require.NoError(t, l.Do(ctx, j))
-		}
-	}
-	require.NotNil(t, publish)
-	require.Equal(t, map[string]bool{"q": true}, stored)
-	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
-	publish.Failed(write.Result{Fault: bins.Unknown})
-	l.Done(publish, w.now)
-	require.LessOrEqual(t, l.Floor(), publish.DeadLetters[0].Record.Offset)
-	w.now = w.now.Add(time.Second)
-	require.NoError(t, l.Step(ctx))
-	require.Equal(t, int64(len(w.log)), l.Floor())
-	w.CheckChains()
 }
 
 // A tenant's policy may be to refuse what is above its rates at once.

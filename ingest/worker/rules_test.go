@@ -80,33 +80,6 @@ func TestRecordIsNotDivided(t *testing.T) {
 	require.GreaterOrEqual(t, len(w.Headers()), 3)
 }
 
-// The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
-func TestFloorWaits(t *testing.T) {
-	bad := admit.Record{Offset: 0, Time: start, Value: []byte("bad")}
-	for name, waits := range map[string]func(write.Job) bool{"dead letter": isPublish, "catalog": isCatalogUpdate} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			l, ctx := w.worker(nil), ingesttest.Deadline(t)
-			first := bad
-			if name == "catalog" {
-				first = one(0, "d0")
-			}
-			require.NoError(t, l.Take(ctx, first))
-			require.NoError(t, l.Take(ctx, one(1, "d1")))
-			var left []write.Job
-			for range 5 {
-				w.now = w.now.Add(20 * time.Second)
-				left = append(left, do(t, l, l.Due(), not(waits))...)
-				require.Zero(t, l.Floor())
-			}
-			require.NotEmpty(t, left)
-			do(t, l, left, all)
-			require.NoError(t, l.Finish(ctx))
-			require.EqualValues(t, 2, l.Floor())
-		})
-	}
-}
-
 // News that come while older news are on their way to the catalog do not hide those.
 func TestFloorWaitsForOldestCatalogUpdate(t *testing.T) {
 	w := newWorld(t, nil)
@@ -554,30 +527,6 @@ func TestNoChunkPassesDeadLetter(t *testing.T) {
 	settle()
 	require.Len(t, w.Headers(), 2)
 	require.EqualValues(t, 6, l.Floor())
-	w.CheckChains()
-}
-
-// Rows that a conflict leaves in the bin are stored without waiting for others.
-func TestRowsLeftByConflictAreStored(t *testing.T) {
-	w := newWorld(t, nil)
-	ctx := ingesttest.Deadline(t)
-	l, other := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), w.worker(nil)
-	for i := range int64(20) {
-		require.NoError(t, l.Take(ctx, one(i, "d0")))
-	}
-	w.now = w.now.Add(time.Hour)
-	do(t, l, l.Due(), all) // the lookup: there is nothing
-	creates := l.Due()
-	require.Len(t, creates, 1)
-	for i := range int64(10) {
-		require.NoError(t, other.Take(ctx, one(i, "d0")))
-	}
-	require.NoError(t, other.Finish(ctx))
-	do(t, l, creates, all)
-	w.now = w.now.Add(time.Second)
-	require.NoError(t, l.Step(ctx))
-	require.Len(t, w.Stored(), 20)
-	require.EqualValues(t, 20, l.Floor())
 	w.CheckChains()
 }
 

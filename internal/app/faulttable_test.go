@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -111,35 +110,6 @@ func TestEveryKafkaCallLosesConnection(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Many calls fail in many ways at the same time, by a seed.
-func TestRandomStoreAndKafkaFailures(t *testing.T) {
-	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	names := slices.Sorted(maps.Keys(storeFailures))
-	var rules []fault.Rule
-	for range 30 {
-		rule := storeFailures[names[rnd.IntN(len(names))]]
-		call := calls[rnd.IntN(len(calls))]
-		if call.Container == "" {
-			rule = storeFailures["503"] // what else may happen there is in the table
-		}
-		rule.Operations, rule.Container = call.Operations, call.Container
-		rule.Skip, rule.Count, rule.Applied = rnd.IntN(10), 1+rnd.IntN(4), rnd.IntN(2) == 0
-		rules = append(rules, rule)
-	}
-	c := newCrossing(t)
-	require.NoError(t, c.emulator.Faults().Replace(seed, rules...))
-	c.run(func() bool {
-		hits := 0
-		for _, r := range c.emulator.Faults().State().Rules {
-			hits += r.Hits
-		}
-		return hits > 5
-	})
 }
 
 // crossed has readings cross while a call fails.

@@ -2,7 +2,6 @@ package provision_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -143,48 +142,6 @@ func TestPinnedTenantStays(t *testing.T) {
 	require.NoError(t, tenant.NewTenants(s.docs).Set(t.Context(), "acme", pin))
 	require.NoError(t, s.balancer("a", false).Round(t.Context()))
 	require.Len(t, s.placed(t)["acme"], 1)
-}
-
-// Whichever write is lost, or happens without an answer, and whoever goes on: the epochs are those of one decision.
-func TestBalancerDiesAtEveryWrite(t *testing.T) {
-	clean := newScene(t)
-	writes := 0
-	var mu sync.Mutex
-	clean.docs.Fault = func(op, _, _ string) *storetest.Fault {
-		if mu.Lock(); op == storetest.OpCreate || op == storetest.OpReplace {
-			writes++
-		}
-		mu.Unlock()
-		return nil
-	}
-	require.NoError(t, clean.balancer("a", false).Round(t.Context()))
-	want := clean.placed(t)
-	require.Greater(t, writes, 3)
-	dead := errors.New("the process is dead")
-	for at := range writes {
-		for _, applied := range []bool{false, true} {
-			s := newScene(t)
-			n := 0
-			s.docs.Fault = func(op, _, _ string) *storetest.Fault {
-				if op != storetest.OpCreate && op != storetest.OpReplace {
-					return nil
-				}
-				n++
-				switch {
-				case n == at+1:
-					return &storetest.Fault{Applied: applied, Err: dead}
-				case n > at+1:
-					return &storetest.Fault{Err: dead}
-				}
-				return nil
-			}
-			require.Error(t, s.balancer("a", false).Round(t.Context()), "write %d, applied %t", at, applied)
-			s.docs.Fault = nil
-			s.now = evening.Add(20 * time.Minute) // the lease of the dead one has ended
-			require.NoError(t, s.balancer("b", false).Round(t.Context()))
-			require.Equal(t, want, s.placed(t), "write %d, applied %t", at, applied)
-		}
-	}
 }
 
 // Two processes at once, neither of which heeds the lease, make the epochs of one decision.

@@ -2,16 +2,12 @@ package provision_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"binnacle/internal/catalog"
-	"binnacle/internal/catalog/catalogcache"
 	"binnacle/internal/provision"
 	"binnacle/internal/store/storetest"
 
@@ -170,94 +166,4 @@ func TestPurgeRemovesForgottenDevices(t *testing.T) {
 		return !slices.ContainsFunc(before, func(b catalog.Page) bool { return b.ID == p.ID })
 	})
 	require.Len(t, stay, 19, "pages without the device stay")
-}
-
-// The keeper dies at each of its steps, whether the step happens or not, and another one goes on. A reader that reads
-// now and then, and one that begins anew, see all devices at any time.
-func TestMergerDiesAtEveryStep(t *testing.T) {
-	dead := errors.New("dead")
-	for step := 0; step < 500; step += 1 + step/12 {
-		for _, applied := range []bool{true, false} {
-			k := newMergerRig(t)
-			k.add(0, 20, "hall")
-			k.now = k.now.Add(25 * time.Hour)
-			k.add(10, 30, "yard")
-			want := map[string]bool{}
-			for i := range 30 {
-				want[fmt.Sprintf("d%05d", i)] = true
-			}
-			follower := catalogcache.New(catalogcache.Config{Catalog: k.catalog,
-				Now: func() time.Time { return k.now }})
-			look := func() {
-				fault := k.catalog.Fault
-				k.catalog.Fault = nil
-				defer func() { k.catalog.Fault = fault }()
-				for _, d := range []*catalogcache.Cache{follower, catalogcache.New(
-					catalogcache.Config{Catalog: k.catalog})} {
-					c, err := d.Get(t.Context(), "acme", k.now)
-					require.NoError(t, err)
-					c.Use(func(x *catalog.Index) {
-						got := slices.Sorted(slices.Values(x.Select(nil, 0, x.Blocks()).Devices()))
-						require.Equal(t, slices.Sorted(maps.Keys(want)), got)
-						e, _ := x.Entry("d00015")
-						require.Equal(t, "yard", e.Tags[0].Value)
-					})
-				}
-			}
-			n := 0
-			k.catalog.Fault = func(op, _, _ string) *storetest.Fault {
-				if n++; n-1 == step {
-					return &storetest.Fault{Applied: applied, Err: dead}
-				}
-				return nil
-			}
-			died := k.Round(t.Context()) != nil
-			look()
-			for range 6 {
-				died = k.Round(t.Context()) != nil || died
-				look()
-				k.now = k.now.Add(15 * time.Minute)
-			}
-			if !died {
-				require.Greater(t, step, 40)
-				pages, devices := k.counts()
-				require.LessOrEqual(t, pages, 4)
-				require.LessOrEqual(t, devices, 60)
-				return
-			}
-		}
-	}
-	t.Error("it has more steps than that")
-}
-
-// Two keepers and ingesters at the same time, in any order: what was added is there.
-func TestConcurrentMergersAndIngesters(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	k := newMergerRig(t)
-	other := provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: k.catalog,
-		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
-		Now:     func() time.Time { return k.now }})
-	added, lost := 0, errors.New("lost")
-	k.catalog.Fault = func(string, string, string) *storetest.Fault {
-		if r.IntN(40) == 0 {
-			return &storetest.Fault{Applied: r.IntN(2) == 0, Err: lost}
-		}
-		return nil
-	}
-	for range 120 {
-		switch r.IntN(4) {
-		case 0:
-			_ = k.Round(t.Context())
-		case 1:
-			_ = other.Round(t.Context())
-		default:
-			n := r.IntN(10)
-			k.add(added, added+n, "hall")
-			added += n
-		}
-		k.now = k.now.Add(time.Duration(r.IntN(20)) * time.Minute)
-		require.Len(t, k.entries(), added)
-	}
 }

@@ -2,8 +2,6 @@ package provision_test
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,60 +147,4 @@ func TestHiddenDaysAreSwept(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3*sweptDays, progress.Chunks)
 	})
-}
-
-// TestSweepOfDaysMayDieAnywhere fails operations, with or without their effect, as a process that dies there leaves it,
-// has another process sweep in between, and another change of the retention. No chain ever lacks its last chunk while
-// it has another one, no visible day loses one, and in the end no hidden day has one.
-func TestSweepOfDaysMayDieAnywhere(t *testing.T) {
-	for seed := range uint64(6) {
-		synctest.Test(t, func(t *testing.T) {
-			t.Logf("seed %d", seed)
-			random := rand.New(rand.NewPCG(seed, 19))
-			w := newSweepWorld(t)
-			w.set("default=38d,meter-*=10y")
-			time.Sleep(5 * time.Hour)
-			died, depth := errors.New("died"), 0
-			fault := func(read bool) *storetest.Fault {
-				switch n := random.IntN(10); {
-				case n == 0:
-					return &storetest.Fault{Err: died}
-				case n == 1 && !read:
-					return &storetest.Fault{Err: died, Applied: true}
-				case n == 2 && depth < 1: // another process is faster
-					depth++
-					_ = w.sweeper().Round(context.Background())
-					depth--
-				}
-				return nil
-			}
-			w.memory.Fault = func(op storetest.Op) *storetest.Fault { return fault(op.Kind != storetest.Delete) }
-			documents := func(op, _, _ string) *storetest.Fault {
-				if op == storetest.OpList {
-					return nil
-				}
-				return fault(op != storetest.OpCreate && op != storetest.OpReplace)
-			}
-			w.docs.Fault = documents
-			for i := range 30 {
-				_ = w.sweeper().Round(t.Context())
-				for day, numbers := range w.stored("acme", "pump-1") {
-					require.EqualValues(t, 2, numbers[len(numbers)-1], day)
-					require.EqualValues(t, 3-len(numbers), numbers[0], day)
-					require.True(t, len(numbers) == 3 || day < w.today-38 || i > 15 && day < w.today-36, day)
-				}
-				if i == 15 {
-					w.docs.Fault = nil
-					w.set("default=36d,meter-*=10y")
-					time.Sleep(5 * time.Hour)
-					w.docs.Fault = documents
-				}
-			}
-			w.memory.Fault, w.docs.Fault = nil, nil
-			require.NoError(t, w.sweeper().Round(t.Context()))
-			w.requireKept("acme", "pump-1", w.today-36)
-			w.requireKept("acme", "meter-1", w.today-sweptDays)
-			w.requireKept("globex", "pump-1", w.today-sweptDays)
-		})
-	}
 }

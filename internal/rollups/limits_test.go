@@ -147,6 +147,31 @@ func TestDefaultFamiliesOfALongHold(t *testing.T) {
 	}
 }
 
+// A manifest says until when an hour counts: until the first of its chunks expires (rule V6).
+func TestHoursCountUntilTheirChunksExpire(t *testing.T) {
+	w := newWorld(t, 25*time.Hour)
+	w.ttl = 7200
+	w.put("m1", countersWithResets("level", "", 60))
+	w.ttl = 3600
+	w.put("m1", countersWithResets("level", "", 30))
+	expires := w.now.Unix() + 3600
+	w.now = w.now.Add(2 * margin)
+	writer := w.writer(func(c *rollups.Config) { c.Hold, c.Days = time.Nanosecond, 0 })
+	counted := 0
+	for _, target := range writer.TargetsOf(day) {
+		_, err := writer.Round(t.Context(), target)
+		require.NoError(t, err)
+		s, err := writer.Status(t.Context(), target)
+		require.NoError(t, err)
+		if s.Manifest.Until[0] > 0 {
+			require.EqualValues(t, expires, s.Manifest.Until[0])
+			counted++
+		}
+		require.Zero(t, s.Manifest.Until[3])
+	}
+	require.Equal(t, 1, counted)
+}
+
 // familiesOf returns the families of each batch that has a metric, minutes first.
 func familiesOf(l *rollup.Manifest) (out []string) {
 	for i := range l.Batches {

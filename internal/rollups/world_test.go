@@ -2,7 +2,6 @@ package rollups_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -23,8 +22,6 @@ const (
 	margin = 12 * time.Second
 )
 
-var errFault = errors.New("a fault")
-
 // world is a tenant's chunks of a day, and a store of rollups. The box has makers that die, replicas that lag and
 // clocks that differ.
 type world struct {
@@ -35,6 +32,7 @@ type world struct {
 	tenant  tenant.Tenant
 	chains  map[string]uint32
 	names   int // names given to batches
+	ttl     int // of chunks that are put, in seconds; 0: none
 }
 
 func newWorld(t *testing.T, at time.Duration) *world {
@@ -72,7 +70,7 @@ func (w *world) put(device string, groups ...chunk.Group) {
 	id := chunk.ID{Day: day, Stream: 1, Number: n}
 	key := w.tenant.Placement.Key(device, day, n)
 	h := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: device, Readings: 1, First: int64(n) * 10,
-		Through: int64(n)*10 + 9, After: int64(n)*10 - 1, Cut: w.now.UnixMilli()}
+		Through: int64(n)*10 + 9, After: int64(n)*10 - 1, Cut: w.now.UnixMilli(), TTL: w.ttl}
 	doc, err := chunk.Encode(h, chunk.Frame{Groups: groups})
 	require.NoError(w.t, err)
 	_, err = w.chunks.Create(w.t.Context(), key, id.String(), doc)

@@ -2,7 +2,6 @@ package tenant_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -241,60 +240,4 @@ func TestRetentionChangesAreBounded(t *testing.T) {
 		err = r.set(fmt.Sprintf("%dd", 400+i))
 	}
 	require.ErrorContains(t, err, "changed too often")
-}
-
-// Whatever is changed and whenever: no day of a device comes back once it was hidden, each day goes no sooner than the
-// shortest retention that it has had, and no chunk outlives by its own time to live what readers show, nor the other
-// way round.
-func TestRandomRetentionChanges(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	for range 20 {
-		r := newRetained(t, time.Duration(random.IntN(3))*20*dayLong)
-		devices := []string{"meter-1", "meter-2", "pump"}
-		hidden := map[string]telemetry.Day{}
-		type written struct {
-			device  string
-			day     telemetry.Day
-			expires int64 // by the chunk's own time to live; 0 never
-		}
-		var chunks []written
-		stale, read := r.tenant(), r.now
-		for range 60 {
-			age := time.Duration(random.Int64N(int64(5 * dayLong)))
-			if random.IntN(2) == 0 {
-				age = time.Duration(random.Int64N(int64(100 * time.Minute))) // what was set may still be taken back
-			}
-			if r.now = r.now.Add(age); r.now.Sub(read) > 105*time.Minute {
-				stale, read = r.tenant(), r.now // an older one places nothing of today (rule W1)
-			}
-			if random.IntN(3) == 0 {
-				texts := []string{"10d", "20d", "forever", "meter-*=5d", "meter-1=30d,default=8d", "meter-*=forever,default=3d"}
-				require.NoError(t, r.set(texts[random.IntN(len(texts))]))
-			}
-			acme, now := r.tenant(), r.now.UnixMilli()
-			for _, device := range devices {
-				first := acme.FirstVisible(device, now)
-				require.GreaterOrEqual(t, first, hidden[device], "%s came back", device)
-				hidden[device] = first
-				writer := acme
-				if random.IntN(4) == 0 {
-					writer = stale // it does not know of the change yet
-				}
-				day := telemetry.DayOf(now) - telemetry.Day(random.IntN(12))
-				if c := (written{device: device, day: day}); !writer.ExpiredOf(device, day, now) {
-					if ttl := writer.TTLOf(device, day, now); ttl > 0 {
-						c.expires = now + int64(ttl)*1000
-					}
-					chunks = append(chunks, c)
-				}
-			}
-			for _, c := range chunks {
-				gone := c.expires > 0 && now >= c.expires
-				require.False(t, gone && !acme.ExpiredOf(c.device, c.day, now),
-					"%+v is gone and its day is not hidden, at %s", c, r.now)
-			}
-		}
-	}
 }

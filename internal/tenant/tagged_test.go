@@ -2,7 +2,6 @@ package tenant_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -185,83 +184,5 @@ func TestTwoChangesOfRetentionAreToCome(t *testing.T) {
 		acme := r.tenant()
 		require.Equal(t, today-c.days, acme.FirstVisible("a", r.now.UnixMilli()), "%s after noon", c.after)
 		require.Equal(t, time.Duration(c.days)*dayLong, acme.Retention, "%s after noon", c.after)
-	}
-}
-
-// Whatever classes are set and whichever devices get and lose a tag: no day comes back, and of no day that is shown a
-// chunk is gone, with writers that don't know of the last change.
-func TestRandomRetentionByTag(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 2))
-	devices := []string{"a", "b", "c"}
-	for range 40 {
-		r := newRetained(t, time.Duration(random.IntN(3))*20*dayLong)
-		hidden := map[string]telemetry.Day{}
-		type written struct {
-			device  string
-			day     telemetry.Day
-			expires int64
-		}
-		var chunks []written
-		some := func() (out []string) {
-			for _, d := range devices {
-				if random.IntN(2) == 0 {
-					out = append(out, d)
-				}
-			}
-			return out
-		}
-		for range 60 {
-			r.now = r.now.Add(time.Duration(random.Int64N(int64(3 * dayLong))))
-			stale := r.tenant()
-			if random.IntN(2) == 0 { // what is to come may still be taken back
-				r.now = r.now.Add(time.Duration(random.Int64N(int64(105 * time.Minute))))
-			}
-			switch random.IntN(7) {
-			case 0:
-				texts := []string{"10d", "{site=oslo}=20d,default=6d", "{site=oslo}=forever,default=3d",
-					"{site=oslo}=4d,default=forever", "a=2d,{site=oslo}=9d,default=30d"}
-				r.setTagged(texts[random.IntN(len(texts))], some()...)
-			case 1, 2:
-				before := r.tenant()
-				skew := time.Duration(random.IntN(20)-10) * time.Second
-				r.now = r.now.Add(skew)
-				r.find(some()...)
-				r.now = r.now.Add(-skew)
-				for _, device := range devices {
-					now := r.now.UnixMilli()
-					require.Equal(t, before.FirstVisible(device, now), r.tenant().FirstVisible(device, now),
-						"tags alone hide %s", device)
-				}
-			case 3:
-				inOslo := some()
-				if change, differs := r.tenant().ConfirmTagged(tenant.Tagged{oslo: inOslo}, r.clock, some()); differs {
-					require.NoError(t, r.all.Set(t.Context(), "acme", change))
-				}
-			}
-			acme, now := r.tenant(), r.now.UnixMilli()
-			for _, device := range devices {
-				first := acme.FirstVisible(device, now)
-				require.GreaterOrEqual(t, first, hidden[device], "%s came back", device)
-				hidden[device] = first
-				writer := acme
-				if random.IntN(3) == 0 {
-					writer = stale
-				}
-				day := telemetry.DayOf(now) - telemetry.Day(random.IntN(12))
-				if c := (written{device: device, day: day}); !writer.ExpiredOf(device, day, now) {
-					if ttl := writer.TTLOf(device, day, now); ttl > 0 {
-						c.expires = now + int64(ttl)*1000
-					}
-					chunks = append(chunks, c)
-				}
-			}
-			for _, c := range chunks {
-				gone := c.expires > 0 && now >= c.expires
-				require.False(t, gone && !acme.ExpiredOf(c.device, c.day, now),
-					"%+v is gone and its day is not hidden, at %s", c, r.now)
-			}
-		}
 	}
 }

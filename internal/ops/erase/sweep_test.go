@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -248,61 +247,6 @@ func (w *world) swept(o *erasure.Order) (b sweptBody) {
 	require.True(w.t, found)
 	require.NoError(w.t, json.Unmarshal(d.Body, &b))
 	return b
-}
-
-// TestSweepMayDieAnywhere has two sweepers of which each operation may fail, with or without its effect, while a writer
-// goes on: what they leave is clean, and each row is counted once.
-func TestSweepMayDieAnywhere(t *testing.T) {
-	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) {
-			t.Logf("seed %d", seed)
-			random := rand.New(rand.NewPCG(seed, 20))
-			w := newWorld(t)
-			o := erasure.Order{Tenant: "acme", From: firstDay, To: firstDay + 2, By: "jane"}
-			if random.IntN(2) == 0 {
-				o.Device = "m1"
-			}
-			through := random.Int64N(60)
-			order := w.order(o, through)
-			broken := errors.New("broken")
-			var other *erase.Sweeper
-			depth := 0
-			w.memory.Fault = func(op storetest.Op) *storetest.Fault {
-				if op.Kind != storetest.Replace && op.Kind != storetest.Create && op.Kind != storetest.Scan || depth > 1 {
-					return nil
-				}
-				switch random.IntN(12) {
-				case 0:
-					return &storetest.Fault{Err: broken}
-				case 1:
-					return &storetest.Fault{Err: broken, Applied: op.Kind != storetest.Scan}
-				case 2: // another sweeper goes before
-					depth++
-					_ = other.Round(t.Context())
-					depth--
-				}
-				return nil
-			}
-			for range 6 {
-				s := w.sweeper()
-				other = w.sweeper()
-				_ = s.Round(t.Context())
-			}
-			time.Sleep(6 * time.Minute)
-			w.memory.Fault = nil
-			require.NoError(t, w.sweeper().Round(t.Context()))
-			w.requireSwept(order, through)
-			rows := 0
-			for _, p := range w.swept(order).Places {
-				rows += p.Rows
-			}
-			touched := 2
-			if o.Device == "" {
-				touched = 2 * devices
-			}
-			require.EqualValues(t, int64(touched)*min(3, (through+1)/10), rows)
-		})
-	}
 }
 
 func TestSweepMakesAbandonedOrderVoid(t *testing.T) {
