@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nobody is ingesters that hold nothing.
+// nobody is ingesters that hold nothing, since all that they have read is stored.
 type nobody struct{}
 
 func (nobody) Heads(_ context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
-	head := store.PartitionHead{Stream: 1, Position: 1, Owner: 1, Rows: func(func(store.HeadRows, error) bool) {}}
+	head := store.PartitionHead{Stream: 1, Position: 1 << 40, Owner: 1, Rows: func(func(store.HeadRows, error) bool) {}}
 	if r.Stored {
 		head.Stored = &store.HeadStored{Count: 1, Exact: 1, Above: r.KnownStored(1)}
 	}
