@@ -98,6 +98,7 @@ type box struct {
 	setback   setback
 
 	slots    []*slot
+	leaving  []*ingester // that were stopped
 	queriers []*querier
 	makers   []*maker
 	rollups  *storetest.Rollups

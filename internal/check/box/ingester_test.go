@@ -23,6 +23,7 @@ type ingester struct {
 	in *ingest.Ingester
 	// begun is how much had been acknowledged when its process began.
 	begun int64
+	runs  bool
 }
 
 // startIngester starts a process in a slot. A settled one stores all it has soon.
@@ -49,21 +50,23 @@ func (b *box) startIngester(s *slot, settled bool) {
 		cfg.Hold, cfg.JournalEvery = time.Second, time.Second
 	}
 	b.spills(a, &cfg)
-	var in *ingest.Ingester
+	x := &ingester{actor: a, begun: b.oracle.acknowledged()}
 	run := func(ctx context.Context) {
-		if err := in.Run(ctx); err != nil {
+		x.runs = true
+		if err := x.in.Run(ctx); err != nil {
 			b.fail("%s ended: %v", a.name, err)
 		}
+		x.runs = false
+		b.stir()
 	}
 	stores := ingest.Stores{Chunks: chunks{a}, Directory: a.directory(run), Catalog: pages{a},
 		Streams: stream.NewStreams(documents{a}), DeadLetters: ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(letters))}
 	var err error
-	in, err = ingest.New(cfg, stores)
-	if err != nil {
+	if x.in, err = ingest.New(cfg, stores); err != nil {
 		panic(err)
 	}
 	b.mu.Lock()
-	s.lives = append(s.lives, &ingester{actor: a, in: in, begun: b.oracle.acknowledged()})
+	s.lives = append(s.lives, x)
 	b.mu.Unlock()
 	b.event("box", "start", a.name, "")
 }
@@ -77,6 +80,13 @@ func (b *box) bury(s *slot, i int) *ingester {
 	return x
 }
 
+// stop ends a life in order: it writes, commits and leaves.
+func (b *box) stop(x *ingester) {
+	b.event("box", "stop", x.name, "")
+	b.leaving = append(b.leaving, x)
+	x.end()
+}
+
 // actIngester kills an ingester, ends one, or starts one although another may live.
 func (b *box) actIngester() {
 	s := b.slots[b.rnd.IntN(len(b.slots))]
@@ -87,9 +97,8 @@ func (b *box) actIngester() {
 		i := b.rnd.IntN(n)
 		x := b.bury(s, i)
 		if b.rnd.IntN(3) == 0 && !b.opts.without["shutdowns"] {
-			b.event("box", "stop", x.name, "")
 			b.overlapped = true
-			x.end() // it writes, commits and leaves
+			b.stop(x)
 			return
 		}
 		b.event("box", "kill", x.name, "")

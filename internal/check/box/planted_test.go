@@ -22,6 +22,7 @@ var (
 	boxPlanted = flag.String("box.planted", "", "plant faults whose names match, and make runs until each is found")
 	boxMissed  = flag.Bool("box.missed", false, "look for faults that are known to be missed, too")
 	boxPatient = flag.Duration("box.patient", 3*time.Minute, "how long TestPlanted looks for a fault")
+	boxUsual   = flag.Int("box.usual", 0, "look for planted faults in so many runs as `go test` makes, of every kind")
 )
 
 // planted is a fault that the box must find: in a file of the product, one text stands for another one.
@@ -86,7 +87,7 @@ func TestPlanted(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", p.name, err)
 		case found != "":
-			fmt.Printf("%s: found after %s events, %.1f s of CPU\n", p.name, found, cpu.Seconds())
+			fmt.Printf("%s: found after %s, %.1f s of CPU\n", p.name, found, cpu.Seconds())
 		default:
 			fmt.Printf("%s: missed: no run failed within %s\n", p.name, *boxPatient)
 			t.Errorf("%s is not found", p.name)
@@ -94,11 +95,11 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// eventsBefore finds how many events there were until a run failed.
-var eventsBefore = regexp.MustCompile(`(?m)^events (\d+)$`)
+// before finds how many events and runs there were until a run failed.
+var before = regexp.MustCompile(`(?m)^(events \d+)\n(runs \d+),`)
 
-// search returns after how many events, and how much of a processor, a run failed; "" if none did.
-func (p *planted) search(dir string) (events string, cpu time.Duration, err error) {
+// search returns after how many events and runs, and how much of a processor, a run failed; "" if none did.
+func (p *planted) search(dir string) (found string, cpu time.Duration, err error) {
 	source, err := p.apply()
 	if err != nil {
 		return "", 0, err
@@ -122,21 +123,23 @@ func (p *planted) search(dir string) (events string, cpu time.Duration, err erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
 	defer cancel()
-	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.runs", "0",
-		"-box.duration", boxPatient.String(), "-box.twice=false", "-box.shrink=false",
-		"-box.with", p.with)
+	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.twice=false", "-box.shrink=false",
+		"-box.duration", boxPatient.String(), fmt.Sprintf("-box.runs=%d", *boxUsual))
+	if *boxUsual == 0 {
+		search.Args = append(search.Args, "-box.with", p.with)
+	}
 	out, err := search.CombinedOutput()
 	if search.ProcessState != nil {
 		cpu = search.ProcessState.UserTime() + search.ProcessState.SystemTime()
 	}
-	m := eventsBefore.FindSubmatch(out)
+	m := before.FindSubmatch(out)
 	switch {
 	case err == nil:
 		return "", cpu, nil
 	case m != nil:
-		return string(m[1]), cpu, nil
+		return fmt.Sprintf("%s, %s", m[1], m[2]), cpu, nil
 	case ctx.Err() == nil: // a fault may end the process
-		return "some", cpu, nil
+		return "some events", cpu, nil
 	}
 	return "", cpu, fmt.Errorf("the runs did not end: %w", err)
 }

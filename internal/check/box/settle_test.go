@@ -34,9 +34,15 @@ func (b *box) settle() {
 			if x := b.bury(s, 0); b.opts.without["shutdowns"] {
 				b.die(x.actor)
 			} else {
-				x.end()
+				b.stop(x)
 			}
 		}
+	}
+	// What a process commits when it leaves may lie below what the next one has committed for good.
+	b.await("processes that were stopped have left", func() bool {
+		return !slices.ContainsFunc(b.leaving, func(x *ingester) bool { return x.runs })
+	})
+	for _, s := range b.slots {
 		b.startIngester(s, true)
 	}
 	b.settleServices()
