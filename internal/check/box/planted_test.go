@@ -123,8 +123,8 @@ func (p *planted) search(dir string) (found string, cpu time.Duration, err error
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *boxPatient+time.Minute)
 	defer cancel()
-	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.twice=false", "-box.shrink=false",
-		"-box.duration", boxPatient.String(), fmt.Sprintf("-box.runs=%d", *boxUsual))
+	search := exec.CommandContext(ctx, box, "-test.run", "^TestBox$", "-test.timeout", "0", "-box.twice=false",
+		"-box.shrink=false", "-box.duration", boxPatient.String(), fmt.Sprintf("-box.runs=%d", *boxUsual))
 	if *boxUsual == 0 {
 		search.Args = append(search.Args, "-box.with", p.with)
 	}

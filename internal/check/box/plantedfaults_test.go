@@ -120,6 +120,9 @@ var plantedFaults = []planted{
 		old: "\t\tl.complete.HeldIn(held)\n", new: ""},
 	{name: "R8 a read that failed confirms the other keys", file: "query/read/read.go", with: string(unasked),
 		old: "if err := read(ctx); err != nil {", new: "defer q.confirm()\n\tif err := read(ctx); err != nil {"},
+	{name: "R9 a write that was refused for itself has failed", file: "internal/cosmos/persist.go",
+		old: "p.unsure = p.unsure || to.changes == repeatable && a.isUnsure()", new: "",
+		missed: "the box stands in the place of the adapter, which sends again; TestWritesOfUnknownOutcome finds it"},
 	{name: "J8 changes of two partitions cancel each other", file: "internal/store/head.go",
 		old: "binary.LittleEndian.Uint64(sum[:])", new: "uint64(len(sum))"},
 }

@@ -43,6 +43,8 @@ var plantedServices = []planted{
 	{name: "V6 rollups show what has expired", with: rollupMakers, file: "query/read/rollups/manifest.go",
 		old: "return l.Until[hour] != 0 &&", new: "return false && l.Until[hour] != 0 &&",
 		missed: "a day is hidden before its chunks expire, but for copies; runs with copies have no rollups"},
+	{name: "V7 a query takes asOf for the time of the round", with: rollupMakers, file: "query/read/rollups/job.go",
+		old: "Range: d.asked, Since: d.manifest.AsOf}", new: "Range: d.asked, Since: d.manifest.AsOf + 300}"},
 
 	// Containers.
 	{name: "X4 a container goes as soon as it is expired", with: provisioners, file: "internal/provision/plan.go",
