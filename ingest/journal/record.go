@@ -8,9 +8,9 @@
 package journal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -72,95 +72,78 @@ const (
 
 // Append appends the record's value, as the journal's topic keeps it.
 func (r *Record) Append(dst []byte) []byte {
-	dst = append(dst, Version)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Nonce))
-	flags := byte(0)
+	c := bytesread.Codec{Out: dst, Appends: true}
+	r.format(&c)
+	return append(c.Out, r.Data...)
+}
+
+// ParseRecord returns the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
+func ParseRecord(value []byte) (r Record, err error) {
+	c := bytesread.Codec{Reader: bytesread.Reader{Rest: value}}
+	r.format(&c)
+	r.Data = c.Rest
+	switch {
+	case c.Err == nil && (r.Tenant == "" || r.Device == ""):
+		c.Err = errors.New("it names no tenant or device")
+	case c.Err == nil && r.Rows == 0 && len(r.Data) > 0:
+		c.Err = errors.New("it claims to have no rows, and has some")
+	}
+	if c.Err != nil {
+		return Record{}, fmt.Errorf("%w: a record is not of the journal: %w", ErrNotWhole, c.Err)
+	}
+	return r, nil
+}
+
+// format appends or reads all fields but the rows.
+func (r *Record) format(c *bytesread.Codec) {
+	version := uint8(Version)
+	if bytesread.Uint(c, &version, 1<<7-1); version != Version {
+		c.Failf("its version is %d", version)
+	}
+	bytesread.Fixed(c, &r.Nonce)
+	flags := r.flags()
+	if bytesread.Uint(c, &flags, flagLinked|flagTail); !c.Appends {
+		r.Linked, r.Tail.Known = flags&flagLinked != 0, flags&flagTail != 0
+	}
+	if r.Linked {
+		bytesread.Uint(c, &r.Before.Offset, math.MaxInt64)
+		bytesread.Fixed(c, &r.Before.Nonce)
+	}
+	bytesread.Uint(c, &r.Stream, math.MaxUint32)
+	bytesread.Uint(c, &r.Day, telemetry.MaxMillis/telemetry.DayMillis-1)
+	interval(c, &r.First, &r.Through)
+	bytesread.Uint(c, &r.Rows, 1<<30)
+	bytesread.Uint(c, &r.Values, 1<<30)
+	interval(c, &r.From, &r.To)
+	if r.Tail.Known {
+		bytesread.Uint(c, &r.Tail.Chunks, math.MaxInt64)
+		if r.Tail.Chunks > 0 {
+			bytesread.Uint(c, &r.Tail.Through, math.MaxInt64)
+			interval(c, &r.Tail.From, &r.Tail.To)
+		}
+	}
+	c.Text(&r.Tenant)
+	c.Text(&r.Device)
+}
+
+func (r *Record) flags() (flags uint8) {
 	if r.Linked {
 		flags |= flagLinked
 	}
 	if r.Tail.Known {
 		flags |= flagTail
 	}
-	dst = append(dst, flags)
-	if r.Linked {
-		dst = binary.AppendUvarint(dst, uint64(r.Before.Offset))
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Before.Nonce))
-	}
-	for _, n := range []uint64{uint64(r.Stream), uint64(r.Day), uint64(r.First), uint64(r.Through - r.First),
-		uint64(r.Rows), uint64(r.Values), uint64(r.From), uint64(r.To - r.From)} {
-		dst = binary.AppendUvarint(dst, n)
-	}
-	if r.Tail.Known {
-		dst = r.Tail.append(dst)
-	}
-	for _, s := range []string{r.Tenant, r.Device} {
-		dst = binary.AppendUvarint(dst, uint64(len(s)))
-		dst = append(dst, s...)
-	}
-	return append(dst, r.Data...)
+	return flags
 }
 
-func (t *Tail) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(t.Chunks))
-	if t.Chunks > 0 {
-		for _, n := range []int64{t.Through, t.From, t.To - t.From} {
-			dst = binary.AppendUvarint(dst, uint64(n))
-		}
+// interval appends or reads a number, and one that is at least as large, as their difference.
+func interval(c *bytesread.Codec, least, most *int64) {
+	bytesread.Uint(c, least, math.MaxInt64)
+	width := *most - *least
+	if bytesread.Uint(c, &width, uint64(math.MaxInt64-*least)); !c.Appends {
+		*most = *least + width
 	}
-	return dst
 }
-
-// ParseRecord returns the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
-func ParseRecord(value []byte) (Record, error) {
-	p := parser{bytesread.Reader{Rest: value}}
-	if v := p.Byte(); v != Version {
-		p.Failf("its version is %d", v)
-	}
-	r := Record{Nonce: Nonce(p.Uint64())}
-	flags := p.Byte()
-	if flags&^(flagLinked|flagTail) != 0 {
-		p.Failf("its flags are %#x", flags)
-	}
-	if flags&flagLinked != 0 {
-		r.Linked, r.Before = true, Link{p.offset(), Nonce(p.Uint64())}
-	}
-	r.Stream = uint32(p.Uvarint(1<<32 - 1))
-	r.Day = telemetry.Day(p.Uvarint(telemetry.MaxMillis/telemetry.DayMillis - 1))
-	r.First = p.offset()
-	r.Through = p.from(r.First)
-	r.Rows, r.Values = int(p.Uvarint(1<<30)), int(p.Uvarint(1<<30))
-	r.From = p.offset()
-	r.To = p.from(r.From)
-	if flags&flagTail != 0 {
-		r.Tail = Tail{Known: true, Chunks: p.offset()}
-		if r.Tail.Chunks > 0 {
-			r.Tail.Through, r.Tail.From = p.offset(), p.offset()
-			r.Tail.To = p.from(r.Tail.From)
-		}
-	}
-	r.Tenant, r.Device = p.text(), p.text()
-	r.Data = p.Rest
-	switch {
-	case p.Err == nil && (r.Tenant == "" || r.Device == ""):
-		p.Err = errors.New("it names no tenant or device")
-	case p.Err == nil && r.Rows == 0 && len(r.Data) > 0:
-		p.Err = errors.New("it claims to have no rows, and has some")
-	}
-	if p.Err != nil {
-		return Record{}, fmt.Errorf("%w: a record is not of the journal: %w", ErrNotWhole, p.Err)
-	}
-	return r, nil
-}
-
-// parser reads a record.
-type parser struct{ bytesread.Reader }
-
-// from reads a number that is at least another one, stored as the difference.
-func (p *parser) from(least int64) int64 { return least + int64(p.Uvarint(uint64(1<<63-1-least))) }
-
-func (p *parser) offset() int64 { return int64(p.Uvarint(1<<63 - 1)) }
-
-func (p *parser) text() string { return string(p.Take(int(p.Uvarint(1 << 16)))) }
 
 // ErrNotWhole means that the journal can't be used: it has lost something since the commit. The reader starts at the
 // committed offset of the source, as if there were no journal (rule J5). Errors that describe the loss wrap it.
