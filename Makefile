@@ -45,10 +45,9 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
 
-balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days, a surge and a live run, held to their bars; SEEDS=8 of the balancer, tables into TABLES
-	go test -count=1 -timeout 0 -run '^Test(Settled|Season|ChunksAreFoundInRandomHistories|TenfoldGrowthWaitsBriefly)$$' ./sharding/balance -balance.seeds $(or $(SEEDS),8) \
+balance: ## The forecast of the load over 100 seeds, and the balancer over random fleets, 90 days and a surge, held to their bars; SEEDS=8 of the balancer, tables into TABLES
+	go test -count=1 -timeout 0 -run '^Test(Settled|Season|TenfoldGrowthWaitsBriefly)$$' ./sharding/balance -balance.seeds $(or $(SEEDS),8) \
 	  $(if $(TABLES),-balance.tables $(abspath $(TABLES)))
-	go test -count=1 -timeout 0 -run '^TestEpochsBeginUnderLoad$$' -v ./internal/app -full
 	go test -count=1 -timeout 0 -run '^TestBalancerEvensTheWhale$$' -v ./internal/lab/loadtest -balanced.days
 	BINNACLE_BALANCE_SEEDS=100 go test -count=1 -timeout 0 -run '^TestForecastBar$$' -v ./internal/heat
 

@@ -54,8 +54,6 @@ func TestChaos(t *testing.T) {
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() { c.watch(ctx) })
-	erases := &eraser{t: t, brokerAt: &c.brokerAt, storeAt: c.storeAt}
-	producers.Go(func() { erases.run(ctx) })
 	if *chaosGrow {
 		c.growAt = time.Now().Add(*chaosDuration/4 + time.Duration(c.rnd.Int64N(int64(*chaosDuration/4))))
 	}
@@ -66,7 +64,6 @@ func TestChaos(t *testing.T) {
 
 	v := c.judge()
 	c.checkGrown()
-	erases.check(c)
 	line := v.line(seed)
 	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d splits, %d requests to the store; %d answers in "+
 		"between said that they were complete", c.kills+c.pauses+c.growths+c.splits+c.hits, c.kills, c.pauses, c.growths,

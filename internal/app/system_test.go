@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/heat"
 	"binnacle/internal/kafka"
 	"binnacle/internal/lab/broker"
 	"binnacle/internal/lab/emulator"
@@ -39,24 +36,16 @@ type system struct {
 	t        testing.TB
 	emulator *emulator.Server
 	broker   *broker.Broker
-	brokerIn string // data directory
-	spoil    atomic.Pointer[spoiler]
+	brokerIn string                                                               // data directory
 	dial     func(ctx context.Context, network, address string) (net.Conn, error) // of processes to the broker
 	queue    []kafkago.Message                                                    // reused by publishTrucks
-	now      func() time.Time                                                     // of processes; nil: time.Now
-	heat     interface{ Count(c heat.Charge) }                                    // nil: what requests take is not counted
 	close    func()
 }
 
-// spoiler fails requests, before or after they were served.
-type spoiler struct{ before, after func(*http.Request) error }
-
-func newSystem(t testing.TB) *system { return newSystemOf(t, emulator.Config{InMemory: true}) }
-
-func newSystemOf(t testing.TB, account emulator.Config) *system {
+func newSystem(t testing.TB) *system {
 	s := &system{t: t, brokerIn: t.TempDir()}
 	var err error
-	s.emulator, err = emulator.Open(account)
+	s.emulator, err = emulator.Open(emulator.Config{InMemory: true})
 	require.NoError(t, err)
 	s.startBroker(s.brokerIn)
 	s.close = sync.OnceFunc(func() {
@@ -76,25 +65,9 @@ func (s *system) startBroker(dir string) {
 	require.NoError(s.t, err)
 }
 
-// Do is the transport of clients: it lets a test see and spoil requests, before and after they were served.
-func (s *system) Do(r *http.Request) (*http.Response, error) {
-	spoil := s.spoil.Load()
-	if spoil == nil {
-		return s.emulator.Transport().Do(r)
-	}
-	if err := spoil.before(r); err != nil {
-		return nil, err
-	}
-	resp, err := s.emulator.Transport().Do(r)
-	if err == nil {
-		err = spoil.after(r)
-	}
-	return resp, err
-}
-
 func (s *system) client() *cosmos.Client {
 	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(emulator.Key),
-		Transport: s, Heat: s.heat})
+		Transport: s.emulator.Transport()})
 	require.NoError(s.t, err)
 	return c
 }
@@ -121,7 +94,7 @@ type process struct {
 
 func (s *system) process(change func(*ingest.Config)) *process {
 	t, client := s.t, s.client()
-	documents := control.DirectoryConfig{Documents: client.Documents(), Now: s.now}
+	documents := control.DirectoryConfig{Documents: client.Documents()}
 	dir := control.NewDirectory(documents)
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}, Dial: s.dial})
 	require.NoError(t, err)
@@ -132,7 +105,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 			StampEvery:  time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: cluster, DeadLetters: ops.DeadLetters, SnapshotAge: 20 * time.Millisecond,
-		Logger: slog.New(slog.DiscardHandler), Now: s.now,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&cfg)
@@ -143,7 +116,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(ops.DeadLetters)),
 	})
 	require.NoError(t, err)
-	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(ops.Topic), Now: s.now,
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(ops.Topic),
 		Catalog: client.Catalog(), Directory: control.NewDirectory(documents)}) // its own, as in a process of its own
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
